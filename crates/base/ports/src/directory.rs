@@ -1,0 +1,177 @@
+//! Where domains, accounts and aliases lie: the records, the changes to them, and the trait of a
+//! store.
+//!
+//! The names are types that can only hold safe, canonical text ([`DomainName`], [`AccountName`]),
+//! so that neither a store nor a path ever sees what a client typed. What a change needs to be
+//! allowed is decided in one place ([`Change::check`]), which every store calls under its own lock.
+
+mod change;
+mod names;
+mod records;
+
+pub use change::{Change, ChangeError};
+pub use names::{AccountName, DomainName, LOCAL_PART_OCTETS_MAX, NameError};
+pub use records::{MemoryStore, Records};
+
+use std::fmt;
+use std::path::PathBuf;
+
+use vere_units::Secret;
+
+/// A domain that this system is the destination of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Domain {
+    /// Its name.
+    pub name: DomainName,
+    /// Where mail goes for users that do not exist, as an address; refused when none.
+    pub catch_all: Option<String>,
+}
+
+/// Somebody with a mailbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Name and address in one.
+    pub name: AccountName,
+    /// What logins are checked against; nobody can log in without.
+    pub credentials: Option<Credentials>,
+}
+
+/// What is kept of a password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// An Argon2id hash as a PHC string.
+    pub password_hash: Secret<String>,
+    /// SCRAM-SHA-256 keys in the form of RFC 5803.
+    pub scram_sha_256: Secret<String>,
+}
+
+/// An address whose mail goes to others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alias {
+    /// The address.
+    pub name: AccountName,
+    /// Where its mail goes, as addresses, local or not; at least one, at most [`TARGETS_MAX`].
+    pub targets: Vec<String>,
+}
+
+/// Targets of one alias: more is a mailing list, which needs other software.
+pub const TARGETS_MAX: usize = 1_000;
+
+/// Which records a listing holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// Only those of this domain.
+    pub domain: Option<DomainName>,
+    /// Only those whose names sort behind this one.
+    pub after: Option<AccountName>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// The lookups that resolving and checking need.
+pub trait Lookup {
+    /// Finds a domain.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], when the store cannot say.
+    fn domain(&self, name: &DomainName) -> Result<Option<Domain>, StoreError>;
+
+    /// Finds an account.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], when the store cannot say.
+    fn account(&self, name: &AccountName) -> Result<Option<Account>, StoreError>;
+
+    /// Finds an alias.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], when the store cannot say.
+    fn alias(&self, name: &AccountName) -> Result<Option<Alias>, StoreError>;
+
+    /// Counts the accounts and aliases of a domain.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], when the store cannot say.
+    fn count(&self, domain: &DomainName) -> Result<(usize, usize), StoreError>;
+}
+
+/// A store of domains, accounts and aliases that several threads and processes use at once.
+///
+/// Lookups see every change that any process finished before them. Calls may block on a disk, for
+/// microseconds in the ordinary case and for seconds behind another process's change.
+pub trait DirectoryStore: Lookup + fmt::Debug + Send + Sync {
+    /// Checks and makes one change, whole or not at all; durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`]: the change is not allowed, or the store cannot make it.
+    fn apply(&self, change: &Change) -> Result<(), ChangeError>;
+
+    /// Lists all domains, sorted.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], when the store cannot say.
+    fn domains(&self) -> Result<Vec<Domain>, StoreError>;
+
+    /// Lists accounts, sorted by the octets of their names.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], when the store cannot say.
+    fn accounts(&self, page: &Page) -> Result<Vec<Account>, StoreError>;
+
+    /// Lists aliases, sorted by the octets of their names.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], when the store cannot say.
+    fn aliases(&self, page: &Page) -> Result<Vec<Alias>, StoreError>;
+}
+
+/// Says why a store cannot answer. The fault is local and passes when an operator acts, so that
+/// peers get a temporary error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreError {
+    /// The operating system refused; what was done, to which file, its words.
+    System(&'static str, PathBuf, String),
+    /// The store's content is not what this program or a careful editor writes; file and place.
+    Damaged(PathBuf, String),
+    /// The store has another version of the format.
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The version this program reads.
+        known: i64,
+    },
+    /// The database's own words.
+    Database(PathBuf, String),
+    /// Another process holds the store for too long.
+    Busy(PathBuf),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(what, path, words) => {
+                write!(f, "cannot {what} {}: {words}", path.display())
+            }
+            Self::Damaged(path, place) => write!(f, "{} is damaged: {place}", path.display()),
+            Self::Version { path, found, known } => write!(
+                f,
+                "{} has version {found} of its format, this program reads version {known}",
+                path.display()
+            ),
+            Self::Database(path, words) => write!(f, "{}: {words}", path.display()),
+            Self::Busy(path) => write!(f, "{} is held by another process", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}

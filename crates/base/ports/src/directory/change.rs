@@ -1,0 +1,160 @@
+//! Changes to a directory, and what they need to be allowed.
+
+use std::fmt;
+
+use super::names::{AccountName, DomainName};
+use super::{Account, Alias, Credentials, Domain, Lookup, StoreError, TARGETS_MAX};
+
+/// Octets of one address: 64 of local part, `@`, 255 of domain.
+const ADDRESS_OCTETS_MAX: usize = 320;
+
+/// One change, made whole or not at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Adds a domain.
+    AddDomain(Domain),
+    /// Replaces where mail for users that do not exist goes.
+    SetCatchAll(DomainName, Option<String>),
+    /// Removes a domain without accounts and aliases.
+    RemoveDomain(DomainName),
+    /// Adds an account.
+    AddAccount(Account),
+    /// Replaces what logins are checked against.
+    SetCredentials(AccountName, Option<Credentials>),
+    /// Removes an account; its mailbox is not touched.
+    RemoveAccount(AccountName),
+    /// Adds an alias, or replaces the targets of the one there is.
+    SetAlias(Alias),
+    /// Removes an alias.
+    RemoveAlias(AccountName),
+}
+
+/// Says why a change was not made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangeError {
+    /// Such a domain is there already.
+    DomainExists(DomainName),
+    /// There is no such domain.
+    NoSuchDomain(DomainName),
+    /// The domain has accounts and aliases still, so many.
+    DomainInUse(DomainName, usize, usize),
+    /// Such an account is there already.
+    AccountExists(AccountName),
+    /// There is no such account.
+    NoSuchAccount(AccountName),
+    /// There is no such alias.
+    NoSuchAlias(AccountName),
+    /// An alias must have at least one target and at most [`TARGETS_MAX`].
+    TargetCount(usize),
+    /// The text is no address.
+    Target(String),
+    /// The store cannot make changes.
+    Store(StoreError),
+}
+
+impl fmt::Display for ChangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DomainExists(name) => write!(f, "domain {name} exists already"),
+            Self::NoSuchDomain(name) => write!(f, "there is no domain {name}"),
+            Self::DomainInUse(name, accounts, aliases) => write!(
+                f,
+                "domain {name} still has {accounts} accounts and {aliases} aliases, remove them first"
+            ),
+            Self::AccountExists(name) => write!(f, "account {name} exists already"),
+            Self::NoSuchAccount(name) => write!(f, "there is no account {name}"),
+            Self::NoSuchAlias(name) => write!(f, "there is no alias {name}"),
+            Self::TargetCount(count) => {
+                write!(f, "an alias has 1 to {TARGETS_MAX} targets, not {count}")
+            }
+            Self::Target(text) => write!(f, "{text:?} is not an address"),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ChangeError {}
+
+impl From<StoreError> for ChangeError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Change {
+    /// Says whether the change is allowed in what `now` holds.
+    ///
+    /// Stores call this under the lock under which they then make the change.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`], when it is not.
+    pub fn check(&self, now: &dyn Lookup) -> Result<(), ChangeError> {
+        match self {
+            Self::AddDomain(domain) => {
+                domain.catch_all.as_deref().map_or(Ok(()), check_target)?;
+                match now.domain(&domain.name)? {
+                    Some(_) => Err(ChangeError::DomainExists(domain.name.clone())),
+                    None => Ok(()),
+                }
+            }
+            Self::SetCatchAll(name, target) => {
+                target.as_deref().map_or(Ok(()), check_target)?;
+                domain_exists(now, name)
+            }
+            Self::RemoveDomain(name) => {
+                domain_exists(now, name)?;
+                match now.count(name)? {
+                    (0, 0) => Ok(()),
+                    (accounts, aliases) => {
+                        Err(ChangeError::DomainInUse(name.clone(), accounts, aliases))
+                    }
+                }
+            }
+            Self::AddAccount(account) => {
+                domain_exists(now, account.name.domain())?;
+                match now.account(&account.name)? {
+                    Some(_) => Err(ChangeError::AccountExists(account.name.clone())),
+                    None => Ok(()),
+                }
+            }
+            Self::SetCredentials(name, _) | Self::RemoveAccount(name) => {
+                let found = now.account(name)?.map(drop);
+                found.ok_or_else(|| ChangeError::NoSuchAccount(name.clone()))
+            }
+            Self::SetAlias(alias) => {
+                domain_exists(now, alias.name.domain())?;
+                if !(1..=TARGETS_MAX).contains(&alias.targets.len()) {
+                    return Err(ChangeError::TargetCount(alias.targets.len()));
+                }
+                alias
+                    .targets
+                    .iter()
+                    .try_for_each(|target| check_target(target))
+            }
+            Self::RemoveAlias(name) => {
+                let found = now.alias(name)?.map(drop);
+                found.ok_or_else(|| ChangeError::NoSuchAlias(name.clone()))
+            }
+        }
+    }
+}
+
+fn domain_exists(now: &dyn Lookup, name: &DomainName) -> Result<(), ChangeError> {
+    let found = now.domain(name)?.map(drop);
+    found.ok_or_else(|| ChangeError::NoSuchDomain(name.clone()))
+}
+
+/// Refuses what cannot be an address; the engine above knows the whole grammar.
+fn check_target(target: &str) -> Result<(), ChangeError> {
+    let shape = target.len() <= ADDRESS_OCTETS_MAX
+        && !target.chars().any(char::is_control)
+        && target
+            .rsplit_once('@')
+            .is_some_and(|(local, domain)| !local.is_empty() && !domain.is_empty());
+    if shape {
+        Ok(())
+    } else {
+        Err(ChangeError::Target(target.chars().take(64).collect()))
+    }
+}

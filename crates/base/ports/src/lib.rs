@@ -1,0 +1,5 @@
+//! The small traits through which engines reach the outside.
+
+pub mod directory;
+pub mod spool_log;
+pub mod storage;

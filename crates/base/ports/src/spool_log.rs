@@ -1,0 +1,199 @@
+//! The log of a spool node: one per queue group, appended in order, synced in the background.
+//!
+//! The engine says what to keep and for how long; the log knows nothing of queues. An *entry* is
+//! appended whole and comes back whole or not at all. A log consists of numbered *segments*, each of
+//! which begins with a *head* that the engine writes: enough to understand the entries after it
+//! without the segments before.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Octets appended to a log since it began, entries of removed segments included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct LogPosition(pub u64);
+
+/// Why a log did not do as asked. Always a local trouble.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogError {
+    /// No room, the reserve included. Nothing was written; it may be tried again.
+    Full,
+    /// Writing or syncing failed. Final: what was not reported as synced never will be.
+    Failed(String),
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("no room left for the log"),
+            Self::Failed(reason) => write!(f, "log failed: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for LogError {}
+
+/// How much room a log has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogRoom {
+    /// Enough.
+    Plenty,
+    /// Only what is set aside for ending records: nothing new should come in.
+    Reserve,
+}
+
+/// The log of one group.
+pub trait SpoolLog {
+    /// Appends an entry to the newest segment and gives the position after it.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError::Full`] leaves the log as it was; [`LogError::Failed`] is final.
+    fn append(&mut self, entry: &[u8]) -> Result<LogPosition, LogError>;
+
+    /// Starts syncing what was appended, unless that is under way already; [`SpoolLog::synced`] moves
+    /// on some time later and the host is woken.
+    fn start_sync(&mut self);
+
+    /// Everything before this position is on stable storage.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError::Failed`] once a sync failed, for ever.
+    fn synced(&self) -> Result<LogPosition, LogError>;
+
+    /// The number of the newest segment, to which the next entry goes.
+    fn newest(&self) -> u64;
+
+    /// Whether the newest segment is long enough to begin another one.
+    fn wants_roll(&self) -> bool;
+
+    /// Begins another segment with this head.
+    ///
+    /// # Errors
+    ///
+    /// As [`SpoolLog::append`].
+    fn roll(&mut self, head: &[u8]) -> Result<(), LogError>;
+
+    /// Removes the segments before the one of this number, once everything appended until now is on
+    /// stable storage; the newest always stays.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError::Failed`].
+    fn remove_before(&mut self, segment: u64) -> Result<(), LogError>;
+
+    /// To be called about once a second: notes how far it is synced, looks for room.
+    fn keep_house(&mut self);
+
+    /// Octets in files.
+    fn octets(&self) -> u64;
+
+    /// Whether new records should be taken.
+    fn room(&self) -> LogRoom;
+}
+
+/// Makes the logs of new groups.
+pub trait SpoolLogStore {
+    /// The log it makes.
+    type Log: SpoolLog;
+
+    /// Begins the log of a group that has none, with the head of its first segment.
+    ///
+    /// # Errors
+    ///
+    /// As [`SpoolLog::append`].
+    fn create(&mut self, group: &str, head: &[u8]) -> Result<Self::Log, LogError>;
+}
+
+/// Takes what a log held, in order: the head of each segment and the entries after it.
+pub trait LogReader {
+    /// The head of segment `number`.
+    ///
+    /// # Errors
+    ///
+    /// [`UnreadableEntry`] when it is not what was written.
+    fn head(&mut self, number: u64, head: &[u8]) -> Result<(), UnreadableEntry>;
+
+    /// The next entry of segment `number`.
+    ///
+    /// # Errors
+    ///
+    /// [`UnreadableEntry`] when it is not what was written.
+    fn entry(&mut self, number: u64, entry: &[u8]) -> Result<(), UnreadableEntry>;
+}
+
+/// An entry whose checksum is right but whose content makes no sense: written by a later version, or
+/// a fault of our own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableEntry(pub String);
+
+/// Why a log was not opened. The node must not serve: its queues are not empty but unknown.
+#[derive(Debug)]
+pub enum OpenLogError {
+    /// Octets within what was synced are not what was written.
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// Where in it the damage begins.
+        offset: u64,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// Written by a version this one does not read.
+    Version {
+        /// The file.
+        file: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// Another process uses the directory.
+    Locked {
+        /// The lock file.
+        file: PathBuf,
+    },
+    /// A file could not be read or written.
+    Io {
+        /// The file or directory.
+        file: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+}
+
+impl fmt::Display for OpenLogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damaged {
+                file,
+                offset,
+                reason,
+            } => {
+                write!(
+                    f,
+                    "{} is damaged at offset {offset}: {reason}",
+                    file.display()
+                )
+            }
+            Self::Version { file, version } => {
+                write!(
+                    f,
+                    "{} has format version {version}, not read here",
+                    file.display()
+                )
+            }
+            Self::Locked { file } => {
+                write!(f, "{} is locked by another process", file.display())
+            }
+            Self::Io { file, error } => write!(f, "{}: {error}", file.display()),
+        }
+    }
+}
+
+impl std::error::Error for OpenLogError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! From checked values to the structures.
+
+use std::path::{Path, PathBuf};
+
+use crate::cross;
+use crate::document::{self, Document};
+use crate::errors::ConfigErrors;
+use crate::model::{
+    Acme, Auth, CertificateFiles, Control, Delivery, Directory, DirectoryStore, Durability, Limits,
+    Listen, Log, LogFormat, LogLevel, Metrics, Networks, NextHop, Protocol, Resolver, Route,
+    Settings, Sni, Spool, SpoolNode, Tls, TlsMode,
+};
+use crate::value::FromValue;
+
+impl Settings {
+    /// Parses and checks the text of a whole file.
+    ///
+    /// `file` is its path: it stands in the errors, and relative paths in the text are taken from
+    /// its folder. No file is looked at.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the text, at once. Contradictions between values are only
+    /// looked for once every value by itself is right.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ConfigErrors> {
+        let document = document::read(text).map_err(|errors| ConfigErrors::new(file, errors))?;
+        let folder = Path::new(file)
+            .parent()
+            .unwrap_or_else(|| Path::new(""))
+            .to_path_buf();
+        let settings = Assembly::new(document, folder).settings();
+        let (settings, document) = settings;
+        let errors = cross::check(&settings, &document);
+        if errors.is_empty() {
+            Ok(settings)
+        } else {
+            Err(ConfigErrors::new(file, errors))
+        }
+    }
+}
+
+struct Assembly {
+    document: Document,
+    folder: PathBuf,
+    data: PathBuf,
+}
+
+impl Assembly {
+    fn new(document: Document, folder: PathBuf) -> Self {
+        let mut assembly = Self {
+            document,
+            folder,
+            data: PathBuf::new(),
+        };
+        assembly.data = assembly.path("data");
+        assembly
+    }
+
+    fn settings(self) -> (Settings, Document) {
+        let tls = self.choice("delivery.tls", tls_mode);
+        let port = self.need("delivery.port");
+        let settings = Settings {
+            hostname: self.need("hostname"),
+            data: self.data.clone(),
+            user: self.maybe("user"),
+            smtp: self.listen("smtp"),
+            submission: self.listen("submission"),
+            submissions: self.listen("submissions"),
+            limits: self.limits(),
+            relay: self.networks("relay.networks"),
+            xclient: self.networks("xclient.networks"),
+            proxy: self.networks("proxy.networks"),
+            auth: Auth {
+                plaintext_networks: self.networks("auth.plaintext_networks"),
+            },
+            tls: self.tls(),
+            acme: self.acme(),
+            resolver: Resolver {
+                servers: self.need("resolver.servers"),
+                zone: self.maybe_path("resolver.zone"),
+            },
+            directory: self.directory(),
+            delivery: self.delivery(tls, port),
+            routes: self.each("route", |at| self.route(at, tls, port)),
+            spool: self.spool(),
+            metrics: Metrics {
+                listen: self.maybe("metrics.listen"),
+            },
+            log: Log {
+                level: self.choice("log.level", log_level),
+                format: self.choice("log.format", log_format),
+            },
+            control: Control {
+                socket: self.path("control.socket"),
+            },
+            values: self.document.values.clone(),
+        };
+        (settings, self.document)
+    }
+
+    fn maybe<T: FromValue>(&self, key: &str) -> Option<T> {
+        let value = self.document.values.get(key)?;
+        let taken = T::from_value(value);
+        assert!(
+            taken.is_some(),
+            "{key} has another type in the option table than in the model"
+        );
+        taken
+    }
+
+    fn need<T: FromValue>(&self, key: &str) -> T {
+        match self.maybe(key) {
+            Some(value) => value,
+            None => panic!("{key} has no value, though the option table requires or defaults it"),
+        }
+    }
+
+    fn choice<T>(&self, key: &str, read: fn(&str) -> Option<T>) -> T {
+        match read(self.need::<&'static str>(key)) {
+            Some(value) => value,
+            None => panic!("{key} allows a choice in the option table that the model lacks"),
+        }
+    }
+
+    /// Puts `{data}` in and takes relative paths from the folder of the file.
+    fn resolve(&self, path: &Path) -> PathBuf {
+        let path = match path.strip_prefix("{data}") {
+            Ok(rest) => self.data.join(rest),
+            Err(_) => path.to_path_buf(),
+        };
+        // Without the `.` of `data = "."`, which would stand in every message.
+        self.folder.join(path).components().collect()
+    }
+
+    fn path(&self, key: &str) -> PathBuf {
+        self.resolve(&self.need::<PathBuf>(key))
+    }
+
+    fn maybe_path(&self, key: &str) -> Option<PathBuf> {
+        self.maybe::<PathBuf>(key).map(|path| self.resolve(&path))
+    }
+
+    fn listen(&self, section: &str) -> Listen {
+        Listen {
+            listen: self.need(&format!("{section}.listen")),
+        }
+    }
+
+    fn networks(&self, key: &str) -> Networks {
+        Networks {
+            networks: self.need(key),
+        }
+    }
+
+    fn each<T>(&self, section: &str, make: impl Fn(&str) -> T) -> Vec<T> {
+        let count = self.document.counts.get(section).copied().unwrap_or(0);
+        (1..=count)
+            .map(|n| make(&format!("{section}[{n}]")))
+            .collect()
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            message_size_max: self.need("limits.message_size_max"),
+            recipients_max: self.need("limits.recipients_max"),
+            command_line_length_max: self.need("limits.command_line_length_max"),
+            text_line_length_max: self.need("limits.text_line_length_max"),
+            hops_max: self.need("limits.hops_max"),
+            messages_per_connection_max: self.need("limits.messages_per_connection_max"),
+            errors_max: self.need("limits.errors_max"),
+            auth_failures_max: self.need("limits.auth_failures_max"),
+            command_timeout: self.need("limits.command_timeout"),
+            data_timeout: self.need("limits.data_timeout"),
+            connections_max: self.need("limits.connections_max"),
+            connections_per_client_max: self.need("limits.connections_per_client_max"),
+            body_memory_max: self.need("limits.body_memory_max"),
+        }
+    }
+
+    fn tls(&self) -> Tls {
+        let pair = self
+            .maybe_path("tls.certificate")
+            .zip(self.maybe_path("tls.key"));
+        Tls {
+            default: pair.map(|(certificate, key)| CertificateFiles { certificate, key }),
+            sni: self.each("tls.sni", |at| Sni {
+                name: self.need(&format!("{at}.name")),
+                files: CertificateFiles {
+                    certificate: self.path(&format!("{at}.certificate")),
+                    key: self.path(&format!("{at}.key")),
+                },
+            }),
+        }
+    }
+
+    fn acme(&self) -> Option<Acme> {
+        self.document.counts.get("acme")?;
+        let mut domains: Vec<String> = self.need("acme.domains");
+        if domains.is_empty() {
+            domains.push(self.need("hostname"));
+        }
+        Some(Acme {
+            directory: self.need("acme.directory"),
+            contact: self.need("acme.contact"),
+            domains,
+            root: self.maybe_path("acme.root"),
+            listen: self.need("acme.listen"),
+        })
+    }
+
+    fn directory(&self) -> Directory {
+        let store = match self.need("directory.store") {
+            DirectoryStore::File(path) => DirectoryStore::File(self.resolve(&path)),
+            DirectoryStore::Sqlite(path) => DirectoryStore::Sqlite(self.resolve(&path)),
+        };
+        let separator: String = self.need("directory.subaddress_separator");
+        Directory {
+            store,
+            subaddress_separator: separator.chars().next(),
+        }
+    }
+
+    fn delivery(&self, tls: TlsMode, port: u16) -> Delivery {
+        let maildir: String = self.need("delivery.maildir");
+        Delivery {
+            maildir: self
+                .resolve(Path::new(&maildir))
+                .to_string_lossy()
+                .into_owned(),
+            connections_per_destination_max: self.need("delivery.connections_per_destination_max"),
+            connect_timeout: self.need("delivery.connect_timeout"),
+            messages_per_connection_max: self.need("delivery.messages_per_connection_max"),
+            tls,
+            ca: self.maybe_path("delivery.ca"),
+            port,
+            retry: self.need("delivery.retry"),
+            expire: self.need("delivery.expire"),
+            delay_notice: self.need("delivery.delay_notice"),
+        }
+    }
+
+    fn route(&self, at: &str, tls: TlsMode, default_port: u16) -> Route {
+        let next_hop = match self.need(&format!("{at}.next_hop")) {
+            NextHop::Host { host, port: 0 } => NextHop::Host {
+                host,
+                port: default_port,
+            },
+            other => other,
+        };
+        let own_tls: Option<&'static str> = self.maybe(&format!("{at}.tls"));
+        Route {
+            domain: self.need(&format!("{at}.domain")),
+            next_hop,
+            protocol: self.choice(&format!("{at}.protocol"), protocol),
+            tls: own_tls.and_then(tls_mode).unwrap_or(tls),
+            username: self.maybe(&format!("{at}.username")),
+            password: self.maybe(&format!("{at}.password")),
+        }
+    }
+
+    fn spool(&self) -> Spool {
+        let durability = self.choice("spool.durability", durability);
+        let replicas = self.maybe("spool.replicas_min");
+        let mut nodes = self.each("spool.node", |at| self.node(at));
+        if nodes.is_empty() {
+            nodes.push(SpoolNode {
+                name: "a".to_owned(),
+                listen: ([127, 0, 0, 1], 2600).into(),
+                data: self.data.join("spool").join("a"),
+            });
+        }
+        Spool {
+            durability,
+            replicas_min: replicas.unwrap_or(match durability {
+                Durability::Synced => 1,
+                Durability::Replicated => 2,
+            }),
+            secret: self.path("spool.secret"),
+            memory_max: self.need("spool.memory_max"),
+            segment_size: self.need("spool.segment_size"),
+            nodes,
+        }
+    }
+
+    fn node(&self, at: &str) -> SpoolNode {
+        let name: String = self.need(&format!("{at}.name"));
+        let data: PathBuf = self.need(&format!("{at}.data"));
+        let data = PathBuf::from(data.to_string_lossy().replace("{name}", &name));
+        SpoolNode {
+            listen: self.need(&format!("{at}.listen")),
+            data: self.resolve(&data),
+            name,
+        }
+    }
+}
+
+fn tls_mode(text: &str) -> Option<TlsMode> {
+    Some(match text {
+        "off" => TlsMode::Off,
+        "opportunistic" => TlsMode::Opportunistic,
+        "required" => TlsMode::Required,
+        _ => return None,
+    })
+}
+
+fn protocol(text: &str) -> Option<Protocol> {
+    Some(match text {
+        "smtp" => Protocol::Smtp,
+        "lmtp" => Protocol::Lmtp,
+        _ => return None,
+    })
+}
+
+fn durability(text: &str) -> Option<Durability> {
+    Some(match text {
+        "synced" => Durability::Synced,
+        "replicated" => Durability::Replicated,
+        _ => return None,
+    })
+}
+
+fn log_level(text: &str) -> Option<LogLevel> {
+    Some(match text {
+        "error" => LogLevel::Error,
+        "warn" => LogLevel::Warn,
+        "info" => LogLevel::Info,
+        "debug" => LogLevel::Debug,
+        "trace" => LogLevel::Trace,
+        _ => return None,
+    })
+}
+
+fn log_format(text: &str) -> Option<LogFormat> {
+    Some(match text {
+        "text" => LogFormat::Text,
+        "json" => LogFormat::Json,
+        _ => return None,
+    })
+}

@@ -1,0 +1,204 @@
+//! Contradictions between values that are right by themselves.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use crate::document::Document;
+use crate::errors::{ConfigError, Problem};
+use crate::model::{NextHop, Settings, TlsMode};
+
+/// Linux's `sun_path` has 108 octets, the last one for the end.
+const SOCKET_PATH_MAX: usize = 107;
+
+/// Lists the contradictions.
+pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError> {
+    let mut found = Found {
+        document,
+        errors: Vec::new(),
+    };
+    listeners(settings, &mut found);
+    certificates(settings, document, &mut found);
+    limits(settings, &mut found);
+    delivery(settings, &mut found);
+    routes(settings, &mut found);
+    spool(settings, &mut found);
+    if settings.control.socket.as_os_str().len() > SOCKET_PATH_MAX {
+        let text = format!("a socket's path has at most {SOCKET_PATH_MAX} octets");
+        found.add("control.socket", text);
+    }
+    found.errors
+}
+
+struct Found<'a> {
+    document: &'a Document,
+    errors: Vec<ConfigError>,
+}
+
+impl Found<'_> {
+    fn add(&mut self, key: &str, text: impl Into<String>) {
+        let line = self.document.lines.get(key).copied().unwrap_or(1);
+        let problem = Problem::Conflict(text.into());
+        self.errors.push(ConfigError {
+            line,
+            key: key.to_owned(),
+            problem,
+        });
+    }
+}
+
+fn listeners(settings: &Settings, found: &mut Found<'_>) {
+    let acme = settings
+        .acme
+        .iter()
+        .flat_map(|acme| acme.listen.iter().map(|a| ("acme.listen", a)));
+    let services = [
+        ("smtp.listen", &settings.smtp),
+        ("submission.listen", &settings.submission),
+        ("submissions.listen", &settings.submissions),
+    ];
+    let mail = services
+        .into_iter()
+        .flat_map(|(key, on)| on.listen.iter().map(move |a| (key, a)));
+    let metrics = settings
+        .metrics
+        .listen
+        .iter()
+        .map(|address| ("metrics.listen", address));
+    let mut taken = BTreeSet::new();
+    for (key, address) in mail.chain(acme).chain(metrics) {
+        // Port 0 asks the system for a free one, so that it may stand twice.
+        if address.port() != 0 && !taken.insert(*address) {
+            found.add(key, format!("{address} is listened on twice"));
+        }
+    }
+}
+
+fn certificates(settings: &Settings, document: &Document, found: &mut Found<'_>) {
+    for (one, other) in [
+        ("tls.certificate", "tls.key"),
+        ("tls.key", "tls.certificate"),
+    ] {
+        if document.values.contains_key(one) && !document.values.contains_key(other) {
+            found.add(one, format!("needs {other} beside it"));
+        }
+    }
+    let have = settings.tls.default.is_some() || settings.acme.is_some();
+    if !settings.submissions.listen.is_empty() && !have {
+        found.add(
+            "submissions.listen",
+            "needs a certificate: [tls] with files, or [acme]",
+        );
+    }
+    let in_clear = &settings.auth.plaintext_networks.networks;
+    if !settings.submission.listen.is_empty() && !have && in_clear.is_empty() {
+        let text = "nobody could authenticate without a certificate: [tls] with files, or [acme]";
+        found.add("submission.listen", text);
+    }
+    let mut names = BTreeSet::new();
+    for (n, sni) in settings.tls.sni.iter().enumerate() {
+        if !names.insert(&sni.name) {
+            found.add(
+                &format!("tls.sni[{}].name", n + 1),
+                format!("{} stands twice", sni.name),
+            );
+        }
+    }
+}
+
+fn limits(settings: &Settings, found: &mut Found<'_>) {
+    let (size, memory) = (
+        settings.limits.message_size_max,
+        settings.limits.body_memory_max,
+    );
+    if size.as_u64() > memory.as_u64() / 2 {
+        let text = format!("{size} is more than half of limits.body_memory_max ({memory})");
+        found.add("limits.message_size_max", text);
+    }
+}
+
+fn delivery(settings: &Settings, found: &mut Found<'_>) {
+    let delivery = &settings.delivery;
+    if delivery.delay_notice >= delivery.expire {
+        let text = format!("is not before delivery.expire ({})", delivery.expire);
+        found.add("delivery.delay_notice", text);
+    }
+}
+
+fn routes(settings: &Settings, found: &mut Found<'_>) {
+    for (n, route) in settings.routes.iter().enumerate() {
+        let key = |name: &str| format!("route[{}].{name}", n + 1);
+        match (&route.username, &route.password) {
+            (Some(_), None) => found.add(&key("username"), "needs a password beside it"),
+            (None, Some(_)) => found.add(&key("password"), "needs a username beside it"),
+            (Some(_), Some(_)) => match &route.next_hop {
+                NextHop::Mx | NextHop::Local => {
+                    found.add(&key("username"), "is for one named next hop only");
+                }
+                NextHop::Host { host, .. } => {
+                    let address = host.parse::<IpAddr>();
+                    let loopback = address.is_ok_and(|address| address.is_loopback());
+                    if route.tls != TlsMode::Required && !loopback {
+                        let text = "needs tls = \"required\", or the password could be read";
+                        found.add(&key("username"), text);
+                    }
+                }
+            },
+            (None, None) => {}
+        }
+        let earlier = settings.routes[..n]
+            .iter()
+            .position(|other| other.domain == route.domain);
+        if let Some(earlier) = earlier {
+            let text = format!(
+                "has no effect, since route[{}] is for the same",
+                earlier + 1
+            );
+            found.add(&key("domain"), text);
+        }
+    }
+}
+
+fn spool(settings: &Settings, found: &mut Found<'_>) {
+    let spool = &settings.spool;
+    for (n, node) in spool.nodes.iter().enumerate() {
+        let earlier = &spool.nodes[..n];
+        let key = |name: &str| format!("spool.node[{}].{name}", n + 1);
+        if earlier.iter().any(|other| other.name == node.name) {
+            found.add(&key("name"), format!("{:?} stands twice", node.name));
+        }
+        if earlier
+            .iter()
+            .any(|other| other.listen == node.listen && node.listen.port() != 0)
+        {
+            found.add(&key("listen"), format!("{} stands twice", node.listen));
+        }
+        if earlier.iter().any(|other| other.data == node.data) {
+            found.add(
+                &key("data"),
+                format!("{} stands twice", node.data.display()),
+            );
+        }
+    }
+    let nodes = spool.nodes.len();
+    if usize::try_from(spool.replicas_min).is_ok_and(|replicas| replicas > nodes) {
+        let text = format!(
+            "{} copies need as many [[spool.node]], there are {nodes}",
+            spool.replicas_min
+        );
+        let by_hand = found.document.values.contains_key("spool.replicas_min");
+        found.add(
+            if by_hand {
+                "spool.replicas_min"
+            } else {
+                "spool.durability"
+            },
+            text,
+        );
+    }
+    if spool.memory_max.as_u64() / 4 < spool.segment_size.as_u64() {
+        found.add(
+            "spool.segment_size",
+            "is more than a quarter of spool.memory_max",
+        );
+    }
+}

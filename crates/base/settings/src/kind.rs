@@ -1,0 +1,405 @@
+//! The kinds of options, and the check of one value against its kind.
+
+use std::net::{Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use toml::de::DeValue;
+use vere_units::{ByteSize, Secret, Span};
+
+use crate::errors::Problem;
+use crate::model::{DirectoryStore, NextHop, RoutePattern};
+use crate::value::Value;
+
+/// Entries of one list.
+const LIST_MAX: usize = 1_000;
+/// Octets of one text.
+const TEXT_MAX: usize = 4_096;
+
+/// What values an option takes. Bounds are inclusive; sizes are octets, spans are milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Version,
+    HostName,
+    HostNames,
+    Name,
+    SecretText,
+    Separator,
+    Path,
+    MaildirTemplate,
+    Integer(u64, u64),
+    Size(u64, u64),
+    Span(u64, u64),
+    Spans(u64, u64),
+    Choice(&'static [&'static str]),
+    Address,
+    Addresses,
+    NetworkList,
+    UrlHttps,
+    /// Texts that begin so.
+    Urls(&'static str),
+    Pattern,
+    NextHop,
+    Store,
+}
+
+impl Kind {
+    /// Says in words what is wanted, with an example; for errors and the reference.
+    pub(crate) fn wanted(self) -> String {
+        let text = match self {
+            Self::Version => "the number 1",
+            Self::HostName => "a host name in quotes such as \"mx.example.org\"",
+            Self::HostNames => "a list of host names such as [\"mx.example.org\"]",
+            Self::Name => "a name in quotes",
+            Self::SecretText => "a text in quotes",
+            Self::Separator => "one character in quotes such as \"+\", or \"\"",
+            Self::Path => "a path in quotes such as \"/etc/vere/cert.pem\"",
+            Self::MaildirTemplate => "a path in quotes that holds {domain} and {local}",
+            Self::Integer(min, max) => return format!("a number from {min} to {max}"),
+            Self::Size(min, max) => {
+                let (min, max) = (ByteSize::new(min), ByteSize::new(max));
+                return format!("a size such as \"10 MiB\", from {min} to {max}");
+            }
+            Self::Span(min, max) => {
+                let (min, max) = (Span::from_millis(min), Span::from_millis(max));
+                return format!("a span such as \"30s\" or \"4h\", from {min} to {max}");
+            }
+            Self::Spans(min, max) => {
+                let (min, max) = (Span::from_millis(min), Span::from_millis(max));
+                return format!("a list of spans such as [\"5m\", \"4h\"], each {min} to {max}");
+            }
+            Self::Choice(names) => return format!("one of {}", quoted(names)),
+            Self::Address => "an address with port such as \"127.0.0.1:2525\"",
+            Self::Addresses => "a list of addresses with ports such as [\"[::]:25\"]",
+            Self::NetworkList => "a list of networks such as [\"127.0.0.0/8\", \"::1\"]",
+            Self::UrlHttps => "an address that begins with \"https://\"",
+            Self::Urls(start) => return format!("a list of texts that begin with \"{start}\""),
+            Self::Pattern => "\"*\", \"example.org\" or \".example.org\"",
+            Self::NextHop => "\"host:port\", \"[2001:db8::1]:25\", \"mx\" or \"local\"",
+            Self::Store => "\"file:PATH\" or \"sqlite:PATH\"",
+        };
+        text.to_owned()
+    }
+
+    /// Checks one value.
+    pub(crate) fn check(self, value: &DeValue<'_>) -> Result<Value, Problem> {
+        match self {
+            Self::Version => self.integer(value, 0, i64::MAX as u64),
+            Self::Integer(min, max) => self.integer(value, min, max),
+            Self::HostNames => self.list(value, host_name).map(Value::Texts),
+            Self::Spans(min, max) => self.spans(value, min, max),
+            Self::Addresses => self.list(value, socket_address).map(Value::Addresses),
+            Self::NetworkList => {
+                let network = |text: &str| text.parse().map_err(|error| format!("{error}"));
+                self.list(value, network).map(Value::Networks)
+            }
+            Self::Urls(start) => self.list(value, |text| url(text, start)).map(Value::Texts),
+            _ => {
+                let text = self.text(value)?;
+                let found = || self.shown(text);
+                self.check_text(text)
+                    .map_err(|allowed| Problem::NotAllowed {
+                        found: found(),
+                        allowed,
+                    })
+            }
+        }
+    }
+
+    fn check_text(self, text: &str) -> Result<Value, String> {
+        Ok(match self {
+            Self::HostName => Value::Text(host_name(text)?),
+            Self::Name => Value::Text(name(text)?),
+            Self::SecretText if text.is_empty() => return Err("must not be empty".to_owned()),
+            Self::SecretText => Value::Secret(Secret::new(text.to_owned())),
+            Self::Separator => Value::Text(separator(text)?),
+            Self::Path => Value::Path(path(text)?),
+            Self::MaildirTemplate => Value::Text(maildir(text)?),
+            Self::Size(min, max) => {
+                let size: ByteSize = text.parse().map_err(|error| format!("{error}"))?;
+                if !(min..=max).contains(&size.as_u64()) {
+                    return Err(format!("wanted is {}", self.wanted()));
+                }
+                Value::Size(size)
+            }
+            Self::Span(min, max) => Value::Span(span(text, min, max)?),
+            Self::Choice(names) => {
+                let known = names.iter().find(|name| **name == text);
+                Value::Choice(known.ok_or_else(|| format!("wanted is {}", self.wanted()))?)
+            }
+            Self::Address => Value::Address(socket_address(text)?),
+            Self::UrlHttps => Value::Text(url(text, "https://")?),
+            Self::Pattern => Value::Pattern(pattern(text)?),
+            Self::NextHop => Value::NextHop(next_hop(text)?),
+            Self::Store => Value::Store(store(text)?),
+            // The remaining kinds are no texts; `check` does not bring them here.
+            _ => return Err(format!("wanted is {}", self.wanted())),
+        })
+    }
+
+    fn text<'v>(self, value: &'v DeValue<'_>) -> Result<&'v str, Problem> {
+        let Some(text) = value.as_str() else {
+            return Err(Problem::WrongType {
+                found: type_of(value),
+                wanted: self.wanted(),
+            });
+        };
+        if text.len() > TEXT_MAX || text.chars().any(char::is_control) {
+            let allowed = format!("control characters and more than {TEXT_MAX} octets are refused");
+            return Err(Problem::NotAllowed {
+                found: self.shown(text),
+                allowed,
+            });
+        }
+        Ok(text)
+    }
+
+    /// Shortens a text for a message; secrets are not shown.
+    fn shown(self, text: &str) -> String {
+        if self == Self::SecretText {
+            "the text".to_owned()
+        } else {
+            shown(text)
+        }
+    }
+
+    fn integer(self, value: &DeValue<'_>, min: u64, max: u64) -> Result<Value, Problem> {
+        let Some(number) = value.as_integer() else {
+            return Err(Problem::WrongType {
+                found: type_of(value),
+                wanted: self.wanted(),
+            });
+        };
+        // What does not fit into 128 bits is outside of every range.
+        let parsed = i128::from_str_radix(number.as_str(), number.radix()).ok();
+        let parsed = parsed.and_then(|number| u64::try_from(number).ok());
+        parsed
+            .filter(|number| (min..=max).contains(number))
+            .map(Value::Integer)
+            .ok_or_else(|| {
+                let allowed = format!("wanted is {}", self.wanted());
+                Problem::NotAllowed {
+                    found: shown(number.as_str()),
+                    allowed,
+                }
+            })
+    }
+
+    fn list<T>(
+        self,
+        value: &DeValue<'_>,
+        check: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Vec<T>, Problem> {
+        let Some(list) = value.as_array() else {
+            return Err(Problem::WrongType {
+                found: type_of(value),
+                wanted: self.wanted(),
+            });
+        };
+        if list.len() > LIST_MAX {
+            let allowed = format!("at most {LIST_MAX} are allowed");
+            return Err(Problem::NotAllowed {
+                found: format!("{} entries", list.len()),
+                allowed,
+            });
+        }
+        let one = |entry: &toml::Spanned<DeValue<'_>>| {
+            let text = self.text(entry.get_ref())?;
+            check(text).map_err(|allowed| Problem::NotAllowed {
+                found: shown(text),
+                allowed,
+            })
+        };
+        list.iter().map(one).collect()
+    }
+
+    fn spans(self, value: &DeValue<'_>, min: u64, max: u64) -> Result<Value, Problem> {
+        let spans = self.list(value, |text| span(text, min, max))?;
+        if spans.is_empty() {
+            let allowed = "at least one is needed".to_owned();
+            return Err(Problem::NotAllowed {
+                found: "an empty list".to_owned(),
+                allowed,
+            });
+        }
+        Ok(Value::Spans(spans))
+    }
+}
+
+/// Lists names in quotes for a message.
+fn quoted(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    names.join(", ")
+}
+
+/// Shortens a text for a message; escapes what would break the line.
+pub(crate) fn shown(text: &str) -> String {
+    let mut short: String = text.chars().take(60).collect();
+    if short.len() < text.len() {
+        short.push_str("...");
+    }
+    format!("{short:?}")
+}
+
+pub(crate) fn type_of(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a number",
+        DeValue::Float(_) => "a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a section",
+    }
+}
+
+/// Checks a host name: `label *( "." label )`, labels of letters, digits and inner hyphens, at most
+/// 63 octets each and 253 in all (RFC 1123 section 2.1); international names as A-labels.
+fn host_name(text: &str) -> Result<String, String> {
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label
+                .bytes()
+                .all(|octet| octet.is_ascii_alphanumeric() || octet == b'-')
+    };
+    if text.len() > 253 || !text.split('.').all(label) {
+        return Err("is not a host name (letters, digits, hyphens and dots; \
+                    international names in their xn-- form)"
+            .to_owned());
+    }
+    let top = text.rsplit('.').next().unwrap_or_default();
+    if top.bytes().all(|octet| octet.is_ascii_digit()) {
+        return Err("is not a host name, but like an IP address".to_owned());
+    }
+    Ok(text.to_ascii_lowercase())
+}
+
+/// Checks a name that may become part of a path or a log line.
+fn name(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.len() > 255 {
+        return Err("must have 1 to 255 octets".to_owned());
+    }
+    if text == "." || text == ".." || text.contains('/') {
+        return Err("must not hold a slash, nor be . or ..".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+fn separator(text: &str) -> Result<String, String> {
+    let mut chars = text.chars();
+    match (chars.next(), chars.next()) {
+        (None, None) => Ok(String::new()),
+        (Some('+' | '-' | '_' | '=' | '#' | '!' | '%' | '&' | '*' | '~' | '.'), None) => {
+            Ok(text.to_owned())
+        }
+        _ => Err("is none of + - _ = # ! % & * ~ .".to_owned()),
+    }
+}
+
+fn path(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() {
+        return Err("must not be empty".to_owned());
+    }
+    Ok(PathBuf::from(text))
+}
+
+fn maildir(text: &str) -> Result<String, String> {
+    let rest = text
+        .replace("{data}", "")
+        .replace("{domain}", "")
+        .replace("{local}", "");
+    if rest.contains(['{', '}']) {
+        return Err("knows the places {data}, {domain} and {local} only".to_owned());
+    }
+    if !text.contains("{domain}") || !text.contains("{local}") {
+        return Err("must hold {domain} and {local}, or accounts would share a mailbox".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+fn span(text: &str, min: u64, max: u64) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    if !(min..=max).contains(&span.as_millis()) {
+        let (min, max) = (Span::from_millis(min), Span::from_millis(max));
+        return Err(format!("wanted is a span from {min} to {max}"));
+    }
+    Ok(span)
+}
+
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "is not an address with port such as 192.0.2.1:25 or [::]:25 (names are not allowed)"
+            .to_owned()
+    })
+}
+
+fn url(text: &str, start: &str) -> Result<String, String> {
+    match text.strip_prefix(start) {
+        Some(rest) if !rest.is_empty() && !text.contains([' ', '"', '<', '>']) => {
+            Ok(text.to_owned())
+        }
+        _ => Err(format!("must begin with {start} and hold no spaces")),
+    }
+}
+
+fn pattern(text: &str) -> Result<RoutePattern, String> {
+    if text == "*" {
+        return Ok(RoutePattern::Any);
+    }
+    if let Some(parent) = text.strip_prefix('.') {
+        return host_name(parent).map(RoutePattern::Subdomains);
+    }
+    host_name(text).map(RoutePattern::Exact)
+}
+
+/// Checks a next hop: `"mx" / "local" / host [":" port]`, IPv6 addresses in brackets.
+fn next_hop(text: &str) -> Result<NextHop, String> {
+    match text {
+        "mx" => return Ok(NextHop::Mx),
+        "local" => return Ok(NextHop::Local),
+        _ => {}
+    }
+    if let Some(rest) = text.strip_prefix('[') {
+        let (address, port) = rest.split_once(']').ok_or("has no closing bracket")?;
+        let address: Ipv6Addr = address
+            .parse()
+            .map_err(|_| "holds no IPv6 address between the brackets")?;
+        let port = match port {
+            "" => 0,
+            port => hop_port(
+                port.strip_prefix(':')
+                    .ok_or("has no colon before the port")?,
+            )?,
+        };
+        return Ok(NextHop::Host {
+            host: address.to_string(),
+            port,
+        });
+    }
+    let (host, port) = match text.split_once(':') {
+        Some((_, port)) if port.contains(':') => {
+            return Err("an IPv6 address must stand in brackets".to_owned());
+        }
+        Some((host, port)) => (host, hop_port(port)?),
+        None => (text, 0),
+    };
+    let host = match host.parse::<std::net::Ipv4Addr>() {
+        Ok(address) => address.to_string(),
+        Err(_) => host_name(host)?,
+    };
+    Ok(NextHop::Host { host, port })
+}
+
+fn hop_port(text: &str) -> Result<u16, String> {
+    let port = text.parse().ok().filter(|port| *port != 0);
+    port.ok_or_else(|| "the port is not a number from 1 to 65535".to_owned())
+}
+
+fn store(text: &str) -> Result<DirectoryStore, String> {
+    match text.split_once(':') {
+        Some(("file", path)) if !path.is_empty() => Ok(DirectoryStore::File(path.into())),
+        Some(("sqlite", path)) if !path.is_empty() => Ok(DirectoryStore::Sqlite(path.into())),
+        _ => Err("is neither file:PATH nor sqlite:PATH".to_owned()),
+    }
+}

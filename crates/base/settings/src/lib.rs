@@ -1,0 +1,53 @@
+//! Every setting: its type, unit, default, range and text, and the checked snapshot parsed from
+//! one TOML file.
+//!
+//! The table in `table` is the only place where an option exists: the check of a file, the
+//! defaults, the answer to "what can be changed without a restart" and the reference manual
+//! ([`reference()`]) are all derived from it. [`Settings::parse`] turns the text of a file into an
+//! immutable [`Settings`], or into [`ConfigErrors`], which holds everything that is wrong with the
+//! file at once, each with its line. A running system replaces its snapshot whole or keeps the old
+//! one; [`Settings::changes`] says which of the changed keys need a restart.
+//!
+//! Not covered: reading the file, looking whether named files exist, and domains, accounts and
+//! aliases, which are data, not settings, and lie in the directory.
+//!
+//! ```
+//! use vere_settings::Settings;
+//!
+//! let text = "version = 1\nhostname = \"mx.example.org\"\ndata = \"var\"\n";
+//! let settings = Settings::parse(text, "/etc/vere/vere.toml")?;
+//! assert_eq!(settings.data.to_str(), Some("/etc/vere/var"));
+//! assert_eq!(settings.limits.message_size_max.to_string(), "50 MiB");
+//!
+//! let wrong = Settings::parse("version = 1\nhostnam = \"mx.example.org\"\n", "vere.toml");
+//! let text = wrong.map_err(|errors| errors.to_string()).unwrap_err();
+//! assert!(text.contains("vere.toml:2: hostnam: unknown key, the nearest known one is hostname"));
+//! # Ok::<(), vere_settings::ConfigErrors>(())
+//! ```
+
+mod assemble;
+mod changes;
+mod cross;
+mod document;
+mod errors;
+mod kind;
+mod model;
+mod nearest;
+mod network;
+mod reference;
+mod table;
+mod value;
+
+pub use changes::Changes;
+pub use errors::{ConfigError, ConfigErrors, Problem};
+pub use model::{
+    Acme, Auth, CertificateFiles, Control, Delivery, Directory, DirectoryStore, Durability, Limits,
+    Listen, Log, LogFormat, LogLevel, Metrics, Networks, NextHop, Protocol, Resolver, Route,
+    RoutePattern, Settings, Sni, Spool, SpoolNode, Tls, TlsMode,
+};
+pub use nearest::nearest;
+pub use network::{IpNetwork, ParseNetworkError};
+pub use reference::reference;
+
+#[cfg(test)]
+mod tests;

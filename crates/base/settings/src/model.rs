@@ -1,0 +1,394 @@
+//! The settings as the parts of the system see them.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use vere_units::{ByteSize, Secret, Span};
+
+use crate::network::IpNetwork;
+use crate::value::Value;
+
+/// One checked, immutable configuration.
+///
+/// Made by [`Settings::parse`](Self::parse) only, so that every value is inside its range; share
+/// it as `Arc<Settings>`. Equal settings have equal values, however their files are written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The name this system greets and signs with: a fully qualified domain name, lower case.
+    pub hostname: String,
+    /// The folder under which everything lies that is not placed elsewhere.
+    pub data: PathBuf,
+    /// The user to become when started as root.
+    pub user: Option<String>,
+    /// Listeners for mail from other systems.
+    pub smtp: Listen,
+    /// Listeners for mail of own users, TLS by STARTTLS.
+    pub submission: Listen,
+    /// Listeners for mail of own users, TLS from the first octet.
+    pub submissions: Listen,
+    /// Bounds on what clients may ask for.
+    pub limits: Limits,
+    /// Who may relay without authentication.
+    pub relay: Networks,
+    /// Who may use XCLIENT.
+    pub xclient: Networks,
+    /// Whose connections begin with a PROXY header.
+    pub proxy: Networks,
+    /// Authentication.
+    pub auth: Auth,
+    /// Certificates in files.
+    pub tls: Tls,
+    /// Certificates from a certificate authority; none without the section.
+    pub acme: Option<Acme>,
+    /// Name resolution.
+    pub resolver: Resolver,
+    /// Where domains, accounts and aliases lie.
+    pub directory: Directory,
+    /// Delivery to next hops and into mailboxes.
+    pub delivery: Delivery,
+    /// Exceptions from delivery by MX, first match first.
+    pub routes: Vec<Route>,
+    /// Queue storage.
+    pub spool: Spool,
+    /// The OpenMetrics endpoint.
+    pub metrics: Metrics,
+    /// The log.
+    pub log: Log,
+    /// The socket of the commands that talk to a running system.
+    pub control: Control,
+    /// Every value by its key, for comparison.
+    pub(crate) values: BTreeMap<String, Value>,
+}
+
+impl Settings {
+    /// Finds the first route for `domain` (in any case, without trailing dot), if there is one.
+    #[must_use]
+    pub fn route(&self, domain: &str) -> Option<&Route> {
+        self.routes
+            .iter()
+            .find(|route| route.domain.matches(domain))
+    }
+}
+
+/// The addresses a service listens on; none means that it does not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listen {
+    /// Addresses with ports.
+    pub listen: Vec<SocketAddr>,
+}
+
+/// Bounds on what clients may ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Octets of one message, announced by SIZE.
+    pub message_size_max: ByteSize,
+    /// Recipients of one message.
+    pub recipients_max: u32,
+    /// Octets of one command line with its CRLF.
+    pub command_line_length_max: ByteSize,
+    /// Octets of one line of a message with its CRLF.
+    pub text_line_length_max: ByteSize,
+    /// Received header fields of one message before it counts as looping.
+    pub hops_max: u32,
+    /// Messages over one connection.
+    pub messages_per_connection_max: u32,
+    /// Refused commands before the connection is closed.
+    pub errors_max: u32,
+    /// Failed authentications before the connection is closed.
+    pub auth_failures_max: u32,
+    /// Longest wait for a command.
+    pub command_timeout: Span,
+    /// Longest wait for more of a message.
+    pub data_timeout: Span,
+    /// Connections at once.
+    pub connections_max: u32,
+    /// Connections at once from one IPv4 address or one IPv6 /64.
+    pub connections_per_client_max: u32,
+    /// Memory for messages that are being received.
+    pub body_memory_max: ByteSize,
+}
+
+/// A set of networks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Networks {
+    /// The networks; an address belongs to the set when it lies in one of them.
+    pub networks: Vec<IpNetwork>,
+}
+
+impl Networks {
+    /// Says whether `address` lies in one of the networks.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.networks
+            .iter()
+            .any(|network| network.contains(address))
+    }
+}
+
+/// Authentication.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Auth {
+    /// Networks whose clients may authenticate without TLS.
+    pub plaintext_networks: Networks,
+}
+
+/// A certificate chain and its private key, both as PEM files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The chain, the server's own certificate first.
+    pub certificate: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
+
+/// Certificates in files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// The one shown when no other fits.
+    pub default: Option<CertificateFiles>,
+    /// Those for names that clients ask for.
+    pub sni: Vec<Sni>,
+}
+
+/// The certificate for one server name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sni {
+    /// The name, lower case.
+    pub name: String,
+    /// Its certificate.
+    pub files: CertificateFiles,
+}
+
+/// Certificates from a certificate authority (RFC 8555).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acme {
+    /// The authority's directory, an https address.
+    pub directory: String,
+    /// Where the authority writes to, `mailto:` addresses.
+    pub contact: Vec<String>,
+    /// The names of the certificate, lower case; the host name when the file gives none.
+    pub domains: Vec<String>,
+    /// A PEM file of roots that the authority's own server is checked against, for test servers.
+    pub root: Option<PathBuf>,
+    /// Where challenges of type http-01 are answered.
+    pub listen: Vec<SocketAddr>,
+}
+
+/// Name resolution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolver {
+    /// The name servers; those of the operating system when empty.
+    pub servers: Vec<SocketAddr>,
+    /// A file of static records; when given, no network is asked.
+    pub zone: Option<PathBuf>,
+}
+
+/// Where domains, accounts and aliases lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directory {
+    /// The store.
+    pub store: DirectoryStore,
+    /// What separates a user name from a tag in `user+tag@domain`; none switches tags off.
+    pub subaddress_separator: Option<char>,
+}
+
+/// A store of domains, accounts and aliases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DirectoryStore {
+    /// One TOML file.
+    File(PathBuf),
+    /// One `SQLite` database.
+    Sqlite(PathBuf),
+}
+
+/// Delivery to next hops and into mailboxes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// Where the Maildir of an account lies; holds the places `{domain}` and `{local}`, which must
+    /// be filled with checked names only.
+    pub maildir: String,
+    /// Connections at once to one destination.
+    pub connections_per_destination_max: u32,
+    /// Longest wait for a connection.
+    pub connect_timeout: Span,
+    /// Messages over one connection before a new one is made.
+    pub messages_per_connection_max: u32,
+    /// Encryption towards next hops that no route names.
+    pub tls: TlsMode,
+    /// A PEM file of roots beside those of the operating system.
+    pub ca: Option<PathBuf>,
+    /// The port of next hops found by MX.
+    pub port: u16,
+    /// The waits before the second, third, ... attempt; the last one repeats.
+    pub retry: Vec<Span>,
+    /// When a message is given up and returned.
+    pub expire: Span,
+    /// When the sender is told that a message is late.
+    pub delay_notice: Span,
+}
+
+/// How much encryption a next hop must offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsMode {
+    /// None is used.
+    Off,
+    /// It is used where offered, whatever the certificate says.
+    Opportunistic,
+    /// It must be offered, with a certificate that is valid for the next hop's name.
+    Required,
+}
+
+/// An exception from delivery by MX.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Which destinations it is for.
+    pub domain: RoutePattern,
+    /// Where their mail goes.
+    pub next_hop: NextHop,
+    /// The protocol spoken there.
+    pub protocol: Protocol,
+    /// Encryption; `delivery.tls` when the file does not say.
+    pub tls: TlsMode,
+    /// Whom to authenticate as; present together with the password.
+    pub username: Option<String>,
+    /// The password.
+    pub password: Option<Secret<String>>,
+}
+
+/// Which destinations a route is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RoutePattern {
+    /// `*`: every domain.
+    Any,
+    /// `example.org`: this domain, lower case.
+    Exact(String),
+    /// `.example.org`: every domain below this one, lower case, without the dot.
+    Subdomains(String),
+}
+
+impl RoutePattern {
+    /// Says whether the pattern fits `domain`, which may be in any case.
+    #[must_use]
+    pub fn matches(&self, domain: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exact(own) => own.eq_ignore_ascii_case(domain),
+            Self::Subdomains(parent) => {
+                let (domain, parent) = (domain.as_bytes(), parent.as_bytes());
+                domain.len() > parent.len() + 1
+                    && domain[domain.len() - parent.len()..].eq_ignore_ascii_case(parent)
+                    && domain[domain.len() - parent.len() - 1] == b'.'
+            }
+        }
+    }
+}
+
+/// Where mail goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NextHop {
+    /// To the hosts that the domain's MX records name.
+    Mx,
+    /// Into mailboxes of this system.
+    Local,
+    /// To one host, without asking for MX records.
+    Host {
+        /// A host name, lower case, or an IP address without brackets.
+        host: String,
+        /// The port; `delivery.port` when the file does not say.
+        port: u16,
+    },
+}
+
+/// What is spoken with a next hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// RFC 5321.
+    Smtp,
+    /// RFC 2033.
+    Lmtp,
+}
+
+/// When a message counts as safe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// When it is in the synced log of a node.
+    Synced,
+    /// When it is in the memory of enough nodes.
+    Replicated,
+}
+
+/// Queue storage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spool {
+    /// When a message counts as safe.
+    pub durability: Durability,
+    /// Nodes that must hold a message before it is acknowledged.
+    pub replicas_min: u32,
+    /// The file of the key shared by gateway and nodes, made at the first start.
+    pub secret: PathBuf,
+    /// Memory of one node.
+    pub memory_max: ByteSize,
+    /// Octets of one segment of a log.
+    pub segment_size: ByteSize,
+    /// The nodes; one local node when the file names none.
+    pub nodes: Vec<SpoolNode>,
+}
+
+/// One node of the spool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpoolNode {
+    /// Its name.
+    pub name: String,
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// The folder of its logs.
+    pub data: PathBuf,
+}
+
+/// The OpenMetrics endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metrics {
+    /// Where it listens; none without an address.
+    pub listen: Option<SocketAddr>,
+}
+
+/// The log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    /// The least important events that are written.
+    pub level: LogLevel,
+    /// Their form.
+    pub format: LogFormat,
+}
+
+/// Importance of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLevel {
+    /// An operator must act.
+    Error,
+    /// Something is odd.
+    Warn,
+    /// One line for each finished transaction.
+    Info,
+    /// Steps of transactions.
+    Debug,
+    /// The protocol itself.
+    Trace,
+}
+
+/// Form of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// A line for people.
+    Text,
+    /// A JSON object for programs.
+    Json,
+}
+
+/// The socket of the commands that talk to a running system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Control {
+    /// Its path.
+    pub socket: PathBuf,
+}

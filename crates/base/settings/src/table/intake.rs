@@ -1,0 +1,286 @@
+//! What comes in: who may connect, what they may ask for, and how they are believed.
+
+use super::Fallback::{Is, Nothing, Required};
+use super::{DAY, GIB, KIB, MIB, SECOND, Section, Shape, TIB, fixed, live};
+use crate::kind::Kind::{
+    Addresses, HostName, HostNames, Integer, Name, NetworkList, Path, Size, Span, UrlHttps, Urls,
+    Version,
+};
+
+/// The sections, in the order of the reference.
+pub(super) static SECTIONS: &[Section] = &[
+    Section {
+        name: "",
+        shape: Shape::Always,
+        text: "Keys before the first section.",
+        options: &[
+            fixed(
+                "version",
+                Version,
+                Required("version = 1"),
+                "The version of this file's format, so that a later program can read an older file or say that it cannot.",
+            ),
+            fixed(
+                "hostname",
+                HostName,
+                Required("hostname = \"mx.example.org\""),
+                "The fully qualified name of this system: greeting, HELO, Received and Message-ID fields. Its address record and the reverse record of the address should agree with it, since other systems refuse mail where they do not.",
+            ),
+            fixed(
+                "data",
+                Path,
+                Is("\"/var/lib/vere\""),
+                "The folder under which everything lies that is not placed elsewhere.",
+            ),
+            fixed(
+                "user",
+                Name,
+                Nothing("the user that started it stays"),
+                "The user to become when started as root, once the ports are open.",
+            ),
+        ],
+    },
+    Section {
+        name: "smtp",
+        shape: Shape::Always,
+        text: "Mail from other systems.",
+        options: &[fixed(
+            "listen",
+            Addresses,
+            Is("[\"[::]:25\"]"),
+            "Addresses to listen on. `[::]` takes IPv4 as well. An empty list switches the service off.",
+        )],
+    },
+    Section {
+        name: "submission",
+        shape: Shape::Always,
+        text: "Mail of own users; they authenticate, behind STARTTLS (RFC 6409).",
+        options: &[fixed(
+            "listen",
+            Addresses,
+            Is("[]"),
+            "Addresses to listen on, usually `[\"[::]:587\"]`. Off by default, since it is of no use before there are accounts and a certificate.",
+        )],
+    },
+    Section {
+        name: "submissions",
+        shape: Shape::Always,
+        text: "Mail of own users; they authenticate, TLS from the first octet (RFC 8314).",
+        options: &[fixed(
+            "listen",
+            Addresses,
+            Is("[]"),
+            "Addresses to listen on, usually `[\"[::]:465\"]`. Needs a certificate.",
+        )],
+    },
+    Section {
+        name: "limits",
+        shape: Shape::Always,
+        text: "Bounds on what clients may ask for. At a bound the client gets the precise error; what was accepted stays accepted.",
+        options: &[
+            live(
+                "message_size_max",
+                Size(64 * KIB, 2 * GIB),
+                Is("\"50 MiB\""),
+                "Octets of one message, announced by SIZE. Large providers take 25 to 50 MB, in base64 a third more than the files in it. At most half of `body_memory_max`.",
+            ),
+            live(
+                "recipients_max",
+                Integer(100, 100_000),
+                Is("1000"),
+                "Recipients of one message, announced by LIMITS. RFC 5321 section 4.5.3.1.8 asks for at least 100.",
+            ),
+            live(
+                "command_line_length_max",
+                Size(512, 64 * KIB),
+                Is("\"12 KiB\""),
+                "Octets of one command line with its CRLF. RFC 5321 asks for 512, RFC 4954 for 12288 where authentication data is sent.",
+            ),
+            live(
+                "text_line_length_max",
+                Size(1_000, GIB),
+                Is("\"64 KiB\""),
+                "Octets of one line of a message with its CRLF. RFC 5321 asks for 1000; programs that write HTML in one line are common, and to refuse them loses wanted mail.",
+            ),
+            live(
+                "hops_max",
+                Integer(30, 1_000),
+                Is("100"),
+                "Received fields of one message before it is refused as looping. RFC 5321 section 6.3 asks for at least 100.",
+            ),
+            live(
+                "messages_per_connection_max",
+                Integer(1, 1_000_000),
+                Is("1000"),
+                "Messages over one connection, announced by LIMITS; the client connects again for more.",
+            ),
+            live(
+                "errors_max",
+                Integer(1, 1_000),
+                Is("20"),
+                "Refused commands before the connection is closed. Honest clients stay far below; guessing of addresses does not.",
+            ),
+            live(
+                "auth_failures_max",
+                Integer(1, 100),
+                Is("3"),
+                "Failed authentications before the connection is closed.",
+            ),
+            live(
+                "command_timeout",
+                Span(SECOND, DAY),
+                Is("\"5m\""),
+                "Longest wait for a command. RFC 5321 section 4.5.3.2.7 asks for 5 minutes.",
+            ),
+            live(
+                "data_timeout",
+                Span(SECOND, DAY),
+                Is("\"10m\""),
+                "Longest wait for more of a message.",
+            ),
+            fixed(
+                "connections_max",
+                Integer(1, 1_000_000),
+                Is("20000"),
+                "Connections at once; each takes a descriptor and up to 16 KiB while idle.",
+            ),
+            live(
+                "connections_per_client_max",
+                Integer(1, 1_000_000),
+                Is("100"),
+                "Connections at once from one IPv4 address or one IPv6 /64, so that one client cannot take all.",
+            ),
+            live(
+                "body_memory_max",
+                Size(MIB, TIB),
+                Is("\"256 MiB\""),
+                "Memory for messages that are being received; beyond it clients get 452 and come again.",
+            ),
+        ],
+    },
+    Section {
+        name: "relay",
+        shape: Shape::Always,
+        text: "Who may send to any destination without authentication.",
+        options: &[live(
+            "networks",
+            NetworkList,
+            Is("[]"),
+            "Networks of such clients. None by default: an open relay is found within hours.",
+        )],
+    },
+    Section {
+        name: "xclient",
+        shape: Shape::Always,
+        text: "Who may pass on another client's address by XCLIENT.",
+        options: &[live(
+            "networks",
+            NetworkList,
+            Is("[]"),
+            "Networks of trusted front ends. What they say about a client is believed.",
+        )],
+    },
+    Section {
+        name: "proxy",
+        shape: Shape::Always,
+        text: "Whose connections begin with a PROXY header, version 1 or 2.",
+        options: &[live(
+            "networks",
+            NetworkList,
+            Is("[]"),
+            "Networks of load balancers. A connection from there without the header is closed.",
+        )],
+    },
+    Section {
+        name: "auth",
+        shape: Shape::Always,
+        text: "Authentication of own users.",
+        options: &[live(
+            "plaintext_networks",
+            NetworkList,
+            Is("[]"),
+            "Networks whose clients may authenticate without TLS. For tests on loopback.",
+        )],
+    },
+    Section {
+        name: "tls",
+        shape: Shape::Always,
+        text: "The certificate shown when no other fits. The files are read again at reload.",
+        options: &[
+            live(
+                "certificate",
+                Path,
+                Nothing("no certificate from a file"),
+                "PEM file of the certificate chain, the server's own certificate first.",
+            ),
+            live(
+                "key",
+                Path,
+                Nothing("no certificate from a file"),
+                "PEM file of the private key.",
+            ),
+        ],
+    },
+    Section {
+        name: "tls.sni",
+        shape: Shape::Repeated,
+        text: "A certificate for one server name.",
+        options: &[
+            live(
+                "name",
+                HostName,
+                Required("name = \"mail.example.org\""),
+                "The name that clients ask for.",
+            ),
+            live(
+                "certificate",
+                Path,
+                Required("certificate = \"mail.pem\""),
+                "PEM file of the certificate chain.",
+            ),
+            live(
+                "key",
+                Path,
+                Required("key = \"mail.key\""),
+                "PEM file of the private key.",
+            ),
+        ],
+    },
+    Section {
+        name: "acme",
+        shape: Shape::Optional,
+        text: "Certificates fetched and renewed from a certificate authority (RFC 8555). To have this section, even empty, is to agree to the authority's terms.",
+        options: &[
+            live(
+                "directory",
+                UrlHttps,
+                Is("\"https://acme-v02.api.letsencrypt.org/directory\""),
+                "The directory of the authority.",
+            ),
+            live(
+                "contact",
+                Urls("mailto:"),
+                Is("[]"),
+                "Where the authority may write to, such as `[\"mailto:postmaster@example.org\"]`.",
+            ),
+            live(
+                "domains",
+                HostNames,
+                Is("[]"),
+                "The names of the certificate; only `hostname` when empty.",
+            ),
+            live(
+                "root",
+                Path,
+                Nothing("the system's roots"),
+                "PEM file of roots that the authority's own server is checked against; for test authorities.",
+            ),
+            fixed(
+                "listen",
+                Addresses,
+                Is("[\"[::]:80\"]"),
+                "Where challenges are answered; the authority connects to port 80 (RFC 8555 section 8.3).",
+            ),
+        ],
+    },
+];

@@ -1,0 +1,263 @@
+//! What becomes of it: names, users, delivery, storage, and the system itself.
+
+use super::Fallback::{Is, Nothing, Required};
+use super::{DAY, GIB, HOUR, MIB, MINUTE, SECOND, Section, Shape, TIB, TLS_MODES, fixed, live};
+use crate::kind::Kind::{
+    Address, Addresses, Choice, Integer, MaildirTemplate, Name, NextHop, Path, Pattern, SecretText,
+    Separator, Size, Span, Spans, Store,
+};
+
+/// The sections, in the order of the reference.
+pub(super) static SECTIONS: &[Section] = &[
+    Section {
+        name: "resolver",
+        shape: Shape::Always,
+        text: "Name resolution.",
+        options: &[
+            fixed(
+                "servers",
+                Addresses,
+                Is("[]"),
+                "Name servers with ports; those of the operating system when empty.",
+            ),
+            live(
+                "zone",
+                Path,
+                Nothing("the network is asked"),
+                "A file of static records for tests; when given, no network is asked.",
+            ),
+        ],
+    },
+    Section {
+        name: "directory",
+        shape: Shape::Always,
+        text: "Where domains, accounts and aliases lie.",
+        options: &[
+            fixed(
+                "store",
+                Store,
+                Is("\"file:{data}/directory.toml\""),
+                "`file:PATH` for one TOML file, good for thousands of accounts; `sqlite:PATH` for a database, good for millions.",
+            ),
+            live(
+                "subaddress_separator",
+                Separator,
+                Is("\"+\""),
+                "What separates the user name from a tag, as in user+tag@domain (RFC 5233); an empty text switches tags off.",
+            ),
+        ],
+    },
+    Section {
+        name: "delivery",
+        shape: Shape::Always,
+        text: "Delivery to next hops and into mailboxes.",
+        options: &[
+            live(
+                "maildir",
+                MaildirTemplate,
+                Is("\"{data}/maildir/{domain}/{local}\""),
+                "Where the Maildir of an account lies.",
+            ),
+            live(
+                "connections_per_destination_max",
+                Integer(1, 10_000),
+                Is("20"),
+                "Connections at once to one destination. Receivers close more than some tens from one address.",
+            ),
+            live(
+                "connect_timeout",
+                Span(SECOND, HOUR),
+                Is("\"30s\""),
+                "Longest wait for a connection before the next address is tried.",
+            ),
+            live(
+                "messages_per_connection_max",
+                Integer(1, 1_000_000),
+                Is("100"),
+                "Messages over one connection before a new one is made, so that load spreads again over a destination's hosts.",
+            ),
+            live(
+                "tls",
+                Choice(TLS_MODES),
+                Is("\"opportunistic\""),
+                "Encryption towards next hops that no route names: `off`, `opportunistic` (where offered, whatever the certificate says), `required` (with a valid certificate).",
+            ),
+            live(
+                "ca",
+                Path,
+                Nothing("only the system's roots"),
+                "PEM file of further roots that next hops are checked against.",
+            ),
+            live(
+                "port",
+                Integer(1, 65_535),
+                Is("25"),
+                "The port of next hops found by MX.",
+            ),
+            live(
+                "retry",
+                Spans(SECOND, 30 * DAY),
+                Is("[\"1m\", \"5m\", \"15m\", \"1h\", \"4h\"]"),
+                "Waits before the second, third, ... attempt; the last one repeats. The first is short because of greylisting; RFC 5321 section 4.5.4.1 asks for 30 minutes in the long run.",
+            ),
+            live(
+                "expire",
+                Span(MINUTE, 30 * DAY),
+                Is("\"5d\""),
+                "When a message is given up and returned. RFC 5321 section 4.5.4.1 asks for 4 to 5 days.",
+            ),
+            live(
+                "delay_notice",
+                Span(MINUTE, 30 * DAY),
+                Is("\"4h\""),
+                "When the sender is told that a message is late; once a message, and not where DSN parameters say otherwise.",
+            ),
+        ],
+    },
+    Section {
+        name: "route",
+        shape: Shape::Repeated,
+        text: "An exception from delivery by MX; the first that fits holds. A message for an own domain goes to its accounts before routes are looked at, unless a route names that domain itself.",
+        options: &[
+            live(
+                "domain",
+                Pattern,
+                Required("domain = \"*\""),
+                "`example.org` for this domain, `.example.org` for those below it, `*` for all.",
+            ),
+            live(
+                "next_hop",
+                NextHop,
+                Required("next_hop = \"relay.example.net:25\""),
+                "`host:port`, `192.0.2.1:25` or `[2001:db8::1]:25`, asked without MX, with `delivery.port` where no port is given; `mx` for delivery by MX; `local` for mailboxes of this system.",
+            ),
+            live(
+                "protocol",
+                Choice(&["smtp", "lmtp"]),
+                Is("\"smtp\""),
+                "`smtp`, or `lmtp` (RFC 2033) to hand over to a mailbox server.",
+            ),
+            live(
+                "tls",
+                Choice(TLS_MODES),
+                Nothing("as `delivery.tls`"),
+                "Encryption towards this next hop.",
+            ),
+            live(
+                "username",
+                Name,
+                Nothing("no authentication"),
+                "Whom to authenticate as. Needs `tls = \"required\"`, unless the next hop is a loopback address.",
+            ),
+            live(
+                "password",
+                SecretText,
+                Nothing("no authentication"),
+                "The password for it. Keep the file unreadable for others.",
+            ),
+        ],
+    },
+    Section {
+        name: "spool",
+        shape: Shape::Always,
+        text: "Queue storage.",
+        options: &[
+            fixed(
+                "durability",
+                Choice(&["synced", "replicated"]),
+                Is("\"synced\""),
+                "When a message counts as safe and is acknowledged: `synced`, when it is in the synced log of a node; `replicated`, when it is in the memory of enough nodes, which is faster and loses what all of them lose at once.",
+            ),
+            fixed(
+                "replicas_min",
+                Integer(1, 16),
+                Nothing("1 with `synced`, 2 with `replicated`"),
+                "Nodes that must hold a message before it is acknowledged.",
+            ),
+            fixed(
+                "secret",
+                Path,
+                Is("\"{data}/spool.key\""),
+                "File of the key shared by gateway and nodes; made at the first start where it is absent.",
+            ),
+            fixed(
+                "memory_max",
+                Size(16 * MIB, 16 * TIB),
+                Is("\"1 GiB\""),
+                "Memory of one node; beyond it, it refuses new messages and the gateway answers 452.",
+            ),
+            fixed(
+                "segment_size",
+                Size(MIB, GIB),
+                Is("\"4 MiB\""),
+                "Octets of one segment of a log: the unit in which space is reclaimed.",
+            ),
+        ],
+    },
+    Section {
+        name: "spool.node",
+        shape: Shape::Repeated,
+        text: "One node. Without any, one node named `a` runs on this machine and listens on 127.0.0.1:2600.",
+        options: &[
+            fixed(
+                "name",
+                Name,
+                Required("name = \"a\""),
+                "Its name, which must not be changed while it holds messages.",
+            ),
+            fixed(
+                "listen",
+                Address,
+                Required("listen = \"127.0.0.1:2600\""),
+                "Address and port where it listens.",
+            ),
+            fixed(
+                "data",
+                Path,
+                Is("\"{data}/spool/{name}\""),
+                "The folder of its logs.",
+            ),
+        ],
+    },
+    Section {
+        name: "metrics",
+        shape: Shape::Always,
+        text: "Figures for monitoring, in OpenMetrics over HTTP.",
+        options: &[fixed(
+            "listen",
+            Address,
+            Nothing("no endpoint"),
+            "Address and port, such as `127.0.0.1:2080`. There is no authentication: keep it on loopback or a management network.",
+        )],
+    },
+    Section {
+        name: "log",
+        shape: Shape::Always,
+        text: "The log, written to standard error.",
+        options: &[
+            live(
+                "level",
+                Choice(&["error", "warn", "info", "debug", "trace"]),
+                Is("\"info\""),
+                "The least important events written. `info` is one line for each finished transaction.",
+            ),
+            fixed(
+                "format",
+                Choice(&["text", "json"]),
+                Is("\"text\""),
+                "`text` for people, `json` for programs.",
+            ),
+        ],
+    },
+    Section {
+        name: "control",
+        shape: Shape::Always,
+        text: "The socket of the commands that talk to a running system.",
+        options: &[fixed(
+            "socket",
+            Path,
+            Is("\"{data}/control.sock\""),
+            "Its path, at most 107 octets; who may open it may command the system, so it is made for its user only.",
+        )],
+    },
+];

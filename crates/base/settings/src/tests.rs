@@ -1,0 +1,613 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const MINIMAL: &str = "version = 1\nhostname = \"mx.example.org\"\n";
+
+fn parse(rest: &str) -> Result<Settings, ConfigErrors> {
+    Settings::parse(&format!("{MINIMAL}{rest}"), "/etc/vere/vere.toml")
+}
+
+/// The errors as `line key` with the whole text, for a file that starts with the minimal one.
+fn errors(rest: &str) -> Vec<(usize, String, String)> {
+    let errors = parse(rest).expect_err(rest);
+    let one = |e: &ConfigError| (e.line, e.key.clone(), e.to_string());
+    errors.errors().iter().map(one).collect()
+}
+
+/// Asserts that there is exactly one error, on that line, with that key and words.
+fn one_error(rest: &str, line: usize, key: &str, words: &str) {
+    let found = errors(rest);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let (at, name, text) = &found[0];
+    assert_eq!((*at, name.as_str()), (line, key), "{text}");
+    assert!(text.contains(words), "{text:?} lacks {words:?}");
+}
+
+/// Checks a table of files with one mistake each.
+fn refused(table: &str) {
+    for row in table.lines().filter(|row| !row.is_empty()) {
+        let [file, key, words] = row.split(" => ").collect::<Vec<_>>()[..] else {
+            panic!("{row:?} is no row");
+        };
+        match file.split_once("] ").filter(|_| file.starts_with('[')) {
+            Some((section, line)) => one_error(&format!("{section}]\n{line}\n"), 4, key, words),
+            None => one_error(&format!("{file}\n"), 3, key, words),
+        }
+    }
+}
+
+#[test]
+fn smallest_file_is_two_lines_and_has_every_default() {
+    let settings = parse("").unwrap();
+    assert_eq!(settings.hostname, "mx.example.org");
+    assert_eq!(settings.data.to_str(), Some("/var/lib/vere"));
+    assert_eq!(settings.smtp.listen, ["[::]:25".parse().unwrap()]);
+    assert!(settings.relay.networks.is_empty(), "never an open relay");
+    assert_eq!(settings.acme, None);
+    assert_eq!(settings.metrics.listen, None);
+    assert_eq!(settings.limits.recipients_max, 1_000);
+    assert_eq!(settings.delivery.retry.len(), 5);
+    assert_eq!(
+        settings.delivery.maildir,
+        "/var/lib/vere/maildir/{domain}/{local}"
+    );
+    assert_eq!(
+        settings.control.socket.to_str(),
+        Some("/var/lib/vere/control.sock")
+    );
+    let store = DirectoryStore::File("/var/lib/vere/directory.toml".into());
+    assert_eq!(settings.directory.store, store);
+    assert_eq!(settings.spool.replicas_min, 1);
+    assert_eq!(settings.spool.nodes.len(), 1);
+    assert_eq!(
+        settings.spool.nodes[0].data.to_str(),
+        Some("/var/lib/vere/spool/a")
+    );
+}
+
+const WORKING: &str = r#"version = 1
+hostname = "MX.Example.org"
+data = "data"
+user = "vere"
+[submission]
+listen = ["[::]:587"]
+[submissions]
+listen = ["[::]:465"]
+[tls]
+certificate = "tls/cert.pem"
+key = "/etc/ssl/key.pem"
+[[route]]
+domain = "*"
+next_hop = "[2001:db8::1]:2525"
+"#;
+
+#[test]
+fn whole_server_fits_under_20_lines_and_paths_start_at_the_file() {
+    assert!(WORKING.lines().count() < 20);
+    let settings = Settings::parse(WORKING, "/etc/vere/vere.toml").unwrap();
+    assert_eq!(settings.hostname, "mx.example.org");
+    assert_eq!(settings.data.to_str(), Some("/etc/vere/data"));
+    let files = settings.tls.default.unwrap();
+    assert_eq!(files.certificate.to_str(), Some("/etc/vere/tls/cert.pem"));
+    assert_eq!(files.key.to_str(), Some("/etc/ssl/key.pem"));
+    assert_eq!(
+        settings.spool.secret.to_str(),
+        Some("/etc/vere/data/spool.key")
+    );
+    let next_hop = NextHop::Host {
+        host: "2001:db8::1".to_owned(),
+        port: 2525,
+    };
+    assert_eq!(settings.routes[0].next_hop, next_hop);
+    let bare = Settings::parse(WORKING, "vere.toml").unwrap();
+    assert_eq!(bare.data.to_str(), Some("data"));
+}
+
+const EVERY_SECTION: &str = r#"[xclient]
+networks = ["127.0.0.1"]
+[acme]
+contact = ["mailto:postmaster@example.org"]
+root = "pebble.pem"
+[resolver]
+servers = ["127.0.0.1:5300"]
+zone = "zone"
+[directory]
+store = "sqlite:directory.db"
+subaddress_separator = ""
+[delivery]
+tls = "required"
+port = 2526
+[[route]]
+domain = "Example.net"
+next_hop = "Relay.example.net"
+username = "me"
+password = "very secret"
+[[route]]
+domain = ".example.net"
+next_hop = "192.0.2.1:24"
+protocol = "lmtp"
+tls = "off"
+[[route]]
+domain = "*"
+next_hop = "mx"
+[spool]
+durability = "replicated"
+[[spool.node]]
+name = "a"
+listen = "127.0.0.1:2600"
+[[spool.node]]
+name = "b"
+listen = "127.0.0.1:2601"
+data = "/mnt/b"
+[[tls.sni]]
+name = "mail.example.org"
+certificate = "m.pem"
+key = "m.key"
+[log]
+level = "debug"
+format = "json"
+"#;
+
+#[test]
+fn every_section_together() {
+    let settings = parse(EVERY_SECTION).unwrap();
+    let acme = settings.acme.as_ref().unwrap();
+    assert_eq!(acme.domains, ["mx.example.org"]);
+    assert_eq!(
+        acme.root.as_deref(),
+        Some(std::path::Path::new("/etc/vere/pebble.pem"))
+    );
+    assert_eq!(
+        settings.directory.store,
+        DirectoryStore::Sqlite("/etc/vere/directory.db".into())
+    );
+    assert_eq!(settings.directory.subaddress_separator, None);
+    let first = settings.route("EXAMPLE.net").unwrap();
+    let host = NextHop::Host {
+        host: "relay.example.net".to_owned(),
+        port: 2526,
+    };
+    assert_eq!((&first.next_hop, first.tls), (&host, TlsMode::Required));
+    let below = settings.route("a.b.example.NET").unwrap();
+    assert_eq!((below.protocol, below.tls), (Protocol::Lmtp, TlsMode::Off));
+    assert_eq!(
+        settings.route("badexample.net").unwrap().next_hop,
+        NextHop::Mx
+    );
+    assert_eq!(settings.spool.replicas_min, 2);
+    assert_eq!(
+        settings.spool.nodes[0].data.to_str(),
+        Some("/var/lib/vere/spool/a")
+    );
+    assert_eq!(
+        settings.tls.sni[0].files.key.to_str(),
+        Some("/etc/vere/m.key")
+    );
+    assert_eq!(
+        (settings.log.level, settings.log.format),
+        (LogLevel::Debug, LogFormat::Json)
+    );
+    assert!(
+        !format!("{settings:?}").contains("very secret"),
+        "secrets stay out of logs"
+    );
+}
+
+#[test]
+fn version_is_asked_for_and_only_1_is_read() {
+    let text = "hostname = \"mx.example.org\"\n";
+    let found = Settings::parse(text, "f").unwrap_err().to_string();
+    assert_eq!(
+        found,
+        "f:1: version: is missing, add this as the first line: version = 1"
+    );
+    // Nothing else is said about a file that is written for a program not yet known.
+    let found = Settings::parse("\nversion = 2\nnew_key = true\n", "f")
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        found,
+        "f:2: version: is 2, this program reads version 1 of the file only"
+    );
+    let found = Settings::parse("version = \"1\"\nhostname = \"a.b\"\n", "f").unwrap_err();
+    assert!(
+        found
+            .to_string()
+            .contains("is a text, wanted is the number 1"),
+        "{found}"
+    );
+}
+
+#[test]
+fn unknown_keys_name_the_nearest() {
+    one_error(
+        "[limits]\nrecipient_max = 5\n",
+        4,
+        "limits.recipient_max",
+        "is recipients_max",
+    );
+    one_error("[limtis]\n", 3, "limtis", "the nearest known one is limits");
+    one_error(
+        "[tls]\n[[tls.snj]]\n",
+        4,
+        "tls.snj",
+        "the nearest known one is sni",
+    );
+    // The right name in the wrong section.
+    one_error(
+        "[smtp]\nmessage_size_max = 5\n",
+        4,
+        "smtp.message_size_max",
+        "limits.message_size_max",
+    );
+    one_error(
+        "quite_another_thing = 5\n",
+        3,
+        "quite_another_thing",
+        "unknown key",
+    );
+    one_error("\"a\\nb\" = 5\n", 3, "\"a\\nb\"", "unknown key");
+    one_error(
+        "\"limits.hops_max\" = 50\n",
+        3,
+        "limits.hops_max",
+        "unknown key",
+    );
+}
+
+/// `[section] line of the file => key => words of the error`.
+const WRONG_TYPES: &str = r##"
+[limits] recipients_max = "9" => limits.recipients_max => is a text, wanted is a number
+[limits] message_size_max = 9 => limits.message_size_max => a size such as "10 MiB"
+[smtp] listen = "[::]:25" => smtp.listen => wanted is a list of addresses
+[smtp] listen = [25] => smtp.listen => is a number, wanted is a list
+smtp = 3 => smtp => is a number, wanted is a section [smtp]
+route = [1] => route[1] => wanted is sections [[route]]
+[[limits]] => limits => is a list, wanted is a section [limits]
+"##;
+
+#[test]
+fn wrong_types_say_what_is_wanted() {
+    refused(WRONG_TYPES);
+    one_error(
+        "[route]\ndomain = \"*\"\n",
+        3,
+        "route",
+        "wanted is sections [[route]]",
+    );
+}
+
+/// `[section] line of the file => key => words of the error`.
+const NOT_ALLOWED: &str = r##"
+[limits] recipients_max = 99 => limits.recipients_max => a number from 100 to 100000
+[limits] recipients_max = -1 => limits.recipients_max => a number from 100
+[delivery] port = 65536 => delivery.port => a number from 1 to 65535
+[limits] message_size_max = "1 B" => limits.message_size_max => from 64 KiB to 2 GiB
+[limits] command_timeout = "0s" => limits.command_timeout => from 1s to 1d
+[limits] command_timeout = "5" => limits.command_timeout => has no unit
+[delivery] retry = [] => delivery.retry => at least one
+[delivery] tls = "on" => delivery.tls => "off", "opportunistic", "required"
+[relay] networks = ["10.1.0.0/8"] => relay.networks => the network is 10.0.0.0/8
+[smtp] listen = ["localhost:25"] => smtp.listen => names are not allowed
+user = "../root" => user => must not hold a slash
+data = "" => data => must not be empty
+data = "a\u0000b" => data => control characters
+[delivery] maildir = "{data}/{local}" => delivery.maildir => must hold {domain}
+[delivery] maildir = "{home}/{domain}/{local}" => delivery.maildir => only
+[directory] store = "ldap:x" => directory.store => sqlite:PATH
+[directory] subaddress_separator = "@" => directory.subaddress_separator => none of
+[acme] directory = "http://ca" => acme.directory => https://
+"##;
+
+#[test]
+fn values_out_of_range_say_what_is_allowed() {
+    refused(NOT_ALLOWED);
+}
+
+#[test]
+fn hostile_host_names_are_refused() {
+    let label = "a".repeat(64);
+    for name in [
+        "",
+        ".",
+        "a..b",
+        "-a.org",
+        "a-.org",
+        "a b.org",
+        "bücher.de",
+        "10.0.0.1",
+        "a_b.c",
+        &label,
+    ] {
+        let text = format!("version = 1\nhostname = \"{name}\"\n");
+        let found = Settings::parse(&text, "f").unwrap_err();
+        assert_eq!(found.errors()[0].line, 2, "{name}");
+        assert!(
+            matches!(found.errors()[0].problem, Problem::NotAllowed { .. }),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn next_hops() {
+    let hop = |text: &str| {
+        let text = format!("[[route]]\ndomain = \"*\"\nnext_hop = \"{text}\"\n");
+        parse(&text).map(|settings| settings.routes[0].next_hop.clone())
+    };
+    let host = |host: &str, port| {
+        Ok(NextHop::Host {
+            host: host.to_owned(),
+            port,
+        })
+    };
+    assert_eq!(hop("mx"), Ok(NextHop::Mx));
+    assert_eq!(hop("local"), Ok(NextHop::Local));
+    assert_eq!(hop("relay.example:2525"), host("relay.example", 2525));
+    assert_eq!(hop("relay.example"), host("relay.example", 25));
+    assert_eq!(hop("127.0.0.1:2526"), host("127.0.0.1", 2526));
+    assert_eq!(hop("[::1]:2526"), host("::1", 2526));
+    assert_eq!(hop("[::1]"), host("::1", 25));
+    for wrong in [
+        "",
+        "::1",
+        "[::1",
+        "[::1]2526",
+        "a:0",
+        "a:65536",
+        "a:b",
+        "a b:25",
+        "[1.2.3.4]:25",
+        ":25",
+    ] {
+        assert!(hop(wrong).is_err(), "{wrong}");
+    }
+}
+
+/// `[section] line of the file => key => words of the error`.
+const CONTRADICTIONS: &str = r##"
+[submissions] listen = ["[::]:465"] => submissions.listen => needs a certificate
+[submission] listen = ["[::]:587"] => submission.listen => nobody could
+[tls] key = "k" => tls.key => needs tls.certificate
+[limits] message_size_max = "200 MiB" => limits.message_size_max => more than half
+[metrics] listen = "[::]:25" => metrics.listen => twice
+[spool] durability = "replicated" => spool.durability => 2 copies need as many
+[spool] replicas_min = 2 => spool.replicas_min => there are 1
+"##;
+
+#[test]
+fn contradictions() {
+    refused(CONTRADICTIONS);
+    one_error(
+        "[delivery]\nexpire = \"1h\"\n",
+        3,
+        "delivery.delay_notice",
+        "not before",
+    );
+    let route = "[[route]]\ndomain = \"a.b\"\nnext_hop = \"c.d\"\n";
+    one_error(
+        &format!("{route}{route}"),
+        7,
+        "route[2].domain",
+        "route[1] is for the same",
+    );
+    one_error(
+        &format!("{route}username = \"u\"\n"),
+        6,
+        "route[1].username",
+        "needs a password",
+    );
+    let login = "username = \"u\"\npassword = \"p\"\n";
+    one_error(
+        &format!("{route}{login}"),
+        6,
+        "route[1].username",
+        "needs tls = \"required\"",
+    );
+    assert!(parse(&format!("{route}{login}tls = \"required\"\n")).is_ok());
+    assert!(
+        parse("[smtp]\nlisten = [\"[::1]:0\", \"[::1]:0\"]\n").is_ok(),
+        "0 is any free port"
+    );
+    let long = "x".repeat(108);
+    one_error(
+        &format!("[control]\nsocket = \"/{long}\"\n"),
+        4,
+        "control.socket",
+        "107 octets",
+    );
+    assert!(
+        parse("[auth]\nplaintext_networks = [\"::1\"]\n[submission]\nlisten = [\"[::1]:587\"]\n")
+            .is_ok()
+    );
+}
+
+#[test]
+fn node_names_ports_and_folders_differ() {
+    let node = "[[spool.node]]\nname = \"a\"\nlisten = \"127.0.0.1:2600\"\n";
+    let found = errors(&format!("{node}{node}"));
+    let keys: Vec<&str> = found.iter().map(|(_, key, _)| key.as_str()).collect();
+    assert_eq!(
+        keys,
+        [
+            "spool.node[2].data",
+            "spool.node[2].name",
+            "spool.node[2].listen"
+        ]
+    );
+}
+
+#[test]
+fn everything_wrong_is_said_at_once_in_order() {
+    let text = "version = 1\n\
+                datta = \"x\"\n\
+                [limits]\n\
+                recipients_max = 1\n\
+                hops_max = \"x\"\n\
+                [[route]]\n\
+                next_hop = \"a b\"\n";
+    let found = Settings::parse(text, "f.toml").unwrap_err();
+    let lines: Vec<(usize, &str)> = found
+        .errors()
+        .iter()
+        .map(|e| (e.line, e.key.as_str()))
+        .collect();
+    let wanted = [
+        (1, "hostname"),
+        (2, "datta"),
+        (4, "limits.recipients_max"),
+        (5, "limits.hops_max"),
+        (6, "route[1].domain"),
+        (7, "route[1].next_hop"),
+    ];
+    assert_eq!(lines, wanted);
+    assert_eq!(found.to_string().lines().count(), 6);
+    assert!(
+        found
+            .to_string()
+            .lines()
+            .all(|line| line.starts_with("f.toml:"))
+    );
+}
+
+#[test]
+fn broken_toml_and_double_keys_have_lines() {
+    one_error("data = \"a\"\ndata = \"b\"\n", 4, "", "duplicate key");
+    let found = errors("data = \"a\ndata = [1,\nbad key = 3\n");
+    assert!(found.iter().all(|(line, ..)| *line >= 3), "{found:?}");
+    for text in [
+        "\u{0}",
+        "[",
+        "[[",
+        "a.b.c",
+        "= 1",
+        "version = 1_",
+        "\u{feff}",
+        "version = 1e9",
+    ] {
+        assert!(Settings::parse(text, "f").is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn hostile_files_are_bounded() {
+    let deep = format!("data = {}{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert!(parse(&deep).is_err());
+    let large = format!("# {}", "x".repeat(16 << 20));
+    assert!(matches!(
+        parse(&large).unwrap_err().errors()[0].problem,
+        Problem::TooLarge(..)
+    ));
+    let list = format!("[acme]\ndomains = [{}]\n", "\"a.b\",".repeat(1_001));
+    one_error(&list, 4, "acme.domains", "at most 1000");
+    let long = "x".repeat(5_000);
+    let found = errors(&format!("data = \"{long}\"\n"));
+    assert!(
+        found[0].2.len() < 300,
+        "messages stay short: {}",
+        found[0].2
+    );
+}
+
+#[test]
+fn secrets_are_not_in_messages() {
+    let found =
+        errors("[[route]]\ndomain = \"*\"\nnext_hop = \"a\"\npassword = \"hunter\\u0001\"\n");
+    assert!(!found[0].2.contains("hunter"), "{}", found[0].2);
+}
+
+#[test]
+fn changes_tell_live_from_restart() {
+    let old = parse("").unwrap();
+    assert!(old.changes(&old.clone()).is_empty());
+    let spelled = parse("[limits]\nmessage_size_max = \"51200 KiB\"\n").unwrap();
+    assert_eq!(
+        old, spelled,
+        "a default that is written out changes nothing"
+    );
+    let new = parse(
+        "data = \"/srv\"\n[limits]\nerrors_max = 5\n[[route]]\ndomain = \"*\"\nnext_hop = \"a\"\n",
+    )
+    .unwrap();
+    let changes = old.changes(&new);
+    assert_eq!(changes.restart, ["data"]);
+    let live = [
+        "limits.errors_max",
+        "route[1].domain",
+        "route[1].next_hop",
+        "route[1].protocol",
+    ];
+    assert_eq!(changes.live, live);
+    assert_eq!(new.changes(&old), changes, "removed keys count as well");
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_answered(text in any::<String>()) {
+        let _ = Settings::parse(&text, "f");
+        let _ = parse(&text);
+    }
+
+    /// A right file with one stretch of it replaced comes near to every check.
+    #[test]
+    fn damaged_files_are_answered(at in 0..EVERY_SECTION.len(), cut in 0..40_usize, new in "[\\[\\]=\"{}a-z0-9.\n -]{0,12}") {
+        let mut text = format!("{MINIMAL}{EVERY_SECTION}");
+        let start = MINIMAL.len() + at;
+        text.replace_range(start..(start + cut).min(text.len()), &new);
+        if let Err(errors) = Settings::parse(&text, "f") {
+            let lines = text.lines().count().max(1);
+            prop_assert!(!errors.errors().is_empty());
+            for error in errors.errors() {
+                prop_assert!((1..=lines + 1).contains(&error.line), "{error}");
+                prop_assert!(!error.to_string().contains("very secret"), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn table_is_sound() {
+    let mut names = std::collections::BTreeSet::new();
+    for section in table::sections() {
+        assert!(names.insert(section.name), "{} stands twice", section.name);
+        if let Some((parent, _)) = section.name.rsplit_once('.') {
+            assert!(
+                names.contains(parent),
+                "{} stands before its parent",
+                section.name
+            );
+        }
+        let mut options = std::collections::BTreeSet::new();
+        for option in section.options {
+            assert!(
+                options.insert(option.name),
+                "{}.{}",
+                section.name,
+                option.name
+            );
+            assert!(
+                !option.text.contains('|') && option.text.ends_with('.'),
+                "{}",
+                option.name
+            );
+        }
+    }
+}
+
+#[test]
+fn reference_in_docs_is_the_one_of_the_table() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../docs/reference/config.md"
+    );
+    let wanted = reference();
+    if std::env::var_os("VERE_WRITE_REFERENCE").is_some() {
+        std::fs::write(path, &wanted).unwrap();
+    }
+    let found = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        found == wanted,
+        "docs/reference/config.md differs; write it by: vere config reference > docs/reference/config.md"
+    );
+}

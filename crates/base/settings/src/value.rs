@@ -1,0 +1,79 @@
+//! Checked values, before they are put into the structures.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use vere_units::{ByteSize, Secret, Span};
+
+use crate::model::{DirectoryStore, NextHop, RoutePattern};
+use crate::network::IpNetwork;
+
+/// A value that passed the check of its kind.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Text(String),
+    Texts(Vec<String>),
+    Choice(&'static str),
+    Integer(u64),
+    Size(ByteSize),
+    Span(Span),
+    Spans(Vec<Span>),
+    Address(SocketAddr),
+    Addresses(Vec<SocketAddr>),
+    Networks(Vec<IpNetwork>),
+    Path(PathBuf),
+    Secret(Secret<String>),
+    Pattern(RoutePattern),
+    /// A port of 0 stands for the default port.
+    NextHop(NextHop),
+    Store(DirectoryStore),
+}
+
+/// A type that a value can be taken as.
+pub(crate) trait FromValue: Sized {
+    /// Gives the value if it is of this type.
+    fn from_value(value: &Value) -> Option<Self>;
+}
+
+macro_rules! from_value {
+    ($($variant:ident => $type:ty),* $(,)?) => {$(
+        impl FromValue for $type {
+            fn from_value(value: &Value) -> Option<Self> {
+                match value {
+                    Value::$variant(inner) => Some(inner.clone()),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+
+from_value! {
+    Text => String,
+    Texts => Vec<String>,
+    Choice => &'static str,
+    Integer => u64,
+    Size => ByteSize,
+    Span => Span,
+    Spans => Vec<Span>,
+    Address => SocketAddr,
+    Addresses => Vec<SocketAddr>,
+    Networks => Vec<IpNetwork>,
+    Path => PathBuf,
+    Secret => Secret<String>,
+    Pattern => RoutePattern,
+    NextHop => NextHop,
+    Store => DirectoryStore,
+}
+
+impl FromValue for u32 {
+    fn from_value(value: &Value) -> Option<Self> {
+        u64::from_value(value)?.try_into().ok()
+    }
+}
+
+impl FromValue for u16 {
+    fn from_value(value: &Value) -> Option<Self> {
+        u64::from_value(value)?.try_into().ok()
+    }
+}

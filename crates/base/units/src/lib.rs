@@ -1,0 +1,34 @@
+//! Quantities with their units: sizes, spans, timestamps, secrets, trace ids.
+//!
+//! A bare number says neither what it counts nor in what; these types do, and they are the only way
+//! such values travel between layers. [`ByteSize`] and [`Span`] read and write the text that
+//! operators put into the configuration (`"64 KiB"`, `"5m"`), [`Timestamp`] is the time that hosts
+//! pass into engines, [`Secret`] keeps what must not be logged out of logs, and [`TraceId`] is the
+//! id under which a message is found again.
+//!
+//! Not covered: calendars and time zones (times are UTC), and sizes above 2^64 - 1 octets.
+//!
+//! ```
+//! use vere_units::{ByteSize, Span, Timestamp};
+//!
+//! let limit: ByteSize = "50 MiB".parse()?;
+//! assert_eq!(limit.as_u64(), 50 * 1024 * 1024);
+//! let retry: Span = "5m".parse()?;
+//! let due = Timestamp::from_millis(0) + retry.duration();
+//! assert_eq!(due.to_string(), "1970-01-01T00:05:00.000Z");
+//! # Ok::<(), vere_units::ParseUnitError>(())
+//! ```
+
+mod byte_size;
+mod error;
+mod secret;
+mod span;
+mod timestamp;
+mod trace_id;
+
+pub use byte_size::ByteSize;
+pub use error::ParseUnitError;
+pub use secret::{Secret, constant_time_eq};
+pub use span::Span;
+pub use timestamp::Timestamp;
+pub use trace_id::TraceId;
