@@ -1,0 +1,157 @@
+//! What stands behind `@`: names and address literals (RFC 5321 sections 4.1.2 and 4.1.3).
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use super::{AddressError, DOMAIN_OCTETS_MAX, LABEL_OCTETS_MAX};
+
+/// A domain name in lower case, its labels ASCII or U-labels.
+///
+/// U-labels are kept as they were written: bringing them to A-labels is the resolver's work.
+///
+/// ```text
+/// Domain     = sub-domain *("." sub-domain)
+/// sub-domain = Let-dig [Ldh-str] / U-label
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Domain(Box<str>);
+
+impl Domain {
+    /// Parses a name of at most [`DOMAIN_OCTETS_MAX`] octets, without a final dot.
+    ///
+    /// # Errors
+    ///
+    /// [`AddressError::Domain`] for a malformed name, [`AddressError::DomainTooLong`] for a long one.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        check_domain(text)?;
+        Ok(Self::trusted(text))
+    }
+
+    /// Takes a name that the caller has checked otherwise.
+    pub(crate) fn trusted(text: &str) -> Self {
+        Self(text.to_ascii_lowercase().into_boxed_str())
+    }
+
+    /// The name in lower case.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Domain {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        Self::parse(text)
+    }
+}
+
+impl AsRef<str> for Domain {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A host by its address: `[192.0.2.1]` or `[IPv6:2001:db8::1]` (RFC 5321 section 4.1.3).
+///
+/// No tag but `IPv6` is registered, so that every other one is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AddressLiteral {
+    /// `"[" IPv4-address-literal "]"`
+    V4(Ipv4Addr),
+    /// `"[" IPv6-address-literal "]"`
+    V6(Ipv6Addr),
+}
+
+impl AddressLiteral {
+    /// Parses a literal with its brackets.
+    ///
+    /// # Errors
+    ///
+    /// [`AddressError::Literal`] for everything else.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let inner = text
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        let inner = inner.ok_or(AddressError::Literal)?;
+        match inner.split_at_checked("IPv6:".len()) {
+            Some((tag, address)) if tag.eq_ignore_ascii_case("IPv6:") => {
+                address.parse().map(Self::V6)
+            }
+            _ => inner.parse().map(Self::V4),
+        }
+        .map_err(|_| AddressError::Literal)
+    }
+}
+
+impl fmt::Display for AddressLiteral {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::V4(address) => write!(f, "[{address}]"),
+            Self::V6(address) => write!(f, "[IPv6:{address}]"),
+        }
+    }
+}
+
+/// What may follow `@`, HELO and EHLO.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum DomainOrLiteral {
+    /// A name.
+    Domain(Domain),
+    /// An address in brackets.
+    Literal(AddressLiteral),
+}
+
+impl DomainOrLiteral {
+    /// Parses a name or a literal with its brackets.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Domain::parse`] and [`AddressLiteral::parse`].
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        if text.starts_with('[') {
+            AddressLiteral::parse(text).map(Self::Literal)
+        } else {
+            Domain::parse(text).map(Self::Domain)
+        }
+    }
+}
+
+impl fmt::Display for DomainOrLiteral {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Domain(domain) => domain.fmt(f),
+            Self::Literal(literal) => literal.fmt(f),
+        }
+    }
+}
+
+pub(super) fn check_domain(text: &str) -> Result<(), AddressError> {
+    if text.len() > DOMAIN_OCTETS_MAX {
+        return Err(AddressError::DomainTooLong(text.len()));
+    }
+    text.split('.').try_for_each(check_label)
+}
+
+fn check_label(label: &str) -> Result<(), AddressError> {
+    let allowed =
+        |c: char| c.is_ascii_alphanumeric() || c == '-' || (!c.is_ascii() && !c.is_control());
+    if label.is_empty() || label.starts_with('-') || label.ends_with('-') {
+        return Err(AddressError::Domain);
+    }
+    if !label.chars().all(allowed) {
+        return Err(AddressError::Domain);
+    }
+    if label.is_ascii() && label.len() > LABEL_OCTETS_MAX {
+        return Err(AddressError::DomainTooLong(label.len()));
+    }
+    Ok(())
+}

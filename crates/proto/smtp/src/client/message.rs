@@ -1,0 +1,93 @@
+//! What a client machine is given to send, and what it says became of it.
+
+use bytes::Bytes;
+
+use crate::address::ReversePath;
+use crate::command::{BodyType, RcptTo, Ret, Xtext};
+use crate::reply::Reply;
+
+/// A message with its envelope.
+#[derive(Clone, Debug)]
+pub struct OutgoingMessage {
+    /// Where reports go.
+    pub reverse_path: ReversePath,
+    /// Who receives. Without recipients nothing is sent.
+    pub recipients: Vec<RcptTo>,
+    /// Header and body with CRLF line ends, not dot-stuffed. What holds a NUL or a CR or LF alone is
+    /// treated as [`BodyType::BinaryMime`], whatever `body_type` says.
+    pub body: Bytes,
+    /// What the sender declared the body to be.
+    pub body_type: BodyType,
+    /// Whether the sender asked for SMTPUTF8.
+    pub smtputf8: bool,
+    /// How much of the message a report returns.
+    pub ret: Option<Ret>,
+    /// The sender's identifier for reports.
+    pub envid: Option<Xtext>,
+}
+
+impl OutgoingMessage {
+    /// Makes a message without any parameters.
+    #[must_use]
+    pub fn new(reverse_path: ReversePath, recipients: Vec<RcptTo>, body: Bytes) -> Self {
+        Self {
+            reverse_path,
+            recipients,
+            body,
+            body_type: BodyType::SevenBit,
+            smtputf8: false,
+            ret: None,
+            envid: None,
+        }
+    }
+}
+
+/// What became of one recipient. The reply is the server's, or one that the client made because the
+/// server gave none; those have the code 451 when trying again may help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecipientOutcome {
+    /// The server has taken responsibility (2yz).
+    Delivered(Reply),
+    /// The server, or we by what the server cannot do, refused for good (5yz).
+    Failed(Reply),
+    /// It may be tried again. When the connection was lost behind the end of the message, the server
+    /// may have it all the same, and will then get it twice.
+    Deferred(Reply),
+}
+
+impl RecipientOutcome {
+    /// Sorts a reply that settles a recipient.
+    pub(super) fn of(reply: Reply) -> Self {
+        if reply.is_completion() {
+            Self::Delivered(reply)
+        } else if reply.is_permanent() {
+            Self::Failed(reply)
+        } else {
+            Self::Deferred(reply)
+        }
+    }
+
+    /// Returns the reply.
+    #[must_use]
+    pub fn reply(&self) -> &Reply {
+        match self {
+            Self::Delivered(reply) | Self::Failed(reply) | Self::Deferred(reply) => reply,
+        }
+    }
+}
+
+/// What became of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionOutcome {
+    /// One outcome for each recipient, in the order of [`OutgoingMessage::recipients`].
+    pub recipients: Vec<RecipientOutcome>,
+    /// Whether the server took over the duty to report (RFC 3461 section 5.2.1): without DSN, the
+    /// host owes `NOTIFY=SUCCESS` senders a report that says "relayed".
+    pub dsn_passed_on: bool,
+    /// Whether the connection takes another message.
+    pub connection_usable: bool,
+    /// Whether the connection ended before the server replied to MAIL, as happens when it closes one
+    /// that was kept a moment too long: nothing is known against the message, and a new connection may
+    /// be tried at once.
+    pub untried: bool,
+}

@@ -1,0 +1,28 @@
+//! HELO and EHLO: who the client says it is (RFC 5321 section 4.1.1.1).
+
+use super::{CommandError, Workarounds};
+use crate::address::{AddressError, Domain, DomainOrLiteral};
+
+/// ```text
+/// ehlo = "EHLO" SP ( Domain / address-literal ) CRLF
+/// helo = "HELO" SP Domain CRLF
+/// ```
+///
+/// U-labels are refused: the client cannot know yet that we speak SMTPUTF8 (RFC 6531 section 3.7.1).
+pub(super) fn parse(
+    argument: &str,
+    workarounds: Workarounds,
+) -> Result<DomainOrLiteral, CommandError> {
+    if argument.is_empty() {
+        return Err(CommandError::Helo(AddressError::Empty));
+    }
+    if !argument.is_ascii() {
+        return Err(CommandError::Helo(AddressError::Domain));
+    }
+    if workarounds.underscore_in_helo && argument.contains('_') {
+        // What it would be with a letter in place of each `_` decides whether it is a name.
+        Domain::parse(&argument.replace('_', "x")).map_err(CommandError::Helo)?;
+        return Ok(DomainOrLiteral::Domain(Domain::trusted(argument)));
+    }
+    DomainOrLiteral::parse(argument).map_err(CommandError::Helo)
+}

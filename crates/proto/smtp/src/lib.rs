@@ -1,0 +1,40 @@
+//! SMTP (RFC 5321) as machines without sockets or clocks, both sides.
+//!
+//! Octets and the time go in; octets and questions come out. The host owns the connection, the clock
+//! and TLS, and answers what a machine asks: may this client send, may this recipient be reached, is
+//! this message safe.
+//!
+//! In reading order: [`address`] (who), [`reply`] (what servers say), [`command`] (what clients say),
+//! [`server`] and [`client`] (the two machines), [`sasl`] (their authentication), [`refusal`] (every
+//! reason to say no, and its reply), [`xclient`] and [`proxy`] (who the client really is), [`limits`].
+//!
+//! Covered: RFC 5321, STARTTLS (3207), AUTH (4954), PIPELINING (2920), SIZE (1870), 8BITMIME (6152),
+//! CHUNKING and BINARYMIME (3030), SMTPUTF8 (6531), DSN (3461), ENHANCEDSTATUSCODES (2034), LIMITS
+//! (9422), XCLIENT (Postfix's), PROXY. Not covered: REQUIRETLS (8689), MT-PRIORITY (6710), DELIVERBY
+//! (2852), ETRN, and the content of messages, which is carried as octets and never rewritten.
+
+#![warn(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        reason = "a panic is how a test fails"
+    )
+)]
+
+pub mod address;
+pub mod client;
+pub mod command;
+pub mod limits;
+pub mod proxy;
+pub mod refusal;
+pub mod reply;
+pub mod sasl;
+pub mod server;
+pub mod xclient;

@@ -1,0 +1,140 @@
+//! The PROXY protocol header, versions 1 and 2: who the client of a load balancer really is.
+//!
+//! The header stands before the first octet of the connection (also before a TLS handshake), and is
+//! read only from the networks that the configuration names: anybody else would choose the address
+//! they are judged by. The reference is HAProxy's `doc/proxy-protocol.txt`.
+//!
+//! Covered: both versions, LOCAL, UNSPEC, TCP over IPv4 and IPv6, UNIX addresses (skipped), and the
+//! CRC32c record. Other records (TLS details, ALPN, authority, NOOP) are checked for form and skipped.
+//!
+//! ```
+//! use vere_smtp::proxy::{Decoder, Header};
+//!
+//! let mut decoder = Decoder::default();
+//! let (taken, header) = decoder.input(b"PROXY TCP4 192.0.2.7 192.0.2.25 4711 25\r\nEHLO a\r\n")?;
+//! assert_eq!(taken, 41);
+//! assert!(matches!(header, Some(Header::Proxied { source, .. }) if source.port() == 4711));
+//! # Ok::<(), vere_smtp::proxy::ProxyError>(())
+//! ```
+
+mod v1;
+mod v2;
+
+use std::fmt;
+use std::net::SocketAddr;
+
+/// Octets of the longest header taken. Version 1 allows 107; version 2 would allow 65,551, of which
+/// the addresses take 52 and TLS details a few hundred.
+pub const HEADER_LENGTH_MAX: usize = 2048;
+
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// The load balancer speaks for itself (a health check): the connection's own addresses hold.
+    Local,
+    /// The load balancer does not know or cannot say for whom it speaks: the connection's own
+    /// addresses hold.
+    Unknown,
+    /// The load balancer speaks for a client.
+    Proxied {
+        /// The client.
+        source: SocketAddr,
+        /// Where the client connected to.
+        destination: SocketAddr,
+    },
+}
+
+/// Why octets are no header; always the peer's fault, and the connection must be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProxyError {
+    /// Neither version's signature stands at the beginning.
+    NoSignature,
+    /// The header is longer than its bound, this many octets.
+    TooLong(usize),
+    /// A line of version 1 is malformed; the text names the part.
+    Line(&'static str),
+    /// The version in the binary header is not 2.
+    Version(u8),
+    /// The command is neither LOCAL nor PROXY.
+    Command(u8),
+    /// The address family and transport are not defined, or are datagrams.
+    Transport(u8),
+    /// The length is too small for the addresses or cuts a record.
+    Length,
+    /// The CRC32c record is wrong or stands there twice.
+    Checksum,
+}
+
+impl fmt::Display for ProxyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSignature => f.write_str("no PROXY header"),
+            Self::TooLong(max) => write!(f, "PROXY header over {max} octets"),
+            Self::Line(part) => write!(f, "PROXY line with a bad {part}"),
+            Self::Version(version) => write!(f, "PROXY header of version {version}"),
+            Self::Command(command) => write!(f, "PROXY command {command}"),
+            Self::Transport(code) => write!(f, "PROXY transport {code:#04x}"),
+            Self::Length => f.write_str("PROXY header with a bad length"),
+            Self::Checksum => f.write_str("PROXY header with a wrong checksum"),
+        }
+    }
+}
+
+impl std::error::Error for ProxyError {}
+
+/// Reads a header that stands at the beginning of these octets: what it says and how long it is, or
+/// nothing while more octets are needed.
+///
+/// # Errors
+///
+/// [`ProxyError`], as early as the octets show it.
+pub fn decode(octets: &[u8]) -> Result<Option<(Header, usize)>, ProxyError> {
+    if begins(octets, v2::SIGNATURE) {
+        return v2::decode(octets);
+    }
+    if begins(octets, v1::SIGNATURE) {
+        return v1::decode(octets);
+    }
+    Err(ProxyError::NoSignature)
+}
+
+/// Says whether the octets begin with the signature, as far as either goes.
+fn begins(octets: &[u8], signature: &[u8]) -> bool {
+    octets
+        .iter()
+        .zip(signature)
+        .all(|(octet, expected)| octet == expected)
+}
+
+/// Collects a header from octets that arrive in any pieces; holds at most [`HEADER_LENGTH_MAX`].
+#[derive(Clone, Debug, Default)]
+pub struct Decoder {
+    collected: Vec<u8>,
+}
+
+impl Decoder {
+    /// Takes octets: how many belong to the header, and the header if it is whole.
+    ///
+    /// Without a header everything was taken. The octets behind the header are the client's.
+    ///
+    /// # Errors
+    ///
+    /// [`ProxyError`]; the decoder must not be used any more.
+    pub fn input(&mut self, octets: &[u8]) -> Result<(usize, Option<Header>), ProxyError> {
+        let before = self.collected.len();
+        let room = HEADER_LENGTH_MAX.saturating_sub(before);
+        self.collected.extend(octets.iter().take(room));
+        match decode(&self.collected)? {
+            Some((header, length)) => {
+                self.collected = Vec::new();
+                Ok((length.saturating_sub(before), Some(header)))
+            }
+            None if octets.len() > room => Err(ProxyError::TooLong(HEADER_LENGTH_MAX)),
+            None => Ok((octets.len(), None)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! Every reason of policy or condition to refuse, and its reply, in one place.
+//!
+//! Engines say what is the matter; which digits the client reads is decided here and nowhere else.
+
+use std::fmt;
+
+use crate::reply::{EnhancedStatusCode, Reply, ReplyClass};
+
+/// Why a client, sender, recipient or message is refused.
+///
+/// The first line of each variant is its meaning, the second the reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Peer: there is no such mailbox here.
+    /// `550 5.1.1`
+    MailboxUnknown,
+    /// Policy: the mailbox exists and takes no mail.
+    /// `550 5.2.1`
+    MailboxDisabled,
+    /// Local: the mailbox is full, and may be emptied.
+    /// `452 4.2.2`
+    MailboxFull,
+    /// Peer: the message is larger than the mailbox ever takes.
+    /// `552 5.2.3`
+    MailboxSizeLimit,
+    /// Policy: neither the client nor the recipient's domain is ours.
+    /// `550 5.7.1`
+    RelayDenied,
+    /// Peer: the recipient's domain does not exist.
+    /// `550 5.1.2`
+    DomainUnknown,
+    /// Peer: the recipient's domain says that it takes no mail (RFC 7505).
+    /// `556 5.1.10`
+    NullMx,
+    /// Policy: this sender may not send here.
+    /// `550 5.7.1`
+    SenderRefused,
+    /// Peer: the sender's domain does not exist.
+    /// `550 5.1.8`
+    SenderDomainUnknown,
+    /// Policy: the account may not send under this address.
+    /// `553 5.7.1`
+    SenderNotOwned,
+    /// Policy: the client has to authenticate first.
+    /// `530 5.7.0`
+    AuthenticationRequired,
+    /// Policy: the connection has to be encrypted first.
+    /// `530 5.7.0`
+    TlsRequired,
+    /// Policy: this client may not send here at all.
+    /// `554 5.7.1`
+    ClientRefused,
+    /// Policy: what the message holds is refused.
+    /// `554 5.7.1`
+    ContentRefused,
+    /// Peer: the message is larger than this server takes.
+    /// `552 5.3.4`
+    MessageTooBig,
+    /// Peer: the message has passed too many servers, or this one before.
+    /// `554 5.4.6`
+    RoutingLoop,
+    /// Peer: an address needs SMTPUTF8, which its destination does not have.
+    /// `553 5.6.7`
+    Utf8NotSupported,
+    /// Peer: the message cannot be carried in a form that its destination takes.
+    /// `554 5.6.3`
+    ConversionNotSupported,
+    /// Policy: too much from this client or account in too short a time.
+    /// `450 4.7.1`
+    RateLimited,
+    /// Policy: the client should come back later (greylisting).
+    /// `451 4.7.1`
+    TryLater,
+    /// Local: a name could not be looked up now.
+    /// `451 4.4.3`
+    LookupFailed,
+    /// Local: no room for the message now.
+    /// `452 4.3.1`
+    StorageFull,
+    /// Local: too much to do now.
+    /// `451 4.3.2`
+    Busy,
+    /// Local: something is broken here, and an operator has been told.
+    /// `451 4.3.0`
+    LocalError,
+    /// Local: the service is going down or not up yet; the connection is closed.
+    /// `421 4.3.2`
+    ServiceUnavailable,
+    /// Policy: a rule of the site, with the site's own words.
+    /// `550 5.7.1` or `450 4.7.1`
+    Site {
+        /// Whether trying again is of no use.
+        permanent: bool,
+        /// What the client is told, without codes.
+        text: String,
+    },
+}
+
+impl Refusal {
+    /// The reply's code, the status code and the text.
+    fn row(&self) -> (u16, EnhancedStatusCode, &str) {
+        let row = |code, subject, detail, text| {
+            let class = if code < 500 { 4 } else { 5 };
+            (code, EnhancedStatusCode::new(class, subject, detail), text)
+        };
+        match self {
+            Self::MailboxUnknown => row(550, 1, 1, "no such mailbox here"),
+            Self::MailboxDisabled => row(550, 2, 1, "mailbox takes no mail"),
+            Self::MailboxFull => row(452, 2, 2, "mailbox is full"),
+            Self::MailboxSizeLimit => row(552, 2, 3, "message too big for this mailbox"),
+            Self::RelayDenied => row(550, 7, 1, "relaying denied"),
+            Self::DomainUnknown => row(550, 1, 2, "recipient's domain does not exist"),
+            Self::NullMx => row(556, 1, 10, "recipient's domain takes no mail"),
+            Self::SenderRefused => row(550, 7, 1, "sender refused"),
+            Self::SenderDomainUnknown => row(550, 1, 8, "sender's domain does not exist"),
+            Self::SenderNotOwned => row(553, 7, 1, "sender address does not belong to the account"),
+            Self::AuthenticationRequired => row(530, 7, 0, "authentication required"),
+            Self::TlsRequired => row(530, 7, 0, "must issue a STARTTLS command first"),
+            Self::ClientRefused => row(554, 7, 1, "client refused"),
+            Self::ContentRefused => row(554, 7, 1, "message refused by its content"),
+            Self::MessageTooBig => row(552, 3, 4, "message too big"),
+            Self::RoutingLoop => row(554, 4, 6, "too many hops"),
+            Self::Utf8NotSupported => row(553, 6, 7, "destination does not support SMTPUTF8"),
+            Self::ConversionNotSupported => row(554, 6, 3, "destination cannot take such content"),
+            Self::RateLimited => row(450, 7, 1, "too much mail, slow down"),
+            Self::TryLater => row(451, 7, 1, "please try again later"),
+            Self::LookupFailed => row(451, 4, 3, "temporary lookup failure"),
+            Self::StorageFull => row(452, 3, 1, "insufficient system storage"),
+            Self::Busy => row(451, 3, 2, "system busy, try again later"),
+            Self::LocalError => row(451, 3, 0, "local error in processing"),
+            Self::ServiceUnavailable => row(421, 3, 2, "service not available, closing connection"),
+            Self::Site {
+                permanent: true,
+                text,
+            } => row(550, 7, 1, text),
+            Self::Site {
+                permanent: false,
+                text,
+            } => row(450, 7, 1, text),
+        }
+    }
+
+    /// The status code that reports carry (RFC 3463).
+    #[must_use]
+    pub fn status(&self) -> EnhancedStatusCode {
+        self.row().1
+    }
+
+    /// Whether trying again is of no use.
+    #[must_use]
+    pub fn is_permanent(&self) -> bool {
+        self.reply().class() == ReplyClass::Permanent
+    }
+
+    /// What the client is told.
+    #[must_use]
+    pub fn reply(&self) -> Reply {
+        let (code, status, text) = self.row();
+        Reply::new(code, status, text)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.row().2)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::Refusal;
+
+    #[test]
+    fn classes_of_both_codes_agree() {
+        let site = |permanent| Refusal::Site {
+            permanent,
+            text: "come\r\nback".to_owned(),
+        };
+        for refusal in [
+            Refusal::MailboxUnknown,
+            Refusal::MailboxFull,
+            Refusal::NullMx,
+            Refusal::ServiceUnavailable,
+            Refusal::StorageFull,
+            site(true),
+            site(false),
+        ] {
+            let reply = refusal.reply();
+            assert_eq!(
+                u16::from(refusal.status().class),
+                reply.code / 100,
+                "{refusal:?}"
+            );
+            assert_eq!(refusal.is_permanent(), reply.code >= 500, "{refusal:?}");
+        }
+        let mut wire = Vec::new();
+        site(true).reply().encode(&mut wire);
+        assert_eq!(wire, b"550 5.7.1 come??back\r\n");
+    }
+}

@@ -1,0 +1,197 @@
+//! The client's side of an authentication exchange.
+
+mod scram;
+
+use std::fmt;
+
+use vere_units::Secret;
+
+use super::{KeyError, Mechanism, Nonce};
+
+/// Whom to authenticate as, and the means.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    /// Whom to act as; `None` for the user itself. LOGIN cannot carry it.
+    pub authzid: Option<String>,
+    /// The user.
+    pub username: String,
+    /// The password.
+    pub password: Secret<String>,
+}
+
+impl Credentials {
+    /// Makes credentials to act as the user itself.
+    #[must_use]
+    pub fn new(username: impl Into<String>, password: impl Into<String>) -> Self {
+        Self {
+            authzid: None,
+            username: username.into(),
+            password: Secret::new(password.into()),
+        }
+    }
+}
+
+/// Why an exchange cannot go on. The client then cancels with `*` or closes the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExchangeError {
+    /// Peer: a challenge is not of the mechanism's form; the text names the part.
+    Malformed(&'static str),
+    /// Peer: its nonce does not begin with ours, or adds nothing.
+    Nonce,
+    /// Peer: the iteration count or salt is outside our bounds; or ours: the password cannot be
+    /// one.
+    Keys(KeyError),
+    /// Peer: it reported an error in SCRAM's own words.
+    Server(String),
+    /// Peer: its signature is wrong, so it does not know the password: perhaps an impostor.
+    Signature,
+    /// Peer: it asked again after the last message of the mechanism.
+    Surplus,
+    /// Peer: it claims success before it has proved itself, which SCRAM demands.
+    Unproven,
+    /// Ours: name or password holds a NUL or is empty, or the name is not allowed by SASLprep.
+    Credentials,
+}
+
+impl fmt::Display for ExchangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(part) => write!(f, "server sent a malformed {part}"),
+            Self::Nonce => f.write_str("server did not extend our nonce"),
+            Self::Keys(error) => write!(f, "no SCRAM keys: {error}"),
+            Self::Server(value) => write!(f, "server reported {value}"),
+            Self::Signature => f.write_str("server signature is wrong"),
+            Self::Surplus => f.write_str("server asked beyond the mechanism's last message"),
+            Self::Unproven => f.write_str("server claims success without having proved itself"),
+            Self::Credentials => f.write_str("name or password cannot be used with SASL"),
+        }
+    }
+}
+
+impl std::error::Error for ExchangeError {}
+
+/// One authentication exchange; decoded challenges in, decoded responses out.
+///
+/// ```
+/// use vere_smtp::sasl::client::{Credentials, Exchange};
+/// use vere_smtp::sasl::{Mechanism, NonceSource};
+///
+/// let nonces = NonceSource::new([0; 32]); // random in earnest
+/// let tim = Credentials::new("tim", "tanstaaftanstaaf");
+/// let (exchange, initial) = Exchange::begin(Mechanism::Plain, &tim, nonces.next())?;
+/// assert_eq!(initial.as_deref(), Some(&b"\0tim\0tanstaaftanstaaf"[..]));
+/// exchange.succeeded()?;
+/// # Ok::<(), vere_smtp::sasl::client::ExchangeError>(())
+/// ```
+#[derive(Debug)]
+pub struct Exchange(State);
+
+#[derive(Debug)]
+enum State {
+    LoginName {
+        name: String,
+        password: Secret<String>,
+    },
+    LoginPassword {
+        password: Secret<String>,
+    },
+    ScramFirst(Box<scram::AwaitFirst>),
+    ScramFinal(scram::AwaitFinal),
+    /// Nothing is left to send; the server may say that it succeeded.
+    Sent,
+    /// The exchange broke.
+    Broken,
+}
+
+impl Exchange {
+    /// Begins an exchange; the second value is the initial response, if the mechanism has one.
+    ///
+    /// The nonce is used by SCRAM only, and must be new for every exchange.
+    ///
+    /// # Errors
+    ///
+    /// [`ExchangeError::Credentials`] when the mechanism cannot carry them.
+    pub fn begin(
+        mechanism: Mechanism,
+        credentials: &Credentials,
+        nonce: Nonce,
+    ) -> Result<(Self, Option<Vec<u8>>), ExchangeError> {
+        let password = credentials.password.expose();
+        let fields = [
+            Some(&credentials.username),
+            Some(password),
+            credentials.authzid.as_ref(),
+        ];
+        if fields
+            .into_iter()
+            .flatten()
+            .any(|field| field.is_empty() || field.contains('\0'))
+        {
+            return Err(ExchangeError::Credentials);
+        }
+        let (state, initial) = match mechanism {
+            Mechanism::Plain => {
+                let authzid = credentials.authzid.as_deref().unwrap_or("");
+                let message = [authzid, &credentials.username, password].join("\0");
+                (State::Sent, Some(message.into_bytes()))
+            }
+            Mechanism::Login => {
+                let (name, password) = (credentials.username.clone(), credentials.password.clone());
+                (State::LoginName { name, password }, None)
+            }
+            Mechanism::ScramSha256 => {
+                let (waiting, message) = scram::begin(credentials, &nonce)?;
+                (
+                    State::ScramFirst(Box::new(waiting)),
+                    Some(message.into_bytes()),
+                )
+            }
+        };
+        Ok((Self(state), initial))
+    }
+
+    /// Takes a decoded challenge and returns the response to it.
+    ///
+    /// # Errors
+    ///
+    /// [`ExchangeError`]; the exchange is then broken, and the client cancels it with `*`.
+    pub fn respond(&mut self, challenge: &[u8]) -> Result<Vec<u8>, ExchangeError> {
+        let (state, response) = match std::mem::replace(&mut self.0, State::Broken) {
+            // The prompts of LOGIN differ between servers, only their order is certain.
+            State::LoginName { name, password } => {
+                (State::LoginPassword { password }, name.into_bytes())
+            }
+            State::LoginPassword { password } => {
+                (State::Sent, password.expose().clone().into_bytes())
+            }
+            State::ScramFirst(waiting) => {
+                let (waiting, message) = waiting.server_first(challenge)?;
+                (State::ScramFinal(waiting), message.into_bytes())
+            }
+            State::ScramFinal(waiting) => {
+                waiting.server_final(challenge)?;
+                (State::Sent, Vec::new())
+            }
+            State::Sent => return Err(ExchangeError::Surplus),
+            State::Broken => return Err(ExchangeError::Malformed("challenge after an error")),
+        };
+        self.0 = state;
+        Ok(response)
+    }
+
+    /// Ends the exchange after the server's positive reply.
+    ///
+    /// # Errors
+    ///
+    /// [`ExchangeError::Unproven`] when the mechanism was not at its end: the reply must then not
+    /// be believed.
+    pub fn succeeded(self) -> Result<(), ExchangeError> {
+        match self.0 {
+            State::Sent => Ok(()),
+            _ => Err(ExchangeError::Unproven),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

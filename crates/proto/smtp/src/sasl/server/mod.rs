@@ -1,0 +1,204 @@
+//! The server's side of an authentication exchange.
+//!
+//! | state        | on a message            | on keys      | leads to                         |
+//! |--------------|-------------------------|--------------|----------------------------------|
+//! | PLAIN        | all in one              |              | a password to verify             |
+//! | LOGIN name   | the name                |              | LOGIN password                   |
+//! | LOGIN pass   | the password            |              | a password to verify             |
+//! | SCRAM first  | client-first-message    |              | SCRAM keys                       |
+//! | SCRAM keys   |                         | real or fake | SCRAM final                      |
+//! | SCRAM final  | client-final-message    |              | SCRAM end, or failure            |
+//! | SCRAM end    | the empty message       |              | authenticated                    |
+//!
+//! One exchange serves one AUTH command. A failed or finished exchange answers every further
+//! message with [`Failure::OutOfOrder`].
+
+mod login;
+mod plain;
+mod scram;
+
+use std::fmt;
+
+use vere_units::Secret;
+
+use super::{FakeKeys, Mechanism, NAME_LENGTH_MAX, Nonce, PASSWORD_LENGTH_MAX, ScramKeys};
+
+/// What a client claims and the password it shows for it.
+#[derive(Debug)]
+pub struct PasswordAttempt {
+    /// The mechanism it came by, PLAIN or LOGIN.
+    pub mechanism: Mechanism,
+    /// Whom the client wants to act as; `None` for the authenticated user itself. The verifier must
+    /// refuse an identity that the user may not act as.
+    pub authzid: Option<String>,
+    /// Whose password it is, never empty.
+    pub authcid: String,
+    /// The password, never empty; not prepared, see [`prepare`](super::prepare).
+    pub password: Secret<String>,
+}
+
+/// What the host does next in an exchange.
+#[derive(Debug)]
+pub enum Step {
+    /// Send this challenge, then give the response to [`Exchange::respond`].
+    Challenge(Vec<u8>),
+    /// Verify the password; the exchange is over.
+    Password(PasswordAttempt),
+    /// Look up the keys of this user, then call [`Exchange::keys`].
+    ScramUser(String),
+    /// The client has proved to be this user; the exchange is over.
+    Authenticated {
+        /// The user, as the client named it.
+        authcid: String,
+    },
+    /// The exchange is over.
+    Failed(Failure),
+}
+
+/// Why an exchange ended without success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Peer: the message is not of the mechanism's form; the text names the part.
+    Malformed(&'static str),
+    /// Peer: a name or password is over its bound; the text names which.
+    TooLong(&'static str),
+    /// Peer: it asks for channel binding, which is not offered (RFC 5802 section 7,
+    /// `channel-binding-not-supported`).
+    ChannelBinding,
+    /// Peer: it wants to act as another user.
+    Authzid,
+    /// Peer: the proof is wrong, or there is no such user.
+    Credentials,
+    /// Host: a message or keys while the exchange waits for something else.
+    OutOfOrder,
+}
+
+impl Failure {
+    /// Says whether the message could not even be read, so that `501 5.5.2` is the answer and not
+    /// `535 5.7.8` (RFC 4954 sections 4 and 6).
+    #[must_use]
+    pub fn is_syntax(self) -> bool {
+        matches!(self, Self::Malformed(_) | Self::TooLong(_))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(part) => write!(f, "malformed {part}"),
+            Self::TooLong(part) => write!(f, "{part} too long"),
+            Self::ChannelBinding => f.write_str("channel binding is not supported"),
+            Self::Authzid => f.write_str("acting as another user is not allowed"),
+            Self::Credentials => f.write_str("authentication credentials invalid"),
+            Self::OutOfOrder => f.write_str("message out of order"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// One authentication exchange; decoded messages in, [`Step`]s out.
+///
+/// ```
+/// use vere_smtp::sasl::server::{Exchange, Step};
+/// use vere_smtp::sasl::{Mechanism, NonceSource};
+///
+/// let nonces = NonceSource::new([0; 32]); // random in earnest
+/// let (_, step) = Exchange::begin(Mechanism::Plain, Some(b"\0tim\0tanstaaftanstaaf"), nonces.next());
+/// let Step::Password(attempt) = step else { panic!() };
+/// assert_eq!(attempt.authcid, "tim");
+/// ```
+#[derive(Debug)]
+pub struct Exchange(State);
+
+#[derive(Debug)]
+enum State {
+    Plain,
+    LoginName,
+    LoginPassword { name: String },
+    ScramFirst { nonce: Nonce },
+    ScramKeys(Box<scram::AwaitKeys>),
+    ScramFinal(Box<scram::AwaitFinal>),
+    ScramEnd { authcid: String },
+    Over,
+}
+
+impl Exchange {
+    /// Begins an exchange, with the initial response if the client sent one.
+    ///
+    /// The nonce is used by SCRAM only, and must be new for every exchange.
+    #[must_use]
+    pub fn begin(mechanism: Mechanism, initial: Option<&[u8]>, nonce: Nonce) -> (Self, Step) {
+        let (state, challenge) = match mechanism {
+            Mechanism::Plain => (State::Plain, &b""[..]),
+            Mechanism::Login => (State::LoginName, login::NAME_PROMPT),
+            Mechanism::ScramSha256 => (State::ScramFirst { nonce }, &b""[..]),
+        };
+        let mut exchange = Self(state);
+        let step = match initial {
+            Some(message) => exchange.respond(message),
+            None => Step::Challenge(challenge.to_vec()),
+        };
+        (exchange, step)
+    }
+
+    /// Takes the decoded response to the last challenge.
+    #[must_use]
+    pub fn respond(&mut self, message: &[u8]) -> Step {
+        let next = match std::mem::replace(&mut self.0, State::Over) {
+            State::Plain => plain::response(message).map(|attempt| (State::Over, attempt)),
+            State::LoginName => login::name(message),
+            State::LoginPassword { name } => login::password(name, message),
+            State::ScramFirst { nonce } => scram::client_first(nonce, message),
+            State::ScramFinal(waiting) => waiting.client_final(message),
+            State::ScramEnd { authcid } => scram::end(authcid, message),
+            State::ScramKeys(_) | State::Over => Err(Failure::OutOfOrder),
+        };
+        self.enter(next)
+    }
+
+    /// Takes the keys asked for by [`Step::ScramUser`]; for an unknown user the exchange goes on
+    /// with fake ones to an end that looks the same as a wrong password.
+    #[must_use]
+    pub fn keys(&mut self, found: Option<ScramKeys>, fake: &FakeKeys) -> Step {
+        let next = match std::mem::replace(&mut self.0, State::Over) {
+            State::ScramKeys(waiting) => Ok(waiting.keys(found, fake)),
+            _ => Err(Failure::OutOfOrder),
+        };
+        self.enter(next)
+    }
+
+    fn enter(&mut self, next: Result<(State, Step), Failure>) -> Step {
+        match next {
+            Ok((state, step)) => {
+                self.0 = state;
+                step
+            }
+            Err(failure) => Step::Failed(failure),
+        }
+    }
+}
+
+/// Checks a name: UTF-8, not empty, without NUL, not over its bound.
+fn checked_name(octets: &[u8]) -> Result<&str, Failure> {
+    checked(octets, "user name", NAME_LENGTH_MAX)
+}
+
+/// Checks a password: UTF-8, not empty, without NUL, not over its bound.
+fn checked_password(octets: &[u8]) -> Result<Secret<String>, Failure> {
+    checked(octets, "password", PASSWORD_LENGTH_MAX).map(|text| Secret::new(text.to_owned()))
+}
+
+fn checked<'a>(octets: &'a [u8], what: &'static str, max: usize) -> Result<&'a str, Failure> {
+    if octets.len() > max {
+        return Err(Failure::TooLong(what));
+    }
+    let text = std::str::from_utf8(octets).map_err(|_| Failure::Malformed(what))?;
+    if text.is_empty() || text.contains('\0') {
+        return Err(Failure::Malformed(what));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

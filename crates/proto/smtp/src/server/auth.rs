@@ -1,0 +1,161 @@
+//! AUTH: the client proves to be an account (RFC 4954).
+
+use std::borrow::Cow;
+
+use crate::command::AuthCommand;
+use crate::sasl::server::{Exchange, Failure, Step as SaslStep};
+use crate::sasl::{self, Mechanism};
+
+use super::line::LineError;
+use super::output::Fixed;
+use super::question::{AuthOutcome, Question, ScramLookup};
+use super::{About, Phase, Server, replies};
+
+/// An exchange that waits for the client or for keys.
+#[derive(Debug)]
+pub(super) struct AuthPhase {
+    exchange: Exchange,
+    /// The account whose keys are being proved.
+    account: Option<String>,
+}
+
+impl Server {
+    /// Whether AUTH is offered and the connection good enough for it.
+    pub(super) fn may_auth(&self) -> bool {
+        self.config.auth.is_some() && (self.peer.tls.is_some() || self.peer.may_auth_in_clear)
+    }
+
+    pub(super) fn auth(&mut self, command: &AuthCommand) {
+        let mechanism = match self.check_auth(command) {
+            Ok(mechanism) => mechanism,
+            Err(reply) => return self.fail(reply),
+        };
+        let Some(config) = &self.config.auth else {
+            return self.fail(replies::NOT_OFFERED);
+        };
+        let initial = match command
+            .initial
+            .as_ref()
+            .map(|initial| initial.expose().as_str())
+        {
+            None => None,
+            Some("=") => Some(Vec::new()),
+            Some(text) => match sasl::decode(text.as_bytes()) {
+                Ok(message) => Some(message),
+                Err(_) => return self.fail(replies::AUTH_SYNTAX),
+            },
+        };
+        let (exchange, step) = Exchange::begin(mechanism, initial.as_deref(), config.nonces.next());
+        self.auth_step(
+            AuthPhase {
+                exchange,
+                account: None,
+            },
+            step,
+        );
+    }
+
+    fn check_auth(&self, command: &AuthCommand) -> Result<Mechanism, Fixed> {
+        let Some(config) = &self.config.auth else {
+            return Err(replies::NOT_OFFERED);
+        };
+        if !self.session.esmtp {
+            return Err(replies::EHLO_FIRST);
+        }
+        if self.account().is_some() {
+            return Err(replies::AUTH_ALREADY);
+        }
+        if self.session.transaction.is_some() {
+            return Err(replies::WITHIN_TRANSACTION);
+        }
+        if !self.may_auth() {
+            return Err(replies::AUTH_NEEDS_TLS);
+        }
+        Mechanism::from_name(&command.mechanism)
+            .filter(|mechanism| config.mechanisms.contains(mechanism))
+            .ok_or(replies::AUTH_MECHANISM)
+    }
+
+    /// Takes a line of the exchange: base64, or `*` to give up.
+    pub(super) fn auth_response(
+        &mut self,
+        mut auth: AuthPhase,
+        line: Result<Cow<'_, [u8]>, LineError>,
+    ) {
+        let line = match line {
+            Ok(line) => line,
+            Err(LineError::TooLong) => return self.fail(replies::AUTH_TOO_LONG),
+            Err(error) => return self.fail_line(error),
+        };
+        if *line == *b"*" {
+            return self.fail(replies::AUTH_CANCELLED);
+        }
+        match sasl::decode(&line) {
+            Ok(message) => {
+                let step = auth.exchange.respond(&message);
+                self.auth_step(auth, step);
+            }
+            Err(_) => self.fail(replies::AUTH_SYNTAX),
+        }
+    }
+
+    fn auth_step(&mut self, auth: AuthPhase, step: SaslStep) {
+        match step {
+            SaslStep::Challenge(challenge) => {
+                self.output.challenge(&challenge);
+                self.phase = Phase::AuthResponse(Box::new(auth));
+            }
+            SaslStep::Password(attempt) => self.ask(Question::Password(attempt), About::Password),
+            SaslStep::ScramUser(username) => {
+                self.ask(
+                    Question::ScramUser { username },
+                    About::ScramUser(Box::new(auth)),
+                );
+            }
+            SaslStep::Authenticated { authcid } => {
+                self.authenticated(auth.account.unwrap_or(authcid));
+            }
+            SaslStep::Failed(failure) => self.auth_failed(failure),
+        }
+    }
+
+    pub(super) fn password_answered(&mut self, outcome: AuthOutcome) {
+        match outcome {
+            AuthOutcome::Accepted { account } => self.authenticated(account),
+            AuthOutcome::Rejected => self.auth_failed(Failure::Credentials),
+            AuthOutcome::Unavailable => self.idle(replies::AUTH_UNAVAILABLE),
+        }
+    }
+
+    pub(super) fn keys_answered(&mut self, mut auth: AuthPhase, found: ScramLookup) {
+        let Some(config) = &self.config.auth else {
+            return self.fail(replies::NOT_OFFERED);
+        };
+        let keys = match found {
+            ScramLookup::Found { account, keys } => {
+                auth.account = Some(account);
+                Some(keys)
+            }
+            ScramLookup::Unknown => None,
+            ScramLookup::Unavailable => return self.idle(replies::AUTH_UNAVAILABLE),
+        };
+        let step = auth.exchange.keys(keys, &config.fake_keys);
+        self.auth_step(auth, step);
+    }
+
+    fn authenticated(&mut self, account: String) {
+        self.session.account = Some(account);
+        self.output.fixed(replies::AUTHENTICATED);
+    }
+
+    fn auth_failed(&mut self, failure: Failure) {
+        if failure.is_syntax() {
+            return self.fail(replies::AUTH_SYNTAX);
+        }
+        self.counts.auth_failures = self.counts.auth_failures.saturating_add(1);
+        self.fail(replies::AUTH_FAILED);
+        if self.counts.auth_failures >= self.config.limits.auth_failures_max {
+            self.close_with(replies::TOO_MANY_AUTH_FAILURES);
+        }
+    }
+}

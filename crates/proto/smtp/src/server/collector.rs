@@ -1,0 +1,239 @@
+//! The text of a message as it arrives: its end, its dots, its line ends, its size (RFC 5321 sections
+//! 2.3.8 and 4.5.2).
+//!
+//! Exactly CRLF `.` CRLF ends DATA. Any other CR or LF outside of CRLF, and NUL, is a [`Fault`] of the
+//! whole message: where another server would see its end is not guessed, the text is read on to its
+//! true end and thrown away. That leaves nothing to smuggle.
+
+use memchr::memchr3;
+use vere_units::Timestamp;
+
+/// What is wrong with a message. The first fault counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    BareCr,
+    BareLf,
+    Nul,
+    LineTooLong,
+    TooBig,
+    /// The host has no memory for it; the one fault that is not the peer's.
+    NoRoom,
+}
+
+/// The form in which the text arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Lines with dots before dots, ended by a lone dot (DATA).
+    Dotted,
+    /// Lines (BDAT).
+    Lines,
+    /// Any octets (BDAT of `BODY=BINARYMIME`).
+    Binary,
+}
+
+/// Where in the text the next octet stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    LineStart,
+    WithinLine,
+    /// Behind a CR within a line.
+    Cr,
+    /// Behind a dot at the start of a line, which has not been copied.
+    Dot,
+    /// Behind such a dot and a CR, neither of which has been copied.
+    DotCr,
+}
+
+/// Bounds of a message's text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TextLimits {
+    pub(super) size_max: u64,
+    pub(super) line_octets_max: usize,
+}
+
+/// Collects the text of one message.
+///
+/// Memory grows with the octets received and ends at `size_max`; a fault frees it.
+#[derive(Debug)]
+pub(super) struct Collector {
+    form: Form,
+    limits: TextLimits,
+    place: Place,
+    /// Octets of the current line that came with earlier pieces.
+    line_octets: usize,
+    body: Vec<u8>,
+    fault: Option<Fault>,
+    /// Octets taken since the fault.
+    refused: u64,
+    received: u64,
+    began: Timestamp,
+}
+
+impl Collector {
+    pub(super) fn new(form: Form, limits: TextLimits, began: Timestamp) -> Self {
+        Self {
+            form,
+            limits,
+            place: Place::LineStart,
+            line_octets: 0,
+            body: Vec::new(),
+            fault: None,
+            refused: 0,
+            received: 0,
+            began,
+        }
+    }
+
+    /// Takes octets up to the end of the message: how many, and whether the end was among them.
+    ///
+    /// Only a message in the form [`Form::Dotted`] shows its own end.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> (usize, bool) {
+        let faulty_before = self.fault.is_some();
+        let (taken, ended) = match self.form {
+            Form::Dotted => self.take_lines(bytes, true),
+            Form::Lines => self.take_lines(bytes, false),
+            Form::Binary => {
+                self.keep(bytes);
+                (bytes.len(), false)
+            }
+        };
+        let octets = u64::try_from(taken).unwrap_or(u64::MAX);
+        self.received = self.received.saturating_add(octets);
+        if faulty_before {
+            self.refused = self.refused.saturating_add(octets);
+        }
+        (taken, ended)
+    }
+
+    /// Takes note that so many octets are coming, which may be too many before the first arrives.
+    pub(super) fn announce(&mut self, octets: u64) {
+        let size = u64::try_from(self.body.len())
+            .unwrap_or(u64::MAX)
+            .saturating_add(octets);
+        if size > self.limits.size_max {
+            self.fail(Fault::TooBig);
+        }
+    }
+
+    /// The text, when it has ended.
+    ///
+    /// # Errors
+    ///
+    /// What was wrong with it.
+    pub(super) fn finish(mut self) -> Result<Vec<u8>, Fault> {
+        if self.place == Place::Cr && self.form == Form::Lines {
+            self.fail(Fault::BareCr);
+        }
+        match self.fault {
+            Some(fault) => Err(fault),
+            None => Ok(self.body),
+        }
+    }
+
+    pub(super) fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+
+    /// When the text began to come.
+    pub(super) fn began(&self) -> Timestamp {
+        self.began
+    }
+
+    /// Octets taken in all.
+    pub(super) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Octets taken in vain.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.body.capacity()
+    }
+
+    /// Walks from line end to line end, copying what lies between two dropped dots in one piece.
+    fn take_lines(&mut self, bytes: &[u8], dotted: bool) -> (usize, bool) {
+        // The next octet to look at, the first not copied, the first of this line.
+        let (mut next, mut copied, mut line) = (0_usize, 0_usize, 0_usize);
+        while let Some(&octet) = bytes.get(next) {
+            match self.place {
+                Place::LineStart if dotted && octet == b'.' => {
+                    self.keep(bytes.get(copied..next).unwrap_or_default());
+                    next = next.saturating_add(1);
+                    (copied, line) = (next, next);
+                    self.place = Place::Dot;
+                }
+                Place::LineStart => self.place = Place::WithinLine,
+                Place::WithinLine => next = self.find_line_end(bytes, next),
+                Place::Cr if octet == b'\n' => {
+                    next = next.saturating_add(1);
+                    self.end_line(next.saturating_sub(line));
+                    line = next;
+                }
+                Place::Dot if octet == b'\r' => {
+                    next = next.saturating_add(1);
+                    copied = next;
+                    self.place = Place::DotCr;
+                }
+                Place::Dot => self.place = Place::WithinLine,
+                Place::DotCr if octet == b'\n' => return (next.saturating_add(1), true),
+                Place::Cr | Place::DotCr => {
+                    self.fail(Fault::BareCr);
+                    self.place = Place::WithinLine;
+                }
+            }
+        }
+        self.keep(bytes.get(copied..).unwrap_or_default());
+        self.line_octets = self
+            .line_octets
+            .saturating_add(bytes.len().saturating_sub(line));
+        if self.line_octets > self.limits.line_octets_max.saturating_add(2) {
+            self.fail(Fault::LineTooLong);
+        }
+        (bytes.len(), false)
+    }
+
+    /// Goes on to behind the next CR, LF or NUL.
+    fn find_line_end(&mut self, bytes: &[u8], from: usize) -> usize {
+        let rest = bytes.get(from..).unwrap_or_default();
+        let Some(offset) = memchr3(b'\r', b'\n', 0, rest) else {
+            return bytes.len();
+        };
+        match rest.get(offset) {
+            Some(b'\r') => self.place = Place::Cr,
+            Some(b'\n') => self.fail(Fault::BareLf),
+            _ => self.fail(Fault::Nul),
+        }
+        from.saturating_add(offset).saturating_add(1)
+    }
+
+    /// Ends a line of which this many octets lie in the current piece, CRLF among them.
+    fn end_line(&mut self, octets: usize) {
+        let octets = std::mem::take(&mut self.line_octets).saturating_add(octets);
+        if octets > self.limits.line_octets_max.saturating_add(2) {
+            self.fail(Fault::LineTooLong);
+        }
+        self.place = Place::LineStart;
+    }
+
+    fn keep(&mut self, octets: &[u8]) {
+        if self.fault.is_some() {
+            return;
+        }
+        let size = self.body.len().saturating_add(octets.len());
+        if u64::try_from(size).unwrap_or(u64::MAX) > self.limits.size_max {
+            self.fail(Fault::TooBig);
+        } else {
+            self.body.extend_from_slice(octets);
+        }
+    }
+
+    pub(super) fn fail(&mut self, fault: Fault) {
+        if self.fault.is_none() {
+            self.fault = Some(fault);
+            self.body = Vec::new();
+        }
+    }
+}

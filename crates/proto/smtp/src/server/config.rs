@@ -1,0 +1,143 @@
+//! What the host decides about a session before it begins.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::command::Workarounds;
+use crate::limits::Limits;
+use crate::sasl::{FakeKeys, Mechanism, NonceSource};
+
+/// What a listener is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Takes mail from other servers (port 25).
+    Mx,
+    /// Takes mail from users, who must authenticate before MAIL (RFC 6409), or from networks that may
+    /// relay.
+    Submission,
+}
+
+/// Which extensions are announced and understood, beside those that are always there (PIPELINING,
+/// SIZE, 8BITMIME, ENHANCEDSTATUSCODES, LIMITS).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extensions {
+    /// CHUNKING and BINARYMIME (RFC 3030).
+    pub chunking: bool,
+    /// SMTPUTF8 (RFC 6531).
+    pub smtputf8: bool,
+    /// DSN (RFC 3461).
+    pub dsn: bool,
+}
+
+impl Default for Extensions {
+    fn default() -> Self {
+        Self {
+            chunking: true,
+            smtputf8: true,
+            dsn: true,
+        }
+    }
+}
+
+/// How clients may authenticate.
+#[derive(Debug, Clone)]
+pub struct AuthConfig {
+    /// The mechanisms offered, best first.
+    pub mechanisms: Vec<Mechanism>,
+    /// Where SCRAM's nonces come from.
+    pub nonces: Arc<NonceSource>,
+    /// What users that do not exist are answered with.
+    pub fake_keys: FakeKeys,
+}
+
+/// What all sessions of a listener share.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Our name, in the greeting and the answer to EHLO.
+    pub hostname: String,
+    /// What the listener is for.
+    pub role: Role,
+    /// The bounds.
+    pub limits: Limits,
+    /// The optional extensions.
+    pub extensions: Extensions,
+    /// Authentication; without it AUTH is not offered.
+    pub auth: Option<AuthConfig>,
+    /// Whether everything but EHLO, HELO, NOOP, STARTTLS and QUIT needs TLS first (RFC 3207 section 4);
+    /// never to be set on a public MX.
+    pub tls_required: bool,
+    /// Whether a client that speaks before the greeting was sent is refused with `554 5.5.0`.
+    pub early_talkers_refused: bool,
+    /// Whether a client is refused with `554 5.5.0` when it sends on behind EHLO, HELO, AUTH or DATA
+    /// without waiting for the reply, which RFC 2920 section 3.1 forbids.
+    pub strict_pipelining: bool,
+    /// Leniency in the grammar of commands.
+    pub workarounds: Workarounds,
+}
+
+impl ServerConfig {
+    /// A configuration with the defaults: strict grammar, no authentication.
+    #[must_use]
+    pub fn new(hostname: impl Into<String>, role: Role) -> Self {
+        Self {
+            hostname: hostname.into(),
+            role,
+            limits: Limits::default(),
+            extensions: Extensions::default(),
+            auth: None,
+            tls_required: false,
+            early_talkers_refused: true,
+            strict_pipelining: false,
+            workarounds: Workarounds::default(),
+        }
+    }
+}
+
+/// A TLS connection, as the host sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsInfo {
+    /// The protocol version, as `TLSv1.3`.
+    pub version: String,
+    /// The cipher suite, as `TLS13_AES_256_GCM_SHA384`.
+    pub cipher: String,
+    /// The name that the client asked for.
+    pub sni: Option<String>,
+}
+
+/// Who connected, and what the host allows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// The client's address.
+    pub address: SocketAddr,
+    /// Our address.
+    pub local: SocketAddr,
+    /// The client's verified name in the DNS, for the trace; nothing when unknown.
+    pub name: Option<String>,
+    /// Present when the connection is encrypted from the beginning (RFC 8314).
+    pub tls: Option<TlsInfo>,
+    /// Whether the client may send to other domains without authentication.
+    pub may_relay: bool,
+    /// Whether AUTH is allowed without TLS.
+    pub may_auth_in_clear: bool,
+    /// Whether XCLIENT is offered.
+    pub may_xclient: bool,
+    /// Whether STARTTLS is offered.
+    pub tls_available: bool,
+}
+
+impl Peer {
+    /// A client that may do nothing special.
+    #[must_use]
+    pub fn new(address: SocketAddr, local: SocketAddr) -> Self {
+        Self {
+            address,
+            local,
+            name: None,
+            tls: None,
+            may_relay: false,
+            may_auth_in_clear: false,
+            may_xclient: false,
+            tls_available: false,
+        }
+    }
+}

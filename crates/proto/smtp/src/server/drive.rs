@@ -1,0 +1,295 @@
+//! How octets, answers and time move a session on.
+
+use std::borrow::Cow;
+
+use vere_units::Timestamp;
+
+use crate::command::{Command, CommandError};
+use crate::refusal::Refusal;
+
+use super::bdat::collector_of;
+use super::collector::Fault;
+use super::line::{Expect, Line, LineError};
+use super::output::Fixed;
+use super::question::{Answer, Question};
+use super::{About, Asking, Phase, Server, replies};
+
+impl Server {
+    /// Takes octets from the client: how many it took.
+    ///
+    /// It stops at an open question, at the bound of the output, and behind STARTTLS; the host keeps
+    /// the rest and gives it again. After [`Step::Close`](super::Step::Close) it takes all and does
+    /// nothing with it.
+    pub fn input(&mut self, bytes: &[u8], now: Timestamp) -> usize {
+        if self.greeting_pending && self.config.early_talkers_refused && !bytes.is_empty() {
+            self.refuse_early_talker();
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let taken = match &mut self.phase {
+                Phase::Asking(_) => break,
+                Phase::Closing => rest.len(),
+                Phase::StartTls if self.output.is_empty() => break,
+                Phase::StartTls => {
+                    self.close_with(replies::TLS_INJECTION);
+                    rest.len()
+                }
+                Phase::Data(_) => self.take_text(rest, now),
+                Phase::Chunk(_) => self.take_chunk(rest, now),
+                Phase::Command | Phase::AuthResponse(_) => {
+                    if self.output.len() >= self.config.limits.output_octets_max {
+                        break;
+                    }
+                    self.take_line(rest, now)
+                }
+            };
+            rest = rest.get(taken..).unwrap_or_default();
+            self.end_if_shutting_down();
+        }
+        bytes.len().saturating_sub(rest.len())
+    }
+
+    /// Takes the answer to the open question; without one it does nothing.
+    pub fn answer(&mut self, answer: Answer, now: Timestamp) {
+        let asking = match std::mem::replace(&mut self.phase, Phase::Command) {
+            Phase::Asking(asking) => asking,
+            other => {
+                self.phase = other;
+                return;
+            }
+        };
+        self.waiting_since = now;
+        match (asking.about, answer) {
+            (About::Mail(mail), Answer::Policy(result)) => self.mail_answered(mail, result),
+            (About::Recipient(rcpt), Answer::Policy(result)) => self.rcpt_answered(rcpt, result),
+            (About::Message, Answer::Stored(result)) => self.message_answered(result),
+            (About::Password, Answer::Password(outcome)) => self.password_answered(outcome),
+            (About::ScramUser(auth), Answer::ScramUser(found)) => self.keys_answered(*auth, found),
+            (About::Client(client), Answer::Client(result)) => {
+                self.client_answered(*client, result)
+            }
+            _ => self.refuse(&Refusal::LocalError),
+        }
+        self.end_if_shutting_down();
+    }
+
+    /// When [`Server::timed_out`] is due unless something happens before.
+    ///
+    /// While a question is open there is no such time: how long an answer takes is up to the host.
+    #[must_use]
+    pub fn deadline(&self) -> Timestamp {
+        let limits = &self.config.limits;
+        let (began, received) = match &self.phase {
+            Phase::Asking(_) => return Timestamp::MAX,
+            Phase::Data(collector) => (collector.began(), collector.received()),
+            Phase::Chunk(chunk) => self.chunk_progress(chunk),
+            _ => return self.waiting_since + limits.command_timeout,
+        };
+        let idle = self.waiting_since + limits.data_timeout;
+        let Some(earned) = received.checked_div(limits.data_octets_per_second_min) else {
+            return idle;
+        };
+        let slow = began + limits.data_timeout + std::time::Duration::from_secs(earned);
+        idle.min(slow)
+    }
+
+    /// Takes note that the deadline has passed: the session ends, with 421 unless the client does not
+    /// even read.
+    pub fn timed_out(&mut self) {
+        if matches!(self.phase, Phase::Closing) || !self.output.is_empty() {
+            self.output.clear();
+            self.phase = Phase::Closing;
+        } else {
+            self.close_with(replies::TIMED_OUT);
+        }
+    }
+
+    /// Frees the text of the message under way, which is then refused with `452 4.3.1` at its end: the
+    /// host has no memory for it. Without one nothing changes.
+    pub fn refuse_for_room(&mut self) {
+        if let Phase::Data(collector) = &mut self.phase {
+            collector.fail(Fault::NoRoom);
+        } else if let Some(collector) = collector_of(&mut self.session.transaction) {
+            collector.fail(Fault::NoRoom);
+        }
+    }
+
+    /// Ends the session with 421 at the next place where a command could begin; a message that is on
+    /// its way is taken and answered before.
+    pub fn shut_down(&mut self) {
+        self.shutting_down = true;
+        self.end_if_shutting_down();
+    }
+
+    fn end_if_shutting_down(&mut self) {
+        if self.shutting_down && matches!(self.phase, Phase::Command | Phase::AuthResponse(_)) {
+            self.close_with(replies::SHUTTING_DOWN);
+        }
+    }
+
+    /// Nothing of the greeting is of use to a client that did not wait for it.
+    fn refuse_early_talker(&mut self) {
+        if !self.output.is_begun() {
+            self.output.clear();
+        }
+        self.greeting_pending = false;
+        self.close_with(replies::EARLY_TALKER);
+    }
+
+    fn take_line(&mut self, bytes: &[u8], now: Timestamp) -> usize {
+        let expect = match self.phase {
+            Phase::AuthResponse(_) => Expect::AuthResponse,
+            _ => Expect::Command,
+        };
+        let (taken, line) = self.lines.take(bytes, expect, &self.config.limits);
+        if let Some(line) = line {
+            self.waiting_since = now;
+            let more = taken < bytes.len();
+            match std::mem::replace(&mut self.phase, Phase::Command) {
+                Phase::AuthResponse(auth) => self.auth_response(*auth, line.content),
+                _ => self.run_line(line, more, now),
+            }
+        }
+        taken
+    }
+
+    fn run_line(&mut self, line: Line<'_>, more: bool, now: Timestamp) {
+        let chunk_follows = line.announces_chunk();
+        match parse(line.content, self.config.workarounds) {
+            Ok(Ok(command)) => self.run(command, more, now),
+            Ok(Err(CommandError::OtherProtocol)) => self.close_with(replies::OTHER_PROTOCOL),
+            Ok(Err(error)) => {
+                self.output.reply(&replies::command_error(error));
+                self.count_error();
+                self.close_if(chunk_follows);
+            }
+            Err(error) => {
+                self.fail_line(error);
+                self.close_if(chunk_follows);
+            }
+        }
+    }
+
+    /// Refuses what is no line. Behind an LF without CR the session ends: for whoever passed it on,
+    /// the line goes on there (RFC 5321 section 2.3.8), and nothing of it may run as a command.
+    pub(super) fn fail_line(&mut self, error: LineError) {
+        let reply = replies::line_error(error);
+        match error {
+            LineError::BareLf => self.close_with(reply),
+            _ => self.fail(reply),
+        }
+    }
+
+    /// Where the chunk ends is not known, and nothing of it may run as a command.
+    fn close_if(&mut self, chunk_follows: bool) {
+        if chunk_follows {
+            self.close();
+        }
+    }
+
+    fn run(&mut self, command: Command, more: bool, now: Timestamp) {
+        let early = more && self.config.strict_pipelining;
+        match command {
+            Command::Quit => return self.close_with(replies::BYE),
+            Command::Ehlo(_) | Command::Helo(_) | Command::Auth(_) | Command::Data if early => {
+                return self.close_with(replies::EARLY_TALKER);
+            }
+            Command::Bdat(bdat) => return self.bdat(bdat, now),
+            _ => {}
+        }
+        if self.lacks_tls() {
+            match command {
+                Command::Ehlo(_) | Command::Helo(_) | Command::Noop | Command::StartTls => {}
+                _ => return self.fail(replies::TLS_FIRST),
+            }
+        }
+        match command {
+            Command::Ehlo(helo) => self.helo_command(helo, true),
+            Command::Helo(helo) => self.helo_command(helo, false),
+            Command::Mail(mail) => self.mail(mail),
+            Command::Rcpt(rcpt) => self.rcpt(rcpt),
+            Command::Data => self.data(now),
+            Command::Rset => self.rset(),
+            Command::Noop => self.idle(replies::NOOP_OK),
+            Command::Vrfy => self.idle(replies::VRFY),
+            Command::Help => self.idle(replies::HELP),
+            Command::Expn => self.fail(replies::EXPN_OFF),
+            Command::StartTls => self.starttls(more),
+            Command::Auth(auth) => self.auth(&auth),
+            Command::Xclient(attributes) => self.xclient(attributes),
+            Command::Quit | Command::Bdat(_) => {}
+        }
+    }
+
+    fn rset(&mut self) {
+        self.session.transaction = None;
+        self.idle(replies::RSET_OK);
+    }
+
+    pub(super) fn lacks_tls(&self) -> bool {
+        self.config.tls_required && self.peer.tls.is_none()
+    }
+
+    /// Answers a command that leads nowhere, of which there may not be too many in a row.
+    pub(super) fn idle(&mut self, reply: Fixed) {
+        self.output.fixed(reply);
+        self.count_idle();
+    }
+
+    pub(super) fn count_idle(&mut self) {
+        self.counts.idle_commands = self.counts.idle_commands.saturating_add(1);
+        if self.counts.idle_commands > self.config.limits.idle_commands_max {
+            self.close_with(replies::TOO_MANY_IDLE);
+        }
+    }
+
+    /// Refuses a command that the client should not have sent so or now.
+    pub(super) fn fail(&mut self, reply: Fixed) {
+        self.output.fixed(reply);
+        self.count_error();
+    }
+
+    fn count_error(&mut self) {
+        self.counts.errors = self.counts.errors.saturating_add(1);
+        if self.counts.errors > self.config.limits.errors_max {
+            self.close_with(replies::TOO_MANY_ERRORS);
+        }
+    }
+
+    /// Passes on a refusal of the host; 421 among them ends the session, as it says.
+    pub(super) fn refuse(&mut self, refusal: &Refusal) {
+        let reply = refusal.reply();
+        self.output.reply(&reply);
+        if reply.code == 421 {
+            self.close();
+        }
+    }
+
+    pub(super) fn close_with(&mut self, reply: Fixed) {
+        if !matches!(self.phase, Phase::Closing) {
+            self.output.fixed(reply);
+            self.close();
+        }
+    }
+
+    /// Ends the session once its output is sent; what it held is let go.
+    fn close(&mut self) {
+        self.phase = Phase::Closing;
+        self.session.transaction = None;
+        self.lines.clear();
+    }
+
+    pub(super) fn ask(&mut self, question: Question, about: About) {
+        self.phase = Phase::Asking(Box::new(Asking {
+            question: Some(question),
+            about,
+        }));
+    }
+}
+
+fn parse(
+    line: Result<Cow<'_, [u8]>, LineError>,
+    workarounds: crate::command::Workarounds,
+) -> Result<Result<Command, CommandError>, LineError> {
+    line.map(|line| Command::parse(&line, workarounds))
+}

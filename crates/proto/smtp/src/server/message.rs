@@ -1,0 +1,82 @@
+//! A message as it was received, and who it came from.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use crate::address::DomainOrLiteral;
+use crate::command::{MailFrom, RcptTo};
+
+use super::config::TlsInfo;
+
+/// A received message with its envelope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// The sender and how the message travels.
+    pub reverse_path: MailFrom,
+    /// The recipients that were accepted, in order; never empty.
+    pub recipients: Vec<RcptTo>,
+    /// The message as it was received, without the dots of DATA.
+    ///
+    /// Unless it is `BODY=BINARYMIME` it has no NUL and no CR or LF but in CRLF. Received by BDAT, it
+    /// may lack the CRLF at its end. Whether it has 8-bit octets is not checked against BODY.
+    pub body: Vec<u8>,
+    /// Where it came from.
+    pub session: SessionInfo,
+}
+
+/// A session as the trace of its messages tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// Who the client said it is; there is none before HELO or EHLO.
+    pub helo: Option<DomainOrLiteral>,
+    /// The client's address.
+    pub address: SocketAddr,
+    /// Our address.
+    pub local: SocketAddr,
+    /// The client's verified name in the DNS.
+    pub name: Option<String>,
+    /// The encryption.
+    pub tls: Option<TlsInfo>,
+    /// The account that the client has proved to be.
+    pub account: Option<String>,
+    /// The protocol by its registered name.
+    pub protocol: Protocol,
+}
+
+/// The protocol of a transaction, by the names registered for `with` in a trace (RFC 3848, RFC 6531
+/// section 4.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Protocol {
+    /// EHLO instead of HELO.
+    pub esmtp: bool,
+    /// The transaction has SMTPUTF8.
+    pub smtputf8: bool,
+    /// Encrypted.
+    pub tls: bool,
+    /// Authenticated.
+    pub auth: bool,
+}
+
+impl Protocol {
+    /// The registered name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match (self.esmtp, self.smtputf8, self.tls, self.auth) {
+            (false, ..) => "SMTP",
+            (true, false, false, false) => "ESMTP",
+            (true, false, false, true) => "ESMTPA",
+            (true, false, true, false) => "ESMTPS",
+            (true, false, true, true) => "ESMTPSA",
+            (true, true, false, false) => "UTF8SMTP",
+            (true, true, false, true) => "UTF8SMTPA",
+            (true, true, true, false) => "UTF8SMTPS",
+            (true, true, true, true) => "UTF8SMTPSA",
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

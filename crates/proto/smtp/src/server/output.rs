@@ -1,0 +1,114 @@
+//! Replies on their way to the client.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::reply::{EnhancedStatusCode, Reply, encode_line};
+
+/// Octets of buffer kept while nothing waits, so that a session that goes on does not allocate for
+/// each reply, and an idle one stays small.
+const KEPT_OCTETS_MAX: usize = 512;
+
+/// A reply of one line whose text is known beforehand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fixed {
+    pub(super) code: u16,
+    pub(super) status: Option<EnhancedStatusCode>,
+    pub(super) text: &'static str,
+}
+
+impl Fixed {
+    pub(super) const fn new(code: u16, status: (u16, u16), text: &'static str) -> Self {
+        let class = match code / 100 {
+            4 => 4,
+            5 => 5,
+            _ => 2,
+        };
+        Self {
+            code,
+            status: Some(EnhancedStatusCode::new(class, status.0, status.1)),
+            text,
+        }
+    }
+
+    /// A reply to which RFC 2034 section 4 gives no status code: greeting, HELO, EHLO and 3yz.
+    pub(super) const fn plain(code: u16, text: &'static str) -> Self {
+        Self {
+            code,
+            status: None,
+            text,
+        }
+    }
+}
+
+/// The octets that wait to be sent.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    buffer: Vec<u8>,
+    sent: usize,
+}
+
+impl Output {
+    pub(super) fn pending(&self) -> &[u8] {
+        self.buffer.get(self.sent..).unwrap_or_default()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending().is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.pending().len()
+    }
+
+    /// Whether a part of what was written has left already.
+    pub(super) fn is_begun(&self) -> bool {
+        self.sent > 0
+    }
+
+    pub(super) fn sent(&mut self, octets: usize) {
+        self.sent = self.sent.saturating_add(octets);
+        if self.sent >= self.buffer.len() {
+            self.clear();
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.sent = 0;
+        if self.buffer.capacity() > KEPT_OCTETS_MAX {
+            self.buffer = Vec::new();
+        } else {
+            self.buffer.clear();
+        }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    pub(super) fn fixed(&mut self, reply: Fixed) {
+        encode_line(&mut self.buffer, reply.code, reply.status, reply.text, true);
+    }
+
+    pub(super) fn reply(&mut self, reply: &Reply) {
+        reply.encode(&mut self.buffer);
+    }
+
+    /// One line of a reply without a status code.
+    pub(super) fn line(&mut self, code: u16, text: &str, last: bool) {
+        encode_line(&mut self.buffer, code, None, text, last);
+    }
+
+    /// One line with text made for it.
+    pub(super) fn text(&mut self, code: u16, status: EnhancedStatusCode, text: &str) {
+        encode_line(&mut self.buffer, code, Some(status), text, true);
+    }
+
+    /// `334` and a challenge, which may be longer than other replies (RFC 4954 section 4).
+    pub(super) fn challenge(&mut self, challenge: &[u8]) {
+        self.buffer.extend_from_slice(b"334 ");
+        self.buffer
+            .extend_from_slice(STANDARD.encode(challenge).as_bytes());
+        self.buffer.extend_from_slice(b"\r\n");
+    }
+}

@@ -1,0 +1,48 @@
+//! What a session has come to: greeting, account, transaction, and the counts that bound it.
+
+use crate::address::DomainOrLiteral;
+use crate::command::{MailFrom, RcptTo};
+
+use super::collector::Collector;
+
+/// What the client has told, all forgotten at STARTTLS.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    /// The argument of HELO or EHLO, once one was accepted.
+    pub(super) helo: Option<DomainOrLiteral>,
+    /// Whether that was EHLO.
+    pub(super) esmtp: bool,
+    /// The account that the client has proved to be.
+    pub(super) account: Option<String>,
+    /// Present from an accepted MAIL to the end of the message.
+    pub(super) transaction: Option<Box<Transaction>>,
+}
+
+/// A mail transaction.
+#[derive(Debug)]
+pub(super) struct Transaction {
+    pub(super) mail: MailFrom,
+    pub(super) recipients: Vec<RcptTo>,
+    /// RCPT commands not taken, for whatever reason.
+    pub(super) recipients_refused: usize,
+    /// The text so far, once BDAT has begun.
+    pub(super) chunks: Option<Box<Collector>>,
+}
+
+/// What a trusted proxy said with XCLIENT; STARTTLS does not change it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Forwarded {
+    pub(super) helo: Option<DomainOrLiteral>,
+    pub(super) esmtp: Option<bool>,
+    pub(super) login: Option<String>,
+}
+
+/// What is counted over a session.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) errors: usize,
+    pub(super) idle_commands: usize,
+    pub(super) auth_failures: usize,
+    pub(super) transactions: usize,
+    pub(super) refusals: usize,
+}

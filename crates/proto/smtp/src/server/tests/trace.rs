@@ -1,0 +1,102 @@
+//! The trace header and the count of those that are there.
+
+use super::{peer, tls};
+use crate::address::{AddrSpec, DomainOrLiteral, ForwardPath};
+use crate::server::{Protocol, SessionInfo, count_received, received_header};
+use vere_units::Timestamp;
+
+fn session() -> SessionInfo {
+    SessionInfo {
+        helo: Some(DomainOrLiteral::parse("client.example").unwrap()),
+        address: peer().address,
+        local: peer().local,
+        name: None,
+        tls: None,
+        account: None,
+        protocol: Protocol {
+            esmtp: true,
+            ..Protocol::default()
+        },
+    }
+}
+
+fn header(session: &SessionInfo, recipient: Option<&str>) -> String {
+    let recipient = recipient.map(|text| ForwardPath::from(AddrSpec::parse(text).unwrap()));
+    let time = Timestamp::from_millis(1_777_863_721_000);
+    let field = received_header(session, "mx.example.org", "01HZX", time, recipient.as_ref());
+    String::from_utf8(field).unwrap()
+}
+
+#[test]
+fn the_header_names_the_session() {
+    assert_eq!(
+        header(&session(), None),
+        "Received: from client.example ([192.0.2.7]) by mx.example.org with ESMTP\r\n\
+         \tid 01HZX; Mon, 04 May 2026 03:02:01 +0000\r\n"
+    );
+    let mut encrypted = session();
+    encrypted.name = Some("dyn-7.client.example".to_owned());
+    encrypted.address = "[::ffff:192.0.2.7]:1".parse().unwrap();
+    encrypted.tls = Some(tls());
+    encrypted.protocol = Protocol {
+        esmtp: true,
+        smtputf8: true,
+        tls: true,
+        auth: true,
+    };
+    assert_eq!(
+        header(&encrypted, Some("user@example.net")),
+        "Received: from client.example (dyn-7.client.example [192.0.2.7])\r\n\
+         \tby mx.example.org with UTF8SMTPSA (TLSv1.3 TLS13_AES_256_GCM_SHA384) id 01HZX\r\n\
+         \tfor <user@example.net>; Mon, 04 May 2026 03:02:01 +0000\r\n"
+    );
+}
+
+#[test]
+fn nothing_from_outside_ends_a_line_and_lines_stay_short() {
+    let mut session = session();
+    session.name = Some("a\r\nSubject: x".to_owned());
+    session.helo =
+        Some(DomainOrLiteral::parse(&["x".repeat(60), "y".repeat(60)].join(".")).unwrap());
+    let field = header(&session, Some(&format!("{}@example.net", "z".repeat(200))));
+    assert!(!field.contains("\r\nSubject"));
+    assert!(field.split("\r\n").all(|line| line.len() < 300));
+    assert!(
+        field
+            .split("\r\n")
+            .skip(1)
+            .all(|line| line.is_empty() || line.starts_with('\t'))
+    );
+}
+
+#[test]
+fn protocols_have_their_registered_names() {
+    let name = |esmtp, smtputf8, tls, auth| {
+        Protocol {
+            esmtp,
+            smtputf8,
+            tls,
+            auth,
+        }
+        .as_str()
+    };
+    assert_eq!(name(false, false, true, false), "SMTP");
+    assert_eq!(name(true, false, true, false), "ESMTPS");
+    assert_eq!(name(true, false, false, true), "ESMTPA");
+    assert_eq!(name(true, true, true, false), "UTF8SMTPS");
+}
+
+#[test]
+fn hops_are_counted_in_the_header_only() {
+    let message =
+        b"Received: a\r\n\tReceived: folded\r\nrEcEiVeD : b\r\nReceivedX: c\r\nX: Received:\r\n\
+        Received:\r\n\r\nReceived: body\r\n";
+    assert_eq!(count_received(message, 100), 3);
+    assert_eq!(count_received(message, 2), 2);
+    assert_eq!(count_received(b"", 9), 0);
+    assert_eq!(count_received(b"Received: without end", 9), 1);
+    assert_eq!(
+        count_received(&b"Received: x\r\n".repeat(1_000_000), 30),
+        30
+    );
+}

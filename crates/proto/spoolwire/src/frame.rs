@@ -1,0 +1,345 @@
+//! What every frame has in common: header, checksum, bounds.
+//!
+//! ```text
+//! octet   0        4    5      6      8                16             len-4     len
+//!         +--------+----+------+------+----------------+-- payload ... --+--------+
+//!         | len    | op | flags| 0    | number         |                 | crc32  |
+//!         | u32    | u8 | u8   | u16  | u64            |                 | u32    |
+//!         +--------+----+------+------+----------------+-----------------+--------+
+//! ```
+//! All numbers are little-endian. `len` counts the whole frame. `number` is a transaction number or a
+//! sequence number, as the operation says. `crc32` is CRC-32 (ISO 3309, as in gzip) of all octets
+//! before it, header included.
+
+use std::fmt;
+
+/// Octets of a frame's header.
+pub const HEADER_LEN: usize = 16;
+/// Octets of a frame's checksum.
+pub const CHECKSUM_LEN: usize = 4;
+/// The shortest frame: a header and a checksum.
+pub const FRAME_MIN: usize = HEADER_LEN + CHECKSUM_LEN;
+/// Octets of the header of an operation inside a BATCH.
+pub const ITEM_HEADER_LEN: usize = 8;
+
+/// PUT inside a BATCH: the body is that of the last PUT with one before it.
+pub const FLAG_SAME_BODY: u8 = 0x01;
+/// MOVE: the record gets the metadata that follows.
+pub const FLAG_NEW_META: u8 = 0x01;
+/// PURGE: forget the queue as well.
+pub const FLAG_DROP: u8 = 0x01;
+/// BLOCK, QUEUE_LIST: nothing follows.
+pub const FLAG_END: u8 = 0x01;
+/// BLOCK: there is no such queue.
+pub const FLAG_UNKNOWN: u8 = 0x02;
+/// WELCOME, STATS: acknowledgements wait for the disk.
+pub const FLAG_SYNCED: u8 = 0x01;
+/// STATS: the node refuses new records for want of room.
+pub const FLAG_FULL: u8 = 0x02;
+/// PUT, REPLACE, BATCH, only in a node's log: written again by compaction, not by a transaction.
+pub const FLAG_KEPT: u8 = 0x80;
+
+/// What a frame is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// Node: who I am, and a challenge. `number` is the incarnation.
+    Greeting = 0x01,
+    /// Owner or reader: which group, and a proof. `number` is the last acknowledgement seen.
+    Hello = 0x02,
+    /// Node: accepted, with a proof of its own. `number` is the last transaction processed.
+    Welcome = 0x03,
+    /// Node: everything up to transaction `number` is safe, but for the refused ones listed.
+    Ack = 0x04,
+    /// Node: answer to FETCH; record frames follow.
+    Block = 0x05,
+    /// Node: answer to STAT.
+    Stats = 0x06,
+    /// Node: answer to QUEUES.
+    QueueList = 0x07,
+    /// Node: answer to HEARTBEAT.
+    Alive = 0x08,
+    /// Node: the connection ends, and why.
+    Close = 0x0f,
+    /// Owner: make a queue, or give it other limits.
+    Create = 0x20,
+    /// Owner: append a record. Also the form in which a BLOCK gives records back.
+    Put = 0x21,
+    /// Owner: end a record.
+    Delete = 0x22,
+    /// Owner: give a record other metadata.
+    Replace = 0x23,
+    /// Owner: take a record to the end of another queue.
+    Move = 0x24,
+    /// Owner: end all records up to one, or forget a queue.
+    Purge = 0x25,
+    /// Owner: several of PUT, DELETE, REPLACE, MOVE; all or nothing.
+    Batch = 0x26,
+    /// Anybody welcome: give records back.
+    Fetch = 0x40,
+    /// Anybody welcome: figures.
+    Stat = 0x41,
+    /// Anybody welcome: the queues of the group.
+    Queues = 0x42,
+    /// Anybody welcome: a sign of life.
+    Heartbeat = 0x43,
+    /// Only in a node's log: transaction `number` was refused.
+    Refused = 0x60,
+    /// Only in a node's log: after transaction `number` another owner came.
+    Owned = 0x61,
+}
+
+impl Op {
+    const ALL: [Self; 22] = [
+        Self::Greeting,
+        Self::Hello,
+        Self::Welcome,
+        Self::Ack,
+        Self::Block,
+        Self::Stats,
+        Self::QueueList,
+        Self::Alive,
+        Self::Close,
+        Self::Create,
+        Self::Put,
+        Self::Delete,
+        Self::Replace,
+        Self::Move,
+        Self::Purge,
+        Self::Batch,
+        Self::Fetch,
+        Self::Stat,
+        Self::Queues,
+        Self::Heartbeat,
+        Self::Refused,
+        Self::Owned,
+    ];
+
+    /// Reads an operation; `None` when this version does not know it.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        // The hot ones first; the rest is rare.
+        match code {
+            0x21 => Some(Self::Put),
+            0x22 => Some(Self::Delete),
+            0x04 => Some(Self::Ack),
+            _ => Self::ALL.into_iter().find(|op| op.code() == code),
+        }
+    }
+
+    /// The code on the wire.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Whether it changes queues and consumes a transaction number.
+    #[must_use]
+    pub const fn is_mutation(self) -> bool {
+        matches!(self.code(), 0x20..=0x26)
+    }
+}
+
+/// Why octets are not a frame of this protocol. Always the sender's fault, or the line's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WireError {
+    /// The length is below the least or above what is accepted here.
+    Length {
+        /// What the frame says.
+        len: u32,
+        /// What is accepted.
+        max: u32,
+    },
+    /// An operation that does not exist, or not in this direction.
+    Operation(u8),
+    /// A flag or reserved field that must be 0.
+    Reserved,
+    /// The payload does not have the layout of its operation.
+    Layout(Op),
+    /// The checksum does not match.
+    Checksum,
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length { len, max } => write!(f, "frame length {len} is not within 20..={max}"),
+            Self::Operation(code) => write!(f, "operation {code:#04x} is not expected"),
+            Self::Reserved => f.write_str("reserved field is not zero"),
+            Self::Layout(op) => write!(f, "payload is not that of {op:?}"),
+            Self::Checksum => f.write_str("frame checksum is wrong"),
+        }
+    }
+}
+
+impl std::error::Error for WireError {}
+
+/// A frame's header, checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Octets of the whole frame.
+    pub len: usize,
+    /// What it is for.
+    pub op: Op,
+    /// See the `FLAG_` constants.
+    pub flags: u8,
+    /// Transaction or sequence number.
+    pub number: u64,
+}
+
+impl Header {
+    /// Reads the header at the start of `bytes`, before any memory is taken for the rest.
+    ///
+    /// `Ok(None)` when fewer than [`HEADER_LEN`] octets are there.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Length`] when the frame is shorter than a frame can be or longer than `max`
+    /// octets, [`WireError::Operation`], [`WireError::Reserved`].
+    pub fn peek(bytes: &[u8], max: usize) -> Result<Option<Self>, WireError> {
+        let Some((&[l0, l1, l2, l3, code, flags, z0, z1, ref number @ ..], _)) =
+            bytes.split_first_chunk::<HEADER_LEN>()
+        else {
+            return Ok(None);
+        };
+        let len = u32::from_le_bytes([l0, l1, l2, l3]);
+        let size = usize::try_from(len).unwrap_or(usize::MAX);
+        if size < FRAME_MIN || size > max {
+            let max = u32::try_from(max).unwrap_or(u32::MAX);
+            return Err(WireError::Length { len, max });
+        }
+        let op = Op::from_code(code).ok_or(WireError::Operation(code))?;
+        if z0 != 0 || z1 != 0 {
+            return Err(WireError::Reserved);
+        }
+        let number = u64::from_le_bytes(*number);
+        Ok(Some(Self {
+            len: size,
+            op,
+            flags,
+            number,
+        }))
+    }
+}
+
+/// A whole frame whose checksum was verified.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame<'a> {
+    /// Its header.
+    pub header: Header,
+    /// What lies between header and checksum.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    /// Takes the frame of `header` from the start of `bytes`. `Ok(None)` when it is not whole yet.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Checksum`].
+    pub fn open(header: Header, bytes: &'a [u8]) -> Result<Option<Self>, WireError> {
+        let Some(frame) = bytes.get(..header.len) else {
+            return Ok(None);
+        };
+        let Some((content, checksum)) = frame.split_last_chunk::<CHECKSUM_LEN>() else {
+            return Err(WireError::Checksum);
+        };
+        if crc32fast::hash(content) != u32::from_le_bytes(*checksum) {
+            return Err(WireError::Checksum);
+        }
+        let payload = content.get(HEADER_LEN..).unwrap_or_default();
+        Ok(Some(Self { header, payload }))
+    }
+
+    /// Reads the frame at the start of `bytes`: [`Header::peek`], then [`Frame::open`].
+    ///
+    /// # Errors
+    ///
+    /// As these two.
+    pub fn read(bytes: &'a [u8], max: usize) -> Result<Option<Self>, WireError> {
+        match Header::peek(bytes, max)? {
+            Some(header) => Self::open(header, bytes),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) const fn layout(&self) -> WireError {
+        WireError::Layout(self.header.op)
+    }
+}
+
+/// Appends one frame to `out`: `payload` writes what lies between header and checksum. A frame beyond
+/// `u32::MAX` octets cannot be written; bounds on what goes in are the caller's.
+pub(crate) fn write_frame(
+    out: &mut Vec<u8>,
+    op: Op,
+    flags: u8,
+    number: u64,
+    payload: impl FnOnce(&mut Vec<u8>),
+) {
+    let start = out.len();
+    let [n0, n1, n2, n3, n4, n5, n6, n7] = number.to_le_bytes();
+    let code = op.code();
+    out.extend_from_slice(&[
+        0, 0, 0, 0, code, flags, 0, 0, n0, n1, n2, n3, n4, n5, n6, n7,
+    ]);
+    payload(out);
+    seal(out, start);
+}
+
+/// Fills in length and checksum of the frame that begins at `start`.
+fn seal(out: &mut Vec<u8>, start: usize) {
+    let len = out.len().saturating_sub(start).saturating_add(CHECKSUM_LEN);
+    debug_assert!(u32::try_from(len).is_ok(), "frame of {len} octets");
+    let len = u32::try_from(len).unwrap_or(u32::MAX);
+    if let Some(field) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut) {
+        *field = len.to_le_bytes();
+    }
+    let crc = crc32fast::hash(out.get(start..).unwrap_or_default());
+    out.extend_from_slice(&crc.to_le_bytes());
+}
+
+/// Takes fields from the front of a payload.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Fields<'a> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
+        let (array, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(array)
+    }
+
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[octet]| *octet)
+    }
+
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.array().map(|octets| u16::from_le_bytes(*octets))
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.array().map(|octets| u32::from_le_bytes(*octets))
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(|octets| u64::from_le_bytes(*octets))
+    }
+
+    /// Octets of a length that a `u32` field gave.
+    pub(crate) fn slice(&mut self, len: u32) -> Option<&'a [u8]> {
+        let (slice, rest) = self.0.split_at_checked(usize::try_from(len).ok()?)?;
+        self.0 = rest;
+        Some(slice)
+    }
+
+    /// A reserved field of four octets: 0.
+    pub(crate) fn zero(&mut self) -> Option<()> {
+        (self.u32()? == 0).then_some(())
+    }
+
+    /// Nothing may be left.
+    pub(crate) fn end(self) -> Option<()> {
+        self.0.is_empty().then_some(())
+    }
+}

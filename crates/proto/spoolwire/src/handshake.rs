@@ -1,0 +1,327 @@
+//! How a connection begins: GREETING, HELLO, WELCOME.
+//!
+//! Both sides know a secret of 32 octets. Each gives the other a number nobody has seen before and
+//! proves the secret by keyed BLAKE3 over everything that was agreed, so that neither a recorded
+//! HELLO nor a listener in the node's place is of use. What follows is checksummed, not encrypted;
+//! between machines it belongs inside mutual TLS.
+
+use vere_units::Secret;
+
+use crate::Refusal;
+use crate::frame::{FLAG_SYNCED, Fields, Frame, Op, WireError, write_frame};
+use crate::types::{Incarnation, NAME_MAX, Txn, WINDOW_TXNS_MAX};
+
+/// The version described here.
+pub const VERSION: u16 = 1;
+/// Octets of the shared secret, of challenges and of proofs.
+pub const SECRET_LEN: usize = 32;
+/// The longest frame before the WELCOME, which is the only longer one.
+pub const HANDSHAKE_FRAME_MAX: usize = 512;
+/// The longest WELCOME: it lists refusals of a whole window.
+pub const WELCOME_FRAME_MAX: usize = 128 + 16 * 65_536;
+
+const MAGIC: &[u8; 8] = b"VERESPL\0";
+const OWNER_PROOF: &[u8] = b"vere spool v1 owner proves to node";
+const NODE_PROOF: &[u8] = b"vere spool v1 node proves to owner";
+
+/// A secret shared by nodes and owners.
+pub type SharedSecret = Secret<[u8; SECRET_LEN]>;
+
+/// What a peer may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Changes the group. There is one; a new one takes over.
+    Owner,
+    /// Reads figures and records.
+    Reader,
+}
+
+/// The node's first frame.
+///
+/// ```text
+/// number = incarnation
+/// 16  magic "VERESPL" 0 (8) | version least u16 | version most u16 | 0 u32 | challenge (32)   64
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Greeting {
+    /// The life of the node's memory.
+    pub incarnation: Incarnation,
+    /// Oldest version served.
+    pub version_min: u16,
+    /// Newest version served.
+    pub version_max: u16,
+    /// 32 octets nobody can guess.
+    pub challenge: [u8; SECRET_LEN],
+}
+
+impl Greeting {
+    /// Appends the frame.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        write_frame(out, Op::Greeting, 0, self.incarnation.0, |out| {
+            out.extend_from_slice(MAGIC);
+            out.extend_from_slice(&self.version_min.to_le_bytes());
+            out.extend_from_slice(&self.version_max.to_le_bytes());
+            out.extend_from_slice(&[0; 4]);
+            out.extend_from_slice(&self.challenge);
+        });
+    }
+
+    /// Reads the payload of a GREETING.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Operation`] for another frame, [`WireError::Layout`] for another protocol.
+    pub fn decode(frame: &Frame<'_>) -> Result<Self, WireError> {
+        expect(frame, Op::Greeting, 0)?;
+        let mut fields = Fields(frame.payload);
+        let mut read = || {
+            (fields.array()? == MAGIC).then_some(())?;
+            let (version_min, version_max) = (fields.u16()?, fields.u16()?);
+            fields.zero()?;
+            let challenge = *fields.array()?;
+            fields.end()?;
+            let incarnation = Incarnation(frame.header.number);
+            Some(Self {
+                incarnation,
+                version_min,
+                version_max,
+                challenge,
+            })
+        };
+        read().ok_or_else(|| frame.layout())
+    }
+}
+
+/// The answer to a GREETING.
+///
+/// ```text
+/// number = last acknowledgement seen, 0 for none
+/// 16  version u16 | role u8 | 0 u8 | group length u32 | owner u64 | 0 u64
+/// 40  nonce (32) | proof (32) | group (1..255)
+/// ```
+/// The field that is 0 in this version is kept for the epoch of fencing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hello<'a> {
+    /// The last acknowledgement the owner has seen; refusals after it are listed in the WELCOME.
+    pub acknowledged: Txn,
+    /// The version chosen.
+    pub version: u16,
+    /// What the peer wants to do.
+    pub role: Role,
+    /// The life of the owner's memory: another one when it has forgotten what it sent. 0 for a reader.
+    pub owner: u64,
+    /// The group: UTF-8, 1 to [`NAME_MAX`] octets.
+    pub group: &'a str,
+    /// 32 octets nobody can guess.
+    pub nonce: [u8; SECRET_LEN],
+    /// See [`Hello::sign`].
+    pub proof: [u8; SECRET_LEN],
+}
+
+impl<'a> Hello<'a> {
+    /// Fills in the proof that answers `greeting`.
+    #[must_use]
+    pub fn sign(mut self, greeting: &Greeting, secret: &SharedSecret) -> Self {
+        self.proof = *self.hash(OWNER_PROOF, greeting, secret).as_bytes();
+        self
+    }
+
+    /// Whether the proof answers `greeting`; takes the same time either way.
+    #[must_use]
+    pub fn is_proven(&self, greeting: &Greeting, secret: &SharedSecret) -> bool {
+        self.hash(OWNER_PROOF, greeting, secret) == blake3::Hash::from_bytes(self.proof)
+    }
+
+    /// The proof with which the node answers.
+    #[must_use]
+    pub fn answer(&self, greeting: &Greeting, secret: &SharedSecret) -> [u8; SECRET_LEN] {
+        *self.hash(NODE_PROOF, greeting, secret).as_bytes()
+    }
+
+    fn hash(&self, context: &[u8], greeting: &Greeting, secret: &SharedSecret) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_keyed(secret.expose());
+        hasher.update(context);
+        hasher.update(&greeting.incarnation.0.to_le_bytes());
+        hasher.update(&greeting.challenge);
+        hasher.update(&self.nonce);
+        hasher.update(&self.version.to_le_bytes());
+        hasher.update(&[role_code(self.role)]);
+        hasher.update(&self.acknowledged.0.to_le_bytes());
+        hasher.update(&self.owner.to_le_bytes());
+        hasher.update(self.group.as_bytes());
+        hasher.finalize()
+    }
+
+    /// Appends the frame. A group name beyond its limit is cut, which no node accepts.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let group = self.group.as_bytes();
+        let group = group.get(..NAME_MAX).unwrap_or(group);
+        write_frame(out, Op::Hello, 0, self.acknowledged.0, |out| {
+            out.extend_from_slice(&self.version.to_le_bytes());
+            out.extend_from_slice(&[role_code(self.role), 0]);
+            let len = u32::try_from(group.len()).unwrap_or(u32::MAX);
+            out.extend_from_slice(&len.to_le_bytes());
+            out.extend_from_slice(&self.owner.to_le_bytes());
+            out.extend_from_slice(&[0; 8]);
+            out.extend_from_slice(&self.nonce);
+            out.extend_from_slice(&self.proof);
+            out.extend_from_slice(group);
+        });
+    }
+
+    /// Reads the payload of a HELLO.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Operation`] for another frame, [`WireError::Layout`].
+    pub fn decode(frame: &Frame<'a>) -> Result<Self, WireError> {
+        expect(frame, Op::Hello, 0)?;
+        let mut fields = Fields(frame.payload);
+        let mut read = || {
+            let version = fields.u16()?;
+            let role = match fields.u8()? {
+                0 => Role::Owner,
+                1 => Role::Reader,
+                _ => return None,
+            };
+            (fields.u8()? == 0).then_some(())?;
+            let (len, owner) = (fields.u32()?, fields.u64()?);
+            (fields.u64()? == 0).then_some(())?;
+            let (nonce, proof) = (*fields.array()?, *fields.array()?);
+            let group = name(fields.slice(len)?)?;
+            fields.end()?;
+            let acknowledged = Txn(frame.header.number);
+            Some(Self {
+                acknowledged,
+                version,
+                role,
+                owner,
+                group,
+                nonce,
+                proof,
+            })
+        };
+        read().ok_or_else(|| frame.layout())
+    }
+}
+
+/// The node's answer to a HELLO it believes.
+///
+/// ```text
+/// number = last transaction processed          flags: 0x01 acknowledgements wait for the disk
+/// 16  proof (32)
+/// 48  last transaction acknowledged u64 | owner before u64 | longest frame u32 | refused count u32
+/// 72  count x { txn u64 | code u32 | 0 u32 }
+/// ```
+/// Listed are the refusals after the owner's last acknowledgement seen, up to the last transaction
+/// acknowledged here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Welcome {
+    /// Last transaction processed; the owner goes on with the next one.
+    pub processed: Txn,
+    /// Last transaction acknowledged.
+    pub acknowledged: Txn,
+    /// The life of the last owner before this connection; 0 when there was none.
+    pub owner: u64,
+    /// Whether acknowledgements wait for the disk.
+    pub synced: bool,
+    /// Longest frame that the node accepts.
+    pub frame_max: u32,
+    /// See [`Hello::answer`].
+    pub proof: [u8; SECRET_LEN],
+    /// Refusals up to `acknowledged`.
+    pub refused: Vec<(Txn, Refusal)>,
+}
+
+impl Welcome {
+    /// Appends the frame.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let flags = if self.synced { FLAG_SYNCED } else { 0 };
+        write_frame(out, Op::Welcome, flags, self.processed.0, |out| {
+            out.extend_from_slice(&self.proof);
+            out.extend_from_slice(&self.acknowledged.0.to_le_bytes());
+            out.extend_from_slice(&self.owner.to_le_bytes());
+            out.extend_from_slice(&self.frame_max.to_le_bytes());
+            write_refused(out, &self.refused);
+        });
+    }
+
+    /// Reads the payload of a WELCOME.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Operation`] for another frame, [`WireError::Layout`].
+    pub fn decode(frame: &Frame<'_>) -> Result<Self, WireError> {
+        expect(frame, Op::Welcome, FLAG_SYNCED)?;
+        let mut fields = Fields(frame.payload);
+        let mut read = || {
+            let proof = *fields.array()?;
+            let (acknowledged, owner) = (Txn(fields.u64()?), fields.u64()?);
+            let frame_max = fields.u32()?;
+            let refused = read_refused(&mut fields)?.collect::<Option<Vec<_>>>()?;
+            let (processed, synced) = (Txn(frame.header.number), frame.header.flags != 0);
+            Some(Self {
+                processed,
+                acknowledged,
+                owner,
+                synced,
+                frame_max,
+                proof,
+                refused,
+            })
+        };
+        read().ok_or_else(|| frame.layout())
+    }
+}
+
+const fn role_code(role: Role) -> u8 {
+    match role {
+        Role::Owner => 0,
+        Role::Reader => 1,
+    }
+}
+
+/// A name of a group or a queue.
+pub(crate) fn name(octets: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(octets).ok()?;
+    (1..=NAME_MAX).contains(&text.len()).then_some(text)
+}
+
+pub(crate) const fn expect(frame: &Frame<'_>, op: Op, flags: u8) -> Result<(), WireError> {
+    if frame.header.op as u8 != op as u8 {
+        return Err(WireError::Operation(frame.header.op.code()));
+    }
+    if frame.header.flags & !flags != 0 {
+        return Err(WireError::Reserved);
+    }
+    Ok(())
+}
+
+/// `count u32`, then the refusals. At most one window of them is written.
+pub(crate) fn write_refused(out: &mut Vec<u8>, refused: &[(Txn, Refusal)]) {
+    let most = usize::try_from(WINDOW_TXNS_MAX).unwrap_or(usize::MAX);
+    let refused = refused.get(..most).unwrap_or(refused);
+    let count = u32::try_from(refused.len()).unwrap_or(u32::MAX);
+    out.extend_from_slice(&count.to_le_bytes());
+    for (txn, refusal) in refused {
+        out.extend_from_slice(&txn.0.to_le_bytes());
+        out.extend_from_slice(&refusal.code().to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+    }
+}
+
+/// What [`write_refused`] wrote, to the end of the payload; an item is `None` when it is malformed.
+/// A refusal of a later version is malformed: its meaning cannot be told to anybody.
+pub(crate) fn read_refused<'a>(
+    fields: &mut Fields<'a>,
+) -> Option<impl Iterator<Item = Option<(Txn, Refusal)>> + 'a> {
+    let count = usize::try_from(fields.u32()?).ok()?;
+    let (entries, rest) = fields.0.as_chunks::<16>();
+    (entries.len() == count && rest.is_empty()).then_some(())?;
+    Some(entries.iter().map(|entry| {
+        let mut fields = Fields(entry);
+        let (txn, code) = (Txn(fields.u64()?), fields.u32()?);
+        fields.zero()?;
+        Some((txn, Refusal::from_code(code)?))
+    }))
+}

@@ -1,0 +1,66 @@
+//! The spool protocol, version 1: frames between a gateway and its spool nodes.
+//!
+//! A node keeps queues of records; the gateway that owns a group of them changes it by numbered
+//! transactions in pipelined frames and gets one cumulative acknowledgement per block the node read.
+//! This crate turns frames into octets and back; it keeps no state and takes no memory for a length
+//! that was not checked first. The engines of both sides are in `vere-spool`; the layouts are drawn
+//! in `docs/internals/spoolwire.md`.
+//!
+//! Reading order: [`Header`] and [`Frame`] (what all frames share), [`Greeting`], [`Hello`] and
+//! [`Welcome`] (how a connection begins), [`Mutation`] (what changes queues), [`Request`] and
+//! [`Answer`] (what reads them).
+//!
+//! Not covered yet: replicas (ATTACH), fencing (FENCE), access accounts, encryption.
+//!
+//! ```
+//! use vere_spoolwire::{Change, Frame, Mutation, QueueId, RecordId, Txn, encode_change};
+//!
+//! let mut octets = Vec::new();
+//! let change = Change::Put { queue: QueueId(3), id: RecordId(7), meta: b"m", body: Some(b"hello") };
+//! encode_change(&mut octets, Txn(1), &change, 0);
+//! let frame = Frame::read(&octets, 1024)?.expect("a whole frame");
+//! assert!(matches!(Mutation::decode(&frame)?, Mutation::Change(read) if read == change));
+//! # Ok::<(), vere_spoolwire::WireError>(())
+//! ```
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
+
+mod answer;
+mod frame;
+mod handshake;
+mod logged;
+mod mutation;
+mod refusal;
+mod request;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+pub use answer::{ANSWER_FRAME_MAX, Answer, BLOCK_FRAME_LEN, BlockHead, encode_ack};
+pub use frame::{
+    CHECKSUM_LEN, FLAG_DROP, FLAG_END, FLAG_FULL, FLAG_KEPT, FLAG_NEW_META, FLAG_SAME_BODY,
+    FLAG_SYNCED, FLAG_UNKNOWN, FRAME_MIN, Frame, HEADER_LEN, Header, ITEM_HEADER_LEN, Op,
+    WireError,
+};
+pub use handshake::{
+    Greeting, HANDSHAKE_FRAME_MAX, Hello, Role, SECRET_LEN, SharedSecret, VERSION,
+    WELCOME_FRAME_MAX, Welcome,
+};
+pub use logged::{REFUSED_FRAME_LEN, decode_owned, decode_refused, encode_owned, encode_refused};
+pub use mutation::{
+    BATCH_HEAD_LEN, Change, Changes, Mutation, TARGET_LEN, change_len, encode_batch, encode_change,
+    encode_create, encode_purge,
+};
+pub use refusal::{CloseReason, Refusal};
+pub use request::{REQUEST_FRAME_MAX, Request};
+pub use types::{
+    Incarnation, META_MAX, NAME_MAX, NodeStat, QUEUES_MAX, QueueId, QueueLimits, QueueStat,
+    RecordId, Seq, Txn, WINDOW_TXNS_MAX,
+};

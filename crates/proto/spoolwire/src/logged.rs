@@ -1,0 +1,67 @@
+//! Frames that only a node's log holds.
+
+use crate::Refusal;
+use crate::frame::{Fields, Frame, Op, WireError, write_frame};
+use crate::handshake::expect;
+use crate::types::Txn;
+
+/// Octets of a REFUSED frame: never longer than what it stands for.
+pub const REFUSED_FRAME_LEN: usize = 28;
+
+/// Appends a REFUSED: what is left of a refused request.
+///
+/// ```text
+/// number = transaction
+/// 16  code u32 | 0 u32
+/// ```
+pub fn encode_refused(out: &mut Vec<u8>, txn: Txn, refusal: Refusal) {
+    write_frame(out, Op::Refused, 0, txn.0, |out| {
+        out.extend_from_slice(&refusal.code().to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+    });
+}
+
+/// Reads a REFUSED.
+///
+/// # Errors
+///
+/// [`WireError::Operation`] for another frame, [`WireError::Layout`].
+pub fn decode_refused(frame: &Frame<'_>) -> Result<(Txn, Refusal), WireError> {
+    expect(frame, Op::Refused, 0)?;
+    let mut fields = Fields(frame.payload);
+    let mut read = || {
+        let code = fields.u32()?;
+        fields.zero()?;
+        fields.end()?;
+        Some((Txn(frame.header.number), Refusal::from_code(code)?))
+    };
+    read().ok_or_else(|| frame.layout())
+}
+
+/// Appends an OWNED: from here on another owner's transactions follow.
+///
+/// ```text
+/// number = last transaction of the owners before
+/// 16  owner u64
+/// ```
+pub fn encode_owned(out: &mut Vec<u8>, txn: Txn, owner: u64) {
+    write_frame(out, Op::Owned, 0, txn.0, |out| {
+        out.extend_from_slice(&owner.to_le_bytes())
+    });
+}
+
+/// Reads an OWNED.
+///
+/// # Errors
+///
+/// [`WireError::Operation`] for another frame, [`WireError::Layout`].
+pub fn decode_owned(frame: &Frame<'_>) -> Result<(Txn, u64), WireError> {
+    expect(frame, Op::Owned, 0)?;
+    let mut fields = Fields(frame.payload);
+    let mut read = || {
+        let owner = fields.u64()?;
+        fields.end()?;
+        Some((Txn(frame.header.number), owner))
+    };
+    read().ok_or_else(|| frame.layout())
+}

@@ -1,0 +1,129 @@
+//! Why a node did not do as asked: per request ([`Refusal`]) or for the whole connection
+//! ([`CloseReason`]).
+
+use std::fmt;
+
+macro_rules! codes {
+    (
+        $(#[$doc:meta])* $name:ident: $inner:ty {
+            $($(#[$vdoc:meta])* $variant:ident = $code:literal, $text:literal;)*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$vdoc])* $variant,)*
+        }
+
+        impl $name {
+            /// Every variant, in the order of its code.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The code on the wire.
+            #[must_use]
+            pub const fn code(self) -> $inner {
+                match self {
+                    $(Self::$variant => $code,)*
+                }
+            }
+
+            /// Reads a code; `None` when this version does not know it.
+            #[must_use]
+            pub const fn from_code(code: $inner) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$variant => $text,)*
+                })
+            }
+        }
+    };
+}
+
+codes! {
+    /// Why one request changed nothing. It consumed its transaction number all the same.
+    Refusal: u32 {
+        /// The queue has as many records or octets as it was created for. Passes when records go.
+        QueueFull = 1, "queue is full";
+        /// The node has no memory or disk left for new records. Passes when records go.
+        NodeFull = 2, "node is full";
+        /// No queue has this number.
+        NoQueue = 3, "no such queue";
+        /// The queue holds no such record.
+        NoRecord = 4, "no such record";
+        /// The record's number is not above all earlier ones of its queue.
+        RecordOrder = 5, "record number is not above the last one";
+        /// The queue number is in use under another name, or the name under another number.
+        QueueTaken = 6, "queue number or name is taken";
+        /// The group has as many queues as the node allows.
+        TooManyQueues = 7, "group has too many queues";
+        /// A batch names a record twice.
+        BatchConflict = 8, "batch names a record twice";
+        /// The queue still holds records and cannot be dropped without purging them.
+        QueueNotEmpty = 9, "queue is not empty";
+    }
+}
+
+impl Refusal {
+    /// Whether the same request may succeed later, when records have gone.
+    #[must_use]
+    pub const fn is_temporary(self) -> bool {
+        matches!(self, Self::QueueFull | Self::NodeFull)
+    }
+}
+
+codes! {
+    /// Why a node ends a connection.
+    CloseReason: u32 {
+        /// Another connection of the same owner took over.
+        TakenOver = 1, "taken over by another connection";
+        /// The proof does not match the challenge.
+        NotAuthenticated = 2, "authentication failed";
+        /// The protocol version is not served here.
+        Version = 3, "protocol version is not served";
+        /// A frame breaks the protocol: length, operation, layout.
+        Malformed = 4, "malformed frame";
+        /// A frame's checksum is wrong: it was damaged on the way.
+        Checksum = 5, "frame checksum is wrong";
+        /// A transaction number is not the next one.
+        TxnGap = 6, "transaction number leaves a gap";
+        /// A frame is longer than the node accepts.
+        TooLong = 7, "frame is too long";
+        /// Nothing came in time.
+        Timeout = 8, "timed out";
+        /// The node has as many connections or groups as it allows.
+        TooMany = 9, "too many connections or groups";
+        /// The node's log failed; it acknowledges nothing any more.
+        LogFailed = 10, "log failed";
+        /// The node is stopping.
+        ShuttingDown = 11, "node is shutting down";
+        /// A reader asked for a group that does not exist.
+        NoGroup = 12, "no such group";
+        /// The node's log has no room left, not even for ending records. Passes when there is.
+        LogFull = 13, "no room left for the log";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_read_back() {
+        for &refusal in Refusal::ALL {
+            assert_eq!(Refusal::from_code(refusal.code()), Some(refusal));
+        }
+        for &reason in CloseReason::ALL {
+            assert_eq!(CloseReason::from_code(reason.code()), Some(reason));
+        }
+        assert_eq!(Refusal::from_code(0), None);
+        assert_eq!(CloseReason::from_code(99), None);
+    }
+}

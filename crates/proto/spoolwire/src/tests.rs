@@ -1,0 +1,531 @@
+use proptest::prelude::*;
+use vere_units::Secret;
+
+use super::*;
+
+const MAX: usize = 1 << 20;
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+fn encoded(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(&mut out);
+    out
+}
+
+fn mutation_frames() -> Vec<(&'static str, Vec<u8>)> {
+    let limits = QueueLimits {
+        length_max: 1000,
+        bytes_max: 1 << 20,
+    };
+    let queue = QueueId(3);
+    let put = Change::Put {
+        queue,
+        id: RecordId(7),
+        meta: b"m",
+        body: Some(b"hello"),
+    };
+    let same = Change::Put {
+        queue: QueueId(4),
+        id: RecordId(1),
+        meta: b"n",
+        body: None,
+    };
+    let delete = Change::Delete {
+        queue,
+        id: RecordId(6),
+    };
+    let replace = Change::Replace {
+        queue,
+        id: RecordId(7),
+        meta: b"mm",
+    };
+    let (to, to_id) = (QueueId(4), RecordId(2));
+    let move_to = Change::Move {
+        queue,
+        id: RecordId(7),
+        to,
+        to_id,
+        meta: Some(b"x"),
+    };
+    vec![
+        (
+            "create",
+            encoded(|out| encode_create(out, Txn(1), queue, "a.test", limits)),
+        ),
+        ("put", encoded(|out| encode_change(out, Txn(2), &put, 0))),
+        (
+            "delete",
+            encoded(|out| encode_change(out, Txn(3), &delete, 0)),
+        ),
+        (
+            "replace",
+            encoded(|out| encode_change(out, Txn(4), &replace, 0)),
+        ),
+        (
+            "move",
+            encoded(|out| encode_change(out, Txn(5), &move_to, 0)),
+        ),
+        (
+            "purge",
+            encoded(|out| encode_purge(out, Txn(6), queue, RecordId(9), true)),
+        ),
+        (
+            "batch",
+            encoded(|out| encode_batch(out, Txn(7), [put, same, delete].into_iter(), 0)),
+        ),
+        (
+            "refused",
+            encoded(|out| encode_refused(out, Txn(5), Refusal::NodeFull)),
+        ),
+        ("owned", encoded(|out| encode_owned(out, Txn(5), 0x0304))),
+    ]
+}
+
+fn other_frames() -> Vec<(&'static str, Vec<u8>)> {
+    let (queue, seq) = (QueueId(3), Seq(8));
+    let fetch = Request::Fetch {
+        queue,
+        from: RecordId(7),
+        records: 10,
+        octets: 4096,
+    };
+    let head = BlockHead {
+        queue,
+        records: 2,
+        next: RecordId(9),
+        octets: 100,
+        end: true,
+        known: false,
+    };
+    let refused = [(Txn(5), Refusal::QueueFull)];
+    let signed = hello().sign(&greeting(), &Secret::new([1; 32]));
+    vec![
+        ("greeting", encoded(|out| greeting().encode(out))),
+        ("hello", encoded(|out| signed.encode(out))),
+        ("fetch", encoded(|out| fetch.encode(out, seq))),
+        ("ack", encoded(|out| encode_ack(out, Txn(9), &refused))),
+        (
+            "block",
+            encoded(|out| Answer::Block { seq, head }.encode(out)),
+        ),
+        (
+            "close",
+            encoded(|out| Answer::Close(CloseReason::TakenOver).encode(out)),
+        ),
+    ]
+}
+
+/// A change of these octets breaks deployed nodes and logs: it needs a new version.
+#[test]
+fn golden_bytes() {
+    let text: String = mutation_frames()
+        .iter()
+        .chain(&other_frames())
+        .map(|(name, octets)| format!("{name} {}\n", hex(octets)))
+        .collect();
+    assert_eq!(text, include_str!("golden.txt"));
+}
+
+fn greeting() -> Greeting {
+    Greeting {
+        incarnation: Incarnation(0x0102),
+        version_min: 1,
+        version_max: VERSION,
+        challenge: [7; SECRET_LEN],
+    }
+}
+
+fn hello() -> Hello<'static> {
+    Hello {
+        acknowledged: Txn(12),
+        version: VERSION,
+        role: Role::Owner,
+        owner: 0x0304,
+        group: "gateway",
+        nonce: [9; SECRET_LEN],
+        proof: [0; SECRET_LEN],
+    }
+}
+
+#[test]
+fn a_proof_holds_for_one_greeting_group_and_secret_only() {
+    let secret = Secret::new([1; SECRET_LEN]);
+    let signed = hello().sign(&greeting(), &secret);
+    let octets = encoded(|out| signed.encode(out));
+    let frame = Frame::read(&octets, HANDSHAKE_FRAME_MAX).unwrap().unwrap();
+    let read = Hello::decode(&frame).unwrap();
+    assert_eq!(read, signed);
+    assert!(read.is_proven(&greeting(), &secret));
+    assert!(!read.is_proven(&greeting(), &Secret::new([2; SECRET_LEN])));
+    assert!(!read.is_proven(
+        &Greeting {
+            challenge: [8; SECRET_LEN],
+            ..greeting()
+        },
+        &secret
+    ));
+    assert!(
+        !Hello {
+            group: "other",
+            ..read
+        }
+        .is_proven(&greeting(), &secret)
+    );
+    assert!(
+        !Hello {
+            role: Role::Reader,
+            ..read
+        }
+        .is_proven(&greeting(), &secret)
+    );
+    assert_ne!(read.answer(&greeting(), &secret), read.proof);
+}
+
+#[test]
+fn handshake_frames_are_read_back() {
+    let octets = encoded(|out| greeting().encode(out));
+    let frame = Frame::read(&octets, HANDSHAKE_FRAME_MAX).unwrap().unwrap();
+    assert_eq!(Greeting::decode(&frame), Ok(greeting()));
+    let welcome = Welcome {
+        processed: Txn(9),
+        acknowledged: Txn(8),
+        owner: 5,
+        synced: true,
+        frame_max: 1 << 26,
+        proof: [3; SECRET_LEN],
+        refused: vec![(Txn(4), Refusal::NodeFull), (Txn(6), Refusal::NoRecord)],
+    };
+    let octets = encoded(|out| welcome.encode(out));
+    let frame = Frame::read(&octets, WELCOME_FRAME_MAX).unwrap().unwrap();
+    assert_eq!(Welcome::decode(&frame), Ok(welcome));
+    assert!(matches!(
+        Greeting::decode(&frame),
+        Err(WireError::Operation(_))
+    ));
+}
+
+#[test]
+fn lengths_are_checked_before_anything_else() {
+    let mut octets = encoded(|out| Request::Stat.encode(out, Seq(1)));
+    assert_eq!(Header::peek(&octets[..15], MAX), Ok(None));
+    octets[0..4].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert!(matches!(
+        Header::peek(&octets, MAX),
+        Err(WireError::Length { .. })
+    ));
+    octets[0..4].copy_from_slice(&19_u32.to_le_bytes());
+    assert!(matches!(
+        Header::peek(&octets, MAX),
+        Err(WireError::Length { .. })
+    ));
+    octets[0..4].copy_from_slice(&20_u32.to_le_bytes());
+    octets[6] = 1;
+    assert_eq!(Header::peek(&octets, MAX), Err(WireError::Reserved));
+}
+
+#[test]
+fn a_batch_must_begin_bodies_before_sharing_them() {
+    let same = Change::Put {
+        queue: QueueId(0),
+        id: RecordId(1),
+        meta: b"",
+        body: None,
+    };
+    let octets = encoded(|out| encode_batch(out, Txn(1), [same].into_iter(), 0));
+    let frame = Frame::read(&octets, MAX).unwrap().unwrap();
+    assert!(matches!(
+        Mutation::decode(&frame),
+        Err(WireError::Layout(Op::Batch))
+    ));
+    // Outside a batch there is nothing to share.
+    let octets = encoded(|out| encode_change(out, Txn(1), &same, 0));
+    let frame = Frame::read(&octets, MAX).unwrap().unwrap();
+    assert!(matches!(Mutation::decode(&frame), Err(WireError::Reserved)));
+}
+
+#[test]
+fn flags_of_the_log_are_refused_on_the_wire() {
+    let put = Change::Put {
+        queue: QueueId(0),
+        id: RecordId(1),
+        meta: b"",
+        body: Some(b"x"),
+    };
+    let octets = encoded(|out| encode_change(out, Txn(1), &put, FLAG_KEPT));
+    let frame = Frame::read(&octets, MAX).unwrap().unwrap();
+    assert!(matches!(Mutation::decode(&frame), Err(WireError::Reserved)));
+    assert!(matches!(Mutation::decode_logged(&frame), Ok(Mutation::Change(read)) if read == put));
+}
+
+#[test]
+fn metadata_is_bounded() {
+    let meta = vec![0; META_MAX + 1];
+    let put = Change::Replace {
+        queue: QueueId(0),
+        id: RecordId(1),
+        meta: &meta,
+    };
+    let octets = encoded(|out| encode_change(out, Txn(1), &put, 0));
+    let frame = Frame::read(&octets, 2 * META_MAX).unwrap().unwrap();
+    assert!(matches!(
+        Mutation::decode(&frame),
+        Err(WireError::Layout(Op::Replace))
+    ));
+}
+
+#[derive(Debug, Clone)]
+enum Owned {
+    Put(u32, u64, Vec<u8>, Option<Vec<u8>>),
+    Delete(u32, u64),
+    Replace(u32, u64, Vec<u8>),
+    Move(u32, u64, u32, u64, Option<Vec<u8>>),
+}
+
+impl Owned {
+    fn change(&self) -> Change<'_> {
+        match self {
+            Self::Put(queue, id, meta, body) => Change::Put {
+                queue: QueueId(*queue),
+                id: RecordId(*id),
+                meta,
+                body: body.as_deref(),
+            },
+            Self::Delete(queue, id) => Change::Delete {
+                queue: QueueId(*queue),
+                id: RecordId(*id),
+            },
+            Self::Replace(queue, id, meta) => Change::Replace {
+                queue: QueueId(*queue),
+                id: RecordId(*id),
+                meta,
+            },
+            Self::Move(queue, id, to, to_id, meta) => Change::Move {
+                queue: QueueId(*queue),
+                id: RecordId(*id),
+                to: QueueId(*to),
+                to_id: RecordId(*to_id),
+                meta: meta.as_deref(),
+            },
+        }
+    }
+}
+
+fn octets() -> impl Strategy<Value = Vec<u8>> {
+    proptest::collection::vec(any::<u8>(), 0..40)
+}
+
+fn owned() -> impl Strategy<Value = Owned> {
+    prop_oneof![
+        (
+            any::<u32>(),
+            any::<u64>(),
+            octets(),
+            proptest::option::of(octets())
+        )
+            .prop_map(|(queue, id, meta, body)| Owned::Put(queue, id, meta, body)),
+        (any::<u32>(), any::<u64>()).prop_map(|(queue, id)| Owned::Delete(queue, id)),
+        (any::<u32>(), any::<u64>(), octets())
+            .prop_map(|(queue, id, meta)| Owned::Replace(queue, id, meta)),
+        (
+            any::<u32>(),
+            any::<u64>(),
+            any::<u32>(),
+            any::<u64>(),
+            proptest::option::of(octets())
+        )
+            .prop_map(|(queue, id, to, to_id, meta)| Owned::Move(queue, id, to, to_id, meta)),
+    ]
+}
+
+fn queue_stat() -> impl Strategy<Value = QueueStat> {
+    (
+        "[a-z.]{1,40}",
+        any::<(u32, u64, u64, u64)>(),
+        any::<(u64, u64, u64)>(),
+    )
+        .prop_map(
+            |(name, (id, length_max, bytes_max, first), (next, length, bytes))| QueueStat {
+                id: QueueId(id),
+                name,
+                limits: QueueLimits {
+                    length_max,
+                    bytes_max,
+                },
+                first: RecordId(first),
+                next: RecordId(next),
+                length,
+                bytes,
+            },
+        )
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    prop_oneof![
+        any::<(u32, u64, u32, u32)>().prop_map(|(queue, from, records, octets)| Request::Fetch {
+            queue: QueueId(queue),
+            from: RecordId(from),
+            records,
+            octets,
+        }),
+        Just(Request::Stat),
+        any::<(u32, u32)>().prop_map(|(from, count)| Request::Queues {
+            from: QueueId(from),
+            count
+        }),
+        Just(Request::Heartbeat),
+    ]
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    let refusal = proptest::sample::select(Refusal::ALL);
+    let reason = proptest::sample::select(CloseReason::ALL);
+    prop_oneof![
+        (
+            any::<u64>(),
+            proptest::collection::vec((any::<u64>(), refusal), 0..9)
+        )
+            .prop_map(|(through, refused)| Answer::Ack {
+                through: Txn(through),
+                refused: refused
+                    .into_iter()
+                    .map(|(txn, code)| (Txn(txn), code))
+                    .collect(),
+            }),
+        any::<(u64, u32, u32, u64, u64, bool)>().prop_map(
+            |(seq, queue, records, next, octets, end)| Answer::Block {
+                seq: Seq(seq),
+                head: BlockHead {
+                    queue: QueueId(queue),
+                    records,
+                    next: RecordId(next),
+                    octets,
+                    end,
+                    known: !end,
+                },
+            }
+        ),
+        (
+            any::<u64>(),
+            any::<[u64; 9]>(),
+            any::<bool>(),
+            any::<bool>()
+        )
+            .prop_map(|(seq, f, synced, full)| Answer::Stats {
+                seq: Seq(seq),
+                stat: NodeStat {
+                    incarnation: Incarnation(f[0]),
+                    processed: Txn(f[1]),
+                    acknowledged: Txn(f[2]),
+                    queues: f[3],
+                    records: f[4],
+                    bytes: f[5],
+                    memory_used: f[6],
+                    memory_max: f[7],
+                    log_bytes: f[8],
+                    synced,
+                    full,
+                },
+            }),
+        (
+            any::<u64>(),
+            proptest::collection::vec(queue_stat(), 0..5),
+            any::<bool>()
+        )
+            .prop_map(|(seq, queues, end)| Answer::QueueList {
+                seq: Seq(seq),
+                queues,
+                end
+            }),
+        any::<(u64, u64, u64)>().prop_map(|(seq, processed, acknowledged)| Answer::Alive {
+            seq: Seq(seq),
+            processed: Txn(processed),
+            acknowledged: Txn(acknowledged),
+        }),
+        reason.prop_map(Answer::Close),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn changes_are_read_back(change in owned(), txn in any::<u64>()) {
+        let change = change.change();
+        prop_assume!(!matches!(change, Change::Put { body: None, .. }));
+        let octets = encoded(|out| encode_change(out, Txn(txn), &change, 0));
+        prop_assert_eq!(octets.len(), change_len(&change) + FRAME_MIN);
+        let frame = Frame::read(&octets, MAX).unwrap().unwrap();
+        prop_assert_eq!(frame.header.number, txn);
+        match Mutation::decode(&frame).unwrap() {
+            Mutation::Change(read) => prop_assert_eq!(read, change),
+            other => prop_assert!(false, "{:?}", other),
+        }
+    }
+
+    #[test]
+    fn batches_are_read_back(mut changes in proptest::collection::vec(owned(), 1..12)) {
+        changes.insert(0, Owned::Put(0, 1, vec![], Some(vec![1])));
+        let items = || changes.iter().map(Owned::change);
+        let octets = encoded(|out| encode_batch(out, Txn(5), items(), 0));
+        let frame = Frame::read(&octets, MAX).unwrap().unwrap();
+        let Mutation::Batch(read) = Mutation::decode(&frame).unwrap() else {
+            panic!("not a batch")
+        };
+        let read: Vec<_> = read.collect();
+        prop_assert_eq!(read.len(), changes.len());
+        for ((offset, read), change) in read.into_iter().zip(items()) {
+            prop_assert_eq!(read, change);
+            let body = HEADER_LEN + offset + ITEM_HEADER_LEN;
+            prop_assert!(body + change_len(&change) <= octets.len() - CHECKSUM_LEN);
+        }
+    }
+
+    #[test]
+    fn requests_are_read_back(request in request(), seq in any::<u64>()) {
+        let octets = encoded(|out| request.encode(out, Seq(seq)));
+        let frame = Frame::read(&octets, REQUEST_FRAME_MAX).unwrap().unwrap();
+        prop_assert_eq!(Request::decode(&frame), Ok(request));
+        prop_assert_eq!(frame.header.number, seq);
+    }
+
+    #[test]
+    fn answers_are_read_back(answer in answer()) {
+        let octets = encoded(|out| answer.encode(out));
+        let frame = Frame::read(&octets, ANSWER_FRAME_MAX).unwrap().unwrap();
+        prop_assert_eq!(Answer::decode(&frame), Ok(answer));
+    }
+
+    #[test]
+    fn a_flipped_bit_is_noticed(change in owned(), at in any::<prop::sample::Index>(), bit in 0_u8..8) {
+        let mut octets = encoded(|out| encode_change(out, Txn(1), &change.change(), 0));
+        let at = at.index(octets.len());
+        octets[at] ^= 1 << bit;
+        // A changed length may ask for more; nothing may be taken for a frame.
+        prop_assert!(!matches!(Frame::read(&octets, MAX), Ok(Some(_))));
+    }
+
+    #[test]
+    fn any_octets_are_survived(mut octets in proptest::collection::vec(any::<u8>(), 20..200)) {
+        let len = octets.len();
+        octets[0..4].copy_from_slice(&u32::try_from(len).unwrap().to_le_bytes());
+        octets[6..8].fill(0);
+        for op in 0..=0x61 {
+            octets[4] = op;
+            let crc = crc32fast::hash(&octets[..len - 4]);
+            octets[len - 4..].copy_from_slice(&crc.to_le_bytes());
+            let Ok(Some(frame)) = Frame::read(&octets, MAX) else { continue };
+            let _ = Mutation::decode(&frame).map(|mutation| match mutation {
+                Mutation::Batch(changes) => changes.count(),
+                _ => 0,
+            });
+            let _ = Request::decode(&frame);
+            let _ = Answer::decode(&frame);
+            let _ = Greeting::decode(&frame);
+            let _ = Hello::decode(&frame);
+            let _ = Welcome::decode(&frame);
+            let _ = decode_refused(&frame);
+            let _ = decode_owned(&frame);
+        }
+    }
+}
