@@ -1,0 +1,117 @@
+//! Domains, accounts, aliases and credentials behind one engine.
+//!
+//! [`Directory`] answers the two questions of a mail system about its users: where does mail for
+//! this address go ([`Directory::resolve`]), and is this who it says it is
+//! ([`Directory::verify_password`], [`Directory::scram_keys`]). It also makes every change, so that
+//! commands and consoles share its checks ([`administer`]). The records lie in a
+//! [`DirectoryStore`], which hosts implement.
+//!
+//! Names: domains compare as A-labels in lower case; local parts after normalisation to NFC and
+//! conversion to lower case. An exact name is tried before its tag is cut off, an alias before an
+//! account of the same name, and an alias that names itself means that account: this is how one
+//! keeps a copy of what is forwarded.
+//!
+//! Not covered: quotas, groups, LDAP, and what becomes of the message.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use vere_directory::{Directory, Resolution};
+//! use vere_ports::directory::{AccountName, DomainName, MemoryStore};
+//! use vere_smtp::address::AddrSpec;
+//!
+//! let directory = Directory::new(Arc::new(MemoryStore::default()), Some('+'));
+//! directory.add_domain(DomainName::parse("example.org")?, None)?;
+//! let alice = AccountName::parse("alice@example.org")?;
+//! directory.add_account(alice.clone(), None)?;
+//!
+//! let found = directory.resolve(&AddrSpec::parse("Alice+news@example.org")?)?;
+//! assert_eq!(found, Resolution::Local { account: alice, tag: Some("news".to_owned()) });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod administer;
+mod login;
+pub mod password;
+mod resolve;
+
+use std::fmt;
+use std::sync::Arc;
+
+use vere_ports::directory::{AccountName, DirectoryStore, DomainName, StoreError};
+
+pub use login::Login;
+pub use resolve::{Destination, EXPANSION_MAX, Resolution};
+
+/// The engine; cheap to clone, used by many threads.
+///
+/// Calls block as their store does. Only [`verify_password`](Self::verify_password) computes: some
+/// ten milliseconds and 19 MiB each time, so hosts run it on a bounded number of threads.
+#[derive(Debug, Clone)]
+pub struct Directory {
+    store: Arc<dyn DirectoryStore>,
+    separator: Option<char>,
+}
+
+impl Directory {
+    /// Makes an engine over a store. `separator` stands between user name and tag; without one,
+    /// addresses have no tags.
+    #[must_use]
+    pub fn new(store: Arc<dyn DirectoryStore>, separator: Option<char>) -> Self {
+        Self { store, separator }
+    }
+
+    /// Gives the store, for listings.
+    #[must_use]
+    pub fn store(&self) -> &dyn DirectoryStore {
+        &*self.store
+    }
+
+    /// Says whether this system is the destination of `domain`, in any form.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], when the store cannot say.
+    pub fn is_local_domain(&self, domain: &str) -> Result<bool, StoreError> {
+        match DomainName::parse(domain) {
+            Ok(name) => Ok(self.store.domain(&name)?.is_some()),
+            Err(_) => Ok(false),
+        }
+    }
+}
+
+/// Says why the engine cannot answer. The fault is local: peers get a temporary error, `451 4.3.0`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DirectoryError {
+    /// The store cannot answer.
+    Store(StoreError),
+    /// The credentials of this account cannot be read; setting its password anew repairs them.
+    Credentials(AccountName),
+}
+
+impl fmt::Display for DirectoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Credentials(account) => write!(
+                f,
+                "the credentials of {account} cannot be read, set the password anew: \
+                 vere account passwd {account}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for DirectoryError {}
+
+impl From<StoreError> for DirectoryError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "two tests measure how long a call takes"
+)]
+mod tests;

@@ -1,0 +1,75 @@
+//! Whether somebody is who they say they are.
+
+use vere_ports::directory::{AccountName, Credentials, StoreError};
+use vere_smtp::sasl::ScramKeys;
+use vere_units::Secret;
+
+use crate::password::{self, Verdict};
+use crate::{Directory, DirectoryError};
+
+/// The outcome of a login.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Login {
+    /// It is this account.
+    Accepted(AccountName),
+    /// It is not; the peer is not told whether there is such an account. Permanent, 5.7.8.
+    Rejected,
+}
+
+impl Directory {
+    /// Checks a password of the account whose whole address `username` is, in any case.
+    ///
+    /// Takes the same time and memory whether there is such an account or not: without one, a
+    /// password is checked against a hash that nothing fits.
+    ///
+    /// # Errors
+    ///
+    /// [`DirectoryError`]: it could not be found out, the peer should try again.
+    pub fn verify_password(
+        &self,
+        username: &str,
+        password: &Secret<String>,
+    ) -> Result<Login, DirectoryError> {
+        let found = self.credentials(username)?;
+        let hash = found
+            .as_ref()
+            .map(|(_, credentials)| &credentials.password_hash);
+        match (password::verify(hash, password), found) {
+            (Verdict::Fits, Some((name, _))) => Ok(Login::Accepted(name)),
+            (Verdict::Unreadable, Some((name, _))) => Err(DirectoryError::Credentials(name)),
+            (Verdict::Fits | Verdict::Unreadable | Verdict::DoesNotFit, _) => Ok(Login::Rejected),
+        }
+    }
+
+    /// Finds the SCRAM-SHA-256 keys of the account whose whole address `username` is, in any case.
+    ///
+    /// `None` covers unknown users and those without a password; the machine goes on with false
+    /// keys ([`password::SCRAM_ITERATIONS`] rounds) so that the peer cannot tell.
+    ///
+    /// # Errors
+    ///
+    /// [`DirectoryError`]: it could not be found out, the peer should try again.
+    pub fn scram_keys(
+        &self,
+        username: &str,
+    ) -> Result<Option<(AccountName, ScramKeys)>, DirectoryError> {
+        let Some((name, credentials)) = self.credentials(username)? else {
+            return Ok(None);
+        };
+        match credentials.scram_sha_256.expose().parse() {
+            Ok(keys) => Ok(Some((name, keys))),
+            Err(_) => Err(DirectoryError::Credentials(name)),
+        }
+    }
+
+    fn credentials(
+        &self,
+        username: &str,
+    ) -> Result<Option<(AccountName, Credentials)>, StoreError> {
+        let Ok(name) = AccountName::parse(username) else {
+            return Ok(None);
+        };
+        let account = self.store.account(&name)?;
+        Ok(account.and_then(|account| Some((account.name, account.credentials?))))
+    }
+}

@@ -1,0 +1,268 @@
+//! Where mail for an address goes.
+
+use std::collections::{HashSet, VecDeque};
+
+use vere_ports::directory::{AccountName, DomainName, StoreError};
+use vere_smtp::address::AddrSpec;
+use vere_smtp::refusal::Refusal;
+
+use crate::Directory;
+
+/// Addresses looked at to resolve one recipient: an alias of a few hundred people, each of whom
+/// forwards, fits; aliases of aliases that multiply do not.
+pub const EXPANSION_MAX: usize = 5_000;
+
+/// Where mail for an address goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolution {
+    /// Into the mailbox of this account.
+    Local {
+        /// The account.
+        account: AccountName,
+        /// The tag, as the sender wrote it, if the address has one.
+        tag: Option<String>,
+    },
+    /// To these, each once, at least one.
+    Forward(Vec<Destination>),
+    /// The domain is not one of ours.
+    NotLocal,
+    /// The domain is ours and has no such user. Permanent, 5.1.1.
+    NoSuchUser,
+    /// The aliases lead to nobody but each other, or to too many. Permanent, 5.4.6.
+    Loop,
+}
+
+impl Resolution {
+    /// Gives the reason to refuse the recipient, if it is refused; [`NotLocal`](Self::NotLocal) is
+    /// no reason, since the client may be allowed to relay.
+    #[must_use]
+    pub fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::NoSuchUser => Some(Refusal::MailboxUnknown),
+            Self::Loop => Some(Refusal::RoutingLoop),
+            Self::Local { .. } | Self::Forward(_) | Self::NotLocal => None,
+        }
+    }
+}
+
+/// Where an alias leads.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Destination {
+    /// The mailbox of an account.
+    Local {
+        /// The account.
+        account: AccountName,
+        /// The tag, if the alias names one.
+        tag: Option<String>,
+    },
+    /// An address in a domain that is not ours.
+    Remote(AddrSpec),
+}
+
+impl Directory {
+    /// Resolves a recipient.
+    ///
+    /// Looked for are, in this order: the exact name, as alias, as account; the name without its
+    /// tag, as alias, as account; the domain's catch-all address. Aliases are followed however deep
+    /// they lead, each address once and at most [`EXPANSION_MAX`] in all. Targets of an alias that
+    /// do not exist any more are left out while others remain.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], when the store cannot say; the recipient is then to be deferred.
+    pub fn resolve(&self, recipient: &AddrSpec) -> Result<Resolution, StoreError> {
+        let Some(domain) = self.own_domain(recipient)? else {
+            return Ok(Resolution::NotLocal);
+        };
+        let mut walk = Walk::default();
+        match self.look(&domain, &recipient.local_part_unquoted())? {
+            Found::Account(account, tag) => return Ok(Resolution::Local { account, tag }),
+            Found::Targets(name, targets) => walk.follow(None, name, targets),
+            Found::CatchAll(target) => walk.queue.push_back((None, target)),
+            Found::Nobody => return Ok(Resolution::NoSuchUser),
+        }
+        self.walk(&mut walk)?;
+        Ok(match (walk.found.pop(), walk.found.is_empty()) {
+            _ if walk.over => Resolution::Loop,
+            (Some(Destination::Local { account, tag }), true) => Resolution::Local { account, tag },
+            (Some(last), _) => {
+                walk.found.push(last);
+                Resolution::Forward(walk.found)
+            }
+            (None, _) if walk.looped => Resolution::Loop,
+            (None, _) => Resolution::NoSuchUser,
+        })
+    }
+
+    /// Resolves `Postmaster` without a domain (RFC 5321 section 4.5.1): the one of `hostname`'s own
+    /// domain if that is ours, or else of the first domain that has one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], when the store cannot say.
+    pub fn resolve_postmaster(&self, hostname: &str) -> Result<Resolution, StoreError> {
+        let own = DomainName::parse(hostname).ok();
+        let domains = self.store.domains()?.into_iter().map(|domain| domain.name);
+        for domain in own.into_iter().chain(domains) {
+            let Ok(address) = AddrSpec::new("postmaster", domain.as_str()) else {
+                continue;
+            };
+            match self.resolve(&address)? {
+                Resolution::NotLocal | Resolution::NoSuchUser => {}
+                found => return Ok(found),
+            }
+        }
+        Ok(Resolution::NoSuchUser)
+    }
+
+    /// Says whether mail to `address` reaches `account`, so that the account may send under it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], when the store cannot say.
+    pub fn is_address_of(
+        &self,
+        account: &AccountName,
+        address: &AddrSpec,
+    ) -> Result<bool, StoreError> {
+        Ok(match self.resolve(address)? {
+            Resolution::Local { account: owner, .. } => owner == *account,
+            Resolution::Forward(destinations) => destinations.iter().any(|destination| {
+                matches!(destination, Destination::Local { account: owner, .. } if owner == account)
+            }),
+            Resolution::NotLocal | Resolution::NoSuchUser | Resolution::Loop => false,
+        })
+    }
+
+    fn walk(&self, walk: &mut Walk) -> Result<(), StoreError> {
+        while let Some((from, target)) = walk.queue.pop_front() {
+            walk.looked_at += 1;
+            if walk.looked_at > EXPANSION_MAX {
+                walk.over = true;
+                return Ok(());
+            }
+            // Changes check their targets, so that only an edited file brings something else here.
+            let Ok(address) = AddrSpec::parse(&target) else {
+                continue;
+            };
+            let Some(domain) = self.own_domain(&address)? else {
+                walk.add(Destination::Remote(address));
+                continue;
+            };
+            match self.look(&domain, &address.local_part_unquoted())? {
+                Found::Account(account, tag) => walk.add(Destination::Local { account, tag }),
+                Found::Targets(name, _) if walk.is_below(from, &name) => {
+                    self.keep_copy(&name, walk)?
+                }
+                Found::Targets(name, targets) => walk.follow(from, name, targets),
+                // A catch-all is for senders' typing errors, not for aliases'.
+                Found::CatchAll(_) | Found::Nobody => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// An alias leads back to itself: the account of the same name is meant, if there is one.
+    fn keep_copy(&self, own: &AccountName, walk: &mut Walk) -> Result<(), StoreError> {
+        match self.store.account(own)? {
+            Some(account) => walk.add(Destination::Local {
+                account: account.name,
+                tag: None,
+            }),
+            None => walk.looped = true,
+        }
+        Ok(())
+    }
+
+    fn own_domain(&self, address: &AddrSpec) -> Result<Option<DomainName>, StoreError> {
+        let Ok(domain) = DomainName::parse(address.domain()) else {
+            return Ok(None);
+        };
+        Ok(self.store.domain(&domain)?.map(|domain| domain.name))
+    }
+
+    /// Looks for one local part of an own domain.
+    fn look(&self, domain: &DomainName, local: &str) -> Result<Found, StoreError> {
+        // What cannot be a name can still be caught by the catch-all address.
+        if let Ok(name) = AccountName::new(local, domain.clone())
+            && let Some(found) = self.exact(name, None)?
+        {
+            return Ok(found);
+        }
+        if let Some((base, tag)) = self.separator.and_then(|mark| local.split_once(mark))
+            && let Ok(name) = AccountName::new(base, domain.clone())
+            && let Some(found) = self.exact(name, Some(tag.to_owned()))?
+        {
+            return Ok(found);
+        }
+        let domain = self.store.domain(domain)?;
+        Ok(domain
+            .and_then(|domain| domain.catch_all)
+            .map_or(Found::Nobody, Found::CatchAll))
+    }
+
+    fn exact(&self, name: AccountName, tag: Option<String>) -> Result<Option<Found>, StoreError> {
+        if let Some(alias) = self.store.alias(&name)? {
+            return Ok(Some(Found::Targets(name, alias.targets)));
+        }
+        Ok(self
+            .store
+            .account(&name)?
+            .map(|account| Found::Account(account.name, tag)))
+    }
+}
+
+/// What a name stands for.
+enum Found {
+    Account(AccountName, Option<String>),
+    Targets(AccountName, Vec<String>),
+    CatchAll(String),
+    Nobody,
+}
+
+/// The state of following aliases, breadth first.
+#[derive(Default)]
+struct Walk {
+    /// Targets still to be looked at, each with the place in `followed` of the alias naming it.
+    queue: VecDeque<(Option<usize>, String)>,
+    /// The aliases followed, each with the place of the one that led to it.
+    followed: Vec<(AccountName, Option<usize>)>,
+    names: HashSet<AccountName>,
+    known: HashSet<Destination>,
+    found: Vec<Destination>,
+    looked_at: usize,
+    /// An alias led back to itself, and there is no account of its name.
+    looped: bool,
+    /// There was more to look at than is allowed.
+    over: bool,
+}
+
+impl Walk {
+    /// Follows an alias once, however many lead to it.
+    fn follow(&mut self, from: Option<usize>, name: AccountName, targets: Vec<String>) {
+        if self.names.insert(name.clone()) {
+            let place = self.followed.len();
+            self.followed.push((name, from));
+            self.queue
+                .extend(targets.into_iter().map(|target| (Some(place), target)));
+        }
+    }
+
+    /// Says whether the way to the alias at `from` went through `name`.
+    fn is_below(&self, from: Option<usize>, name: &AccountName) -> bool {
+        let mut next = from.and_then(|place| self.followed.get(place));
+        while let Some((above, from)) = next {
+            if above == name {
+                return true;
+            }
+            next = from.and_then(|place| self.followed.get(place));
+        }
+        false
+    }
+
+    fn add(&mut self, destination: Destination) {
+        if self.known.insert(destination.clone()) {
+            self.found.push(destination);
+        }
+    }
+}

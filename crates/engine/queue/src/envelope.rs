@@ -1,0 +1,457 @@
+//! What the spool keeps of a message beside its body: the envelope and the state of its delivery, with
+//! the format of the record's metadata.
+//!
+//! Format version 1, little endian; `str` is a u16 length and that many octets of UTF-8:
+//!
+//! ```text
+//! 0   u8   version = 1
+//! 1   u8   flags: 1 SMTPUTF8, 2 BODY=8BITMIME, 4 BODY=BINARYMIME, 8 RET=FULL, 16 RET=HDRS,
+//!          32 a delay notice was sent
+//! 2   u16  attempts made so far
+//! 4   u64  trace id
+//! 12  u64  accepted, ms since the Unix epoch
+//! 20  u64  not before, ms since the Unix epoch; 0 = at once
+//! 28  u32  octets of the body
+//! 32  str  reverse-path without brackets; empty = null
+//!     str  ENVID as received (xtext); empty = none
+//!     str  last reply of the destination; empty = none
+//!     str  Message-ID; empty = none
+//!     u16  number of recipients, each:
+//!            u8   NOTIFY: 1 NEVER, 2 SUCCESS, 4 FAILURE, 8 DELAY; 0 = not given
+//!            str  address without brackets
+//!            str  ORCPT as received (type;xtext); empty = none
+//! ```
+
+use std::fmt;
+
+use vere_units::{Timestamp, TraceId};
+
+/// The version this code writes, and the newest it reads.
+pub const FORMAT_VERSION: u8 = 1;
+
+const SMTPUTF8: u8 = 1;
+const EIGHT_BIT: u8 = 2;
+const BINARY: u8 = 4;
+const RET_FULL: u8 = 8;
+const RET_HEADERS: u8 = 16;
+const DELAY_NOTICED: u8 = 32;
+
+/// What the body may hold (RFC 6152, RFC 3030).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BodyType {
+    /// Lines of 7-bit octets.
+    #[default]
+    SevenBit,
+    /// Lines of 8-bit octets (`BODY=8BITMIME`).
+    EightBitMime,
+    /// Any octets (`BODY=BINARYMIME`): can leave only through CHUNKING.
+    BinaryMime,
+}
+
+/// How much of the message a failure report returns (RFC 3461 section 4.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ret {
+    /// The whole message.
+    Full,
+    /// Its header only.
+    Headers,
+}
+
+/// For what a sender wants a report (RFC 3461 section 4.1); [`Notify::default`] is "not given", which
+/// means failures, and delays as the system sees fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Notify(u8);
+
+impl Notify {
+    /// `NOTIFY=NEVER`.
+    pub const NEVER: Self = Self(1);
+
+    /// `NOTIFY=` with any of SUCCESS, FAILURE and DELAY.
+    #[must_use]
+    pub const fn on(success: bool, failure: bool, delay: bool) -> Self {
+        Self((success as u8) << 1 | (failure as u8) << 2 | (delay as u8) << 3)
+    }
+
+    /// Reads the bits of the record format; unknown bits are dropped.
+    #[must_use]
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits & 15)
+    }
+
+    /// The bits of the record format.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Whether the sender gave NOTIFY at all; it is passed on only then.
+    #[must_use]
+    pub const fn given(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Whether delivery is to be reported.
+    #[must_use]
+    pub const fn success(self) -> bool {
+        self.0 & 2 != 0
+    }
+
+    /// Whether failure is to be reported.
+    #[must_use]
+    pub const fn failure(self) -> bool {
+        !self.given() || self.0 & 4 != 0
+    }
+
+    /// Whether delay is to be reported.
+    #[must_use]
+    pub const fn delay(self) -> bool {
+        !self.given() || self.0 & 8 != 0
+    }
+}
+
+/// One recipient not yet settled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recipient {
+    /// The address without brackets; at most 254 octets came in by SMTP.
+    pub address: String,
+    /// For what the sender wants a report.
+    pub notify: Notify,
+    /// The original recipient as given (`rfc822;user@example.org`, xtext).
+    pub orcpt: Option<String>,
+}
+
+/// A message's envelope within one queue, and how far its delivery got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope {
+    /// Names the message in logs, in the reply to its sender and in `vere trace`.
+    pub trace: TraceId,
+    /// When it was accepted; its age counts from here.
+    pub accepted: Timestamp,
+    /// No attempt before this time.
+    pub not_before: Option<Timestamp>,
+    /// Attempts made.
+    pub attempts: u16,
+    /// Whether the sender has been told that delivery is delayed.
+    pub delay_noticed: bool,
+    /// The sender's address without brackets; `None` is the null reverse-path.
+    pub reverse_path: Option<String>,
+    /// The sender's identifier for reports.
+    pub envid: Option<String>,
+    /// How much a failure report returns.
+    pub ret: Option<Ret>,
+    /// Whether the message needs SMTPUTF8 (RFC 6531).
+    pub smtputf8: bool,
+    /// What the body may hold.
+    pub body_type: BodyType,
+    /// Octets of the body.
+    pub size: u32,
+    /// What the destination last said, cut to a bounded length.
+    pub last_reply: Option<String>,
+    /// The Message-ID header field's value, for tracing.
+    pub message_id: Option<String>,
+    /// The recipients still open; never empty in a stored record.
+    pub recipients: Vec<Recipient>,
+}
+
+/// Why a record's metadata cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EnvelopeError {
+    /// Written by a newer version than this one reads.
+    Version(u8),
+    /// It ends early, or its text is not UTF-8, at this offset.
+    Malformed(usize),
+}
+
+impl fmt::Display for EnvelopeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version(found) => {
+                write!(
+                    f,
+                    "envelope has format version {found}, this program reads up to {FORMAT_VERSION}"
+                )
+            }
+            Self::Malformed(offset) => write!(f, "envelope is damaged at octet {offset}"),
+        }
+    }
+}
+
+impl std::error::Error for EnvelopeError {}
+
+impl Envelope {
+    /// Encodes the envelope as the metadata of a spool record. Text longer than 65,535 octets is cut.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(96 + self.recipients.len() * 48);
+        out.push(FORMAT_VERSION);
+        out.push(self.flags());
+        out.extend_from_slice(&self.attempts.to_le_bytes());
+        out.extend_from_slice(&self.trace.as_u64().to_le_bytes());
+        out.extend_from_slice(&self.accepted.as_millis().to_le_bytes());
+        let not_before = self.not_before.map_or(0, Timestamp::as_millis);
+        out.extend_from_slice(&not_before.to_le_bytes());
+        out.extend_from_slice(&self.size.to_le_bytes());
+        for text in [
+            &self.reverse_path,
+            &self.envid,
+            &self.last_reply,
+            &self.message_id,
+        ] {
+            push_text(&mut out, text.as_deref().unwrap_or_default());
+        }
+        let count = u16::try_from(self.recipients.len()).unwrap_or(u16::MAX);
+        out.extend_from_slice(&count.to_le_bytes());
+        for recipient in self.recipients.iter().take(usize::from(count)) {
+            out.push(recipient.notify.bits());
+            push_text(&mut out, &recipient.address);
+            push_text(&mut out, recipient.orcpt.as_deref().unwrap_or_default());
+        }
+        out
+    }
+
+    /// Decodes a record's metadata.
+    ///
+    /// # Errors
+    /// [`EnvelopeError::Version`] when a newer program wrote it, [`EnvelopeError::Malformed`] when it is
+    /// cut short or holds text that is not UTF-8.
+    pub fn decode(bytes: &[u8]) -> Result<Self, EnvelopeError> {
+        let mut reader = Reader { bytes, at: 0 };
+        let [version, flags] = reader.array()?;
+        if version == 0 || version > FORMAT_VERSION {
+            return Err(EnvelopeError::Version(version));
+        }
+        let attempts = u16::from_le_bytes(reader.array()?);
+        let trace = TraceId::new(u64::from_le_bytes(reader.array()?));
+        let accepted = Timestamp::from_millis(u64::from_le_bytes(reader.array()?));
+        let not_before = u64::from_le_bytes(reader.array()?);
+        let size = u32::from_le_bytes(reader.array()?);
+        let reverse_path = reader.text()?;
+        let envid = reader.text()?;
+        let last_reply = reader.text()?;
+        let message_id = reader.text()?;
+        let count = u16::from_le_bytes(reader.array()?);
+        let recipients = (0..count)
+            .map(|_| reader.recipient())
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            trace,
+            accepted,
+            not_before: (not_before != 0).then(|| Timestamp::from_millis(not_before)),
+            attempts,
+            delay_noticed: flags & DELAY_NOTICED != 0,
+            reverse_path,
+            envid,
+            ret: decode_ret(flags),
+            smtputf8: flags & SMTPUTF8 != 0,
+            body_type: decode_body_type(flags),
+            size,
+            last_reply,
+            message_id,
+            recipients,
+        })
+    }
+
+    fn flags(&self) -> u8 {
+        let body = match self.body_type {
+            BodyType::SevenBit => 0,
+            BodyType::EightBitMime => EIGHT_BIT,
+            BodyType::BinaryMime => BINARY,
+        };
+        let ret = match self.ret {
+            None => 0,
+            Some(Ret::Full) => RET_FULL,
+            Some(Ret::Headers) => RET_HEADERS,
+        };
+        let utf8 = if self.smtputf8 { SMTPUTF8 } else { 0 };
+        let noticed = if self.delay_noticed { DELAY_NOTICED } else { 0 };
+        body | ret | utf8 | noticed
+    }
+}
+
+const fn decode_ret(flags: u8) -> Option<Ret> {
+    if flags & RET_FULL != 0 {
+        Some(Ret::Full)
+    } else if flags & RET_HEADERS != 0 {
+        Some(Ret::Headers)
+    } else {
+        None
+    }
+}
+
+const fn decode_body_type(flags: u8) -> BodyType {
+    if flags & BINARY != 0 {
+        BodyType::BinaryMime
+    } else if flags & EIGHT_BIT != 0 {
+        BodyType::EightBitMime
+    } else {
+        BodyType::SevenBit
+    }
+}
+
+fn push_text(out: &mut Vec<u8>, text: &str) {
+    let mut end = text.len().min(usize::from(u16::MAX));
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let length = u16::try_from(end).unwrap_or(u16::MAX);
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(&text.as_bytes()[..end]);
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], EnvelopeError> {
+        let end = self
+            .at
+            .checked_add(length)
+            .ok_or(EnvelopeError::Malformed(self.at))?;
+        let slice = self
+            .bytes
+            .get(self.at..end)
+            .ok_or(EnvelopeError::Malformed(self.at))?;
+        self.at = end;
+        Ok(slice)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], EnvelopeError> {
+        let at = self.at;
+        self.take(N)?
+            .try_into()
+            .map_err(|_| EnvelopeError::Malformed(at))
+    }
+
+    fn text(&mut self) -> Result<Option<String>, EnvelopeError> {
+        let length = u16::from_le_bytes(self.array()?);
+        let at = self.at;
+        let text = std::str::from_utf8(self.take(usize::from(length))?)
+            .map_err(|_| EnvelopeError::Malformed(at))?;
+        Ok((!text.is_empty()).then(|| text.to_owned()))
+    }
+
+    fn recipient(&mut self) -> Result<Recipient, EnvelopeError> {
+        let [bits] = self.array()?;
+        let at = self.at;
+        let address = self.text()?.ok_or(EnvelopeError::Malformed(at))?;
+        let orcpt = self.text()?;
+        Ok(Recipient {
+            address,
+            notify: Notify::from_bits(bits),
+            orcpt,
+        })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn sample() -> Envelope {
+        Envelope {
+            trace: TraceId::new(7),
+            accepted: Timestamp::from_millis(1_000),
+            not_before: Some(Timestamp::from_millis(2_000)),
+            attempts: 3,
+            delay_noticed: true,
+            reverse_path: Some("sender@example.org".to_owned()),
+            envid: Some("QQ314159".to_owned()),
+            ret: Some(Ret::Headers),
+            smtputf8: true,
+            body_type: BodyType::EightBitMime,
+            size: 1024,
+            last_reply: Some("451 4.3.0 try later".to_owned()),
+            message_id: None,
+            recipients: vec![
+                Recipient {
+                    address: "jörg@example.net".to_owned(),
+                    notify: Notify::on(true, true, false),
+                    orcpt: Some("rfc822;joerg@example.net".to_owned()),
+                },
+                Recipient {
+                    address: "b@example.net".to_owned(),
+                    notify: Notify::NEVER,
+                    orcpt: None,
+                },
+            ],
+        }
+    }
+
+    #[test]
+    fn an_envelope_survives_its_record() {
+        let envelope = sample();
+        assert_eq!(Envelope::decode(&envelope.encode()), Ok(envelope));
+    }
+
+    #[test]
+    fn every_cut_is_an_error_and_never_a_panic() {
+        let bytes = sample().encode();
+        for end in 0..bytes.len() {
+            assert!(Envelope::decode(&bytes[..end]).is_err(), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn a_newer_version_is_named() {
+        let mut bytes = sample().encode();
+        bytes[0] = 9;
+        assert_eq!(Envelope::decode(&bytes), Err(EnvelopeError::Version(9)));
+    }
+
+    #[test]
+    fn golden_bytes_of_version_1() {
+        let envelope = Envelope {
+            not_before: None,
+            delay_noticed: false,
+            envid: None,
+            last_reply: None,
+            recipients: vec![Recipient {
+                address: "b@c".to_owned(),
+                notify: Notify::default(),
+                orcpt: None,
+            }],
+            reverse_path: None,
+            ..sample()
+        };
+        let expected = [
+            &[
+                1,
+                1 | 2 | 16,
+                3,
+                0,
+                7,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0xe8,
+                3,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+            ][..],
+            &[0; 8],
+            &[0, 4, 0, 0],
+            &[0; 8],
+            &[1, 0, 0, 3, 0, b'b', b'@', b'c', 0, 0],
+        ]
+        .concat();
+        assert_eq!(envelope.encode(), expected);
+    }
+
+    #[test]
+    fn notify_words_follow_rfc_3461() {
+        assert!(Notify::default().failure() && Notify::default().delay());
+        assert!(!Notify::default().success() && !Notify::default().given());
+        assert!(!Notify::NEVER.failure() && Notify::NEVER.given());
+        assert!(!Notify::on(true, false, false).failure());
+    }
+}

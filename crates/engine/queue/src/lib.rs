@@ -1,0 +1,26 @@
+//! A queue per destination: schedule, retry, expiry and reports.
+//!
+//! The engine decides; it never touches a socket, a clock or the spool. The gateway feeds it accepted
+//! messages ([`Queues::admit`]) and the results of delivery attempts ([`Queues::settle`]), and carries
+//! out what comes back: open a connection ([`Queues::poll`]), deliver a message ([`Queues::take`]),
+//! delete or replace a spool record, store a report.
+//!
+//! Reading order: [`destination`] (where a recipient goes), [`envelope`] (what the spool keeps of a
+//! message beside its body, and its format), [`policy`] and [`queues`] (the schedule), [`settlement`] (what the result
+//! of an attempt means for each recipient), [`report`] (delivery status notifications, RFC 3464).
+//!
+//! Not covered yet: priorities, rate limits, congestion control, hold and release, `in_order` queues.
+
+pub mod destination;
+pub mod envelope;
+pub mod policy;
+pub mod queues;
+pub mod report;
+pub mod settlement;
+
+pub use destination::Destination;
+pub use envelope::{BodyType, Envelope, Notify, Recipient, Ret};
+pub use policy::Policy;
+pub use queues::{Job, Next, QueueSummary, Queues};
+pub use report::{Report, ReportKind};
+pub use settlement::{Attempt, Disposition, RecipientResult, Settlement};

@@ -1,0 +1,49 @@
+//! How often and how long delivery is tried.
+
+use std::time::Duration;
+
+/// How delivery is tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// Waiting times before the second, third, ... attempt; the last one repeats. Not empty.
+    pub retry: Vec<Duration>,
+    /// The age at which a message is given up.
+    pub expire: Duration,
+    /// The age at which the sender is told of a delay; `None`: never.
+    pub delay_notice: Option<Duration>,
+    /// Connections to one destination at once.
+    pub connections_max: usize,
+    /// Octets of bodies kept in memory; beyond that a body comes back from the spool.
+    pub body_memory_max: usize,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        let minutes = |count: u64| Duration::from_secs(60 * count);
+        Self {
+            retry: vec![
+                minutes(1),
+                minutes(5),
+                minutes(15),
+                minutes(60),
+                minutes(240),
+            ],
+            expire: minutes(5 * 24 * 60),
+            delay_notice: Some(minutes(240)),
+            connections_max: 20,
+            body_memory_max: 256 << 20,
+        }
+    }
+}
+
+impl Policy {
+    /// The wait after `attempts` earlier failures.
+    #[must_use]
+    pub fn retry_after(&self, attempts: u16) -> Duration {
+        let index = usize::from(attempts).min(self.retry.len().saturating_sub(1));
+        self.retry
+            .get(index)
+            .copied()
+            .unwrap_or(Duration::from_secs(60))
+    }
+}

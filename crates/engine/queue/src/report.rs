@@ -1,0 +1,407 @@
+//! Delivery status notifications: the message that tells a sender what became of the mail
+//! (RFC 3461 section 6, RFC 3462, RFC 3464; for SMTPUTF8 mail RFC 6533).
+
+use std::fmt::Write as _;
+
+use vere_units::Timestamp;
+
+use crate::envelope::{BodyType, Envelope, Ret};
+
+/// A whole original is returned only up to this size unless the sender asked for it with RET=FULL;
+/// its header otherwise. The figure is Postfix's `bounce_size_limit`.
+pub const RETURN_FULL_MAX: usize = 50_000;
+
+/// What happened to the recipients of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportKind {
+    /// Delivered to the mailbox.
+    Delivered,
+    /// Passed to a host that does not report itself.
+    Relayed,
+    /// Not delivered yet; attempts go on.
+    Delayed,
+    /// Given up.
+    Failed,
+}
+
+impl ReportKind {
+    /// The Action field's word (RFC 3464 section 2.3.3).
+    #[must_use]
+    pub const fn action(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Relayed => "relayed",
+            Self::Delayed => "delayed",
+            Self::Failed => "failed",
+        }
+    }
+
+    const fn subject(self) -> &'static str {
+        match self {
+            Self::Delivered => "Delivered: your message arrived",
+            Self::Relayed => "Relayed: your message was passed on",
+            Self::Delayed => "Delayed: your message is still on its way",
+            Self::Failed => "Undelivered mail returned to sender",
+        }
+    }
+
+    const fn explanation(self) -> &'static str {
+        match self {
+            Self::Delivered => "Your message was delivered to these recipients.",
+            Self::Relayed => {
+                "Your message was passed on for these recipients. The next system sends no\r\n\
+                 reports, so you may hear nothing more."
+            }
+            Self::Delayed => {
+                "Your message could not be delivered yet. You need not send it again:\r\n\
+                 attempts go on, and you will be told if they are given up."
+            }
+            Self::Failed => {
+                "Your message could not be delivered to the recipients below and will not be\r\n\
+                 tried again."
+            }
+        }
+    }
+}
+
+/// One recipient in a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportedRecipient {
+    /// The address that was tried.
+    pub address: String,
+    /// The original recipient as the sender gave it (`type;xtext`).
+    pub orcpt: Option<String>,
+    /// Enhanced status code.
+    pub status: String,
+    /// What the destination said, in one line of at most
+    /// [`REPLY_KEPT_MAX`](crate::settlement::REPLY_KEPT_MAX) octets.
+    pub diagnostic: String,
+    /// Whether `diagnostic` is an SMTP reply of the remote host.
+    pub from_remote: bool,
+    /// The host that was tried.
+    pub remote: String,
+}
+
+/// A report to be composed and stored; its own reverse-path is null.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// What happened.
+    pub kind: ReportKind,
+    /// The original's sender, who gets the report.
+    pub to: String,
+    /// The recipients it is about.
+    pub recipients: Vec<ReportedRecipient>,
+}
+
+/// Who composes a report, when, and under which unique name.
+#[derive(Debug, Clone, Copy)]
+pub struct Composer<'a> {
+    /// This system's host name.
+    pub hostname: &'a str,
+    /// The time of composing.
+    pub now: Timestamp,
+    /// Unique text for Message-ID and MIME boundary: letters and digits.
+    pub unique: &'a str,
+}
+
+impl Composer<'_> {
+    /// Composes the report as a message with CRLF lines. `original` is the message it is about, as
+    /// stored.
+    #[must_use]
+    pub fn compose(&self, report: &Report, envelope: &Envelope, original: &[u8]) -> Vec<u8> {
+        let mut text = String::with_capacity(2048);
+        self.header(&mut text, report, envelope.smtputf8);
+        human_part(&mut text, report, self);
+        self.status_part(&mut text, report, envelope);
+        let mut message = text.into_bytes();
+        self.returned_part(&mut message, envelope, original, report.kind);
+        message
+    }
+
+    fn header(&self, out: &mut String, report: &Report, utf8: bool) {
+        let Self {
+            hostname,
+            now,
+            unique,
+        } = self;
+        let report_type = if utf8 {
+            "global-delivery-status"
+        } else {
+            "delivery-status"
+        };
+        // A `String` never fails to take text.
+        let _ = write!(
+            out,
+            "From: Mail Delivery System <MAILER-DAEMON@{hostname}>\r\n\
+             To: <{to}>\r\n\
+             Subject: {subject}\r\n\
+             Date: {date}\r\n\
+             Message-ID: <{unique}@{hostname}>\r\n\
+             Auto-Submitted: auto-replied\r\n\
+             MIME-Version: 1.0\r\n\
+             Content-Type: multipart/report; report-type={report_type};\r\n\tboundary=\"{unique}\"\r\n\
+             \r\n",
+            to = report.to,
+            subject = report.kind.subject(),
+            date = now.rfc5322(),
+        );
+    }
+
+    fn status_part(&self, out: &mut String, report: &Report, envelope: &Envelope) {
+        let Self {
+            hostname, unique, ..
+        } = self;
+        let (media, address_type) = if envelope.smtputf8 {
+            ("message/global-delivery-status", "utf-8")
+        } else {
+            ("message/delivery-status", "rfc822")
+        };
+        let _ = write!(out, "--{unique}\r\nContent-Type: {media}\r\n\r\n");
+        let _ = write!(out, "Reporting-MTA: dns; {hostname}\r\n");
+        if let Some(envid) = &envelope.envid {
+            let _ = write!(out, "Original-Envelope-Id: {}\r\n", decode_xtext(envid));
+        }
+        let _ = write!(out, "Arrival-Date: {}\r\n", envelope.accepted.rfc5322());
+        for recipient in &report.recipients {
+            out.push_str("\r\n");
+            if let Some((kind, address)) =
+                recipient.orcpt.as_deref().and_then(|o| o.split_once(';'))
+            {
+                let _ = write!(
+                    out,
+                    "Original-Recipient: {kind}; {}\r\n",
+                    decode_xtext(address)
+                );
+            }
+            let _ = write!(
+                out,
+                "Final-Recipient: {address_type}; {}\r\n",
+                recipient.address
+            );
+            let _ = write!(out, "Action: {}\r\n", report.kind.action());
+            let _ = write!(out, "Status: {}\r\n", recipient.status);
+            if recipient.from_remote {
+                let _ = write!(out, "Remote-MTA: dns; {}\r\n", recipient.remote);
+                let _ = write!(out, "Diagnostic-Code: smtp; {}\r\n", recipient.diagnostic);
+            } else if !recipient.diagnostic.is_empty() {
+                let _ = write!(
+                    out,
+                    "Diagnostic-Code: x-veredarius; {}\r\n",
+                    recipient.diagnostic
+                );
+            }
+        }
+        out.push_str("\r\n");
+    }
+
+    fn returned_part(
+        &self,
+        out: &mut Vec<u8>,
+        envelope: &Envelope,
+        original: &[u8],
+        kind: ReportKind,
+    ) {
+        let full = returns_full(envelope, original, kind);
+        let media = match (full, envelope.smtputf8) {
+            (true, false) => "message/rfc822",
+            (true, true) => "message/global",
+            (false, false) => "text/rfc822-headers",
+            (false, true) => "message/global-headers",
+        };
+        let content = if full { original } else { header_of(original) };
+        let encoding = if content.is_ascii() { "7bit" } else { "8bit" };
+        let unique = self.unique;
+        out.extend_from_slice(
+            format!("--{unique}\r\nContent-Type: {media}\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n")
+                .as_bytes(),
+        );
+        out.extend_from_slice(content);
+        if !content.ends_with(b"\r\n") {
+            out.extend_from_slice(b"\r\n");
+        }
+        out.extend_from_slice(format!("\r\n--{unique}--\r\n").as_bytes());
+    }
+}
+
+fn human_part(out: &mut String, report: &Report, composer: &Composer<'_>) {
+    let Composer {
+        hostname, unique, ..
+    } = composer;
+    let _ = write!(
+        out,
+        "--{unique}\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n\
+         This is the mail system at {hostname}.\r\n\r\n{}\r\n\r\n",
+        report.kind.explanation()
+    );
+    for recipient in &report.recipients {
+        let _ = write!(out, "<{}>\r\n", recipient.address);
+        if !recipient.diagnostic.is_empty() {
+            let speaker = if recipient.from_remote {
+                format!("{} said: ", recipient.remote)
+            } else {
+                String::new()
+            };
+            let _ = write!(out, "    {speaker}{}\r\n", recipient.diagnostic);
+        }
+    }
+    out.push_str("\r\n");
+}
+
+/// RFC 3461 section 4.3: RET concerns failures only; binary content cannot be nested unencoded.
+fn returns_full(envelope: &Envelope, original: &[u8], kind: ReportKind) -> bool {
+    kind == ReportKind::Failed
+        && envelope.body_type != BodyType::BinaryMime
+        && match envelope.ret {
+            Some(Ret::Full) => true,
+            Some(Ret::Headers) => false,
+            None => original.len() <= RETURN_FULL_MAX,
+        }
+}
+
+/// The header of a message, its last CRLF included.
+#[must_use]
+pub fn header_of(message: &[u8]) -> &[u8] {
+    if message.starts_with(b"\r\n") {
+        return &[];
+    }
+    match message.windows(4).position(|four| four == b"\r\n\r\n") {
+        Some(end) => &message[..end + 2],
+        None => message,
+    }
+}
+
+/// Decodes xtext (RFC 3461 section 4); what is no printable character stays encoded.
+fn decode_xtext(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let hex = text
+            .get(at + 1..at + 3)
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match hex {
+            Some(decoded) if byte == b'+' && (decoded.is_ascii_graphic() || decoded == b' ') => {
+                out.push(char::from(decoded));
+                at += 3;
+            }
+            _ => {
+                let rest = text
+                    .get(at..)
+                    .and_then(|rest| rest.chars().next())
+                    .unwrap_or(' ');
+                out.push(rest);
+                at += rest.len_utf8();
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::envelope::tests::sample;
+
+    fn report(kind: ReportKind) -> Report {
+        Report {
+            kind,
+            to: "sender@example.org".to_owned(),
+            recipients: vec![ReportedRecipient {
+                address: "b@example.net".to_owned(),
+                orcpt: Some("rfc822;b+2Balias@example.net".to_owned()),
+                status: "5.1.1".to_owned(),
+                diagnostic: "550 5.1.1 no such user".to_owned(),
+                from_remote: true,
+                remote: "mx.example.net".to_owned(),
+            }],
+        }
+    }
+
+    fn compose(kind: ReportKind, envelope: &Envelope) -> String {
+        let composer = Composer {
+            hostname: "mx.example.org",
+            now: Timestamp::from_millis(1_000),
+            unique: "u7",
+        };
+        let original = b"Subject: hello\r\nFrom: a\r\n\r\nbody text\r\n";
+        String::from_utf8(composer.compose(&report(kind), envelope, original)).expect("UTF-8")
+    }
+
+    #[test]
+    fn a_failure_report_has_the_three_parts_of_rfc_3462() {
+        let envelope = Envelope {
+            smtputf8: false,
+            ret: None,
+            ..sample()
+        };
+        let text = compose(ReportKind::Failed, &envelope);
+        for expected in [
+            "Content-Type: multipart/report; report-type=delivery-status;\r\n\tboundary=\"u7\"\r\n",
+            "Auto-Submitted: auto-replied\r\n",
+            "Original-Envelope-Id: QQ314159\r\n",
+            "Original-Recipient: rfc822; b+alias@example.net\r\n",
+            "Final-Recipient: rfc822; b@example.net\r\nAction: failed\r\nStatus: 5.1.1\r\n",
+            "Remote-MTA: dns; mx.example.net\r\n",
+            "Diagnostic-Code: smtp; 550 5.1.1 no such user\r\n",
+            "Content-Type: message/rfc822\r\n",
+            "body text\r\n",
+            "\r\n--u7--\r\n",
+        ] {
+            assert!(
+                text.contains(expected),
+                "{expected:?} is missing in:\n{text}"
+            );
+        }
+        assert!(
+            !text.replace("\r\n", "").contains('\n'),
+            "every line ends in CRLF"
+        );
+    }
+
+    #[test]
+    fn ret_hdrs_and_success_return_the_header_only() {
+        let headers = Envelope {
+            smtputf8: false,
+            ret: Some(Ret::Headers),
+            ..sample()
+        };
+        let full = Envelope {
+            ret: Some(Ret::Full),
+            ..headers.clone()
+        };
+        for (kind, envelope) in [(ReportKind::Failed, headers), (ReportKind::Relayed, full)] {
+            let text = compose(kind, &envelope);
+            assert!(text.contains("Content-Type: text/rfc822-headers\r\n"));
+            assert!(text.contains("Subject: hello\r\n") && !text.contains("body text"));
+        }
+    }
+
+    #[test]
+    fn internationalised_mail_gets_the_types_of_rfc_6533() {
+        let text = compose(
+            ReportKind::Failed,
+            &Envelope {
+                ret: Some(Ret::Full),
+                ..sample()
+            },
+        );
+        assert!(text.contains("report-type=global-delivery-status"));
+        assert!(text.contains("Content-Type: message/global-delivery-status\r\n"));
+        assert!(text.contains("Final-Recipient: utf-8; b@example.net\r\n"));
+        assert!(text.contains("Content-Type: message/global\r\n"));
+    }
+
+    #[test]
+    fn the_header_of_a_message_ends_before_its_empty_line() {
+        assert_eq!(header_of(b"A: b\r\n\r\nbody"), b"A: b\r\n");
+        assert_eq!(header_of(b"A: b\r\n"), b"A: b\r\n");
+        assert_eq!(header_of(b"\r\nbody"), b"");
+    }
+
+    #[test]
+    fn hostile_xtext_stays_harmless() {
+        assert_eq!(decode_xtext("a+0D+0Ab+3D"), "a+0D+0Ab=");
+        assert_eq!(decode_xtext("+"), "+");
+        assert_eq!(decode_xtext("ö+4"), "ö+4");
+    }
+}

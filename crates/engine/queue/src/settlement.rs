@@ -1,0 +1,397 @@
+//! What the result of one delivery attempt means for each recipient: done, try later, or report.
+
+use std::time::Duration;
+
+use vere_units::Timestamp;
+
+use crate::envelope::{Envelope, Recipient};
+use crate::policy::Policy;
+use crate::report::{Report, ReportKind, ReportedRecipient};
+
+/// Longest reply text kept in a record and in a report, in octets.
+pub const REPLY_KEPT_MAX: usize = 500;
+
+/// How the destination answered for one recipient.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disposition {
+    /// It took responsibility.
+    Delivered,
+    /// It never will: no further attempt.
+    Failed,
+    /// Not now.
+    Deferred,
+}
+
+/// The result for one recipient.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecipientResult {
+    /// What it means.
+    pub disposition: Disposition,
+    /// Enhanced status code (RFC 3463), such as `5.1.1`.
+    pub status: String,
+    /// What the destination said, or what happened here, in one line.
+    pub reply: String,
+    /// Whether `reply` is an SMTP reply of the destination, and not a local observation.
+    pub from_remote: bool,
+}
+
+/// One attempt to deliver a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The host that answered, or `local`.
+    pub remote: String,
+    /// Whether the destination took over the duty to report (its EHLO named DSN).
+    pub reports_taken_over: bool,
+    /// One result per recipient of the envelope, in its order.
+    pub results: Vec<RecipientResult>,
+}
+
+/// What is to happen to the record and its sender.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settlement {
+    /// The envelope to keep with REPLACE; `None`: DELETE the record.
+    pub remaining: Option<Envelope>,
+    /// Reports due to the sender, to be stored in the same BATCH.
+    pub reports: Vec<Report>,
+    /// Recipients that were given up although their last answer was "later": the time was over.
+    pub expired: Vec<String>,
+}
+
+/// Decides from an attempt's results. Recipients without a result count as deferred.
+#[must_use]
+pub fn settle(
+    envelope: &Envelope,
+    attempt: &Attempt,
+    policy: &Policy,
+    now: Timestamp,
+) -> Settlement {
+    let mut remaining = Vec::new();
+    let mut success = Vec::new();
+    let mut failure = Vec::new();
+    let mut expired = Vec::new();
+    let over = now.saturating_since(envelope.accepted) >= policy.expire;
+    let mut last_reply = None;
+    for (index, recipient) in envelope.recipients.iter().enumerate() {
+        let result = attempt.results.get(index);
+        match result.map_or(Disposition::Deferred, |result| result.disposition) {
+            Disposition::Delivered => {
+                if recipient.notify.success() && !attempt.reports_taken_over {
+                    success.extend(result.map(|result| reported(recipient, result, attempt)));
+                }
+            }
+            Disposition::Failed => {
+                if recipient.notify.failure() {
+                    failure.extend(result.map(|result| reported(recipient, result, attempt)));
+                }
+            }
+            Disposition::Deferred if over => {
+                expired.push(recipient.address.clone());
+                if recipient.notify.failure() {
+                    failure.push(expired_report(recipient, result, envelope, attempt));
+                }
+            }
+            Disposition::Deferred => {
+                last_reply = result.map(|result| bounded(&result.reply));
+                remaining.push(recipient.clone());
+            }
+        }
+    }
+    let kind = if attempt.remote == "local" {
+        ReportKind::Delivered
+    } else {
+        ReportKind::Relayed
+    };
+    let mut reports = Vec::new();
+    push_report(&mut reports, envelope, kind, success);
+    push_report(&mut reports, envelope, ReportKind::Failed, failure);
+    let remaining = deferred(
+        envelope,
+        remaining,
+        last_reply,
+        attempt,
+        policy,
+        now,
+        &mut reports,
+    );
+    Settlement {
+        remaining,
+        reports,
+        expired,
+    }
+}
+
+fn deferred(
+    envelope: &Envelope,
+    recipients: Vec<Recipient>,
+    last_reply: Option<String>,
+    attempt: &Attempt,
+    policy: &Policy,
+    now: Timestamp,
+    reports: &mut Vec<Report>,
+) -> Option<Envelope> {
+    if recipients.is_empty() {
+        return None;
+    }
+    let mut rest = Envelope {
+        attempts: envelope.attempts.saturating_add(1),
+        not_before: Some(now + policy.retry_after(envelope.attempts)),
+        last_reply: last_reply.or_else(|| envelope.last_reply.clone()),
+        recipients,
+        ..envelope.clone()
+    };
+    if delay_notice_due(envelope, policy, now) {
+        rest.delay_noticed = true;
+        let reply = rest.last_reply.clone().unwrap_or_default();
+        let delayed = |recipient: &Recipient| ReportedRecipient {
+            address: recipient.address.clone(),
+            orcpt: recipient.orcpt.clone(),
+            status: "4.4.7".to_owned(),
+            diagnostic: reply.clone(),
+            from_remote: false,
+            remote: attempt.remote.clone(),
+        };
+        let due = rest
+            .recipients
+            .iter()
+            .filter(|one| one.notify.delay())
+            .map(delayed)
+            .collect();
+        push_report(reports, envelope, ReportKind::Delayed, due);
+    }
+    Some(rest)
+}
+
+fn delay_notice_due(envelope: &Envelope, policy: &Policy, now: Timestamp) -> bool {
+    let age = now.saturating_since(envelope.accepted);
+    !envelope.delay_noticed
+        && policy
+            .delay_notice
+            .is_some_and(|after: Duration| age >= after)
+}
+
+/// A null reverse-path never causes a report (RFC 5321 section 4.5.5).
+fn push_report(
+    reports: &mut Vec<Report>,
+    envelope: &Envelope,
+    kind: ReportKind,
+    recipients: Vec<ReportedRecipient>,
+) {
+    if let (Some(to), false) = (&envelope.reverse_path, recipients.is_empty()) {
+        reports.push(Report {
+            kind,
+            to: to.clone(),
+            recipients,
+        });
+    }
+}
+
+fn reported(
+    recipient: &Recipient,
+    result: &RecipientResult,
+    attempt: &Attempt,
+) -> ReportedRecipient {
+    ReportedRecipient {
+        address: recipient.address.clone(),
+        orcpt: recipient.orcpt.clone(),
+        status: result.status.clone(),
+        diagnostic: bounded(&result.reply),
+        from_remote: result.from_remote,
+        remote: attempt.remote.clone(),
+    }
+}
+
+fn expired_report(
+    recipient: &Recipient,
+    result: Option<&RecipientResult>,
+    envelope: &Envelope,
+    attempt: &Attempt,
+) -> ReportedRecipient {
+    let said = result
+        .map(|result| bounded(&result.reply))
+        .or_else(|| envelope.last_reply.clone())
+        .unwrap_or_else(|| "no answer".to_owned());
+    ReportedRecipient {
+        address: recipient.address.clone(),
+        orcpt: recipient.orcpt.clone(),
+        status: "5.4.7".to_owned(),
+        diagnostic: said,
+        from_remote: result.is_some_and(|result| result.from_remote),
+        remote: attempt.remote.clone(),
+    }
+}
+
+/// Cuts a reply to [`REPLY_KEPT_MAX`] octets and replaces control characters.
+fn bounded(reply: &str) -> String {
+    let mut kept: String = reply
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(REPLY_KEPT_MAX)
+        .collect();
+    while kept.len() > REPLY_KEPT_MAX {
+        kept.pop();
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::envelope::Notify;
+    use crate::envelope::tests::sample;
+
+    fn result(disposition: Disposition) -> RecipientResult {
+        let status = match disposition {
+            Disposition::Delivered => "2.1.5",
+            Disposition::Failed => "5.1.1",
+            Disposition::Deferred => "4.2.1",
+        };
+        RecipientResult {
+            disposition,
+            status: status.to_owned(),
+            reply: format!("reply {status}"),
+            from_remote: true,
+        }
+    }
+
+    fn attempt(results: &[Disposition]) -> Attempt {
+        Attempt {
+            remote: "mx.example.net".to_owned(),
+            reports_taken_over: false,
+            results: results.iter().copied().map(result).collect(),
+        }
+    }
+
+    fn envelope() -> Envelope {
+        let recipient = |address: &str, notify| Recipient {
+            address: address.to_owned(),
+            notify,
+            orcpt: None,
+        };
+        Envelope {
+            attempts: 0,
+            delay_noticed: false,
+            accepted: Timestamp::from_millis(0),
+            recipients: vec![
+                recipient("a@example.net", Notify::default()),
+                recipient("b@example.net", Notify::on(true, false, false)),
+            ],
+            ..sample()
+        }
+    }
+
+    const NOW: Timestamp = Timestamp::from_millis(60_000);
+
+    #[test]
+    fn all_delivered_deletes_the_record_and_reports_only_wanted_success() {
+        let settled = settle(
+            &envelope(),
+            &attempt(&[Disposition::Delivered; 2]),
+            &Policy::default(),
+            NOW,
+        );
+        assert_eq!(settled.remaining, None);
+        assert_eq!(settled.reports.len(), 1);
+        assert_eq!(settled.reports[0].kind, ReportKind::Relayed);
+        assert_eq!(settled.reports[0].recipients[0].address, "b@example.net");
+    }
+
+    #[test]
+    fn a_destination_that_speaks_dsn_reports_success_itself() {
+        let attempt = Attempt {
+            reports_taken_over: true,
+            ..attempt(&[Disposition::Delivered; 2])
+        };
+        assert_eq!(
+            settle(&envelope(), &attempt, &Policy::default(), NOW).reports,
+            []
+        );
+    }
+
+    #[test]
+    fn a_failure_is_reported_at_once_and_the_deferred_recipient_stays() {
+        let mut envelope = envelope();
+        envelope.recipients.swap(0, 1);
+        let attempt = attempt(&[Disposition::Deferred, Disposition::Failed]);
+        let settled = settle(&envelope, &attempt, &Policy::default(), NOW);
+        let rest = settled.remaining.expect("one recipient stays");
+        assert_eq!(rest.recipients.len(), 1);
+        assert_eq!(rest.attempts, 1);
+        assert_eq!(
+            rest.not_before,
+            Some(NOW + Policy::default().retry_after(0))
+        );
+        assert_eq!(rest.last_reply.as_deref(), Some("reply 4.2.1"));
+        assert_eq!(settled.reports[0].kind, ReportKind::Failed);
+        assert_eq!(settled.reports[0].recipients[0].status, "5.1.1");
+    }
+
+    #[test]
+    fn notify_without_failure_keeps_a_failure_silent() {
+        let envelope = Envelope {
+            recipients: envelope().recipients.split_off(1),
+            ..envelope()
+        };
+        let settled = settle(
+            &envelope,
+            &attempt(&[Disposition::Failed]),
+            &Policy::default(),
+            NOW,
+        );
+        assert_eq!((settled.remaining, settled.reports), (None, vec![]));
+    }
+
+    #[test]
+    fn the_null_reverse_path_never_causes_a_report() {
+        let envelope = Envelope {
+            reverse_path: None,
+            ..envelope()
+        };
+        let settled = settle(
+            &envelope,
+            &attempt(&[Disposition::Failed; 2]),
+            &Policy::default(),
+            NOW,
+        );
+        assert_eq!((settled.remaining, settled.reports), (None, vec![]));
+    }
+
+    #[test]
+    fn what_is_still_deferred_when_the_time_is_over_fails_with_5_4_7() {
+        let late = Timestamp::from_millis(0) + Policy::default().expire;
+        let settled = settle(
+            &envelope(),
+            &attempt(&[Disposition::Deferred; 2]),
+            &Policy::default(),
+            late,
+        );
+        assert_eq!(settled.remaining, None);
+        assert_eq!(settled.expired.len(), 2);
+        assert_eq!(settled.reports.len(), 1);
+        assert_eq!(settled.reports[0].recipients[0].status, "5.4.7");
+        assert_eq!(settled.reports[0].recipients[0].diagnostic, "reply 4.2.1");
+    }
+
+    #[test]
+    fn one_delay_notice_is_sent_and_never_a_second() {
+        let late = Timestamp::from_millis(0) + Policy::default().delay_notice.expect("default");
+        let attempt = attempt(&[Disposition::Deferred; 2]);
+        let settled = settle(&envelope(), &attempt, &Policy::default(), late);
+        assert_eq!(settled.reports[0].kind, ReportKind::Delayed);
+        assert_eq!(
+            settled.reports[0].recipients.len(),
+            1,
+            "b wants success only"
+        );
+        let rest = settled.remaining.expect("both stay");
+        assert_eq!(
+            settle(&rest, &attempt, &Policy::default(), late).reports,
+            []
+        );
+    }
+
+    #[test]
+    fn a_missing_result_counts_as_deferred() {
+        let settled = settle(&envelope(), &attempt(&[]), &Policy::default(), NOW);
+        assert_eq!(settled.remaining.map(|rest| rest.recipients.len()), Some(2));
+    }
+}

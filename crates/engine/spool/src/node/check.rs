@@ -1,0 +1,172 @@
+//! Whether a mutation may be done, before anything of it is.
+
+use vere_spoolwire::{Change, Mutation, QueueId, RecordId, Refusal};
+
+use super::queue::{Slot, Trial};
+use super::store::Store;
+
+impl Store {
+    /// Whether a mutation may be done. `full`: no room for new records.
+    pub(super) fn check(&mut self, mutation: &Mutation<'_>, full: bool) -> Result<(), Refusal> {
+        match mutation {
+            Mutation::Change(Change::Put {
+                queue,
+                id,
+                meta,
+                body,
+            }) => {
+                let len = meta.len() + body.map_or(0, <[u8]>::len);
+                self.check_put(*queue, *id, len as u64, full)
+            }
+            Mutation::Change(Change::Delete { queue, id }) => self.known(*queue, *id).map(|_| ()),
+            Mutation::Change(change) => self.check_batch(std::iter::once(*change), full),
+            Mutation::Batch(changes) => self.check_batch(changes.map(|(_, change)| change), full),
+            Mutation::Create { queue, name, .. } => self.check_create(*queue, name),
+            Mutation::Purge {
+                queue,
+                through,
+                drop,
+            } => {
+                let queue = self.queue(*queue).ok_or(Refusal::NoQueue)?;
+                let left = queue.iter_from(through.next()).next().is_some();
+                if *drop && left {
+                    Err(Refusal::QueueNotEmpty)
+                } else {
+                    Ok(())
+                }
+            }
+        }
+    }
+
+    fn known(&self, queue: QueueId, id: RecordId) -> Result<Slot, Refusal> {
+        let queue = self.queue(queue).ok_or(Refusal::NoQueue)?;
+        queue.slot(id).ok_or(Refusal::NoRecord)
+    }
+
+    fn check_put(
+        &self,
+        id: QueueId,
+        record: RecordId,
+        len: u64,
+        full: bool,
+    ) -> Result<(), Refusal> {
+        let queue = self.queue(id).ok_or(Refusal::NoQueue)?;
+        if record.0 < queue.next || record.0 == u64::MAX {
+            return Err(Refusal::RecordOrder);
+        }
+        if !queue.has_room(queue.length, queue.octets, len) {
+            return Err(Refusal::QueueFull);
+        }
+        if full { Err(Refusal::NodeFull) } else { Ok(()) }
+    }
+
+    fn check_create(&self, id: QueueId, name: &str) -> Result<(), Refusal> {
+        let (known, named) = (self.queue(id).is_some(), self.by_name.get(name));
+        match (known, named) {
+            (true, Some(number)) if *number == id => Ok(()),
+            (false, None) if self.queue_count() < self.queues_max => Ok(()),
+            (false, None) => Err(Refusal::TooManyQueues),
+            _ => Err(Refusal::QueueTaken),
+        }
+    }
+
+    /// Goes through the changes with figures kept aside, so that nothing need be undone.
+    fn check_batch<'a>(
+        &mut self,
+        changes: impl Iterator<Item = Change<'a>>,
+        full: bool,
+    ) -> Result<(), Refusal> {
+        self.batches += 1;
+        self.named.clear();
+        let mut body_len = 0;
+        for change in changes {
+            match change {
+                Change::Put {
+                    queue,
+                    id,
+                    meta,
+                    body,
+                } => {
+                    body_len = body.map_or(body_len, |body| body.len() as u64);
+                    self.try_insert(queue, id, meta.len() as u64 + body_len, true)?;
+                    if full {
+                        return Err(Refusal::NodeFull);
+                    }
+                }
+                Change::Delete { queue, id } => {
+                    self.try_remove(queue, id)?;
+                }
+                Change::Replace { queue, id, meta } => {
+                    let slot = self.try_remove(queue, id)?;
+                    let len = u64::from(slot.len - self.meta(slot).len) + meta.len() as u64;
+                    let trial = self.trial(queue)?;
+                    (trial.length, trial.octets) = (trial.length + 1, trial.octets + len);
+                }
+                Change::Move {
+                    queue,
+                    id,
+                    to,
+                    to_id,
+                    meta,
+                } => {
+                    let slot = self.try_remove(queue, id)?;
+                    let old = self.meta(slot).len;
+                    let new = meta.map_or(old, |meta| meta.len() as u32);
+                    let len = u64::from(slot.len - old) + u64::from(new);
+                    self.try_insert(to, to_id, len, to != queue)?;
+                }
+            }
+        }
+        self.named.sort_unstable();
+        let twice = self.named.windows(2).any(|pair| pair[0] == pair[1]);
+        if twice {
+            Err(Refusal::BatchConflict)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn trial(&mut self, id: QueueId) -> Result<&mut Trial, Refusal> {
+        let batch = self.batches;
+        let queue = self.queue_mut(id).ok_or(Refusal::NoQueue)?;
+        if queue.trial.batch != batch {
+            queue.trial.batch = batch;
+            queue.trial.length = queue.length;
+            queue.trial.octets = queue.octets;
+            queue.trial.next = queue.next;
+        }
+        Ok(&mut queue.trial)
+    }
+
+    fn try_insert(
+        &mut self,
+        id: QueueId,
+        record: RecordId,
+        len: u64,
+        bounded: bool,
+    ) -> Result<(), Refusal> {
+        let mut trial = *self.trial(id)?;
+        let queue = self.queue(id).ok_or(Refusal::NoQueue)?;
+        if record.0 < trial.next || record.0 == u64::MAX {
+            return Err(Refusal::RecordOrder);
+        }
+        if bounded && !queue.has_room(trial.length, trial.octets, len) {
+            return Err(Refusal::QueueFull);
+        }
+        trial.next = record.0 + 1;
+        trial.length += 1;
+        trial.octets += len;
+        *self.trial(id)? = trial;
+        Ok(())
+    }
+
+    fn try_remove(&mut self, queue: QueueId, id: RecordId) -> Result<Slot, Refusal> {
+        let slot = self.known(queue, id)?;
+        self.named.push((queue, id));
+        let trial = self.trial(queue)?;
+        // A record named twice is refused in the end; until then the figures must not wrap.
+        trial.length = trial.length.saturating_sub(1);
+        trial.octets = trial.octets.saturating_sub(u64::from(slot.len));
+        Ok(slot)
+    }
+}

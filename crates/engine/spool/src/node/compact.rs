@@ -1,0 +1,247 @@
+//! What still lives in a mostly dead segment is written once more, so that the segment goes.
+//!
+//! In memory any segment may go; of the log only the oldest. What is written again carries
+//! [`FLAG_KEPT`]: it stands for a record that a reader of the log may have seen already.
+
+use vere_ports::spool_log::SpoolLog;
+use vere_spoolwire::{
+    Change, Changes, FLAG_KEPT, Frame, HEADER_LEN, Mutation, encode_batch, encode_change,
+};
+
+use super::group::Group;
+use super::queue::Slot;
+use super::segment::{Memory, Piece, Place, SegmentKey};
+use super::store::{Name, Store};
+
+/// What lives in a segment.
+#[derive(Debug, Clone, Copy)]
+enum Living {
+    /// A record whose PUT lies there.
+    Record(Name),
+    /// Metadata of a record whose PUT lies elsewhere.
+    Meta(Name),
+}
+
+/// Memory: a segment is worth it when at most so many percent of it live.
+const LIVE_PERCENT: u64 = 50;
+/// The same when there is no room for new records.
+const LIVE_PERCENT_FULL: u64 = 85;
+/// The log may be so many times as long as what lives in it.
+const LOG_FACTOR: u64 = 3;
+
+impl<L: SpoolLog> Group<L> {
+    /// Writes what lives in one segment again, if there is one worth it. `log_spare`: octets of log
+    /// that are always allowed.
+    pub(super) fn compact(&mut self, memory: &mut Memory, log_spare: u64) -> bool {
+        if !self.takes_input() {
+            return false;
+        }
+        let Some(key) = self.worth_it(memory, log_spare) else {
+            return false;
+        };
+        if self.keeper == Some(key) {
+            self.keeper = None;
+            self.store.segments.close(memory, key);
+        }
+        self.rewrite(memory, key);
+        true
+    }
+
+    fn worth_it(&self, memory: &Memory, log_spare: u64) -> Option<SegmentKey> {
+        if let Some(journal) = &self.log {
+            let living = self.store.segments.live_octets();
+            if journal.log.octets() > log_spare + living * LOG_FACTOR {
+                let segments = self.store.segments.iter();
+                return segments
+                    .filter(|(key, segment)| segment.live > 0 && self.tail.segment != Some(*key))
+                    .filter(|(_, segment)| segment.log_segment < journal.log.newest())
+                    .min_by_key(|(_, segment)| segment.log_segment)
+                    .map(|(key, _)| key);
+            }
+        }
+        if !memory.is_scarce() {
+            return None;
+        }
+        let most = if memory.is_full(0) {
+            LIVE_PERCENT_FULL
+        } else {
+            LIVE_PERCENT
+        };
+        let percent = |live: u64, len: usize| live * 100 / len as u64;
+        let segments = self.store.segments.iter();
+        segments
+            .filter(|(_, segment)| !segment.open && segment.live > 0)
+            .map(|(key, segment)| (key, percent(segment.live_octets, segment.octets.len())))
+            .filter(|(_, live)| *live <= most)
+            .min_by_key(|(_, live)| *live)
+            .map(|(key, _)| key)
+    }
+
+    fn rewrite(&mut self, memory: &mut Memory, key: SegmentKey) {
+        let living = self.store.living(key);
+        let mut rest = living.as_slice();
+        let mut frame = Vec::new();
+        let mut written = None;
+        while let Some((&first, after)) = rest.split_first() {
+            frame.clear();
+            let count = self.store.encode_kept(key, first, after, &mut frame);
+            rest = &rest[count..];
+            if frame.is_empty() {
+                continue;
+            }
+            let home = self.keep(memory, &frame, &mut written);
+            let mutation = Frame::read(&frame, frame.len())
+                .ok()
+                .flatten()
+                .and_then(|frame| Mutation::decode_logged(&frame).ok());
+            if let Some(mutation) = mutation {
+                self.store.execute(memory, &mutation, home, true);
+            }
+        }
+        self.log_kept(written);
+    }
+
+    /// Writes a frame into the keeper; a full one is logged and another begun.
+    fn keep(&mut self, memory: &mut Memory, frame: &[u8], written: &mut Option<Piece>) -> Place {
+        let fits = |key: SegmentKey, store: &Store| {
+            let segment = store.segments.at(key);
+            segment.octets.len() - segment.fill >= frame.len()
+        };
+        let key = match self.keeper {
+            Some(key) if fits(key, &self.store) => key,
+            full => {
+                self.log_kept(written.take());
+                if let Some(full) = full {
+                    self.store.segments.close(memory, full);
+                }
+                let log_segment = self.log_segment();
+                self.store.segments.add(memory, frame.len(), log_segment)
+            }
+        };
+        self.keeper = Some(key);
+        let segment = self.store.segments.at_mut(key);
+        let home = Place {
+            segment: key,
+            offset: segment.fill as u32,
+        };
+        segment.octets[segment.fill..segment.fill + frame.len()].copy_from_slice(frame);
+        segment.fill += frame.len();
+        match written {
+            Some(piece) => piece.len += frame.len() as u32,
+            None => *written = Some(home.piece(0, frame.len())),
+        }
+        home
+    }
+}
+
+impl Store {
+    /// What lives in a segment, in the order in which it lies.
+    fn living(&self, key: SegmentKey) -> Vec<Living> {
+        let segment = self.segments.at(key);
+        let mut living = Vec::new();
+        let mut offset = 0;
+        while offset < segment.fill {
+            let rest = &segment.octets[offset..segment.fill];
+            let Ok(Some(frame)) = Frame::read(rest, rest.len()) else {
+                break;
+            };
+            let home = Place {
+                segment: key,
+                offset: offset as u32,
+            };
+            match Mutation::decode_logged(&frame) {
+                Ok(Mutation::Change(change)) => living.extend(self.lives(home, change)),
+                Ok(Mutation::Batch(changes)) => self.living_items(home, changes, &mut living),
+                _ => {}
+            }
+            offset += frame.header.len;
+        }
+        living
+    }
+
+    fn living_items(&self, home: Place, changes: Changes<'_>, living: &mut Vec<Living>) {
+        for (offset, change) in changes {
+            let home = home.piece(HEADER_LEN + offset, 0).at;
+            living.extend(self.lives(home, change));
+        }
+    }
+
+    fn lives(&self, home: Place, change: Change<'_>) -> Option<Living> {
+        let name = match change {
+            Change::Put { queue, id, .. } | Change::Replace { queue, id, .. } => (queue, id),
+            Change::Move { to, to_id, .. } => (to, to_id),
+            Change::Delete { .. } => return None,
+        };
+        let name = self.name_now(home, name);
+        let slot = self.named(name)?;
+        if slot.home == home {
+            return Some(Living::Record(name));
+        }
+        let side = self.side(slot)?;
+        (side.meta_home == home).then_some(Living::Meta(name))
+    }
+
+    fn named(&self, name: Name) -> Option<Slot> {
+        self.queue(name.0)?.slot(name.1)
+    }
+
+    fn kept_put(&self, name: Name, share: bool) -> Option<Change<'_>> {
+        let slot = self.named(name)?;
+        let (meta, body) = (self.segments.octets(self.meta(slot)), self.body(slot));
+        let body = (!share).then(|| self.segments.octets(body));
+        Some(Change::Put {
+            queue: name.0,
+            id: name.1,
+            meta,
+            body,
+        })
+    }
+
+    /// Writes the frame that stands for `first`, and for what follows it with the same body. Gives how
+    /// many it stands for.
+    fn encode_kept(
+        &self,
+        key: SegmentKey,
+        first: Living,
+        after: &[Living],
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let txn = self.processed;
+        let name = match first {
+            Living::Meta(name) => {
+                // Written with its record already, when that lay in the same segment.
+                let there = |slot: &Slot| self.meta(*slot).at.segment == key;
+                if let Some(slot) = self.named(name).filter(there) {
+                    let meta = self.segments.octets(self.meta(slot));
+                    let change = Change::Replace {
+                        queue: name.0,
+                        id: name.1,
+                        meta,
+                    };
+                    encode_change(out, txn, &change, FLAG_KEPT);
+                }
+                return 1;
+            }
+            Living::Record(name) => name,
+        };
+        let body = self.named(name).map(|slot| self.body(slot));
+        let same = |living: &&Living| {
+            matches!(living, Living::Record(other)
+                if self.named(*other).map(|slot| self.body(slot)) == body)
+        };
+        let sharers = after.iter().take_while(same).count();
+        if sharers == 0 {
+            if let Some(put) = self.kept_put(name, false) {
+                encode_change(out, txn, &put, FLAG_KEPT);
+            }
+            return 1;
+        }
+        let others = after[..sharers].iter().filter_map(|living| match living {
+            Living::Record(name) => self.kept_put(*name, true),
+            Living::Meta(_) => None,
+        });
+        let puts = self.kept_put(name, false).into_iter().chain(others);
+        encode_batch(out, txn, puts.collect::<Vec<_>>().into_iter(), FLAG_KEPT);
+        1 + sharers
+    }
+}

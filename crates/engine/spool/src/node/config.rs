@@ -1,0 +1,117 @@
+//! What a node is told at its start.
+
+use std::time::Duration;
+
+use vere_ports::spool_log::{LogError, LogPosition, LogRoom, SpoolLog, SpoolLogStore};
+use vere_spoolwire::{HANDSHAKE_FRAME_MAX, SharedSecret};
+
+/// Limits of a node.
+#[derive(Debug, Clone)]
+pub struct NodeConfig {
+    /// The secret shared with owners and readers.
+    pub secret: SharedSecret,
+    /// Octets of memory for segments and index, of all groups; at least 16 segments.
+    pub memory_max: u64,
+    /// Octets of a segment of memory; at least [`SEGMENT_LEN_MIN`].
+    pub segment_len: usize,
+    /// Octets of memory from which on half-empty segments are closed up; half of all by default.
+    pub compact_above: Option<u64>,
+    /// Longest frame, so the longest record or batch.
+    pub frame_max: u32,
+    /// Octets of records in one BLOCK, at most.
+    pub block_max: u32,
+    /// Groups.
+    pub groups_max: usize,
+    /// Queues of one group.
+    pub queues_max: usize,
+    /// Connections.
+    pub connections_max: usize,
+    /// Connections that have not proven themselves.
+    pub strangers_max: usize,
+    /// How long a peer may take to prove itself.
+    pub handshake_timeout: Duration,
+    /// How long a peer may be silent.
+    pub idle_timeout: Duration,
+    /// Octets of log that a group may have beyond a multiple of what lives in it.
+    pub log_spare: u64,
+}
+
+/// The least that [`NodeConfig::segment_len`] may be: what a peer sends along with its HELLO must fit
+/// into the least room that is read into.
+pub const SEGMENT_LEN_MIN: usize = 8 * HANDSHAKE_FRAME_MAX;
+
+impl NodeConfig {
+    /// Defaults for everything but the secret.
+    #[must_use]
+    pub const fn new(secret: SharedSecret) -> Self {
+        Self {
+            secret,
+            memory_max: 1 << 30,
+            segment_len: 4 << 20,
+            compact_above: None,
+            frame_max: 64 << 20,
+            block_max: 4 << 20,
+            groups_max: 64,
+            queues_max: 16_384,
+            connections_max: 1_024,
+            strangers_max: 64,
+            handshake_timeout: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(60),
+            log_spare: 256 << 20,
+        }
+    }
+}
+
+/// The log store of a node that acknowledges what is in memory: there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoLog {}
+
+impl SpoolLog for NoLog {
+    fn append(&mut self, _: &[u8]) -> Result<LogPosition, LogError> {
+        match *self {}
+    }
+
+    fn start_sync(&mut self) {
+        match *self {}
+    }
+
+    fn synced(&self) -> Result<LogPosition, LogError> {
+        match *self {}
+    }
+
+    fn newest(&self) -> u64 {
+        match *self {}
+    }
+
+    fn wants_roll(&self) -> bool {
+        match *self {}
+    }
+
+    fn roll(&mut self, _: &[u8]) -> Result<(), LogError> {
+        match *self {}
+    }
+
+    fn remove_before(&mut self, _: u64) -> Result<(), LogError> {
+        match *self {}
+    }
+
+    fn keep_house(&mut self) {
+        match *self {}
+    }
+
+    fn octets(&self) -> u64 {
+        match *self {}
+    }
+
+    fn room(&self) -> LogRoom {
+        match *self {}
+    }
+}
+
+impl SpoolLogStore for NoLog {
+    type Log = Self;
+
+    fn create(&mut self, _: &str, _: &[u8]) -> Result<Self, LogError> {
+        match *self {}
+    }
+}

@@ -1,0 +1,60 @@
+//! One connection of a node: who it is, and what is on its way.
+
+use vere_spoolwire::{Greeting, HANDSHAKE_FRAME_MAX};
+use vere_units::Timestamp;
+
+use super::output::Output;
+
+/// Octets that a peer who is not an owner may send ahead.
+const INPUT_LEN: usize = 2 * HANDSHAKE_FRAME_MAX;
+
+/// What a connection is there for.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// It was greeted and has to prove itself.
+    Greeted(Greeting),
+    /// It owns this group.
+    Owner(usize),
+    /// It reads this group.
+    Reader(usize),
+    /// It goes when its output is out.
+    Closing,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) phase: Phase,
+    /// What was received, unless an owner's: that goes to its group.
+    pub(super) input: Box<[u8]>,
+    pub(super) fill: usize,
+    pub(super) output: Output,
+    /// The group whose segments the output may point to.
+    pub(super) group: Option<usize>,
+    /// When something came last.
+    pub(super) heard: Timestamp,
+    /// Whether the host was told that there is something to do.
+    pub(super) touched: bool,
+}
+
+impl Connection {
+    pub(super) fn new(greeting: Greeting, now: Timestamp) -> Self {
+        let mut output = Output::default();
+        output.write(|out| greeting.encode(out));
+        Self {
+            phase: Phase::Greeted(greeting),
+            input: vec![0; INPUT_LEN].into_boxed_slice(),
+            fill: 0,
+            output,
+            group: None,
+            heard: now,
+            touched: false,
+        }
+    }
+
+    /// Takes the octets before `end` out of the input.
+    pub(super) fn consume(&mut self, end: usize) {
+        self.input.copy_within(end..self.fill, 0);
+        self.fill -= end;
+    }
+}

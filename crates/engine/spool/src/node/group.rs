@@ -1,0 +1,405 @@
+//! One group: its queues, its owner's octets, its log, and what is acknowledged.
+
+use std::collections::VecDeque;
+
+use vere_ports::spool_log::{LogError, LogPosition, LogRoom, SpoolLog};
+use vere_spoolwire::{
+    Answer, CloseReason, Incarnation, NodeStat, Request, Seq, Txn, encode_ack, encode_owned,
+};
+
+use super::ConnectionId;
+use super::ingest::{Done, Event, Tail, Terms};
+use super::output::Output;
+use super::segment::{Memory, Piece, SegmentKey};
+use super::serve;
+use super::snapshot;
+use super::store::Store;
+
+/// A group of queues with one owner.
+#[derive(Debug)]
+pub(super) struct Group<L> {
+    pub(super) name: Box<str>,
+    pub(super) store: Store,
+    pub(super) owner: Option<ConnectionId>,
+    pub(super) tail: Tail,
+    /// Where compaction writes.
+    pub(super) keeper: Option<SegmentKey>,
+    pub(super) log: Option<Journal<L>>,
+    /// Everything up to here is safe at the node's level.
+    acknowledged: Txn,
+    /// What the owner was told.
+    told: Txn,
+    /// What the owner is to hear even if it is nothing new.
+    due: Done,
+}
+
+/// A group's log and how far it is.
+#[derive(Debug)]
+pub(super) struct Journal<L> {
+    pub(super) log: L,
+    /// What is appended and not known to be synced, with the last transaction in it.
+    awaiting: VecDeque<(LogPosition, Txn)>,
+    /// Octets of the tail segment that were appended.
+    logged: usize,
+    /// What compaction wrote and there was no room for.
+    kept: Vec<Piece>,
+    /// There was no room for what was processed: nothing more is taken until there is.
+    pub(super) blocked: bool,
+    /// The log is lost, and why.
+    pub(super) failure: Option<LogError>,
+    /// Something was appended since the last sync began.
+    dirty: bool,
+}
+
+impl<L: SpoolLog> Journal<L> {
+    pub(super) fn new(log: L) -> Self {
+        Self {
+            log,
+            awaiting: VecDeque::new(),
+            logged: 0,
+            kept: Vec::new(),
+            blocked: false,
+            failure: None,
+            dirty: false,
+        }
+    }
+
+    /// Appends an entry after which everything up to `txn` is in the log.
+    pub(super) fn append(&mut self, entry: &[u8], txn: Txn) -> bool {
+        match self.log.append(entry) {
+            Ok(position) => {
+                self.awaiting.push_back((position, txn));
+                (self.blocked, self.dirty) = (false, true);
+                true
+            }
+            Err(LogError::Full) => {
+                self.blocked = true;
+                false
+            }
+            Err(error) => {
+                self.failure = Some(error);
+                false
+            }
+        }
+    }
+
+    /// The last transaction that became safe since, if any.
+    fn settle(&mut self) -> Option<Txn> {
+        let synced = match self.log.synced() {
+            Ok(synced) => synced,
+            Err(error) => {
+                self.failure = Some(error);
+                return None;
+            }
+        };
+        let mut settled = None;
+        while let Some((position, txn)) = self.awaiting.front().copied()
+            && position <= synced
+        {
+            settled = settled.max(Some(txn));
+            self.awaiting.pop_front();
+        }
+        settled
+    }
+}
+
+impl<L: SpoolLog> Group<L> {
+    pub(super) fn new(name: &str, store: Store, tail: Tail, log: Option<L>) -> Self {
+        let processed = store.processed;
+        let mut journal = log.map(Journal::new);
+        if let Some(journal) = &mut journal {
+            // What a log gave back is in it.
+            journal.logged = tail.start;
+        }
+        Self {
+            name: name.into(),
+            store,
+            owner: None,
+            tail,
+            keeper: None,
+            log: journal,
+            acknowledged: processed,
+            told: processed,
+            due: Done::default(),
+        }
+    }
+
+    pub(super) const fn acknowledged(&self) -> Txn {
+        self.acknowledged
+    }
+
+    pub(super) fn failure(&self) -> Option<&LogError> {
+        self.log.as_ref()?.failure.as_ref()
+    }
+
+    /// Whether more may be read from the owner.
+    pub(super) fn takes_input(&self) -> bool {
+        self.log
+            .as_ref()
+            .is_none_or(|journal| !journal.blocked && journal.failure.is_none())
+    }
+
+    pub(super) fn log_segment(&self) -> u64 {
+        self.log.as_ref().map_or(0, |journal| journal.log.newest())
+    }
+
+    /// Notes whose transactions follow, so that another owner's are not taken for its own.
+    ///
+    /// # Errors
+    ///
+    /// [`CloseReason::LogFull`] when there is no room for it, [`CloseReason::LogFailed`].
+    pub(super) fn own(&mut self, owner: u64) -> Result<(), CloseReason> {
+        if !self.takes_input() {
+            let failed = self.failure().is_some();
+            return Err(if failed {
+                CloseReason::LogFailed
+            } else {
+                CloseReason::LogFull
+            });
+        }
+        if owner == self.store.owner {
+            return Ok(());
+        }
+        if let Some(journal) = &mut self.log {
+            let mut entry = Vec::new();
+            encode_owned(&mut entry, self.store.processed, owner);
+            if !journal.append(&entry, self.store.processed) {
+                return Err(CloseReason::LogFull);
+            }
+        }
+        self.store.owner = owner;
+        Ok(())
+    }
+
+    /// An owner was welcomed who knows what was acknowledged.
+    pub(super) fn welcome(&mut self, owner: ConnectionId) {
+        self.owner = Some(owner);
+        self.tail.reset(&mut self.store);
+        self.told = self.acknowledged;
+        self.due = Done::default();
+    }
+
+    /// The owner's connection is gone.
+    pub(super) fn part(&mut self) {
+        self.owner = None;
+        self.tail.reset(&mut self.store);
+    }
+
+    /// Where the owner's next octets go.
+    pub(super) fn buffer(&mut self, memory: &mut Memory) -> &mut [u8] {
+        let log_segment = self.log_segment();
+        self.tail.make_room(&mut self.store, memory, log_segment);
+        if let Some(journal) = &mut self.log {
+            journal.logged = self.tail.start;
+        }
+        self.tail.buffer(&mut self.store)
+    }
+
+    /// Does what the owner sent, answers its reads, appends to the log, and acknowledges.
+    ///
+    /// # Errors
+    ///
+    /// Why the owner's connection must be closed.
+    pub(super) fn process(
+        &mut self,
+        node: &mut Shared<'_>,
+        output: &mut Output,
+    ) -> Result<(), CloseReason> {
+        let terms = Terms {
+            frame_max: node.frame_max,
+            disk_full: self
+                .log
+                .as_ref()
+                .is_some_and(|log| log.log.room() == LogRoom::Reserve),
+            logged: self.log.is_some(),
+        };
+        let result = loop {
+            if output.is_over() {
+                break Ok(());
+            }
+            let (store, memory) = (&mut self.store, &mut *node.memory);
+            match self.tail.process(store, memory, &terms, &mut self.due) {
+                Ok(Event::Incomplete) => break Ok(()),
+                Ok(Event::Request(seq, request)) => self.answer(node, seq, request, output),
+                Err(reason) => break Err(reason),
+            }
+        };
+        self.flush(node.incarnation);
+        self.acknowledge(output);
+        result
+    }
+
+    /// Appends what was processed to the log. Begins another log segment when it is time.
+    pub(super) fn flush(&mut self, incarnation: Incarnation) {
+        let Some(journal) = &mut self.log else {
+            self.acknowledged = self.store.processed;
+            return;
+        };
+        while let Some(&kept) = journal.kept.first() {
+            let entry = self.store.segments.octets(kept);
+            if !journal.append(entry, self.acknowledged) {
+                return;
+            }
+            journal.kept.remove(0);
+        }
+        let Some(key) = self.tail.segment else {
+            journal.blocked = false;
+            return;
+        };
+        if journal.failure.is_some() {
+            return;
+        }
+        if journal.logged == self.tail.start {
+            journal.blocked = false;
+            return;
+        }
+        let entry = &self.store.segments.at(key).octets[journal.logged..self.tail.start];
+        if !journal.append(entry, self.store.processed) {
+            return;
+        }
+        journal.logged = self.tail.start;
+        if journal.log.wants_roll() {
+            let head = snapshot::encode(&self.store, incarnation);
+            match journal.log.roll(&head) {
+                Ok(()) | Err(LogError::Full) => {}
+                Err(error) => journal.failure = Some(error),
+            }
+            self.remove_old_log();
+        }
+    }
+
+    /// Lets the log remove segments that no living record lies in. Only from the oldest on: a DELETE
+    /// must last as long as the record it ended.
+    pub(super) fn remove_old_log(&mut self) {
+        let Some(journal) = &mut self.log else { return };
+        // What ended a record must be in the log before the record goes from it.
+        let logged = self.tail.segment.is_none() || journal.logged == self.tail.start;
+        if !journal.kept.is_empty() || !logged {
+            return;
+        }
+        let segments = self.store.segments.iter();
+        let needed = segments.filter(|(_, segment)| segment.live > 0);
+        let oldest = needed.map(|(_, segment)| segment.log_segment).min();
+        let oldest = oldest.unwrap_or(u64::MAX).min(journal.log.newest());
+        if let Err(error) = journal.log.remove_before(oldest) {
+            journal.failure = Some(error);
+        }
+    }
+
+    /// Logs what compaction wrote, all of it processed and logged once before.
+    pub(super) fn log_kept(&mut self, written: Option<Piece>) {
+        if let (Some(piece), Some(journal)) = (written, &mut self.log) {
+            let entry = self.store.segments.octets(piece);
+            if !journal.kept.is_empty() || !journal.append(entry, self.acknowledged) {
+                journal.kept.push(piece);
+            }
+        }
+    }
+
+    /// Starts a sync of what was appended.
+    pub(super) fn start_sync(&mut self) {
+        if let Some(journal) = &mut self.log
+            && std::mem::take(&mut journal.dirty)
+        {
+            journal.log.start_sync();
+        }
+    }
+
+    /// Takes note of what the log has synced. True when there is something to tell the owner.
+    pub(super) fn settle(&mut self) -> bool {
+        let Some(journal) = &mut self.log else {
+            return false;
+        };
+        if let Some(txn) = journal.settle() {
+            self.acknowledged = self.acknowledged.max(txn);
+        }
+        self.acknowledged > self.told
+    }
+
+    /// One cumulative acknowledgement, if there is anything to say.
+    pub(super) fn acknowledge(&mut self, output: &mut Output) {
+        let through = self.acknowledged;
+        if through == self.told && !self.due.repeated {
+            return;
+        }
+        let mut refused = self.store.refused(self.told, through);
+        if std::mem::take(&mut self.due.repeated) {
+            // What is not acknowledged yet is listed when it is.
+            refused.extend(self.due.again.drain(..).filter(|(txn, _)| *txn <= through));
+            refused.sort_unstable();
+            refused.dedup();
+        }
+        output.write(|out| encode_ack(out, through, &refused));
+        self.told = through;
+    }
+
+    /// Answers a request that reads.
+    pub(super) fn answer(
+        &mut self,
+        node: &Shared<'_>,
+        seq: Seq,
+        request: Request,
+        output: &mut Output,
+    ) {
+        match request {
+            Request::Fetch {
+                queue,
+                from,
+                records,
+                octets,
+            } => {
+                let limit = octets.min(node.block_max);
+                serve::block(
+                    &mut self.store,
+                    seq,
+                    (queue, from),
+                    (records, limit),
+                    output,
+                );
+            }
+            Request::Stat => {
+                let stat = self.stat(node.memory, node.incarnation);
+                output.write(|out| Answer::Stats { seq, stat }.encode(out));
+            }
+            Request::Queues { from, count } => serve::queues(&self.store, seq, from, count, output),
+            Request::Heartbeat => {
+                let (processed, acknowledged) = (self.store.processed, self.acknowledged);
+                let alive = Answer::Alive {
+                    seq,
+                    processed,
+                    acknowledged,
+                };
+                output.write(|out| alive.encode(out));
+            }
+        }
+    }
+
+    pub(super) fn stat(&self, memory: &Memory, incarnation: Incarnation) -> NodeStat {
+        let disk_full = self
+            .log
+            .as_ref()
+            .is_some_and(|log| log.log.room() == LogRoom::Reserve);
+        NodeStat {
+            incarnation,
+            processed: self.store.processed,
+            acknowledged: self.acknowledged,
+            queues: self.store.queue_count() as u64,
+            records: self.store.records(),
+            bytes: self.store.octets(),
+            memory_used: memory.used(),
+            memory_max: memory.max(),
+            log_bytes: self.log.as_ref().map_or(0, |journal| journal.log.octets()),
+            synced: self.log.is_some(),
+            full: disk_full || memory.is_full(0),
+        }
+    }
+}
+
+/// What groups need of the node.
+#[derive(Debug)]
+pub(super) struct Shared<'a> {
+    pub(super) memory: &'a mut Memory,
+    pub(super) incarnation: Incarnation,
+    pub(super) frame_max: usize,
+    pub(super) block_max: u32,
+}

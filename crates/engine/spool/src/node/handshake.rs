@@ -1,0 +1,150 @@
+//! From a stranger to an owner or a reader.
+
+use vere_ports::spool_log::{LogError, SpoolLogStore};
+use vere_spoolwire::{
+    CloseReason, Frame, Greeting, HANDSHAKE_FRAME_MAX, Hello, Role, SECRET_LEN, Txn, VERSION,
+    Welcome,
+};
+
+use super::connection::Phase;
+use super::group::Group;
+use super::ingest::{Tail, reason};
+use super::snapshot;
+use super::store::Store;
+use super::{ConnectionId, Node};
+
+/// A HELLO that was believed.
+struct Believed {
+    role: Role,
+    owner: u64,
+    group: String,
+    acknowledged: Txn,
+    proof: [u8; SECRET_LEN],
+    /// Octets it took.
+    len: usize,
+}
+
+impl<S: SpoolLogStore> Node<S> {
+    /// Looks for a HELLO in what a stranger sent.
+    pub(super) fn handshake(&mut self, id: ConnectionId) -> Result<(), CloseReason> {
+        let Some(hello) = self.believe(id)? else {
+            return Ok(());
+        };
+        let index = self.group_for(&hello)?;
+        if hello.role == Role::Owner
+            && let Some(old) = self.groups[index].owner
+        {
+            self.close(old, CloseReason::TakenOver);
+        }
+        let group = &mut self.groups[index];
+        let before = group.store.owner;
+        if hello.role == Role::Owner {
+            group.own(hello.owner)?;
+        }
+        let acknowledged = group.acknowledged();
+        let welcome = Welcome {
+            processed: group.store.processed,
+            acknowledged,
+            owner: before,
+            synced: group.log.is_some(),
+            frame_max: self.config.frame_max,
+            proof: hello.proof,
+            refused: group.store.refused(hello.acknowledged, acknowledged),
+        };
+        let Some(connection) = &mut self.connections[id.0] else {
+            return Ok(());
+        };
+        self.strangers -= 1;
+        connection.group = Some(index);
+        connection.output.write(|out| welcome.encode(out));
+        connection.consume(hello.len);
+        match hello.role {
+            Role::Owner => {
+                connection.phase = Phase::Owner(index);
+                group.welcome(id);
+                self.hand_over(id, index);
+            }
+            Role::Reader => connection.phase = Phase::Reader(index),
+        }
+        self.process(id);
+        Ok(())
+    }
+
+    fn believe(&self, id: ConnectionId) -> Result<Option<Believed>, CloseReason> {
+        let Some(connection) = &self.connections[id.0] else {
+            return Ok(None);
+        };
+        let Phase::Greeted(greeting) = &connection.phase else {
+            return Ok(None);
+        };
+        let input = &connection.input[..connection.fill];
+        let Some(frame) = Frame::read(input, HANDSHAKE_FRAME_MAX).map_err(reason)? else {
+            return Ok(None);
+        };
+        let hello = Hello::decode(&frame).map_err(reason)?;
+        self.check_hello(&hello, greeting)?;
+        Ok(Some(Believed {
+            role: hello.role,
+            owner: hello.owner,
+            group: hello.group.to_owned(),
+            acknowledged: hello.acknowledged,
+            proof: hello.answer(greeting, &self.config.secret),
+            len: frame.header.len,
+        }))
+    }
+
+    fn check_hello(&self, hello: &Hello<'_>, greeting: &Greeting) -> Result<(), CloseReason> {
+        if hello.version != VERSION {
+            return Err(CloseReason::Version);
+        }
+        if !hello.is_proven(greeting, &self.config.secret) {
+            return Err(CloseReason::NotAuthenticated);
+        }
+        Ok(())
+    }
+
+    /// The group's index; an owner's group is made when it is new.
+    fn group_for(&mut self, hello: &Believed) -> Result<usize, CloseReason> {
+        let known = self
+            .groups
+            .iter()
+            .position(|group| *group.name == *hello.group);
+        if let Some(index) = known {
+            return Ok(index);
+        }
+        if hello.role == Role::Reader {
+            return Err(CloseReason::NoGroup);
+        }
+        if self.groups.len() >= self.config.groups_max {
+            return Err(CloseReason::TooMany);
+        }
+        let store = Store::new(self.config.queues_max);
+        let log = match &mut self.store {
+            Some(logs) => {
+                let head = snapshot::encode(&store, self.incarnation);
+                let log = logs.create(&hello.group, &head);
+                Some(log.map_err(|error| match error {
+                    LogError::Full => CloseReason::LogFull,
+                    LogError::Failed(_) => CloseReason::LogFailed,
+                })?)
+            }
+            None => None,
+        };
+        self.groups
+            .push(Group::new(&hello.group, store, Tail::default(), log));
+        Ok(self.groups.len() - 1)
+    }
+
+    /// What an owner sent after its HELLO goes where the rest will be read.
+    fn hand_over(&mut self, id: ConnectionId, group: usize) {
+        let Some(connection) = &mut self.connections[id.0] else {
+            return;
+        };
+        let early = &connection.input[..connection.fill];
+        let group = &mut self.groups[group];
+        group.buffer(&mut self.memory)[..early.len()].copy_from_slice(early);
+        group.tail.received(&mut group.store, early.len());
+        connection.fill = 0;
+        connection.input = Box::default();
+    }
+}

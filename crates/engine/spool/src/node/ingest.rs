@@ -1,0 +1,360 @@
+//! From octets to queues: the owner's frames are read into the group's segment and stay where they
+//! came to lie. Only what need not be kept (repeated and refused requests, reads) is closed up.
+
+use vere_spoolwire::{
+    CloseReason, FRAME_MIN, Frame, HANDSHAKE_FRAME_MAX, HEADER_LEN, Header, Mutation,
+    REFUSED_FRAME_LEN, Refusal, Request, Seq, Txn, WireError, encode_refused,
+};
+
+use super::segment::{Memory, Place, SegmentKey};
+use super::store::Store;
+
+/// Octets read at once.
+const READ_MAX: usize = 256 << 10;
+/// With less room than this left another segment is begun: a part of the segment, and what a peer may
+/// send along with its HELLO.
+fn read_min(memory: &Memory) -> usize {
+    (memory.segment_len / 128).max(2 * HANDSHAKE_FRAME_MAX)
+}
+
+/// The segment that is read into.
+#[derive(Debug, Default)]
+pub(super) struct Tail {
+    pub(super) segment: Option<SegmentKey>,
+    /// End of what is kept.
+    pub(super) start: usize,
+    /// Where what was not looked at begins; at `start`, but for a pause between requests.
+    next: usize,
+    /// Octets of the frame that begins there, once its header is known.
+    need: usize,
+    discard: Option<Discard>,
+}
+
+/// A frame for which there is no room: it is read over.
+#[derive(Debug, Clone, Copy)]
+struct Discard {
+    left: usize,
+    txn: Txn,
+}
+
+/// What the owner's frames came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event {
+    /// More octets are needed.
+    Incomplete,
+    /// A request that reads; to be answered before going on.
+    Request(Seq, Request),
+}
+
+/// What the connection is to be told about mutations.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    /// Whether any had been done before.
+    pub(super) repeated: bool,
+    /// Refusals among these.
+    pub(super) again: Vec<(Txn, Refusal)>,
+}
+
+impl Done {
+    fn repeat(&mut self, store: &Store, txn: Txn) {
+        self.repeated = true;
+        self.again
+            .extend(store.refusal(txn).map(|refusal| (txn, refusal)));
+    }
+}
+
+/// What holds for a block of frames.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms {
+    pub(super) frame_max: usize,
+    /// No new records, for want of disk.
+    pub(super) disk_full: bool,
+    /// Whether refusals are kept in the log.
+    pub(super) logged: bool,
+}
+
+struct Cursor {
+    read: usize,
+    keep: usize,
+    fill: usize,
+}
+
+impl Tail {
+    /// Whether the next read needs another segment.
+    fn is_short(&self, store: &Store, memory: &Memory) -> bool {
+        let Some(key) = self.segment else { return true };
+        let segment = store.segments.at(key);
+        let (len, room) = (segment.octets.len(), segment.octets.len() - segment.fill);
+        if self.need > HEADER_LEN {
+            self.start + self.need > len
+        } else {
+            room < read_min(memory)
+        }
+    }
+
+    /// Makes sure that there is room to read into. What was processed must be in the log by now.
+    pub(super) fn make_room(&mut self, store: &mut Store, memory: &mut Memory, log_segment: u64) {
+        if let Some(key) = self.segment {
+            let segment = store.segments.at_mut(key);
+            // Everything in it is done with: begin at its start again, while it is in the cache.
+            if segment.live == 0 && segment.pins == 0 && segment.fill == self.start {
+                (segment.fill, segment.log_segment) = (0, log_segment);
+                (self.start, self.next) = (0, 0);
+            }
+        }
+        if !self.is_short(store, memory) {
+            return;
+        }
+        let new = store
+            .segments
+            .add(memory, self.need.max(FRAME_MIN), log_segment);
+        if let Some(old) = self.segment {
+            let pending = {
+                let segment = store.segments.at_mut(old);
+                let pending = segment.octets[self.start..segment.fill].to_vec();
+                segment.fill = self.start;
+                pending
+            };
+            let segment = store.segments.at_mut(new);
+            segment.octets[..pending.len()].copy_from_slice(&pending);
+            segment.fill = pending.len();
+            store.segments.close(memory, old);
+        }
+        (self.segment, self.start, self.next) = (Some(new), 0, 0);
+    }
+
+    /// Where the next octets go, after [`Tail::make_room`].
+    pub(super) fn buffer<'a>(&self, store: &'a mut Store) -> &'a mut [u8] {
+        let Some(key) = self.segment else {
+            return &mut [];
+        };
+        let segment = store.segments.at_mut(key);
+        // Room for the refusal at the end of a frame that is read over.
+        let spare = if self.discard.is_some() {
+            REFUSED_FRAME_LEN
+        } else {
+            0
+        };
+        let end = (segment.octets.len() - spare).min(segment.fill + READ_MAX);
+        &mut segment.octets[segment.fill..end]
+    }
+
+    /// So many octets were put there.
+    pub(super) fn received(&mut self, store: &mut Store, count: usize) {
+        if let Some(key) = self.segment {
+            store.segments.at_mut(key).fill += count;
+        }
+    }
+
+    /// Puts in a frame that a log gives back.
+    pub(super) fn append(
+        &mut self,
+        store: &mut Store,
+        memory: &mut Memory,
+        log_segment: u64,
+        frame: &[u8],
+    ) -> Place {
+        self.need = frame.len();
+        self.make_room(store, memory, log_segment);
+        let key = self.segment.unwrap_or_default();
+        let segment = store.segments.at_mut(key);
+        let place = Place {
+            segment: key,
+            offset: self.start as u32,
+        };
+        segment.octets[self.start..self.start + frame.len()].copy_from_slice(frame);
+        self.start += frame.len();
+        (segment.fill, self.next, self.need) = (self.start, self.start, 0);
+        place
+    }
+
+    /// Forgets what was received and not processed: its connection is gone.
+    pub(super) fn reset(&mut self, store: &mut Store) {
+        (self.need, self.discard, self.next) = (0, None, self.start);
+        if let Some(key) = self.segment {
+            store.segments.at_mut(key).fill = self.start;
+        }
+    }
+
+    /// Does the mutations received, up to the first request of another kind.
+    ///
+    /// # Errors
+    ///
+    /// Why the connection must be closed. What came before stands.
+    pub(super) fn process(
+        &mut self,
+        store: &mut Store,
+        memory: &mut Memory,
+        terms: &Terms,
+        done: &mut Done,
+    ) -> Result<Event, CloseReason> {
+        let Some(key) = self.segment else {
+            return Ok(Event::Incomplete);
+        };
+        self.read_over(store, key, terms, done);
+        let segment = store.segments.at_mut(key);
+        // Nothing below looks into segments, so this one's octets may be held meanwhile.
+        let mut octets = std::mem::take(&mut segment.octets);
+        let mut cursor = Cursor {
+            read: self.next,
+            keep: self.start,
+            fill: segment.fill,
+        };
+        self.need = 0;
+        let mut result = loop {
+            match self.step(store, memory, terms, done, key, &mut octets, &mut cursor) {
+                Ok(None) => {}
+                Ok(Some(event)) => break Ok(event),
+                Err(reason) => break Err(reason),
+            }
+        };
+        if result == Ok(Event::Incomplete) && cursor.keep != cursor.read {
+            octets.copy_within(cursor.read..cursor.fill, cursor.keep);
+            cursor.fill -= cursor.read - cursor.keep;
+            cursor.read = cursor.keep;
+        }
+        let segment = store.segments.at_mut(key);
+        (segment.octets, segment.fill) = (octets, cursor.fill);
+        (self.start, self.next) = (cursor.keep, cursor.read);
+        if self.need > memory.segment_len && memory.is_full(self.need as u64) {
+            result = self.begin_discard(store, key).and(result);
+        }
+        result
+    }
+
+    /// Looks at one frame.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the parts of one loop, borrowed apart"
+    )]
+    #[inline]
+    fn step(
+        &mut self,
+        store: &mut Store,
+        memory: &mut Memory,
+        terms: &Terms,
+        done: &mut Done,
+        key: SegmentKey,
+        octets: &mut [u8],
+        cursor: &mut Cursor,
+    ) -> Result<Option<Event>, CloseReason> {
+        let rest = &octets[cursor.read..cursor.fill];
+        let Some(header) = Header::peek(rest, terms.frame_max).map_err(reason)? else {
+            return Ok(Some(Event::Incomplete));
+        };
+        let Some(frame) = Frame::open(header, rest).map_err(reason)? else {
+            self.need = header.len;
+            return Ok(Some(Event::Incomplete));
+        };
+        if !header.op.is_mutation() {
+            let request = Request::decode(&frame).map_err(reason)?;
+            cursor.read += header.len;
+            return Ok(Some(Event::Request(Seq(header.number), request)));
+        }
+        let mutation = Mutation::decode(&frame).map_err(reason)?;
+        let txn = Txn(header.number);
+        if txn > store.processed.next() || txn.0 == 0 {
+            return Err(CloseReason::TxnGap);
+        }
+        if txn <= store.processed {
+            done.repeat(store, txn);
+            cursor.read += header.len;
+            return Ok(None);
+        }
+        store.processed = txn;
+        let full = terms.disk_full || memory.is_full(0);
+        match store.check(&mutation, full) {
+            Ok(()) => {
+                let home = Place {
+                    segment: key,
+                    offset: cursor.keep as u32,
+                };
+                store.execute(memory, &mutation, home, false);
+                if cursor.keep != cursor.read {
+                    octets.copy_within(cursor.read..cursor.read + header.len, cursor.keep);
+                }
+                cursor.keep += header.len;
+            }
+            Err(refusal) => {
+                store.refuse(txn, refusal);
+                if terms.logged {
+                    note_refusal(octets, &mut cursor.keep, txn, refusal);
+                }
+            }
+        }
+        cursor.read += header.len;
+        Ok(None)
+    }
+
+    fn begin_discard(&mut self, store: &mut Store, key: SegmentKey) -> Result<(), CloseReason> {
+        let segment = store.segments.at_mut(key);
+        let there = &segment.octets[self.start..segment.fill];
+        let Some(header) = Header::peek(there, usize::MAX).map_err(reason)? else {
+            return Ok(());
+        };
+        let txn = Txn(header.number);
+        if !header.op.is_mutation() || txn > store.processed.next() {
+            return Err(CloseReason::TxnGap);
+        }
+        self.discard = Some(Discard {
+            left: header.len - there.len(),
+            txn,
+        });
+        segment.fill = self.start;
+        self.need = 0;
+        Ok(())
+    }
+
+    /// Drops received octets of a frame that there is no room for, and refuses it at its end.
+    fn read_over(&mut self, store: &mut Store, key: SegmentKey, terms: &Terms, done: &mut Done) {
+        let Some(Discard { left, txn }) = self.discard else {
+            return;
+        };
+        let segment = store.segments.at_mut(key);
+        let part = left.min(segment.fill - self.start);
+        segment
+            .octets
+            .copy_within(self.start + part..segment.fill, self.start);
+        segment.fill -= part;
+        self.discard = (part < left).then_some(Discard {
+            left: left - part,
+            txn,
+        });
+        if self.discard.is_some() {
+            return;
+        }
+        if txn <= store.processed {
+            done.repeat(store, txn);
+            return;
+        }
+        store.processed = txn;
+        store.refuse(txn, Refusal::NodeFull);
+        if terms.logged {
+            let segment = store.segments.at_mut(key);
+            let end = self.start + REFUSED_FRAME_LEN;
+            segment.octets.copy_within(self.start..segment.fill, end);
+            segment.fill += REFUSED_FRAME_LEN;
+            note_refusal(&mut segment.octets, &mut self.start, txn, Refusal::NodeFull);
+            self.next = self.start;
+        }
+    }
+}
+
+/// Leaves a REFUSED where the request would have been kept; it is never longer.
+fn note_refusal(octets: &mut [u8], keep: &mut usize, txn: Txn, refusal: Refusal) {
+    let mut frame = Vec::with_capacity(REFUSED_FRAME_LEN);
+    encode_refused(&mut frame, txn, refusal);
+    octets[*keep..*keep + frame.len()].copy_from_slice(&frame);
+    *keep += frame.len();
+}
+
+/// What a connection that sent such octets is told.
+pub(super) const fn reason(error: WireError) -> CloseReason {
+    match error {
+        WireError::Length { .. } => CloseReason::TooLong,
+        WireError::Checksum => CloseReason::Checksum,
+        WireError::Operation(_) | WireError::Reserved | WireError::Layout(_) => {
+            CloseReason::Malformed
+        }
+    }
+}

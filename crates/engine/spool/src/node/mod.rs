@@ -1,0 +1,476 @@
+//! A spool node: groups of queues in memory, changed by their owners, read by whoever is welcome.
+//!
+//! The host lends each connection the node's own memory to read into ([`Node::buffer`],
+//! [`Node::received`]) and writes what is pending ([`Node::output`], [`Node::sent`]); once a turn it
+//! calls [`Node::end_turn`]. Time and randomness are passed in. One thread; nothing is locked, and
+//! nothing is allocated or copied per record on the way in.
+//!
+//! Reading order: `ingest` (octets to mutations), `check` and `store` (what they do), `queue` and
+//! `segment` (where records are), `group` (log and acknowledgement), `serve`, `compact`, `snapshot`
+//! and `replay`.
+
+mod check;
+mod compact;
+mod config;
+mod connection;
+mod group;
+mod handshake;
+mod ingest;
+mod output;
+mod queue;
+mod replay;
+mod segment;
+mod serve;
+mod snapshot;
+mod store;
+
+#[cfg(test)]
+mod tests;
+
+use std::io::IoSlice;
+
+use vere_ports::spool_log::{LogError, SpoolLog, SpoolLogStore};
+use vere_spoolwire::{
+    Answer, CloseReason, Frame, Greeting, Incarnation, NodeStat, QueueStat, REQUEST_FRAME_MAX,
+    Request, SECRET_LEN, Seq, VERSION,
+};
+use vere_units::Timestamp;
+
+use connection::{Connection, Phase};
+use group::{Group, Shared};
+use ingest::{Tail, reason};
+use segment::Memory;
+use store::Store;
+
+pub use config::{NoLog, NodeConfig, SEGMENT_LEN_MIN};
+pub use replay::Replay;
+
+/// A connection of a node; the host's name for a socket until [`Node::closed`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub usize);
+
+/// A spool node. `S` makes the logs of its groups; without one it acknowledges at once.
+#[derive(Debug)]
+pub struct Node<S: SpoolLogStore> {
+    config: NodeConfig,
+    incarnation: Incarnation,
+    store: Option<S>,
+    memory: Memory,
+    groups: Vec<Group<S::Log>>,
+    connections: Vec<Option<Connection>>,
+    vacant: Vec<usize>,
+    strangers: usize,
+    touched: Vec<ConnectionId>,
+    /// Whether to look for segments worth writing again.
+    compact: bool,
+    stopping: bool,
+}
+
+impl<S: SpoolLogStore> Node<S> {
+    /// A node without groups. With a log store it acknowledges what the log has synced, without one
+    /// what is in memory; then `incarnation` must be a new one.
+    pub fn new(config: NodeConfig, incarnation: Incarnation, store: Option<S>) -> Self {
+        let memory = Memory::new(&config);
+        Self {
+            config,
+            incarnation,
+            store,
+            memory,
+            groups: Vec::new(),
+            connections: Vec::new(),
+            vacant: Vec::new(),
+            strangers: 0,
+            touched: Vec::new(),
+            compact: false,
+            stopping: false,
+        }
+    }
+
+    /// Brings a group back from its log: `read` feeds the reader it is given and gives the log, ready
+    /// for appending and synced, or why not.
+    ///
+    /// # Errors
+    ///
+    /// That of `read`; the group is not there then, and the node should not serve.
+    pub fn restore<E>(
+        &mut self,
+        group: &str,
+        read: impl FnOnce(&mut Replay<'_>) -> Result<S::Log, E>,
+    ) -> Result<(), E> {
+        let mut replay = Replay {
+            memory: &mut self.memory,
+            store: Store::new(self.config.queues_max),
+            tail: Tail::default(),
+            incarnation: self.incarnation,
+            begun: false,
+        };
+        let log = read(&mut replay)?;
+        let (store, tail) = (replay.store, replay.tail);
+        self.groups.push(Group::new(group, store, tail, Some(log)));
+        Ok(())
+    }
+
+    /// New groups get their logs from here.
+    pub fn set_log_store(&mut self, store: S) {
+        self.store = Some(store);
+    }
+
+    /// A new connection; 32 octets nobody can guess. `None` when there are too many: drop it. Of too
+    /// many that have not proven themselves the oldest goes: an owner needs one round trip for that.
+    pub fn accept(&mut self, challenge: [u8; SECRET_LEN], now: Timestamp) -> Option<ConnectionId> {
+        let count = self.connections.len() - self.vacant.len();
+        let full = count >= self.config.connections_max;
+        if full || self.stopping {
+            return None;
+        }
+        if self.strangers >= self.config.strangers_max {
+            self.evict_stranger();
+        }
+        self.strangers += 1;
+        let incarnation = self.incarnation;
+        let greeting = Greeting {
+            incarnation,
+            version_min: VERSION,
+            version_max: VERSION,
+            challenge,
+        };
+        let connection = Some(Connection::new(greeting, now));
+        let index = self.vacant.pop().unwrap_or(self.connections.len());
+        if index == self.connections.len() {
+            self.connections.push(connection);
+        } else {
+            self.connections[index] = connection;
+        }
+        let id = ConnectionId(index);
+        self.touch(id);
+        Some(id)
+    }
+
+    fn evict_stranger(&mut self) {
+        let stranger = |(index, connection): (usize, &Option<Connection>)| {
+            let connection = connection.as_ref()?;
+            let stranger = matches!(connection.phase, Phase::Greeted(_));
+            stranger.then_some((connection.heard, index))
+        };
+        let oldest = self
+            .connections
+            .iter()
+            .enumerate()
+            .filter_map(stranger)
+            .min();
+        if let Some((_, index)) = oldest {
+            self.close(ConnectionId(index), CloseReason::TooMany);
+        }
+    }
+
+    /// A connection about which the host has to do something: output, input to read again, or to
+    /// close. Each is named once until then.
+    pub fn next_touched(&mut self) -> Option<ConnectionId> {
+        let id = self.touched.pop()?;
+        if let Some(connection) = self.connections[id.0].as_mut() {
+            connection.touched = false;
+        }
+        Some(id)
+    }
+
+    fn touch(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections[id.0].as_mut()
+            && !std::mem::replace(&mut connection.touched, true)
+        {
+            self.touched.push(id);
+        }
+    }
+
+    /// Whether the host should read from a connection now.
+    #[must_use]
+    pub fn takes_input(&self, id: ConnectionId) -> bool {
+        let Some(connection) = &self.connections[id.0] else {
+            return false;
+        };
+        match connection.phase {
+            Phase::Closing => false,
+            Phase::Owner(group) => !connection.output.is_over() && self.groups[group].takes_input(),
+            Phase::Greeted(_) | Phase::Reader(_) => !connection.output.is_over(),
+        }
+    }
+
+    /// Where the next octets of a connection go; empty when it takes none.
+    pub fn buffer(&mut self, id: ConnectionId) -> &mut [u8] {
+        if !self.takes_input(id) {
+            return &mut [];
+        }
+        let Some(connection) = &mut self.connections[id.0] else {
+            return &mut [];
+        };
+        match connection.phase {
+            Phase::Owner(group) => self.groups[group].buffer(&mut self.memory),
+            _ => &mut connection.input[connection.fill..],
+        }
+    }
+
+    /// So many octets were put there.
+    pub fn received(&mut self, id: ConnectionId, count: usize, now: Timestamp) {
+        let Some(connection) = &mut self.connections[id.0] else {
+            return;
+        };
+        connection.heard = now;
+        if let Phase::Owner(group) = connection.phase {
+            let group = &mut self.groups[group];
+            group.tail.received(&mut group.store, count);
+        } else {
+            connection.fill += count;
+        }
+        self.process(id);
+    }
+
+    /// Does what can be done with what a connection sent.
+    fn process(&mut self, id: ConnectionId) {
+        let Some(connection) = &mut self.connections[id.0] else {
+            return;
+        };
+        let result = match connection.phase {
+            Phase::Greeted(_) => self.handshake(id),
+            Phase::Owner(group) => {
+                let mut shared = Shared {
+                    memory: &mut self.memory,
+                    incarnation: self.incarnation,
+                    frame_max: self.config.frame_max as usize,
+                    block_max: self.config.block_max,
+                };
+                self.compact = true;
+                self.groups[group].process(&mut shared, &mut connection.output)
+            }
+            Phase::Reader(group) => self.read_requests(id, group),
+            Phase::Closing => Ok(()),
+        };
+        if let Err(reason) = result {
+            self.close(id, reason);
+        }
+        self.touch_if_pending(id);
+    }
+
+    fn touch_if_pending(&mut self, id: ConnectionId) {
+        if let Some(connection) = &self.connections[id.0]
+            && (!connection.output.is_empty() || matches!(connection.phase, Phase::Closing))
+        {
+            self.touch(id);
+        }
+    }
+
+    fn read_requests(&mut self, id: ConnectionId, group: usize) -> Result<(), CloseReason> {
+        let Some(connection) = &mut self.connections[id.0] else {
+            return Ok(());
+        };
+        let shared = Shared {
+            memory: &mut self.memory,
+            incarnation: self.incarnation,
+            frame_max: REQUEST_FRAME_MAX,
+            block_max: self.config.block_max,
+        };
+        while !connection.output.is_over() {
+            let input = &connection.input[..connection.fill];
+            let Some(frame) = Frame::read(input, REQUEST_FRAME_MAX).map_err(reason)? else {
+                break;
+            };
+            let request = Request::decode(&frame).map_err(reason)?;
+            let (len, seq) = (frame.header.len, Seq(frame.header.number));
+            self.groups[group].answer(&shared, seq, request, &mut connection.output);
+            connection.consume(len);
+        }
+        Ok(())
+    }
+
+    /// Tells the peer why, and closes when that is out.
+    fn close(&mut self, id: ConnectionId, reason: CloseReason) {
+        let Some(connection) = &mut self.connections[id.0] else {
+            return;
+        };
+        match std::mem::replace(&mut connection.phase, Phase::Closing) {
+            Phase::Greeted(_) => self.strangers -= 1,
+            Phase::Owner(group) => self.groups[group].part(),
+            Phase::Reader(_) => {}
+            Phase::Closing => return,
+        }
+        connection
+            .output
+            .write(|out| Answer::Close(reason).encode(out));
+        self.touch(id);
+    }
+
+    /// Fills `slices` with what is to be written next and gives how many.
+    pub fn output<'a>(&'a self, id: ConnectionId, slices: &mut [IoSlice<'a>]) -> usize {
+        let Some(connection) = &self.connections[id.0] else {
+            return 0;
+        };
+        let segments = connection
+            .group
+            .map(|group| &self.groups[group].store.segments);
+        connection.output.slices(segments, slices)
+    }
+
+    /// So many octets were written.
+    pub fn sent(&mut self, id: ConnectionId, count: usize) {
+        let Some(connection) = &mut self.connections[id.0] else {
+            return;
+        };
+        let was_over = connection.output.is_over();
+        let group = connection.group.map(|group| &mut self.groups[group]);
+        let segments = group.map(|group| (&mut group.store.segments, &mut self.memory));
+        connection.output.sent(count, segments);
+        if was_over && !connection.output.is_over() {
+            // What was put off can be answered now, and more be read.
+            self.process(id);
+            self.touch(id);
+        }
+    }
+
+    /// Whether the host should close a connection: everything is out.
+    #[must_use]
+    pub fn is_finished(&self, id: ConnectionId) -> bool {
+        let closing = |connection: &Connection| {
+            matches!(connection.phase, Phase::Closing) && connection.output.is_empty()
+        };
+        self.connections[id.0].as_ref().is_none_or(closing)
+    }
+
+    /// A connection's socket is gone.
+    pub fn closed(&mut self, id: ConnectionId) {
+        let Some(mut connection) = self.connections[id.0].take() else {
+            return;
+        };
+        self.vacant.push(id.0);
+        self.touched.retain(|touched| *touched != id);
+        let group = connection.group.map(|group| &mut self.groups[group]);
+        let segments = group.map(|group| (&mut group.store.segments, &mut self.memory));
+        connection.output.clear(segments);
+        match connection.phase {
+            Phase::Greeted(_) => self.strangers -= 1,
+            Phase::Owner(group) => self.groups[group].part(),
+            Phase::Reader(_) | Phase::Closing => {}
+        }
+    }
+
+    /// The end of a turn of the host's loop, and what to do when a sync is done: starts syncs,
+    /// acknowledges what was synced, closes owners whose log is lost, compacts a little.
+    pub fn end_turn(&mut self) {
+        let mut compacted = false;
+        for index in 0..self.groups.len() {
+            let group = &mut self.groups[index];
+            let blocked = group.log.as_ref().is_some_and(|journal| journal.blocked);
+            group.flush(self.incarnation);
+            group.start_sync();
+            let tell = group.settle();
+            let unblocked = blocked && group.takes_input();
+            if self.compact && group.compact(&mut self.memory, self.config.log_spare) {
+                group.remove_old_log();
+                group.start_sync();
+                compacted = true;
+            }
+            let failed = group.failure().is_some();
+            let Some(owner) = group.owner else { continue };
+            if tell && let Some(connection) = &mut self.connections[owner.0] {
+                group.acknowledge(&mut connection.output);
+                self.touch(owner);
+            }
+            if failed {
+                self.close(owner, CloseReason::LogFailed);
+            } else if unblocked {
+                self.touch(owner);
+            }
+        }
+        self.compact = compacted;
+    }
+
+    /// Whether [`Node::end_turn`] has more to do at once.
+    #[must_use]
+    pub const fn is_busy(&self) -> bool {
+        self.compact
+    }
+
+    /// To be called about once a second: closes who is silent, and looks after logs that are out of
+    /// room.
+    pub fn tick(&mut self, now: Timestamp) {
+        for index in 0..self.connections.len() {
+            let Some(connection) = &self.connections[index] else {
+                continue;
+            };
+            let timeout = match connection.phase {
+                Phase::Greeted(_) | Phase::Closing => self.config.handshake_timeout,
+                Phase::Owner(_) | Phase::Reader(_) => self.config.idle_timeout,
+            };
+            if now.saturating_since(connection.heard) < timeout {
+                continue;
+            }
+            let id = ConnectionId(index);
+            if matches!(connection.phase, Phase::Closing) {
+                // It does not read its farewell.
+                self.drop_output(id);
+            } else {
+                self.close(id, CloseReason::Timeout);
+                self.touch(id);
+            }
+        }
+        for group in &mut self.groups {
+            group.remove_old_log();
+            if let Some(journal) = &mut group.log {
+                journal.log.keep_house();
+            }
+        }
+        self.compact = true;
+    }
+
+    fn drop_output(&mut self, id: ConnectionId) {
+        if let Some(connection) = &mut self.connections[id.0] {
+            let group = connection.group.map(|group| &mut self.groups[group]);
+            let segments = group.map(|group| (&mut group.store.segments, &mut self.memory));
+            connection.output.clear(segments);
+            self.touch(id);
+        }
+    }
+
+    /// Takes nothing more; every connection is told. What is processed stays, and is acknowledged as
+    /// long as the host goes on calling [`Node::end_turn`].
+    pub fn shut_down(&mut self) {
+        self.stopping = true;
+        for index in 0..self.connections.len() {
+            self.close(ConnectionId(index), CloseReason::ShuttingDown);
+        }
+    }
+
+    /// Whether every connection is gone.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.connections.len() == self.vacant.len()
+    }
+
+    /// Why a log failed, if one did, and whose.
+    #[must_use]
+    pub fn failure(&self) -> Option<(&str, &LogError)> {
+        self.groups
+            .iter()
+            .find_map(|group| Some((&*group.name, group.failure()?)))
+    }
+
+    /// Each group in figures.
+    #[must_use]
+    pub fn stats(&self) -> Vec<(String, NodeStat)> {
+        let stat = |group: &Group<S::Log>| group.stat(&self.memory, self.incarnation);
+        self.groups
+            .iter()
+            .map(|group| (group.name.to_string(), stat(group)))
+            .collect()
+    }
+
+    /// The queues of a group; none when there is no such group.
+    #[must_use]
+    pub fn queues(&self, group: &str) -> Vec<QueueStat> {
+        let group = self.groups.iter().find(|known| &*known.name == group);
+        group.map_or_else(Vec::new, |group| {
+            group
+                .store
+                .queues()
+                .map(|(id, queue)| queue.stat(id))
+                .collect()
+        })
+    }
+}

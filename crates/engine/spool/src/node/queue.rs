@@ -1,0 +1,365 @@
+//! One queue: a run list from record numbers to where records lie.
+//!
+//! Numbers are dense, so a record's slot is found by subtraction. Runs end where numbers were left out
+//! (refused records) and at a fixed length, so that what was deleted at the head is given back.
+
+use std::collections::VecDeque;
+
+use vere_spoolwire::{QueueId, QueueLimits, QueueStat, RecordId};
+
+use super::segment::{Place, SegmentKey};
+
+/// Slots of a run.
+const RUN_LEN: usize = 1024;
+
+/// Stands for "no segment": the slot is empty.
+const NOWHERE: SegmentKey = SegmentKey::MAX;
+
+/// Where a record lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Slot {
+    /// The PUT frame, or the item of a BATCH.
+    pub(super) home: Place,
+    /// Octets of metadata and body.
+    pub(super) len: u32,
+    detail: u32,
+}
+
+/// Tells the two kinds of detail apart; metadata is never so long.
+const IS_SIDE: u32 = 1 << 31;
+
+/// What else a slot says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// `home` is a PUT frame as it came; octets of metadata in it.
+    Plain(u32),
+    /// The index of the record's `Side`.
+    Side(u32),
+}
+
+impl Slot {
+    const EMPTY: Self = Self {
+        home: Place {
+            segment: NOWHERE,
+            offset: 0,
+        },
+        len: 0,
+        detail: 0,
+    };
+
+    pub(super) const fn new(home: Place, len: u32, detail: Detail) -> Self {
+        let detail = match detail {
+            Detail::Plain(meta_len) => meta_len,
+            Detail::Side(index) => index | IS_SIDE,
+        };
+        Self { home, len, detail }
+    }
+
+    pub(super) const fn detail(&self) -> Detail {
+        if self.detail & IS_SIDE == 0 {
+            Detail::Plain(self.detail)
+        } else {
+            Detail::Side(self.detail & !IS_SIDE)
+        }
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.home.segment == NOWHERE
+    }
+}
+
+#[derive(Debug, Default)]
+struct Run {
+    base: u64,
+    live: u32,
+    /// No living slot before this one.
+    head: usize,
+    slots: Vec<Slot>,
+}
+
+impl Run {
+    fn index(&self, id: u64) -> Option<usize> {
+        let index = usize::try_from(id.checked_sub(self.base)?).ok()?;
+        (index < self.slots.len()).then_some(index)
+    }
+
+    fn set(&mut self, id: u64, slot: Slot) {
+        let index = (id - self.base) as usize;
+        if index >= self.slots.len() {
+            self.slots.resize(index, Slot::EMPTY);
+            self.slots.push(slot);
+        } else {
+            self.slots[index] = slot;
+        }
+        self.live += 1;
+        self.head = self.head.min(index);
+    }
+}
+
+/// What a batch under examination would make of the queue.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Trial {
+    /// The batch these figures belong to.
+    pub(super) batch: u64,
+    pub(super) length: u64,
+    pub(super) octets: u64,
+    pub(super) next: u64,
+}
+
+/// One queue.
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub(super) name: Box<str>,
+    pub(super) limits: QueueLimits,
+    /// Above every record it ever held.
+    pub(super) next: u64,
+    pub(super) length: u64,
+    pub(super) octets: u64,
+    pub(super) trial: Trial,
+    runs: VecDeque<Run>,
+}
+
+impl Queue {
+    pub(super) fn new(name: &str, limits: QueueLimits, next: RecordId) -> Self {
+        Self {
+            name: name.into(),
+            limits,
+            next: next.0,
+            length: 0,
+            octets: 0,
+            trial: Trial::default(),
+            runs: VecDeque::new(),
+        }
+    }
+
+    /// Whether one more record of so many octets fits in, beside what a batch would add.
+    pub(super) const fn has_room(&self, length: u64, octets: u64, more: u64) -> bool {
+        length < self.limits.length_max && octets.saturating_add(more) <= self.limits.bytes_max
+    }
+
+    /// Puts a record in. Its number is above all others, but for what a log brings back.
+    pub(super) fn insert(&mut self, id: RecordId, slot: Slot) {
+        self.length += 1;
+        self.octets += u64::from(slot.len);
+        let id = id.0;
+        if id < self.next {
+            self.insert_between(id, slot);
+            return;
+        }
+        self.next = id + 1;
+        match self.runs.back_mut() {
+            Some(run) if run.live == 0 => {
+                run.slots.clear();
+                (run.base, run.head) = (id, 0);
+                run.set(id, slot);
+            }
+            Some(run) if id - run.base < RUN_LEN as u64 => run.set(id, slot),
+            _ => self.insert_run(self.runs.len(), id, slot),
+        }
+    }
+
+    fn insert_run(&mut self, at: usize, id: u64, slot: Slot) {
+        let mut run = Run {
+            base: id,
+            ..Run::default()
+        };
+        if self
+            .runs
+            .back()
+            .is_some_and(|last| last.slots.len() == RUN_LEN)
+        {
+            run.slots.reserve_exact(RUN_LEN);
+        }
+        run.set(id, slot);
+        self.runs.insert(at, run);
+    }
+
+    fn insert_between(&mut self, id: u64, slot: Slot) {
+        let after = self.runs.partition_point(|run| run.base <= id);
+        let bound = self.runs.get(after).map_or(u64::MAX, |run| run.base);
+        if let Some(run) = after.checked_sub(1).map(|index| &mut self.runs[index])
+            && id - run.base < RUN_LEN as u64
+            && id < bound
+        {
+            run.set(id, slot);
+        } else {
+            self.insert_run(after, id, slot);
+        }
+    }
+
+    fn run_of(&self, id: u64) -> Option<(usize, usize)> {
+        // Heads are deleted and tails are looked up; the middle is rare.
+        let last = self.runs.len().checked_sub(1)?;
+        for at in [0, last] {
+            if let Some(index) = self.runs[at].index(id) {
+                return Some((at, index));
+            }
+        }
+        let at = self
+            .runs
+            .partition_point(|run| run.base <= id)
+            .checked_sub(1)?;
+        Some((at, self.runs[at].index(id)?))
+    }
+
+    /// A living record.
+    pub(super) fn slot(&self, id: RecordId) -> Option<Slot> {
+        let (run, index) = self.run_of(id.0)?;
+        let slot = self.runs[run].slots[index];
+        (!slot.is_empty()).then_some(slot)
+    }
+
+    /// A living record, to change where it lies. Its length is changed by [`Queue::resize`].
+    pub(super) fn slot_mut(&mut self, id: RecordId) -> Option<&mut Slot> {
+        let (run, index) = self.run_of(id.0)?;
+        let slot = &mut self.runs[run].slots[index];
+        (!slot.is_empty()).then_some(slot)
+    }
+
+    /// A record's metadata became longer or shorter.
+    pub(super) fn resize(&mut self, from: u32, to: u32) {
+        self.octets = self.octets - u64::from(from) + u64::from(to);
+    }
+
+    /// Takes a record out.
+    pub(super) fn remove(&mut self, id: RecordId) -> Option<Slot> {
+        let (at, index) = self.run_of(id.0)?;
+        let run = &mut self.runs[at];
+        let slot = std::mem::replace(&mut run.slots[index], Slot::EMPTY);
+        if slot.is_empty() {
+            return None;
+        }
+        run.live -= 1;
+        if index == run.head {
+            run.head += 1;
+        }
+        self.length -= 1;
+        self.octets -= u64::from(slot.len);
+        if run.live == 0 {
+            self.retire(at);
+        }
+        Some(slot)
+    }
+
+    /// A run without a living record goes; the last one is kept for its memory.
+    fn retire(&mut self, at: usize) {
+        if at + 1 < self.runs.len() {
+            self.runs.remove(at);
+        }
+    }
+
+    /// The oldest living record from `from` on, and so on.
+    pub(super) fn iter_from(&self, from: RecordId) -> impl Iterator<Item = (RecordId, Slot)> {
+        let start = self
+            .runs
+            .partition_point(|run| run.base <= from.0)
+            .saturating_sub(1);
+        self.runs.iter().skip(start).flat_map(move |run| {
+            let skip = usize::try_from(from.0.saturating_sub(run.base)).unwrap_or(usize::MAX);
+            let skip = skip.max(run.head);
+            run.slots
+                .iter()
+                .enumerate()
+                .skip(skip)
+                .filter_map(|(index, slot)| {
+                    (!slot.is_empty()).then_some((RecordId(run.base + index as u64), *slot))
+                })
+        })
+    }
+
+    pub(super) fn first(&self) -> RecordId {
+        self.iter_from(RecordId(0))
+            .next()
+            .map_or(RecordId(self.next), |(id, _)| id)
+    }
+
+    pub(super) fn stat(&self, id: QueueId) -> QueueStat {
+        QueueStat {
+            id,
+            name: self.name.to_string(),
+            limits: self.limits,
+            first: self.first(),
+            next: RecordId(self.next),
+            length: self.length,
+            bytes: self.octets,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn slot(len: u32) -> Slot {
+        Slot::new(
+            Place {
+                segment: 1,
+                offset: len,
+            },
+            len,
+            Detail::Plain(0),
+        )
+    }
+
+    #[test]
+    fn a_drained_queue_keeps_no_runs_but_one() {
+        let mut queue = Queue::new("q", QueueLimits::UNLIMITED, RecordId(1));
+        for id in 1..=10_000 {
+            queue.insert(RecordId(id), slot(1));
+        }
+        assert!(queue.runs.len() > 1);
+        for id in (1..=10_000).rev() {
+            assert!(queue.remove(RecordId(id)).is_some());
+        }
+        assert!(queue.remove(RecordId(1)).is_none());
+        assert_eq!((queue.runs.len(), queue.length, queue.octets), (1, 0, 0));
+        assert_eq!(queue.first(), RecordId(10_001));
+    }
+
+    proptest! {
+        /// Against an ordered map: insertions with gaps, removals anywhere, and what a log brings
+        /// back out of order.
+        #[test]
+        fn behaves_like_an_ordered_map(
+            steps in proptest::collection::vec((0..4, any::<prop::sample::Index>(), 0..3000_u64), 0..300),
+        ) {
+            let mut queue = Queue::new("q", QueueLimits::UNLIMITED, RecordId(1));
+            let mut model = BTreeMap::new();
+            let mut gone = Vec::new();
+            for (step, index, gap) in steps {
+                let known: Vec<u64> = model.keys().copied().collect();
+                match step {
+                    0 | 1 => {
+                        let id = queue.next + if step == 0 { 0 } else { gap };
+                        gone.extend((queue.next..id).take(3));
+                        queue.insert(RecordId(id), slot(gap as u32));
+                        model.insert(id, gap as u32);
+                    }
+                    2 if !known.is_empty() => {
+                        let id = known[index.index(known.len())];
+                        let removed = queue.remove(RecordId(id)).map(|slot| slot.len);
+                        prop_assert_eq!(removed, model.remove(&id));
+                        gone.push(id);
+                    }
+                    _ if !gone.is_empty() => {
+                        let id = gone.swap_remove(index.index(gone.len()));
+                        queue.insert(RecordId(id), slot(7));
+                        model.insert(id, 7);
+                    }
+                    _ => {}
+                }
+                let from = index.index(queue.next as usize) as u64;
+                let left: Vec<_> =
+                    queue.iter_from(RecordId(from)).map(|(id, slot)| (id.0, slot.len)).collect();
+                let right: Vec<_> = model.range(from..).map(|(id, len)| (*id, *len)).collect();
+                prop_assert_eq!(left, right);
+                prop_assert_eq!(queue.length, model.len() as u64);
+                prop_assert_eq!(queue.slot(RecordId(from)).is_some(), model.contains_key(&from));
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! From a log back to queues.
+
+use vere_ports::spool_log::{LogReader, UnreadableEntry};
+use vere_spoolwire::{
+    Change, FLAG_KEPT, Frame, Incarnation, Mutation, Op, QueueId, Txn, WireError, decode_owned,
+    decode_refused,
+};
+
+use super::ingest::Tail;
+use super::segment::{Memory, Place};
+use super::snapshot;
+use super::store::Store;
+
+/// Rebuilds one group from what its log gives back.
+#[derive(Debug)]
+pub struct Replay<'a> {
+    pub(super) memory: &'a mut Memory,
+    pub(super) store: Store,
+    pub(super) tail: Tail,
+    pub(super) incarnation: Incarnation,
+    pub(super) begun: bool,
+}
+
+impl LogReader for Replay<'_> {
+    fn head(&mut self, _: u64, head: &[u8]) -> Result<(), UnreadableEntry> {
+        let snapshot = snapshot::decode(head)?;
+        if snapshot.incarnation != self.incarnation {
+            let (there, here) = (snapshot.incarnation, self.incarnation);
+            return Err(UnreadableEntry(format!(
+                "segment of incarnation {there}, not {here}"
+            )));
+        }
+        if self.begun {
+            return if snapshot.processed == self.store.processed {
+                Ok(())
+            } else {
+                Err(UnreadableEntry(format!(
+                    "segment begins after transaction {}, the one before it ends with {}",
+                    snapshot.processed, self.store.processed
+                )))
+            };
+        }
+        self.begun = true;
+        self.store.processed = snapshot.processed;
+        self.store.owner = snapshot.owner;
+        for (txn, refusal) in snapshot.refused {
+            self.store.refuse(txn, refusal);
+        }
+        for queue in snapshot.queues {
+            self.store
+                .create(queue.id, &queue.name, queue.limits, queue.next);
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, segment: u64, entry: &[u8]) -> Result<(), UnreadableEntry> {
+        let mut rest = entry;
+        while !rest.is_empty() {
+            let frame = Frame::read(rest, rest.len())
+                .and_then(|frame| frame.ok_or(WireError::Checksum))
+                .map_err(|error| UnreadableEntry(error.to_string()))?;
+            let (octets, after) = rest.split_at(frame.header.len);
+            self.frame(segment, &frame, octets)?;
+            rest = after;
+        }
+        Ok(())
+    }
+}
+
+impl Replay<'_> {
+    fn frame(
+        &mut self,
+        segment: u64,
+        frame: &Frame<'_>,
+        octets: &[u8],
+    ) -> Result<(), UnreadableEntry> {
+        let unreadable = |error: WireError| UnreadableEntry(error.to_string());
+        let op = frame.header.op;
+        let kept = frame.header.flags & FLAG_KEPT != 0 || op == Op::Owned;
+        let txn = Txn(frame.header.number);
+        let next = self.store.processed.next();
+        if kept && txn != self.store.processed || !kept && txn != next {
+            return Err(UnreadableEntry(format!(
+                "transaction {txn} where {next} belongs"
+            )));
+        }
+        if op == Op::Owned {
+            self.store.owner = decode_owned(frame).map_err(unreadable)?.1;
+            return Ok(());
+        }
+        if op == Op::Refused {
+            let (txn, refusal) = decode_refused(frame).map_err(unreadable)?;
+            self.store.processed = txn;
+            self.store.refuse(txn, refusal);
+            return Ok(());
+        }
+        let mutation = Mutation::decode_logged(frame).map_err(unreadable)?;
+        if let Some(queue) = self.unknown_queue(&mutation) {
+            return Err(UnreadableEntry(format!(
+                "no queue {queue} at transaction {txn}"
+            )));
+        }
+        let home = self.place(segment, octets);
+        self.store.processed = txn;
+        self.store.execute(self.memory, &mutation, home, true);
+        Ok(())
+    }
+
+    /// A queue that something is put into and that does not exist.
+    fn unknown_queue(&self, mutation: &Mutation<'_>) -> Option<QueueId> {
+        let unknown = |change: &Change<'_>| match *change {
+            Change::Put { queue, .. } | Change::Move { to: queue, .. } => {
+                self.store.queue(queue).is_none().then_some(queue)
+            }
+            Change::Delete { .. } | Change::Replace { .. } => None,
+        };
+        match mutation {
+            Mutation::Change(change) => unknown(change),
+            Mutation::Batch(changes) => {
+                changes.into_iter().find_map(|(_, change)| unknown(&change))
+            }
+            Mutation::Create { .. } | Mutation::Purge { .. } => None,
+        }
+    }
+
+    /// Puts a frame into memory.
+    fn place(&mut self, segment: u64, octets: &[u8]) -> Place {
+        self.tail
+            .append(&mut self.store, self.memory, segment, octets)
+    }
+}

@@ -1,0 +1,104 @@
+//! Answers to reads. A record that lies as it came is sent from where it lies, and neighbours in one
+//! range; only uncommon ones are given a frame again.
+
+use vere_spoolwire::{
+    Answer, BlockHead, CHECKSUM_LEN, FRAME_MIN, HEADER_LEN, Op, QueueId, QueueStat, RecordId, Seq,
+    TARGET_LEN,
+};
+
+use super::output::Output;
+use super::queue::Slot;
+use super::segment::Piece;
+use super::store::{RECORD_OVERHEAD, Store};
+
+/// Octets of a QUEUE_LIST, about.
+const QUEUE_LIST_MAX: usize = 256 << 10;
+
+/// Octets of a frame before the metadata.
+const BEFORE_META: usize = HEADER_LEN + TARGET_LEN;
+
+/// Writes a BLOCK: up to `limits.0` records and about `limits.1` octets of frames from a record on.
+pub(super) fn block(
+    store: &mut Store,
+    seq: Seq,
+    from: (QueueId, RecordId),
+    limits: (u32, u32),
+    output: &mut Output,
+) {
+    let (id, first) = from;
+    let mut head = BlockHead {
+        queue: id,
+        records: 0,
+        next: first,
+        octets: 0,
+        end: true,
+        known: false,
+    };
+    let mut found = Vec::new();
+    if let Some(queue) = store.queue(id) {
+        head.known = true;
+        for (record, slot) in queue.iter_from(first) {
+            let len = u64::from(slot.len) + RECORD_OVERHEAD;
+            let over = head.octets + len > u64::from(limits.1);
+            if head.records >= limits.0.max(1) || (over && head.records > 0) {
+                head.end = false;
+                break;
+            }
+            head.records += 1;
+            head.octets += len;
+            head.next = record.next();
+            found.push((record, slot));
+        }
+    }
+    output.write(|out| Answer::Block { seq, head }.encode(out));
+    for (record, slot) in found {
+        if store.side(slot).is_some() {
+            made_record(store, id, record, slot, output);
+        } else {
+            let len = slot.len as usize + RECORD_OVERHEAD as usize;
+            output.range(&mut store.segments, slot.home.piece(0, len));
+        }
+    }
+}
+
+/// A PUT frame from parts that lie apart.
+fn made_record(store: &mut Store, queue: QueueId, id: RecordId, slot: Slot, output: &mut Output) {
+    let (meta, body) = (store.meta(slot), store.body(slot));
+    let head = record_head(queue, id, meta, body);
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&head);
+    crc.update(store.segments.octets(meta));
+    crc.update(store.segments.octets(body));
+    output.write(|out| {
+        out.extend_from_slice(&head);
+        out.extend_from_slice(store.segments.octets(meta));
+    });
+    output.range(&mut store.segments, body);
+    output.write(|out| out.extend_from_slice(&crc.finalize().to_le_bytes()));
+}
+
+fn record_head(queue: QueueId, id: RecordId, meta: Piece, body: Piece) -> [u8; BEFORE_META] {
+    let len = (BEFORE_META + CHECKSUM_LEN) as u32 + meta.len + body.len;
+    let mut head = [0; BEFORE_META];
+    head[0..4].copy_from_slice(&len.to_le_bytes());
+    head[4] = Op::Put.code();
+    head[16..20].copy_from_slice(&queue.0.to_le_bytes());
+    head[20..24].copy_from_slice(&meta.len.to_le_bytes());
+    head[24..32].copy_from_slice(&id.0.to_le_bytes());
+    head
+}
+
+/// Writes a QUEUE_LIST of up to `count` queues from a number on.
+pub(super) fn queues(store: &Store, seq: Seq, from: QueueId, count: u32, output: &mut Output) {
+    let mut queues = Vec::new();
+    let (mut octets, mut end) = (FRAME_MIN, true);
+    for (id, queue) in store.queues().filter(|(id, _)| *id >= from) {
+        octets += QueueStat::ENTRY_LEN + queue.name.len();
+        if queues.len() >= count.max(1) as usize || octets > QUEUE_LIST_MAX {
+            end = false;
+            break;
+        }
+        queues.push(queue.stat(id));
+    }
+    output.write(|out| Answer::QueueList { seq, queues, end }.encode(out));
+}

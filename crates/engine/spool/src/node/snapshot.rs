@@ -1,0 +1,91 @@
+//! The head of a log segment: what is known of a group without its records.
+//!
+//! ```text
+//! +0   format version u32 = 1 | refused count u32 | incarnation u64 | last transaction u64 |
+//!      queue count u32 | 0 u32 | owner u64
+//! +40  refused count x { txn u64 | code u32 | 0 u32 }
+//!      queue count x entry of a QUEUE_LIST; first record, records and octets mean nothing
+//! ```
+
+use vere_ports::spool_log::UnreadableEntry;
+use vere_spoolwire::{Incarnation, QueueStat, Refusal, Txn};
+
+use super::store::Store;
+
+/// The version written and read.
+pub(super) const VERSION: u32 = 1;
+
+/// The head for a log segment that begins now.
+pub(super) fn encode(store: &Store, incarnation: Incarnation) -> Vec<u8> {
+    let refused = store.refused(Txn(0), store.processed);
+    let mut out = Vec::new();
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&(refused.len() as u32).to_le_bytes());
+    out.extend_from_slice(&incarnation.0.to_le_bytes());
+    out.extend_from_slice(&store.processed.0.to_le_bytes());
+    out.extend_from_slice(&(store.queue_count() as u32).to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&store.owner.to_le_bytes());
+    for (txn, refusal) in refused {
+        out.extend_from_slice(&txn.0.to_le_bytes());
+        out.extend_from_slice(&refusal.code().to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+    }
+    for (id, queue) in store.queues() {
+        queue.stat(id).encode(&mut out);
+    }
+    out
+}
+
+/// What a head says.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) incarnation: Incarnation,
+    pub(super) processed: Txn,
+    pub(super) owner: u64,
+    pub(super) refused: Vec<(Txn, Refusal)>,
+    pub(super) queues: Vec<QueueStat>,
+}
+
+/// Reads a head.
+///
+/// # Errors
+///
+/// [`UnreadableEntry`] for another version or layout.
+pub(super) fn decode(head: &[u8]) -> Result<Snapshot, UnreadableEntry> {
+    let malformed = || UnreadableEntry("segment head is malformed".to_owned());
+    let version = u32::from_le_bytes(*head.first_chunk().ok_or_else(malformed)?);
+    if version != VERSION {
+        return Err(UnreadableEntry(format!(
+            "segment head has version {version}"
+        )));
+    }
+    read(head).ok_or_else(malformed)
+}
+
+fn read(head: &[u8]) -> Option<Snapshot> {
+    let (fixed, mut rest) = head.split_first_chunk::<40>()?;
+    let number =
+        |at: usize| -> Option<u64> { Some(u64::from_le_bytes(*fixed.get(at..)?.first_chunk()?)) };
+    let count =
+        |at: usize| -> Option<u32> { Some(u32::from_le_bytes(*fixed.get(at..)?.first_chunk()?)) };
+    let mut refused = Vec::new();
+    for _ in 0..count(4)? {
+        let (entry, after) = rest.split_first_chunk::<16>()?;
+        let txn = u64::from_le_bytes(*entry.first_chunk()?);
+        let code = u32::from_le_bytes(*entry.get(8..)?.first_chunk()?);
+        refused.push((Txn(txn), Refusal::from_code(code)?));
+        rest = after;
+    }
+    let mut queues = Vec::new();
+    for _ in 0..count(24)? {
+        queues.push(QueueStat::decode(&mut rest)?);
+    }
+    rest.is_empty().then_some(Snapshot {
+        incarnation: Incarnation(number(8)?),
+        processed: Txn(number(16)?),
+        owner: number(32)?,
+        refused,
+        queues,
+    })
+}

@@ -1,0 +1,473 @@
+//! The queues of one group and the segments their records lie in.
+//!
+//! A record is stored by noting where its PUT frame lies; nothing is copied. What does not fit that
+//! (a record of a BATCH, replaced metadata, a moved record) has a `Side` with the places of its parts.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use vere_spoolwire::{
+    Change, Changes, FRAME_MIN, HEADER_LEN, ITEM_HEADER_LEN, Mutation, QueueId, QueueLimits,
+    RecordId, Refusal, TARGET_LEN, Txn, WINDOW_TXNS_MAX,
+};
+
+use super::queue::{Detail, Queue, Slot};
+use super::segment::{Memory, Piece, Place, Segments};
+
+/// Octets of a PUT frame beside metadata and body.
+pub(super) const RECORD_OVERHEAD: u64 = (FRAME_MIN + TARGET_LEN) as u64;
+
+/// Where the parts of an uncommon record lie.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Side {
+    pub(super) meta: Piece,
+    /// The frame or item that brought the metadata.
+    pub(super) meta_home: Place,
+    pub(super) body: Piece,
+    /// Records that came with the same body; its octets are shared out among them.
+    shares: u32,
+    /// Whether `renamed` knows it under its homes.
+    renamed: bool,
+}
+
+/// A record's name within the group.
+pub(super) type Name = (QueueId, RecordId);
+
+/// The queues of one group.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    pub(super) segments: Segments,
+    pub(super) processed: Txn,
+    /// The life of the owner whose transactions these are.
+    pub(super) owner: u64,
+    /// Refusals of the last window.
+    refused: VecDeque<(Txn, Refusal)>,
+    queues: Vec<Option<Queue>>,
+    pub(super) by_name: BTreeMap<Box<str>, QueueId>,
+    sides: Vec<Side>,
+    sides_vacant: Vec<u32>,
+    /// What frames and items are called now, when that is not what they say: moved records.
+    renamed: BTreeMap<Place, Name>,
+    records: u64,
+    octets: u64,
+    pub(super) queues_max: usize,
+    pub(super) batches: u64,
+    pub(super) named: Vec<Name>,
+}
+
+impl Store {
+    pub(super) fn new(queues_max: usize) -> Self {
+        Self {
+            queues_max,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn queue(&self, id: QueueId) -> Option<&Queue> {
+        self.queues.get(id.0 as usize)?.as_ref()
+    }
+
+    pub(super) fn queue_mut(&mut self, id: QueueId) -> Option<&mut Queue> {
+        self.queues.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    pub(super) fn queues(&self) -> impl Iterator<Item = (QueueId, &Queue)> {
+        self.queues
+            .iter()
+            .enumerate()
+            .filter_map(|(id, queue)| Some((QueueId(id as u32), queue.as_ref()?)))
+    }
+
+    pub(super) fn queue_count(&self) -> usize {
+        self.by_name.len()
+    }
+
+    pub(super) const fn records(&self) -> u64 {
+        self.records
+    }
+
+    pub(super) const fn octets(&self) -> u64 {
+        self.octets
+    }
+
+    /// A refusal among those remembered.
+    pub(super) fn refusal(&self, txn: Txn) -> Option<Refusal> {
+        let index = self
+            .refused
+            .binary_search_by_key(&txn, |(txn, _)| *txn)
+            .ok()?;
+        Some(self.refused[index].1)
+    }
+
+    /// The refusals remembered after `from` up to and with `through`.
+    pub(super) fn refused(&self, from: Txn, through: Txn) -> Vec<(Txn, Refusal)> {
+        let start = self.refused.partition_point(|(txn, _)| *txn <= from);
+        let until = |&&(txn, _): &&(Txn, Refusal)| txn <= through;
+        self.refused
+            .range(start..)
+            .take_while(until)
+            .copied()
+            .collect()
+    }
+
+    /// Notes the refusal of a transaction.
+    pub(super) fn refuse(&mut self, txn: Txn, refusal: Refusal) {
+        self.refused.push_back((txn, refusal));
+        let old = txn.0.saturating_sub(WINDOW_TXNS_MAX);
+        while self.refused.front().is_some_and(|(txn, _)| txn.0 <= old) {
+            self.refused.pop_front();
+        }
+    }
+
+    /// Does a mutation whose frame lies at `home`. What it refers to and is not there is passed over:
+    /// a log from which the oldest segments were removed names such records. `kept`: compaction wrote
+    /// it, so that it stands for a record that may be here already.
+    pub(super) fn execute(
+        &mut self,
+        memory: &mut Memory,
+        mutation: &Mutation<'_>,
+        home: Place,
+        kept: bool,
+    ) {
+        match mutation {
+            Mutation::Change(Change::Put {
+                queue,
+                id,
+                meta,
+                body,
+            }) => {
+                if kept {
+                    self.remove(memory, *queue, *id);
+                }
+                let len = meta.len() + body.map_or(0, <[u8]>::len);
+                let slot = Slot::new(home, len as u32, Detail::Plain(meta.len() as u32));
+                self.segments
+                    .retain(home.segment, len as u64 + RECORD_OVERHEAD);
+                self.insert(memory, *queue, *id, slot);
+            }
+            Mutation::Change(Change::Delete { queue, id }) => {
+                self.remove(memory, *queue, *id);
+            }
+            Mutation::Change(change) => self.change(memory, change, home, home_piece(home)),
+            Mutation::Batch(changes) => self.batch(memory, changes, home, kept),
+            Mutation::Create {
+                queue,
+                name,
+                limits,
+            } => {
+                self.create(*queue, name, *limits, RecordId(1));
+            }
+            Mutation::Purge {
+                queue,
+                through,
+                drop,
+            } => {
+                self.purge(memory, *queue, *through, *drop);
+            }
+        }
+    }
+
+    /// Makes a queue, or gives it other limits.
+    pub(super) fn create(&mut self, id: QueueId, name: &str, limits: QueueLimits, next: RecordId) {
+        let index = id.0 as usize;
+        if self.queues.len() <= index {
+            self.queues.resize_with(index + 1, || None);
+        }
+        match &mut self.queues[index] {
+            Some(queue) => queue.limits = limits,
+            empty @ None => {
+                *empty = Some(Queue::new(name, limits, next));
+                self.by_name.insert(name.into(), id);
+            }
+        }
+    }
+
+    fn purge(&mut self, memory: &mut Memory, id: QueueId, through: RecordId, drop: bool) {
+        loop {
+            let Some(queue) = self.queue(id) else { return };
+            let within = |(id, _): (RecordId, Slot)| (id <= through).then_some(id);
+            let some: Vec<_> = queue
+                .iter_from(RecordId(0))
+                .map_while(within)
+                .take(1024)
+                .collect();
+            if some.is_empty() {
+                break;
+            }
+            for record in some {
+                self.remove(memory, id, record);
+            }
+        }
+        if drop && let Some(queue) = self.queues[id.0 as usize].take_if(|queue| queue.length == 0) {
+            self.by_name.remove(&queue.name);
+        }
+    }
+
+    fn batch(&mut self, memory: &mut Memory, changes: &Changes<'_>, home: Place, kept: bool) {
+        let mut body = Piece { at: home, len: 0 };
+        let mut shares = 0;
+        let mut rest = *changes;
+        while let Some((offset, change)) = rest.next() {
+            let home = home.piece(HEADER_LEN + offset, 0).at;
+            let payload = home.piece(ITEM_HEADER_LEN, 0).at;
+            let Change::Put {
+                queue,
+                id,
+                meta,
+                body: own,
+            } = change
+            else {
+                self.change(memory, &change, home, payload);
+                continue;
+            };
+            if kept {
+                self.remove(memory, queue, id);
+            }
+            if let Some(own) = own {
+                body = payload.piece(TARGET_LEN + meta.len(), own.len());
+                shares = sharers(rest);
+            }
+            let meta = payload.piece(TARGET_LEN, meta.len());
+            let side = Side {
+                meta,
+                meta_home: home,
+                body,
+                shares,
+                renamed: false,
+            };
+            self.hold(&side);
+            let slot = Slot::new(home, meta.len + body.len, self.add_side(side));
+            self.insert(memory, queue, id, slot);
+        }
+    }
+
+    /// REPLACE and MOVE, and DELETE within a batch.
+    fn change(&mut self, memory: &mut Memory, change: &Change<'_>, home: Place, payload: Place) {
+        match *change {
+            Change::Delete { queue, id } => {
+                self.remove(memory, queue, id);
+            }
+            Change::Replace { queue, id, meta } => {
+                let meta = payload.piece(TARGET_LEN, meta.len());
+                self.replace(memory, queue, id, meta, home);
+            }
+            Change::Move {
+                queue,
+                id,
+                to,
+                to_id,
+                meta,
+            } => {
+                let meta = meta.map(|meta| payload.piece(2 * TARGET_LEN, meta.len()));
+                self.rename(memory, (queue, id), (to, to_id));
+                if let Some(meta) = meta {
+                    self.replace(memory, to, to_id, meta, home);
+                }
+            }
+            Change::Put { .. } => {}
+        }
+    }
+
+    fn replace(
+        &mut self,
+        memory: &mut Memory,
+        queue: QueueId,
+        id: RecordId,
+        meta: Piece,
+        home: Place,
+    ) {
+        let Some(slot) = self.queue(queue).and_then(|queue| queue.slot(id)) else {
+            return;
+        };
+        let side = self.with_side(memory, queue, id, slot);
+        let old = self.sides[side];
+        if old.renamed && old.meta_home != slot.home {
+            self.renamed.remove(&old.meta_home);
+        }
+        self.segments.retain(meta.at.segment, u64::from(meta.len));
+        self.segments
+            .forget(memory, old.meta.at.segment, u64::from(old.meta.len));
+        self.sides[side] = Side {
+            meta,
+            meta_home: home,
+            ..old
+        };
+        let len = old.body.len + meta.len;
+        self.octets = self.octets - u64::from(slot.len) + u64::from(len);
+        if let Some(queue) = self.queue_mut(queue) {
+            queue.resize(slot.len, len);
+            if let Some(slot) = queue.slot_mut(id) {
+                slot.len = len;
+            }
+        }
+    }
+
+    fn rename(&mut self, memory: &mut Memory, from: Name, to: Name) {
+        let Some(slot) = self.queue(from.0).and_then(|queue| queue.slot(from.1)) else {
+            self.skip(to);
+            return;
+        };
+        let side = self.with_side(memory, from.0, from.1, slot);
+        self.sides[side].renamed = true;
+        let meta_home = self.sides[side].meta_home;
+        let moved = self
+            .queue_mut(from.0)
+            .and_then(|queue| queue.remove(from.1));
+        if let (Some(slot), Some(queue)) = (moved, self.queue_mut(to.0)) {
+            queue.insert(to.1, slot);
+        }
+        self.renamed.insert(slot.home, to);
+        self.renamed.insert(meta_home, to);
+    }
+
+    /// A number was used up, by a record that is written again further on in the log.
+    fn skip(&mut self, name: Name) {
+        if let Some(queue) = self.queue_mut(name.0) {
+            queue.next = queue.next.max(name.1.next().0);
+        }
+    }
+
+    fn insert(&mut self, memory: &mut Memory, queue: QueueId, id: RecordId, slot: Slot) {
+        self.records += 1;
+        memory.records += 1;
+        self.octets += u64::from(slot.len);
+        if let Some(queue) = self.queue_mut(queue) {
+            queue.insert(id, slot);
+        }
+    }
+
+    /// Ends a record.
+    pub(super) fn remove(&mut self, memory: &mut Memory, queue: QueueId, id: RecordId) -> bool {
+        let Some(slot) = self.queue_mut(queue).and_then(|queue| queue.remove(id)) else {
+            return false;
+        };
+        self.records -= 1;
+        memory.records -= 1;
+        self.octets -= u64::from(slot.len);
+        match slot.detail() {
+            Detail::Plain(_) => {
+                let len = u64::from(slot.len) + RECORD_OVERHEAD;
+                self.segments.forget(memory, slot.home.segment, len);
+            }
+            Detail::Side(index) => self.drop_side(memory, slot, index),
+        }
+        true
+    }
+
+    fn drop_side(&mut self, memory: &mut Memory, slot: Slot, index: u32) {
+        let side = self.sides[index as usize];
+        self.sides_vacant.push(index);
+        if side.renamed {
+            self.renamed.remove(&slot.home);
+            self.renamed.remove(&side.meta_home);
+        }
+        self.segments
+            .forget(memory, side.meta.at.segment, u64::from(side.meta.len));
+        self.segments
+            .forget(memory, side.body.at.segment, body_cost(&side));
+    }
+
+    fn hold(&mut self, side: &Side) {
+        self.segments.retain(side.body.at.segment, body_cost(side));
+        self.segments
+            .retain(side.meta.at.segment, u64::from(side.meta.len));
+    }
+
+    fn add_side(&mut self, side: Side) -> Detail {
+        if let Some(index) = self.sides_vacant.pop() {
+            self.sides[index as usize] = side;
+            return Detail::Side(index);
+        }
+        self.sides.push(side);
+        Detail::Side(self.sides.len() as u32 - 1)
+    }
+
+    /// The index of a record's side; a plain record gets one.
+    fn with_side(
+        &mut self,
+        memory: &mut Memory,
+        queue: QueueId,
+        id: RecordId,
+        slot: Slot,
+    ) -> usize {
+        if let Detail::Side(index) = slot.detail() {
+            return index as usize;
+        }
+        let (meta, body) = (self.meta(slot), self.body(slot));
+        let side = Side {
+            meta,
+            meta_home: slot.home,
+            body,
+            shares: 1,
+            renamed: false,
+        };
+        self.hold(&side);
+        let len = u64::from(slot.len) + RECORD_OVERHEAD;
+        self.segments.forget(memory, slot.home.segment, len);
+        let detail = self.add_side(side);
+        if let Some(slot) = self.queue_mut(queue).and_then(|queue| queue.slot_mut(id)) {
+            *slot = Slot::new(slot.home, slot.len, detail);
+        }
+        match detail {
+            Detail::Side(index) | Detail::Plain(index) => index as usize,
+        }
+    }
+
+    /// Where a record's metadata lies.
+    pub(super) fn meta(&self, slot: Slot) -> Piece {
+        match slot.detail() {
+            Detail::Plain(len) => slot.home.piece(HEADER_LEN + TARGET_LEN, len as usize),
+            Detail::Side(index) => self.sides[index as usize].meta,
+        }
+    }
+
+    /// Where a record's body lies.
+    pub(super) fn body(&self, slot: Slot) -> Piece {
+        match slot.detail() {
+            Detail::Plain(len) => {
+                let skip = HEADER_LEN + TARGET_LEN + len as usize;
+                slot.home.piece(skip, (slot.len - len) as usize)
+            }
+            Detail::Side(index) => self.sides[index as usize].body,
+        }
+    }
+
+    /// A record's side, if it is an uncommon one.
+    pub(super) fn side(&self, slot: Slot) -> Option<&Side> {
+        match slot.detail() {
+            Detail::Plain(_) => None,
+            Detail::Side(index) => self.sides.get(index as usize),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn renamed_len(&self) -> usize {
+        self.renamed.len()
+    }
+
+    /// What the record or metadata of a frame or item that says `name` is called now.
+    pub(super) fn name_now(&self, home: Place, name: Name) -> Name {
+        self.renamed.get(&home).copied().unwrap_or(name)
+    }
+}
+
+/// Where the payload of a frame begins.
+const fn home_piece(home: Place) -> Place {
+    home.piece(HEADER_LEN, 0).at
+}
+
+/// How many records share the body of a PUT that `rest` follows.
+fn sharers(rest: Changes<'_>) -> u32 {
+    let mut count = 1;
+    for (_, change) in rest {
+        match change {
+            Change::Put { body: None, .. } => count += 1,
+            Change::Put { body: Some(_), .. } => break,
+            _ => {}
+        }
+    }
+    count
+}
+
+fn body_cost(side: &Side) -> u64 {
+    u64::from(side.body.len) / u64::from(side.shares.max(1)) + RECORD_OVERHEAD
+}

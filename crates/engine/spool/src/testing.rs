@@ -1,0 +1,390 @@
+//! A node and an owner in one test, with a log that crashes, runs full and fails.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::IoSlice;
+use std::rc::Rc;
+
+use vere_ports::spool_log::{
+    LogError, LogPosition, LogReader, LogRoom, SpoolLog, SpoolLogStore, UnreadableEntry,
+};
+use vere_spoolwire::{Incarnation, Txn};
+use vere_units::{Secret, Timestamp};
+
+use crate::node::{ConnectionId, Node, NodeConfig};
+use crate::owner::{Owner, OwnerConfig, OwnerError, OwnerEvent};
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MemorySegment {
+    /// Where it begins.
+    position: u64,
+    head: Vec<u8>,
+    entries: Vec<(u64, Vec<u8>)>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LogState {
+    pub(crate) segments: BTreeMap<u64, MemorySegment>,
+    pub(crate) position: u64,
+    pub(crate) synced: u64,
+    pub(crate) segment_len: u64,
+    /// Octets that fit in.
+    pub(crate) capacity: u64,
+    pub(crate) reserve: bool,
+    pub(crate) failed: bool,
+    pub(crate) removed: u64,
+    /// Removals that wait for a sync: (segment, position).
+    removals: Vec<(u64, u64)>,
+}
+
+impl LogState {
+    pub(crate) fn octets(&self) -> u64 {
+        let entries = |segment: &MemorySegment| {
+            segment
+                .entries
+                .iter()
+                .map(|(_, entry)| entry.len() as u64)
+                .sum::<u64>()
+        };
+        self.segments.values().map(entries).sum()
+    }
+
+    /// Everything appended is on disk.
+    pub(crate) fn sync(&mut self) {
+        self.synced = self.position;
+        let (due, rest) = self.removals.iter().partition(|(_, at)| *at <= self.synced);
+        self.removals = rest;
+        let due: Vec<(u64, u64)> = due;
+        for (segment, _) in due {
+            let kept = self.segments.split_off(&segment);
+            self.removed += self.segments.len() as u64;
+            self.segments = kept;
+        }
+    }
+
+    /// What a crash leaves: all that was synced, and so many entries more.
+    pub(crate) fn crash(&mut self, more: usize) {
+        let synced = self.synced;
+        let mut left = more;
+        for segment in self.segments.values_mut() {
+            segment.entries.retain(|(end, _)| {
+                let stays = *end <= synced || left > 0;
+                left -= usize::from(*end > synced && left > 0);
+                stays
+            });
+        }
+        let last = |segment: &MemorySegment| segment.entries.last().map(|(end, _)| *end);
+        self.position = self
+            .segments
+            .values()
+            .filter_map(last)
+            .max()
+            .unwrap_or(0)
+            .max(synced);
+        self.synced = self.position;
+        self.removals.clear();
+        // A segment that began after what is lost goes with it.
+        let end = self.position;
+        self.segments.retain(|_, segment| segment.position <= end);
+    }
+}
+
+/// A log in memory.
+#[derive(Debug, Clone)]
+pub(crate) struct MemoryLog(pub(crate) Rc<RefCell<LogState>>);
+
+impl MemoryLog {
+    pub(crate) fn new(segment_len: u64) -> Self {
+        let state = LogState {
+            segment_len,
+            capacity: u64::MAX,
+            ..LogState::default()
+        };
+        Self(Rc::new(RefCell::new(state)))
+    }
+
+    pub(crate) fn read(&self, reader: &mut dyn LogReader) -> Result<Self, UnreadableEntry> {
+        for (number, segment) in &self.0.borrow().segments {
+            reader.head(*number, &segment.head)?;
+            for (_, entry) in &segment.entries {
+                reader.entry(*number, entry)?;
+            }
+        }
+        Ok(self.clone())
+    }
+}
+
+impl SpoolLog for MemoryLog {
+    fn append(&mut self, entry: &[u8]) -> Result<LogPosition, LogError> {
+        let mut state = self.0.borrow_mut();
+        if state.failed {
+            return Err(LogError::Failed("test".to_owned()));
+        }
+        if state.octets() + entry.len() as u64 > state.capacity {
+            return Err(LogError::Full);
+        }
+        state.position += entry.len() as u64;
+        let position = state.position;
+        if let Some(mut last) = state.segments.last_entry() {
+            last.get_mut().entries.push((position, entry.to_vec()));
+        }
+        Ok(LogPosition(position))
+    }
+
+    fn start_sync(&mut self) {}
+
+    fn synced(&self) -> Result<LogPosition, LogError> {
+        let state = self.0.borrow();
+        if state.failed {
+            return Err(LogError::Failed("test".to_owned()));
+        }
+        Ok(LogPosition(state.synced))
+    }
+
+    fn newest(&self) -> u64 {
+        self.0
+            .borrow()
+            .segments
+            .last_key_value()
+            .map_or(0, |(number, _)| *number)
+    }
+
+    fn wants_roll(&self) -> bool {
+        let state = self.0.borrow();
+        let last = state.segments.last_key_value();
+        last.is_some_and(|(_, segment)| {
+            let octets: usize = segment.entries.iter().map(|(_, entry)| entry.len()).sum();
+            octets as u64 >= state.segment_len
+        })
+    }
+
+    fn roll(&mut self, head: &[u8]) -> Result<(), LogError> {
+        let number = self.newest() + 1;
+        let mut state = self.0.borrow_mut();
+        let (position, head) = (state.position, head.to_vec());
+        let segment = MemorySegment {
+            position,
+            head,
+            entries: Vec::new(),
+        };
+        state.segments.insert(number, segment);
+        Ok(())
+    }
+
+    fn remove_before(&mut self, segment: u64) -> Result<(), LogError> {
+        let mut state = self.0.borrow_mut();
+        let position = state.position;
+        if state
+            .segments
+            .keys()
+            .next()
+            .is_some_and(|first| *first < segment)
+        {
+            state.removals.push((segment, position));
+        }
+        Ok(())
+    }
+
+    fn keep_house(&mut self) {}
+
+    fn octets(&self) -> u64 {
+        self.0.borrow().octets()
+    }
+
+    fn room(&self) -> LogRoom {
+        if self.0.borrow().reserve {
+            LogRoom::Reserve
+        } else {
+            LogRoom::Plenty
+        }
+    }
+}
+
+impl SpoolLogStore for MemoryLog {
+    type Log = Self;
+
+    fn create(&mut self, _: &str, head: &[u8]) -> Result<Self, LogError> {
+        let segment = MemorySegment {
+            position: 0,
+            head: head.to_vec(),
+            entries: Vec::new(),
+        };
+        self.0.borrow_mut().segments.insert(1, segment);
+        Ok(self.clone())
+    }
+}
+
+pub(crate) const INCARNATION: Incarnation = Incarnation(77);
+
+pub(crate) fn secret() -> Secret<[u8; 32]> {
+    Secret::new([5; 32])
+}
+
+pub(crate) fn now() -> Timestamp {
+    Timestamp::from_millis(1_000_000)
+}
+
+/// A node, with or without a log, and at most one connection of one owner.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    pub(crate) node: Node<MemoryLog>,
+    pub(crate) log: Option<MemoryLog>,
+    pub(crate) config: NodeConfig,
+    pub(crate) owner: Owner,
+    pub(crate) connection: Option<ConnectionId>,
+    pub(crate) events: Vec<OwnerEvent>,
+    pub(crate) error: Option<OwnerError>,
+    nonce: u8,
+}
+
+pub(crate) fn owner_config(life: u64) -> OwnerConfig {
+    OwnerConfig::new("gateway", secret(), life)
+}
+
+impl Pair {
+    pub(crate) fn new(mut config: NodeConfig, log: Option<MemoryLog>) -> Self {
+        config.log_spare = 4 << 10;
+        let node = Node::new(config.clone(), INCARNATION, log.clone());
+        let mut pair = Self {
+            node,
+            log,
+            config,
+            owner: Owner::new(owner_config(1)),
+            connection: None,
+            events: Vec::new(),
+            error: None,
+            nonce: 0,
+        };
+        pair.connect();
+        pair.settle();
+        pair
+    }
+
+    pub(crate) fn connect(&mut self) {
+        self.nonce += 1;
+        self.cut();
+        self.connection = self.node.accept([self.nonce; 32], now());
+        self.owner.connected([self.nonce; 32], now());
+        self.error = None;
+    }
+
+    pub(crate) fn cut(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.node.closed(connection);
+        }
+        self.owner.disconnected();
+    }
+
+    /// The node's process dies and comes back with what its log kept.
+    pub(crate) fn crash(&mut self, more: usize) {
+        self.cut();
+        if let Some(log) = &self.log {
+            log.0.borrow_mut().crash(more);
+        }
+        self.reopen();
+    }
+
+    pub(crate) fn reopen(&mut self) {
+        let log = self.log.clone();
+        self.node = Node::new(self.config.clone(), INCARNATION, log.clone());
+        if let Some(log) = log
+            && !log.0.borrow().segments.is_empty()
+        {
+            self.node
+                .restore("gateway", |replay| log.read(replay))
+                .unwrap();
+        }
+    }
+
+    /// Carries up to so many octets from the owner to the node.
+    pub(crate) fn up(&mut self, most: usize) -> usize {
+        let Some(connection) = self.connection else {
+            return 0;
+        };
+        let pending = self.owner.output();
+        let buffer = self.node.buffer(connection);
+        let count = most.min(pending.len()).min(buffer.len());
+        buffer[..count].copy_from_slice(&pending[..count]);
+        if count > 0 {
+            self.owner.sent(count);
+            self.node.received(connection, count, now());
+        }
+        count
+    }
+
+    /// Carries up to so many octets from the node to the owner.
+    pub(crate) fn down(&mut self, most: usize) -> usize {
+        let Some(connection) = self.connection else {
+            return 0;
+        };
+        let octets = node_output(&self.node, connection, most);
+        let count = octets.len();
+        if count > 0 {
+            self.node.sent(connection, count);
+            if let Err(error) = self.owner.input(&octets, now()) {
+                self.error = Some(error);
+                self.cut();
+            }
+        }
+        while let Some(event) = self.owner.poll_event() {
+            self.events.push(event);
+        }
+        if self
+            .connection
+            .is_some_and(|connection| self.node.is_finished(connection))
+        {
+            self.cut();
+        }
+        count
+    }
+
+    /// Carries and syncs everything until nothing moves.
+    pub(crate) fn settle(&mut self) {
+        loop {
+            let mut moved = self.up(usize::MAX);
+            self.sync();
+            moved += self.down(usize::MAX);
+            if moved == 0 {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn sync(&mut self) {
+        self.node.end_turn();
+        if let Some(log) = &self.log {
+            log.0.borrow_mut().sync();
+        }
+        self.node.end_turn();
+    }
+
+    pub(crate) fn acked(&self) -> Txn {
+        self.owner.acknowledged()
+    }
+
+    pub(crate) fn refused(&self) -> Vec<(Txn, vere_spoolwire::Refusal)> {
+        let refused = |event: &OwnerEvent| match event {
+            OwnerEvent::Refused { txn, refusal } => Some((*txn, *refusal)),
+            _ => None,
+        };
+        self.events.iter().filter_map(refused).collect()
+    }
+}
+
+pub(crate) fn node_output(
+    node: &Node<MemoryLog>,
+    connection: ConnectionId,
+    most: usize,
+) -> Vec<u8> {
+    let mut slices = [IoSlice::new(&[]); 64];
+    let count = node.output(connection, &mut slices);
+    let mut octets = Vec::new();
+    for slice in &slices[..count] {
+        octets.extend_from_slice(slice);
+        if octets.len() >= most {
+            break;
+        }
+    }
+    octets.truncate(most);
+    octets
+}
