@@ -1,0 +1,332 @@
+//! The directory in one TOML file.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use vere_ports::directory::{
+    Account, AccountName, Alias, Change, ChangeError, DirectoryStore, Domain, DomainName, Lookup,
+    Page, Records, StoreError,
+};
+
+use super::{folder, format, give_to_owner_of_folder, make_folder, system};
+
+/// How long a change waits for another process's change.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+/// How long a file that is edited in place must rest before it is read: an editor that truncates
+/// and writes would otherwise make accounts vanish, and their mail be refused, for a moment.
+const SETTLE: Duration = Duration::from_secs(1);
+/// Octets of the file; some 500,000 accounts, far beyond what this store is good for.
+const FILE_MAX: u64 = 256 << 20;
+
+/// Domains, accounts and aliases in one TOML file.
+///
+/// All of it is kept in memory; each lookup asks the system whether the file changed (one `stat`)
+/// and reads it anew if so. A changed file that cannot be read leaves the old content in force and
+/// is reported to the log once; changes are refused until it is repaired.
+///
+/// A change is made under a lock (`flock` on a file beside it), in what the file holds at that
+/// moment, and reaches the disk whole: it is written to a temporary file, synced, renamed over the
+/// old one, and the folder is synced. Other processes never see half of it.
+#[derive(Debug)]
+pub struct FileStore {
+    path: PathBuf,
+    state: RwLock<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The file that was looked at last; `None` when there was none.
+    seen: Option<Stamp>,
+    records: Arc<Records>,
+}
+
+/// What tells one content of the file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    file: (u64, u64, Option<SystemTime>),
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(metadata: &fs::Metadata) -> Self {
+        Self {
+            // An inode's number is used again; with its time of birth, where known, it is unique.
+            file: (metadata.dev(), metadata.ino(), metadata.created().ok()),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Says whether the file that was seen before was written to within the last moment.
+    fn is_being_written(&self, seen: &Self) -> bool {
+        self.file == seen.file && self.age() < SETTLE
+    }
+
+    /// Says whether an older file was written to within the last moment. What this program writes
+    /// is born complete; an editor may be half way through.
+    fn is_being_edited(&self) -> bool {
+        let born = self.file.2;
+        let lived = born.and_then(|born| self.modified().duration_since(born).ok());
+        lived.is_some_and(|lived| lived > SETTLE) && self.age() < SETTLE
+    }
+
+    fn age(&self) -> Duration {
+        // A time in the future is one of a clock that was set back: no reason to wait for it.
+        SystemTime::now()
+            .duration_since(self.modified())
+            .unwrap_or(SETTLE)
+    }
+
+    fn modified(&self) -> SystemTime {
+        let seconds = u64::try_from(self.modified.0).unwrap_or(0);
+        let nanos = u32::try_from(self.modified.1).unwrap_or(0);
+        SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos)
+    }
+}
+
+impl FileStore {
+    /// Opens a file, which must be there and right.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], when it is not.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        // Renaming over a symbolic link would replace the link.
+        let path = path.canonicalize().map_err(system("open", path))?;
+        let (text, stamp) = read(&path)?;
+        let records = Arc::new(format::parse(&text, &path)?);
+        Ok(Self {
+            path,
+            state: RwLock::new(State {
+                seen: Some(stamp),
+                records,
+            }),
+        })
+    }
+
+    /// Opens a file, or makes an empty one with the folders above it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], when that cannot be done or what is there is not right.
+    pub fn create(path: &Path) -> Result<Self, StoreError> {
+        match Self::open(path) {
+            Err(StoreError::System(..)) if !path.exists() => {}
+            opened => return opened,
+        }
+        let parent = folder(path);
+        make_folder(parent)?;
+        let lock = lock(path)?;
+        // Another process may have been faster.
+        if !path.exists() {
+            replace(path, format::EMPTY)?;
+        }
+        drop(lock);
+        Self::open(path)
+    }
+
+    /// Gives the content that is in force.
+    fn current(&self) -> Arc<Records> {
+        let now = fs::metadata(&self.path)
+            .map(|metadata| Stamp::of(&metadata))
+            .ok();
+        {
+            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            let settling = || match (&now, &state.seen) {
+                (Some(now), Some(seen)) => now.is_being_written(seen),
+                _ => false,
+            };
+            if now == state.seen || settling() {
+                return Arc::clone(&state.records);
+            }
+        }
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let fresh = read(&self.path)
+            .and_then(|(text, stamp)| Ok((stamp, format::parse(&text, &self.path)?)));
+        match fresh {
+            Ok((stamp, records)) => {
+                *state = State {
+                    seen: Some(stamp),
+                    records: Arc::new(records),
+                };
+                tracing::info!(file = %self.path.display(), "directory read again");
+            }
+            // Remembered as seen, so that it is said and tried once only.
+            Err(error) => {
+                state.seen = now;
+                tracing::error!(%error, "directory not read again, the old one stays in force");
+            }
+        }
+        Arc::clone(&state.records)
+    }
+}
+
+impl Lookup for FileStore {
+    fn domain(&self, name: &DomainName) -> Result<Option<Domain>, StoreError> {
+        self.current().domain(name)
+    }
+
+    fn account(&self, name: &AccountName) -> Result<Option<Account>, StoreError> {
+        self.current().account(name)
+    }
+
+    fn alias(&self, name: &AccountName) -> Result<Option<Alias>, StoreError> {
+        self.current().alias(name)
+    }
+
+    fn count(&self, domain: &DomainName) -> Result<(usize, usize), StoreError> {
+        self.current().count(domain)
+    }
+}
+
+impl DirectoryStore for FileStore {
+    fn apply(&self, change: &Change) -> Result<(), ChangeError> {
+        let lock = lock(&self.path)?;
+        let text = read_settled(&self.path)?;
+        let mut records = format::parse(&text, &self.path)?;
+        records.apply(change)?;
+        let text = format::edit(&text, &self.path, change)?;
+        // What was written must be what was meant, whatever way the file was edited by hand.
+        if format::parse(&text, &self.path)? != records {
+            let words = "is written in a way that this program cannot edit".to_owned();
+            return Err(StoreError::Damaged(self.path.clone(), words).into());
+        }
+        let stamp = replace(&self.path, &text)?;
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        *state = State {
+            seen: Some(stamp),
+            records: Arc::new(records),
+        };
+        drop(lock);
+        Ok(())
+    }
+
+    fn domains(&self) -> Result<Vec<Domain>, StoreError> {
+        Ok(self.current().domains())
+    }
+
+    fn accounts(&self, page: &Page) -> Result<Vec<Account>, StoreError> {
+        Ok(self.current().accounts(page))
+    }
+
+    fn aliases(&self, page: &Page) -> Result<Vec<Alias>, StoreError> {
+        Ok(self.current().aliases(page))
+    }
+}
+
+/// Reads the file and its stamp, which belong together.
+fn read(path: &Path) -> Result<(String, Stamp), StoreError> {
+    let file = File::open(path).map_err(system("open", path))?;
+    let metadata = file.metadata().map_err(system("read", path))?;
+    if metadata.size() > FILE_MAX || !metadata.is_file() {
+        let words = format!("is no file of at most {FILE_MAX} octets");
+        return Err(StoreError::Damaged(path.to_owned(), words));
+    }
+    let mut octets = Vec::new();
+    (&file)
+        .take(FILE_MAX)
+        .read_to_end(&mut octets)
+        .map_err(system("read", path))?;
+    let text = String::from_utf8(octets);
+    let text = text.map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        StoreError::Damaged(path.to_owned(), format!("octet {at} is not UTF-8"))
+    })?;
+    Ok((text, Stamp::of(&metadata)))
+}
+
+/// Reads the file once nobody is writing to it in place: to change half of it would lose the rest.
+fn read_settled(path: &Path) -> Result<String, StoreError> {
+    let until = Instant::now() + LOCK_WAIT;
+    loop {
+        let (text, stamp) = read(path)?;
+        if !stamp.is_being_edited() {
+            return Ok(text);
+        }
+        if Instant::now() > until {
+            return Err(StoreError::Busy(path.to_owned()));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Takes the lock of all changes; it is given back when the file is closed, also by a crash.
+fn lock(path: &Path) -> Result<File, StoreError> {
+    let place = beside(path, ".lock");
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600);
+    let file = options.open(&place).map_err(system("open", &place))?;
+    give_to_owner_of_folder(&file, &place);
+    let until = Instant::now() + LOCK_WAIT;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy(path.to_owned())),
+            Err(TryLockError::Error(error)) => return Err(system("lock", &place)(error)),
+        }
+    }
+}
+
+/// Puts `text` in the place of the file, whole or not at all, and durably. Under the lock only.
+fn replace(path: &Path, text: &str) -> Result<Stamp, StoreError> {
+    let temporary = beside(path, ".new");
+    // One left by a crash may belong to somebody else.
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(system("remove", &temporary)(error));
+        }
+        _ => {}
+    }
+    let result = write(path, &temporary, text);
+    if result.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    result
+}
+
+fn write(path: &Path, temporary: &Path, text: &str) -> Result<Stamp, StoreError> {
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create_new(true).mode(0o600);
+    let mut file = options.open(temporary).map_err(system("make", temporary))?;
+    match fs::metadata(path) {
+        Ok(old) => {
+            let _ = std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()));
+            let mode = fs::Permissions::from_mode(old.mode() & 0o777);
+            file.set_permissions(mode)
+                .map_err(system("set permissions of", temporary))?;
+        }
+        Err(_) => give_to_owner_of_folder(&file, path),
+    }
+    file.write_all(text.as_bytes())
+        .map_err(system("write", temporary))?;
+    file.sync_all().map_err(system("sync", temporary))?;
+    fs::rename(temporary, path).map_err(system("rename to", path))?;
+    let parent = folder(path);
+    let opened = File::open(parent).map_err(system("open folder", parent))?;
+    opened.sync_all().map_err(system("sync folder", parent))?;
+    // The file that was written, not whatever lies there by now.
+    let metadata = file.metadata().map_err(system("read", path))?;
+    Ok(Stamp::of(&metadata))
+}
+
+/// A file beside the given one.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(end);
+    path.with_file_name(name)
+}

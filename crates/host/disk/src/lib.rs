@@ -1,0 +1,5 @@
+//! Files: the synced log, Maildir, directory stores.
+
+pub mod directory;
+pub mod log;
+pub mod maildir;

@@ -1,0 +1,118 @@
+//! The real directory.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vere_ports::storage::{Storage, StorageFile};
+
+/// Readable and writable by its owner only: mail lies in it.
+const MODE: u32 = 0o600;
+
+/// A directory of the file system.
+#[derive(Debug, Clone)]
+pub struct Directory {
+    path: PathBuf,
+    handle: Arc<File>,
+}
+
+/// A file in it.
+#[derive(Debug, Clone)]
+pub struct DirectoryFile(Arc<File>);
+
+impl Directory {
+    /// Opens a directory that exists.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            path: path.to_owned(),
+            handle: Arc::new(File::open(path)?),
+        })
+    }
+}
+
+impl Storage for Directory {
+    type File = DirectoryFile;
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.path)? {
+            // A name that is not text is none of ours.
+            names.extend(entry?.file_name().into_string());
+        }
+        Ok(names)
+    }
+
+    fn create(&self, name: &str) -> io::Result<DirectoryFile> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(MODE);
+        Ok(DirectoryFile(Arc::new(options.open(self.path.join(name))?)))
+    }
+
+    fn open(&self, name: &str) -> io::Result<DirectoryFile> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(self.path.join(name))?;
+        Ok(DirectoryFile(Arc::new(file)))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.path.join(name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.handle.sync_all()
+    }
+}
+
+impl StorageFile for DirectoryFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_exact_at(buffer, offset)
+    }
+
+    fn write_at(&self, parts: [&[u8]; 2], mut offset: u64) -> io::Result<()> {
+        let mut slices = parts.map(IoSlice::new);
+        let mut left = slices.as_mut_slice();
+        IoSlice::advance_slices(&mut left, 0);
+        while !left.is_empty() {
+            let at = i64::try_from(offset).map_err(io::Error::other)?;
+            match nix::sys::uio::pwritev(&*self.0, left, at) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    offset += count as u64;
+                    IoSlice::advance_slices(&mut left, count);
+                }
+                Err(nix::errno::Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        let len = i64::try_from(len).map_err(io::Error::other)?;
+        nix::fcntl::posix_fallocate(&*self.0, 0, len).map_err(io::Error::from)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}

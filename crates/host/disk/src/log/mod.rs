@@ -1,0 +1,25 @@
+//! The spool's log on disk: segments of checksummed entries, synced in groups beside the writer.
+//!
+//! [`NodeDirectory`] is the directory of a node, [`RedoLog`] the log of one group over any
+//! [`vere_ports::storage::Storage`]. What is promised: an entry is given back whole or not at all; what
+//! was reported as synced is given back, or the log does not open and names the file and the place;
+//! after a failed sync nothing is reported as synced any more. The formats are in `format`, and drawn in
+//! `docs/internals/spool-log.md`.
+//!
+//! Not covered: recycling of files, compression, encryption, more than one disk.
+
+mod directory;
+mod format;
+mod node_store;
+mod recover;
+mod redo;
+mod reserve;
+mod sync;
+
+#[cfg(test)]
+mod tests;
+
+pub use directory::{Directory, DirectoryFile};
+pub use node_store::{DiskLog, LogOptions, NodeDirectory};
+pub use redo::RedoLog;
+pub use sync::Wake;

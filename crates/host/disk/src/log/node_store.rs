@@ -1,0 +1,310 @@
+//! The directory of a spool node: a lock, the node's incarnation, the reserve, and a directory with
+//! the log of each group.
+//!
+//! ```text
+//! lock          held by the process that uses the directory
+//! node          magic "VERENODE" (8) | format version u32 = 1 | 0 u32 | incarnation u64 | crc32 u32
+//! reserve       room set aside
+//! group-0001/   name (the group's name), mark, 0000000000000001.log, ...
+//! new-0001/     a group that is being made, or a leftover of one: removed
+//! ```
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use vere_ports::spool_log::{LogError, LogReader, OpenLogError, SpoolLogStore, UnreadableEntry};
+use vere_ports::storage::{Storage, StorageFile};
+
+use super::directory::Directory;
+use super::recover::{self, Common};
+use super::redo::RedoLog;
+use super::reserve::Reserve;
+use super::sync::{Wake, run_jobs};
+
+const NODE_MAGIC: &[u8; 8] = b"VERENODE";
+const NODE_VERSION: u32 = 1;
+const NODE_LEN: usize = 28;
+/// How long a directory may stay locked before it counts as used.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Sizes of a node's logs.
+#[derive(Debug, Clone, Copy)]
+pub struct LogOptions {
+    /// Octets after which another segment is begun.
+    pub segment_len: u64,
+    /// Octets of disk set aside for ending records when the disk is full.
+    pub reserve_len: u64,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self {
+            segment_len: 64 << 20,
+            reserve_len: 16 << 20,
+        }
+    }
+}
+
+/// The log of a group in a real directory.
+pub type DiskLog = RedoLog<Directory>;
+
+/// A node's directory, locked.
+#[derive(Debug)]
+pub struct NodeDirectory {
+    path: PathBuf,
+    directory: Directory,
+    common: Common<Directory>,
+    incarnation: u64,
+    random: fn() -> io::Result<u64>,
+    /// Held as long as this and the syncing thread live.
+    _lock: Arc<File>,
+}
+
+fn io_error(file: &Path) -> impl FnOnce(io::Error) -> OpenLogError {
+    let file = file.to_owned();
+    move |error| OpenLogError::Io { file, error }
+}
+
+/// Eight octets nobody can guess.
+fn random() -> io::Result<u64> {
+    use std::io::Read;
+    let mut octets = [0; 8];
+    File::open("/dev/urandom")?.read_exact(&mut octets)?;
+    Ok(u64::from_le_bytes(octets))
+}
+
+impl NodeDirectory {
+    /// Opens the directory, which is made when it does not exist, and starts the thread that syncs.
+    /// `wake` is called on that thread whenever a sync is done.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenLogError::Locked`] when another process uses it; [`OpenLogError::Damaged`] when it holds
+    /// logs and not the incarnation they belong to.
+    pub fn open(path: &Path, options: LogOptions, wake: Wake) -> Result<Self, OpenLogError> {
+        std::fs::create_dir_all(path).map_err(io_error(path))?;
+        let lock = Arc::new(take_lock(path)?);
+        let directory = Directory::open(path).map_err(io_error(path))?;
+        let incarnation = incarnation(&directory, path)?;
+        let reserve = Reserve::new(&directory, options.reserve_len);
+        let reserve = reserve.map_err(io_error(&path.join("reserve")))?;
+        let (jobs, waiting) = mpsc::channel();
+        std::thread::Builder::new()
+            .name("log-sync".to_owned())
+            .spawn({
+                let lock = Arc::clone(&lock);
+                move || {
+                    run_jobs(&waiting, &wake);
+                    drop(lock);
+                }
+            })
+            .map_err(io_error(path))?;
+        let common = Common {
+            segment_len: options.segment_len,
+            jobs,
+            reserve,
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            directory,
+            common,
+            incarnation,
+            random,
+            _lock: lock,
+        })
+    }
+
+    /// The life of what lies here; a new directory begins another one.
+    #[must_use]
+    pub const fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// The groups that have a log, and their directories.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenLogError::Damaged`] when a group's name cannot be read.
+    pub fn groups(&self) -> Result<Vec<(String, PathBuf)>, OpenLogError> {
+        let mut groups = Vec::new();
+        for name in self.directory.list().map_err(io_error(&self.path))? {
+            let path = self.path.join(&name);
+            if name.starts_with("group-") {
+                groups.push((group_name(&path)?, path));
+            } else if name.starts_with("new-") {
+                remove_leftover(&path).map_err(io_error(&path))?;
+            }
+        }
+        groups.sort();
+        Ok(groups)
+    }
+
+    /// Opens the log of a group and reads it.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenLogError`]; the node must not serve then.
+    pub fn open_group(
+        &self,
+        path: &Path,
+        reader: &mut dyn LogReader,
+    ) -> Result<DiskLog, OpenLogError> {
+        let directory = Directory::open(path).map_err(io_error(path))?;
+        recover::open(directory, path, &self.common, reader)
+    }
+
+    fn create_group(&self, group: &str, head: &[u8]) -> Result<DiskLog, OpenLogError> {
+        let taken = self.directory.list().map_err(io_error(&self.path))?;
+        let free = |number: &u32| !taken.contains(&format!("group-{number:04}"));
+        let number = (1_u32..).find(free).unwrap_or_default();
+        let (new, path) = (
+            self.path.join(format!("new-{number:04}")),
+            self.path.join(format!("group-{number:04}")),
+        );
+        self.prepare_group(&new, group, head)
+            .map_err(io_error(&new))?;
+        std::fs::rename(&new, &path).map_err(io_error(&path))?;
+        self.directory.sync().map_err(io_error(&self.path))?;
+        self.open_group(&path, &mut Nothing)
+    }
+
+    fn prepare_group(&self, path: &Path, group: &str, head: &[u8]) -> io::Result<()> {
+        remove_leftover(path)?;
+        std::fs::create_dir(path)?;
+        let directory = Directory::open(path)?;
+        write_whole(&directory, "name", group.as_bytes())?;
+        recover::create(directory, &self.common, (self.random)()?, head)?;
+        Ok(())
+    }
+}
+
+/// Reads a log that holds nothing.
+struct Nothing;
+
+impl LogReader for Nothing {
+    fn head(&mut self, _: u64, _: &[u8]) -> Result<(), UnreadableEntry> {
+        Ok(())
+    }
+
+    fn entry(&mut self, _: u64, _: &[u8]) -> Result<(), UnreadableEntry> {
+        Err(UnreadableEntry("entry in a new log".to_owned()))
+    }
+}
+
+fn remove_leftover(path: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+impl SpoolLogStore for NodeDirectory {
+    type Log = DiskLog;
+
+    fn create(&mut self, group: &str, head: &[u8]) -> Result<DiskLog, LogError> {
+        self.create_group(group, head).map_err(|error| match error {
+            OpenLogError::Io { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
+                LogError::Full
+            }
+            other => LogError::Failed(other.to_string()),
+        })
+    }
+}
+
+/// Locks a directory. A process that is just ending may finish first.
+fn take_lock(path: &Path) -> Result<File, OpenLogError> {
+    let file = path.join("lock");
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true);
+    let lock = options.open(&file).map_err(io_error(&file))?;
+    let patience = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(TryLockError::WouldBlock) if Instant::now() >= patience => {
+                return Err(OpenLogError::Locked { file });
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PATIENCE / 100),
+            Err(TryLockError::Error(error)) => return Err(io_error(&file)(error)),
+        }
+    }
+}
+
+/// Writes a file so that it is there whole or not at all.
+fn write_whole(directory: &Directory, name: &str, octets: &[u8]) -> io::Result<()> {
+    let temporary = format!("{name}.new");
+    match directory.remove(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = directory.create(&temporary)?;
+    file.write_at([octets, &[]], 0)?;
+    file.sync()?;
+    directory.rename(&temporary, name)?;
+    directory.sync()
+}
+
+/// The name of the group in a directory.
+fn group_name(path: &Path) -> Result<String, OpenLogError> {
+    let file = path.join("name");
+    let damaged = |reason: &str| OpenLogError::Damaged {
+        file: file.clone(),
+        offset: 0,
+        reason: reason.to_owned(),
+    };
+    match std::fs::read(&file) {
+        Ok(name) => String::from_utf8(name).map_err(|_| damaged("name is not text")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(damaged("file is missing")),
+        Err(error) => Err(io_error(&file)(error)),
+    }
+}
+
+fn incarnation(directory: &Directory, path: &Path) -> Result<u64, OpenLogError> {
+    let file = path.join("node");
+    let damaged = |reason: &str| OpenLogError::Damaged {
+        file: file.clone(),
+        offset: 0,
+        reason: reason.to_owned(),
+    };
+    let octets = match std::fs::read(&file) {
+        Ok(octets) => octets,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let names = directory.list().map_err(io_error(path))?;
+            if names.iter().any(|name| name.starts_with("group-")) {
+                return Err(damaged("file is missing"));
+            }
+            return begin(directory).map_err(io_error(&file));
+        }
+        Err(error) => return Err(io_error(&file)(error)),
+    };
+    let Some((octets, [])) = octets.split_first_chunk::<NODE_LEN>() else {
+        return Err(damaged("length is wrong"));
+    };
+    let field = |at: usize| {
+        octets[at..]
+            .first_chunk()
+            .map_or(0, |field| u32::from_le_bytes(*field))
+    };
+    if !octets.starts_with(NODE_MAGIC) || field(24) != crc32fast::hash(&octets[..24]) {
+        return Err(damaged("checksum is wrong"));
+    }
+    match field(8) {
+        NODE_VERSION => Ok(u64::from(field(16)) | u64::from(field(20)) << 32),
+        version => Err(OpenLogError::Version { file, version }),
+    }
+}
+
+fn begin(directory: &Directory) -> io::Result<u64> {
+    let incarnation = random()?;
+    let mut octets = Vec::with_capacity(NODE_LEN);
+    octets.extend_from_slice(NODE_MAGIC);
+    octets.extend_from_slice(&NODE_VERSION.to_le_bytes());
+    octets.extend_from_slice(&[0; 4]);
+    octets.extend_from_slice(&incarnation.to_le_bytes());
+    octets.extend_from_slice(&crc32fast::hash(&octets).to_le_bytes());
+    write_whole(directory, "node", &octets)?;
+    Ok(incarnation)
+}

@@ -1,0 +1,524 @@
+//! Opening a log: everything that was ever acknowledged comes back, or the log does not open.
+//!
+//! Entries are read in order up to the first octets that are not one. Is that the end of a write that
+//! was cut off, or damage? Whatever was on stable storage once is remembered in three places: in every
+//! later entry, in the heads of later segments, and in the marks. If one of them says that this place
+//! was synced, it is damage, and the log stays shut. Otherwise nothing from there on was ever
+//! acknowledged, and it is cut off.
+//!
+//! What was not proven to be synced is then written again at its place before it is synced: after a
+//! failed sync a system may hold pages for clean that never reached the disk.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vere_ports::spool_log::{LogReader, OpenLogError, UnreadableEntry};
+use vere_ports::storage::{Storage, StorageFile};
+
+use super::format::{
+    ENTRY_LEN, Entry, HEAD_LEN, Head, HeadError, MARK_LEN, Mark, segment_name, segment_number,
+};
+use super::redo::{RedoLog, Segment, create_segment};
+use super::reserve::Reserve;
+use super::sync::{Jobs, MARK_NAME, MARKS_AT, Syncing, write_marks};
+
+/// Octets read at once.
+const READ_AT_ONCE: u64 = 1 << 20;
+
+/// What every log of a node shares.
+#[derive(Debug, Clone)]
+pub(super) struct Common<S: Storage> {
+    pub(super) segment_len: u64,
+    pub(super) jobs: Jobs<S>,
+    pub(super) reserve: Arc<Reserve<S>>,
+}
+
+/// Begins a log in an empty directory. When this returns it is on stable storage.
+pub(super) fn create<S: Storage>(
+    storage: S,
+    common: &Common<S>,
+    log_id: u64,
+    payload: &[u8],
+) -> io::Result<RedoLog<S>> {
+    let head = Head {
+        payload_len: u32::try_from(payload.len()).map_err(io::Error::other)?,
+        payload_crc: crc32fast::hash(payload),
+        log_id,
+        number: 1,
+        position: 0,
+        synced: 0,
+    };
+    let file = create_segment(&storage, &segment_name(1), &head, payload)?;
+    file.sync()?;
+    let mark = Mark {
+        log_id,
+        synced: 0,
+        serial: 0,
+        oldest: 1,
+    };
+    let mark_file = storage.create(MARK_NAME)?;
+    write_marks(&mark_file, mark)?;
+    storage.sync()?;
+    let segments = VecDeque::from([Segment {
+        number: 1,
+        len: head.entries_at(),
+    }]);
+    let syncing = Syncing::new(storage.clone(), mark_file, mark, file.clone());
+    Ok(finish(
+        storage,
+        common,
+        syncing,
+        segments,
+        (log_id, file),
+        0,
+    ))
+}
+
+/// A log that ends with this segment.
+fn finish<S: Storage>(
+    storage: S,
+    common: &Common<S>,
+    syncing: Syncing<S>,
+    segments: VecDeque<Segment>,
+    last: (u64, S::File),
+    position: u64,
+) -> RedoLog<S> {
+    let (log_id, file) = last;
+    RedoLog {
+        storage,
+        log_id,
+        offset: segments.back().map_or(0, |segment| segment.len),
+        segments,
+        file,
+        position,
+        segment_len: common.segment_len,
+        syncing: Arc::new(syncing),
+        jobs: common.jobs.clone(),
+        reserve: Arc::clone(&common.reserve),
+    }
+}
+
+/// Opens a log and reads it. When this returns everything read is on stable storage.
+pub(super) fn open<S: Storage>(
+    storage: S,
+    path: &Path,
+    common: &Common<S>,
+    reader: &mut dyn LogReader,
+) -> Result<RedoLog<S>, OpenLogError> {
+    let mut recovery = Recovery::new(&storage, path)?;
+    if let Some(end) = recovery.read(reader)? {
+        recovery.cut(&end)?;
+    }
+    recovery.write_again()?;
+    let Some(last) = recovery.files.last() else {
+        return Err(recovery.damaged(&segment_name(recovery.mark.oldest), 0, "file is missing"));
+    };
+    let mark = Mark {
+        synced: recovery.position,
+        serial: recovery.mark.serial + 1,
+        ..recovery.mark
+    };
+    let mark_path = path.join(MARK_NAME);
+    let mark_file = storage.open(MARK_NAME).map_err(io_error(&mark_path))?;
+    write_marks(&mark_file, mark).map_err(io_error(&mark_path))?;
+    let syncing = Syncing::new(storage.clone(), mark_file, mark, last.file.clone());
+    let segment = |file: &SegmentFile<S::File>| Segment {
+        number: file.number,
+        len: file.len,
+    };
+    let segments = recovery.files.iter().map(segment).collect();
+    let last = (mark.log_id, last.file.clone());
+    Ok(finish(
+        storage.clone(),
+        common,
+        syncing,
+        segments,
+        last,
+        recovery.position,
+    ))
+}
+
+#[derive(Debug, Clone)]
+struct SegmentFile<F> {
+    number: u64,
+    name: String,
+    file: F,
+    len: u64,
+    /// Known once it was read.
+    head: Option<Head>,
+}
+
+/// Where the octets stop making sense.
+#[derive(Debug)]
+struct End {
+    /// Which file.
+    index: usize,
+    offset: u64,
+    reason: String,
+}
+
+struct Recovery<'a, S: Storage> {
+    storage: &'a S,
+    path: PathBuf,
+    files: Vec<SegmentFile<S::File>>,
+    mark: Mark,
+    /// The end of what was read.
+    position: u64,
+    /// Everything before this was synced, as far as is proven.
+    synced: u64,
+}
+
+fn io_error(file: &Path) -> impl FnOnce(io::Error) -> OpenLogError {
+    let file = file.to_owned();
+    move |error| OpenLogError::Io { file, error }
+}
+
+impl<'a, S: Storage> Recovery<'a, S> {
+    fn new(storage: &'a S, path: &Path) -> Result<Self, OpenLogError> {
+        let mark = read_mark(storage, path)?;
+        let mut recovery = Self {
+            storage,
+            path: path.to_owned(),
+            files: Vec::new(),
+            mark,
+            position: 0,
+            synced: mark.synced,
+        };
+        for name in storage.list().map_err(io_error(path))? {
+            let Some(number) = segment_number(&name) else {
+                continue;
+            };
+            recovery.add(number, name)?;
+        }
+        recovery.files.sort_by_key(|file| file.number);
+        match recovery.files.first() {
+            Some(first) if first.number == mark.oldest => Ok(recovery),
+            _ => Err(recovery.damaged(&segment_name(mark.oldest), 0, "file is missing")),
+        }
+    }
+
+    fn add(&mut self, number: u64, name: String) -> Result<(), OpenLogError> {
+        let at = self.path.join(&name);
+        if number < self.mark.oldest {
+            // It was to be removed when the process ended.
+            return self.storage.remove(&name).map_err(io_error(&at));
+        }
+        let file = self.storage.open(&name).map_err(io_error(&at))?;
+        let len = file.len().map_err(io_error(&at))?;
+        self.files.push(SegmentFile {
+            number,
+            name,
+            file,
+            len,
+            head: None,
+        });
+        Ok(())
+    }
+
+    fn damaged(&self, name: &str, offset: u64, reason: &str) -> OpenLogError {
+        OpenLogError::Damaged {
+            file: self.path.join(name),
+            offset,
+            reason: reason.to_owned(),
+        }
+    }
+
+    /// Reads everything; gives where it stops making sense, when that is not damage.
+    fn read(&mut self, reader: &mut dyn LogReader) -> Result<Option<End>, OpenLogError> {
+        for index in 0..self.files.len() {
+            if let Some(end) = self.read_segment(index, reader)? {
+                return self.judge(end).map(Some);
+            }
+        }
+        if self.position < self.synced {
+            let last = self
+                .files
+                .last()
+                .map_or((segment_name(1), 0), |f| (f.name.clone(), f.len));
+            return Err(self.damaged(&last.0, last.1, "the file ends before what was synced"));
+        }
+        Ok(None)
+    }
+
+    fn read_segment(
+        &mut self,
+        index: usize,
+        reader: &mut dyn LogReader,
+    ) -> Result<Option<End>, OpenLogError> {
+        let segment = self.files[index].clone();
+        let mut octets = Octets::new(&segment.file, segment.len);
+        let at = self.path.join(&segment.name);
+        let end = |offset: u64, reason: &str| {
+            Ok(Some(End {
+                index,
+                offset,
+                reason: reason.to_owned(),
+            }))
+        };
+        let Some(head) = self.read_head(index, &mut octets)? else {
+            return end(0, "head is not one of this log");
+        };
+        if index == 0 {
+            // The segments before were removed, which happens only after a sync beyond them.
+            self.position = head.position;
+        } else if head.number != self.files[index - 1].number + 1 {
+            return self.ends_early(index - 1, "the segment after this one is missing");
+        } else if head.position != self.position {
+            return self.ends_early(index - 1, "entries are missing at the end");
+        }
+        let payload = octets
+            .at(HEAD_LEN as u64, u64::from(head.payload_len))
+            .map_err(io_error(&at))?
+            .filter(|payload| crc32fast::hash(payload) == head.payload_crc);
+        let Some(payload) = payload else {
+            return end(0, "head is damaged");
+        };
+        let unreadable = |offset: u64, error: UnreadableEntry| OpenLogError::Damaged {
+            file: at.clone(),
+            offset,
+            reason: error.0,
+        };
+        reader
+            .head(head.number, payload)
+            .map_err(|error| unreadable(0, error))?;
+        self.files[index].head = Some(head);
+        self.synced = self.synced.max(head.synced);
+        let mut offset = head.entries_at();
+        while offset < segment.len {
+            let entry = octets
+                .entry(offset, self.mark.log_id)
+                .map_err(io_error(&at))?;
+            let Some((entry, payload)) = entry.filter(|(e, _)| e.position == self.position) else {
+                return end(offset, "entry is damaged");
+            };
+            reader
+                .entry(head.number, payload)
+                .map_err(|error| unreadable(offset, error))?;
+            self.synced = self.synced.max(entry.synced);
+            offset += entry.len();
+            self.position += entry.len();
+        }
+        Ok(None)
+    }
+
+    fn ends_early(&self, index: usize, reason: &str) -> Result<Option<End>, OpenLogError> {
+        let offset = self.files[index].len;
+        Ok(Some(End {
+            index,
+            offset,
+            reason: reason.to_owned(),
+        }))
+    }
+
+    /// The head of a file; `None` when it is not one of this log.
+    fn read_head(
+        &self,
+        index: usize,
+        octets: &mut Octets<'_, S::File>,
+    ) -> Result<Option<Head>, OpenLogError> {
+        let file = self.path.join(&self.files[index].name);
+        let head = octets.at(0, HEAD_LEN as u64).map_err(io_error(&file))?;
+        let Some(head) = head.and_then(<[u8]>::first_chunk) else {
+            return Ok(None);
+        };
+        match Head::decode(head) {
+            Ok(head) => {
+                let ours =
+                    head.log_id == self.mark.log_id && head.number == self.files[index].number;
+                Ok(ours.then_some(head))
+            }
+            Err(HeadError::Version(version)) => Err(OpenLogError::Version { file, version }),
+            Err(HeadError::Damaged) => Ok(None),
+        }
+    }
+
+    /// Damage, or the end of what was written?
+    fn judge(&mut self, end: End) -> Result<End, OpenLogError> {
+        let mut synced = self.synced;
+        for index in end.index..self.files.len() {
+            let segment = self.files[index].clone();
+            let mut octets = Octets::new(&segment.file, segment.len);
+            let head = self.read_head(index, &mut octets)?;
+            synced = synced.max(head.map_or(0, |head| head.synced));
+            let from = if index == end.index { end.offset } else { 0 };
+            let found = octets
+                .search(from, self.mark.log_id, head)
+                .map_err(|error| OpenLogError::Io {
+                    file: self.path.join(&segment.name),
+                    error,
+                })?;
+            synced = synced.max(found);
+        }
+        // The first segment was synced before the log existed.
+        if synced > self.position || end.index == 0 && self.files[0].head.is_none() {
+            return Err(self.damaged(&self.files[end.index].name, end.offset, &end.reason));
+        }
+        Ok(end)
+    }
+
+    /// Cuts off what was never synced.
+    fn cut(&mut self, end: &End) -> Result<(), OpenLogError> {
+        let keep = if self.files[end.index].head.is_some() {
+            end.index + 1
+        } else {
+            end.index
+        };
+        for gone in self.files.drain(keep..) {
+            let at = self.path.join(&gone.name);
+            self.storage.remove(&gone.name).map_err(io_error(&at))?;
+        }
+        if keep > end.index {
+            let last = &mut self.files[end.index];
+            let at = self.path.join(&last.name);
+            tracing::warn!(file = %at.display(), from = end.offset, to = last.len, "cut torn tail");
+            last.file.truncate(end.offset).map_err(io_error(&at))?;
+            last.len = end.offset;
+        }
+        Ok(())
+    }
+
+    /// Writes again, and syncs, what is not proven to have been synced.
+    fn write_again(&self) -> Result<(), OpenLogError> {
+        for segment in &self.files {
+            let Some(head) = segment.head else { continue };
+            let at = self.path.join(&segment.name);
+            let end = head.position + (segment.len - head.entries_at());
+            if end < self.synced {
+                continue;
+            }
+            let proven = self.synced.saturating_sub(head.position);
+            let from = if head.position >= self.synced {
+                0
+            } else {
+                head.entries_at() + proven
+            };
+            let mut octets = Octets::new(&segment.file, segment.len);
+            let mut offset = from;
+            while offset < segment.len {
+                let part = READ_AT_ONCE.min(segment.len - offset);
+                let octets = octets
+                    .at(offset, part)
+                    .map_err(io_error(&at))?
+                    .unwrap_or_default();
+                segment
+                    .file
+                    .write_at([octets, &[]], offset)
+                    .map_err(io_error(&at))?;
+                offset += part;
+            }
+            segment.file.sync().map_err(io_error(&at))?;
+        }
+        self.storage.sync().map_err(io_error(&self.path))
+    }
+}
+
+/// The newer of the marks that can be read.
+fn read_mark<S: Storage>(storage: &S, path: &Path) -> Result<Mark, OpenLogError> {
+    let at = path.join(MARK_NAME);
+    let damaged = |reason: &str| OpenLogError::Damaged {
+        file: at.clone(),
+        offset: 0,
+        reason: reason.to_owned(),
+    };
+    let file = match storage.open(MARK_NAME) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(damaged("file is missing"));
+        }
+        other => other.map_err(io_error(&at))?,
+    };
+    let mut newest: Option<Mark> = None;
+    for offset in MARKS_AT {
+        let mut octets = [0; MARK_LEN];
+        match file.read_at(&mut octets, offset) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => continue,
+            other => other.map_err(io_error(&at))?,
+        }
+        let mark = Mark::decode(&octets);
+        let serial = |mark: Option<Mark>| mark.map(|mark| mark.serial);
+        if serial(mark) > serial(newest) {
+            newest = mark;
+        }
+    }
+    newest.ok_or_else(|| damaged("neither mark can be read"))
+}
+
+/// A file read in pieces.
+struct Octets<'a, F> {
+    file: &'a F,
+    len: u64,
+    buffer: Vec<u8>,
+    begin: u64,
+}
+
+impl<'a, F: StorageFile> Octets<'a, F> {
+    const fn new(file: &'a F, len: u64) -> Self {
+        Self {
+            file,
+            len,
+            buffer: Vec::new(),
+            begin: 0,
+        }
+    }
+
+    /// So many octets from `offset` on; `None` when the file ends before. Memory is taken for what is
+    /// in the file only.
+    fn at(&mut self, offset: u64, len: u64) -> io::Result<Option<&[u8]>> {
+        let Some(end) = offset.checked_add(len).filter(|end| *end <= self.len) else {
+            return Ok(None);
+        };
+        if offset < self.begin || end > self.begin + self.buffer.len() as u64 {
+            let ahead = len.max(READ_AT_ONCE).min(self.len - offset);
+            self.buffer
+                .resize(usize::try_from(ahead).map_err(io::Error::other)?, 0);
+            self.file.read_at(&mut self.buffer, offset)?;
+            self.begin = offset;
+        }
+        let start = (offset - self.begin) as usize;
+        Ok(Some(&self.buffer[start..start + len as usize]))
+    }
+
+    /// The entry at `offset` with its payload.
+    fn entry(&mut self, offset: u64, log_id: u64) -> io::Result<Option<(Entry, &[u8])>> {
+        let header = self
+            .at(offset, ENTRY_LEN as u64)?
+            .and_then(<[u8]>::first_chunk);
+        let Some(entry) = header.and_then(|header| Entry::decode(header, log_id)) else {
+            return Ok(None);
+        };
+        let payload = self.at(offset + ENTRY_LEN as u64, u64::from(entry.payload_len))?;
+        let whole = |payload: &&[u8]| crc32fast::hash(payload) == entry.payload_crc;
+        Ok(payload.filter(whole).map(|payload| (entry, payload)))
+    }
+
+    /// The most that an entry anywhere from `offset` on says to be synced. Its payload may be damaged.
+    fn search(&mut self, mut offset: u64, log_id: u64, head: Option<Head>) -> io::Result<u64> {
+        let id = log_id.to_le_bytes();
+        let mut synced = 0;
+        while offset + ENTRY_LEN as u64 <= self.len {
+            let part = READ_AT_ONCE.min(self.len - offset);
+            let octets = self.at(offset, part)?.unwrap_or_default();
+            for found in memchr::memmem::find_iter(octets, &id) {
+                let Some(header) = octets[found..].first_chunk() else {
+                    continue;
+                };
+                let at = offset + found as u64;
+                let placed = |entry: &Entry| {
+                    head.is_none_or(|head| {
+                        at.checked_sub(head.entries_at())
+                            .is_some_and(|skip| head.position + skip == entry.position)
+                    })
+                };
+                let entry = Entry::decode(header, log_id).filter(placed);
+                synced = synced.max(entry.map_or(0, |entry| entry.synced));
+            }
+            if part < READ_AT_ONCE {
+                break;
+            }
+            // An entry may lie across the border.
+            offset += part - (ENTRY_LEN as u64 - 1);
+        }
+        Ok(synced)
+    }
+}

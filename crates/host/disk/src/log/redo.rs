@@ -1,0 +1,206 @@
+//! A log that is being written.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use vere_ports::spool_log::{LogError, LogPosition, LogRoom, SpoolLog};
+use vere_ports::storage::{Storage, StorageFile};
+
+use super::format::{Entry, Head, segment_name};
+use super::reserve::Reserve;
+use super::sync::{Jobs, Syncing};
+
+/// One group's log over a directory `S`.
+#[derive(Debug)]
+pub struct RedoLog<S: Storage> {
+    pub(super) storage: S,
+    pub(super) log_id: u64,
+    pub(super) segments: VecDeque<Segment>,
+    /// The newest segment's file.
+    pub(super) file: S::File,
+    /// Its length.
+    pub(super) offset: u64,
+    pub(super) position: u64,
+    pub(super) segment_len: u64,
+    pub(super) syncing: Arc<Syncing<S>>,
+    pub(super) jobs: Jobs<S>,
+    pub(super) reserve: Arc<Reserve<S>>,
+}
+
+/// A segment and the octets of its file; of the newest those at its beginning.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Segment {
+    pub(super) number: u64,
+    pub(super) len: u64,
+}
+
+impl<S: Storage> RedoLog<S> {
+    /// Writes both parts at the end of the newest segment, with the reserve if it must be.
+    fn write(&mut self, parts: [&[u8]; 2]) -> Result<(), LogError> {
+        self.check()?;
+        let mut result = self.file.write_at(parts, self.offset);
+        if is_full(&result) && self.reserve.release() {
+            result = self.file.write_at(parts, self.offset);
+        }
+        match result {
+            Ok(()) => {
+                self.offset += (parts[0].len() + parts[1].len()) as u64;
+                Ok(())
+            }
+            // Part of it may be there; it goes, so that nothing follows half an entry.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                match self.file.truncate(self.offset) {
+                    Ok(()) => Err(LogError::Full),
+                    Err(error) => Err(self.fail(&error)),
+                }
+            }
+            Err(error) => Err(self.fail(&error)),
+        }
+    }
+
+    fn check(&self) -> Result<(), LogError> {
+        match self.syncing.failure() {
+            Some(reason) => Err(LogError::Failed(reason.to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    fn fail(&self, error: &io::Error) -> LogError {
+        self.syncing.fail(error.to_string());
+        LogError::Failed(error.to_string())
+    }
+
+    fn oldest(&self) -> u64 {
+        self.segments.front().map_or(0, |segment| segment.number)
+    }
+
+    fn queue_job(&self) {
+        if self.jobs.send(Arc::clone(&self.syncing)).is_err() {
+            self.syncing.fail("the syncing thread is gone".to_owned());
+        }
+    }
+}
+
+/// A new segment's file with its head.
+pub(super) fn create_segment<S: Storage>(
+    storage: &S,
+    name: &str,
+    head: &Head,
+    payload: &[u8],
+) -> io::Result<S::File> {
+    let file = storage.create(name)?;
+    match file.write_at([&head.encode(), payload], 0) {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            storage.remove(name)?;
+            Err(error)
+        }
+    }
+}
+
+fn is_full(result: &io::Result<()>) -> bool {
+    matches!(result, Err(error) if error.kind() == io::ErrorKind::StorageFull)
+}
+
+impl<S: Storage> SpoolLog for RedoLog<S> {
+    fn append(&mut self, entry: &[u8]) -> Result<LogPosition, LogError> {
+        let Ok(payload_len) = u32::try_from(entry.len()) else {
+            return Err(LogError::Failed("entry is too long".to_owned()));
+        };
+        let header = Entry {
+            log_id: self.log_id,
+            position: self.position,
+            synced: self.syncing.synced(),
+            payload_len,
+            payload_crc: crc32fast::hash(entry),
+        };
+        self.write([&header.encode(), entry])?;
+        self.position += header.len();
+        Ok(LogPosition(self.position))
+    }
+
+    fn start_sync(&mut self) {
+        if self.syncing.want(self.position, self.oldest()) {
+            self.queue_job();
+        }
+    }
+
+    fn synced(&self) -> Result<LogPosition, LogError> {
+        self.check()?;
+        Ok(LogPosition(self.syncing.synced()))
+    }
+
+    fn newest(&self) -> u64 {
+        self.segments.back().map_or(0, |segment| segment.number)
+    }
+
+    fn wants_roll(&self) -> bool {
+        self.offset >= self.segment_len
+    }
+
+    fn roll(&mut self, head: &[u8]) -> Result<(), LogError> {
+        self.check()?;
+        let number = self.newest() + 1;
+        let Ok(payload_len) = u32::try_from(head.len()) else {
+            return Err(LogError::Failed("head is too long".to_owned()));
+        };
+        let head_of_file = Head {
+            payload_len,
+            payload_crc: crc32fast::hash(head),
+            log_id: self.log_id,
+            number,
+            position: self.position,
+            synced: self.syncing.synced(),
+        };
+        let name = segment_name(number);
+        let file = match create_segment(&self.storage, &name, &head_of_file, head) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => return Err(LogError::Full),
+            Err(error) => return Err(self.fail(&error)),
+        };
+        self.syncing.add_file(file.clone());
+        if let Some(last) = self.segments.back_mut() {
+            last.len = self.offset;
+        }
+        (self.file, self.offset) = (file, head_of_file.entries_at());
+        self.segments.push_back(Segment {
+            number,
+            len: self.offset,
+        });
+        Ok(())
+    }
+
+    fn remove_before(&mut self, segment: u64) -> Result<(), LogError> {
+        self.check()?;
+        let before = self.oldest();
+        while self.segments.len() > 1 && self.oldest() < segment {
+            self.segments.pop_front();
+        }
+        if self.oldest() > before {
+            self.start_sync();
+        }
+        Ok(())
+    }
+
+    fn keep_house(&mut self) {
+        self.reserve.hold();
+        if self.check().is_ok() && self.syncing.want_mark() {
+            self.queue_job();
+        }
+    }
+
+    fn octets(&self) -> u64 {
+        let newest = self.segments.back().map_or(0, |segment| segment.len);
+        let all: u64 = self.segments.iter().map(|segment| segment.len).sum();
+        all - newest + self.offset
+    }
+
+    fn room(&self) -> LogRoom {
+        if self.reserve.is_held() {
+            LogRoom::Plenty
+        } else {
+            LogRoom::Reserve
+        }
+    }
+}

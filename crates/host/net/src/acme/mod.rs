@@ -1,0 +1,309 @@
+//! Certificates from a certificate authority by ACME (RFC 8555), with http-01 challenges.
+//!
+//! [`Acme::run`] keeps one certificate for all configured names: it orders one when there is none
+//! or the names have changed, and again after two thirds of its lifetime, backing off when that
+//! fails. [`serve_challenges`] answers the authority on a listener of its own, which the authority
+//! reaches at port 80 of every name. Chain and key lie in one file, replaced at once, so that a
+//! server that loads it ([`Acme::files`], [`crate::tls::ServerTls`]) never sees one without the
+//! other.
+//!
+//! Files in [`AcmeOptions::dir`], all with mode 0600:
+//!
+//! ```text
+//! account-HOST.json   the account at the authority HOST and its key, as instant-acme writes them
+//! certificate.pem     the chain, the server's certificate first, then its key (PKCS #8)
+//! ```
+//!
+//! Not covered: dns-01 and tls-alpn-01 challenges, external account binding, revocation.
+
+mod challenges;
+mod error;
+mod http;
+mod store;
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use instant_acme::{
+    Account, AuthorizationStatus, ChallengeType, Identifier, NewAccount, NewOrder, Order,
+    OrderStatus, RetryPolicy,
+};
+use tokio::time::{sleep, timeout};
+
+use crate::tls::{CertificateFiles, Roots};
+use challenges::Answers;
+pub use challenges::{Challenges, serve_challenges};
+pub use error::AcmeError;
+use http::ClientFactory;
+use store::Store;
+
+/// Longest time for one order with all that belongs to it.
+const ORDER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// Longest wait for the authority to look at the challenges, and to sign.
+const POLL: RetryPolicy = RetryPolicy::new().timeout(Duration::from_secs(3 * 60));
+/// Waits after the first, second, ... failure in a row; the last one repeats. Authorities allow
+/// some five failed validations an hour.
+const PAUSES: [Duration; 5] = [
+    Duration::from_secs(60),
+    Duration::from_secs(15 * 60),
+    Duration::from_secs(60 * 60),
+    Duration::from_secs(4 * 60 * 60),
+    Duration::from_secs(12 * 60 * 60),
+];
+/// Least wait when the authority says that we ask too often.
+const RATE_LIMIT_PAUSE: Duration = Duration::from_secs(60 * 60);
+/// The certificate is looked at again after this, also because clocks are set.
+const LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+/// Which certificate is wanted, and from whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcmeOptions {
+    /// The authority's directory, an https address.
+    pub directory: String,
+    /// Where the authority writes to: `mailto:` addresses.
+    pub contact: Vec<String>,
+    /// The names of the certificate, in lower case; at least one.
+    pub domains: Vec<String>,
+    /// A PEM file of roots for the authority's own server, instead of the system's: for tests.
+    pub root: Option<PathBuf>,
+    /// Where account and certificate are kept; made when missing.
+    pub dir: PathBuf,
+}
+
+/// Keeps a certificate.
+#[derive(Debug)]
+pub struct Acme {
+    options: AcmeOptions,
+    store: Store,
+    challenges: Challenges,
+    http: ClientFactory,
+}
+
+impl Acme {
+    /// Prepares the folder and the roots; nothing is asked yet.
+    ///
+    /// # Errors
+    /// The folder cannot be made, there is no name, or the roots cannot be loaded.
+    pub fn new(options: AcmeOptions) -> Result<Self, AcmeError> {
+        let roots = match &options.root {
+            Some(path) => Roots::only(path),
+            None => Roots::load(None),
+        };
+        let http = ClientFactory::https(&roots.map_err(AcmeError::Roots)?)?;
+        Self::with_http(options, http)
+    }
+
+    fn with_http(options: AcmeOptions, http: ClientFactory) -> Result<Self, AcmeError> {
+        if options.domains.is_empty() {
+            return Err(AcmeError::NoDomain);
+        }
+        let store = Store::open(&options.dir, &options.directory)?;
+        Ok(Self {
+            options,
+            store,
+            challenges: Challenges::default(),
+            http,
+        })
+    }
+
+    /// The file of the certificate, for [`crate::tls::ServerTlsOptions`]; it may not exist yet.
+    #[must_use]
+    pub fn files(&self) -> CertificateFiles {
+        CertificateFiles {
+            may_be_missing: true,
+            ..CertificateFiles::new(self.store.certificate(), self.store.certificate())
+        }
+    }
+
+    /// What [`serve_challenges`] answers from.
+    #[must_use]
+    pub fn challenges(&self) -> Challenges {
+        self.challenges.clone()
+    }
+
+    /// How long the certificate serves before it is to be replaced: zero when there is none, it
+    /// cannot be read, it lacks a name, or two thirds of its lifetime are over.
+    #[must_use]
+    pub fn due_in(&self, now: SystemTime) -> Duration {
+        self.store.due_in(&self.options.domains, now)
+    }
+
+    /// Keeps the certificate for ever; calls `renewed` after each that was stored.
+    pub async fn run(&self, mut renewed: impl FnMut()) -> Infallible {
+        let mut failures = 0;
+        loop {
+            let due = self.due_in(SystemTime::now());
+            if !due.is_zero() {
+                sleep(due.min(LOOK_INTERVAL)).await;
+                continue;
+            }
+            let error = match self.obtain().await {
+                Ok(()) => {
+                    tracing::info!(domains = ?self.options.domains, "certificate obtained");
+                    renewed();
+                    if !self.due_in(SystemTime::now()).is_zero() {
+                        failures = 0;
+                        continue;
+                    }
+                    // Ordering it again and again would change nothing.
+                    AcmeError::DueAgain
+                }
+                Err(error) => error,
+            };
+            let pause = pause(failures, &error);
+            failures += 1;
+            tracing::error!(%error, ?pause, "no certificate that serves, trying again later");
+            sleep(pause).await;
+        }
+    }
+
+    /// Orders a certificate now and stores it.
+    ///
+    /// # Errors
+    /// See [`AcmeError`]; the stored certificate stays.
+    pub async fn obtain(&self) -> Result<(), AcmeError> {
+        match timeout(ORDER_TIMEOUT, Box::pin(self.obtain_untimed())).await {
+            Ok(obtained) => obtained,
+            Err(_) => Err(AcmeError::Timeout(ORDER_TIMEOUT)),
+        }
+    }
+
+    async fn obtain_untimed(&self) -> Result<(), AcmeError> {
+        let (account, restored) = self.account().await?;
+        let (chain, key) = match self.order(&account).await {
+            // The authority has lost the account, as test servers do at each start.
+            Err(error) if restored && error.account_is_unknown() => {
+                tracing::warn!("the authority does not know the account, making a new one");
+                let account = self.new_account().await?;
+                self.order(&account).await?
+            }
+            ordered => ordered?,
+        };
+        self.store.save_certificate(&chain, &key)
+    }
+
+    /// The stored account or a new one; whether it was stored.
+    async fn account(&self) -> Result<(Account, bool), AcmeError> {
+        let Some(credentials) = self.store.account()? else {
+            return self.new_account().await.map(|account| (account, false));
+        };
+        let account = self.http.builder().from_credentials(credentials).await;
+        account
+            .map(|account| (account, true))
+            .map_err(AcmeError::authority)
+    }
+
+    async fn new_account(&self) -> Result<Account, AcmeError> {
+        let contact: Vec<&str> = self.options.contact.iter().map(String::as_str).collect();
+        let wanted = NewAccount {
+            contact: &contact,
+            // Whoever configures an authority has agreed to its terms.
+            terms_of_service_agreed: true,
+            only_return_existing: false,
+        };
+        let directory = self.options.directory.clone();
+        let (account, credentials) = self
+            .http
+            .builder()
+            .create(&wanted, directory, None)
+            .await
+            .map_err(AcmeError::authority)?;
+        self.store.save_account(&credentials)?;
+        Ok(account)
+    }
+
+    /// Gets a chain and its key, both PEM.
+    async fn order(&self, account: &Account) -> Result<(String, String), AcmeError> {
+        let identifiers: Vec<Identifier> = self
+            .options
+            .domains
+            .iter()
+            .map(|domain| identifier(domain))
+            .collect();
+        let mut order = account
+            .new_order(&NewOrder::new(&identifiers))
+            .await
+            .map_err(AcmeError::authority)?;
+        // Answered until here is left.
+        let _answers = self.answer(&mut order).await?;
+        match order.poll_ready(&POLL).await {
+            Ok(OrderStatus::Ready) => {}
+            Ok(status) => return Err(refused(&mut order, format!("order is {status:?}")).await),
+            Err(instant_acme::Error::Api(problem)) => {
+                return Err(refused(&mut order, problem.to_string()).await);
+            }
+            Err(error) => return Err(AcmeError::authority(error)),
+        }
+        let key = order.finalize().await.map_err(AcmeError::authority)?;
+        let chain = order
+            .poll_certificate(&POLL)
+            .await
+            .map_err(AcmeError::authority)?;
+        Ok((chain, key))
+    }
+
+    /// Puts the answers to all challenges where the authority finds them, and tells it so.
+    async fn answer(&self, order: &mut Order) -> Result<Answers, AcmeError> {
+        let mut answers = Answers::new(self.challenges.clone());
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization = authorization.map_err(AcmeError::authority)?;
+            if authorization.status == AuthorizationStatus::Valid {
+                continue;
+            }
+            let domain = authorization.identifier().to_string();
+            let Some(mut challenge) = authorization.challenge(ChallengeType::Http01) else {
+                return Err(AcmeError::NoChallenge { domain });
+            };
+            let (token, answer) = (challenge.token.clone(), challenge.key_authorization());
+            answers.add(token, answer.as_str().to_owned());
+            challenge.set_ready().await.map_err(AcmeError::authority)?;
+        }
+        Ok(answers)
+    }
+}
+
+fn identifier(domain: &str) -> Identifier {
+    domain
+        .parse::<IpAddr>()
+        .map_or_else(|_| Identifier::Dns(domain.to_owned()), Identifier::Ip)
+}
+
+/// Says which name was refused and why: the order itself does not tell.
+async fn refused(order: &mut Order, otherwise: String) -> AcmeError {
+    let mut authorizations = order.authorizations();
+    while let Some(Ok(mut authorization)) = authorizations.next().await {
+        let Ok(state) = authorization.refresh().await else {
+            break;
+        };
+        if let Some(problem) = state.challenges.iter().find_map(|c| c.error.as_ref()) {
+            return AcmeError::Refused {
+                domain: state.identifier().to_string(),
+                reason: problem.to_string(),
+            };
+        }
+    }
+    AcmeError::Refused {
+        domain: "the order".to_owned(),
+        reason: otherwise,
+    }
+}
+
+/// How long to wait after so many failures before this one.
+fn pause(failures: usize, error: &AcmeError) -> Duration {
+    let pause = PAUSES
+        .get(failures)
+        .or(PAUSES.last())
+        .copied()
+        .unwrap_or(RATE_LIMIT_PAUSE);
+    if error.asked_too_often() {
+        pause.max(RATE_LIMIT_PAUSE)
+    } else {
+        pause
+    }
+}
+
+#[cfg(test)]
+mod tests;

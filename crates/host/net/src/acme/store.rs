@@ -1,0 +1,134 @@
+//! Account and certificate on disk.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use instant_acme::AccountCredentials;
+
+use super::AcmeError;
+use crate::tls::{CertificateFiles, Leaf, check_files};
+
+/// Octets of a directory's address that go into a file name.
+const NAME_OCTETS_MAX: usize = 100;
+
+#[derive(Debug)]
+pub(super) struct Store {
+    dir: PathBuf,
+    account: PathBuf,
+    certificate: PathBuf,
+}
+
+impl Store {
+    pub(super) fn open(dir: &Path, directory: &str) -> Result<Self, AcmeError> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .map_err(|source| storage(dir, source))?;
+        Ok(Self {
+            account: dir.join(format!("account-{}.json", file_name(directory))),
+            certificate: dir.join("certificate.pem"),
+            dir: dir.to_owned(),
+        })
+    }
+
+    pub(super) fn certificate(&self) -> &Path {
+        &self.certificate
+    }
+
+    /// The stored account, when there is one.
+    pub(super) fn account(&self) -> Result<Option<AccountCredentials>, AcmeError> {
+        let text = match fs::read(&self.account) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(storage(&self.account, source)),
+        };
+        serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|error| AcmeError::Account {
+                path: self.account.clone(),
+                problem: error.to_string(),
+            })
+    }
+
+    pub(super) fn save_account(&self, credentials: &AccountCredentials) -> Result<(), AcmeError> {
+        let text = serde_json::to_vec(credentials)
+            .map_err(|error| storage(&self.account, io::Error::other(error)))?;
+        let path = &self.account;
+        self.stage(&text)
+            .and_then(|staged| self.publish(&staged, path))
+            .map_err(|source| storage(path, source))
+    }
+
+    /// Stores chain and key in one file, once they are seen to belong together.
+    pub(super) fn save_certificate(&self, chain: &str, key: &str) -> Result<(), AcmeError> {
+        let path = &self.certificate;
+        let text = format!("{}\n{key}", chain.trim_end());
+        let staged = self
+            .stage(text.as_bytes())
+            .map_err(|source| storage(path, source))?;
+        check_files(&CertificateFiles::new(&staged, &staged)).map_err(AcmeError::Certificate)?;
+        self.publish(&staged, path)
+            .map_err(|source| storage(path, source))
+    }
+
+    /// How long the stored certificate serves: until two thirds of its lifetime are over.
+    pub(super) fn due_in(&self, domains: &[String], now: SystemTime) -> Duration {
+        let Ok(leaf) = Leaf::of_file(&self.certificate) else {
+            return Duration::ZERO;
+        };
+        if !domains.iter().all(|domain| leaf.names.contains(domain)) {
+            return Duration::ZERO;
+        }
+        let begin = Duration::from_millis(leaf.validity.not_before.as_millis());
+        let due = begin + leaf.validity.lifetime() / 3 * 2;
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        due.saturating_sub(now)
+    }
+
+    /// Writes a file that nobody else may read, and its octets to the disk.
+    fn stage(&self, octets: &[u8]) -> io::Result<PathBuf> {
+        let path = self.dir.join(".new");
+        // What a crash left behind may have other rights.
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        file.write_all(octets)?;
+        file.sync_all()?;
+        Ok(path)
+    }
+
+    fn publish(&self, staged: &Path, path: &Path) -> io::Result<()> {
+        fs::rename(staged, path)?;
+        File::open(&self.dir)?.sync_all()
+    }
+}
+
+fn storage(path: &Path, source: io::Error) -> AcmeError {
+    AcmeError::Storage {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Each authority has its own account: its address as a part of a file name.
+fn file_name(directory: &str) -> String {
+    let address = directory.strip_prefix("https://").unwrap_or(directory);
+    let keep = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
+    address.chars().take(NAME_OCTETS_MAX).map(keep).collect()
+}

@@ -1,0 +1,116 @@
+//! Sockets the process was started with: `sd_listen_fds(3)`, and the supervisor's in the same way.
+
+use std::env;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use listenfd::ListenFd;
+use socket2::SockRef;
+
+use super::{ListenError, ListenOptions, bind};
+
+/// The supervisor's names, `:` between them; they win over systemd's for the same descriptors.
+const SUPERVISOR_NAMES: &str = "VERE_LISTEN_FDNAMES";
+const SYSTEMD_NAMES: &str = "LISTEN_FDNAMES";
+
+/// The listening sockets the process was started with, by name.
+///
+/// `LISTEN_FDS` says how many there are, from descriptor 3 on; `LISTEN_PID`, when set, must be this
+/// process; `VERE_LISTEN_FDNAMES` or else `LISTEN_FDNAMES` names them.
+#[derive(Default)]
+pub struct Inherited {
+    sockets: Vec<(String, TcpListener)>,
+}
+
+impl fmt::Debug for Inherited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.sockets.iter().map(|(name, _)| name))
+            .finish()
+    }
+}
+
+impl Inherited {
+    /// Takes the sockets over. To be called once, at the start of the process and before threads
+    /// are started: the variables are removed, so that they mean nothing to children.
+    ///
+    /// # Errors
+    /// A descriptor is not a listening TCP socket, or the names do not fit the descriptors.
+    pub fn from_env() -> Result<Self, ListenError> {
+        let supervisor = env::var(SUPERVISOR_NAMES)
+            .ok()
+            .filter(|names| !names.is_empty());
+        let systemd = env::var(SYSTEMD_NAMES).ok();
+        let mut descriptors = ListenFd::from_env();
+        let count = descriptors.len();
+        let names: Vec<String> = match supervisor.or(systemd) {
+            Some(names) => names.split(':').map(str::to_owned).collect(),
+            // sd_listen_fds_with_names(3) calls sockets without a name so.
+            None => vec!["unknown".to_owned(); count],
+        };
+        if count == 0 && env::var_os(SUPERVISOR_NAMES).is_none_or(|names| names.is_empty()) {
+            return Ok(Self::default());
+        }
+        if names.len() != count {
+            return Err(ListenError::Environment {
+                descriptors: count,
+                names: names.len(),
+            });
+        }
+        let mut sockets = Vec::with_capacity(count);
+        for (index, name) in names.into_iter().enumerate() {
+            match descriptors.take_tcp_listener(index).and_then(checked) {
+                Ok(socket) => sockets.push((name, socket)),
+                Err(source) => return Err(ListenError::Inherited { name, source }),
+            }
+        }
+        Ok(Self { sockets })
+    }
+
+    /// The names that were not taken yet, each once.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.sockets.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Takes all sockets of a name, in their order; none when there is none.
+    pub fn take(&mut self, name: &str) -> Vec<TcpListener> {
+        let (taken, left) = std::mem::take(&mut self.sockets)
+            .into_iter()
+            .partition(|(own, _)| own == name);
+        self.sockets = left;
+        let taken: Vec<(String, TcpListener)> = taken;
+        taken.into_iter().map(|(_, socket)| socket).collect()
+    }
+
+    /// Takes the sockets of a name, or binds `addresses` when there is none of that name.
+    ///
+    /// # Errors
+    /// As [`bind`].
+    pub fn take_or_bind(
+        &mut self,
+        name: &str,
+        addresses: &[SocketAddr],
+        options: ListenOptions,
+    ) -> Result<Vec<TcpListener>, ListenError> {
+        let taken = self.take(name);
+        if taken.is_empty() {
+            bind(addresses, options)
+        } else {
+            Ok(taken)
+        }
+    }
+}
+
+fn checked(socket: Option<TcpListener>) -> io::Result<TcpListener> {
+    let socket = socket.ok_or_else(|| io::Error::other("it was taken already"))?;
+    if !SockRef::from(&socket).is_listener()? {
+        return Err(io::Error::other("it is a socket, but does not listen"));
+    }
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}

@@ -1,0 +1,174 @@
+//! Listening sockets: bound, or inherited from systemd or from the supervisor.
+//!
+//! [`Inherited::from_env`] takes what the process was started with; what is not there is bound by
+//! [`bind`]. A port that is taken is reported with the process that has it.
+
+mod inherited;
+mod owner;
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+pub use inherited::Inherited;
+pub use owner::PortOwner;
+
+/// How a listening socket is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListenOptions {
+    /// Connections the kernel keeps until they are accepted. Default 1024; the kernel's
+    /// `net.core.somaxconn` may lower it.
+    pub backlog: i32,
+}
+
+impl Default for ListenOptions {
+    fn default() -> Self {
+        Self { backlog: 1024 }
+    }
+}
+
+/// Why there is no listening socket: always a local matter.
+#[derive(Debug)]
+pub enum ListenError {
+    /// Another socket listens there.
+    Taken {
+        /// The address wanted.
+        address: SocketAddr,
+        /// Who has it, as far as this process may see.
+        owner: PortOwner,
+    },
+    /// Ports below 1024 need a privilege that this process lacks.
+    Privilege {
+        /// The address wanted.
+        address: SocketAddr,
+    },
+    /// Anything else the kernel said.
+    Bind {
+        /// The address wanted.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An inherited descriptor is no listening TCP socket.
+    Inherited {
+        /// Its name, or its number when it has none.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The variables that describe inherited sockets contradict each other.
+    Environment {
+        /// How many descriptors there are.
+        descriptors: usize,
+        /// How many names were given for them.
+        names: usize,
+    },
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Taken { address, owner } => write!(f, "cannot listen on {address}: {owner}"),
+            Self::Privilege { address } => write!(
+                f,
+                "cannot listen on {address}: ports below 1024 need root, CAP_NET_BIND_SERVICE or \
+                 a socket from systemd"
+            ),
+            Self::Bind { address, source } => write!(f, "cannot listen on {address}: {source}"),
+            Self::Inherited { name, source } => {
+                write!(f, "inherited socket {name} cannot be used: {source}")
+            }
+            Self::Environment { descriptors, names } => write!(
+                f,
+                "{names} names are given for {descriptors} inherited sockets (LISTEN_FDS, \
+                 LISTEN_FDNAMES, VERE_LISTEN_FDNAMES)"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ListenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Bind { source, .. } | Self::Inherited { source, .. } => Some(source),
+            Self::Taken { .. } | Self::Privilege { .. } | Self::Environment { .. } => None,
+        }
+    }
+}
+
+/// Binds every address, in their order.
+///
+/// `[::]` also takes IPv4 connections, unless `0.0.0.0` with the same port is in the list; on a
+/// kernel without IPv6 it is bound as `0.0.0.0`. The sockets do not block, as tokio wants them.
+///
+/// # Errors
+/// The first address that cannot be had, and why.
+pub fn bind(
+    addresses: &[SocketAddr],
+    options: ListenOptions,
+) -> Result<Vec<TcpListener>, ListenError> {
+    addresses
+        .iter()
+        .map(|address| bind_one(*address, addresses, options))
+        .collect()
+}
+
+fn bind_one(
+    address: SocketAddr,
+    all: &[SocketAddr],
+    options: ListenOptions,
+) -> Result<TcpListener, ListenError> {
+    let only_v6 = all.iter().any(|other| {
+        other.is_ipv4() && other.ip().is_unspecified() && other.port() == address.port()
+    });
+    match socket(address, only_v6, options) {
+        Ok(listener) => Ok(listener),
+        Err(error) if no_ipv6(&error) && address.is_ipv6() && address.ip().is_unspecified() => {
+            let v4 = SocketAddr::from(([0, 0, 0, 0], address.port()));
+            tracing::warn!(%address, "no ipv6 on this machine, listening on ipv4 only");
+            socket(v4, false, options).map_err(|source| failed(v4, source))
+        }
+        Err(source) => Err(failed(address, source)),
+    }
+}
+
+fn socket(address: SocketAddr, only_v6: bool, options: ListenOptions) -> io::Result<TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    // A restart must not wait for the old connections in TIME_WAIT.
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(only_v6)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(options.backlog)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+fn failed(address: SocketAddr, source: io::Error) -> ListenError {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => ListenError::Taken {
+            address,
+            owner: PortOwner::of(address.port()),
+        },
+        io::ErrorKind::PermissionDenied if address.port() < 1024 => {
+            ListenError::Privilege { address }
+        }
+        _ => ListenError::Bind { address, source },
+    }
+}
+
+fn no_ipv6(error: &io::Error) -> bool {
+    // EAFNOSUPPORT has no stable kind; EADDRNOTAVAIL is what `ipv6.disable_ipv6` gives.
+    const EAFNOSUPPORT: i32 = 97;
+    error.raw_os_error() == Some(EAFNOSUPPORT) || error.kind() == io::ErrorKind::AddrNotAvailable
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! Records from name servers, by hickory-resolver.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use tokio::time::timeout;
+
+use super::{Lookup, LookupFailure, ResolverOptions};
+
+/// A record is asked again after a day whatever its time to live says.
+const POSITIVE_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// A name that did not exist is asked again soon: it may be a zone under repair.
+const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(10 * 60);
+
+pub(super) struct Dns {
+    resolver: TokioResolver,
+    timeout: Duration,
+}
+
+impl std::fmt::Debug for Dns {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dns")
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Dns {
+    /// Fails with the reason when there is no usable configuration.
+    pub(super) fn new(options: &ResolverOptions) -> Result<Self, String> {
+        let text = |error: NetError| error.to_string();
+        let mut builder = if options.servers.is_empty() {
+            TokioResolver::builder_tokio().map_err(text)?
+        } else {
+            let servers = options.servers.iter().map(|server| {
+                let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()]
+                    .map(|connection| with_port(connection, server.port()));
+                NameServerConfig::new(server.ip(), true, connections.into())
+            });
+            let config = ResolverConfig::from_parts(None, Vec::new(), servers.collect());
+            TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+        };
+        tune(builder.options_mut(), options);
+        let resolver = builder.build().map_err(text)?;
+        Ok(Self {
+            resolver,
+            timeout: options.timeout,
+        })
+    }
+
+    pub(super) async fn mx(&self, domain: &str) -> Lookup<(u16, String)> {
+        self.lookup(domain, RecordType::MX, |data| match data {
+            RData::MX(mx) => Some((mx.preference, host_name(&mx.exchange))),
+            _ => None,
+        })
+        .await
+    }
+
+    /// IPv6 and IPv4, asked at the same time.
+    pub(super) async fn addresses(&self, host: &str) -> (Lookup<IpAddr>, Lookup<IpAddr>) {
+        tokio::join!(
+            self.lookup(host, RecordType::AAAA, |data| match data {
+                RData::AAAA(address) => Some(IpAddr::V6(address.0)),
+                _ => None,
+            }),
+            self.lookup(host, RecordType::A, |data| match data {
+                RData::A(address) => Some(IpAddr::V4(address.0)),
+                _ => None,
+            })
+        )
+    }
+
+    pub(super) async fn txt(&self, name: &str) -> Lookup<String> {
+        self.lookup(name, RecordType::TXT, |data| match data {
+            RData::TXT(txt) => Some(String::from_utf8_lossy(&txt.txt_data.concat()).into_owned()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Asks for one type; `pick` passes over the CNAME records on the way to it.
+    async fn lookup<T>(
+        &self,
+        name: &str,
+        record: RecordType,
+        pick: impl Fn(&RData) -> Option<T>,
+    ) -> Lookup<T> {
+        // What is no name in DNS cannot exist there.
+        let Some(name) = query_name(name) else {
+            return Lookup::NoSuchName;
+        };
+        match timeout(self.timeout, self.resolver.lookup(name, record)).await {
+            Err(_) => Lookup::Failed(LookupFailure::Timeout),
+            Ok(Err(error)) => failed(&error),
+            Ok(Ok(answer)) => {
+                let found: Vec<T> = answer
+                    .answers()
+                    .iter()
+                    .filter_map(|record| pick(&record.data))
+                    .collect();
+                if found.is_empty() {
+                    Lookup::None
+                } else {
+                    Lookup::Found(found)
+                }
+            }
+        }
+    }
+}
+
+fn with_port(mut connection: ConnectionConfig, port: u16) -> ConnectionConfig {
+    connection.port = port;
+    connection
+}
+
+fn tune(resolver: &mut ResolverOpts, options: &ResolverOptions) {
+    resolver.timeout = options.query_timeout;
+    resolver.attempts = 2;
+    resolver.cache_size = options.cache_entries_max;
+    resolver.positive_max_ttl = Some(POSITIVE_TTL_MAX);
+    resolver.negative_max_ttl = Some(NEGATIVE_TTL_MAX);
+    // Beside random ids and ports, random case makes forged answers harder.
+    resolver.case_randomization = true;
+    resolver.try_tcp_on_error = true;
+    if !options.servers.is_empty() {
+        resolver.use_hosts_file = ResolveHosts::Never;
+    }
+}
+
+/// The name as a question, never completed by a search list.
+fn query_name(name: &str) -> Option<Name> {
+    let parsed = if name.is_ascii() {
+        Name::from_ascii(name)
+    } else {
+        Name::from_utf8(name)
+    };
+    let mut parsed = parsed.ok().filter(|parsed| parsed.num_labels() > 0)?;
+    parsed.set_fqdn(true);
+    Some(parsed)
+}
+
+/// The name as text without the trailing dot; empty for the root.
+fn host_name(name: &Name) -> String {
+    let mut text = name.to_lowercase().to_ascii();
+    if text.ends_with('.') {
+        text.pop();
+    }
+    text
+}
+
+fn failed<T>(error: &NetError) -> Lookup<T> {
+    match error {
+        NetError::Dns(DnsError::NoRecordsFound(none)) => match none.response_code {
+            ResponseCode::NoError => Lookup::None,
+            ResponseCode::NXDomain => Lookup::NoSuchName,
+            code => Lookup::Failed(LookupFailure::Code(code.into())),
+        },
+        NetError::Dns(DnsError::ResponseCode(code)) => {
+            Lookup::Failed(LookupFailure::Code((*code).into()))
+        }
+        NetError::Timeout => Lookup::Failed(LookupFailure::Timeout),
+        other => Lookup::Failed(LookupFailure::Server(other.to_string())),
+    }
+}

@@ -1,0 +1,286 @@
+//! Names to next hops: MX (RFC 5321 section 5.1, RFC 7505), address and TXT records.
+//!
+//! [`Resolver`] asks name servers, or answers from a zone file without asking anybody, for tests
+//! and demonstrations. Answers are cached by their time to live in bounded memory. Every answer
+//! says whether a failure is final, so that a queue knows whether to try again.
+//!
+//! Not covered: DNSSEC validation, encrypted DNS, service records.
+
+mod dns;
+mod zone;
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use dns::Dns;
+pub use zone::{Zone, ZoneError};
+
+/// Hosts kept of one MX answer, after ordering: more is an attack or a mistake.
+pub const MX_HOSTS_MAX: usize = 32;
+/// Addresses kept of one host.
+pub const ADDRESSES_MAX: usize = 32;
+/// Strings kept of one TXT answer.
+pub const TXT_STRINGS_MAX: usize = 64;
+
+/// What the resolver asks and how long it waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolverOptions {
+    /// The name servers; those of `/etc/resolv.conf` when empty.
+    pub servers: Vec<SocketAddr>,
+    /// A zone file; when given, no network is asked.
+    pub zone: Option<PathBuf>,
+    /// Longest wait for one answer of one server. Default 5 s.
+    pub query_timeout: Duration,
+    /// Longest wait for all that one call asks. Default 20 s.
+    pub timeout: Duration,
+    /// Answers kept. Default 8192.
+    pub cache_entries_max: u64,
+}
+
+impl Default for ResolverOptions {
+    fn default() -> Self {
+        Self {
+            servers: Vec::new(),
+            zone: None,
+            query_timeout: Duration::from_secs(5),
+            timeout: Duration::from_secs(20),
+            cache_entries_max: 8192,
+        }
+    }
+}
+
+/// Why there is no resolver: a matter of configuration.
+#[derive(Debug)]
+pub enum ResolverError {
+    /// The zone file cannot be used.
+    Zone(ZoneError),
+    /// `/etc/resolv.conf` cannot be used; the text says why.
+    System(String),
+}
+
+impl fmt::Display for ResolverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zone(error) => error.fmt(f),
+            Self::System(text) => {
+                write!(
+                    f,
+                    "cannot use the system's name servers (/etc/resolv.conf): {text}"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for ResolverError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Zone(error) => Some(error),
+            Self::System(_) => None,
+        }
+    }
+}
+
+/// Why a question has no answer for now; the same question may have one later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LookupFailure {
+    /// No server answered in time.
+    Timeout,
+    /// A server answered with this code (RFC 1035 section 4.1.1, 2 is SERVFAIL).
+    Code(u16),
+    /// No server could be asked, or its answer was no DNS; the text says what happened.
+    Server(String),
+}
+
+impl fmt::Display for LookupFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout => f.write_str("no name server answered in time"),
+            Self::Code(2) => f.write_str("the name server answered SERVFAIL"),
+            Self::Code(5) => f.write_str("the name server answered REFUSED"),
+            Self::Code(code) => write!(f, "the name server answered with code {code}"),
+            Self::Server(text) => write!(f, "no usable answer from a name server: {text}"),
+        }
+    }
+}
+
+/// The mail exchangers of a domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MxAnswer {
+    /// Preference and host, in the order to be tried: the lowest preference first, hosts of equal
+    /// preference in random order (RFC 5321 section 5.1). Names have no trailing dot.
+    Hosts(Vec<(u16, String)>),
+    /// The domain takes no mail (RFC 7505).
+    NullMx,
+    /// The domain exists and has no MX record: its address records are the implicit exchanger.
+    None,
+    /// The domain does not exist: permanent.
+    NoSuchDomain,
+    /// It is not known for now.
+    TempFail(LookupFailure),
+}
+
+/// The addresses of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddressAnswer {
+    /// At least one; IPv6 before IPv4.
+    Found(Vec<IpAddr>),
+    /// The name exists, without an address: permanent.
+    None,
+    /// The name does not exist: permanent.
+    NoSuchName,
+    /// They are not known for now.
+    TempFail(LookupFailure),
+}
+
+/// The text records of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TxtAnswer {
+    /// One item a record, its strings joined; octets that are no UTF-8 are replaced.
+    Found(Vec<String>),
+    /// The name exists, without a text record.
+    None,
+    /// The name does not exist.
+    NoSuchName,
+    /// They are not known for now.
+    TempFail(LookupFailure),
+}
+
+/// What a source of records says about one name and type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Lookup<T> {
+    Found(Vec<T>),
+    None,
+    NoSuchName,
+    Failed(LookupFailure),
+}
+
+/// Answers questions about names; clones share the cache.
+#[derive(Clone, Debug)]
+pub struct Resolver {
+    source: Arc<Source>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Dns(Box<Dns>),
+    Zone(Zone),
+}
+
+impl Resolver {
+    /// Makes a resolver; nothing is asked yet.
+    ///
+    /// # Errors
+    /// The zone file or the system's list of name servers cannot be used.
+    pub fn new(options: &ResolverOptions) -> Result<Self, ResolverError> {
+        let source = match &options.zone {
+            Some(path) => Source::Zone(Zone::load(path).map_err(ResolverError::Zone)?),
+            None => Source::Dns(Box::new(Dns::new(options).map_err(ResolverError::System)?)),
+        };
+        Ok(Self {
+            source: Arc::new(source),
+        })
+    }
+
+    /// A resolver that answers from `zone`.
+    #[must_use]
+    pub fn from_zone(zone: Zone) -> Self {
+        Self {
+            source: Arc::new(Source::Zone(zone)),
+        }
+    }
+
+    /// The zone file when there is one, for the log.
+    #[must_use]
+    pub fn zone_file(&self) -> Option<&Path> {
+        match &*self.source {
+            Source::Zone(zone) => zone.path(),
+            Source::Dns(_) => None,
+        }
+    }
+
+    /// The mail exchangers of `domain` (A-labels or U-labels, with or without trailing dot).
+    pub async fn mx(&self, domain: &str) -> MxAnswer {
+        let lookup = match &*self.source {
+            Source::Dns(dns) => dns.mx(domain).await,
+            Source::Zone(zone) => zone.mx(domain),
+        };
+        match lookup {
+            Lookup::Found(hosts) => exchangers(hosts),
+            Lookup::None => MxAnswer::None,
+            Lookup::NoSuchName => MxAnswer::NoSuchDomain,
+            Lookup::Failed(failure) => MxAnswer::TempFail(failure),
+        }
+    }
+
+    /// The addresses of `host`.
+    pub async fn addresses(&self, host: &str) -> AddressAnswer {
+        let lookups = match &*self.source {
+            Source::Dns(dns) => dns.addresses(host).await,
+            Source::Zone(zone) => zone.addresses(host),
+        };
+        both_families(lookups)
+    }
+
+    /// The text records of `name`.
+    pub async fn txt(&self, name: &str) -> TxtAnswer {
+        let lookup = match &*self.source {
+            Source::Dns(dns) => dns.txt(name).await,
+            Source::Zone(zone) => zone.txt(name),
+        };
+        match lookup {
+            Lookup::Found(mut texts) => {
+                texts.truncate(TXT_STRINGS_MAX);
+                TxtAnswer::Found(texts)
+            }
+            Lookup::None => TxtAnswer::None,
+            Lookup::NoSuchName => TxtAnswer::NoSuchName,
+            Lookup::Failed(failure) => TxtAnswer::TempFail(failure),
+        }
+    }
+}
+
+/// Orders the hosts of MX records; the root as host means that no mail is taken.
+fn exchangers(mut hosts: Vec<(u16, String)>) -> MxAnswer {
+    if hosts.iter().all(|(_, host)| host.is_empty()) {
+        return MxAnswer::NullMx;
+    }
+    // RFC 7505 section 3: a null MX beside others is a mistake, the others hold.
+    hosts.retain(|(_, host)| !host.is_empty());
+    // A keyed hash is random enough to spread load, and needs no generator.
+    let random = std::hash::RandomState::new();
+    hosts.sort_by_cached_key(|(preference, host)| {
+        (*preference, std::hash::BuildHasher::hash_one(&random, host))
+    });
+    hosts.dedup();
+    hosts.truncate(MX_HOSTS_MAX);
+    MxAnswer::Hosts(hosts)
+}
+
+fn both_families((v6, v4): (Lookup<IpAddr>, Lookup<IpAddr>)) -> AddressAnswer {
+    let mut found = Vec::new();
+    let mut failure = None;
+    let mut missing = 0;
+    for lookup in [v6, v4] {
+        match lookup {
+            Lookup::Found(addresses) => found.extend(addresses),
+            Lookup::None => {}
+            Lookup::NoSuchName => missing += 1,
+            Lookup::Failed(why) => failure = Some(why),
+        }
+    }
+    found.truncate(ADDRESSES_MAX);
+    match failure {
+        // One family is enough to deliver.
+        _ if !found.is_empty() => AddressAnswer::Found(found),
+        Some(failure) => AddressAnswer::TempFail(failure),
+        None if missing == 2 => AddressAnswer::NoSuchName,
+        None => AddressAnswer::None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! Certificates and keys from PEM files, and the choice among them by server name.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{Error, InconsistentKeys};
+
+use super::server::{CertificateFiles, ServerTlsOptions};
+use super::{TlsError, Validity, provider};
+
+/// Octets read of one PEM file; the largest chains have some 20 KiB, root bundles some 300 KiB.
+const FILE_OCTETS_MAX: u64 = 4 * 1024 * 1024;
+
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    let failed = |source| TlsError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(failed)?;
+    let mut text = Vec::new();
+    file.take(FILE_OCTETS_MAX + 1)
+        .read_to_end(&mut text)
+        .map_err(failed)?;
+    if text.len() as u64 > FILE_OCTETS_MAX {
+        return Err(failed(io::Error::other("it is larger than 4 MiB")));
+    }
+    Ok(text)
+}
+
+/// All certificates of a PEM file, at least one.
+pub(super) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let text = read(path)?;
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let chain = chain.map_err(|error| invalid(path, &error))?;
+    if chain.is_empty() {
+        return Err(TlsError::Missing {
+            path: path.to_owned(),
+            what: "certificate",
+        });
+    }
+    Ok(chain)
+}
+
+fn invalid(path: &Path, problem: &dyn std::fmt::Display) -> TlsError {
+    TlsError::Invalid {
+        path: path.to_owned(),
+        problem: problem.to_string(),
+    }
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    use rustls::pki_types::pem::Error as PemError;
+    PrivateKeyDer::from_pem_slice(&read(path)?).map_err(|error| match error {
+        PemError::NoItemsFound => TlsError::Missing {
+            path: path.to_owned(),
+            what: "private key",
+        },
+        other => invalid(path, &other),
+    })
+}
+
+/// A chain with its key, checked to belong together.
+pub(super) fn load(files: &CertificateFiles) -> Result<CertifiedKey, TlsError> {
+    let chain = chain(&files.certificate)?;
+    let key = provider()
+        .key_provider
+        .load_private_key(private_key(&files.key)?)
+        .map_err(|error| invalid(&files.key, &error))?;
+    let certified = CertifiedKey::new(chain, key);
+    match certified.keys_match() {
+        // Unknown: the key cannot show its public half; the handshake would tell.
+        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+        Err(Error::InconsistentKeys(_)) => {
+            return Err(TlsError::Mismatch {
+                certificate: files.certificate.clone(),
+                key: files.key.clone(),
+            });
+        }
+        Err(error) => return Err(invalid(&files.certificate, &error)),
+    }
+    warn_if_expired(&certified, &files.certificate);
+    Ok(certified)
+}
+
+/// Whether the files could be used.
+pub(crate) fn check(files: &CertificateFiles) -> Result<(), TlsError> {
+    load(files).map(drop)
+}
+
+fn warn_if_expired(certified: &CertifiedKey, path: &Path) {
+    let validity = certified.cert.first().and_then(|der| Validity::of(der));
+    if let Some(validity) = validity
+        && !validity.contains(std::time::SystemTime::now())
+    {
+        tracing::warn!(file = %path.display(), %validity, "certificate is not valid now");
+    }
+}
+
+/// The certificates of a server at one moment.
+#[derive(Debug, Default)]
+pub(super) struct Set {
+    default: Option<Arc<CertifiedKey>>,
+    by_name: HashMap<String, Arc<CertifiedKey>>,
+}
+
+impl Set {
+    /// Loads every file; the first that is wrong is the error.
+    pub(super) fn load(options: &ServerTlsOptions) -> Result<Self, TlsError> {
+        let mut set = Self::default();
+        if let Some(files) = &options.default {
+            set.default = load_present(files)?;
+        }
+        for (name, files) in &options.sni {
+            let Some(certified) = load_present(files)? else {
+                continue;
+            };
+            // Without a default the first one serves clients that ask for no known name.
+            set.default.get_or_insert_with(|| Arc::clone(&certified));
+            set.by_name.insert(name.to_ascii_lowercase(), certified);
+        }
+        Ok(set)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.default.is_none()
+    }
+
+    /// The certificate for a name: exactly, by a wildcard for its first label, or the default.
+    fn choose(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
+        let exact = name.and_then(|name| self.by_name.get(name));
+        let wildcard = || {
+            let (_, parent) = name?.split_once('.')?;
+            self.by_name.get(&format!("*.{parent}"))
+        };
+        exact.or_else(wildcard).or(self.default.as_ref()).cloned()
+    }
+}
+
+fn load_present(files: &CertificateFiles) -> Result<Option<Arc<CertifiedKey>>, TlsError> {
+    let missing = files.may_be_missing && !(files.certificate.exists() && files.key.exists());
+    if missing {
+        Ok(None)
+    } else {
+        load(files).map(|certified| Some(Arc::new(certified)))
+    }
+}
+
+/// The set in use; replaced whole.
+#[derive(Debug, Default)]
+pub(super) struct Certificates {
+    set: RwLock<Arc<Set>>,
+}
+
+impl Certificates {
+    pub(super) fn current(&self) -> Arc<Set> {
+        Arc::clone(&self.set.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn replace(&self, set: Set) {
+        *self.set.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(set);
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        // rustls gives the name in lower case.
+        self.current().choose(hello.server_name())
+    }
+}
+
+/// Tells one content of a file from another without reading it; `None` when it is not there.
+pub(super) type Fingerprint = Option<(u64, i64, i64, u64)>;
+
+pub(super) fn fingerprint(path: &Path) -> Fingerprint {
+    let metadata = fs::metadata(path).ok()?;
+    Some((
+        metadata.ino(),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+        metadata.len(),
+    ))
+}

@@ -1,0 +1,320 @@
+//! Makes TLS connections to next hops.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::{HANDSHAKE_TIMEOUT, PeerCertificate, TlsError, TlsInfo, certificates, provider};
+
+/// What happens to a certificate that is not valid for the next hop's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verification {
+    /// It is recorded in [`TlsInfo::certificate`] and the connection goes on (RFC 7435).
+    Recorded,
+    /// The handshake fails.
+    Required,
+}
+
+/// The certificates that are trusted to vouch for others.
+#[derive(Clone)]
+pub struct Roots {
+    store: Arc<RootCertStore>,
+}
+
+impl fmt::Debug for Roots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Roots")
+            .field("certificates", &self.store.len())
+            .finish()
+    }
+}
+
+impl Roots {
+    /// The operating system's roots, and those of a PEM file beside them.
+    ///
+    /// # Errors
+    /// The file is wrong, or there is no file and the system has no roots.
+    pub fn load(extra: Option<&Path>) -> Result<Self, TlsError> {
+        let mut store = RootCertStore::empty();
+        let system = rustls_native_certs::load_native_certs();
+        // Some systems carry roots that the library cannot read; the others serve.
+        store.add_parsable_certificates(system.certs);
+        if let Some(path) = extra {
+            add_file(&mut store, path)?;
+        }
+        if store.is_empty() {
+            let errors: Vec<String> = system.errors.iter().map(ToString::to_string).collect();
+            return Err(TlsError::NoRoots {
+                problem: errors.join(", "),
+            });
+        }
+        Ok(Self {
+            store: Arc::new(store),
+        })
+    }
+
+    /// No roots, for [`Verification::Recorded`] on a machine without any: every certificate proves
+    /// nothing then, and the connection is encrypted all the same.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            store: Arc::new(RootCertStore::empty()),
+        }
+    }
+
+    /// Only the roots of a PEM file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds no certificate or a wrong one.
+    pub fn only(path: &Path) -> Result<Self, TlsError> {
+        let mut store = RootCertStore::empty();
+        add_file(&mut store, path)?;
+        Ok(Self {
+            store: Arc::new(store),
+        })
+    }
+
+    /// For a client that trusts nothing else.
+    pub(crate) fn client_config(&self) -> Result<ClientConfig, TlsError> {
+        Ok(ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|source| TlsError::Library { source })?
+            .with_root_certificates(Arc::clone(&self.store))
+            .with_no_client_auth())
+    }
+}
+
+fn add_file(store: &mut RootCertStore, path: &Path) -> Result<(), TlsError> {
+    for root in certificates::chain(path)? {
+        let invalid = |error: rustls::Error| TlsError::Invalid {
+            path: path.to_owned(),
+            problem: error.to_string(),
+        };
+        store.add(root).map_err(invalid)?;
+    }
+    Ok(())
+}
+
+/// Why there is no TLS connection.
+#[derive(Debug)]
+pub enum ConnectTlsError {
+    /// The next hop's name can be no server name: a matter of routing.
+    Name(String),
+    /// The certificate is not valid for the name; only with [`Verification::Required`].
+    Certificate(rustls::CertificateError),
+    /// The peer does not speak TLS, or nothing that we do.
+    Handshake(rustls::Error),
+    /// The connection broke.
+    Io(io::Error),
+    /// The handshake took too long.
+    Timeout(Duration),
+}
+
+impl fmt::Display for ConnectTlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(f, "{name:?} cannot be the name of a TLS server"),
+            Self::Certificate(error) => write!(f, "certificate refused: {error}"),
+            Self::Handshake(error) => write!(f, "TLS handshake failed: {error}"),
+            Self::Io(error) => write!(f, "connection broke in the TLS handshake: {error}"),
+            Self::Timeout(limit) => write!(f, "TLS handshake not done within {limit:?}"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectTlsError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Handshake(error) => Some(error),
+            Self::Io(error) => Some(error),
+            Self::Name(_) | Self::Certificate(_) | Self::Timeout(_) => None,
+        }
+    }
+}
+
+impl ConnectTlsError {
+    fn new(error: io::Error) -> Self {
+        let inner = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        match inner {
+            Some(rustls::Error::InvalidCertificate(problem)) => Self::Certificate(problem.clone()),
+            Some(other) => Self::Handshake(other.clone()),
+            None => Self::Io(error),
+        }
+    }
+}
+
+/// Makes TLS connections; clones share the sessions to resume.
+#[derive(Clone)]
+pub struct ClientTls {
+    connector: TlsConnector,
+    /// `None` when there are no roots.
+    verifier: Option<Arc<WebPkiServerVerifier>>,
+    verification: Verification,
+    handshake_timeout: Duration,
+}
+
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTls")
+            .field("verification", &self.verification)
+            .field("handshake_timeout", &self.handshake_timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ClientTls {
+    /// A client that trusts `roots`.
+    ///
+    /// # Errors
+    /// There are no roots and certificates are [`Verification::Required`], or the TLS library
+    /// refuses them.
+    pub fn new(verification: Verification, roots: &Roots) -> Result<Self, TlsError> {
+        let verifier = verifier(roots)?;
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|source| TlsError::Library { source })?;
+        // Each kind has its own configuration and so its own sessions: one that was begun without
+        // a valid certificate is never resumed where one is required.
+        let config = match (verification, &verifier) {
+            (Verification::Required, Some(verifier)) => {
+                builder.with_webpki_verifier(Arc::clone(verifier))
+            }
+            (Verification::Required, None) => {
+                let problem = "none are known".to_owned();
+                return Err(TlsError::NoRoots { problem });
+            }
+            (Verification::Recorded, _) => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate::new())),
+        };
+        Ok(Self {
+            connector: TlsConnector::from(Arc::new(config.with_no_client_auth())),
+            verifier,
+            verification,
+            handshake_timeout: HANDSHAKE_TIMEOUT,
+        })
+    }
+
+    /// The same with another time limit for handshakes.
+    #[must_use]
+    pub fn with_handshake_timeout(mut self, limit: Duration) -> Self {
+        self.handshake_timeout = limit;
+        self
+    }
+
+    /// Does the client's side of the handshake with `host`: a DNS name, with or without trailing
+    /// dot, or an address.
+    ///
+    /// # Errors
+    /// See [`ConnectTlsError`].
+    pub async fn connect<S>(
+        &self,
+        host: &str,
+        stream: S,
+    ) -> Result<(TlsStream<S>, TlsInfo), ConnectTlsError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let host = host.strip_suffix('.').unwrap_or(host);
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| ConnectTlsError::Name(host.to_owned()))?;
+        let connecting = Box::pin(self.connector.connect(name.clone(), stream));
+        let stream = match timeout(self.handshake_timeout, connecting).await {
+            Ok(connected) => connected.map_err(ConnectTlsError::new)?,
+            Err(_) => return Err(ConnectTlsError::Timeout(self.handshake_timeout)),
+        };
+        let connection = stream.get_ref().1;
+        let sni = matches!(name, ServerName::DnsName(_)).then(|| host.to_owned());
+        let info = TlsInfo::new(connection, sni, self.certificate(connection, &name));
+        Ok((stream, info))
+    }
+
+    fn certificate(&self, connection: &ClientConnection, name: &ServerName<'_>) -> PeerCertificate {
+        if self.verification == Verification::Required {
+            return PeerCertificate::Valid;
+        }
+        let Some((own, others)) = connection.peer_certificates().and_then(<[_]>::split_first)
+        else {
+            return PeerCertificate::Invalid("none was shown".to_owned());
+        };
+        let Some(verifier) = &self.verifier else {
+            return PeerCertificate::Invalid("no roots are known".to_owned());
+        };
+        match verifier.verify_server_cert(own, others, name, &[], UnixTime::now()) {
+            Ok(_) => PeerCertificate::Valid,
+            Err(error) => PeerCertificate::Invalid(error.to_string()),
+        }
+    }
+}
+
+fn verifier(roots: &Roots) -> Result<Option<Arc<WebPkiServerVerifier>>, TlsError> {
+    if roots.store.is_empty() {
+        return Ok(None);
+    }
+    let store = Arc::clone(&roots.store);
+    let verifier = WebPkiServerVerifier::builder_with_provider(store, provider()).build();
+    verifier.map(Some).map_err(|error| TlsError::NoRoots {
+        problem: error.to_string(),
+    })
+}
+
+/// Lets any certificate pass, but still wants proof that the peer has its key.
+#[derive(Debug)]
+struct AnyCertificate(WebPkiSupportedAlgorithms);
+
+impl AnyCertificate {
+    fn new() -> Self {
+        Self(provider().signature_verification_algorithms)
+    }
+}
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, dss, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, dss, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}

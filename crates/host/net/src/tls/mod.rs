@@ -1,0 +1,99 @@
+//! TLS by rustls: servers with certificates in files, clients with two degrees of trust.
+//!
+//! - [`ServerTls`] accepts; it chooses a certificate by the name the client asks for, and loads new
+//!   files while it runs, keeping the old ones when the new are wrong.
+//! - [`ClientTls`] connects, either refusing a certificate that is not valid for the next hop's
+//!   name, or going on and saying so in [`TlsInfo`] (opportunistic TLS, RFC 7435).
+//!
+//! TLS 1.2 and 1.3 with the ring provider; sessions are resumed by tickets. A handshake has a time
+//! limit of its own. Nothing here costs anything for a connection without TLS.
+//!
+//! Not covered: client certificates, DANE, kernel TLS, certificates before X.509 version 3 (a peer
+//! that shows one cannot be talked to in TLS, not even opportunistically).
+
+mod certificates;
+mod client;
+mod error;
+mod server;
+mod validity;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::CryptoProvider;
+use rustls::{CipherSuite, CommonState, ProtocolVersion};
+
+pub use client::{ClientTls, ConnectTlsError, Roots, Verification};
+pub use error::TlsError;
+pub use server::{CertificateFiles, Reload, ServerTls, ServerTlsOptions};
+pub use validity::{Leaf, Validity};
+
+pub(crate) use certificates::check as check_files;
+
+/// The TLS streams that [`ServerTls::accept`] and [`ClientTls::connect`] return.
+pub use tokio_rustls::{client::TlsStream as ClientStream, server::TlsStream as ServerStream};
+
+/// Longest time for a handshake unless set otherwise.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is known of an encrypted connection once its handshake is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsInfo {
+    /// `TLSv1.2` or `TLSv1.3`.
+    pub version: &'static str,
+    /// The cipher suite by its name in the IANA registry.
+    pub cipher: &'static str,
+    /// The server name the client asked for.
+    pub sni: Option<String>,
+    /// The peer's certificate, as far as it was asked for.
+    pub certificate: PeerCertificate,
+}
+
+/// What the peer's certificate proves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerCertificate {
+    /// None was asked for: all clients of our servers.
+    NotAsked,
+    /// It is valid for the name that was connected to.
+    Valid,
+    /// It proves nothing, for this reason; the connection is encrypted all the same.
+    Invalid(String),
+}
+
+impl TlsInfo {
+    fn new(state: &CommonState, sni: Option<String>, certificate: PeerCertificate) -> Self {
+        Self {
+            version: state.protocol_version().map_or("unknown", version_name),
+            cipher: state
+                .negotiated_cipher_suite()
+                .map_or("unknown", |c| cipher_name(c.suite())),
+            sni,
+            certificate,
+        }
+    }
+}
+
+const fn version_name(version: ProtocolVersion) -> &'static str {
+    match version {
+        ProtocolVersion::TLSv1_2 => "TLSv1.2",
+        ProtocolVersion::TLSv1_3 => "TLSv1.3",
+        _ => "unknown",
+    }
+}
+
+/// rustls writes `TLS13_` where the registry has `TLS_`.
+fn cipher_name(suite: CipherSuite) -> &'static str {
+    match suite {
+        CipherSuite::TLS13_AES_128_GCM_SHA256 => "TLS_AES_128_GCM_SHA256",
+        CipherSuite::TLS13_AES_256_GCM_SHA384 => "TLS_AES_256_GCM_SHA384",
+        CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => "TLS_CHACHA20_POLY1305_SHA256",
+        other => other.as_str().unwrap_or("unknown"),
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,360 @@
+//! What the process has to say about itself, on standard error.
+//!
+//! [`init`] installs the only subscriber of the process: one line an event, as text for people or
+//! JSON for programs, from a level that can be changed while it runs. Field names are those of the
+//! conventions (`peer`, `queue_id`, `reverse_path`, `rcpt`, `code`, ...).
+//!
+//! ```text
+//! text   2026-01-31T12:00:00.000Z info gateway listening address=127.0.0.1:2525
+//! json   {"t":"2026-01-31T12:00:00.000Z","level":"info","role":"gateway",
+//!         "message":"listening","address":"127.0.0.1:2525"}
+//! ```
+//!
+//! Values may come from a peer: they are cut at [`VALUE_OCTETS_MAX`] octets and escaped as in the
+//! trace. Secrets have a type that prints as redacted; as a second line of defence the values of
+//! fields whose names speak of secrets are not printed at all.
+
+use std::fmt::{self, Write as _};
+use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
+use vere_units::Timestamp;
+
+use crate::trace::{cut, escape};
+
+/// Octets kept of one value.
+pub const VALUE_OCTETS_MAX: usize = 2048;
+/// Takes the place of a secret.
+const REDACTED: &str = "[redacted]";
+/// A field is secret when one of these is a part of its name.
+const SECRET_NAMES: [&str; 6] = [
+    "password",
+    "passwd",
+    "secret",
+    "credential",
+    "private_key",
+    "authorization",
+];
+
+/// The environment variable with directives for parts of the program, such as
+/// `info,vere_smtp=trace`; when it is set, the level in the settings means nothing.
+pub const DIRECTIVES_VARIABLE: &str = "VERE_LOG";
+
+/// Importance of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum LogLevel {
+    /// An operator must act.
+    Error,
+    /// Something is odd.
+    Warn,
+    /// One line for each finished transaction.
+    #[default]
+    Info,
+    /// Steps of transactions.
+    Debug,
+    /// The protocol itself.
+    Trace,
+}
+
+impl From<LogLevel> for LevelFilter {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Error => Self::ERROR,
+            LogLevel::Warn => Self::WARN,
+            LogLevel::Info => Self::INFO,
+            LogLevel::Debug => Self::DEBUG,
+            LogLevel::Trace => Self::TRACE,
+        }
+    }
+}
+
+/// Form of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// A line for people.
+    #[default]
+    Text,
+    /// A JSON object for programs.
+    Json,
+}
+
+/// What is logged and how.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct LogOptions {
+    /// The least important events shown.
+    pub level: LogLevel,
+    /// Their form.
+    pub format: LogFormat,
+    /// Which role of the system this process is, shown on each line.
+    pub role: Option<String>,
+}
+
+/// The log could not be set up: a mistake of the program or of the one who started it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogError {
+    /// `VERE_LOG` holds no directives; the text says why.
+    Directives(String),
+    /// There is a subscriber already.
+    Installed,
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directives(problem) => write!(f, "{DIRECTIVES_VARIABLE} is wrong: {problem}"),
+            Self::Installed => f.write_str("the log was set up before"),
+        }
+    }
+}
+
+impl std::error::Error for LogError {}
+
+/// Changes the level while the process runs.
+#[derive(Clone, Debug)]
+pub struct LogHandle {
+    /// `None` when directives from the environment rule.
+    level: Option<reload::Handle<LevelFilter, Registry>>,
+}
+
+impl LogHandle {
+    /// Shows events from `level` on from now on; says nothing to `VERE_LOG`'s directives.
+    pub fn set_level(&self, level: LogLevel) {
+        if let Some(handle) = &self.level {
+            // Fails only once the subscriber is gone, at the end of the process.
+            let _ = handle.reload(level);
+        }
+    }
+}
+
+/// Sends all events of the process to standard error.
+///
+/// # Errors
+/// See [`LogError`].
+pub fn init(options: &LogOptions) -> Result<LogHandle, LogError> {
+    let directives = std::env::var(DIRECTIVES_VARIABLE)
+        .ok()
+        .filter(|text| !text.is_empty());
+    let layer = layer(options, io::stderr);
+    match directives {
+        Some(text) => {
+            let filter = EnvFilter::try_new(text)
+                .map_err(|error| LogError::Directives(error.to_string()))?;
+            install(Registry::default().with(layer.with_filter(filter)))?;
+            Ok(LogHandle { level: None })
+        }
+        None => {
+            let (filter, handle) = reload::Layer::new(LevelFilter::from(options.level));
+            install(Registry::default().with(layer.with_filter(filter)))?;
+            Ok(LogHandle {
+                level: Some(handle),
+            })
+        }
+    }
+}
+
+fn install(subscriber: impl Into<tracing::Dispatch>) -> Result<(), LogError> {
+    subscriber.try_init().map_err(|_| LogError::Installed)
+}
+
+fn layer<S, W>(options: &LogOptions, writer: W) -> impl Layer<S>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let line = Line {
+        format: options.format,
+        role: options.role.clone(),
+    };
+    tracing_subscriber::fmt::layer()
+        .with_ansi(false)
+        .fmt_fields(Fields(options.format))
+        .event_format(line)
+        .with_writer(writer)
+}
+
+const fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "error",
+        Level::WARN => "warn",
+        Level::INFO => "info",
+        Level::DEBUG => "debug",
+        Level::TRACE => "trace",
+    }
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Writes one event.
+struct Line {
+    format: LogFormat,
+    role: Option<String>,
+}
+
+impl<S, N> FormatEvent<S, N> for Line
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut fields = Collected::new(self.format);
+        event.record(&mut fields);
+        if let Some(scope) = context.event_scope() {
+            for span in scope.from_root() {
+                if let Some(own) = span
+                    .extensions()
+                    .get::<tracing_subscriber::fmt::FormattedFields<N>>()
+                {
+                    fields.rest.push_str(&own.fields);
+                }
+            }
+        }
+        let (level, Collected { message, rest, .. }) =
+            (level_name(*event.metadata().level()), fields);
+        match self.format {
+            LogFormat::Text => {
+                write!(writer, "{} {level}", now())?;
+                for part in [self.role.as_deref(), message.as_deref()]
+                    .into_iter()
+                    .flatten()
+                {
+                    write!(writer, " {part}")?;
+                }
+                writeln!(writer, "{rest}")
+            }
+            LogFormat::Json => {
+                write!(writer, "{{\"t\":\"{}\",\"level\":\"{level}\"", now())?;
+                if let Some(role) = &self.role {
+                    write!(writer, ",\"role\":\"{}\"", escaped(role))?;
+                }
+                if let Some(message) = message {
+                    write!(writer, ",\"message\":\"{message}\"")?;
+                }
+                writeln!(writer, "{rest}}}")
+            }
+        }
+    }
+}
+
+/// Writes the fields of a span, to be shown with each event in it.
+struct Fields(LogFormat);
+
+impl<'writer> FormatFields<'writer> for Fields {
+    fn format_fields<R: tracing_subscriber::field::RecordFields>(
+        &self,
+        mut writer: Writer<'writer>,
+        fields: R,
+    ) -> fmt::Result {
+        let mut collected = Collected::new(self.0);
+        fields.record(&mut collected);
+        writer.write_str(&collected.rest)
+    }
+}
+
+/// The fields of one event or span: the message, and the others ready to be appended to a line.
+struct Collected {
+    format: LogFormat,
+    message: Option<String>,
+    rest: String,
+}
+
+impl Collected {
+    const fn new(format: LogFormat) -> Self {
+        Self {
+            format,
+            message: None,
+            rest: String::new(),
+        }
+    }
+
+    fn text(&mut self, field: &Field, value: &str) {
+        let name = field.name();
+        if name == "message" {
+            self.message = Some(escaped(value));
+            return;
+        }
+        let value = if is_secret(name) {
+            REDACTED.to_owned()
+        } else {
+            escaped(value)
+        };
+        // Writing to a string cannot fail.
+        let _ = match self.format {
+            LogFormat::Json => write!(self.rest, ",\"{name}\":\"{value}\""),
+            LogFormat::Text if needs_quotes(&value) => write!(self.rest, " {name}=\"{value}\""),
+            LogFormat::Text => write!(self.rest, " {name}={value}"),
+        };
+    }
+
+    fn plain(&mut self, field: &Field, value: impl fmt::Display) {
+        if is_secret(field.name()) {
+            return self.text(field, REDACTED);
+        }
+        let _ = match self.format {
+            LogFormat::Json => write!(self.rest, ",\"{}\":{value}", field.name()),
+            LogFormat::Text => write!(self.rest, " {}={value}", field.name()),
+        };
+    }
+}
+
+impl Visit for Collected {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.text(field, &format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.text(field, value);
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        self.text(field, &value.to_string());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.plain(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.plain(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.plain(field, value);
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    SECRET_NAMES.iter().any(|secret| name.contains(secret))
+}
+
+fn escaped(value: &str) -> String {
+    let mut out = Vec::with_capacity(value.len());
+    escape(&mut out, cut(value, VALUE_OCTETS_MAX));
+    // Escaping text gives text.
+    String::from_utf8(out).unwrap_or_default()
+}
+
+fn needs_quotes(value: &str) -> bool {
+    value.is_empty() || value.contains([' ', '"', '=', '\\'])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! Metrics of one process in the OpenMetrics text format, and the HTTP endpoint that shows them.
+//!
+//! [`Metrics`] holds every metric as a field of a group per concern; the groups' modules are the
+//! only places where metrics are declared, each with its help text and its unit in the name.
+//! `docs/internals/metrics.md` is [`reference()`] as a file.
+//!
+//! Counting is an atomic addition. What has labels is looked up under a read lock; a hot path keeps
+//! the counter it needs (`family.get_or_create_owned(..)`).
+//!
+//! ```
+//! use vere_telemetry::metrics::{Metrics, SmtpService};
+//!
+//! let metrics = Metrics::new();
+//! metrics.smtp.connections_accepted.get_or_create(&SmtpService::Submission).inc();
+//! let text = metrics.encode();
+//! assert!(text.contains("vere_smtp_connections_accepted_total{service=\"submission\"} 1\n"));
+//! ```
+
+mod declarations;
+mod delivery;
+mod endpoint;
+mod process;
+mod queue;
+mod smtp;
+mod spool;
+mod tls;
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::encoding::text;
+use prometheus_client::registry::Registry;
+
+use declarations::Declarations;
+pub use delivery::{ConnectionResult, DeliveryMetrics, DeliveryResult, DsnAction};
+pub use endpoint::{CONNECTIONS_MAX, Health, serve};
+pub use prometheus_client::metrics::counter::Counter;
+pub use prometheus_client::metrics::family::Family;
+pub use prometheus_client::metrics::gauge::Gauge;
+pub use prometheus_client::metrics::histogram::Histogram;
+pub use queue::QueueMetrics;
+pub use smtp::{AuthResult, Refusal, ReplyClass, SmtpMetrics, SmtpService};
+pub use spool::{NodeName, SpoolMetrics};
+pub use tls::{CertificateFile, Handshake, HandshakeResult, TlsMetrics, TlsSide};
+
+/// Every metric of a process; clones count into the same.
+#[derive(Clone)]
+pub struct Metrics {
+    /// Receiving mail.
+    pub smtp: SmtpMetrics,
+    /// What waits.
+    pub queue: QueueMetrics,
+    /// Sending mail and storing it in mailboxes.
+    pub delivery: DeliveryMetrics,
+    /// The spool nodes as their owner sees them.
+    pub spool: SpoolMetrics,
+    /// TLS on both sides.
+    pub tls: TlsMetrics,
+    registry: Arc<Registry>,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// All metrics at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::declare().0
+    }
+
+    fn declare() -> (Self, String) {
+        let mut declarations = Declarations::default();
+        let smtp = SmtpMetrics::declare(&mut declarations);
+        let queue = QueueMetrics::declare(&mut declarations);
+        let delivery = DeliveryMetrics::declare(&mut declarations);
+        let spool = SpoolMetrics::declare(&mut declarations);
+        let tls = TlsMetrics::declare(&mut declarations);
+        process::declare(&mut declarations);
+        let (registry, reference) = declarations.finish();
+        (
+            Self {
+                smtp,
+                queue,
+                delivery,
+                spool,
+                tls,
+                registry: Arc::new(registry),
+            },
+            reference,
+        )
+    }
+
+    /// The state of all metrics as OpenMetrics text.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        let mut out = String::new();
+        // Writing to a string cannot fail.
+        let _ = text::encode(&mut out, &self.registry);
+        out
+    }
+}
+
+/// All metrics with their types, labels and help texts, as Markdown.
+#[must_use]
+pub fn reference() -> String {
+    Metrics::declare().1
+}
+
+#[cfg(test)]
+mod tests;

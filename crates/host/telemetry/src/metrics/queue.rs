@@ -1,0 +1,48 @@
+//! What waits for delivery.
+
+use prometheus_client::metrics::gauge::Gauge;
+
+use super::declarations::Declarations;
+
+/// What waits for delivery.
+#[derive(Clone, Debug)]
+pub struct QueueMetrics {
+    /// Destinations that have messages.
+    pub destinations: Gauge,
+    /// Destinations that are paused after failures.
+    pub destinations_paused: Gauge,
+    /// Messages that wait, counted once per destination.
+    pub messages: Gauge,
+    /// Their octets.
+    pub bytes: Gauge,
+    /// Messages that wait for another attempt.
+    pub messages_deferred: Gauge,
+    /// Age of the oldest message.
+    pub oldest_seconds: Gauge,
+}
+
+impl QueueMetrics {
+    pub(super) fn declare(to: &mut Declarations) -> Self {
+        to.section("Queues");
+        Self {
+            destinations: to.gauge("queue_destinations", "Destinations that have messages"),
+            destinations_paused: to.gauge(
+                "queue_destinations_paused",
+                "Destinations that are paused after failures",
+            ),
+            messages: to.gauge(
+                "queue_messages",
+                "Messages that wait, counted once per destination",
+            ),
+            bytes: to.gauge("queue_bytes", "Octets of messages that wait"),
+            messages_deferred: to.gauge(
+                "queue_messages_deferred",
+                "Messages that wait for another attempt",
+            ),
+            oldest_seconds: to.gauge(
+                "queue_oldest_seconds",
+                "Age of the oldest message that waits",
+            ),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Receiving mail.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+
+use super::declarations::{Declarations, label};
+
+label! {
+    /// The service a client talks to.
+    SmtpService("service") {
+        /// Mail from other hosts.
+        Smtp = "smtp",
+        /// Mail from users, with STARTTLS.
+        Submission = "submission",
+        /// Mail from users, within TLS.
+        Submissions = "submissions",
+    }
+}
+
+label! {
+    /// Why a connection was closed before its first command.
+    Refusal("reason") {
+        /// Too many connections in all.
+        Connections = "connections",
+        /// Too many connections of one client.
+        Client = "client",
+        /// The process stops or has no room for mail.
+        Unavailable = "unavailable",
+    }
+}
+
+label! {
+    /// The first digit of a reply code.
+    ReplyClass("class") {
+        /// Done.
+        Positive = "2",
+        /// Go on.
+        Intermediate = "3",
+        /// Not now.
+        Transient = "4",
+        /// Never.
+        Permanent = "5",
+    }
+}
+
+label! {
+    /// How an authentication ended.
+    AuthResult("result") {
+        /// The client is the account it says.
+        Accepted = "accepted",
+        /// It is not.
+        Rejected = "rejected",
+        /// It could not be found out.
+        Unavailable = "unavailable",
+    }
+}
+
+/// Receiving mail.
+#[derive(Clone, Debug)]
+pub struct SmtpMetrics {
+    /// Open connections.
+    pub connections: Family<SmtpService, Gauge>,
+    /// Connections taken.
+    pub connections_accepted: Family<SmtpService, Counter>,
+    /// Connections closed before their first command.
+    pub connections_refused: Family<Refusal, Counter>,
+    /// Replies sent.
+    pub replies: Family<ReplyClass, Counter>,
+    /// Ends of authentications.
+    pub authentications: Family<AuthResult, Counter>,
+    /// Messages for which responsibility was taken.
+    pub messages_received: Family<SmtpService, Counter>,
+    /// Their octets.
+    pub received_bytes: Counter,
+    /// Recipients of messages received.
+    pub recipients_received: Counter,
+    /// Messages refused after their body was received.
+    pub messages_refused: Counter,
+    /// Time from the end of a body to the reply.
+    pub store_seconds: Histogram,
+    /// Memory held by bodies that are being received.
+    pub body_memory_bytes: Gauge,
+}
+
+impl SmtpMetrics {
+    pub(super) fn declare(to: &mut Declarations) -> Self {
+        to.section("Receiving mail");
+        Self {
+            connections: to.gauges("smtp_connections", "Open connections from clients"),
+            connections_accepted: to.counters(
+                "smtp_connections_accepted",
+                "Connections taken from clients",
+            ),
+            connections_refused: to.counters(
+                "smtp_connections_refused",
+                "Connections closed before their first command",
+            ),
+            replies: to.counters("smtp_replies", "Replies sent to clients"),
+            authentications: to.counters("smtp_authentications", "Authentications that ended"),
+            messages_received: to.counters(
+                "smtp_messages_received",
+                "Messages for which responsibility was taken",
+            ),
+            received_bytes: to.counter("smtp_received_bytes", "Octets of messages received"),
+            recipients_received: to.counter(
+                "smtp_recipients_received",
+                "Recipients of messages received",
+            ),
+            messages_refused: to.counter(
+                "smtp_messages_refused",
+                "Messages refused after their body was received",
+            ),
+            store_seconds: to.times(
+                "smtp_store_seconds",
+                "Time from the end of a message to the reply for it",
+            ),
+            body_memory_bytes: to.gauge(
+                "smtp_body_memory_bytes",
+                "Memory of messages that are being received",
+            ),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The trace: every step of every message as one JSON line.
+//!
+//! [`TraceLog`] takes [`Event`]s from the thread that owns the queues and never makes it wait for
+//! the disk: an event is serialised into a memory buffer, and a thread of the log's own writes the
+//! buffer out every [`TraceOptions::flush_interval`]. When the disk stands still the buffer is
+//! bounded by [`TraceOptions::pending_octets_max`]; what does not fit is counted and reported in the
+//! trace as a `lost` line, never waited for. The log is not fsynced: it tells what happened, the
+//! spool keeps the mail.
+//!
+//! [`find`] reads the files back, newest first. The format is drawn in
+//! `docs/internals/trace-log.md`.
+//!
+//! ```
+//! use vere_telemetry::trace::{Event, EventKind, Query, TraceLog, TraceOptions, find};
+//! use vere_units::{Timestamp, TraceId};
+//!
+//! let dir = tempfile::tempdir().unwrap();
+//! let log = TraceLog::open(TraceOptions::new(dir.path())).unwrap();
+//! let (id, now) = (TraceId::new(7), Timestamp::from_millis(1_760_000_000_000));
+//! log.append(&Event {
+//!     reverse_path: Some("alice@demo.test"),
+//!     size: Some(1204),
+//!     ..Event::new(EventKind::Received, id, now)
+//! });
+//! log.close();
+//! let found = find(dir.path(), &Query::TraceId(id), 10).unwrap();
+//! assert_eq!(found[0].events[0].size, Some(1204));
+//! ```
+
+mod encode;
+mod files;
+mod read;
+mod writer;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use vere_units::{Timestamp, TraceId};
+
+pub use encode::{ADDRESS_OCTETS_MAX, LINE_OCTETS_MAX, TEXT_OCTETS_MAX};
+pub(crate) use encode::{cut, escape};
+pub use read::{FindError, Query, Record, Trace, find};
+pub use writer::{OpenError, TraceLog, TraceOptions};
+
+/// What happened to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// The message was taken from a client; the first event of most traces.
+    Received,
+    /// It is stored for one recipient or a group of them in the queue of their destination.
+    Queued,
+    /// A delivery attempt began on a connection.
+    Attempt,
+    /// The next hop or the local store took responsibility.
+    Delivered,
+    /// An attempt failed for now; `next` says when the next one is due.
+    Deferred,
+    /// The next hop refused for good.
+    Bounced,
+    /// The message grew older than the expiry of its queue.
+    Expired,
+    /// A delivery status notification was made; `related` is the trace id of the other message.
+    Dsn,
+    /// A client's command or message was refused before responsibility was taken.
+    Refused,
+    /// The message was found in the spool after a restart.
+    Recovered,
+    /// A kind that a newer version writes.
+    #[serde(other)]
+    Unknown,
+}
+
+impl EventKind {
+    /// The name in the `ev` field.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Received => "received",
+            Self::Queued => "queued",
+            Self::Attempt => "attempt",
+            Self::Delivered => "delivered",
+            Self::Deferred => "deferred",
+            Self::Bounced => "bounced",
+            Self::Expired => "expired",
+            Self::Dsn => "dsn",
+            Self::Refused => "refused",
+            Self::Recovered => "recovered",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// One event to write. Fields that do not apply stay `None` and take no room in the file.
+///
+/// Text may come from a peer as it is: it is cut at the bounds [`ADDRESS_OCTETS_MAX`] and
+/// [`TEXT_OCTETS_MAX`] and escaped, so that it can neither break the line nor steer a terminal.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// What happened.
+    pub kind: EventKind,
+    /// The message it happened to.
+    pub id: TraceId,
+    /// When.
+    pub at: Timestamp,
+    /// The queue, by its name (the destination).
+    pub queue: Option<&'a str>,
+    /// The recipient, without angle brackets.
+    pub rcpt: Option<&'a str>,
+    /// The reverse-path, without angle brackets; empty for the null reverse-path.
+    pub reverse_path: Option<&'a str>,
+    /// The `Message-ID` field's value with its angle brackets.
+    pub message_id: Option<&'a str>,
+    /// Octets of the message.
+    pub size: Option<u64>,
+    /// How many recipients the transaction has.
+    pub recipients: Option<u32>,
+    /// The client that sent the message.
+    pub peer: Option<SocketAddr>,
+    /// The authenticated account.
+    pub account: Option<&'a str>,
+    /// TLS version of the connection, as `TLSv1.3`.
+    pub tls: Option<&'a str>,
+    /// Reply code of the next hop, or ours when we refused.
+    pub code: Option<u16>,
+    /// Reply text or reason.
+    pub reply: Option<&'a str>,
+    /// The next hop: name and address, as `mx1.example.net [192.0.2.1]:25`.
+    pub remote: Option<&'a str>,
+    /// How long the step took.
+    pub duration: Option<Duration>,
+    /// Which attempt this was, from 1.
+    pub attempt: Option<u32>,
+    /// When the next attempt is due.
+    pub next: Option<Timestamp>,
+    /// The trace id of the notification, or of the message it is about.
+    pub related: Option<TraceId>,
+}
+
+impl<'a> Event<'a> {
+    /// An event without any optional field.
+    #[must_use]
+    pub const fn new(kind: EventKind, id: TraceId, at: Timestamp) -> Self {
+        Event {
+            kind,
+            id,
+            at,
+            queue: None,
+            rcpt: None,
+            reverse_path: None,
+            message_id: None,
+            size: None,
+            recipients: None,
+            peer: None,
+            account: None,
+            tls: None,
+            code: None,
+            reply: None,
+            remote: None,
+            duration: None,
+            attempt: None,
+            next: None,
+            related: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
