@@ -1,0 +1,30 @@
+//! Runs protocol scripts: files of `C:` and `S:` lines that a protocol expert can review without
+//! knowing our code. The format is described in `docs/internals/scripts.md`.
+//!
+//! The same script runs against the bare machine, in this process with virtual time and a small
+//! made-up world ([`bare`]), and against a daemon that listens somewhere ([`daemon`]). What a script
+//! needs that a daemon may not have (a limit, a right, hours of waiting) it says at its top, and is
+//! then skipped with that reason.
+//!
+//! In reading order: [`Script`] (the file), [`Subject`] (what it runs against), [`run`], [`bare`],
+//! [`daemon`].
+//!
+//! ```
+//! use vere_script::{Script, bare};
+//!
+//! let script = Script::parse("noop", "S: 220 $host *\nC: NOOP\nS: 250 2.0.0 *\n")?;
+//! bare::run(&script, bare::Pieces::Whole)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod bare;
+pub mod daemon;
+
+mod parse;
+mod runner;
+mod template;
+
+pub use daemon::run_against;
+pub use parse::{Action, ParseError, Requirement, Script, Side, Statement};
+pub use runner::{Failure, Heard, Subject, SubjectError, Verdict, run};
+pub use template::{Template, TemplateError};

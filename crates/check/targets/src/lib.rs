@@ -1,0 +1,121 @@
+//! The bodies of the fuzz targets: one function for each decoder, which takes any octets and panics
+//! when the decoder breaks a promise.
+//!
+//! The workspace in `fuzz/` gives them to libFuzzer; the tests here run the same functions with
+//! octets made of the same dictionaries, so that a stable toolchain checks them on every run.
+//!
+//! A body checks more than the absence of panics: what was decoded encodes to the same again, octets
+//! in pieces mean the same as in one, memory stays within its bound, and no reply or message goes out
+//! that another program could read otherwise.
+
+#![allow(clippy::panic, reason = "a panic is how a target reports")]
+
+mod envelope;
+mod sasl;
+mod smtp;
+mod spoolwire;
+mod text;
+
+/// A decoder under test.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The name of the binary in `fuzz/` and of its dictionary.
+    pub name: &'static str,
+    /// Takes any octets.
+    pub run: fn(&[u8]),
+    /// A dictionary in libFuzzer's form.
+    pub dictionary: &'static str,
+    /// Octets that get far, to begin with.
+    pub seeds: &'static [&'static [u8]],
+}
+
+macro_rules! targets {
+    ($($name:ident: $run:path, $seeds:expr;)*) => {
+        /// All targets.
+        pub const TARGETS: &[Target] = &[$(Target {
+            name: stringify!($name),
+            run: $run,
+            dictionary: include_str!(concat!(
+                "../../../../fuzz/dictionaries/", stringify!($name), ".dict"
+            )),
+            seeds: $seeds,
+        }),*];
+    };
+}
+
+targets! {
+    smtp_server: smtp::server, smtp::SERVER_SEEDS;
+    smtp_client: smtp::client, smtp::CLIENT_SEEDS;
+    smtp_reply: text::reply, text::REPLY_SEEDS;
+    smtp_command: text::command, text::COMMAND_SEEDS;
+    smtp_address: text::address, text::ADDRESS_SEEDS;
+    proxy: text::proxy, text::PROXY_SEEDS;
+    sasl_server: sasl::server, sasl::SERVER_SEEDS;
+    sasl_client: sasl::client, sasl::CLIENT_SEEDS;
+    spoolwire: spoolwire::frames, spoolwire::SEEDS;
+    envelope: envelope::record, envelope::SEEDS;
+}
+
+/// Runs the target of this name.
+///
+/// # Panics
+///
+/// When there is no such target, and when the target reports.
+pub fn run(name: &str, octets: &[u8]) {
+    match TARGETS.iter().find(|target| target.name == name) {
+        Some(target) => (target.run)(octets),
+        None => panic!("no target {name}"),
+    }
+}
+
+impl Target {
+    /// The entries of the dictionary, without their names and quotes.
+    ///
+    /// # Panics
+    ///
+    /// When an entry is malformed.
+    #[must_use]
+    pub fn words(&self) -> Vec<Vec<u8>> {
+        let lines = self.dictionary.lines().map(str::trim);
+        lines
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .map(word)
+            .collect()
+    }
+}
+
+/// Reads `name="value"` or `"value"` with the escapes `\\`, `\"` and `\xHH`.
+fn word(line: &str) -> Vec<u8> {
+    let quoted = line
+        .split_once('"')
+        .and_then(|(_, rest)| rest.strip_suffix('"'));
+    let Some(quoted) = quoted else {
+        panic!("malformed entry {line}");
+    };
+    let mut octets = Vec::new();
+    let mut rest = quoted;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        if c != '\\' {
+            octets.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        } else if let Some(escaped) = rest.strip_prefix(['\\', '"']) {
+            octets.push(rest.as_bytes()[0]);
+            rest = escaped;
+        } else {
+            let hex = rest.strip_prefix('x').and_then(|hex| hex.get(..2));
+            match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+                Some(octet) => octets.push(octet),
+                None => panic!("malformed escape in {line}"),
+            }
+            rest = &rest[3..];
+        }
+    }
+    octets
+}
+
+/// Takes the first octet as a choice, which the fuzzer learns soon enough.
+fn choice(octets: &[u8]) -> (u8, &[u8]) {
+    octets
+        .split_first()
+        .map_or((0, octets), |(first, rest)| (*first, rest))
+}

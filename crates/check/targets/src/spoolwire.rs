@@ -1,0 +1,90 @@
+//! Frames between a gateway and its spool nodes.
+
+use vere_spoolwire::{
+    Answer, CHECKSUM_LEN, Frame, Greeting, HEADER_LEN, Hello, Mutation, Op, Request, Welcome,
+};
+
+/// The longest frame accepted here.
+const FRAME_MAX: usize = 64 * 1024;
+
+pub(crate) const SEEDS: &[&[u8]] = &[
+    // PUT into queue 3, record 7, metadata of one octet, a body.
+    b"\x21\0\x02\0\0\0\0\0\0\0\x03\0\0\0\x01\0\0\0\x07\0\0\0\0\0\0\0mhello",
+    b"\x22\0\x03\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0",
+    b"\x04\0\x09\0\0\0\0\0\0\0",
+    b"\x40\0\x01\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0",
+];
+
+/// Any octets as frames, and once more as the content of a frame whose length and checksum are right:
+/// by chance they never are.
+pub(crate) fn frames(octets: &[u8]) {
+    if let Ok(Some(frame)) = Frame::read(octets, FRAME_MAX) {
+        decode(&frame);
+    }
+    let Some((&[op, flags, ref number @ ..], payload)) = octets.split_first_chunk::<10>() else {
+        return;
+    };
+    let length = HEADER_LEN + payload.len() + CHECKSUM_LEN;
+    if length > FRAME_MAX {
+        return;
+    }
+    let mut framed = Vec::with_capacity(length);
+    framed.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
+    framed.extend_from_slice(&[op, flags, 0, 0]);
+    framed.extend_from_slice(number);
+    framed.extend_from_slice(payload);
+    framed.extend_from_slice(&crc32fast::hash(&framed).to_le_bytes());
+    match Frame::read(&framed, FRAME_MAX) {
+        Ok(Some(frame)) => decode(&frame),
+        Ok(None) => panic!("a whole frame is not seen as whole"),
+        Err(_) => assert!(Op::from_code(op).is_none()),
+    }
+    for cut in [0, HEADER_LEN.min(length), length - 1] {
+        assert!(
+            !matches!(Frame::read(&framed[..cut], FRAME_MAX), Ok(Some(_))),
+            "cut at {cut}"
+        );
+    }
+}
+
+/// Every decoder on every frame: one that was meant for another must say so.
+fn decode(frame: &Frame<'_>) {
+    if let Ok(Mutation::Batch(changes)) = Mutation::decode(frame) {
+        assert!(changes.count() <= FRAME_MAX);
+    }
+    let _ = Mutation::decode_logged(frame);
+    let _ = Request::decode(frame);
+    let _ = Hello::decode(frame);
+    let _ = vere_spoolwire::decode_refused(frame);
+    let _ = vere_spoolwire::decode_owned(frame);
+    again(frame, Answer::decode(frame).ok(), Answer::encode);
+    again(frame, Greeting::decode(frame).ok(), Greeting::encode);
+    again(frame, Welcome::decode(frame).ok(), Welcome::encode);
+}
+
+/// What was decoded encodes to a frame of the same content.
+fn again<T: std::fmt::Debug>(frame: &Frame<'_>, value: Option<T>, encode: fn(&T, &mut Vec<u8>)) {
+    let Some(value) = value else {
+        return;
+    };
+    let mut encoded = Vec::new();
+    encode(&value, &mut encoded);
+    match Frame::read(&encoded, usize::MAX) {
+        Ok(Some(same)) => assert_eq!(
+            (
+                same.header.op,
+                same.header.flags,
+                same.header.number,
+                same.payload
+            ),
+            (
+                frame.header.op,
+                frame.header.flags,
+                frame.header.number,
+                frame.payload
+            ),
+            "{value:?}"
+        ),
+        other => panic!("{value:?} encodes to {other:?}"),
+    }
+}
