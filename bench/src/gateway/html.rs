@@ -1,0 +1,147 @@
+//! The figures as one page without outside parts.
+
+use std::fmt::Write;
+
+use super::report::{METRICS, Metric, Report};
+
+const COLOURS: [&str; 6] = [
+    "#9aa5b1", "#6b7785", "#d9822b", "#c2577a", "#2f6fdb", "#3a9b6c",
+];
+
+const STYLE: &str = "\
+:root{color-scheme:light dark;--ink:#1b2430;--paper:#fff;--line:#d8dee6}\
+@media(prefers-color-scheme:dark){:root{--ink:#e6ebf2;--paper:#141a22;--line:#364150}}\
+body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);\
+max-width:62rem;margin:2rem auto;padding:0 1rem}\
+table{border-collapse:collapse;width:100%}\
+th,td{border-bottom:1px solid var(--line);padding:.25rem .6rem;text-align:right}\
+th:first-child,td:first-child{text-align:left}\
+figure{margin:1.5rem 0}svg{width:100%;height:auto}svg text{fill:var(--ink);font-size:12px}";
+
+/// Size of a plot and the room around its bars, in its own units.
+const WIDTH: f64 = 900.0;
+const HEIGHT: f64 = 260.0;
+const LEFT: f64 = 10.0;
+const TOP: f64 = 22.0;
+const BOTTOM: f64 = 24.0;
+
+/// The whole page.
+pub(super) fn page(report: &Report) -> String {
+    let mut page = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\"><title>vere bench gateway</title>\
+         <style>{STYLE}</style><h1>vere bench gateway</h1>\
+         <p>Messages of 1 KB (70 %) and 10 KB (30 %) relayed to a sink; medians of the rounds, \
+         systems taking turns. CPU is user and system time of all processes of a system. {}.</p>",
+        escape(&report.machine.line())
+    );
+    page.push_str("<ul>");
+    for verdict in report.verdicts() {
+        let _ = write!(page, "<li>{}</li>", escape(&verdict));
+    }
+    page.push_str("</ul>");
+    legend(report, &mut page);
+    for metric in METRICS {
+        plot(report, metric, &mut page);
+    }
+    table(report, &mut page);
+    page.push_str("</html>\n");
+    page
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+fn legend(report: &Report, page: &mut String) {
+    page.push_str("<p>");
+    for (target, colour) in report.targets.iter().zip(COLOURS.iter().cycle()) {
+        let name = escape(&target.name);
+        let limit = if target.is_limit { " (limit)" } else { "" };
+        let _ = write!(
+            page,
+            "<span style=\"color:{colour}\">&#9632;</span> {name}{limit} &ensp;"
+        );
+    }
+    page.push_str("</p>");
+}
+
+/// Bars of one metric: a group for each number of sessions, a bar for each system.
+fn plot(report: &Report, metric: &Metric, page: &mut String) {
+    let value = |target: &str, sessions| report.median(metric, target, sessions).unwrap_or(0.0);
+    let all = report
+        .targets
+        .iter()
+        .flat_map(|target| report.sessions.iter().map(|s| value(&target.name, *s)));
+    let most = all.fold(1e-9, f64::max);
+    let group = (WIDTH - LEFT) / report.sessions.len().max(1) as f64;
+    let bar = group * 0.85 / report.targets.len().max(1) as f64;
+    let _ = write!(
+        page,
+        "<figure><figcaption><b>{}</b> [{}]</figcaption>\
+         <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
+        metric.name, metric.unit, metric.name
+    );
+    for (place, sessions) in report.sessions.iter().enumerate() {
+        let x = LEFT + group * place as f64;
+        for (number, target) in report.targets.iter().enumerate() {
+            let value = value(&target.name, *sessions);
+            let height = (HEIGHT - TOP - BOTTOM) * value / most;
+            let (x, y) = (x + bar * number as f64, HEIGHT - BOTTOM - height);
+            let colour = COLOURS[number % COLOURS.len()];
+            let _ = write!(
+                page,
+                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\" \
+                 fill=\"{colour}\"><title>{}: {value:.0} {}</title></rect>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{value:.0}</text>",
+                bar * 0.9,
+                escape(&target.name),
+                metric.unit,
+                x + bar * 0.45,
+                y - 4.0,
+            );
+        }
+        let label = if *sessions == 1 {
+            "session"
+        } else {
+            "sessions"
+        };
+        let _ = write!(
+            page,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{sessions} {label}</text>",
+            x + group * 0.42,
+            HEIGHT - 6.0
+        );
+    }
+    page.push_str("</svg></figure>");
+}
+
+fn table(report: &Report, page: &mut String) {
+    page.push_str("<table><tr><th>system</th><th>sessions</th>");
+    for metric in METRICS {
+        let _ = write!(page, "<th>{} [{}]</th>", metric.name, metric.unit);
+    }
+    page.push_str("</tr>");
+    for target in &report.targets {
+        for sessions in &report.sessions {
+            let _ = write!(
+                page,
+                "<tr><td>{}</td><td>{sessions}</td>",
+                escape(&target.name)
+            );
+            for metric in METRICS {
+                match report.median(metric, &target.name, *sessions) {
+                    Some(value) => {
+                        let _ = write!(page, "<td>{value:.0}</td>");
+                    }
+                    None => page.push_str("<td>-</td>"),
+                }
+            }
+            page.push_str("</tr>");
+        }
+    }
+    page.push_str("</table>");
+}

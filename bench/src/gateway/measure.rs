@@ -1,0 +1,138 @@
+//! One load on one system.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::BenchError;
+use crate::arrivals::Arrivals;
+use crate::load::{self, Ack, LoadEnd, LoadOptions, LoadProgress};
+use crate::process::CpuAccount;
+use crate::sink::SinkHandle;
+
+/// How long nothing may arrive before what is missing is given up.
+const STALL: Duration = Duration::from_secs(10);
+
+/// How long a system gets after its last delivery to clean up behind it, on its account.
+const SETTLE: Duration = Duration::from_millis(150);
+
+/// Something to send mail to.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) account: CpuAccount,
+    /// How long mail is sent in one round.
+    pub(crate) send: Duration,
+    /// No relay to compare with, but what the machine allows.
+    pub(crate) is_limit: bool,
+}
+
+/// The figures of one load.
+#[derive(Debug, Clone)]
+pub(crate) struct Measurement {
+    pub(crate) target: String,
+    pub(crate) sessions: usize,
+    pub(crate) acked: usize,
+    pub(crate) delivered_per_second: f64,
+    pub(crate) cpu_us_per_message: f64,
+    pub(crate) reply_p50_us: f64,
+    pub(crate) reply_p99_us: f64,
+    /// 99 of 100 messages were at the sink this long after their acknowledgement.
+    pub(crate) arrival_p99_ms: f64,
+    /// Failed connections, refusals, time-outs.
+    pub(crate) failures: u64,
+    /// Acknowledged and not arrived when nothing had come for a while.
+    pub(crate) missing: usize,
+    /// Arrived more than once.
+    pub(crate) doubled: usize,
+}
+
+impl Measurement {
+    /// One line for whoever watches.
+    pub(crate) fn line(&self) -> String {
+        let trouble = if self.failures + (self.missing + self.doubled) as u64 > 0 {
+            format!(
+                ", {} failed, {} missing, {} doubled",
+                self.failures, self.missing, self.doubled
+            )
+        } else {
+            String::new()
+        };
+        format!(
+            "{:<18} {:>3} sessions: {:>6.0} delivered/s, {:>5.0} us CPU each, reply p50 {:.0} us \
+             p99 {:.0} us, arrival p99 {:.0} ms{trouble}",
+            self.target,
+            self.sessions,
+            self.delivered_per_second,
+            self.cpu_us_per_message,
+            self.reply_p50_us,
+            self.reply_p99_us,
+            self.arrival_p99_ms,
+        )
+    }
+}
+
+/// Sends to `target` with `sessions` and waits until everything acknowledged has arrived.
+pub(crate) fn measure(
+    target: &Target,
+    sink: &SinkHandle,
+    sessions: usize,
+) -> Result<Measurement, BenchError> {
+    let cpu = || {
+        let failed = |source| BenchError::Account {
+            name: target.name.clone(),
+            source,
+        };
+        target.account.total().map_err(failed)
+    };
+    sink.take_deliveries();
+    let cpu_before = cpu()?;
+    let mut options = LoadOptions::new(target.address, LoadEnd::After(target.send));
+    options.sessions = sessions;
+    let report = load::run(&options, &LoadProgress::default()).map_err(BenchError::Load)?;
+    let arrivals = Arrivals::await_all(sink, options.run, &report.acked, STALL);
+    std::thread::sleep(SETTLE);
+    let cpu_taken = cpu()?.saturating_sub(cpu_before);
+    let seconds = arrivals
+        .last
+        .map_or(0.0, |last| (last - report.began).as_secs_f64());
+    let delivered = arrivals.by_id.len() as f64;
+    Ok(Measurement {
+        target: target.name.clone(),
+        sessions,
+        acked: report.acked.len(),
+        delivered_per_second: if seconds > 0.0 {
+            delivered / seconds
+        } else {
+            0.0
+        },
+        cpu_us_per_message: cpu_taken.as_secs_f64() * 1e6 / delivered.max(1.0),
+        reply_p50_us: report.reply_us.value_at_quantile(0.50) as f64,
+        reply_p99_us: report.reply_us.value_at_quantile(0.99) as f64,
+        arrival_p99_ms: arrival_p99_ms(&arrivals, &report.acked),
+        failures: report.failures.total(),
+        missing: arrivals.missing(&report.acked).len(),
+        doubled: arrivals.doubled().len(),
+    })
+}
+
+/// How long 99 of 100 messages took from their acknowledgement to the sink, in milliseconds.
+fn arrival_p99_ms(arrivals: &Arrivals, acked: &[Ack]) -> f64 {
+    let mut delays: Vec<Duration> = acked
+        .iter()
+        .filter_map(|ack| {
+            Some(
+                arrivals
+                    .by_id
+                    .get(&ack.id)?
+                    .first
+                    .saturating_duration_since(ack.at),
+            )
+        })
+        .collect();
+    delays.sort_unstable();
+    let at = (delays.len() * 99).div_ceil(100).saturating_sub(1);
+    delays
+        .get(at)
+        .map_or(0.0, |delay| delay.as_secs_f64() * 1e3)
+}

@@ -1,0 +1,38 @@
+//! The papers' experiments: load generator, sink, no-op relay, peers.
+//!
+//! [`sink`] receives and [`load`] sends, each in one thread and each with an SMTP dialogue of its
+//! own (RFC 5321 with PIPELINING, SIZE, 8BITMIME; the sink also SMTPUTF8, CHUNKING, BINARYMIME), so
+//! that what judges the product does not share its mistakes. [`noop`] shows what any relay must at
+//! least cost, [`peer`] starts Postfix or the product, [`process`] accounts for their CPU time.
+//! [`gateway`] puts these together as `vere bench gateway`; [`kill`] takes processes away under load.
+//!
+//! Not covered: TLS and AUTH, several recipients per message, load at a fixed arrival rate.
+//!
+//! ```
+//! use vere_bench::load::{self, LoadEnd, LoadOptions, LoadProgress};
+//! use vere_bench::sink::{RunningSink, SinkOptions};
+//!
+//! let sink = RunningSink::start(SinkOptions::default())?;
+//! let options = LoadOptions::new(sink.handle().address(), LoadEnd::Count(100));
+//! let report = load::run(&options, &LoadProgress::default())?;
+//! assert_eq!(report.acked.len(), 100);
+//! assert_eq!(sink.handle().counts().messages, 100);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod arrivals;
+mod corpus;
+pub mod gateway;
+mod ids;
+pub mod kill;
+pub mod load;
+mod machine;
+pub mod noop;
+pub mod peer;
+pub mod process;
+pub mod sink;
+mod wire;
+
+pub use corpus::{Corpus, CorpusError};
+pub use gateway::{BenchError, GatewayArgs};
+pub use ids::{InvalidMessageId, MessageId};

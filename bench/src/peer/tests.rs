@@ -1,0 +1,58 @@
+use std::time::{Duration, Instant};
+
+use super::{Peer, PeerError, PostfixSetup};
+use crate::load::{LoadEnd, LoadOptions, LoadProgress, run};
+use crate::sink::{RunningSink, SinkOptions};
+
+#[test]
+fn postfix_relays_to_the_sink_and_leaves_nothing() {
+    let sink = RunningSink::start(SinkOptions::default()).unwrap();
+    let base = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(
+        base.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    for setup in [PostfixSetup::Tuned, PostfixSetup::AsShipped] {
+        let peer = match Peer::postfix(setup, sink.handle().address(), base.path()) {
+            Err(error @ PeerError::Unavailable { .. }) => {
+                eprintln!("skipped: {error}");
+                return;
+            }
+            peer => peer.unwrap(),
+        };
+        let before = (
+            sink.handle().counts().messages,
+            peer.account().total().unwrap(),
+        );
+        let mut options = LoadOptions::new(peer.address(), LoadEnd::Count(50));
+        options.sessions = 5;
+        let report = run(&options, &LoadProgress::default()).unwrap();
+        assert_eq!((report.acked.len(), report.failures.total()), (50, 0));
+        let until = Instant::now() + Duration::from_secs(30);
+        while sink.handle().counts().messages < before.0 + 50 {
+            assert!(Instant::now() < until, "{setup:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(peer.account().total().unwrap() > before.1);
+        let folder = peer.folder().to_owned();
+        drop(peer);
+        assert!(!folder.exists());
+    }
+}
+
+#[test]
+fn a_program_that_is_no_vere_is_reported() {
+    let base = tempfile::tempdir().unwrap();
+    let next_hop = std::net::SocketAddr::from(([127, 0, 0, 1], 9));
+    let error = Peer::vere("/bin/false".as_ref(), next_hop, base.path()).unwrap_err();
+    assert!(
+        matches!(error, PeerError::NotReady { name: "vere", .. }),
+        "{error}"
+    );
+    let error = Peer::vere("/nonexistent".as_ref(), next_hop, base.path()).unwrap_err();
+    assert!(
+        matches!(error, PeerError::NotReady { .. } | PeerError::Spawn { .. }),
+        "{error}"
+    );
+}

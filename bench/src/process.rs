@@ -1,0 +1,440 @@
+//! Starting what is measured, and the CPU time that all of it took.
+//!
+//! Two ways of accounting, best first:
+//!
+//! - A control group (v2) of its own for each daemon: the kernel sums user and system time of every
+//!   process that was ever in it, however it forked and whoever reaped it, in microseconds, and
+//!   the group can be killed as a whole. Needs the right to create a group, so usually root.
+//! - The process tree: `/proc/PID/stat` of the daemon and all its living descendants, with
+//!   `cutime` and `cstime` for those that were reaped, in ticks of 10 ms. Misses what left the tree
+//!   by a double fork, and children of a parent that ignores SIGCHLD.
+//!
+//! Threads of this process (generator, sink, no-op relay) are read from their `schedstat`.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// One clock tick in `/proc`; USER_HZ is 100 on every platform Linux exports it to.
+const TICK: Duration = Duration::from_millis(10);
+
+/// How often an ending process is looked at.
+const STOP_POLL: Duration = Duration::from_millis(10);
+
+/// A way to read the CPU time something has taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CpuAccount {
+    /// Everything that ran in this control group.
+    Group(PathBuf),
+    /// This process and its descendants, reaped ones included.
+    Tree(u32),
+    /// This thread of the calling process.
+    Thread(u32),
+}
+
+impl CpuAccount {
+    /// The account of the calling thread.
+    pub fn of_this_thread() -> Self {
+        Self::Thread(nix::unistd::gettid().as_raw().unsigned_abs())
+    }
+
+    /// User and system time taken so far.
+    ///
+    /// # Errors
+    ///
+    /// The process, thread or group is gone, or the kernel's text is not as expected.
+    pub fn total(&self) -> io::Result<Duration> {
+        match self {
+            Self::Group(path) => {
+                let text = fs::read_to_string(path.join("cpu.stat"))?;
+                let usage = text
+                    .lines()
+                    .find_map(|line| line.strip_prefix("usage_usec "));
+                usage
+                    .and_then(|usage| usage.parse().ok())
+                    .map(Duration::from_micros)
+            }
+            Self::Tree(root) => return tree_total(*root),
+            Self::Thread(thread) => {
+                let text = fs::read_to_string(format!("/proc/self/task/{thread}/schedstat"))?;
+                let on_cpu = text.split(' ').next();
+                on_cpu
+                    .and_then(|on_cpu| on_cpu.parse().ok())
+                    .map(Duration::from_nanos)
+            }
+        }
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "unknown form of CPU account"))
+    }
+
+    /// How the time is found, in a word for a report.
+    pub const fn method(&self) -> &'static str {
+        match self {
+            Self::Group(_) => "control group",
+            Self::Tree(_) => "process tree",
+            Self::Thread(_) => "thread",
+        }
+    }
+}
+
+/// The numbers of `/proc/PID/stat` that matter here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    parent: u32,
+    /// utime + stime + cutime + cstime.
+    ticks: u64,
+}
+
+/// Reads a line of `/proc/PID/stat`. The second field is the name in brackets, which may itself
+/// hold spaces and brackets, so counting starts behind its last one.
+fn parse_stat(text: &str) -> Option<Stat> {
+    let fields: Vec<&str> = text
+        .get(text.rfind(')')? + 1..)?
+        .split_ascii_whitespace()
+        .collect();
+    let ticks = fields
+        .get(11..15)?
+        .iter()
+        .map(|field| field.parse::<u64>().unwrap_or(0))
+        .sum();
+    Some(Stat {
+        parent: fields.get(1)?.parse().ok()?,
+        ticks,
+    })
+}
+
+fn processes() -> io::Result<HashMap<u32, Stat>> {
+    let mut found = HashMap::new();
+    for entry in fs::read_dir("/proc")? {
+        let Some(pid) = entry?
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u32>().ok())
+        else {
+            continue;
+        };
+        // A process may end between listing and reading.
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        if let Some(stat) = parse_stat(&text) {
+            found.insert(pid, stat);
+        }
+    }
+    Ok(found)
+}
+
+/// A living process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its id.
+    pub id: u32,
+    /// Its arguments, program first, joined by spaces; empty for a zombie.
+    pub command: String,
+}
+
+impl Process {
+    /// `root` and everything below it, by id.
+    ///
+    /// # Errors
+    ///
+    /// `/proc` cannot be read.
+    pub fn tree(root: u32) -> io::Result<Vec<Self>> {
+        let tree = descendants(root, &processes()?);
+        let command = |id| {
+            let arguments = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&arguments)
+                .replace('\0', " ")
+                .trim_end()
+                .to_owned()
+        };
+        Ok(tree
+            .into_iter()
+            .map(|id| Self {
+                id,
+                command: command(id),
+            })
+            .collect())
+    }
+
+    /// Ends it at once with SIGKILL; whether it was still there.
+    pub fn kill(&self) -> bool {
+        i32::try_from(self.id).is_ok_and(|id| kill(Pid::from_raw(id), Signal::SIGKILL).is_ok())
+    }
+}
+
+/// `root` and its descendants among `processes`, sorted.
+fn descendants(root: u32, processes: &HashMap<u32, Stat>) -> Vec<u32> {
+    let mut tree = vec![root];
+    let mut at = 0;
+    while let Some(parent) = tree.get(at).copied() {
+        at += 1;
+        let children = processes.iter().filter(|(_, stat)| stat.parent == parent);
+        tree.extend(children.map(|(pid, _)| *pid));
+    }
+    tree.sort_unstable();
+    tree
+}
+
+fn tree_total(root: u32) -> io::Result<Duration> {
+    let mut before = Vec::new();
+    // A child reaped between the reads is counted twice or never: look until the tree holds still.
+    for _ in 0..5 {
+        let processes = processes()?;
+        if !processes.contains_key(&root) {
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "the process is gone",
+            ));
+        }
+        let tree = descendants(root, &processes);
+        let ticks: u64 = tree
+            .iter()
+            .filter_map(|pid| processes.get(pid))
+            .map(|s| s.ticks)
+            .sum();
+        if tree == before {
+            return Ok(TICK * u32::try_from(ticks).unwrap_or(u32::MAX));
+        }
+        before = tree;
+    }
+    Err(io::Error::other(
+        "processes come and go too fast to be counted",
+    ))
+}
+
+/// A control group of ours, removed when dropped.
+#[derive(Debug)]
+struct Group {
+    path: PathBuf,
+}
+
+impl Group {
+    /// A new group below this process's own, if that is allowed.
+    fn create() -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let mount = mounts.lines().find_map(|line| {
+            let (head, tail) = line.split_once(" - ")?;
+            tail.starts_with("cgroup2 ")
+                .then(|| head.split(' ').nth(4))?
+        })?;
+        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("vere-bench-{}-{number}", std::process::id());
+        let path = Path::new(mount).join(own).join(name);
+        fs::create_dir(&path).ok()?;
+        let group = Self { path };
+        group.path.join("cpu.stat").exists().then_some(group)
+    }
+
+    fn kill(&self) {
+        // Kernels before 5.14 have no such file; then only the daemon itself is killed.
+        let _ = fs::write(self.path.join("cgroup.kill"), "1");
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+        let until = Instant::now() + Duration::from_secs(2);
+        while fs::remove_dir(&self.path).is_err() && Instant::now() < until {
+            std::thread::sleep(STOP_POLL);
+        }
+    }
+}
+
+/// A program started for a measurement, with an account of all it and its children do.
+///
+/// Dropping it kills it, and with a control group everything it left behind.
+#[derive(Debug)]
+pub struct Daemon {
+    child: Child,
+    group: Option<Group>,
+    log: PathBuf,
+}
+
+impl Daemon {
+    /// Starts `command` (program first), its output going to the file `log`.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be written, or the program cannot be started.
+    pub fn spawn(command: &[OsString], log: &Path) -> io::Result<Self> {
+        Self::spawn_in(command, log, Group::create())
+    }
+
+    fn spawn_in(command: &[OsString], log: &Path, group: Option<Group>) -> io::Result<Self> {
+        let Some((program, arguments)) = command.split_first() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program"));
+        };
+        let output = File::create(log)?;
+        let mut starter = match &group {
+            // A child must enter the group before its first instruction, and only the child itself
+            // can do that without unsafe code here.
+            Some(group) => {
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", r#"echo $$ >"$0"/cgroup.procs && exec "$@""#]);
+                shell.arg(&group.path).arg(program);
+                shell
+            }
+            None => Command::new(program),
+        };
+        let child = starter
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()?;
+        Ok(Self {
+            child,
+            group,
+            log: log.to_owned(),
+        })
+    }
+
+    /// The process id of the program.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The CPU account of the program and everything it started.
+    pub fn account(&self) -> CpuAccount {
+        match &self.group {
+            Some(group) => CpuAccount::Group(group.path.clone()),
+            None => CpuAccount::Tree(self.child.id()),
+        }
+    }
+
+    /// Whether the program still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// The end of what it printed, for an error message.
+    pub fn last_words(&self) -> String {
+        let mut text = Vec::new();
+        if let Ok(mut file) = File::open(&self.log) {
+            let _ = file.read_to_end(&mut text);
+        }
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(5)..].join("\n")
+    }
+
+    /// Sends SIGTERM and waits for the end; whether it came within `grace`.
+    pub fn stop(&mut self, grace: Duration) -> bool {
+        if let Ok(pid) = i32::try_from(self.child.id())
+            && self.is_running()
+        {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+        }
+        self.wait(grace)
+    }
+
+    /// Waits for the end; whether it came within `grace`.
+    pub fn wait(&mut self, grace: Duration) -> bool {
+        let until = Instant::now() + grace;
+        while self.is_running() {
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(STOP_POLL);
+        }
+        true
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(group) = &self.group {
+            group.kill();
+        }
+        // Already ended is fine.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CpuAccount, Daemon, Group, Stat, parse_stat};
+    use std::ffi::OsString;
+    use std::time::{Duration, Instant};
+
+    /// Burns CPU in a child that is reaped, in one that lives, and in one that left the tree.
+    const BURN: &str = "burn() { i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; }; \
+        (burn); (burn; echo done; sleep 60) & (burn; (burn; echo done; sleep 60) & ) & \
+        burn; echo done; wait";
+
+    fn burnt(group: Option<Group>) -> (Duration, CpuAccount) {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let command = ["/bin/sh", "-c", BURN].map(OsString::from);
+        let daemon = Daemon::spawn_in(&command, &log, group).unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while daemon.last_words().lines().count() < 3 {
+            assert!(Instant::now() < until);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        (daemon.account().total().unwrap(), daemon.account())
+    }
+
+    #[test]
+    fn children_reaped_and_living_are_counted() {
+        let (tree, account) = burnt(None);
+        assert_eq!(account.method(), "process tree");
+        assert!(tree >= Duration::from_millis(50), "{tree:?}");
+        let Some(group) = Group::create() else {
+            eprintln!("skipped: no right to create a control group here");
+            return;
+        };
+        let path = group.path.clone();
+        let (total, account) = burnt(Some(group));
+        assert_eq!(account, CpuAccount::Group(path.clone()));
+        assert!(!path.exists());
+        // Five burns against the four that stay in the tree, or three when the orphan moved away.
+        let ratio = total.as_secs_f64() / tree.as_secs_f64();
+        assert!((0.6..4.0).contains(&ratio), "{total:?} {tree:?}");
+    }
+
+    #[test]
+    fn a_thread_has_its_own_account() {
+        let account = CpuAccount::of_this_thread();
+        let before = account.total().unwrap();
+        let mut sum = 0_u64;
+        for number in 0..3_000_000_u64 {
+            sum = std::hint::black_box(sum.wrapping_add(number));
+        }
+        assert!(account.total().unwrap() > before, "{sum}");
+    }
+
+    #[test]
+    fn names_with_brackets_do_not_shift_fields() {
+        let line = "7 (a) b) (c) S 3 7 7 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 5";
+        assert_eq!(
+            parse_stat(line),
+            Some(Stat {
+                parent: 3,
+                ticks: 100
+            })
+        );
+        assert_eq!(parse_stat(""), None);
+    }
+
+    #[test]
+    fn a_stopped_daemon_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let command = ["/bin/sleep", "60"].map(OsString::from);
+        let mut daemon = Daemon::spawn(&command, &dir.path().join("log")).unwrap();
+        assert!(daemon.is_running());
+        assert!(daemon.stop(Duration::from_secs(5)));
+        assert!(!daemon.is_running());
+    }
+}
