@@ -1,0 +1,167 @@
+//! Where a new password comes from.
+
+use std::io::{self, BufRead, IsTerminal as _, Read as _, Write as _};
+
+use clap::Args;
+use vere_directory::password::{Salts, credentials};
+use vere_ports::directory::{AccountName, Credentials};
+use vere_units::Secret;
+
+use crate::cli::Failure;
+
+/// Octets read from standard input; more is no password.
+const INPUT_MAX: u64 = 4_096;
+/// Passwords shorter than this can be guessed at over the network.
+const LENGTH_ADVISED: usize = 8;
+
+/// Where a new password comes from; without any of these a person at a terminal is asked, and a
+/// program gets a generated one.
+#[derive(Debug, Args)]
+pub(crate) struct PasswordArgs {
+    /// Reads the password from the first line of standard input.
+    #[arg(long, conflicts_with_all = ["generate", "no_password"])]
+    password_stdin: bool,
+    /// Generates a password and prints it.
+    #[arg(long, conflicts_with = "no_password")]
+    generate: bool,
+    /// Sets none: the account takes mail, and nobody can log in.
+    #[arg(long)]
+    no_password: bool,
+}
+
+/// A password, and whether it has to be shown.
+#[derive(Debug)]
+pub(super) enum Chosen {
+    /// Somebody knows it already.
+    Given(Secret<String>),
+    /// Nobody knows it yet.
+    Generated(Secret<String>),
+    /// There is none.
+    Nothing,
+}
+
+impl Chosen {
+    /// What is kept of it.
+    pub(super) fn credentials(&self) -> Result<Option<Credentials>, Failure> {
+        match self {
+            Self::Given(password) | Self::Generated(password) => {
+                new_credentials(password).map(Some)
+            }
+            Self::Nothing => Ok(None),
+        }
+    }
+}
+
+impl PasswordArgs {
+    /// Reads, asks for or makes the password.
+    pub(super) fn choose(&self, name: &AccountName) -> Result<Chosen, Failure> {
+        if self.no_password {
+            return Ok(Chosen::Nothing);
+        }
+        if self.password_stdin {
+            let password = first_line(&mut io::stdin().lock())?;
+            warn_if_short(&password);
+            return Ok(Chosen::Given(password));
+        }
+        if self.generate || !io::stdin().is_terminal() {
+            return Ok(Chosen::Generated(generate()));
+        }
+        let ask = |prompt: String| rpassword::prompt_password(prompt).map(Secret::new);
+        let password = ask(format!("password for {name} (empty: one is generated): "))?;
+        if password.expose().is_empty() {
+            return Ok(Chosen::Generated(generate()));
+        }
+        if ask("again: ".to_owned())? != password {
+            return Err(Failure::new("the passwords differ, nothing was changed"));
+        }
+        warn_if_short(&password);
+        Ok(Chosen::Given(password))
+    }
+}
+
+/// Reads one line without its end; a password may begin or end with spaces.
+fn first_line(input: &mut impl BufRead) -> Result<Secret<String>, Failure> {
+    let mut line = String::new();
+    input.take(INPUT_MAX).read_line(&mut line)?;
+    let line = line.strip_suffix('\n').unwrap_or(&line);
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    if line.is_empty() {
+        return Err(Failure::new(
+            "standard input holds no password, nothing was changed",
+        ));
+    }
+    Ok(Secret::new(line.to_owned()))
+}
+
+fn warn_if_short(password: &Secret<String>) {
+    if password.expose().chars().count() < LENGTH_ADVISED {
+        let text =
+            format!("vere: warning: a password under {LENGTH_ADVISED} characters is soon guessed");
+        // The password is set all the same.
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+}
+
+/// Makes what is kept of a password.
+pub(crate) fn new_credentials(password: &Secret<String>) -> Result<Credentials, Failure> {
+    let salts = Salts {
+        argon2: random()?,
+        scram: random()?,
+    };
+    Ok(credentials(password, &salts)?)
+}
+
+/// Makes a password of 100 random bits that can be read out and typed: five groups of four
+/// characters, without those that are taken for others.
+pub(crate) fn generate() -> Secret<String> {
+    const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let octets: [u8; 20] = match random() {
+        Ok(octets) => octets,
+        // The kernel's generator fails only before it is seeded at boot.
+        Err(failure) => panic!("{failure}"),
+    };
+    let mut text = String::with_capacity(24);
+    for (place, octet) in octets.iter().enumerate() {
+        if place > 0 && place % 4 == 0 {
+            text.push('-');
+        }
+        text.push(char::from(ALPHABET[usize::from(octet & 31)]));
+    }
+    Secret::new(text)
+}
+
+fn random<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut octets = [0; N];
+    getrandom::fill(&mut octets)
+        .map_err(|error| Failure::new(format!("the system gives no random octets: {error}")))?;
+    Ok(octets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_passwords_are_typable_and_differ() {
+        let (one, other) = (generate(), generate());
+        assert_ne!(one, other);
+        let text = one.expose();
+        assert_eq!(text.len(), 24);
+        assert!(text.split('-').all(|group| group.len() == 4), "{text}");
+        assert!(!text.contains(['0', '1', 'l', 'o', 'O', 'I']), "{text}");
+    }
+
+    #[test]
+    fn first_line_is_the_password() {
+        let read = |text: &str| {
+            first_line(&mut text.as_bytes())
+                .map(Secret::into_inner)
+                .ok()
+        };
+        assert_eq!(read("secret\n").as_deref(), Some("secret"));
+        assert_eq!(read("secret\r\nmore\n").as_deref(), Some("secret"));
+        assert_eq!(read(" with spaces ").as_deref(), Some(" with spaces "));
+        assert_eq!(read(""), None);
+        assert_eq!(read("\nsecret\n"), None);
+    }
+}

@@ -1,0 +1,279 @@
+//! `vere check-config` and `vere config`: what a configuration file says and may say.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use vere_settings::Settings;
+
+use super::Failure;
+
+/// Checks a configuration file and says everything that is wrong with it.
+#[derive(Debug, Args)]
+pub(crate) struct CheckConfigArgs {
+    /// The file; without it, the one that `vere serve` would use.
+    file: Option<PathBuf>,
+    /// Prints JSON: an object with `file`, `ok` and `errors`, each with `line`, `key` and `text`.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Tells about the configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Prints the reference of all settings as Markdown.
+    Reference {
+        /// Prints JSON: an object with `markdown`.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs `vere config` and gives what is to be printed.
+pub(crate) fn run(command: &ConfigCommand) -> String {
+    match command {
+        ConfigCommand::Reference { json: false } => vere_settings::reference(),
+        ConfigCommand::Reference { json: true } => {
+            format!("{:#}\n", json!({ "markdown": vere_settings::reference() }))
+        }
+    }
+}
+
+/// One thing that is wrong with a file or with what it names.
+struct Mistake {
+    line: Option<usize>,
+    key: String,
+    text: String,
+}
+
+/// Runs `vere check-config`: gives what is to be printed, and the exit code, 1 when something is
+/// wrong. `usual` is the file taken when the arguments name none.
+///
+/// # Errors
+/// When there is no file, or it cannot be read.
+pub(crate) fn check(
+    args: &CheckConfigArgs,
+    usual: impl FnOnce() -> Result<PathBuf, Failure>,
+) -> Result<(String, ExitCode), Failure> {
+    let path = args.file.clone().map_or_else(usual, Ok)?;
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
+    // Paths in the file are taken from its folder, which must be known in full to be looked at.
+    let whole = std::path::absolute(&path)?;
+    let (said, mistakes) = match Settings::parse(&text, &whole.to_string_lossy()) {
+        Ok(settings) => (summary(&settings), unreadable(&settings)),
+        Err(errors) => {
+            let mistake = |error: &vere_settings::ConfigError| Mistake {
+                line: Some(error.line),
+                key: error.key.clone(),
+                text: error.problem.to_string(),
+            };
+            (String::new(), errors.errors().iter().map(mistake).collect())
+        }
+    };
+    let code = if mistakes.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    };
+    let printed = if args.json {
+        in_json(&path, &mistakes)
+    } else {
+        in_text(&path, &said, &mistakes)
+    };
+    Ok((printed, code))
+}
+
+fn in_json(path: &Path, mistakes: &[Mistake]) -> String {
+    let one = |m: &Mistake| json!({ "line": m.line, "key": m.key, "text": m.text });
+    let errors: Vec<_> = mistakes.iter().map(one).collect();
+    let file = path.display().to_string();
+    format!(
+        "{:#}\n",
+        json!({ "file": file, "ok": mistakes.is_empty(), "errors": errors })
+    )
+}
+
+fn in_text(path: &Path, said: &str, mistakes: &[Mistake]) -> String {
+    if mistakes.is_empty() {
+        return format!("{} is right\n{said}", path.display());
+    }
+    let mut text = String::new();
+    for mistake in mistakes {
+        let line = mistake
+            .line
+            .map(|line| format!("{line}:"))
+            .unwrap_or_default();
+        let colon = if mistake.key.is_empty() { "" } else { ": " };
+        let (key, words) = (&mistake.key, &mistake.text);
+        let _ = writeln!(text, "{}:{line} {key}{colon}{words}", path.display());
+    }
+    let count = mistakes.len();
+    let _ = writeln!(
+        text,
+        "{count} {}",
+        if count == 1 { "error" } else { "errors" }
+    );
+    text
+}
+
+/// Looks whether the files that must be there already can be read.
+fn unreadable(settings: &Settings) -> Vec<Mistake> {
+    let mut named: Vec<(String, &Path)> = Vec::new();
+    if let Some(files) = &settings.tls.default {
+        named.push(("tls.certificate".to_owned(), &files.certificate));
+        named.push(("tls.key".to_owned(), &files.key));
+    }
+    for (n, sni) in settings.tls.sni.iter().enumerate() {
+        named.push((
+            format!("tls.sni[{}].certificate", n + 1),
+            &sni.files.certificate,
+        ));
+        named.push((format!("tls.sni[{}].key", n + 1), &sni.files.key));
+    }
+    let root = settings.acme.as_ref().and_then(|acme| acme.root.as_deref());
+    named.extend(root.map(|path| ("acme.root".to_owned(), path)));
+    named.extend(
+        settings
+            .resolver
+            .zone
+            .as_deref()
+            .map(|path| ("resolver.zone".to_owned(), path)),
+    );
+    named.extend(
+        settings
+            .delivery
+            .ca
+            .as_deref()
+            .map(|path| ("delivery.ca".to_owned(), path)),
+    );
+    let wrong = |(key, path): (String, &Path)| {
+        let error = std::fs::File::open(path).err()?;
+        Some(Mistake {
+            line: None,
+            key,
+            text: format!("cannot read {}: {error}", path.display()),
+        })
+    };
+    named.into_iter().filter_map(wrong).collect()
+}
+
+/// Says in a few lines what the file amounts to.
+fn summary(settings: &Settings) -> String {
+    let mut text = format!("host name   {}\n", settings.hostname);
+    let services = [
+        ("smtp", &settings.smtp),
+        ("submission", &settings.submission),
+        ("submissions", &settings.submissions),
+    ];
+    for (name, service) in services {
+        let list: Vec<String> = service.listen.iter().map(ToString::to_string).collect();
+        let list = if list.is_empty() {
+            "off".to_owned()
+        } else {
+            list.join(" ")
+        };
+        let _ = writeln!(text, "{name:<12}{list}");
+    }
+    let tls = match (&settings.tls.default, &settings.acme) {
+        (Some(_), _) => "certificate from a file",
+        (None, Some(_)) => "certificate by ACME",
+        (None, None) => "none",
+    };
+    let _ = writeln!(text, "tls         {tls}");
+    let networks = &settings.relay.networks;
+    let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
+    let relay = if networks.is_empty() {
+        "own users only".to_owned()
+    } else {
+        networks.join(" ")
+    };
+    let _ = writeln!(text, "relay for   {relay}");
+    let _ = writeln!(text, "data        {}", settings.data.display());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(text: &str, json: bool) -> (String, bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vere.toml");
+        std::fs::write(&path, text).unwrap();
+        let args = CheckConfigArgs {
+            file: Some(path),
+            json,
+        };
+        let (printed, code) = check(&args, || unreachable!()).unwrap();
+        let printed = printed.replace(&folder.path().display().to_string(), "DIR");
+        (
+            printed,
+            format!("{code:?}") == format!("{:?}", ExitCode::SUCCESS),
+        )
+    }
+
+    #[test]
+    fn right_file_is_summed_up() {
+        let (printed, ok) = checked("version = 1\nhostname = \"mx.example.org\"\n", false);
+        assert!(ok);
+        assert!(printed.starts_with("DIR/vere.toml is right\nhost name   mx.example.org\n"));
+        assert!(printed.contains("relay for   own users only"), "{printed}");
+    }
+
+    #[test]
+    fn every_mistake_is_printed_with_its_line() {
+        let text = "version = 1\nhostname = \"a b\"\nusr = \"x\"\n";
+        let (printed, ok) = checked(text, false);
+        assert!(!ok);
+        let lines: Vec<&str> = printed.lines().collect();
+        assert!(
+            lines[0].starts_with("DIR/vere.toml:2: hostname: \"a b\""),
+            "{printed}"
+        );
+        assert!(
+            lines[1].ends_with("usr: unknown key, the nearest known one is user"),
+            "{printed}"
+        );
+        assert_eq!(lines[2], "2 errors");
+        let (printed, _) = checked(text, true);
+        let value: serde_json::Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(value["ok"], false);
+        assert_eq!(value["errors"][1]["line"], 3);
+        assert_eq!(value["errors"][1]["key"], "usr");
+    }
+
+    #[test]
+    fn files_that_are_named_must_be_there() {
+        let text =
+            "version = 1\nhostname = \"a.b\"\n[tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n";
+        let (printed, ok) = checked(text, false);
+        assert!(!ok);
+        assert!(
+            printed.contains("tls.key: cannot read DIR/k.pem"),
+            "{printed}"
+        );
+        assert!(printed.ends_with("2 errors\n"), "{printed}");
+    }
+
+    #[test]
+    fn missing_file_is_a_failure_with_its_name() {
+        let args = CheckConfigArgs {
+            file: Some("/nowhere/vere.toml".into()),
+            json: false,
+        };
+        let failure = check(&args, || unreachable!()).unwrap_err();
+        assert!(failure.to_string().contains("/nowhere/vere.toml"));
+    }
+
+    #[test]
+    fn reference_is_that_of_the_settings() {
+        assert_eq!(
+            run(&ConfigCommand::Reference { json: false }),
+            vere_settings::reference()
+        );
+        assert!(run(&ConfigCommand::Reference { json: true }).contains("markdown"));
+    }
+}

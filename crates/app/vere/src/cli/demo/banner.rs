@@ -1,0 +1,91 @@
+//! What a newcomer needs to know, in one screen.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use vere_settings::Settings;
+
+use super::files::{DOMAIN, PASSWORD, USERS, sink_folder};
+
+/// Writes it under a first line.
+pub(super) fn text(
+    head: &str,
+    config: &Path,
+    settings: &Settings,
+    sink: Option<SocketAddr>,
+) -> String {
+    let folder = shown(config.parent().unwrap_or(config));
+    let first = |addresses: &[SocketAddr]| -> String {
+        addresses
+            .first()
+            .map_or_else(|| "-".to_owned(), ToString::to_string)
+    };
+    let smtp = first(&settings.smtp.listen);
+    let mut text = format!("\n{head} A first message (swaks is in every distribution):\n\n");
+    let line = |text: &mut String, name: &str, value: &str| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {name:<12} {value}");
+    };
+    let _ = writeln!(
+        text,
+        "  swaks --server {smtp} --from you@elsewhere.test --to {}@{DOMAIN} --header 'Subject: hello'\n",
+        USERS[0]
+    );
+    line(&mut text, "SMTP", &smtp);
+    line(
+        &mut text,
+        "submission",
+        &format!("{} (STARTTLS, AUTH)", first(&settings.submission.listen)),
+    );
+    line(
+        &mut text,
+        "SMTPS",
+        &format!("{} (TLS, AUTH)", first(&settings.submissions.listen)),
+    );
+    if let Some(metrics) = settings.metrics.listen {
+        line(&mut text, "metrics", &format!("http://{metrics}/metrics"));
+    }
+    let accounts: Vec<String> = USERS
+        .iter()
+        .map(|user| format!("{user}@{DOMAIN}"))
+        .collect();
+    line(
+        &mut text,
+        "accounts",
+        &format!("{}, password `{PASSWORD}`", accounts.join(" and ")),
+    );
+    line(
+        &mut text,
+        "their mail",
+        &format!("{folder}/data/maildir/{DOMAIN}/"),
+    );
+    if let Some(sink) = sink {
+        let kept = sink_folder(Path::new(&folder));
+        line(
+            &mut text,
+            "sink",
+            &format!(
+                "{sink}; mail for any other domain ends in {}/",
+                kept.display()
+            ),
+        );
+    }
+    line(&mut text, "CA", &format!("{folder}/ca.pem"));
+    line(&mut text, "settings", &shown(config));
+    text.push_str("\nThe way of a message (the id is in the 250 reply):  ./vere trace ID\n");
+    text.push_str("Waiting messages:  ./vere queue list\n");
+    let _ = writeln!(
+        text,
+        "Changed settings:  kill -HUP {}        Ctrl-C stops; the data stays.\n",
+        std::process::id()
+    );
+    text
+}
+
+/// A path as short as a person would type it.
+fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().ok();
+    let short = here.and_then(|here| path.strip_prefix(here).ok().map(Path::to_owned));
+    short.as_deref().unwrap_or(path).display().to_string()
+}

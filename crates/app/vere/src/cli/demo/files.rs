@@ -1,0 +1,192 @@
+//! What a demo system is made of: settings, certificates, accounts.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
+};
+use vere_directory::Directory;
+use vere_ports::directory::{AccountName, DomainName};
+use vere_settings::Settings;
+use vere_units::Secret;
+
+use crate::cli::Failure;
+use crate::cli::account::new_credentials;
+
+/// The domain of the demo's own mailboxes.
+pub(super) const DOMAIN: &str = "demo.test";
+/// Its users.
+pub(super) const USERS: [&str; 2] = ["alice", "bob"];
+/// The password of both.
+pub(super) const PASSWORD: &str = "demo";
+
+/// Names and addresses that the demo's certificate is for.
+const CERTIFICATE_NAMES: [&str; 5] = ["mx.demo.test", "demo.test", "localhost", "127.0.0.1", "::1"];
+
+/// Ports before the offset, in the order of [`config_text`].
+const PORTS: [u16; 6] = [2525, 2587, 2465, 2080, 2600, 2526];
+
+/// Where the sink keeps mail.
+pub(super) fn sink_folder(dir: &Path) -> PathBuf {
+    dir.join("sink")
+}
+
+/// Writes settings and certificates that are missing below `dir`; gives the path of the settings.
+///
+/// # Errors
+/// When a file cannot be written, or a port with `offset` is none.
+pub(super) fn write(dir: &Path, offset: u16) -> Result<PathBuf, Failure> {
+    fs::create_dir_all(dir).map_err(|error| failed(dir, &error))?;
+    let dir = dir.canonicalize().map_err(|error| failed(dir, &error))?;
+    let config = dir.join("vere.toml");
+    if !config.exists() {
+        create(&config, &config_text(offset)?, 0o644)?;
+    }
+    if !dir.join("server.pem").exists() || !dir.join("ca.pem").exists() {
+        write_certificates(&dir)?;
+    }
+    Ok(config)
+}
+
+fn failed(path: &Path, error: &dyn std::error::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {error}", path.display()))
+}
+
+/// Writes a file whole, or not at all: an interrupted first start must not leave half a file that a
+/// second one would keep.
+fn create(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+    let new = path.with_extension("new");
+    let attempt = || {
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(mode)
+            .open(&new)?;
+        file.write_all(text.as_bytes())?;
+        fs::rename(&new, path)
+    };
+    attempt().map_err(|error: std::io::Error| failed(path, &error))
+}
+
+fn config_text(offset: u16) -> Result<String, Failure> {
+    let mut ports = PORTS;
+    for port in &mut ports {
+        *port = port
+            .checked_add(offset)
+            .ok_or_else(|| Failure::new(format!("port {port} plus {offset} is no port")))?;
+    }
+    let [smtp, submission, submissions, metrics, node, sink] = ports;
+    Ok(format!(
+        r#"# The demo of `make run`. Change it as you like: it is written once. `kill -HUP` of `vere demo run`
+# puts most changes in force. docs/reference/config.md explains every key.
+version = 1
+hostname = "mx.demo.test"
+data = "data"
+
+[smtp]
+listen = ["127.0.0.1:{smtp}"]
+[submission]
+listen = ["127.0.0.1:{submission}"]
+[submissions]
+listen = ["127.0.0.1:{submissions}"]
+
+[relay]
+networks = ["127.0.0.0/8"]           # this machine may send anywhere, which here is the sink
+[auth]
+plaintext_networks = ["127.0.0.0/8"] # passwords without TLS, on this machine only
+[tls]
+certificate = "server.pem"
+key = "server.key"
+
+[metrics]
+listen = "127.0.0.1:{metrics}"
+[[spool.node]]
+name = "a"
+listen = "127.0.0.1:{node}"
+
+# Mail for other domains goes into the sink's folder instead of the internet.
+[[route]]
+domain = "*"
+next_hop = "127.0.0.1:{sink}"
+tls = "off"
+"#
+    ))
+}
+
+/// Makes a certificate authority, signs one certificate with it, and forgets its key: nobody can
+/// sign another certificate for whoever trusts this demo.
+fn write_certificates(dir: &Path) -> Result<(), Failure> {
+    let (year, wrong) = (this_year()?, |error: rcgen::Error| {
+        Failure::new(error.to_string())
+    });
+    let dated = |names: &[&str]| -> Result<CertificateParams, Failure> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).map_err(wrong)?;
+        params.not_before = date_time_ymd(year - 1, 1, 1);
+        params.not_after = date_time_ymd(year + 10, 1, 1);
+        Ok(params)
+    };
+    let mut authority = dated(&[])?;
+    authority
+        .distinguished_name
+        .push(DnType::CommonName, "Veredarius demo CA");
+    authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let authority_key = KeyPair::generate().map_err(wrong)?;
+    let authority_certificate = authority.self_signed(&authority_key).map_err(wrong)?;
+    let issuer = Issuer::new(authority, authority_key);
+
+    let mut server = dated(&CERTIFICATE_NAMES)?;
+    server
+        .distinguished_name
+        .push(DnType::CommonName, "mx.demo.test");
+    server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    server.use_authority_key_identifier_extension = true;
+    let server_key = KeyPair::generate().map_err(wrong)?;
+    let certificate = server.signed_by(&server_key, &issuer).map_err(wrong)?;
+
+    create(&dir.join("server.key"), &server_key.serialize_pem(), 0o600)?;
+    create(&dir.join("server.pem"), &certificate.pem(), 0o644)?;
+    create(&dir.join("ca.pem"), &authority_certificate.pem(), 0o644)
+}
+
+/// The year of the clock, by the mean length of a year: a day off does not matter.
+fn this_year() -> Result<i32, Failure> {
+    const SECONDS_PER_YEAR: u64 = 31_556_952;
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_err(|_| Failure::new("the clock of this machine stands before 1970"))?;
+    i32::try_from(1970 + since.as_secs() / SECONDS_PER_YEAR)
+        .ok()
+        .filter(|year| *year < 9000)
+        .ok_or_else(|| Failure::new("the clock of this machine is wrong"))
+}
+
+/// Adds the demo's domain and accounts, unless the domain has accounts already.
+///
+/// # Errors
+/// When the directory cannot be read or changed.
+pub(super) fn fill_directory(settings: &Settings) -> Result<(), Failure> {
+    let store = vere_disk::directory::create(&settings.directory.store)?;
+    let domain = DomainName::parse(DOMAIN)?;
+    if store.count(&domain)?.0 > 0 {
+        return Ok(());
+    }
+    let directory = Directory::new(store, settings.directory.subaddress_separator);
+    if !directory.is_local_domain(DOMAIN)? {
+        directory.add_domain(domain.clone(), None)?;
+    }
+    for user in USERS {
+        let name = AccountName::new(user, domain.clone())?;
+        let password = new_credentials(&Secret::new(PASSWORD.to_owned()))?;
+        directory.add_account(name, Some(password))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! `vere domain`: which domains this system is the destination of.
+
+use std::fmt::Write as _;
+
+use clap::Subcommand;
+use serde_json::json;
+use vere_ports::directory::{AccountName, DomainName};
+use vere_settings::Settings;
+
+use super::Failure;
+use super::account::{create, explained, open};
+
+/// Manages domains.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DomainCommand {
+    /// Adds a domain.
+    Add {
+        /// The domain; international names in either form.
+        domain: String,
+        /// Who gets mail for users that do not exist; refused without.
+        #[arg(long, value_name = "ADDRESS")]
+        catch_all: Option<String>,
+        /// Who gets the postmaster's mail, which every domain must take (RFC 5321 section 4.5.1).
+        #[arg(long, value_name = "ADDRESS")]
+        postmaster: Option<String>,
+        /// Prints JSON: an object with `domain`.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lists domains.
+    List {
+        /// Prints JSON: a list of objects with `domain`, `catch_all`, `accounts`, `aliases`.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Removes a domain, which must have no accounts and aliases any more.
+    Del {
+        /// The domain.
+        domain: String,
+        /// Prints JSON: an object with `domain`.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs the command and gives what is to be printed.
+///
+/// # Errors
+/// When names are not right, or the directory cannot be read or changed.
+pub(crate) fn run(command: &DomainCommand, settings: &Settings) -> Result<String, Failure> {
+    match command {
+        DomainCommand::Add {
+            domain,
+            catch_all,
+            postmaster,
+            json,
+        } => {
+            let name = DomainName::parse(domain)?;
+            let directory = create(settings)?;
+            directory
+                .add_domain(name.clone(), catch_all.as_deref())
+                .map_err(explained)?;
+            let mut text = format!("added {name}\n");
+            if let Some(target) = postmaster {
+                let alias = AccountName::new("postmaster", name.clone())?;
+                directory
+                    .set_alias(alias, [target.as_str()])
+                    .map_err(explained)?;
+            } else {
+                let _ = writeln!(
+                    text,
+                    "the postmaster's mail has to go to somebody: \
+                     vere alias add postmaster@{name} ADDRESS"
+                );
+            }
+            Ok(if *json {
+                format!("{:#}\n", json!({ "domain": name.as_str() }))
+            } else {
+                text
+            })
+        }
+        DomainCommand::Del { domain, json } => {
+            let name = DomainName::parse(domain)?;
+            open(settings)?
+                .remove_domain(name.clone())
+                .map_err(explained)?;
+            Ok(if *json {
+                format!("{:#}\n", json!({ "domain": name.as_str() }))
+            } else {
+                format!("removed {name}\n")
+            })
+        }
+        DomainCommand::List { json } => list(*json, settings),
+    }
+}
+
+fn list(json: bool, settings: &Settings) -> Result<String, Failure> {
+    let directory = open(settings)?;
+    let (mut text, mut values) = (String::new(), Vec::new());
+    for domain in directory.store().domains()? {
+        let (accounts, aliases) = directory.store().count(&domain.name)?;
+        if json {
+            values.push(json!({
+                "domain": domain.name.as_str(),
+                "catch_all": domain.catch_all,
+                "accounts": accounts,
+                "aliases": aliases,
+            }));
+            continue;
+        }
+        let _ = write!(
+            text,
+            "{:<40} {accounts:>7} accounts {aliases:>7} aliases",
+            domain.name
+        );
+        if let Some(target) = domain.catch_all {
+            let _ = write!(text, "  others to {target}");
+        }
+        text.push('\n');
+    }
+    Ok(if json {
+        format!("{:#}\n", serde_json::Value::from(values))
+    } else {
+        text
+    })
+}

@@ -1,0 +1,267 @@
+//! The commands that a person types.
+
+mod account;
+mod alias;
+mod config;
+mod demo;
+mod domain;
+pub(crate) mod queue;
+mod quickstart;
+pub(crate) mod trace;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{config as file, gateway, supervisor};
+
+/// The mail system: takes, keeps, and delivers mail.
+#[derive(Debug, Parser)]
+#[command(name = "vere", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Which configuration file a command uses.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArg {
+    /// The configuration file; without it `VERE_CONFIG`, `run/vere.toml`, `/etc/vere/vere.toml`.
+    #[arg(short, long = "config", value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+}
+
+impl ConfigArg {
+    /// The file's path and what it says.
+    fn load(&self) -> Result<(PathBuf, std::sync::Arc<vere_settings::Settings>), Failure> {
+        let path = file::find(self.config.as_deref())?;
+        let settings = file::read(&path)?;
+        Ok((path, settings))
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs the whole system until it is told to stop.
+    Serve {
+        #[command(flatten)]
+        config: ConfigArg,
+    },
+    /// Writes a working configuration, makes the first account, and says what else is to be done.
+    Quickstart(quickstart::QuickstartArgs),
+    /// Manages accounts.
+    Account {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: account::AccountCommand,
+    },
+    /// Manages the domains that mail is taken for.
+    Domain {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: domain::DomainCommand,
+    },
+    /// Manages addresses that stand for others.
+    Alias {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: alias::AliasCommand,
+    },
+    /// Checks a configuration file and names what is wrong in it, with lines.
+    CheckConfig {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(flatten)]
+        args: config::CheckConfigArgs,
+    },
+    /// Tells about the configuration.
+    Config {
+        #[command(subcommand)]
+        command: config::ConfigCommand,
+    },
+    /// Looks into the queues of a running system.
+    Queue {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: queue::QueueCommand,
+    },
+    /// Prints the way of a message, found by queue id, Message-ID or recipient.
+    Trace {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(flatten)]
+        args: trace::TraceArgs,
+    },
+    /// Runs the bundled destination: takes mail for anybody and keeps it in a folder.
+    Sink(vere_bench::sink::SinkArgs),
+    /// Measures this program beside its peers on this machine.
+    Bench {
+        #[command(subcommand)]
+        command: BenchCommand,
+    },
+    /// Runs a whole system for trying out below one folder.
+    #[command(hide = true)]
+    Demo {
+        #[command(subcommand)]
+        command: demo::DemoCommand,
+    },
+    /// One role's process, started by `vere serve`.
+    #[command(hide = true)]
+    Role {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        role: RoleCommand,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum BenchCommand {
+    /// Mail relayed: throughput, CPU per message, reply times, beside Postfix.
+    Gateway(vere_bench::gateway::GatewayArgs),
+}
+
+#[derive(Debug, Subcommand)]
+enum RoleCommand {
+    /// The gateway.
+    Gateway,
+    /// A spool node.
+    Spool {
+        /// Its name in the settings.
+        #[arg(long)]
+        node: String,
+    },
+}
+
+/// What a command that succeeded leaves to be done.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// Print this.
+    Print(String),
+    /// Print this and end with this code.
+    Report(String, ExitCode),
+    /// End with this code.
+    Exit(ExitCode),
+}
+
+/// Runs a command.
+///
+/// # Errors
+/// Why it did not do what was asked.
+pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
+    match cli.command {
+        Command::Serve { config } => {
+            let (path, settings) = config.load()?;
+            log(&settings, "supervisor")?;
+            Ok(Outcome::Exit(supervisor::run(settings, &path)?))
+        }
+        Command::Quickstart(args) => quickstart::run(&args).map(Outcome::Print),
+        Command::Account { config, command } => {
+            account::run(&command, &config.load()?.1).map(Outcome::Print)
+        }
+        Command::Domain { config, command } => {
+            domain::run(&command, &config.load()?.1).map(Outcome::Print)
+        }
+        Command::Alias { config, command } => {
+            alias::run(&command, &config.load()?.1).map(Outcome::Print)
+        }
+        Command::CheckConfig { config, args } => {
+            let (text, code) = config::check(&args, || file::find(config.config.as_deref()))?;
+            Ok(Outcome::Report(text, code))
+        }
+        Command::Config { command } => Ok(Outcome::Print(config::run(&command))),
+        Command::Demo { command } => demo::run(&command, |settings| {
+            // Without a log the demo still serves.
+            let _ = log(settings, "supervisor");
+        }),
+        Command::Queue { config, command } => {
+            queue::run(&command, &config.load()?.1).map(Outcome::Print)
+        }
+        Command::Trace { config, args } => trace::run(&args, &config.load()?.1).map(Outcome::Print),
+        Command::Sink(args) => done(vere_bench::sink::run(&args)),
+        Command::Bench {
+            command: BenchCommand::Gateway(args),
+        } => done(vere_bench::gateway::run(&args)),
+        Command::Role { config, role } => run_role(&config, &role),
+    }
+}
+
+/// A command that printed for itself.
+fn done<E: std::error::Error>(result: Result<(), E>) -> Result<Outcome, Failure> {
+    result?;
+    Ok(Outcome::Exit(ExitCode::SUCCESS))
+}
+
+fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> {
+    if let Err(code) = supervisor::child_setup() {
+        return Ok(Outcome::Exit(code));
+    }
+    let path = file::find(config.config.as_deref())?;
+    let settings = std::sync::Arc::new(supervisor::role_settings(&path)?);
+    match role {
+        RoleCommand::Gateway => {
+            log(&settings, "gateway")?;
+            gateway::run(settings, &path)?;
+        }
+        RoleCommand::Spool { node } => {
+            log(&settings, &format!("spool-{node}"))?;
+            crate::spool::run(&settings, node)?;
+        }
+    }
+    Ok(Outcome::Exit(ExitCode::SUCCESS))
+}
+
+/// Starts the log as the settings want it; `role` stands on each line.
+fn log(settings: &vere_settings::Settings, role: &str) -> Result<(), Failure> {
+    use vere_settings::{LogFormat, LogLevel};
+    use vere_telemetry::log::{self, LogOptions};
+    log::init(&LogOptions {
+        level: match settings.log.level {
+            LogLevel::Error => log::LogLevel::Error,
+            LogLevel::Warn => log::LogLevel::Warn,
+            LogLevel::Info => log::LogLevel::Info,
+            LogLevel::Debug => log::LogLevel::Debug,
+            LogLevel::Trace => log::LogLevel::Trace,
+        },
+        format: match settings.log.format {
+            LogFormat::Text => log::LogFormat::Text,
+            LogFormat::Json => log::LogFormat::Json,
+        },
+        role: Some(role.to_owned()),
+    })?;
+    Ok(())
+}
+
+/// Why a command did not do what was asked, for the person who typed it.
+#[derive(Debug)]
+pub(crate) struct Failure(String);
+
+impl Failure {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let mut text = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            text = format!("{text}: {cause}");
+            source = cause.source();
+        }
+        Self(text)
+    }
+}

@@ -1,0 +1,248 @@
+//! `vere quickstart`: from nothing to a mail system with one account.
+
+mod dns;
+mod files;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use vere_directory::Directory;
+use vere_ports::directory::{AccountName, DomainName};
+use vere_settings::Settings;
+use vere_units::Secret;
+
+use super::Failure;
+use super::account::{create, explained, generate, new_credentials};
+
+use dns::Record;
+use files::{Plan, Ports};
+
+/// Names beside the account's own that every domain should take mail for (RFC 2142).
+const ROLES: [&str; 2] = ["postmaster", "abuse"];
+
+/// Writes a working configuration with your domain and account, and says what else is to be done.
+#[derive(Debug, Args)]
+pub(crate) struct QuickstartArgs {
+    /// Your address; what is behind the @ becomes the domain of this system.
+    #[arg(value_name = "you@your.domain")]
+    address: String,
+    /// The folder for the configuration; `/etc/vere` as root (mail goes to `/var/lib/vere`), `vere`
+    /// below the working folder otherwise (mail goes to `data` in it).
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// The name of this machine in the DNS; `mail.` and the domain when not given.
+    #[arg(long)]
+    hostname: Option<String>,
+    /// Gets the certificate from Let's Encrypt instead of making one that nobody else trusts: port
+    /// 80 must be reachable under the host name. This agrees to the authority's terms.
+    #[arg(long)]
+    acme: bool,
+    /// Overwrites a configuration and sets a new password for an account that are there already;
+    /// the old file is kept beside it, and mail is never touched.
+    #[arg(long)]
+    force: bool,
+    /// Prints JSON: an object with `config`, `account`, `password`, `ports`, `dns`, `notes`, `next`.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command and gives what is to be printed.
+///
+/// # Errors
+/// When the address is none, something is there already, or files cannot be written. The
+/// configuration is written last, so that a failure leaves none.
+pub(crate) fn run(args: &QuickstartArgs) -> Result<String, Failure> {
+    let account = AccountName::parse(&args.address)?;
+    let hostname = match &args.hostname {
+        Some(text) => DomainName::parse(text)?,
+        None => DomainName::parse(&format!("mail.{}", account.domain()))?,
+    };
+    let plan = Plan::new(args.dir.as_deref(), &account, &hostname, args.acme)?;
+    let path = plan.config();
+    if path.exists() && !args.force {
+        return Err(Failure::new(format!(
+            "{} is there already; --force overwrites it and keeps the old one as {}",
+            path.display(),
+            files::old(&path).display()
+        )));
+    }
+    let text = plan.text();
+    let settings = Settings::parse(&text, &path.to_string_lossy())?;
+    let password = generate();
+    plan.make_folders()?;
+    if !args.acme {
+        plan.make_certificate()?;
+    }
+    fill(&create(&settings)?, &account, &password, args.force)?;
+    plan.give_to_user()?;
+    plan.write(&text)?;
+    let report = Report {
+        account: &account,
+        hostname: &hostname,
+        password: &password,
+        plan: &plan,
+    };
+    Ok(if args.json {
+        report.json()
+    } else {
+        report.text()
+    })
+}
+
+/// Adds domain, account and roles to the directory, where they are not there yet.
+fn fill(
+    directory: &Directory,
+    account: &AccountName,
+    password: &Secret<String>,
+    force: bool,
+) -> Result<(), Failure> {
+    let exists = directory.store().account(account)?.is_some();
+    if exists && !force {
+        return Err(Failure::new(format!(
+            "account {account} is there already; --force sets a new password for it"
+        )));
+    }
+    let credentials = Some(new_credentials(password)?);
+    let domain = account.domain();
+    if directory.store().domain(domain)?.is_none() {
+        directory
+            .add_domain(domain.clone(), None)
+            .map_err(explained)?;
+    }
+    if exists {
+        directory
+            .set_credentials(account.clone(), credentials)
+            .map_err(explained)?;
+    } else {
+        directory
+            .add_account(account.clone(), credentials)
+            .map_err(explained)?;
+    }
+    for role in ROLES {
+        let name = AccountName::new(role, domain.clone())?;
+        let taken = directory.store().alias(&name)?.is_some()
+            || directory.store().account(&name)?.is_some();
+        if !taken {
+            directory
+                .set_alias(name, [account.to_string().as_str()])
+                .map_err(explained)?;
+        }
+    }
+    Ok(())
+}
+
+/// What was made, and what is left to do.
+struct Report<'a> {
+    account: &'a AccountName,
+    hostname: &'a DomainName,
+    password: &'a Secret<String>,
+    plan: &'a Plan,
+}
+
+impl Report<'_> {
+    fn records(&self) -> Vec<Record> {
+        dns::records(self.account.domain(), self.hostname, &self.plan.ports)
+    }
+
+    fn next(&self) -> String {
+        format!("vere serve -c {}", quoted(&self.plan.config()))
+    }
+
+    /// What a person has to know or do that is no DNS record.
+    fn notes(&self) -> Vec<String> {
+        let (account, hostname) = (self.account, self.hostname);
+        let mut notes = vec![
+            format!(
+                "ask whoever gave you the IP address to let its reverse record (PTR) say {hostname}"
+            ),
+            format!(
+                "once the certificate is one that others trust, publish MTA-STS (RFC 8461): a policy \
+                 at https://mta-sts.{}/.well-known/mta-sts.txt and the record _mta-sts",
+                account.domain()
+            ),
+        ];
+        if self.plan.ports == Ports::HIGH {
+            notes.push(format!(
+                "you are not root, so the ports are {}; other systems deliver to port 25",
+                self.plan.ports
+            ));
+        }
+        if self.plan.acme {
+            notes.push(format!(
+                "port 80 of {hostname} must be reachable for the certificate"
+            ));
+        } else {
+            notes.push(
+                "the certificate is self-signed: mail programs will ask whether to trust it; \
+                 --acme gets one that they trust"
+                    .to_owned(),
+            );
+        }
+        notes.extend(self.plan.note_on_user());
+        notes
+    }
+
+    fn text(&self) -> String {
+        let Self {
+            account,
+            hostname,
+            password,
+            plan,
+        } = self;
+        let mut text = format!(
+            "wrote {}\nmail is kept below {}\n\naccount   {account}\npassword  {}\n\
+             server    {hostname}, ports {}\n\nDNS records to add:\n\n",
+            plan.config().display(),
+            plan.data.display(),
+            password.expose(),
+            plan.ports,
+        );
+        for record in self.records() {
+            let _ = writeln!(text, "  {record}");
+        }
+        text.push('\n');
+        for note in self.notes() {
+            let _ = writeln!(text, "- {note}");
+        }
+        let _ = writeln!(text, "\nnext: {}", self.next());
+        text
+    }
+
+    fn json(&self) -> String {
+        let record = |record: &Record| json!({ "name": record.name, "type": record.kind, "value": record.value });
+        let ports = &self.plan.ports;
+        let value = json!({
+            "config": self.plan.config(),
+            "data": self.plan.data,
+            "account": self.account.to_string(),
+            "password": self.password.expose(),
+            "hostname": self.hostname.as_str(),
+            "ports": {
+                "smtp": ports.smtp,
+                "submission": ports.submission,
+                "submissions": ports.submissions,
+            },
+            "dns": self.records().iter().map(record).collect::<Vec<_>>(),
+            "notes": self.notes(),
+            "next": self.next(),
+        });
+        format!("{value:#}\n")
+    }
+}
+
+/// A path as one word of a shell command.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+#[path = "quickstart/tests.rs"]
+mod tests;

@@ -1,0 +1,298 @@
+//! The files of a new system.
+
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{User, geteuid};
+use vere_ports::directory::{AccountName, DomainName};
+
+use crate::cli::Failure;
+
+/// The user that a system started as root becomes, where there is such a user.
+const USER: &str = "vere";
+
+/// Where the services listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ports {
+    pub(super) smtp: u16,
+    pub(super) submission: u16,
+    pub(super) submissions: u16,
+}
+
+impl Ports {
+    /// Those of the standards, which only root may open.
+    pub(super) const STANDARD: Self = Self {
+        smtp: 25,
+        submission: 587,
+        submissions: 465,
+    };
+    /// Those that everybody may open.
+    pub(super) const HIGH: Self = Self {
+        smtp: 2525,
+        submission: 2587,
+        submissions: 2465,
+    };
+}
+
+impl fmt::Display for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            smtp,
+            submission,
+            submissions,
+        } = self;
+        write!(
+            f,
+            "{smtp} (SMTP), {submission} (submission), {submissions} (submission over TLS)"
+        )
+    }
+}
+
+/// What is written where.
+#[derive(Debug)]
+pub(super) struct Plan {
+    dir: PathBuf,
+    pub(super) data: PathBuf,
+    hostname: String,
+    account: String,
+    pub(super) ports: Ports,
+    pub(super) acme: bool,
+    root: bool,
+    user: Option<User>,
+}
+
+impl Plan {
+    pub(super) fn new(
+        dir: Option<&Path>,
+        account: &AccountName,
+        hostname: &DomainName,
+        acme: bool,
+    ) -> Result<Self, Failure> {
+        let root = geteuid().is_root();
+        let etc = Path::new("/etc/vere");
+        let dir = dir.unwrap_or(if root { etc } else { Path::new("vere") });
+        let dir = std::path::absolute(dir)?;
+        if dir
+            .to_str()
+            .is_none_or(|text| text.chars().any(char::is_control))
+        {
+            return Err(Failure::new(
+                "the folder's name holds characters that a file cannot name",
+            ));
+        }
+        let data = if dir == etc {
+            PathBuf::from("/var/lib/vere")
+        } else {
+            dir.join("data")
+        };
+        let user = if root && reachable(&dir) {
+            User::from_name(USER).ok().flatten()
+        } else {
+            None
+        };
+        let ports = if root { Ports::STANDARD } else { Ports::HIGH };
+        let (hostname, account) = (hostname.to_string(), account.to_string());
+        Ok(Self {
+            dir,
+            data,
+            hostname,
+            account,
+            ports,
+            acme,
+            root,
+            user,
+        })
+    }
+
+    pub(super) fn config(&self) -> PathBuf {
+        self.dir.join("vere.toml")
+    }
+
+    /// The configuration.
+    pub(super) fn text(&self) -> String {
+        let Self {
+            hostname,
+            account,
+            ports,
+            ..
+        } = self;
+        // A machine without IPv6 cannot open such an address at all.
+        let all = if TcpListener::bind("[::]:0").is_ok() {
+            "[::]"
+        } else {
+            "0.0.0.0"
+        };
+        let data = toml_text(&self.data.to_string_lossy());
+        let user = match &self.user {
+            Some(user) => format!("user = {}\n", toml_text(&user.name)),
+            None => String::new(),
+        };
+        let tls = if self.acme {
+            let postmaster = toml_text(&format!("mailto:{account}"));
+            format!("[acme]\ncontact = [{postmaster}]\n")
+        } else {
+            "[tls]\ncertificate = \"tls/cert.pem\"\nkey = \"tls/key.pem\"\n".to_owned()
+        };
+        format!(
+            "# Made by: vere quickstart {account}. All settings: vere config reference\n\
+             version = 1\nhostname = \"{hostname}\"\ndata = {data}\n{user}\n\
+             [smtp]\nlisten = [\"{all}:{}\"]\n\n\
+             [submission]\nlisten = [\"{all}:{}\"]\n\n\
+             [submissions]\nlisten = [\"{all}:{}\"]\n\n{tls}",
+            ports.smtp, ports.submission, ports.submissions
+        )
+    }
+
+    /// Makes the folders; the one of the configuration may be there already.
+    pub(super) fn make_folders(&self) -> Result<(), Failure> {
+        make_folder(&self.dir, 0o755)?;
+        make_folder(&self.data, 0o700)?;
+        if self.acme {
+            Ok(())
+        } else {
+            make_folder(&self.dir.join("tls"), 0o700)
+        }
+    }
+
+    /// Makes a certificate that nobody else trusts, unless there is one already. Between mail
+    /// systems, which encrypt without asking who signed, it does its work.
+    pub(super) fn make_certificate(&self) -> Result<(), Failure> {
+        let (certificate, key) = (self.dir.join("tls/cert.pem"), self.dir.join("tls/key.pem"));
+        if certificate.exists() && key.exists() {
+            return Ok(());
+        }
+        let (certificate_pem, key_pem) = self_signed(&self.hostname)
+            .map_err(|error| Failure::new(format!("cannot make a certificate: {error}")))?;
+        write_file(&key, &key_pem, 0o600)?;
+        write_file(&certificate, &certificate_pem, 0o644)
+    }
+
+    /// Gives what the system reads and writes to its user.
+    pub(super) fn give_to_user(&self) -> Result<(), Failure> {
+        let Some(user) = &self.user else {
+            return Ok(());
+        };
+        give(&self.data, user)?;
+        if !self.acme {
+            for name in ["tls", "tls/key.pem", "tls/cert.pem"] {
+                give(&self.dir.join(name), user)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the configuration; one that is there already is kept beside it.
+    pub(super) fn write(&self, text: &str) -> Result<(), Failure> {
+        let path = self.config();
+        if path.exists() {
+            let kept = old(&path);
+            fs::rename(&path, &kept).map_err(|error| failed("keep", &kept, &error))?;
+        }
+        // Passwords for next hops may be written into it later.
+        match &self.user {
+            None => write_file(&path, text, 0o600),
+            Some(user) => {
+                write_file(&path, text, 0o640)?;
+                std::os::unix::fs::lchown(&path, None, Some(user.gid.as_raw()))
+                    .map_err(|error| failed("change the group of", &path, &error))
+            }
+        }
+    }
+
+    /// What is to be said about the user that the system runs as.
+    pub(super) fn note_on_user(&self) -> Option<String> {
+        if !self.root || self.user.is_some() {
+            return None;
+        }
+        let dir = self.dir.display();
+        Some(if reachable(&self.dir) {
+            format!(
+                "the system will run as root, since there is no user {USER}; to avoid that: \
+                 useradd --system {USER}, then this command again with --force"
+            )
+        } else {
+            format!("the system will run as root, since no other user can reach {dir}")
+        })
+    }
+}
+
+/// Says whether another user than root can reach a folder: one below a home folder mostly not.
+fn reachable(dir: &Path) -> bool {
+    !dir.starts_with("/root") && !dir.starts_with("/home")
+}
+
+/// Makes a certificate for one name, and its key, as PEM.
+fn self_signed(name: &str) -> Result<(String, String), rcgen::Error> {
+    let mut params = rcgen::CertificateParams::new([name.to_owned()])?;
+    params
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, name);
+    let key = rcgen::KeyPair::generate()?;
+    let certificate = params.self_signed(&key)?;
+    Ok((certificate.pem(), key.serialize_pem()))
+}
+
+/// Where a configuration is kept that is overwritten.
+pub(super) fn old(path: &Path) -> PathBuf {
+    path.with_extension("toml.old")
+}
+
+/// A basic string of TOML; control characters were refused.
+fn toml_text(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn failed(what: &str, path: &Path, error: &dyn fmt::Display) -> Failure {
+    Failure::new(format!("cannot {what} {}: {error}", path.display()))
+}
+
+fn make_folder(path: &Path, mode: u32) -> Result<(), Failure> {
+    let mut builder = DirBuilder::new();
+    let made = builder.recursive(true).mode(mode).create(path);
+    made.map_err(|error| failed("make folder", path, &error))
+}
+
+/// Writes a file whole or not at all, and durably.
+fn write_file(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let temporary = PathBuf::from(name);
+    let written = || {
+        let _ = fs::remove_file(&temporary);
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&temporary)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        match path.parent() {
+            Some(folder) => File::open(folder)?.sync_all(),
+            None => Ok(()),
+        }
+    };
+    written().map_err(|error| failed("write", path, &error))
+}
+
+/// Gives a file, or a folder with what is directly in it, to the user.
+fn give(path: &Path, user: &User) -> Result<(), Failure> {
+    let (uid, gid) = (Some(user.uid.as_raw()), Some(user.gid.as_raw()));
+    let given = |path: &Path| {
+        std::os::unix::fs::lchown(path, uid, gid)
+            .map_err(|error| failed("change the owner of", path, &error))
+    };
+    given(path)?;
+    if path.is_dir() {
+        let entries = fs::read_dir(path).map_err(|error| failed("read", path, &error))?;
+        for entry in entries.flatten() {
+            given(&entry.path())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,199 @@
+use std::os::unix::fs::PermissionsExt as _;
+
+use vere_directory::Login;
+use vere_smtp::address::AddrSpec;
+
+use super::*;
+
+fn args(dir: &Path, address: &str) -> QuickstartArgs {
+    QuickstartArgs {
+        address: address.to_owned(),
+        dir: Some(dir.to_owned()),
+        hostname: None,
+        acme: false,
+        force: false,
+        json: true,
+    }
+}
+
+fn started(args: &QuickstartArgs) -> serde_json::Value {
+    serde_json::from_str(&run(args).unwrap()).unwrap()
+}
+
+fn settings(dir: &Path) -> Settings {
+    let path = dir.join("vere.toml");
+    Settings::parse(
+        &std::fs::read_to_string(&path).unwrap(),
+        path.to_str().unwrap(),
+    )
+    .unwrap()
+}
+
+fn login(dir: &Path, value: &serde_json::Value) -> Login {
+    let directory = super::super::account::open(&settings(dir)).unwrap();
+    let password = Secret::new(value["password"].as_str().unwrap().to_owned());
+    directory
+        .verify_password(value["account"].as_str().unwrap(), &password)
+        .unwrap()
+}
+
+#[test]
+fn makes_a_system_that_the_printed_password_opens() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("new/vere");
+    let value = started(&args(&dir, "You@Example.org"));
+    assert_eq!(value["account"], "you@example.org");
+    assert_eq!(value["hostname"], "mail.example.org");
+    let settings = settings(&dir);
+    assert_eq!(settings.hostname, "mail.example.org");
+    assert_eq!(settings.data, dir.join("data"));
+    assert!(
+        settings.relay.networks.is_empty() && settings.auth.plaintext_networks.networks.is_empty()
+    );
+    let text = std::fs::read_to_string(dir.join("vere.toml")).unwrap();
+    assert!(text.lines().count() < 20, "{text}");
+    let you = AccountName::parse("you@example.org").unwrap();
+    assert_eq!(login(&dir, &value), Login::Accepted(you.clone()));
+    let directory = super::super::account::open(&settings).unwrap();
+    for role in ROLES {
+        let address = AddrSpec::parse(&format!("{role}@example.org")).unwrap();
+        assert!(directory.is_address_of(&you, &address).unwrap(), "{role}");
+    }
+    let files = settings.tls.default.unwrap();
+    let mode = std::fs::metadata(&files.key).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "the key is nobody else's");
+    assert!(
+        std::fs::read_to_string(&files.certificate)
+            .unwrap()
+            .contains("BEGIN CERTIFICATE")
+    );
+}
+
+#[test]
+fn dns_records_are_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let value = started(&args(folder.path(), "you@example.org"));
+    let rows: Vec<String> = value["dns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let all = rows.join("\n");
+    for words in [
+        "10 mail.example.org.",
+        "v=spf1 mx -all",
+        "_dmarc.example.org.",
+        "v=TLSRPTv1",
+        "SRV",
+    ] {
+        assert!(all.contains(words), "{words} in {all}");
+    }
+    let notes = value["notes"].to_string();
+    assert!(
+        notes.contains("PTR") && notes.contains("MTA-STS"),
+        "{notes}"
+    );
+    let mut plain = args(&folder.path().join("b"), "you@example.org");
+    plain.json = false;
+    let text = run(&plain).unwrap();
+    assert!(
+        text.contains("\npassword  ") && text.contains("MX    10 mail.example.org."),
+        "{text}"
+    );
+    assert!(text.ends_with(&format!(
+        "next: vere serve -c {}/b/vere.toml\n",
+        folder.path().display()
+    )));
+}
+
+#[test]
+fn nothing_is_overwritten_without_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let mut args = args(dir, "you@example.org");
+    let first = started(&args);
+    let config = dir.join("vere.toml");
+    std::fs::write(&config, "# mine\nversion = 1\nhostname = \"a.b\"\n").unwrap();
+    let before = std::fs::read(dir.join("data/directory.toml")).unwrap();
+    let failure = run(&args).unwrap_err().to_string();
+    assert!(
+        failure.contains("--force") && failure.contains("vere.toml.old"),
+        "{failure}"
+    );
+    assert_eq!(
+        std::fs::read(dir.join("data/directory.toml")).unwrap(),
+        before
+    );
+    assert!(
+        std::fs::read_to_string(&config)
+            .unwrap()
+            .starts_with("# mine")
+    );
+
+    // Without the configuration the account is still there, with a password somebody uses.
+    let certificate = std::fs::read(dir.join("tls/cert.pem")).unwrap();
+    std::fs::rename(&config, dir.join("away")).unwrap();
+    assert!(
+        run(&args)
+            .unwrap_err()
+            .to_string()
+            .contains("account you@example.org is there")
+    );
+    assert!(!config.exists(), "a failure leaves no configuration");
+    std::fs::rename(dir.join("away"), &config).unwrap();
+
+    args.force = true;
+    let second = started(&args);
+    assert_ne!(first["password"], second["password"]);
+    assert_eq!(login(dir, &first), Login::Rejected);
+    assert!(matches!(login(dir, &second), Login::Accepted(_)));
+    assert!(
+        std::fs::read_to_string(dir.join("vere.toml.old"))
+            .unwrap()
+            .starts_with("# mine")
+    );
+    assert_eq!(
+        std::fs::read(dir.join("tls/cert.pem")).unwrap(),
+        certificate
+    );
+}
+
+#[test]
+fn acme_instead_of_a_certificate_of_ones_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut args = args(folder.path(), "you@b\u{fc}cher.example");
+    args.acme = true;
+    args.hostname = Some("MX.b\u{fc}cher.example".to_owned());
+    started(&args);
+    let settings = settings(folder.path());
+    let acme = settings.acme.unwrap();
+    assert_eq!(acme.domains, ["mx.xn--bcher-kva.example"]);
+    assert_eq!(acme.contact, ["mailto:you@xn--bcher-kva.example"]);
+    assert!(!folder.path().join("tls").exists());
+}
+
+#[test]
+fn hostile_addresses_and_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    for address in [
+        "you",
+        "",
+        "@example.org",
+        "../x@example.org",
+        "a b@example.org",
+        "you@../../etc",
+        "you@\"\n",
+    ] {
+        assert!(
+            run(&args(&folder.path().join("x"), address)).is_err(),
+            "{address:?}"
+        );
+        assert!(!folder.path().join("x").exists());
+    }
+    assert!(run(&args(&folder.path().join("a\nb"), "you@example.org")).is_err());
+    let odd = folder.path().join("it's \"odd\" \\ here");
+    let value = started(&args(&odd, "you@example.org"));
+    assert_eq!(settings(&odd).data, odd.join("data"));
+    assert!(value["next"].as_str().unwrap().contains("'\\''"), "{value}");
+}

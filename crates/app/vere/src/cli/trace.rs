@@ -1,0 +1,114 @@
+//! `vere trace`: a message's way, step by step.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use vere_settings::Settings;
+use vere_telemetry::trace::{EventKind, Query, Record, Trace, find};
+
+use super::Failure;
+use crate::control::{Request, ask};
+
+/// Prints the way of a message with times.
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// Queue id, Message-ID, or a recipient's address.
+    id: String,
+    /// Shows the newest this many messages.
+    #[arg(long, default_value_t = 10)]
+    limit: usize,
+    /// Prints JSON: a list of messages with their events.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Finds the message and gives what is to be printed.
+///
+/// # Errors
+/// When the trace cannot be read or holds no such message.
+pub(crate) fn run(args: &TraceArgs, settings: &Settings) -> Result<String, Failure> {
+    // What a running gateway still has in memory is to be seen; without one, the files are complete.
+    let _ = ask(&settings.control.socket, &Request::FlushTrace);
+    let query = query(&args.id);
+    let directory = crate::gateway::trace_directory(settings);
+    let mut traces = find(&directory, &query, args.limit)?;
+    if let (true, Query::Recipient(text)) = (traces.is_empty(), query) {
+        // A Message-ID without its angle brackets looks like an address.
+        traces = find(&directory, &Query::MessageId(text), args.limit)?;
+    }
+    if args.json {
+        return Ok(format!("{}\n", serde_json::to_string_pretty(&traces)?));
+    }
+    if traces.is_empty() {
+        return Err(Failure::new(format!(
+            "no message {} in {}; give a queue id, a Message-ID or a recipient's address",
+            args.id,
+            directory.display()
+        )));
+    }
+    Ok(traces.iter().map(render).collect::<Vec<_>>().join("\n"))
+}
+
+/// A queue id is 13 characters without `@`; an address has no angle brackets, a Message-ID may.
+fn query(text: &str) -> Query {
+    if let Ok(id) = text.parse() {
+        return Query::TraceId(id);
+    }
+    if text.starts_with('<') || !text.contains('@') {
+        return Query::MessageId(text.to_owned());
+    }
+    Query::Recipient(text.to_owned())
+}
+
+fn render(trace: &Trace) -> String {
+    let mut out = format!("{}\n", trace.id);
+    for event in &trace.events {
+        let _ = writeln!(
+            out,
+            "  {}  {:<9} {}",
+            event.at,
+            event.kind.name(),
+            describe(event)
+        );
+    }
+    out
+}
+
+fn describe(event: &Record) -> String {
+    let mut words = Vec::new();
+    let mut say = |label: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("{label}{value}")));
+    };
+    if event.kind == EventKind::Received {
+        say(
+            "from ",
+            event.reverse_path.as_ref().map(|path| format!("<{path}>")),
+        );
+        say("by ", event.peer.clone());
+        say("as ", event.account.clone());
+        say("", event.tls.clone());
+        say("", event.size.map(|size| format!("{size} octets")));
+        say("", event.message_id.clone());
+    } else {
+        say("", event.rcpt.as_ref().map(|rcpt| format!("<{rcpt}>")));
+        say("in ", event.queue.clone());
+        say("at ", event.remote.clone());
+        say("attempt ", event.attempt.map(|attempt| attempt.to_string()));
+        say("", event.reply.as_ref().map(|reply| format!("({reply})")));
+        say("see ", event.related.clone());
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_three_kinds_of_id_are_told_apart() {
+        assert!(matches!(query("01HXYZ0000000"), Query::TraceId(_)));
+        assert!(matches!(query("<a@b>"), Query::MessageId(_)));
+        assert!(matches!(query("user@example.org"), Query::Recipient(_)));
+        assert!(matches!(query("something"), Query::MessageId(_)));
+    }
+}

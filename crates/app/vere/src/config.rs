@@ -1,0 +1,46 @@
+//! Finds and reads the configuration file.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vere_settings::Settings;
+
+use crate::cli::Failure;
+
+/// Where a file is looked for when neither `-c` nor `VERE_CONFIG` names one.
+const PLACES: [&str; 2] = ["run/vere.toml", "/etc/vere/vere.toml"];
+
+/// The configuration file: as given, else `VERE_CONFIG`, else `run/vere.toml` below the working directory,
+/// else `/etc/vere/vere.toml`.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn find(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(path) = given {
+        return Ok(path.to_owned());
+    }
+    if let Some(path) = std::env::var_os("VERE_CONFIG").filter(|path| !path.is_empty()) {
+        return Ok(path.into());
+    }
+    PLACES
+        .iter()
+        .map(PathBuf::from)
+        .find(|path| path.is_file())
+        .ok_or_else(|| {
+            Failure::new(
+                "no configuration: give one with -c FILE or VERE_CONFIG, or make one with \
+             `vere quickstart you@your.domain` (looked for run/vere.toml and /etc/vere/vere.toml)",
+            )
+        })
+}
+
+/// Reads and checks a configuration file.
+///
+/// # Errors
+/// When it cannot be read; or everything that is wrong in it, with lines.
+pub(crate) fn read(path: &Path) -> Result<Arc<Settings>, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
+    let path = std::path::absolute(path)?;
+    Ok(Arc::new(Settings::parse(&text, &path.to_string_lossy())?))
+}

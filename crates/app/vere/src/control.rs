@@ -1,0 +1,112 @@
+//! The control socket: how `vere queue` and other commands talk to a running gateway.
+//!
+//! A local stream socket; one JSON object per line each way. A request is
+//! `{"command": NAME, ...}`, its answer `{"ok": VALUE}` or `{"error": TEXT}`. Who may connect is decided
+//! by the permissions of the socket's file: its owner only.
+
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest request line, in octets.
+pub(crate) const REQUEST_MAX: usize = 64 * 1024;
+
+/// How long a command waits for its answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a command can ask of a gateway.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub(crate) enum Request {
+    /// All queues: a list of [`QueueRow`].
+    QueueList,
+    /// The messages of one queue in acceptance order: a list of [`MessageRow`].
+    QueueShow {
+        /// The destination as `queue list` prints it.
+        destination: String,
+        /// How many to leave out from the start.
+        #[serde(default)]
+        skip: usize,
+        /// How many to give at most.
+        limit: usize,
+    },
+    /// Writes buffered trace events to disk.
+    FlushTrace,
+}
+
+/// The answer to a [`Request`].
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// Done; the value depends on the request.
+    Ok(serde_json::Value),
+    /// Not done, and why.
+    Error(String),
+}
+
+/// One queue as `vere queue list --json` prints it; times are RFC 3339, `octets` counts bodies.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct QueueRow {
+    pub(crate) destination: String,
+    pub(crate) messages: usize,
+    pub(crate) octets: u64,
+    pub(crate) deferred: usize,
+    pub(crate) in_flight: usize,
+    pub(crate) connections: usize,
+    pub(crate) paused_until: Option<String>,
+    pub(crate) oldest: Option<String>,
+    pub(crate) last_reply: Option<String>,
+}
+
+/// One message as `vere queue show --json` prints it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct MessageRow {
+    pub(crate) id: String,
+    pub(crate) accepted: String,
+    pub(crate) attempts: u16,
+    pub(crate) not_before: Option<String>,
+    pub(crate) size: u32,
+    pub(crate) reverse_path: String,
+    pub(crate) recipients: Vec<String>,
+    pub(crate) last_reply: Option<String>,
+}
+
+/// Asks the gateway behind `socket` and waits for its answer.
+///
+/// # Errors
+/// When nobody listens there, the answer takes too long, or the gateway refuses; the text says which.
+pub(crate) fn ask(socket: &Path, request: &Request) -> Result<serde_json::Value, String> {
+    let talk = || -> io::Result<Answer> {
+        let mut stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer)?;
+        Ok(serde_json::from_str(&answer)?)
+    };
+    match talk() {
+        Ok(Answer::Ok(value)) => Ok(value),
+        Ok(Answer::Error(text)) => Err(text),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+            ) =>
+        {
+            Err(format!(
+                "no gateway is running (nobody listens on {})",
+                socket.display()
+            ))
+        }
+        Err(error) => Err(format!(
+            "cannot talk to the gateway on {}: {error}",
+            socket.display()
+        )),
+    }
+}

@@ -1,0 +1,150 @@
+//! Answers the control socket.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::spawn_local;
+use vere_queue::{Destination, Envelope, QueueSummary};
+
+use super::state::Gateway;
+use crate::control::{Answer, MessageRow, QueueRow, REQUEST_MAX, Request};
+
+/// Messages in one answer, at most.
+const SHOW_MAX: usize = 10_000;
+/// How long a client may take for a request or to read its answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Opens the socket for its owner alone; a socket left by a dead process is replaced.
+///
+/// # Errors
+/// When the path cannot be bound.
+pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Serves until the gateway stops.
+pub(super) async fn serve(gateway: Rc<Gateway>, listener: UnixListener) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let gateway = Rc::clone(&gateway);
+                spawn_local(async move {
+                    // A client that breaks off gets no answer; there is nobody to tell.
+                    let _ = tokio::time::timeout(PATIENCE, converse(&gateway, stream)).await;
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept on the control socket");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn converse(gateway: &Gateway, stream: UnixStream) -> io::Result<()> {
+    let (reader, mut writer) = stream.into_split();
+    let mut line = String::new();
+    let mut reader = BufReader::new(reader.take(REQUEST_MAX as u64));
+    reader.read_line(&mut line).await?;
+    let answer = match serde_json::from_str(&line) {
+        Ok(request) => answer(gateway, &request),
+        Err(error) => Answer::Error(format!("request cannot be read: {error}")),
+    };
+    let mut octets = serde_json::to_vec(&answer)?;
+    octets.push(b'\n');
+    writer.write_all(&octets).await
+}
+
+fn answer(gateway: &Gateway, request: &Request) -> Answer {
+    match request {
+        Request::QueueList => {
+            let rows: Vec<_> = gateway
+                .queues
+                .borrow()
+                .summaries()
+                .iter()
+                .map(queue_row)
+                .collect();
+            to_answer(&rows)
+        }
+        Request::QueueShow {
+            destination,
+            skip,
+            limit,
+        } => show(gateway, destination, *skip, (*limit).min(SHOW_MAX)),
+        Request::FlushTrace => {
+            gateway.flush_trace();
+            Answer::Ok(serde_json::Value::Null)
+        }
+    }
+}
+
+fn show(gateway: &Gateway, destination: &str, skip: usize, limit: usize) -> Answer {
+    let queues = gateway.queues.borrow();
+    let number = destination
+        .parse::<Destination>()
+        .ok()
+        .and_then(|known| queues.number(&known));
+    let Some(number) = number else {
+        return Answer::Error(format!(
+            "no queue {destination}; vere queue list names them"
+        ));
+    };
+    let rows: Vec<_> = queues
+        .list(number, skip, limit)
+        .map(|(_, envelope)| message_row(envelope))
+        .collect();
+    to_answer(&rows)
+}
+
+fn to_answer(rows: &impl serde::Serialize) -> Answer {
+    match serde_json::to_value(rows) {
+        Ok(value) => Answer::Ok(value),
+        Err(error) => Answer::Error(error.to_string()),
+    }
+}
+
+fn queue_row(summary: &QueueSummary) -> QueueRow {
+    QueueRow {
+        destination: summary.destination.to_string(),
+        messages: summary.messages,
+        octets: summary.octets,
+        deferred: summary.deferred,
+        in_flight: summary.in_flight,
+        connections: summary.connections,
+        paused_until: summary.paused_until.map(|time| time.to_string()),
+        oldest: summary.oldest.map(|time| time.to_string()),
+        last_reply: summary.last_reply.clone(),
+    }
+}
+
+fn message_row(envelope: &Envelope) -> MessageRow {
+    MessageRow {
+        id: envelope.trace.to_string(),
+        accepted: envelope.accepted.to_string(),
+        attempts: envelope.attempts,
+        not_before: envelope.not_before.map(|time| time.to_string()),
+        size: envelope.size,
+        reverse_path: envelope.reverse_path.clone().unwrap_or_default(),
+        recipients: envelope
+            .recipients
+            .iter()
+            .map(|one| one.address.clone())
+            .collect(),
+        last_reply: envelope.last_reply.clone(),
+    }
+}

@@ -1,0 +1,76 @@
+//! The few header fields that the gateway itself looks at, read in place from the raw message.
+
+/// Longest Message-ID kept for tracing, in octets; RFC 5322 allows a line of 998.
+const MESSAGE_ID_MAX: usize = 998;
+
+/// The header of a message up to and without its empty line.
+fn header(message: &[u8]) -> &[u8] {
+    if message.starts_with(b"\r\n") {
+        return &[];
+    }
+    memchr::memmem::find(message, b"\r\n\r\n").map_or(message, |end| &message[..end + 2])
+}
+
+/// The lines of a header; a folded continuation counts as a line of its own.
+fn lines(header: &[u8]) -> impl Iterator<Item = &[u8]> {
+    header
+        .split(|&octet| octet == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+}
+
+fn value_of<'a>(line: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let (field, rest) = line.split_at_checked(name.len())?;
+    let value = rest.trim_ascii_start().strip_prefix(b":")?;
+    field
+        .eq_ignore_ascii_case(name.as_bytes())
+        .then(|| value.trim_ascii())
+}
+
+/// The value of the first Message-ID field (RFC 5322 section 3.6.4), with its angle brackets; when the
+/// field is folded before its value, the value on the next line.
+pub(super) fn message_id(message: &[u8]) -> Option<String> {
+    let mut lines = lines(header(message));
+    let value = lines
+        .by_ref()
+        .find_map(|line| value_of(line, "message-id"))?;
+    let value = if value.is_empty() {
+        lines.next()?.trim_ascii()
+    } else {
+        value
+    };
+    let text = std::str::from_utf8(value).ok()?;
+    (!text.is_empty() && text.len() <= MESSAGE_ID_MAX).then(|| text.to_owned())
+}
+
+/// Whether the field is there.
+pub(super) fn has(message: &[u8], name: &str) -> bool {
+    lines(header(message)).any(|line| value_of(line, name).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_id_is_found_in_any_case_and_folded() {
+        let id = |text: &str| message_id(text.as_bytes());
+        assert_eq!(
+            id("A: b\r\nMESSAGE-ID: <x@y>\r\n\r\nbody").as_deref(),
+            Some("<x@y>")
+        );
+        assert_eq!(
+            id("Message-Id:\r\n <x@y>\r\n\r\n").as_deref(),
+            Some("<x@y>")
+        );
+        assert_eq!(id("A: b\r\n\r\nMessage-ID: <x@y>\r\n"), None);
+        assert_eq!(id("\r\nMessage-ID: <x@y>\r\n"), None);
+        assert_eq!(id("X-Message-ID: <x@y>\r\n\r\n"), None);
+        assert_eq!(id("Message-ID:\r\n\r\n"), None);
+    }
+
+    #[test]
+    fn fields_are_looked_for_in_the_header_only() {
+        let text = b"X: a\r\n\tdate: b\r\ny : c\r\n\r\nDate: e\r\n";
+        assert!(has(text, "x") && has(text, "Y") && !has(text, "date"));
+    }
+}

@@ -1,0 +1,209 @@
+//! What the receiving side wants from the rest of the system.
+//!
+//! Sessions know only this trait. Today the gateway itself implements it; a session that runs in a worker
+//! process of its own will reach the gateway through another implementation.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use vere_directory::Login;
+use vere_queue::Envelope;
+use vere_smtp::command::{MailFrom, RcptTo};
+use vere_smtp::refusal::Refusal;
+use vere_smtp::sasl::server::PasswordAttempt;
+use vere_smtp::server::{
+    AuthOutcome, ClientRights, Message, Peer, ScramLookup, Server, SessionInfo, count_received,
+    received_header,
+};
+use vere_telemetry::trace::{Event, EventKind};
+use vere_units::TraceId;
+
+use super::state::Gateway;
+use super::{clock, convert, header};
+use crate::spool::link::SpoolError;
+
+/// Answers the questions of receiving sessions.
+pub(super) trait Intake {
+    /// Whether the password is right and may act as wished.
+    async fn password(&self, attempt: PasswordAttempt) -> AuthOutcome;
+    /// The SCRAM keys of a user.
+    async fn scram_user(&self, username: &str) -> ScramLookup;
+    /// Whether this sender may send now.
+    async fn mail(&self, session: &Server, mail: &MailFrom) -> Result<(), Refusal>;
+    /// Whether mail for this recipient is taken from this client.
+    async fn recipient(&self, session: &Server, rcpt: &RcptTo) -> Result<(), Refusal>;
+    /// Takes responsibility for a message: when this gives its queue id, it is safe.
+    async fn message(&self, message: Message) -> Result<String, Refusal>;
+    /// What a client may do that a trusted proxy speaks for.
+    fn rights(&self, peer: &Peer) -> ClientRights;
+}
+
+impl Intake for Rc<Gateway> {
+    async fn password(&self, attempt: PasswordAttempt) -> AuthOutcome {
+        if attempt
+            .authzid
+            .as_ref()
+            .is_some_and(|authzid| !authzid.is_empty() && *authzid != attempt.authcid)
+        {
+            return AuthOutcome::Rejected;
+        }
+        let gateway = self.router.directory.clone();
+        // Argon2id takes tens of milliseconds on purpose: not on the thread that serves everybody.
+        let checked = tokio::task::spawn_blocking(move || {
+            gateway.verify_password(&attempt.authcid, &attempt.password)
+        });
+        match checked.await {
+            Ok(Ok(Login::Accepted(account))) => AuthOutcome::Accepted {
+                account: account.to_string(),
+            },
+            Ok(Ok(Login::Rejected)) => AuthOutcome::Rejected,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "password cannot be checked");
+                AuthOutcome::Unavailable
+            }
+            Err(_) => AuthOutcome::Unavailable,
+        }
+    }
+
+    async fn scram_user(&self, username: &str) -> ScramLookup {
+        match self.router.directory.scram_keys(username) {
+            Ok(Some((account, keys))) => ScramLookup::Found {
+                account: account.to_string(),
+                keys,
+            },
+            Ok(None) => ScramLookup::Unknown,
+            Err(error) => {
+                tracing::error!(%error, "keys cannot be looked up");
+                ScramLookup::Unavailable
+            }
+        }
+    }
+
+    async fn mail(&self, session: &Server, mail: &MailFrom) -> Result<(), Refusal> {
+        if !self.delivering() || !self.link.state().borrow().is_up() {
+            return Err(Refusal::Busy);
+        }
+        match (session.account(), mail.reverse_path.address()) {
+            (Some(account), Some(address)) => self.router.check_sender(account, address),
+            _ => Ok(()),
+        }
+    }
+
+    async fn recipient(&self, session: &Server, rcpt: &RcptTo) -> Result<(), Refusal> {
+        let may_relay = session.peer().may_relay || session.account().is_some();
+        self.router
+            .check(&self.settings(), &rcpt.forward_path, may_relay)
+    }
+
+    async fn message(&self, message: Message) -> Result<String, Refusal> {
+        let trace = self.trace_id();
+        let begun = Instant::now();
+        let (octets, recipients) = (message.body.len(), message.recipients.len());
+        let stored = accept(self, trace, message).await;
+        self.metrics
+            .received(octets, recipients, begun.elapsed(), stored.as_ref().err());
+        stored.map(|()| trace.to_string())
+    }
+
+    fn rights(&self, peer: &Peer) -> ClientRights {
+        let settings = self.settings();
+        let address = peer.address.ip();
+        ClientRights {
+            may_relay: settings.relay.contains(address),
+            may_auth_in_clear: settings.auth.plaintext_networks.contains(address),
+        }
+    }
+}
+
+async fn accept(gateway: &Rc<Gateway>, trace: TraceId, message: Message) -> Result<(), Refusal> {
+    let settings = gateway.settings();
+    let hops_max = usize::try_from(settings.limits.hops_max).unwrap_or(usize::MAX);
+    if count_received(&message.body, hops_max) >= hops_max {
+        return Err(Refusal::RoutingLoop);
+    }
+    let message_id = header::message_id(&message.body);
+    let body = with_trace_header(&settings.hostname, trace, &message);
+    let base = envelope(trace, &message, message_id, body.len());
+    note_received(gateway, &message, &base);
+    let parts = gateway.router.parts(&settings, &message, &base, &body)?;
+    gateway
+        .store(vere_spool::owner::Batch::new(), parts)
+        .await
+        .map_err(|error| refusal(trace, error))
+}
+
+/// The message as it goes on: our Received field in front; a submitted message without a date gets one
+/// (RFC 6409 section 8.1).
+fn with_trace_header(hostname: &str, trace: TraceId, message: &Message) -> Bytes {
+    let only = match message.recipients.as_slice() {
+        [one] => Some(&one.forward_path),
+        _ => None,
+    };
+    let now = clock::now();
+    let received = received_header(&message.session, hostname, &trace.to_string(), now, only);
+    let mut body = Vec::with_capacity(received.len() + message.body.len() + 128);
+    body.extend_from_slice(&received);
+    if message.session.account.is_some() {
+        if !header::has(&message.body, "date") {
+            body.extend_from_slice(format!("Date: {}\r\n", now.rfc5322()).as_bytes());
+        }
+        if !header::has(&message.body, "message-id") {
+            body.extend_from_slice(format!("Message-ID: <{trace}@{hostname}>\r\n").as_bytes());
+        }
+    }
+    body.extend_from_slice(&message.body);
+    Bytes::from(body)
+}
+
+fn envelope(
+    trace: TraceId,
+    message: &Message,
+    message_id: Option<String>,
+    size: usize,
+) -> Envelope {
+    let mail = &message.reverse_path;
+    Envelope {
+        trace,
+        accepted: clock::now(),
+        not_before: None,
+        attempts: 0,
+        delay_noticed: false,
+        reverse_path: mail
+            .reverse_path
+            .address()
+            .map(|address| address.as_str().to_owned()),
+        envid: mail.envid.as_ref().map(|envid| envid.as_str().to_owned()),
+        ret: convert::ret(mail),
+        smtputf8: mail.smtputf8,
+        body_type: convert::body_type(mail),
+        size: u32::try_from(size).unwrap_or(u32::MAX),
+        last_reply: None,
+        message_id,
+        recipients: Vec::new(),
+    }
+}
+
+fn note_received(gateway: &Gateway, message: &Message, envelope: &Envelope) {
+    let session: &SessionInfo = &message.session;
+    gateway.note(&Event {
+        reverse_path: Some(envelope.reverse_path.as_deref().unwrap_or_default()),
+        message_id: envelope.message_id.as_deref(),
+        size: Some(u64::from(envelope.size)),
+        recipients: u32::try_from(message.recipients.len()).ok(),
+        peer: Some(session.address),
+        account: session.account.as_deref(),
+        tls: session.tls.as_ref().map(|tls| tls.version.as_str()),
+        ..Event::new(EventKind::Received, envelope.trace, envelope.accepted)
+    });
+}
+
+/// What the client is told when the spool does not hold its message: always that it may try again.
+fn refusal(trace: TraceId, error: SpoolError) -> Refusal {
+    tracing::warn!(queue_id = %trace, ?error, "message refused: not safe in the spool");
+    match error {
+        SpoolError::Refused(refused) if refused.is_temporary() => Refusal::StorageFull,
+        SpoolError::Busy | SpoolError::Timeout => Refusal::Busy,
+        _ => Refusal::LocalError,
+    }
+}

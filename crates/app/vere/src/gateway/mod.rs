@@ -1,0 +1,323 @@
+//! The gateway role: takes mail by SMTP, keeps it in the spool, and delivers it.
+//!
+//! One thread and its tasks: [`listeners`] accept, [`session`] drives a connection, [`intake`] takes
+//! responsibility for a message, [`routing`] says where it goes, [`state`] stores it and settles its
+//! attempts, [`scheduler`] starts workers, [`local`] and [`relay`] deliver, [`recovery`] takes back what
+//! the spool holds, [`control`] answers commands.
+
+mod clock;
+mod control;
+mod convert;
+mod header;
+mod ids;
+mod intake;
+mod listeners;
+mod local;
+mod metrics;
+mod proxy;
+mod recovery;
+mod relay;
+mod routing;
+mod scheduler;
+mod session;
+mod state;
+mod tls;
+mod wire;
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::{LocalSet, spawn_local};
+use vere_directory::Directory;
+use vere_net::acme::serve_challenges;
+use vere_net::listen::{Inherited, ListenOptions};
+use vere_net::resolver::{Resolver, ResolverOptions};
+use vere_queue::Policy;
+use vere_settings::Settings;
+use vere_telemetry::metrics::Health;
+use vere_telemetry::trace::{TraceLog, TraceOptions};
+
+use self::listeners::{Reception, Service};
+use self::state::{Gateway, Parts};
+use crate::cli::Failure;
+use crate::spool::link::{LinkOptions, LinkState, SpoolLink};
+use crate::{secret, supervisor};
+
+/// The group of queues that this gateway owns.
+const GROUP: &str = "gateway";
+/// How long deliveries and sessions may go on after the stop was asked for.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+/// The supervisor hears from the role at least this often: one notice that comes late must not kill it.
+const WATCHDOG_INTERVAL_MAX: Duration = Duration::from_secs(5);
+/// Pause before the spool is asked again for what it holds.
+const RECOVERY_PAUSE: Duration = Duration::from_millis(200);
+
+/// Where the events of every message lie.
+pub(crate) fn trace_directory(settings: &Settings) -> PathBuf {
+    settings.data.join("trace")
+}
+
+/// How delivery is tried, by the settings.
+fn policy(settings: &Settings) -> Policy {
+    let delivery = &settings.delivery;
+    Policy {
+        retry: delivery.retry.iter().map(|span| span.duration()).collect(),
+        expire: delivery.expire.duration(),
+        delay_notice: Some(delivery.delay_notice.duration()).filter(|after| !after.is_zero()),
+        connections_max: usize::try_from(delivery.connections_per_destination_max)
+            .unwrap_or(usize::MAX),
+        body_memory_max: usize::try_from(settings.limits.body_memory_max.as_u64())
+            .unwrap_or(usize::MAX),
+    }
+}
+
+/// Runs the role until it is told to stop.
+///
+/// # Errors
+/// When it cannot start: ports, files, settings.
+pub(crate) fn run(settings: Arc<Settings>, config: &Path) -> Result<(), Failure> {
+    let mut inherited = Inherited::from_env()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let local = LocalSet::new();
+    runtime.block_on(local.run_until(serve(settings, config, &mut inherited)))?;
+    // Blocking work that is still under way (a password check) is not waited for.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    Ok(())
+}
+
+async fn serve(
+    settings: Arc<Settings>,
+    config: &Path,
+    inherited: &mut Inherited,
+) -> Result<(), Failure> {
+    let mut listeners = Vec::new();
+    for service in Service::ALL {
+        let addresses = service.addresses(&settings);
+        for listener in
+            inherited.take_or_bind(service.name(), addresses, ListenOptions::default())?
+        {
+            listeners.push((service, TcpListener::from_std(listener)?));
+        }
+    }
+    let metrics = inherited.take_or_bind(
+        "metrics",
+        settings.metrics.listen.as_slice(),
+        ListenOptions::default(),
+    )?;
+    let control = control::bind(&settings.control.socket).map_err(|error| {
+        Failure::new(format!(
+            "cannot open {}: {error}",
+            settings.control.socket.display()
+        ))
+    })?;
+    let (link, driver) = SpoolLink::connect(link_options(&settings)?);
+    spawn_local(driver);
+    let gateway = Rc::new(Gateway::new(parts(settings, link)?)?);
+    let (stop, stopping) = watch::channel(false);
+    let server_tls = tls::ServerTls::new(&gateway.settings())?;
+    let reception = Rc::new(Reception::new(Rc::clone(&gateway), server_tls, stopping));
+
+    spawn_local(scheduler::run(Rc::clone(&gateway)));
+    spawn_local(control::serve(Rc::clone(&gateway), control));
+    spawn_local(follow_link(Rc::clone(&gateway)));
+    spawn_local(feed_watchdog());
+    spawn_local({
+        let tls = reception.tls().clone();
+        async move { tls.watch().await }
+    });
+    let challenges = inherited.take("acme");
+    keep_certificate(&gateway.settings(), challenges, reception.tls().clone())?;
+    let (health, _) = watch::channel(Health::Starting);
+    metrics::start(&gateway, metrics, &health)?;
+    wait_recovered(&gateway).await;
+    for (service, listener) in listeners {
+        spawn_local(Rc::clone(&reception).accept(service, listener));
+    }
+    // Whoever hears that it is ready may send signals.
+    let mut signals = Signals::new()?;
+    supervisor::notify_ready();
+    health.send_replace(Health::Ready);
+    wait_for_stop(&mut signals, &reception, &gateway, config).await;
+    health.send_replace(Health::Stopping);
+    wind_down(&gateway, &stop).await;
+    Ok(())
+}
+
+fn link_options(settings: &Settings) -> Result<LinkOptions, Failure> {
+    let node = settings
+        .spool
+        .nodes
+        .first()
+        .ok_or_else(|| Failure::new("no spool node is configured"))?;
+    Ok(LinkOptions::new(
+        node.listen,
+        GROUP,
+        secret::load_or_make(&settings.spool.secret)?,
+    ))
+}
+
+fn parts(settings: Arc<Settings>, link: SpoolLink) -> Result<Parts, Failure> {
+    let store = vere_disk::directory::create(&settings.directory.store)?;
+    let resolver = Resolver::new(&ResolverOptions {
+        servers: settings.resolver.servers.clone(),
+        zone: settings.resolver.zone.clone(),
+        ..ResolverOptions::default()
+    })?;
+    let trace = TraceLog::open(TraceOptions::new(trace_directory(&settings)))?;
+    let separator = settings.directory.subaddress_separator;
+    Ok(Parts {
+        directory: Directory::new(store, separator),
+        settings,
+        link,
+        resolver,
+        trace,
+    })
+}
+
+/// Keeps a certificate from a certificate authority, if the settings want one, and answers its challenges.
+fn keep_certificate(
+    settings: &Settings,
+    listeners: Vec<std::net::TcpListener>,
+    tls: tls::ServerTls,
+) -> Result<(), Failure> {
+    let Some(acme) = tls::acme(settings)? else {
+        return Ok(());
+    };
+    for listener in listeners {
+        let listener = TcpListener::from_std(listener)?;
+        spawn_local(serve_challenges(listener, acme.challenges()));
+    }
+    spawn_local(async move { acme.run(|| tls.look()).await });
+    Ok(())
+}
+
+/// Waits until what the spool holds is back; mail is taken only then.
+async fn wait_recovered(gateway: &Gateway) {
+    while !gateway.delivering() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Recovers when the link comes up for the first time, and again when a node has lost its memory.
+async fn follow_link(gateway: Rc<Gateway>) {
+    let mut state = gateway.link.state();
+    loop {
+        let now = *state.borrow_and_update();
+        match now {
+            LinkState::Connected(_) if !gateway.delivering() => recover(&gateway).await,
+            LinkState::Replaced(incarnation) => {
+                tracing::error!(
+                    "the spool node has lost its memory; taking over what it holds now"
+                );
+                recover(&gateway).await;
+                gateway.link.accept_incarnation(incarnation);
+            }
+            LinkState::Down(reason) => {
+                tracing::warn!(?reason, "spool node is away, mail is answered 4xx")
+            }
+            _ => {}
+        }
+        if state.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn recover(gateway: &Gateway) {
+    loop {
+        match recovery::recover(gateway).await {
+            Ok(found) => {
+                tracing::info!("recovered {found}");
+                return gateway.set_delivering(true);
+            }
+            Err(error) => tracing::warn!(?error, "cannot recover yet"),
+        }
+        tokio::time::sleep(RECOVERY_PAUSE).await;
+    }
+}
+
+async fn feed_watchdog() {
+    let Some(interval) = supervisor::watchdog_interval() else {
+        return;
+    };
+    loop {
+        supervisor::notify_watchdog();
+        tokio::time::sleep(interval.min(WATCHDOG_INTERVAL_MAX)).await;
+    }
+}
+
+/// What the supervisor or an operator sends.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
+async fn wait_for_stop(
+    signals: &mut Signals,
+    reception: &Reception,
+    gateway: &Gateway,
+    config: &Path,
+) {
+    loop {
+        tokio::select! {
+            _ = signals.terminate.recv() => return,
+            // Ctrl-C reaches the whole foreground group; the supervisor decides and sends SIGTERM.
+            _ = signals.interrupt.recv() => {}
+            _ = signals.hangup.recv() => reload(reception, gateway, config),
+        }
+    }
+}
+
+/// Puts the file's settings in force; a wrong file changes nothing.
+fn reload(reception: &Reception, gateway: &Gateway, path: &Path) {
+    let loaded = supervisor::role_settings(path)
+        .map_err(Failure::from)
+        .and_then(|settings| {
+            reception.tls().reload(&settings)?;
+            gateway.set_settings(Arc::new(settings))
+        });
+    match loaded {
+        Ok(()) => {
+            reception.configure();
+            tracing::info!(config = %path.display(), "configuration reloaded");
+        }
+        Err(error) => tracing::error!(%error, "configuration kept: the new one is wrong"),
+    }
+    supervisor::notify_ready();
+}
+
+/// Ends sessions at their next command and lets attempts under way finish, within [`STOP_PATIENCE`].
+async fn wind_down(gateway: &Gateway, stop: &watch::Sender<bool>) {
+    gateway.set_delivering(false);
+    stop.send_replace(true);
+    let quiet = async {
+        while stop.receiver_count() > 1 || gateway.in_flight() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    if tokio::time::timeout(STOP_PATIENCE, quiet).await.is_err() {
+        tracing::warn!(
+            "stopping with sessions or attempts under way; nothing acknowledged is lost"
+        );
+    }
+    gateway.link.close();
+    gateway.flush_trace();
+}

@@ -1,0 +1,116 @@
+//! Takes back from the spool what it holds, in blocks, after a start of the gateway or of a node that
+//! lost its memory.
+
+use std::fmt;
+
+use vere_queue::{Destination, Envelope};
+use vere_spool::owner::{Batch, Record};
+use vere_spoolwire::{QueueId, RecordId};
+use vere_telemetry::trace::{Event, EventKind};
+
+use super::clock;
+use super::state::Gateway;
+use crate::spool::link::SpoolError;
+
+/// Records in one block.
+const BLOCK_RECORDS: u32 = 1_000;
+/// Octets in one block, about.
+const BLOCK_OCTETS: u32 = 4 << 20;
+
+/// What was found.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Recovered {
+    pub(super) queues: usize,
+    pub(super) messages: usize,
+    /// Records that this version cannot read; they stay in the spool untouched.
+    pub(super) unreadable: usize,
+}
+
+impl fmt::Display for Recovered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} messages in {} queues", self.messages, self.queues)?;
+        if self.unreadable > 0 {
+            write!(
+                f,
+                ", {} records left alone that cannot be read",
+                self.unreadable
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads every queue of the group and takes its messages. Doing it again takes only what is new.
+///
+/// # Errors
+/// When the link cannot read; what was taken until then stays taken.
+pub(super) async fn recover(gateway: &Gateway) -> Result<Recovered, SpoolError> {
+    let mut found = Recovered::default();
+    for stat in gateway.link.queues().await? {
+        let Ok(destination) = stat.name.parse::<Destination>() else {
+            tracing::error!(queue = %stat.name, "queue name is no destination, left alone");
+            continue;
+        };
+        found.queues += 1;
+        gateway.queues.borrow_mut().register(stat.id.0, destination);
+        if stat.length > 0 {
+            recover_queue(gateway, stat.id, stat.first, &stat.name, &mut found).await?;
+        }
+    }
+    gateway.changed.notify_one();
+    Ok(found)
+}
+
+async fn recover_queue(
+    gateway: &Gateway,
+    queue: QueueId,
+    first: RecordId,
+    name: &str,
+    found: &mut Recovered,
+) -> Result<(), SpoolError> {
+    let mut from = first;
+    loop {
+        let block = gateway
+            .link
+            .fetch(queue, from, BLOCK_RECORDS, BLOCK_OCTETS)
+            .await?;
+        for record in block.records {
+            take(gateway, queue, name, record, found);
+        }
+        if block.end {
+            return Ok(());
+        }
+        from = block.next;
+    }
+}
+
+fn take(gateway: &Gateway, queue: QueueId, name: &str, record: Record, found: &mut Recovered) {
+    let envelope = match Envelope::decode(&record.meta) {
+        Ok(envelope) => envelope,
+        Err(error) => {
+            tracing::error!(queue = name, record = record.id.0, %error, "record left alone");
+            found.unreadable += 1;
+            return;
+        }
+    };
+    let now = clock::now();
+    if envelope.recipients.is_empty() {
+        // Nothing is left to do for it; a version with other rules may have written it.
+        let mut batch = Batch::new();
+        batch.delete(queue, record.id);
+        let _ = gateway.link.post(batch);
+        return;
+    }
+    gateway.ids.seen(envelope.trace);
+    gateway.note(&Event {
+        queue: Some(name),
+        ..Event::new(EventKind::Recovered, envelope.trace, now)
+    });
+    found.messages += 1;
+    // A copy of the body alone: the record shares its memory with the whole block.
+    let body = bytes::Bytes::copy_from_slice(&record.body);
+    gateway
+        .queues
+        .borrow_mut()
+        .admit(queue.0, record.id.0, envelope, Some(body), now);
+}

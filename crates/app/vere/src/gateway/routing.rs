@@ -1,0 +1,222 @@
+//! Which destination each recipient goes to, and who may send to it.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use vere_directory::{self as directory, Directory, Resolution};
+use vere_ports::directory::{AccountName, StoreError};
+use vere_queue::{BodyType, Destination, Envelope, Notify, Recipient, Report};
+use vere_settings::{NextHop, Settings};
+use vere_smtp::address::{AddrSpec, ForwardPath};
+use vere_smtp::command::RcptTo;
+use vere_smtp::refusal::Refusal;
+use vere_smtp::server::Message;
+use vere_units::{Timestamp, TraceId};
+
+use super::convert;
+use super::state::Part;
+
+/// Resolves recipients by the directory and routes remote ones by the settings.
+#[derive(Debug)]
+pub(super) struct Router {
+    pub(super) directory: Directory,
+}
+
+/// A recipient and the destination it goes to.
+type Routed = (Destination, Recipient);
+
+impl Router {
+    /// Whether a client may send to this recipient; `may_relay` says whether to any domain.
+    pub(super) fn check(
+        &self,
+        settings: &Settings,
+        path: &ForwardPath,
+        may_relay: bool,
+    ) -> Result<(), Refusal> {
+        match self.resolve(settings, path)? {
+            Resolution::NotLocal if may_relay => Ok(()),
+            Resolution::NotLocal => match path.address() {
+                Some(address) if route(settings, address.domain()) == Destination::Local => Ok(()),
+                _ => Err(Refusal::RelayDenied),
+            },
+            other => other.refusal().map_or(Ok(()), Err),
+        }
+    }
+
+    /// Whether an account may send under this address: under any of its own, and under those of domains
+    /// that are not ours, but not under a neighbour's.
+    pub(super) fn check_sender(&self, account: &str, address: &AddrSpec) -> Result<(), Refusal> {
+        let check = || {
+            if !self.directory.is_local_domain(address.domain())? {
+                return Ok(true);
+            }
+            match AccountName::parse(account) {
+                Ok(account) => self.directory.is_address_of(&account, address),
+                Err(_) => Ok(false),
+            }
+        };
+        match check() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Refusal::SenderNotOwned),
+            Err(error) => Err(unavailable(&error)),
+        }
+    }
+
+    fn resolve(&self, settings: &Settings, path: &ForwardPath) -> Result<Resolution, Refusal> {
+        let resolved = match path.address() {
+            Some(address) => self.directory.resolve(address),
+            None => self.directory.resolve_postmaster(&settings.hostname),
+        };
+        resolved.map_err(|error| unavailable(&error))
+    }
+
+    /// The records for a received message: one per destination, each recipient once.
+    pub(super) fn parts(
+        &self,
+        settings: &Settings,
+        message: &Message,
+        base: &Envelope,
+        body: &Bytes,
+    ) -> Result<Vec<Part>, Refusal> {
+        let mut routed = Vec::with_capacity(message.recipients.len());
+        for rcpt in &message.recipients {
+            self.route_recipient(settings, rcpt, &mut routed)?;
+        }
+        Ok(group(routed, base, body))
+    }
+
+    fn route_recipient(
+        &self,
+        settings: &Settings,
+        rcpt: &RcptTo,
+        routed: &mut Vec<Routed>,
+    ) -> Result<(), Refusal> {
+        let notify = convert::notify(rcpt.notify);
+        let given = rcpt.orcpt.as_ref().map(|orcpt| orcpt.as_str().to_owned());
+        let original = rcpt.forward_path.as_str();
+        let recipient = |address: &str| {
+            // The report names the address that the sender knows.
+            let orcpt = given.clone().or_else(|| {
+                (address != original && original.is_ascii())
+                    .then(|| convert::rfc822_orcpt(original))
+            });
+            Recipient {
+                address: address.to_owned(),
+                notify,
+                orcpt,
+            }
+        };
+        match self.resolve(settings, &rcpt.forward_path)? {
+            Resolution::Local { account, .. } => {
+                routed.push((Destination::Local, recipient(&account.to_string())));
+            }
+            Resolution::Forward(targets) => {
+                routed.extend(targets.iter().map(|target| match target {
+                    directory::Destination::Local { account, .. } => {
+                        (Destination::Local, recipient(&account.to_string()))
+                    }
+                    directory::Destination::Remote(address) => (
+                        route(settings, address.domain()),
+                        recipient(address.as_str()),
+                    ),
+                }))
+            }
+            Resolution::NotLocal => {
+                let address = rcpt.forward_path.address().ok_or(Refusal::MailboxUnknown)?;
+                routed.push((
+                    route(settings, address.domain()),
+                    recipient(address.as_str()),
+                ));
+            }
+            // It was there at RCPT: the account was removed meanwhile.
+            other => return Err(other.refusal().unwrap_or(Refusal::MailboxUnknown)),
+        }
+        Ok(())
+    }
+
+    /// The record for a report to the sender of `about`; none when the sender's address leads nowhere.
+    pub(super) fn report_parts(
+        &self,
+        settings: &Settings,
+        about: &Envelope,
+        report: &Report,
+        trace: TraceId,
+        body: Bytes,
+        now: Timestamp,
+    ) -> Vec<Part> {
+        let Ok(address) = AddrSpec::parse(&report.to) else {
+            return Vec::new();
+        };
+        let rcpt = RcptTo::new(ForwardPath::Address(address));
+        let mut routed = Vec::new();
+        if let Err(refusal) = self.route_recipient(settings, &rcpt, &mut routed) {
+            tracing::warn!(queue_id = %trace, rcpt = %report.to, %refusal, "report cannot be sent");
+        }
+        for (_, recipient) in &mut routed {
+            recipient.notify = Notify::NEVER;
+        }
+        let base = Envelope {
+            trace,
+            accepted: now,
+            not_before: None,
+            attempts: 0,
+            delay_noticed: false,
+            reverse_path: None,
+            envid: None,
+            ret: None,
+            smtputf8: about.smtputf8,
+            body_type: if body.is_ascii() {
+                BodyType::SevenBit
+            } else {
+                BodyType::EightBitMime
+            },
+            size: u32::try_from(body.len()).unwrap_or(u32::MAX),
+            last_reply: None,
+            message_id: None,
+            recipients: Vec::new(),
+        };
+        group(routed, &base, &body)
+    }
+}
+
+/// The destination of a remote domain.
+fn route(settings: &Settings, domain: &str) -> Destination {
+    let bare = domain.trim_end_matches('.');
+    match settings.route(bare).map(|route| &route.next_hop) {
+        None | Some(NextHop::Mx) => Destination::Domain(bare.to_ascii_lowercase()),
+        Some(NextHop::Local) => Destination::Local,
+        Some(NextHop::Host { host, port }) if host.contains(':') => {
+            Destination::Relay(format!("[{host}]:{port}"))
+        }
+        Some(NextHop::Host { host, port }) => Destination::Relay(format!("{host}:{port}")),
+    }
+}
+
+/// One part per destination, its recipients each once, in the order given.
+fn group(routed: Vec<Routed>, base: &Envelope, body: &Bytes) -> Vec<Part> {
+    let mut parts: BTreeMap<Destination, Vec<Recipient>> = BTreeMap::new();
+    for (destination, recipient) in routed {
+        let recipients = parts.entry(destination).or_default();
+        if recipients
+            .iter()
+            .all(|known| known.address != recipient.address)
+        {
+            recipients.push(recipient);
+        }
+    }
+    let part = |(destination, recipients)| Part {
+        destination,
+        envelope: Envelope {
+            recipients,
+            ..base.clone()
+        },
+        body: body.clone(),
+    };
+    parts.into_iter().map(part).collect()
+}
+
+/// The store's trouble is ours, not the client's.
+fn unavailable(error: &StoreError) -> Refusal {
+    tracing::error!(%error, "directory cannot be read");
+    Refusal::LocalError
+}

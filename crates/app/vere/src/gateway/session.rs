@@ -1,0 +1,223 @@
+//! Drives one SMTP connection: moves octets between the socket and the machine, and takes the machine's
+//! questions to the [`Intake`].
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use vere_smtp::server::{Answer, Peer, Question, Server, ServerConfig, Step};
+
+use super::clock;
+use super::intake::Intake;
+use super::tls::ServerTls;
+use super::wire::{self, Connection};
+
+/// What a session needs besides its connection.
+#[derive(Debug)]
+pub(super) struct SessionContext<I> {
+    pub(super) config: Arc<ServerConfig>,
+    pub(super) intake: I,
+    pub(super) tls: ServerTls,
+    pub(super) memory: Rc<TextMemory>,
+    /// Becomes true when the gateway stops: the session ends at its next command boundary.
+    pub(super) stop: watch::Receiver<bool>,
+}
+
+/// Memory that the texts of messages take while they are received, of all sessions.
+#[derive(Debug, Default)]
+pub(super) struct TextMemory {
+    held: Cell<usize>,
+    max: Cell<usize>,
+}
+
+impl TextMemory {
+    /// Sets the bound: `limits.body_memory_max`.
+    pub(super) fn set_max(&self, max: usize) {
+        self.max.set(max);
+    }
+}
+
+/// What one session holds of it.
+struct Held {
+    memory: Rc<TextMemory>,
+    octets: usize,
+}
+
+impl Held {
+    /// Counts what the session holds now; a message that finds no room is refused.
+    fn count(&mut self, server: &mut Server) {
+        self.set(server.memory());
+        if self.memory.held.get() > self.memory.max.get() && self.octets > 0 {
+            server.refuse_for_room();
+            self.set(server.memory());
+        }
+    }
+
+    fn set(&mut self, octets: usize) {
+        self.memory
+            .held
+            .set(self.memory.held.get() - self.octets + octets);
+        self.octets = octets;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+/// Why the driving of a connection paused.
+enum Pause {
+    StartTls,
+    Closed,
+}
+
+/// Serves a connection that starts in the clear; STARTTLS may turn it into TLS.
+///
+/// # Errors
+/// When the connection breaks; what the client was told to be safe is safe.
+pub(super) async fn serve<I: Intake>(
+    mut stream: TcpStream,
+    peer: Peer,
+    mut context: SessionContext<I>,
+) -> io::Result<()> {
+    let mut server = Server::new(Arc::clone(&context.config), peer, clock::now());
+    // What is here before the greeting left comes from a client that does not wait for it.
+    wire::take_arrived(&stream, |octets| {
+        server.input(octets, clock::now());
+    });
+    match run(&mut stream, &mut server, &mut context).await? {
+        Pause::Closed => Ok(()),
+        Pause::StartTls => Box::pin(upgrade(stream, server, context)).await,
+    }
+}
+
+async fn upgrade<I: Intake>(
+    stream: TcpStream,
+    mut server: Server,
+    mut context: SessionContext<I>,
+) -> io::Result<()> {
+    let (mut stream, info) = context.tls.accept(stream).await?;
+    server.tls_started(info);
+    run(&mut stream, &mut server, &mut context).await.map(drop)
+}
+
+/// Serves a connection that is encrypted from its first octet (RFC 8314).
+///
+/// # Errors
+/// As [`serve`], or when the handshake fails.
+pub(super) async fn serve_tls<I: Intake>(
+    stream: TcpStream,
+    mut peer: Peer,
+    mut context: SessionContext<I>,
+) -> io::Result<()> {
+    let (mut stream, info) = context.tls.accept(stream).await?;
+    peer.tls = Some(info);
+    let mut server = Server::new(Arc::clone(&context.config), peer, clock::now());
+    run(&mut stream, &mut server, &mut context).await.map(drop)
+}
+
+async fn run<I: Intake>(
+    stream: &mut impl Connection,
+    server: &mut Server,
+    context: &mut SessionContext<I>,
+) -> io::Result<Pause> {
+    let mut unread = Unread::default();
+    let mut held = Held {
+        memory: Rc::clone(&context.memory),
+        octets: 0,
+    };
+    loop {
+        // What is at hand goes in before replies go out, so that those to pipelined commands leave in one
+        // write.
+        unread.feed(server);
+        held.count(server);
+        match server.step() {
+            Step::Send => send(stream, server, context).await?,
+            Step::NeedInput => match receive(stream, server, &mut context.stop).await? {
+                Some(rest) => {
+                    unread = Unread {
+                        octets: rest,
+                        taken: 0,
+                    }
+                }
+                None => return Ok(Pause::Closed),
+            },
+            Step::Ask(question) => {
+                let answer = answer(&context.intake, server, question).await;
+                server.answer(answer, clock::now());
+            }
+            // What came before the handshake is not looked at (RFC 3207 section 5).
+            Step::StartTls => return Ok(Pause::StartTls),
+            Step::NeedAnswer | Step::Close => return Ok(Pause::Closed),
+        }
+    }
+}
+
+/// Octets that were read and not taken yet.
+#[derive(Default)]
+struct Unread {
+    octets: Vec<u8>,
+    taken: usize,
+}
+
+impl Unread {
+    fn feed(&mut self, server: &mut Server) {
+        let rest = &self.octets[self.taken..];
+        if rest.is_empty() {
+            return;
+        }
+        self.taken += server.input(rest, clock::now()).min(rest.len());
+        if self.taken == self.octets.len() {
+            *self = Self::default();
+        }
+    }
+}
+
+async fn send<I>(
+    stream: &mut impl Connection,
+    server: &mut Server,
+    context: &SessionContext<I>,
+) -> io::Result<()> {
+    let patience = context.config.limits.command_timeout;
+    let octets = server.output().len();
+    wire::write(stream, server.output(), patience).await?;
+    server.sent(octets);
+    Ok(())
+}
+
+/// Waits for octets, the deadline or the stop. `None`: the client closed the connection.
+async fn receive(
+    stream: &mut impl Connection,
+    server: &mut Server,
+    stop: &mut watch::Receiver<bool>,
+) -> io::Result<Option<Vec<u8>>> {
+    let patience = clock::until(server.deadline());
+    let stopping = *stop.borrow();
+    tokio::select! {
+        read = wire::read(stream, |octets| server.input(octets, clock::now())) => read,
+        () = tokio::time::sleep(patience) => {
+            server.timed_out();
+            Ok(Some(Vec::new()))
+        }
+        _ = stop.changed(), if !stopping => {
+            server.shut_down();
+            Ok(Some(Vec::new()))
+        }
+    }
+}
+
+async fn answer<I: Intake>(intake: &I, server: &Server, question: Question) -> Answer {
+    match question {
+        Question::Password(attempt) => Answer::Password(intake.password(attempt).await),
+        Question::ScramUser { username } => Answer::ScramUser(intake.scram_user(&username).await),
+        Question::Mail(mail) => Answer::Policy(intake.mail(server, &mail).await),
+        Question::Recipient(rcpt) => Answer::Policy(intake.recipient(server, &rcpt).await),
+        Question::Message(message) => Answer::Stored(intake.message(*message).await),
+        Question::Client(peer) => Answer::Client(Ok(intake.rights(&peer))),
+    }
+}

@@ -1,0 +1,406 @@
+//! What the gateway's tasks share: settings, directory, link to the spool, queues, trace. All of them
+//! run on one thread, so nothing here is locked.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{Mutex, Notify};
+use tokio::task::spawn_local;
+use vere_directory::Directory;
+use vere_net::resolver::Resolver;
+use vere_queue::report::Composer;
+use vere_queue::{Attempt, Destination, Disposition, Envelope, Job, Queues, Report, Settlement};
+use vere_settings::Settings;
+use vere_spool::owner::Batch;
+use vere_spoolwire::{QueueId, QueueLimits, RecordId};
+use vere_telemetry::trace::{Event, EventKind, TraceLog};
+use vere_units::TraceId;
+
+use super::clock;
+use super::ids::TraceIds;
+use super::metrics::GatewayMetrics;
+use super::routing::Router;
+use super::tls::ClientTls;
+use crate::cli::Failure;
+use crate::secret;
+use crate::spool::link::{SpoolError, SpoolLink};
+
+/// Octets asked for when one body is fetched: one record always comes whole.
+const FETCH_BYTES: u32 = 1 << 20;
+/// How long a message may wait for the queue of its destination to be made.
+const QUEUE_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a settlement that the link cannot take waits before it is offered again.
+const POST_RETRY: Duration = Duration::from_millis(500);
+
+/// One record to be: a destination, the envelope for it and the message.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) destination: Destination,
+    pub(super) envelope: Envelope,
+    pub(super) body: Bytes,
+}
+
+/// What a gateway is made of.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) settings: Arc<Settings>,
+    pub(super) directory: Directory,
+    pub(super) link: SpoolLink,
+    pub(super) resolver: Resolver,
+    pub(super) trace: TraceLog,
+}
+
+/// The state of a running gateway.
+#[derive(Debug)]
+pub(super) struct Gateway {
+    settings: RefCell<Arc<Settings>>,
+    client_tls: RefCell<ClientTls>,
+    pub(super) router: Router,
+    pub(super) link: SpoolLink,
+    pub(super) resolver: Resolver,
+    pub(super) queues: RefCell<Queues>,
+    /// Told whenever the scheduler may have something to do.
+    pub(super) changed: Notify,
+    pub(super) ids: TraceIds,
+    pub(super) metrics: GatewayMetrics,
+    trace: TraceLog,
+    wakers: RefCell<HashMap<u32, Rc<Notify>>>,
+    /// Queues are made one at a time, so that no destination gets two.
+    making: Mutex<()>,
+    delivering: Cell<bool>,
+}
+
+impl Gateway {
+    /// Puts a gateway together.
+    ///
+    /// # Errors
+    /// When its certificates cannot be used.
+    pub(super) fn new(parts: Parts) -> Result<Self, Failure> {
+        let queues = Queues::new(super::policy(&parts.settings));
+        Ok(Self {
+            client_tls: RefCell::new(ClientTls::new(&parts.settings)?),
+            settings: RefCell::new(parts.settings),
+            router: Router {
+                directory: parts.directory,
+            },
+            link: parts.link,
+            resolver: parts.resolver,
+            queues: RefCell::new(queues),
+            changed: Notify::new(),
+            ids: TraceIds::default(),
+            metrics: GatewayMetrics::default(),
+            trace: parts.trace,
+            wakers: RefCell::default(),
+            making: Mutex::new(()),
+            delivering: Cell::new(false),
+        })
+    }
+
+    /// The settings in force.
+    pub(super) fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.borrow())
+    }
+
+    /// Puts other settings in force; sessions and attempts under way keep theirs.
+    ///
+    /// # Errors
+    /// When its certificates cannot be used; then nothing changes.
+    pub(super) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), Failure> {
+        self.client_tls.replace(ClientTls::new(&settings)?);
+        self.queues
+            .borrow_mut()
+            .set_policy(super::policy(&settings));
+        self.settings.replace(settings);
+        Ok(())
+    }
+
+    /// Whether attempts are made: after recovery and until the stop.
+    pub(super) fn delivering(&self) -> bool {
+        self.delivering.get()
+    }
+
+    /// Starts or stops new attempts.
+    pub(super) fn set_delivering(&self, delivering: bool) {
+        self.delivering.set(delivering);
+        self.changed.notify_one();
+    }
+
+    /// What wakes an idle worker of a queue.
+    pub(super) fn waker(&self, queue: u32) -> Rc<Notify> {
+        Rc::clone(self.wakers.borrow_mut().entry(queue).or_default())
+    }
+
+    /// Notes an event of a message's way.
+    pub(super) fn note(&self, event: &Event<'_>) {
+        self.trace.append(event);
+    }
+
+    /// Writes buffered events to disk.
+    pub(super) fn flush_trace(&self) {
+        self.trace.flush();
+    }
+
+    /// The number of a destination's queue, which is made in the spool if there is none.
+    pub(super) async fn queue(&self, destination: &Destination) -> Result<u32, SpoolError> {
+        if let Some(number) = self.queues.borrow().number(destination) {
+            return Ok(number);
+        }
+        // A client must hear in time that a node hangs, also when others wait for that before it.
+        tokio::time::timeout(QUEUE_PATIENCE, self.make_queue(destination))
+            .await
+            .unwrap_or(Err(SpoolError::Timeout))
+    }
+
+    /// Makes a queue. Given up half way it may be made all the same, and is found the next time.
+    async fn make_queue(&self, destination: &Destination) -> Result<u32, SpoolError> {
+        let _one_at_a_time = self.making.lock().await;
+        if let Some(number) = self.queues.borrow().number(destination) {
+            return Ok(number);
+        }
+        let name = destination.to_string();
+        let QueueId(number) = self
+            .link
+            .create_queue(&name, QueueLimits::UNLIMITED)
+            .await?;
+        self.queues
+            .borrow_mut()
+            .register(number, destination.clone());
+        Ok(number)
+    }
+
+    /// Stores records, with other changes in the same batch, and takes them into their queues once the
+    /// spool holds them safely.
+    pub(super) async fn store(&self, mut batch: Batch, parts: Vec<Part>) -> Result<(), SpoolError> {
+        let mut numbers = Vec::with_capacity(parts.len());
+        for part in &parts {
+            let number = self.queue(&part.destination).await?;
+            numbers.push(number);
+            batch.put(
+                QueueId(number),
+                part.envelope.encode().into(),
+                part.body.clone(),
+            );
+        }
+        let committed = self.link.commit(batch).await?;
+        let now = clock::now();
+        for ((part, number), RecordId(record)) in parts.into_iter().zip(numbers).zip(committed.ids)
+        {
+            self.note_queued(&part.destination, &part.envelope);
+            self.queues
+                .borrow_mut()
+                .admit(number, record, part.envelope, Some(part.body), now);
+        }
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    fn note_queued(&self, destination: &Destination, envelope: &Envelope) {
+        let queue = destination.to_string();
+        for recipient in &envelope.recipients {
+            self.note(&Event {
+                queue: Some(&queue),
+                rcpt: Some(&recipient.address),
+                ..Event::new(EventKind::Queued, envelope.trace, clock::now())
+            });
+        }
+    }
+
+    /// The next message for a worker, if one is ready.
+    pub(super) fn take(&self, queue: u32) -> Option<Job> {
+        if !self.delivering() {
+            return None;
+        }
+        self.queues.borrow_mut().take(queue, clock::now())
+    }
+
+    /// The body of a job, from memory or from the spool; `None` when the spool cannot give it now: the
+    /// job is given back, and the worker should end.
+    pub(super) async fn body(&self, queue: u32, job: &Job) -> Option<Bytes> {
+        if let Some(body) = &job.body {
+            return Some(body.clone());
+        }
+        let id = RecordId(job.record);
+        let fetched = self.link.fetch(QueueId(queue), id, 1, FETCH_BYTES).await;
+        match fetched {
+            Ok(block) => {
+                if let Some(record) = block.records.into_iter().find(|record| record.id == id) {
+                    return Some(record.body);
+                }
+                tracing::error!(queue_id = %job.envelope.trace, "record is not in the spool");
+            }
+            Err(error) => {
+                tracing::warn!(queue_id = %job.envelope.trace, ?error, "cannot fetch a body")
+            }
+        }
+        self.queues.borrow_mut().give_back(queue, job.record);
+        tokio::time::sleep(POST_RETRY).await;
+        None
+    }
+
+    /// Settles an attempt: updates the schedule now and the spool behind it.
+    pub(super) fn settle(self: &Rc<Self>, queue: u32, job: &Job, attempt: &Attempt) {
+        let settlement = self
+            .queues
+            .borrow_mut()
+            .settle(queue, job.record, attempt, clock::now());
+        let Some(settlement) = settlement else { return };
+        self.note_results(queue, job, attempt, &settlement);
+        self.changed.notify_one();
+        let mut batch = Batch::new();
+        match &settlement.remaining {
+            Some(rest) => batch.replace(QueueId(queue), RecordId(job.record), rest.encode().into()),
+            None => batch.delete(QueueId(queue), RecordId(job.record)),
+        };
+        if settlement.reports.is_empty() {
+            if self.link.post(batch.clone()).is_err() {
+                spawn_local(Rc::clone(self).post_until_taken(batch));
+            }
+        } else {
+            let gateway = Rc::clone(self);
+            let job = job.clone();
+            spawn_local(async move {
+                gateway
+                    .report(queue, &job, batch, &settlement.reports)
+                    .await;
+            });
+        }
+    }
+
+    async fn post_until_taken(self: Rc<Self>, batch: Batch) {
+        // Any other failure: after a restart the record is found again, since delivery is at least once.
+        while let Err(SpoolError::Busy) = self.link.post(batch.clone()) {
+            tokio::time::sleep(POST_RETRY).await;
+        }
+    }
+
+    /// Stores the reports of a settlement together with the end of the original. Until that succeeds
+    /// the original stays in the spool, so that no report is lost.
+    async fn report(self: &Rc<Self>, queue: u32, job: &Job, end: Batch, reports: &[Report]) {
+        loop {
+            let stored = match self.original(queue, job).await {
+                Some(original) => {
+                    let parts = self.report_parts(job, &original, reports);
+                    self.store(end.clone(), parts).await
+                }
+                None => Err(SpoolError::Timeout),
+            };
+            match stored {
+                Ok(()) => return,
+                Err(SpoolError::Closed) => return,
+                Err(error) => {
+                    tracing::warn!(queue_id = %job.envelope.trace, ?error, "cannot store a report yet");
+                    tokio::time::sleep(POST_RETRY).await;
+                }
+            }
+        }
+    }
+
+    async fn original(&self, queue: u32, job: &Job) -> Option<Bytes> {
+        if let Some(body) = &job.body {
+            return Some(body.clone());
+        }
+        let id = RecordId(job.record);
+        let block = self
+            .link
+            .fetch(QueueId(queue), id, 1, FETCH_BYTES)
+            .await
+            .ok()?;
+        block
+            .records
+            .into_iter()
+            .find(|record| record.id == id)
+            .map(|record| record.body)
+    }
+
+    fn report_parts(&self, job: &Job, original: &Bytes, reports: &[Report]) -> Vec<Part> {
+        let hostname = self.settings().hostname.clone();
+        let now = clock::now();
+        let mut parts = Vec::with_capacity(reports.len());
+        for report in reports {
+            let trace = self.ids.next(now);
+            let unique = trace.to_string();
+            let composer = Composer {
+                hostname: &hostname,
+                now,
+                unique: &unique,
+            };
+            let body = Bytes::from(composer.compose(report, &job.envelope, original));
+            self.note(&Event {
+                rcpt: Some(&report.to),
+                reply: Some(report.kind.action()),
+                related: Some(trace),
+                ..Event::new(EventKind::Dsn, job.envelope.trace, now)
+            });
+            parts.extend(self.router.report_parts(
+                &self.settings(),
+                &job.envelope,
+                report,
+                trace,
+                body,
+                now,
+            ));
+        }
+        parts
+    }
+
+    fn note_results(&self, queue: u32, job: &Job, attempt: &Attempt, settlement: &Settlement) {
+        let now = clock::now();
+        let name = self
+            .queues
+            .borrow()
+            .destination(queue)
+            .map(ToString::to_string);
+        for (recipient, result) in job.envelope.recipients.iter().zip(&attempt.results) {
+            let expired = settlement.expired.contains(&recipient.address);
+            let kind = match result.disposition {
+                Disposition::Delivered => EventKind::Delivered,
+                Disposition::Failed => EventKind::Bounced,
+                Disposition::Deferred if expired => EventKind::Expired,
+                Disposition::Deferred => EventKind::Deferred,
+            };
+            let local = attempt.remote == "local";
+            self.metrics.attempted(result.disposition, local, expired);
+            self.note(&Event {
+                queue: name.as_deref(),
+                rcpt: Some(&recipient.address),
+                reply: Some(&result.reply),
+                remote: Some(&attempt.remote),
+                attempt: Some(u32::from(job.envelope.attempts) + 1),
+                next: settlement
+                    .remaining
+                    .as_ref()
+                    .and_then(|rest| rest.not_before),
+                ..Event::new(kind, job.envelope.trace, now)
+            });
+        }
+    }
+
+    /// Messages being delivered.
+    pub(super) fn in_flight(&self) -> usize {
+        self.queues
+            .borrow()
+            .summaries()
+            .iter()
+            .map(|queue| queue.in_flight)
+            .sum()
+    }
+
+    /// How connections to other hosts are encrypted.
+    pub(super) fn client_tls(&self) -> ClientTls {
+        self.client_tls.borrow().clone()
+    }
+
+    /// 32 unguessable octets.
+    pub(super) fn random(&self) -> [u8; 32] {
+        secret::random()
+    }
+
+    /// A fresh trace id.
+    pub(super) fn trace_id(&self) -> TraceId {
+        self.ids.next(clock::now())
+    }
+}

@@ -1,0 +1,156 @@
+//! TLS on both sides, as the gateway's settings want it.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use vere_net::acme::{Acme, AcmeOptions};
+use vere_net::tls::{
+    CertificateFiles, ClientStream, ClientTls as Client, Roots, ServerStream, ServerTls as Server,
+    ServerTlsOptions, Verification,
+};
+use vere_settings::{Settings, TlsMode};
+use vere_smtp::server::TlsInfo;
+
+use crate::cli::Failure;
+
+/// How often certificate files are looked at.
+const WATCH_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The server side: which certificates are shown.
+#[derive(Debug, Clone)]
+pub(super) struct ServerTls(Server);
+
+impl ServerTls {
+    /// Loads the certificates that the settings name; there may be none.
+    ///
+    /// # Errors
+    /// When a file is missing or wrong.
+    pub(super) fn new(settings: &Settings) -> Result<Self, Failure> {
+        Ok(Self(Server::new(options(settings)?)?))
+    }
+
+    /// Shows other certificates to connections to come.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); then nothing changes.
+    pub(super) fn reload(&self, settings: &Settings) -> Result<(), Failure> {
+        Ok(self.0.reload_with(options(settings)?)?)
+    }
+
+    /// Takes over files that have changed now.
+    pub(super) fn look(&self) {
+        if let Err(error) = self.0.reload_if_changed() {
+            tracing::error!(%error, "certificates kept: the new ones cannot be used");
+        }
+    }
+
+    /// Takes over files that change, for ever.
+    pub(super) async fn watch(&self) {
+        self.0.watch(WATCH_INTERVAL).await;
+    }
+
+    /// Whether there is a certificate to show.
+    pub(super) fn available(&self) -> bool {
+        self.0.has_certificate()
+    }
+
+    /// Does the handshake as server.
+    pub(super) async fn accept(
+        &self,
+        stream: TcpStream,
+    ) -> io::Result<(ServerStream<TcpStream>, TlsInfo)> {
+        let (stream, info) = self.0.accept(stream).await?;
+        let info = TlsInfo {
+            version: info.version.to_owned(),
+            cipher: info.cipher.to_owned(),
+            sni: info.sni,
+        };
+        Ok((stream, info))
+    }
+}
+
+fn options(settings: &Settings) -> Result<ServerTlsOptions, Failure> {
+    let files = |files: &vere_settings::CertificateFiles| {
+        CertificateFiles::new(&files.certificate, &files.key)
+    };
+    let acme = acme(settings)?.map(|acme| acme.files());
+    let named = settings
+        .tls
+        .sni
+        .iter()
+        .map(|sni| (sni.name.clone(), files(&sni.files)));
+    Ok(ServerTlsOptions {
+        // A certificate in a file is what an operator chose; that of the authority serves otherwise.
+        default: settings.tls.default.as_ref().map(files).or(acme),
+        sni: named.collect(),
+        ..ServerTlsOptions::default()
+    })
+}
+
+/// What keeps the certificate from a certificate authority, if the settings want one.
+///
+/// # Errors
+/// When its folder cannot be made or the authority's roots cannot be loaded.
+pub(super) fn acme(settings: &Settings) -> Result<Option<Acme>, Failure> {
+    let Some(acme) = &settings.acme else {
+        return Ok(None);
+    };
+    Ok(Some(Acme::new(AcmeOptions {
+        directory: acme.directory.clone(),
+        contact: acme.contact.clone(),
+        domains: acme.domains.clone(),
+        root: acme.root.clone(),
+        dir: settings.data.join("acme"),
+    })?))
+}
+
+/// The client side: which servers are trusted.
+#[derive(Debug, Clone)]
+pub(super) struct ClientTls {
+    opportunistic: Client,
+    required: Client,
+}
+
+impl ClientTls {
+    /// Loads the roots. A system without any still encrypts where that is offered; what must be verified is
+    /// not sent.
+    ///
+    /// # Errors
+    /// When the file of roots is wrong.
+    pub(super) fn new(settings: &Settings) -> Result<Self, Failure> {
+        let ca = settings.delivery.ca.as_deref();
+        let roots = match Roots::load(ca) {
+            Err(error) if ca.is_none() => {
+                tracing::warn!(%error, "no certificate can be verified: install ca-certificates");
+                Roots::none()
+            }
+            other => other?,
+        };
+        Ok(Self {
+            opportunistic: Client::new(Verification::Recorded, &roots)?,
+            required: Client::new(Verification::Required, &roots)?,
+        })
+    }
+
+    /// Does the handshake as client with the server of that name.
+    ///
+    /// # Errors
+    /// When it fails; in words for the log and the sender.
+    pub(super) async fn connect(
+        &self,
+        name: &str,
+        mode: TlsMode,
+        stream: TcpStream,
+    ) -> Result<ClientStream<TcpStream>, String> {
+        let client = if mode == TlsMode::Required {
+            &self.required
+        } else {
+            &self.opportunistic
+        };
+        let connected = client.connect(name, stream).await;
+        connected
+            .map(|(stream, _)| stream)
+            .map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,45 @@
+//! `vere`: one mail system. This binary wires the engines to the hosts and is everything that runs: the
+//! supervisor, its roles, and the commands.
+//!
+//! Reading order: [`cli`] (what a person types), [`supervisor`] (starts the roles), [`gateway`] (the way
+//! of a message), [`spool`] (the node, and the gateway's link to it), [`control`] (how commands talk to a
+//! running gateway).
+
+mod cli;
+mod config;
+mod control;
+mod gateway;
+mod secret;
+mod spool;
+mod supervisor;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Outcome};
+
+fn main() -> ExitCode {
+    match cli::run(Cli::parse()) {
+        Ok(Outcome::Print(text)) => print(&text),
+        Ok(Outcome::Report(text, code)) => {
+            print(&text);
+            code
+        }
+        Ok(Outcome::Exit(code)) => code,
+        Err(failure) => {
+            // Nothing is left to be done when even this cannot be written.
+            let _ = writeln!(std::io::stderr(), "vere: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints a command's result; a reader that went away (`| head`) is no failure.
+fn print(text: &str) -> ExitCode {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    }
+}

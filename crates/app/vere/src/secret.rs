@@ -1,0 +1,99 @@
+//! Random octets, and the key that the gateway and the spool nodes share.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use vere_units::Secret;
+
+use crate::cli::Failure;
+
+/// Octets of the key.
+const KEY_OCTETS: usize = 32;
+
+/// 32 octets that nobody can guess.
+pub(crate) fn random() -> [u8; KEY_OCTETS] {
+    let mut octets = [0; KEY_OCTETS];
+    // The kernel's generator fails only before it is seeded at boot; mail must not run on anything less.
+    #[allow(
+        clippy::expect_used,
+        reason = "without randomness no authentication is safe"
+    )]
+    getrandom::fill(&mut octets).expect("the kernel gives random octets");
+    octets
+}
+
+/// Reads the key; makes the file, readable by its owner only, when there is none. Several processes may
+/// do so at once.
+///
+/// # Errors
+/// When the file cannot be read or made, or is not 64 hexadecimal digits.
+pub(crate) fn load_or_make(path: &Path) -> Result<Secret<[u8; KEY_OCTETS]>, Failure> {
+    let failed = |error: io::Error| {
+        Failure::new(format!("cannot use the secret {}: {error}", path.display()))
+    };
+    if !path.exists() {
+        make(path).map_err(failed)?;
+    }
+    let text = fs::read_to_string(path).map_err(failed)?;
+    parse(text.trim()).map(Secret::new).ok_or_else(|| {
+        Failure::new(format!(
+            "{} does not hold a key of 64 hexadecimal digits",
+            path.display()
+        ))
+    })
+}
+
+/// Written aside and linked into place: whoever comes second finds a whole file.
+fn make(path: &Path) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let aside = path.with_extension(format!("new-{}", std::process::id()));
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&aside)?;
+    let text: String = random()
+        .iter()
+        .map(|octet| format!("{octet:02x}"))
+        .collect();
+    writeln!(file, "{text}")?;
+    file.sync_all()?;
+    let linked = fs::hard_link(&aside, path);
+    fs::remove_file(&aside)?;
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn parse(text: &str) -> Option<[u8; KEY_OCTETS]> {
+    let mut key = [0; KEY_OCTETS];
+    if text.len() != 2 * KEY_OCTETS || !text.is_ascii() {
+        return None;
+    }
+    for (index, octet) in key.iter_mut().enumerate() {
+        *octet = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_made_once_and_read_again() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("deep/secret");
+        let first = load_or_make(&path).expect("made");
+        let second = load_or_make(&path).expect("read");
+        assert_eq!(first.expose(), second.expose());
+        fs::write(&path, "short").expect("written");
+        assert!(load_or_make(&path).is_err());
+    }
+}

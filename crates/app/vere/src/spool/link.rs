@@ -1,0 +1,519 @@
+//! The gateway's link to its spool node.
+//!
+//! [`SpoolLink::connect`] gives a handle and a driver. The handle is cheap to clone and stays on its
+//! thread; the driver runs beside it (`tokio::task::spawn_local`) and is the only one that touches the
+//! socket. What is asked of the handle within one turn of the loop leaves in one write; one
+//! acknowledgement wakes everybody whose transaction it covers, in order.
+//!
+//! What the driver does is in `driver`, what waits for an acknowledgement in `pending`.
+//!
+//! After a cut the driver connects again and sends what was not acknowledged; the node knows by the
+//! transaction number what it has done already.
+
+mod driver;
+mod pending;
+
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::Instant;
+use vere_spool::owner::{Batch, Block, Committed, Owner, OwnerConfig, SubmitError};
+use vere_spoolwire::{
+    CloseReason, Incarnation, NodeStat, QueueId, QueueLimits, QueueStat, RecordId, Refusal, Seq,
+    Txn,
+};
+use vere_units::{ByteSize, Secret};
+
+use self::pending::{Answered, Pending};
+use super::clock::Clock;
+
+/// Queues asked for at once.
+const QUEUES_AT_ONCE: u32 = 4096;
+
+/// How to reach a node, and how much to have in flight.
+#[derive(Debug, Clone)]
+pub(crate) struct LinkOptions {
+    /// The node.
+    pub(crate) address: SocketAddr,
+    /// The group this gateway owns: 1 to 255 octets.
+    pub(crate) group: String,
+    /// The secret shared with the node.
+    pub(crate) secret: Secret<[u8; 32]>,
+    /// Octets sent and not acknowledged, at most.
+    pub(crate) window: ByteSize,
+    /// Octets asked for and not acknowledged, at most; beyond it [`SpoolError::Busy`].
+    pub(crate) pending_max: ByteSize,
+    /// How long a commit of new records may wait for its acknowledgement.
+    pub(crate) commit_timeout: Duration,
+    /// How long a read may wait for its answer.
+    pub(crate) read_timeout: Duration,
+    /// How long connecting and authenticating may take.
+    pub(crate) connect_timeout: Duration,
+    /// The first pause before connecting again; doubled up to `backoff_max`.
+    pub(crate) backoff_min: Duration,
+    /// The longest pause before connecting again.
+    pub(crate) backoff_max: Duration,
+    /// A silent node is asked for a sign of life after this time, and given up after three of them.
+    pub(crate) heartbeat: Duration,
+}
+
+impl LinkOptions {
+    /// Defaults for everything but where, which group and by which secret.
+    pub(crate) fn new(address: SocketAddr, group: &str, secret: Secret<[u8; 32]>) -> Self {
+        Self {
+            address,
+            group: group.to_owned(),
+            secret,
+            window: ByteSize::new(512 << 10),
+            pending_max: ByteSize::new(256 << 20),
+            commit_timeout: Duration::from_secs(15),
+            read_timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(5),
+            backoff_min: Duration::from_millis(20),
+            backoff_max: Duration::from_secs(2),
+            heartbeat: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Whether the node is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LinkState {
+    /// Never connected yet.
+    Connecting,
+    /// The node takes commits.
+    Connected(Incarnation),
+    /// The node is away or refuses; the driver keeps trying.
+    Down(DownReason),
+    /// The node came back without what it held: memory was lost. Commits and reads work again, but
+    /// every queue is new. Read the queues again and then call [`SpoolLink::accept_incarnation`].
+    Replaced(Incarnation),
+}
+
+impl LinkState {
+    /// Whether new mail may be taken.
+    pub(crate) const fn is_up(self) -> bool {
+        matches!(self, Self::Connected(_))
+    }
+}
+
+/// Why there is no node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DownReason {
+    /// Connecting failed or took too long.
+    Unreachable,
+    /// The connection broke.
+    Cut,
+    /// Three heartbeats went unanswered.
+    Silent,
+    /// The node closed the connection and said why.
+    Closed(CloseReason),
+    /// The peer did not prove that it knows the secret.
+    NotTheNode,
+    /// The node broke the protocol.
+    Protocol,
+    /// The node has forgotten what it acknowledged, under the same incarnation: it is damaged.
+    Behind,
+}
+
+/// Why a commit or a read did not succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SpoolError {
+    /// The node refused it: nothing changed.
+    Refused(Refusal),
+    /// Not acknowledged in time. New records are taken back when they turn out to have arrived.
+    Timeout,
+    /// Too much is waiting already, or the link has been down for longer than a commit may wait.
+    Busy,
+    /// The node lost its memory before it acknowledged this.
+    Replaced,
+    /// A batch without a change, or metadata or a name over its limit.
+    Invalid,
+    /// The link was closed.
+    Closed,
+}
+
+impl fmt::Display for SpoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refusal) => write!(f, "spool refused: {refusal}"),
+            Self::Timeout => f.write_str("spool did not acknowledge in time"),
+            Self::Busy => f.write_str("spool takes no more now"),
+            Self::Replaced => f.write_str("spool node lost its memory"),
+            Self::Invalid => f.write_str("change is empty or over a limit"),
+            Self::Closed => f.write_str("link to the spool is closed"),
+        }
+    }
+}
+
+impl std::error::Error for SpoolError {}
+
+/// A handle on the group's node.
+#[derive(Debug, Clone)]
+pub(crate) struct SpoolLink {
+    shared: Rc<Shared>,
+}
+
+/// What handle and driver share.
+#[derive(Debug)]
+struct Shared {
+    options: LinkOptions,
+    clock: Clock,
+    state: watch::Sender<LinkState>,
+    /// Wakes the driver: there is something to send, or the end.
+    work: Notify,
+    inner: RefCell<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    owner: Owner,
+    pending: Pending,
+    reads: HashMap<Seq, oneshot::Sender<Read>>,
+    closed: bool,
+}
+
+/// The answer to a read.
+#[derive(Debug)]
+enum Read {
+    Block(Option<Block>),
+    Stat(NodeStat),
+    Queues(Vec<QueueStat>, bool),
+}
+
+impl From<SubmitError> for SpoolError {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::Unknown | SubmitError::Busy => Self::Busy,
+            SubmitError::Invalid => Self::Invalid,
+        }
+    }
+}
+
+/// A commit on its way. It was numbered when [`SpoolLink::commit`] was called; awaiting it only waits.
+///
+/// Dropping it before it is ready: a commit of new records only is taken back when it turns out to
+/// have arrived, any other stands.
+#[derive(Debug)]
+#[must_use = "a dropped commit of new records is taken back; see SpoolLink::post"]
+pub(crate) struct Commit {
+    answered: Result<Rc<Answered>, SpoolError>,
+    committed: Committed,
+}
+
+impl Commit {
+    /// The numbers its new records have when it succeeds.
+    #[allow(
+        dead_code,
+        reason = "for a gateway that plans ahead of the acknowledgement"
+    )]
+    pub(crate) fn ids(&self) -> &[RecordId] {
+        &self.committed.ids
+    }
+}
+
+impl Future for Commit {
+    type Output = Result<Committed, SpoolError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let result = match &self.answered {
+            Ok(answered) => match answered.poll(context) {
+                Poll::Ready(result) => result,
+                Poll::Pending => return Poll::Pending,
+            },
+            Err(error) => Err(*error),
+        };
+        Poll::Ready(result.map(|()| std::mem::take(&mut self.committed)))
+    }
+}
+
+impl Drop for Commit {
+    fn drop(&mut self) {
+        if let Ok(answered) = &self.answered {
+            answered.abandon();
+        }
+    }
+}
+
+impl SpoolLink {
+    /// Makes the handle and the driver. The driver ends after [`SpoolLink::close`], or when another
+    /// owner takes the group over.
+    pub(crate) fn connect(options: LinkOptions) -> (Self, impl Future<Output = ()> + use<>) {
+        let (state, _) = watch::channel(LinkState::Connecting);
+        let owner = Owner::new(OwnerConfig {
+            group: options.group.clone(),
+            secret: options.secret.clone(),
+            life: driver::random_life(),
+            window: size(options.window),
+            pending_max: size(options.pending_max),
+            heartbeat: options.heartbeat,
+        });
+        let inner = Inner {
+            owner,
+            pending: Pending::default(),
+            reads: HashMap::new(),
+            closed: false,
+        };
+        let shared = Rc::new(Shared {
+            options,
+            clock: Clock::start(),
+            state,
+            work: Notify::new(),
+            inner: RefCell::new(inner),
+        });
+        let driver = driver::drive(Rc::clone(&shared));
+        (Self { shared }, driver)
+    }
+
+    /// Whether the node is there, and every change of it.
+    pub(crate) fn state(&self) -> watch::Receiver<LinkState> {
+        self.shared.state.subscribe()
+    }
+
+    /// Goes on with a node that lost its memory: from now on new mail may be taken.
+    pub(crate) fn accept_incarnation(&self, incarnation: Incarnation) {
+        self.shared.state.send_if_modified(|state| {
+            let replaced = *state == LinkState::Replaced(incarnation);
+            if replaced {
+                *state = LinkState::Connected(incarnation);
+            }
+            replaced
+        });
+    }
+
+    /// Submits changes: all or nothing. Ready when the node has acknowledged them at its level.
+    ///
+    /// A commit that only adds records fails after `commit_timeout`; any other waits for as long as
+    /// the link lives, since it is applied sooner or later.
+    pub(crate) fn commit(&self, batch: Batch) -> Commit {
+        let undo = batch.only_puts();
+        match self.submit(batch, undo) {
+            Ok((answered, committed)) => Commit {
+                answered: Ok(answered),
+                committed,
+            },
+            Err(error) => Commit {
+                answered: Err(error),
+                committed: Committed::default(),
+            },
+        }
+    }
+
+    fn submit(&self, batch: Batch, undo: bool) -> Result<(Rc<Answered>, Committed), SpoolError> {
+        let mut inner = self.shared.inner.borrow_mut();
+        if inner.closed {
+            return Err(SpoolError::Closed);
+        }
+        let queues = if undo {
+            pending::queues_of(&batch)
+        } else {
+            Vec::new()
+        };
+        let committed = inner.owner.commit(batch)?;
+        let made = queues
+            .into_iter()
+            .zip(committed.ids.iter().copied())
+            .collect();
+        let deadline = undo.then(|| Instant::now() + self.shared.options.commit_timeout);
+        let answered = inner.pending.push(committed.txn, deadline, made);
+        drop(inner);
+        self.shared.work.notify_one();
+        Ok((answered, committed))
+    }
+
+    /// Submits changes that nobody waits for, such as a DELETE after a delivery.
+    ///
+    /// # Errors
+    ///
+    /// [`SpoolError::Busy`] before the node was reached for the first time, and for new records when
+    /// too much waits; [`SpoolError::Invalid`]; [`SpoolError::Closed`].
+    pub(crate) fn post(&self, batch: Batch) -> Result<Txn, SpoolError> {
+        let mut inner = self.shared.inner.borrow_mut();
+        if inner.closed {
+            return Err(SpoolError::Closed);
+        }
+        let txn = inner.owner.commit(batch)?.txn;
+        inner.pending.post(txn);
+        drop(inner);
+        self.shared.work.notify_one();
+        Ok(txn)
+    }
+
+    /// Reads up to `records` records and about `bytes` octets of a queue from `from` on, at least one.
+    ///
+    /// # Errors
+    ///
+    /// [`SpoolError::Refused`] when there is no such queue, [`SpoolError::Timeout`],
+    /// [`SpoolError::Closed`].
+    pub(crate) async fn fetch(
+        &self,
+        queue: QueueId,
+        from: RecordId,
+        records: u32,
+        bytes: u32,
+    ) -> Result<Block, SpoolError> {
+        let answer = self
+            .read(|owner| owner.fetch(queue, from, records, bytes))
+            .await?;
+        match answer {
+            Read::Block(block) => block.ok_or(SpoolError::Refused(Refusal::NoQueue)),
+            Read::Stat(_) | Read::Queues(..) => Err(SpoolError::Closed),
+        }
+    }
+
+    /// The node and this group in figures.
+    ///
+    /// # Errors
+    ///
+    /// [`SpoolError::Timeout`], [`SpoolError::Closed`].
+    #[allow(dead_code, reason = "for the command that shows the spool")]
+    pub(crate) async fn stat(&self) -> Result<NodeStat, SpoolError> {
+        match self.read(Owner::stat).await? {
+            Read::Stat(stat) => Ok(stat),
+            Read::Block(_) | Read::Queues(..) => Err(SpoolError::Closed),
+        }
+    }
+
+    /// Every queue of the group.
+    ///
+    /// # Errors
+    ///
+    /// [`SpoolError::Timeout`], [`SpoolError::Closed`].
+    pub(crate) async fn queues(&self) -> Result<Vec<QueueStat>, SpoolError> {
+        let mut all: Vec<QueueStat> = Vec::new();
+        loop {
+            let from = QueueId(all.last().map_or(0, |queue| queue.id.0 + 1));
+            let answer = self
+                .read(|owner| owner.queues(from, QUEUES_AT_ONCE))
+                .await?;
+            let Read::Queues(queues, end) = answer else {
+                return Err(SpoolError::Closed);
+            };
+            let none = queues.is_empty();
+            all.extend(queues);
+            if end || none {
+                return Ok(all);
+            }
+        }
+    }
+
+    async fn read(&self, ask: impl FnOnce(&mut Owner) -> Seq) -> Result<Read, SpoolError> {
+        let (sender, receiver) = oneshot::channel();
+        let seq = {
+            let mut inner = self.shared.inner.borrow_mut();
+            if inner.closed {
+                return Err(SpoolError::Closed);
+            }
+            let seq = ask(&mut inner.owner);
+            inner.reads.insert(seq, sender);
+            seq
+        };
+        self.shared.work.notify_one();
+        // Also when this future is dropped: nobody waits for the answer then.
+        let _forget = Forget {
+            shared: &self.shared,
+            seq,
+        };
+        match tokio::time::timeout(self.shared.options.read_timeout, receiver).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(_)) => Err(SpoolError::Closed),
+            Err(_) => Err(SpoolError::Timeout),
+        }
+    }
+
+    /// Makes a queue, or finds the one of that name and gives it these limits. The number is the
+    /// lowest free one.
+    ///
+    /// # Errors
+    ///
+    /// [`SpoolError::Refused`], [`SpoolError::Busy`] before the node was reached for the first time,
+    /// [`SpoolError::Invalid`] for a name over its limit, [`SpoolError::Closed`].
+    pub(crate) async fn create_queue(
+        &self,
+        name: &str,
+        limits: QueueLimits,
+    ) -> Result<QueueId, SpoolError> {
+        let mut made = QueueId(0);
+        self.change(|owner| {
+            let (queue, txn) = owner.create_queue(name, limits)?;
+            made = queue;
+            Ok(txn)
+        })
+        .await?;
+        Ok(made)
+    }
+
+    /// Ends all records of a queue up to and with `through`.
+    ///
+    /// # Errors
+    ///
+    /// As [`SpoolLink::create_queue`].
+    #[allow(dead_code, reason = "for the command that purges a queue")]
+    pub(crate) async fn purge(&self, queue: QueueId, through: RecordId) -> Result<(), SpoolError> {
+        self.change(|owner| owner.purge(queue, through, false))
+            .await
+    }
+
+    /// Forgets an empty queue; its number may be given out again.
+    ///
+    /// # Errors
+    ///
+    /// As [`SpoolLink::create_queue`]; refused while the queue holds records.
+    #[allow(dead_code, reason = "for a gateway that forgets unused destinations")]
+    pub(crate) async fn drop_queue(&self, queue: QueueId) -> Result<(), SpoolError> {
+        self.change(|owner| owner.purge(queue, RecordId(0), true))
+            .await
+    }
+
+    async fn change(
+        &self,
+        ask: impl FnOnce(&mut Owner) -> Result<Txn, SubmitError>,
+    ) -> Result<(), SpoolError> {
+        let answered = {
+            let mut inner = self.shared.inner.borrow_mut();
+            if inner.closed {
+                return Err(SpoolError::Closed);
+            }
+            let txn = ask(&mut inner.owner)?;
+            inner.pending.push(txn, None, Vec::new())
+        };
+        self.shared.work.notify_one();
+        std::future::poll_fn(|context| answered.poll(context)).await
+    }
+
+    /// Ends the link. What is not acknowledged fails.
+    #[allow(dead_code, reason = "a process that ends closes it as well")]
+    pub(crate) fn close(&self) {
+        self.shared.inner.borrow_mut().closed = true;
+        self.shared.work.notify_one();
+    }
+}
+
+/// A read that somebody waits for.
+struct Forget<'a> {
+    shared: &'a Shared,
+    seq: Seq,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.shared.inner.borrow_mut();
+        inner.reads.remove(&self.seq);
+        inner.owner.forget(self.seq);
+    }
+}
+
+fn size(size: ByteSize) -> usize {
+    usize::try_from(size.as_u64()).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,101 @@
+//! The spool's two hosts: a node as a process of its own, and the owner's link in the gateway.
+//!
+//! The engines are in `vere-spool`; what is here moves their octets, reads the clock and wakes
+//! whoever waits.
+
+mod clock;
+pub(crate) mod link;
+pub(crate) mod node;
+
+use std::path::Path;
+
+use nix::sys::signal::{SigSet, Signal};
+use vere_disk::log::LogOptions;
+use vere_net::listen::{Inherited, ListenOptions};
+use vere_settings::Settings;
+use vere_spool::node::NodeConfig;
+use vere_spoolwire::SharedSecret;
+use vere_units::ByteSize;
+
+use crate::cli::Failure;
+use crate::{secret, supervisor};
+use node::{Durability, NodeOptions, Stop};
+
+/// What a record takes beside its message: envelope, headers of ours, frame.
+const FRAME_SPARE: u64 = 14 << 20;
+
+/// Runs the node of that name until it is told to stop.
+///
+/// # Errors
+/// When the settings know no such node, its port or log cannot be opened, or it cannot go on.
+pub(crate) fn run(settings: &Settings, name: &str) -> Result<(), Failure> {
+    let node = settings
+        .spool
+        .nodes
+        .iter()
+        .find(|node| node.name == name)
+        .ok_or_else(|| Failure::new(format!("the settings know no spool node {name}")))?;
+    let mut inherited = Inherited::from_env()?;
+    let mut listeners =
+        inherited.take_or_bind("spool", &[node.listen], ListenOptions::default())?;
+    let listener = listeners
+        .pop()
+        .ok_or_else(|| Failure::new(format!("spool node {name} has no port")))?;
+    let options = NodeOptions {
+        config: config(settings)?,
+        durability: durability(settings, &node.data),
+        alive: supervisor::notify_watchdog,
+    };
+    let stop = Stop::default();
+    stop_on_signal(stop.clone())?;
+    node::serve(options, listener, stop, supervisor::notify_ready)?;
+    Ok(())
+}
+
+fn config(settings: &Settings) -> Result<NodeConfig, Failure> {
+    let key = secret::load_or_make(&settings.spool.secret)?;
+    Ok(NodeConfig {
+        memory_max: settings.spool.memory_max.as_u64(),
+        frame_max: frame_max(settings.limits.message_size_max),
+        ..NodeConfig::new(SharedSecret::new(*key.expose()))
+    })
+}
+
+/// The longest frame: holds the largest message that a client may send.
+pub(crate) fn frame_max(message_size_max: ByteSize) -> u32 {
+    u32::try_from(message_size_max.as_u64().saturating_add(FRAME_SPARE)).unwrap_or(u32::MAX)
+}
+
+fn durability(settings: &Settings, directory: &Path) -> Durability {
+    match settings.spool.durability {
+        vere_settings::Durability::Synced => Durability::Synced {
+            directory: directory.to_owned(),
+            log: LogOptions {
+                segment_len: settings.spool.segment_size.as_u64(),
+                ..LogOptions::default()
+            },
+        },
+        vere_settings::Durability::Replicated => Durability::Memory,
+    }
+}
+
+/// Ends the node at SIGTERM. SIGINT reaches the whole foreground group at Ctrl-C: there the supervisor
+/// decides, and its SIGTERM follows.
+fn stop_on_signal(stop: Stop) -> Result<(), Failure> {
+    let mut signals = SigSet::empty();
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        signals.add(signal);
+    }
+    // Blocked before any other thread starts, so that only the thread below takes them.
+    signals.thread_block()?;
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            loop {
+                if let Ok(Signal::SIGTERM) = signals.wait() {
+                    return stop.stop();
+                }
+            }
+        })?;
+    Ok(())
+}

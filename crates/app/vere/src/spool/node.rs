@@ -1,0 +1,453 @@
+//! The host of a spool node: one thread with a readiness loop, and one that syncs the logs.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, IoSlice, Read as _, Write as _};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use vere_disk::log::{LogOptions, NodeDirectory};
+use vere_ports::spool_log::{OpenLogError, SpoolLogStore};
+use vere_spool::node::{ConnectionId, NoLog, Node, NodeConfig};
+use vere_spoolwire::Incarnation;
+use vere_units::Timestamp;
+
+use super::clock::Clock;
+
+const LISTENER: Token = Token(usize::MAX);
+const WAKE: Token = Token(usize::MAX - 1);
+
+/// How often silence and disk room are looked at.
+const TICK: Duration = Duration::from_secs(1);
+/// How long connections may take to hear that the node stops.
+const STOP_PATIENCE: Duration = Duration::from_secs(2);
+/// Ranges written by one system call.
+const SLICES: usize = 64;
+
+/// When a record counts as safe.
+#[derive(Debug, Clone)]
+pub(crate) enum Durability {
+    /// When it is in the synced log in this directory.
+    Synced {
+        /// Made when it does not exist.
+        directory: PathBuf,
+        /// Sizes of the logs.
+        log: LogOptions,
+    },
+    /// When it is in memory.
+    Memory,
+}
+
+/// What a node is told at its start.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeOptions {
+    /// Limits and secret.
+    pub(crate) config: NodeConfig,
+    /// When it acknowledges.
+    pub(crate) durability: Durability,
+    /// Called about once a second from the loop that does the work.
+    pub(crate) alive: fn(),
+}
+
+/// Why a node did not start, or ended.
+#[derive(Debug)]
+pub(crate) enum NodeError {
+    /// A log cannot be opened. The node does not serve: its queues are unknown, not empty.
+    Log(OpenLogError),
+    /// The system refused something that the loop cannot do without.
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Log(error) => write!(f, "spool log: {error}"),
+            Self::Io { what, error } => write!(f, "cannot {what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for NodeError {}
+
+impl From<OpenLogError> for NodeError {
+    fn from(error: OpenLogError) -> Self {
+        Self::Log(error)
+    }
+}
+
+fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> NodeError {
+    move |error| NodeError::Io { what, error }
+}
+
+/// Ends a node from another thread.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stop(Arc<StopState>);
+
+#[derive(Debug, Default)]
+struct StopState {
+    asked: AtomicBool,
+    waker: OnceLock<Arc<Waker>>,
+}
+
+impl Stop {
+    /// Asks the node to end; it acknowledges what it has and tells its connections.
+    pub(crate) fn stop(&self) {
+        self.0.asked.store(true, Ordering::Release);
+        if let Some(waker) = self.0.waker.get() {
+            // The loop looks once a second anyway.
+            let _ = waker.wake();
+        }
+    }
+
+    fn is_asked(&self) -> bool {
+        self.0.asked.load(Ordering::Acquire)
+    }
+}
+
+/// Runs a node on this thread until `stop` is asked or it cannot go on. `ready` is called when its
+/// queues are back and it accepts connections.
+///
+/// # Errors
+///
+/// [`NodeError`].
+pub(crate) fn serve(
+    options: NodeOptions,
+    listener: std::net::TcpListener,
+    stop: Stop,
+    ready: impl FnOnce(),
+) -> Result<(), NodeError> {
+    let poll = Poll::new().map_err(io_error("make a readiness queue"))?;
+    let waker = Waker::new(poll.registry(), WAKE).map_err(io_error("make a waker"))?;
+    let waker = Arc::new(waker);
+    // Whoever asked before this is heard by the first look.
+    let _ = stop.0.waker.set(Arc::clone(&waker));
+    let NodeOptions {
+        config,
+        durability,
+        alive,
+    } = options;
+    match durability {
+        Durability::Memory => {
+            let node = Node::<NoLog>::new(config, Incarnation(random_number()), None);
+            Host::new(poll, listener, node, stop, alive)?.run(ready)
+        }
+        Durability::Synced { directory, log } => {
+            let wake = Arc::new(move || {
+                // It fails only when the loop is gone.
+                let _ = waker.wake();
+            });
+            let logs = NodeDirectory::open(&directory, log, wake)?;
+            let node = restore(config, logs)?;
+            Host::new(poll, listener, node, stop, alive)?.run(ready)
+        }
+    }
+}
+
+fn restore(config: NodeConfig, logs: NodeDirectory) -> Result<Node<NodeDirectory>, NodeError> {
+    let begun = Instant::now();
+    let groups = logs.groups()?;
+    let incarnation = Incarnation(logs.incarnation());
+    let mut node = Node::new(config, incarnation, None);
+    for (group, path) in &groups {
+        node.restore(group, |replay| logs.open_group(path, replay))?;
+    }
+    node.set_log_store(logs);
+    for (group, stat) in node.stats() {
+        let (records, queues) = (stat.records, stat.queues);
+        let ms = begun.elapsed().as_millis();
+        tracing::info!(group, records, queues, ms, "spool group is back");
+    }
+    Ok(node)
+}
+
+/// A socket and what is known of its readiness.
+struct Socket {
+    stream: TcpStream,
+    readable: bool,
+    writable: bool,
+    queued: bool,
+}
+
+/// Sockets and the node.
+struct Host<S: SpoolLogStore> {
+    poll: Poll,
+    listener: TcpListener,
+    node: Node<S>,
+    stop: Stop,
+    alive: fn(),
+    clock: Clock,
+    sockets: Vec<Option<Socket>>,
+    /// Sockets with something to do.
+    queue: VecDeque<usize>,
+    /// Connections may be waiting to be accepted.
+    accepting: bool,
+    failure_told: bool,
+}
+
+impl<S: SpoolLogStore> Host<S> {
+    fn new(
+        poll: Poll,
+        listener: std::net::TcpListener,
+        node: Node<S>,
+        stop: Stop,
+        alive: fn(),
+    ) -> Result<Self, NodeError> {
+        listener
+            .set_nonblocking(true)
+            .map_err(io_error("use the listening socket"))?;
+        let mut listener = TcpListener::from_std(listener);
+        poll.registry()
+            .register(&mut listener, LISTENER, Interest::READABLE)
+            .map_err(io_error("use the listening socket"))?;
+        Ok(Self {
+            poll,
+            listener,
+            node,
+            stop,
+            alive,
+            clock: Clock::start(),
+            sockets: Vec::new(),
+            queue: VecDeque::new(),
+            accepting: true,
+            failure_told: false,
+        })
+    }
+
+    fn run(mut self, ready: impl FnOnce()) -> Result<(), NodeError> {
+        let mut events = Events::with_capacity(256);
+        let mut next_tick = Instant::now() + TICK;
+        let mut stop_by = None;
+        ready();
+        loop {
+            let busy = !self.queue.is_empty() || self.node.is_busy();
+            let wait = next_tick.saturating_duration_since(Instant::now());
+            let wait = if busy { Duration::ZERO } else { wait };
+            match self.poll.poll(&mut events, Some(wait)) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => other.map_err(io_error("wait for sockets"))?,
+            }
+            for event in &events {
+                self.note(event);
+            }
+            let now = self.clock.now();
+            self.turn(now);
+            if Instant::now() >= next_tick {
+                next_tick = Instant::now() + TICK;
+                self.tick(now);
+            }
+            if self.stop.is_asked() {
+                let by = *stop_by.get_or_insert_with(|| {
+                    self.node.shut_down();
+                    self.serve_touched();
+                    Instant::now() + STOP_PATIENCE
+                });
+                if self.node.is_idle() || Instant::now() >= by {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, event: &mio::event::Event) {
+        match event.token() {
+            LISTENER => self.accepting = true,
+            WAKE => {}
+            Token(index) => {
+                if let Some(Some(socket)) = self.sockets.get_mut(index) {
+                    socket.readable |= event.is_readable() || event.is_error();
+                    socket.writable |= event.is_writable() || event.is_error();
+                    self.enqueue(index);
+                }
+            }
+        }
+    }
+
+    fn enqueue(&mut self, index: usize) {
+        if let Some(Some(socket)) = self.sockets.get_mut(index)
+            && !std::mem::replace(&mut socket.queued, true)
+        {
+            self.queue.push_back(index);
+        }
+    }
+
+    /// Serves every socket that was ready once, and then what came of it.
+    fn turn(&mut self, now: Timestamp) {
+        if self.accepting {
+            self.accept(now);
+        }
+        for _ in 0..self.queue.len() {
+            let Some(index) = self.queue.pop_front() else {
+                break;
+            };
+            self.serve_socket(index, now);
+        }
+        self.node.end_turn();
+        self.serve_touched();
+        if let Some((group, error)) = self.node.failure()
+            && !self.failure_told
+        {
+            tracing::error!(group, %error, "spool log failed: nothing is acknowledged any more");
+            self.failure_told = true;
+        }
+    }
+
+    fn serve_touched(&mut self) {
+        while let Some(ConnectionId(index)) = self.node.next_touched() {
+            self.write(index);
+            // It may take input again.
+            if self.node.takes_input(ConnectionId(index)) {
+                self.enqueue(index);
+            }
+        }
+    }
+
+    fn tick(&mut self, now: Timestamp) {
+        self.node.tick(now);
+        self.serve_touched();
+        self.accepting = true;
+        (self.alive)();
+    }
+
+    fn accept(&mut self, now: Timestamp) {
+        loop {
+            match self.listener.accept() {
+                Ok((stream, peer)) => self.add(stream, peer, now),
+                Err(error) => {
+                    // Out of descriptors, perhaps: the next tick tries again.
+                    self.accepting = false;
+                    if error.kind() != io::ErrorKind::WouldBlock {
+                        tracing::warn!(%error, "cannot accept a connection");
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, mut stream: TcpStream, peer: SocketAddr, now: Timestamp) {
+        // Without it acknowledgements wait; a socket that refuses is only slower.
+        let _ = stream.set_nodelay(true);
+        let Some(id) = self.node.accept(crate::secret::random(), now) else {
+            tracing::warn!(%peer, "connection dropped: there are too many");
+            return;
+        };
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = self
+            .poll
+            .registry()
+            .register(&mut stream, Token(id.0), interest)
+        {
+            tracing::warn!(%peer, %error, "connection dropped");
+            self.node.closed(id);
+            return;
+        }
+        let socket = Socket {
+            stream,
+            readable: true,
+            writable: true,
+            queued: false,
+        };
+        if self.sockets.len() <= id.0 {
+            self.sockets.resize_with(id.0 + 1, || None);
+        }
+        self.sockets[id.0] = Some(socket);
+        self.enqueue(id.0);
+    }
+
+    fn serve_socket(&mut self, index: usize, now: Timestamp) {
+        if let Some(Some(socket)) = self.sockets.get_mut(index) {
+            socket.queued = false;
+        }
+        self.read(index, now);
+        self.write(index);
+    }
+
+    /// Reads one block, straight to where it stays.
+    fn read(&mut self, index: usize, now: Timestamp) {
+        let id = ConnectionId(index);
+        let Some(Some(socket)) = self.sockets.get_mut(index) else {
+            return;
+        };
+        if !socket.readable {
+            return;
+        }
+        let buffer = self.node.buffer(id);
+        if buffer.is_empty() {
+            return;
+        }
+        let room = buffer.len();
+        match socket.stream.read(buffer) {
+            Ok(0) => self.close(index),
+            Ok(count) => {
+                // Less than there was room for: what comes next makes an event of its own.
+                socket.readable = count == room;
+                self.node.received(id, count, now);
+                if count == room {
+                    self.enqueue(index);
+                }
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => socket.readable = false,
+                io::ErrorKind::Interrupted => self.enqueue(index),
+                _ => self.close(index),
+            },
+        }
+    }
+
+    /// Writes what is pending, as far as the socket takes it.
+    fn write(&mut self, index: usize) {
+        let id = ConnectionId(index);
+        loop {
+            let Some(Some(socket)) = self.sockets.get_mut(index) else {
+                return;
+            };
+            if !socket.writable {
+                return;
+            }
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = self.node.output(id, &mut slices);
+            if count == 0 {
+                break;
+            }
+            match socket.stream.write_vectored(&slices[..count]) {
+                Ok(written) => self.node.sent(id, written),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => {
+                        socket.writable = false;
+                        return;
+                    }
+                    io::ErrorKind::Interrupted => {}
+                    _ => return self.close(index),
+                },
+            }
+        }
+        if self.node.is_finished(id) {
+            self.close(index);
+        }
+    }
+
+    fn close(&mut self, index: usize) {
+        if let Some(mut socket) = self.sockets[index].take() {
+            // The socket goes with its registration in any case.
+            let _ = self.poll.registry().deregister(&mut socket.stream);
+            self.node.closed(ConnectionId(index));
+        }
+    }
+}
+
+fn random_number() -> u64 {
+    let octets = crate::secret::random();
+    octets
+        .first_chunk()
+        .map_or(0, |octets| u64::from_le_bytes(*octets))
+}

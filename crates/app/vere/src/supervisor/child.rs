@@ -1,0 +1,295 @@
+//! One role and the process that plays it now.
+
+use std::path::Path;
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+
+use super::backoff::Backoff;
+use super::role::{Readiness, Role};
+use super::{Timing, notify::Notice};
+
+/// A role that seems silent is looked at again after this time: when it was the supervisor that stood
+/// still (a stopped process, a frozen machine), what the role said meanwhile is still to be read.
+const LAST_CHANCE: Duration = Duration::from_secs(1);
+
+/// A running process of a role.
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    started: Instant,
+}
+
+/// Where a role stands. Only the states with a process can be signalled.
+#[derive(Debug)]
+enum State {
+    /// No process; the next start is due at the given time, or never.
+    Down { start_at: Option<Instant> },
+    /// Started, has not yet said READY=1; must give a sign of life before the deadline.
+    Starting { process: Process, deadline: Instant },
+    /// Does its work; must say WATCHDOG=1 before the deadline, if it speaks the protocol.
+    Ready {
+        process: Process,
+        deadline: Option<Instant>,
+    },
+    /// Was asked to stop; killed at the deadline.
+    Stopping { process: Process, deadline: Instant },
+}
+
+/// How a process ended, for the log and for the supervisor's decisions.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// The status, when the kernel still had it.
+    pub(super) status: Option<ExitStatus>,
+    /// Whether it had been asked to end.
+    pub(super) expected: bool,
+    /// Pause before the next start, when it was not.
+    pub(super) pause: Duration,
+}
+
+/// A role under supervision.
+#[derive(Debug)]
+pub(super) struct Supervised {
+    pub(super) role: Role,
+    state: State,
+    backoff: Backoff,
+    /// Whether it was ever ready: until then its exits count as a failed start of the whole.
+    pub(super) was_ready: bool,
+    /// Exits before it was first ready.
+    pub(super) early_exits: u32,
+    /// Its deadline has passed once, and it was given [`LAST_CHANCE`].
+    overdue: bool,
+    /// Settings were accepted while it started; it may have read the ones before.
+    reload_when_ready: bool,
+    timing: Timing,
+}
+
+impl Supervised {
+    pub(super) const fn new(role: Role, timing: Timing) -> Self {
+        Self {
+            role,
+            state: State::Down { start_at: None },
+            backoff: Backoff::new(timing.restart_first, timing.restart_longest),
+            was_ready: false,
+            early_exits: 0,
+            overdue: false,
+            reload_when_ready: false,
+            timing,
+        }
+    }
+
+    const fn process(&self) -> Option<&Process> {
+        match &self.state {
+            State::Down { .. } => None,
+            State::Starting { process, .. }
+            | State::Ready { process, .. }
+            | State::Stopping { process, .. } => Some(process),
+        }
+    }
+
+    /// The process id, while there is a process.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.process().map(|process| process.child.id())
+    }
+
+    /// Whether there is neither a process nor a start to come.
+    pub(super) const fn is_idle(&self) -> bool {
+        matches!(self.state, State::Down { start_at: None })
+    }
+
+    /// When this role next needs attention without an event.
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        match &self.state {
+            State::Down { start_at } => *start_at,
+            State::Starting { deadline, .. } | State::Stopping { deadline, .. } => Some(*deadline),
+            State::Ready { deadline, .. } => *deadline,
+        }
+    }
+
+    /// Asks for a start at the given time.
+    pub(super) fn schedule(&mut self, at: Instant) {
+        if let State::Down { start_at } = &mut self.state {
+            *start_at = Some(at);
+        }
+    }
+
+    /// Starts the process if that is due. Returns the process id of a new one.
+    pub(super) fn start_if_due(&mut self, notify: &Path, now: Instant) -> Option<u32> {
+        if !matches!(self.state, State::Down { start_at: Some(at) } if at <= now) {
+            return None;
+        }
+        let child = match self.role.spawn(notify, self.timing.watchdog) {
+            Ok(child) => child,
+            Err(error) => {
+                tracing::error!(role = %self.role.name, %error, "cannot start role");
+                self.early_exits += u32::from(!self.was_ready);
+                self.state = State::Down {
+                    start_at: Some(now + self.backoff.failed()),
+                };
+                return None;
+            }
+        };
+        let pid = child.id();
+        tracing::info!(role = %self.role.name, pid, "role started");
+        self.reload_when_ready = false;
+        self.overdue = false;
+        let process = Process {
+            child,
+            started: now,
+        };
+        self.state = match self.role.readiness {
+            Readiness::Notified => State::Starting {
+                process,
+                deadline: now + self.timing.start_silence,
+            },
+            Readiness::Spawned => {
+                self.was_ready = true;
+                State::Ready {
+                    process,
+                    deadline: None,
+                }
+            }
+        };
+        Some(pid)
+    }
+
+    /// Takes what the process said. Returns true when it has just become ready.
+    pub(super) fn notified(&mut self, notice: Notice, now: Instant) -> bool {
+        let timing = self.timing;
+        self.overdue = notice == Notice::WatchdogTrigger;
+        match (&mut self.state, notice) {
+            (State::Starting { .. }, Notice::Ready) => {
+                self.was_ready = true;
+                self.become_ready(now + timing.watchdog);
+                if std::mem::take(&mut self.reload_when_ready) {
+                    self.signal(Signal::SIGHUP);
+                }
+                return true;
+            }
+            (State::Starting { deadline, .. }, _) => *deadline = now + timing.start_silence,
+            (State::Ready { deadline, .. }, Notice::WatchdogTrigger) => *deadline = Some(now),
+            (State::Ready { deadline, .. }, _) => *deadline = Some(now + timing.watchdog),
+            (State::Stopping { .. } | State::Down { .. }, _) => {}
+        }
+        false
+    }
+
+    fn become_ready(&mut self, deadline: Instant) {
+        let state = std::mem::replace(&mut self.state, State::Down { start_at: None });
+        self.state = match state {
+            State::Starting { process, .. } => State::Ready {
+                process,
+                deadline: Some(deadline),
+            },
+            other => other,
+        };
+    }
+
+    /// Has the process read its settings again, once it is ready for that.
+    pub(super) fn reload(&mut self) {
+        match self.state {
+            State::Ready { .. } => self.signal(Signal::SIGHUP),
+            State::Starting { .. } => self.reload_when_ready = true,
+            State::Stopping { .. } | State::Down { .. } => {}
+        }
+    }
+
+    /// Kills a process that missed its deadline. Its exit then takes the usual way.
+    pub(super) fn kill_if_overdue(&mut self, now: Instant) {
+        if let State::Starting { deadline, .. }
+        | State::Ready {
+            deadline: Some(deadline),
+            ..
+        } = &mut self.state
+            && *deadline <= now
+            && !std::mem::replace(&mut self.overdue, true)
+        {
+            *deadline = now + LAST_CHANCE;
+            return;
+        }
+        let late = match &self.state {
+            State::Down { .. } => return,
+            State::Starting { deadline, .. } if *deadline <= now => "did not become ready",
+            State::Ready {
+                deadline: Some(deadline),
+                ..
+            } if *deadline <= now => "missed its watchdog",
+            State::Stopping { deadline, .. } if *deadline <= now => "did not stop in time",
+            _ => return,
+        };
+        tracing::error!(role = %self.role.name, pid = self.pid(), "role {late}, killed");
+        self.kill();
+        // One kill is enough; the exit event follows.
+        let far = now + Duration::from_secs(3600);
+        match &mut self.state {
+            State::Starting { deadline, .. } | State::Stopping { deadline, .. } => *deadline = far,
+            State::Ready { deadline, .. } => *deadline = Some(far),
+            State::Down { .. } => {}
+        }
+    }
+
+    /// Asks the process to end within the time limit; without a process cancels a pending start.
+    pub(super) fn stop(&mut self, now: Instant) {
+        self.signal(Signal::SIGTERM);
+        let state = std::mem::replace(&mut self.state, State::Down { start_at: None });
+        self.state = match state {
+            State::Starting { process, .. } | State::Ready { process, .. } => State::Stopping {
+                process,
+                deadline: now + self.timing.stop,
+            },
+            stopping @ State::Stopping { .. } => stopping,
+            State::Down { .. } => State::Down { start_at: None },
+        };
+    }
+
+    /// Whether it was asked to stop and has not yet ended.
+    pub(super) const fn is_stopping(&self) -> bool {
+        matches!(self.state, State::Stopping { .. })
+    }
+
+    /// Sends a signal to the process, if there is one. The process is unreaped, so its id is its own.
+    pub(super) fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.pid().and_then(|pid| i32::try_from(pid).ok()) {
+            // Fails only when the process is a zombie already: its exit event is on the way.
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+    }
+
+    /// Kills the process and everything it started.
+    pub(super) fn kill(&self) {
+        if let Some(pid) = self.pid().and_then(|pid| i32::try_from(pid).ok()) {
+            let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+
+    /// Collects the process, which has ended.
+    pub(super) fn ended(&mut self, now: Instant) -> Option<Ended> {
+        let state = std::mem::replace(&mut self.state, State::Down { start_at: None });
+        let (mut process, expected, was_ready) = match state {
+            State::Down { start_at } => {
+                self.state = State::Down { start_at };
+                return None;
+            }
+            State::Starting { process, .. } => (process, false, false),
+            State::Ready { process, .. } => (process, false, true),
+            State::Stopping { process, .. } => (process, true, false),
+        };
+        let status = process.child.wait().ok();
+        if was_ready && now.duration_since(process.started) >= self.timing.stable_after {
+            self.backoff.succeeded();
+        }
+        let pause = if expected {
+            Duration::ZERO
+        } else {
+            self.backoff.failed()
+        };
+        self.early_exits += u32::from(!self.was_ready);
+        Some(Ended {
+            status,
+            expected,
+            pause,
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! What a role's process does at its start and says while it runs.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getppid};
+use sd_notify::NotifyState;
+
+/// Environment variable with the process id of the supervisor that started this role.
+pub(super) const SUPERVISOR_PID: &str = "VERE_SUPERVISOR_PID";
+
+/// Ties the calling process to the life of its supervisor. Call it first in a role, before threads.
+///
+/// The kernel kills the role when the supervisor dies, however that happens; a supervisor already
+/// dead at the call is noticed too. Without a supervisor (the role was started by hand) nothing
+/// happens.
+///
+/// # Errors
+///
+/// The exit code to leave with when the supervisor is already gone or the kernel refuses.
+pub(crate) fn child_setup() -> Result<(), ExitCode> {
+    let Ok(supervisor) = std::env::var(SUPERVISOR_PID) else {
+        return Ok(());
+    };
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(|_| ExitCode::FAILURE)?;
+    // The supervisor may have died between fork and the call above: then the new parent shows.
+    let parent: Option<i32> = supervisor.parse().ok();
+    if parent.map(Pid::from_raw) == Some(getppid()) {
+        Ok(())
+    } else {
+        Err(ExitCode::FAILURE)
+    }
+}
+
+/// Tells the supervisor (or systemd) that this role now does its work. Also ends a reload.
+pub(crate) fn notify_ready() {
+    tell(&[NotifyState::Ready]);
+}
+
+/// Tells the supervisor that this role is alive. To be called from the loop that does the work, not
+/// from a thread of its own: a heartbeat beside a stuck loop would be a lie.
+pub(crate) fn notify_watchdog() {
+    tell(&[NotifyState::Watchdog]);
+}
+
+/// How often [`notify_watchdog`] is due: half the time after which silence kills; `None` when nobody
+/// watches.
+pub(crate) fn watchdog_interval() -> Option<Duration> {
+    sd_notify::watchdog_enabled().map(|limit| limit / 2)
+}
+
+/// Sends `states` to the socket in `NOTIFY_SOCKET`, if any.
+pub(super) fn tell(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!(%error, "cannot notify the service manager");
+    }
+}

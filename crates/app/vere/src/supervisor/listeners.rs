@@ -1,0 +1,72 @@
+//! Opens every port before anything else is done, while there may still be root.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use vere_net::listen::{Inherited, ListenOptions};
+use vere_settings::Settings;
+
+use super::error::SupervisorError;
+use super::role::Listener;
+
+/// The bound sockets by the role that inherits them.
+#[derive(Debug, Default)]
+pub(super) struct Listeners {
+    /// The gateway's, in the order of the sections.
+    pub(super) gateway: Vec<Listener>,
+    /// One list per node, by the node's name.
+    pub(super) nodes: BTreeMap<String, Vec<Listener>>,
+}
+
+/// Takes what systemd passed, by the names of the sections, and binds the rest.
+///
+/// The sockets of a node are called `spool` for the node itself and `spool-NAME` for systemd.
+pub(super) fn open(settings: &Settings) -> Result<Listeners, SupervisorError> {
+    let wrong = |section: &str, source| SupervisorError::Listen {
+        section: section.to_owned(),
+        source,
+    };
+    let mut inherited = Inherited::from_env().map_err(|source| wrong("systemd", source))?;
+    let mut take = |section: &str, addresses: &[SocketAddr]| {
+        let options = ListenOptions::default();
+        inherited
+            .take_or_bind(section, addresses, options)
+            .map_err(|source| wrong(section, source))
+    };
+    let mut listeners = Listeners::default();
+    let acme = settings.acme.as_ref().map_or(&[][..], |acme| &acme.listen);
+    let sections = [
+        ("smtp", settings.smtp.listen.as_slice()),
+        ("submission", &settings.submission.listen),
+        ("submissions", &settings.submissions.listen),
+        ("acme", acme),
+        ("metrics", settings.metrics.listen.as_slice()),
+    ];
+    for (section, addresses) in sections {
+        listeners
+            .gateway
+            .extend(named(section, take(section, addresses)?));
+    }
+    for node in &settings.spool.nodes {
+        let sockets = take(&format!("spool-{}", node.name), &[node.listen])?;
+        listeners
+            .nodes
+            .insert(node.name.clone(), named("spool", sockets).collect());
+    }
+    for name in inherited.names() {
+        tracing::warn!(
+            name,
+            "systemd passed a socket that no section of the settings has"
+        );
+    }
+    Ok(listeners)
+}
+
+fn named(name: &str, sockets: Vec<TcpListener>) -> impl Iterator<Item = Listener> {
+    let name = name.to_owned();
+    sockets.into_iter().map(move |socket| Listener {
+        name: name.clone(),
+        socket: Arc::new(socket),
+    })
+}

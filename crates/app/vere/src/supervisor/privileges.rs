@@ -1,0 +1,189 @@
+//! What is done while there is still root, and how root is given up.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, lchown};
+use std::path::Path;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::unistd::{AccessFlags, User, access, geteuid, initgroups, setgid, setuid};
+use vere_settings::Settings;
+
+use super::error::SupervisorError;
+
+/// Depth to which a data directory that changes its owner is walked; ours are far flatter.
+const DEPTH_MAX: usize = 32;
+
+/// Raises the soft limit of open files to the hard one. Every connection takes a descriptor, and
+/// the usual soft limit of 1024 exists for programs that use `select`.
+pub(super) fn raise_descriptor_limit() {
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
+    if let Err(error) = raised {
+        tracing::warn!(%error, "cannot raise the limit of open files");
+    }
+}
+
+/// Makes the data directories and becomes the user that the settings name.
+///
+/// Without root only the directories are made. With root but without a user, root stays, and a
+/// warning says so.
+pub(super) fn prepare(settings: &Settings, executable: &Path) -> Result<(), SupervisorError> {
+    let Some(user) = settings.user.as_ref().filter(|_| geteuid().is_root()) else {
+        if geteuid().is_root() {
+            tracing::warn!("running as root: set `user` in the settings to give root up");
+        }
+        return make_all(settings, None);
+    };
+    let account = User::from_name(user)
+        .map_err(|errno| refused(user, "look the user up", errno))?
+        .ok_or_else(|| SupervisorError::UserUnknown { user: user.clone() })?;
+    make_all(settings, Some(&account))?;
+    become_user(&account)?;
+    access(executable, AccessFlags::X_OK).map_err(|_| SupervisorError::ExecutableUnreachable {
+        user: user.clone(),
+        path: executable.to_owned(),
+    })
+}
+
+/// Makes the directories that must exist before roles start, and gives them to the user.
+fn make_all(settings: &Settings, account: Option<&User>) -> Result<(), SupervisorError> {
+    let nodes = settings.spool.nodes.iter().map(|node| &node.data);
+    for path in std::iter::once(&settings.data).chain(nodes) {
+        make(path, &settings.data, account).map_err(|source| SupervisorError::DataDirectory {
+            path: path.clone(),
+            source,
+        })?;
+    }
+    Ok(())
+}
+
+/// Makes a directory with its parents. Mail is nobody else's business, hence the mode of those below
+/// `data`; those above it must let the user through.
+fn make(path: &Path, data: &Path, account: Option<&User>) -> io::Result<()> {
+    let named = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let missing: Vec<&Path> = path.ancestors().take_while(named).collect();
+    for folder in missing.into_iter().rev() {
+        let private = folder.starts_with(data) || folder == path;
+        fs::DirBuilder::new()
+            .mode(if private { 0o700 } else { 0o755 })
+            .create(folder)?;
+        if let Some(account) = account.filter(|_| private) {
+            lchown(
+                folder,
+                Some(account.uid.as_raw()),
+                Some(account.gid.as_raw()),
+            )?;
+        }
+    }
+    account.map_or(Ok(()), |account| give(path, account))
+}
+
+/// Gives a directory with all in it to the user, unless it is the user's already.
+///
+/// Nothing is followed or changed inside a directory that the user already owns: there the user
+/// could have planted links to files of others.
+fn give(path: &Path, account: &User) -> io::Result<()> {
+    if fs::symlink_metadata(path)?.uid() == account.uid.as_raw() {
+        return Ok(());
+    }
+    give_tree(path, account, DEPTH_MAX)
+}
+
+fn give_tree(path: &Path, account: &User, depth: usize) -> io::Result<()> {
+    if fs::symlink_metadata(path)?.is_dir() && depth > 0 {
+        for entry in fs::read_dir(path)? {
+            give_tree(&entry?.path(), account, depth - 1)?;
+        }
+    }
+    lchown(path, Some(account.uid.as_raw()), Some(account.gid.as_raw()))
+}
+
+/// Gives root up for good, with the user's own supplementary groups (a key readable by a group such
+/// as `ssl-cert` stays readable).
+fn become_user(account: &User) -> Result<(), SupervisorError> {
+    let user = &account.name;
+    let name = CString::new(user.as_str())
+        .map_err(|_| SupervisorError::UserUnknown { user: user.clone() })?;
+    initgroups(&name, account.gid).map_err(|errno| refused(user, "set its groups", errno))?;
+    setgid(account.gid).map_err(|errno| refused(user, "set its group", errno))?;
+    setuid(account.uid).map_err(|errno| refused(user, "set its user id", errno))?;
+    tracing::info!(%user, "root given up");
+    Ok(())
+}
+
+fn refused(user: &str, step: &'static str, errno: nix::errno::Errno) -> SupervisorError {
+    SupervisorError::Privileges {
+        user: user.to_owned(),
+        step,
+        source: errno.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soft_limit_becomes_the_hard_one() {
+        raise_descriptor_limit();
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+        assert_eq!(soft, hard);
+    }
+
+    #[test]
+    fn folders_below_data_are_private_and_those_above_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("above/data");
+        make(&data.join("spool/a"), &data, None).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(mode(&folder.path().join("above")), 0o755);
+        for path in [&data, &data.join("spool"), &data.join("spool/a")] {
+            assert_eq!(mode(path), 0o700, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn every_made_folder_below_data_belongs_to_the_user() {
+        if !geteuid().is_root() {
+            return; // Only root may give files away.
+        }
+        let Some(nobody) = User::from_name("nobody").unwrap() else {
+            return;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("above/data");
+        make(&data, &data, Some(&nobody)).unwrap();
+        make(&data.join("spool/a"), &data, Some(&nobody)).unwrap();
+        let owner = |path: &Path| fs::metadata(path).unwrap().uid();
+        assert_eq!(owner(&data.join("spool")), nobody.uid.as_raw());
+        assert_eq!(owner(&folder.path().join("above")), 0);
+    }
+
+    #[test]
+    fn a_tree_changes_hands_only_as_a_whole() {
+        if !geteuid().is_root() {
+            return; // Only root may give files away.
+        }
+        let Some(nobody) = User::from_name("nobody").unwrap() else {
+            return;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        fs::create_dir_all(data.join("sub")).unwrap();
+        fs::write(data.join("sub/file"), "x").unwrap();
+        give(&data, &nobody).unwrap();
+        let owner = |path: &Path| fs::symlink_metadata(path).unwrap().uid();
+        assert_eq!(owner(&data), nobody.uid.as_raw());
+        assert_eq!(owner(&data.join("sub/file")), nobody.uid.as_raw());
+
+        fs::write(data.join("later"), "x").unwrap();
+        give(&data, &nobody).unwrap();
+        assert_eq!(
+            owner(&data.join("later")),
+            0,
+            "a directory of the user is not walked"
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! The settings in force, kept apart from the file that an operator edits.
+//!
+//! A role that is restarted must come up with the settings that were last accepted, not with what
+//! lies half edited in the file. So the accepted text is kept in `accepted.toml` under the data
+//! directory, and roles read that.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vere_settings::Settings;
+
+use super::error::SupervisorError;
+
+/// Environment variable with the path of the accepted settings, for roles.
+pub(super) const ACCEPTED_SETTINGS: &str = "VERE_ACCEPTED_SETTINGS";
+
+/// Name of the file under the data directory.
+const FILE_NAME: &str = "accepted.toml";
+
+/// Largest settings file, in octets; a larger one is not a settings file.
+const FILE_LENGTH_MAX: u64 = 64 << 20;
+
+/// Reads the settings for a role: those the supervisor accepted, or, for a role started by hand,
+/// those in `config_path`. Errors and relative paths refer to `config_path` in both cases. To be
+/// called at the start and at every SIGHUP.
+///
+/// # Errors
+///
+/// When the file cannot be read or is wrong.
+pub(crate) fn role_settings(config_path: &Path) -> Result<Settings, SupervisorError> {
+    let accepted = std::env::var_os(ACCEPTED_SETTINGS).map(PathBuf::from);
+    let text = read(accepted.as_deref().unwrap_or(config_path))?;
+    parse(&text, config_path)
+}
+
+/// Reads the text of a settings file.
+pub(super) fn read(path: &Path) -> Result<String, SupervisorError> {
+    let unreadable = |source| SupervisorError::ConfigUnreadable {
+        path: path.to_owned(),
+        source,
+    };
+    let length = fs::metadata(path).map_err(unreadable)?.len();
+    if length > FILE_LENGTH_MAX {
+        return Err(unreadable(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            "larger than 64 MiB",
+        )));
+    }
+    fs::read_to_string(path).map_err(unreadable)
+}
+
+fn parse(text: &str, config_path: &Path) -> Result<Settings, SupervisorError> {
+    Settings::parse(text, &config_path.to_string_lossy()).map_err(SupervisorError::ConfigWrong)
+}
+
+/// The settings in force and where they are kept for roles.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    settings: Arc<Settings>,
+    config_path: PathBuf,
+    path: PathBuf,
+}
+
+impl Snapshot {
+    /// Keeps `text`, from which `settings` were made.
+    pub(super) fn new(
+        settings: Arc<Settings>,
+        config_path: &Path,
+        text: &str,
+    ) -> Result<Self, SupervisorError> {
+        let path = settings.data.join(FILE_NAME);
+        write(&path, text)?;
+        Ok(Self {
+            settings,
+            config_path: config_path.to_owned(),
+            path,
+        })
+    }
+
+    /// The file for roles.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes the edited file over, whole or not at all.
+    pub(super) fn reload(&mut self) -> Result<(), SupervisorError> {
+        let text = read(&self.config_path)?;
+        let settings = parse(&text, &self.config_path)?;
+        let keys = self.settings.changes(&settings).restart;
+        if !keys.is_empty() {
+            return Err(SupervisorError::NeedsRestart { keys });
+        }
+        write(&self.path, &text)?;
+        self.settings = Arc::new(settings);
+        Ok(())
+    }
+}
+
+/// Replaces the file whole: a role that starts meanwhile reads the old or the new text. It may hold
+/// passwords of next hops, hence the mode. Not synced: the next start writes it anew.
+fn write(path: &Path, text: &str) -> Result<(), SupervisorError> {
+    let new = path.with_extension("toml.new");
+    let attempt = || -> io::Result<()> {
+        if let Err(error) = fs::remove_file(&new)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&new)?;
+        file.write_all(text.as_bytes())?;
+        fs::rename(&new, path)
+    };
+    attempt().map_err(|source| SupervisorError::DataDirectory {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(folder: &Path) -> (PathBuf, Snapshot) {
+        let config = folder.join("vere.toml");
+        let text = "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n";
+        fs::write(&config, text).unwrap();
+        let settings = Arc::new(parse(text, &config).unwrap());
+        fs::create_dir(&settings.data).unwrap();
+        let snapshot = Snapshot::new(settings, &config, text).unwrap();
+        (config, snapshot)
+    }
+
+    #[test]
+    fn a_right_file_is_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, mut snapshot) = snapshot(folder.path());
+        let text = fs::read_to_string(&config).unwrap() + "[limits]\nrecipients_max = 200\n";
+        fs::write(&config, &text).unwrap();
+        snapshot.reload().unwrap();
+        assert_eq!(snapshot.settings.limits.recipients_max, 200);
+        assert_eq!(fs::read_to_string(snapshot.path()).unwrap(), text);
+    }
+
+    #[test]
+    fn a_wrong_file_changes_nothing_and_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, mut snapshot) = snapshot(folder.path());
+        let before = fs::read_to_string(snapshot.path()).unwrap();
+        fs::write(&config, "version = 1\nhostnam = \"x\"\n").unwrap();
+        let error = snapshot.reload().unwrap_err().to_string();
+        assert!(error.contains("vere.toml:2: hostnam"), "{error}");
+        assert_eq!(fs::read_to_string(snapshot.path()).unwrap(), before);
+    }
+
+    #[test]
+    fn a_change_that_needs_a_restart_is_refused_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, mut snapshot) = snapshot(folder.path());
+        let text = fs::read_to_string(&config).unwrap()
+            + "[smtp]\nlisten = [\"127.0.0.1:2525\"]\n[limits]\nrecipients_max = 200\n";
+        fs::write(&config, text).unwrap();
+        let error = snapshot.reload().unwrap_err();
+        assert!(
+            matches!(&error, SupervisorError::NeedsRestart { keys } if keys == &["smtp.listen"])
+        );
+        assert_eq!(snapshot.settings.limits.recipients_max, 1000);
+    }
+}

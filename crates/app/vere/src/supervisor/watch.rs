@@ -1,0 +1,391 @@
+//! The event loop: children, their notices, and the operator's signals.
+//!
+//! One thread decides; three kinds of helper threads only wait and report: one for signals, one for
+//! notices, one per child for its exit. A child's exit is seen with `WNOWAIT` and collected by the
+//! deciding thread, so that a process id is never signalled after it was given back to the kernel.
+//! All children are started by the deciding thread: the kernel's parent-death signal follows the
+//! thread that forked, not the process.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::unistd::Pid;
+use sd_notify::NotifyState;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::Timing;
+use super::child::Supervised;
+use super::entry::tell;
+use super::error::SupervisorError;
+use super::notify::{self, Notice, NotifySocket};
+use super::role::{Readiness, Role};
+
+/// Exit code after a second SIGINT: 128 + SIGINT, as shells have it.
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// Exits of a role before it was first ready after which the whole start counts as failed.
+const EARLY_EXITS_MAX: u32 = 3;
+
+/// What happens to the supervisor.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// An operator's signal.
+    Signal(Signal),
+    /// A child said something.
+    Notified { pid: u32, notices: Vec<Notice> },
+    /// A child has ended and waits to be collected.
+    Exited { pid: u32 },
+}
+
+/// Checks and accepts the settings file again; the old settings stay in force when it fails.
+pub(super) type Reload = Box<dyn FnMut() -> Result<(), SupervisorError> + Send>;
+
+/// What to supervise.
+pub(super) struct Plan {
+    /// The roles, in start order.
+    pub(super) roles: Vec<Role>,
+    /// What SIGHUP does.
+    pub(super) reload: Reload,
+    /// What follows once all are ready for the first time.
+    pub(super) when_ready: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// What the supervisor is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Roles are started in order, each after the one before it is ready.
+    Starting,
+    /// All were ready once; each is restarted on its own.
+    Running,
+    /// Roles are stopped in reverse order.
+    Stopping,
+}
+
+/// Supervises a fixed list of roles, in start order.
+pub(super) struct Watch {
+    children: Vec<Supervised>,
+    socket: NotifySocket,
+    events: Receiver<Event>,
+    reports: Sender<Event>,
+    reload: Reload,
+    when_ready: Option<Box<dyn FnOnce() + Send>>,
+    phase: Phase,
+    failure: Option<SupervisorError>,
+    interrupts: u32,
+    heartbeat: Option<(Duration, Instant)>,
+}
+
+impl Watch {
+    /// Prepares the supervision; nothing is started yet. `folder` takes the socket that roles notify.
+    pub(super) fn new(plan: Plan, folder: &Path, timing: Timing) -> Result<Self, SupervisorError> {
+        let system = SupervisorError::system;
+        let socket = NotifySocket::open(folder).map_err(system("open the notification socket"))?;
+        let (reports, events) = channel();
+        let receiver = socket
+            .receiver()
+            .map_err(system("clone the notification socket"))?;
+        spawn_notice_thread(receiver, reports.clone()).map_err(system("start a thread"))?;
+        Ok(Self {
+            children: plan
+                .roles
+                .into_iter()
+                .map(|role| Supervised::new(role, timing))
+                .collect(),
+            socket,
+            events,
+            reports,
+            reload: plan.reload,
+            when_ready: plan.when_ready,
+            phase: Phase::Starting,
+            failure: None,
+            interrupts: 0,
+            heartbeat: super::entry::watchdog_interval().map(|every| (every, Instant::now())),
+        })
+    }
+
+    /// Where to report operator signals.
+    pub(super) fn reports(&self) -> Sender<Event> {
+        self.reports.clone()
+    }
+
+    /// Runs until stopped.
+    pub(super) fn run(mut self) -> Result<ExitCode, SupervisorError> {
+        loop {
+            let now = Instant::now();
+            self.attend(now);
+            if self.phase == Phase::Stopping && self.children.iter().all(Supervised::is_idle) {
+                return self.outcome();
+            }
+            match self.events.recv_timeout(self.patience(now)) {
+                Ok(event) => self.take(event),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        }
+    }
+
+    fn outcome(&mut self) -> Result<ExitCode, SupervisorError> {
+        match self.failure.take() {
+            Some(failure) => Err(failure),
+            None if self.interrupts > 1 => Ok(ExitCode::from(EXIT_INTERRUPTED)),
+            None => Ok(ExitCode::SUCCESS),
+        }
+    }
+
+    /// How long nothing has to be done unless something happens.
+    fn patience(&self, now: Instant) -> Duration {
+        let heartbeat = self.heartbeat.map(|(_, due)| due);
+        let next = self
+            .children
+            .iter()
+            .filter_map(Supervised::deadline)
+            .chain(heartbeat)
+            .min();
+        next.map_or(Duration::from_secs(60), |at| {
+            at.saturating_duration_since(now)
+        })
+    }
+
+    /// Does everything that is due.
+    fn attend(&mut self, now: Instant) {
+        if let Some((every, due)) = self.heartbeat.filter(|(_, due)| *due <= now) {
+            tell(&[NotifyState::Watchdog]);
+            self.heartbeat = Some((every, due.max(now) + every));
+        }
+        for child in &mut self.children {
+            child.kill_if_overdue(now);
+        }
+        match self.phase {
+            Phase::Starting => self.start_in_order(now),
+            Phase::Running => {}
+            Phase::Stopping => return self.stop_in_order(now),
+        }
+        for index in 0..self.children.len() {
+            self.start_if_due(index, now);
+        }
+        if self.phase == Phase::Stopping {
+            self.stop_in_order(now);
+        }
+    }
+
+    fn start_if_due(&mut self, index: usize, now: Instant) {
+        let Some(child) = self.children.get_mut(index) else {
+            return;
+        };
+        if child.early_exits >= EARLY_EXITS_MAX {
+            let role = child.role.name.clone();
+            self.fail(SupervisorError::RoleNeverReady {
+                role,
+                tries: EARLY_EXITS_MAX,
+            });
+            return;
+        }
+        let Some(pid) = child.start_if_due(self.socket.path(), now) else {
+            return;
+        };
+        if let Err(error) = spawn_exit_thread(pid, self.reports.clone()) {
+            tracing::error!(%error, role = %child.role.name, "cannot watch a role, killed");
+            child.kill();
+            if let Some(ended) = child.ended(now) {
+                child.schedule(now + ended.pause);
+            }
+        }
+    }
+
+    fn fail(&mut self, failure: SupervisorError) {
+        self.failure.get_or_insert(failure);
+        self.phase = Phase::Stopping;
+    }
+
+    /// Schedules the first role that was never started, once all before it are ready.
+    fn start_in_order(&mut self, now: Instant) {
+        for child in &mut self.children {
+            if child.is_idle() {
+                child.schedule(now);
+            }
+            if !child.was_ready && child.role.readiness == Readiness::Notified {
+                return;
+            }
+        }
+        self.phase = Phase::Running;
+        tracing::info!(roles = self.children.len(), "all roles are ready");
+        tell(&[
+            NotifyState::Ready,
+            NotifyState::Status("all roles are ready"),
+        ]);
+        if let Some(when_ready) = self.when_ready.take() {
+            when_ready();
+        }
+    }
+
+    /// Stops the last role that still lives; the ones before it wait for their turn.
+    fn stop_in_order(&mut self, now: Instant) {
+        for child in self.children.iter_mut().rev() {
+            if child.pid().is_none() {
+                child.stop(now);
+                continue;
+            }
+            if !child.is_stopping() {
+                tracing::info!(role = %child.role.name, "stopping role");
+                child.stop(now);
+            }
+            return;
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        let now = Instant::now();
+        match event {
+            Event::Signal(signal) => self.signalled(signal),
+            Event::Notified { pid, notices } => self.notified(pid, &notices, now),
+            Event::Exited { pid } => self.exited(pid, now),
+        }
+    }
+
+    fn child(&mut self, pid: u32) -> Option<&mut Supervised> {
+        self.children
+            .iter_mut()
+            .find(|child| child.pid() == Some(pid))
+    }
+
+    fn notified(&mut self, pid: u32, notices: &[Notice], now: Instant) {
+        let Some(child) = self.child(pid) else { return };
+        for notice in notices {
+            if child.notified(*notice, now) {
+                tracing::info!(role = %child.role.name, pid, "role is ready");
+            }
+        }
+    }
+
+    fn exited(&mut self, pid: u32, now: Instant) {
+        let stopping = self.phase == Phase::Stopping;
+        let Some(child) = self.child(pid) else { return };
+        let Some(ended) = child.ended(now) else {
+            return;
+        };
+        let status = ended
+            .status
+            .map_or_else(|| "status unknown".to_owned(), |s| s.to_string());
+        let role = child.role.name.clone();
+        if ended.expected || stopping {
+            tracing::info!(%role, pid, %status, "role stopped");
+        } else {
+            let pause_ms = ended.pause.as_millis();
+            tracing::error!(%role, pid, %status, pause_ms, "role ended unexpectedly, restarting");
+        }
+        if !stopping {
+            child.schedule(now + ended.pause);
+        }
+    }
+
+    fn signalled(&mut self, signal: Signal) {
+        match signal {
+            Signal::SIGHUP if self.phase != Phase::Stopping => self.reload(),
+            Signal::SIGTERM | Signal::SIGINT => {
+                self.interrupts += u32::from(signal == Signal::SIGINT);
+                if self.interrupts > 1 {
+                    tracing::warn!("interrupted twice, killing all roles");
+                    self.children.iter().for_each(Supervised::kill);
+                } else if self.phase != Phase::Stopping {
+                    tracing::info!(%signal, "stopping");
+                    tell(&[NotifyState::Stopping]);
+                }
+                self.phase = Phase::Stopping;
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the new settings whole, or keeps the old ones and says why.
+    fn reload(&mut self) {
+        if let Ok(time) = NotifyState::monotonic_usec_now() {
+            tell(&[NotifyState::Reloading, time]);
+        }
+        match (self.reload)() {
+            Ok(()) => {
+                tracing::info!("settings reloaded");
+                self.children
+                    .iter_mut()
+                    .filter(|child| child.role.reloads)
+                    .for_each(Supervised::reload);
+            }
+            Err(error) => tracing::error!(%error, "reload refused, the old settings stay in force"),
+        }
+        tell(&[NotifyState::Ready]);
+    }
+}
+
+impl Drop for Watch {
+    /// Leaves no process behind, however the loop was left.
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            child.kill();
+            child.ended(Instant::now());
+        }
+    }
+}
+
+/// Reports the operator's signals from now on, also those that whoever started us had ignored (a
+/// shell does that with SIGINT for what it puts into the background).
+pub(super) fn report_signals(reports: Sender<Event>) -> Result<(), SupervisorError> {
+    let mut signals =
+        Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(SupervisorError::system("take signals"))?;
+    let report = move || {
+        for number in signals.forever() {
+            let known = Signal::try_from(number).map(Event::Signal);
+            if known.is_ok_and(|event| reports.send(event).is_err()) {
+                return;
+            }
+        }
+    };
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(report)
+        .map(drop)
+        .map_err(SupervisorError::system("start a thread"))
+}
+
+fn spawn_notice_thread(socket: notify::Receiver, reports: Sender<Event>) -> std::io::Result<()> {
+    let receive = move || loop {
+        match socket.receive() {
+            Ok((pid, notices)) => {
+                if reports.send(Event::Notified { pid, notices }).is_err() {
+                    return;
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                tracing::error!(%error, "the notification socket failed");
+                return;
+            }
+        }
+    };
+    thread::Builder::new()
+        .name("notices".into())
+        .spawn(receive)
+        .map(drop)
+}
+
+/// Reports the end of one child.
+fn spawn_exit_thread(pid: u32, reports: Sender<Event>) -> std::io::Result<()> {
+    let id = Pid::from_raw(i32::try_from(pid).map_err(std::io::Error::other)?);
+    let wait = move || {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+        while waitid(Id::Pid(id), flags) == Err(Errno::EINTR) {}
+        // Nobody listens only when the supervisor is on its way out.
+        let _ = reports.send(Event::Exited { pid });
+    };
+    thread::Builder::new()
+        .name(format!("exit-{pid}"))
+        .spawn(wait)
+        .map(drop)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,402 @@
+//! Real child processes: shell scripts play the roles.
+//!
+//! The shell cannot send a datagram, so roles that must notify do it through the test binary itself,
+//! which is started again with [`HELPER`] set.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use super::super::role::Listener;
+use super::*;
+
+/// Names what the test binary plays when it is started as a role.
+const HELPER: &str = "VERE_TEST_ROLE";
+
+const QUICK: Timing = Timing {
+    start_silence: Duration::from_secs(5),
+    watchdog: Duration::from_millis(400),
+    stop: Duration::from_millis(400),
+    restart_first: Duration::from_millis(20),
+    restart_longest: Duration::from_millis(200),
+    stable_after: Duration::from_secs(60),
+};
+
+/// A folder in which roles leave marks.
+struct Marks(tempfile::TempDir);
+
+impl Marks {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().to_owned()
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.0.path().join(name)).unwrap_or_default()
+    }
+
+    /// Waits until the file holds at least `count` lines.
+    fn wait(&self, name: &str, count: usize) -> Vec<String> {
+        for _ in 0..1000 {
+            let text = self.read(name);
+            if text.lines().count() >= count {
+                return text.lines().map(str::to_owned).collect();
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("{name} never got {count} lines: {:?}", self.read(name));
+    }
+}
+
+/// A role played by a shell script, ready as soon as it is started.
+fn shell(name: &str, folder: &Path, script: &'static str) -> Role {
+    let folder = folder.to_owned();
+    Role {
+        name: name.to_owned(),
+        command: Box::new(move || {
+            let mut command = Command::new("/bin/sh");
+            command.arg("-c").arg(script).current_dir(&folder);
+            command
+        }),
+        listeners: Vec::new(),
+        readiness: Readiness::Spawned,
+        reloads: true,
+    }
+}
+
+/// A role played by this test binary, see [`played_role`].
+fn helper(name: &'static str, folder: &Path) -> Role {
+    let folder = folder.to_owned();
+    Role {
+        name: name.to_owned(),
+        command: Box::new(move || {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args([
+                "--exact",
+                "--nocapture",
+                "supervisor::watch::tests::played_role",
+            ]);
+            command.env(HELPER, name).current_dir(&folder);
+            command.stdout(std::process::Stdio::null());
+            command
+        }),
+        listeners: Vec::new(),
+        readiness: Readiness::Notified,
+        reloads: true,
+    }
+}
+
+/// Not a test of its own: what a child process of the other tests does.
+#[test]
+fn played_role() {
+    let Ok(part) = std::env::var(HELPER) else {
+        return;
+    };
+    super::super::child_setup().unwrap();
+    fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open("starts")
+        .and_then(|mut file| std::io::Write::write_all(&mut file, format!("{part}\n").as_bytes()))
+        .unwrap();
+    fs::write(format!("{part}.pid"), std::process::id().to_string()).unwrap();
+    match part.as_str() {
+        "slow" => {
+            thread::sleep(Duration::from_millis(200));
+            super::super::notify_ready();
+        }
+        "steady" => super::super::notify_ready(),
+        "supervisor" => return played_supervisor(),
+        "hung" => {
+            super::super::notify_ready();
+            thread::sleep(Duration::from_secs(60));
+        }
+        _ => {}
+    }
+    for _ in 0..1000 {
+        thread::sleep(Duration::from_millis(100));
+        super::super::notify_watchdog();
+    }
+}
+
+/// A whole supervisor with one role, which takes signals as the real one does.
+fn played_supervisor() {
+    let folder = std::env::current_dir().unwrap();
+    let roles = vec![helper("steady", &folder)];
+    let plan = Plan {
+        roles,
+        reload: Box::new(|| Ok(())),
+        when_ready: None,
+    };
+    let watch = Watch::new(plan, &folder, QUICK).unwrap();
+    report_signals(watch.reports()).unwrap();
+    assert_success(watch.run());
+}
+
+/// A supervisor in a thread of its own.
+struct Running {
+    reports: Sender<Event>,
+    thread: Option<thread::JoinHandle<Result<ExitCode, SupervisorError>>>,
+}
+
+impl Running {
+    fn start(roles: Vec<Role>, reload: Reload) -> Self {
+        let (sender, receiver) = channel();
+        let make = move || {
+            let folder = tempfile::tempdir().unwrap();
+            let watch = Watch::new(
+                Plan {
+                    roles,
+                    reload,
+                    when_ready: None,
+                },
+                folder.path(),
+                QUICK,
+            )?;
+            sender.send(watch.reports()).unwrap();
+            watch.run()
+        };
+        let thread = Some(thread::spawn(make));
+        Self {
+            reports: receiver.recv().unwrap(),
+            thread,
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        self.reports.send(Event::Signal(signal)).unwrap();
+    }
+
+    fn stop(mut self) -> Result<ExitCode, SupervisorError> {
+        self.signal(Signal::SIGTERM);
+        self.join()
+    }
+
+    fn join(&mut self) -> Result<ExitCode, SupervisorError> {
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Running {
+    /// A failed test must not leave processes behind.
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _ = self.reports.send(Event::Signal(Signal::SIGINT));
+            let _ = self.reports.send(Event::Signal(Signal::SIGINT));
+            let _ = thread.join();
+        }
+    }
+}
+
+fn start(roles: Vec<Role>) -> Running {
+    Running::start(roles, Box::new(|| Ok(())))
+}
+
+/// Exit codes can only be compared by their debug form.
+fn assert_success(outcome: Result<ExitCode, SupervisorError>) {
+    assert_eq!(
+        format!("{:?}", outcome.unwrap()),
+        format!("{:?}", ExitCode::SUCCESS)
+    );
+}
+
+#[test]
+fn a_crashed_role_is_back_at_once() {
+    let marks = Marks::new();
+    let script = "date +%s%N >> starts; kill -9 $$";
+    let role = shell("crashing", &marks.path(), script);
+    let running = start(vec![role]);
+    let starts: Vec<u64> = marks
+        .wait("starts", 3)
+        .iter()
+        .map(|line| line.parse().unwrap())
+        .collect();
+    assert!(
+        starts[1] - starts[0] < 200_000_000,
+        "first restart took {} ns",
+        starts[1] - starts[0]
+    );
+    assert_success(running.stop());
+}
+
+#[test]
+fn roles_start_in_order_and_stop_in_reverse() {
+    let marks = Marks::new();
+    let trap = |name| match name {
+        "one" => {
+            "trap 'echo one >> stops; exit 0' TERM; echo one >> starts; while :; do sleep 0.02; done"
+        }
+        _ => {
+            "trap 'sleep 0.1; echo two >> stops; exit 0' TERM; echo two >> starts; while :; do sleep 0.02; done"
+        }
+    };
+    let roles = vec![
+        shell("one", &marks.path(), trap("one")),
+        helper("slow", &marks.path()),
+        shell("two", &marks.path(), trap("two")),
+    ];
+    let running = start(roles);
+    assert_eq!(marks.wait("starts", 3)[1..], ["slow", "two"]);
+    thread::sleep(Duration::from_millis(100));
+    assert_success(running.stop());
+    assert_eq!(marks.wait("stops", 2), ["two", "one"]);
+}
+
+#[test]
+fn a_role_that_does_not_stop_is_killed() {
+    let marks = Marks::new();
+    let script = "trap '' TERM; echo up >> starts; while :; do sleep 0.02; done";
+    let running = start(vec![shell("stubborn", &marks.path(), script)]);
+    marks.wait("starts", 1);
+    let begun = Instant::now();
+    assert_success(running.stop());
+    assert!(begun.elapsed() >= QUICK.stop && begun.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn a_second_interrupt_kills_at_once() {
+    let marks = Marks::new();
+    let script = "trap '' TERM; echo up >> starts; while :; do sleep 0.02; done";
+    let mut running = start(vec![shell("stubborn", &marks.path(), script)]);
+    marks.wait("starts", 1);
+    running.signal(Signal::SIGINT);
+    running.signal(Signal::SIGINT);
+    let outcome = running.join().unwrap();
+    assert_eq!(format!("{outcome:?}"), format!("{:?}", ExitCode::from(130)));
+}
+
+#[test]
+fn a_silent_role_is_replaced_and_a_talking_one_stays() {
+    let marks = Marks::new();
+    let running = start(vec![
+        helper("steady", &marks.path()),
+        helper("hung", &marks.path()),
+    ]);
+    let starts = marks.wait("starts", 4);
+    assert_eq!(
+        starts.iter().filter(|name| *name == "steady").count(),
+        1,
+        "{starts:?}"
+    );
+    assert_success(running.stop());
+}
+
+/// A supervisor that is killed cannot stop its roles; the kernel has to.
+#[test]
+fn a_killed_supervisor_leaves_no_role_behind() {
+    let marks = Marks::new();
+    let mut supervisor = (helper("supervisor", &marks.path()).command)()
+        .spawn()
+        .unwrap();
+    marks.wait("starts", 2);
+    let role = PathBuf::from("/proc").join(marks.wait("steady.pid", 1)[0].trim());
+    assert!(role.exists());
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
+    // A zombie waits for its new parent to collect it; it runs no more.
+    let gone = || fs::read_to_string(role.join("stat")).map_or(true, |stat| stat.contains(") Z "));
+    for _ in 0..500 {
+        if gone() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{} outlived its supervisor", role.display());
+}
+
+/// It once died of SIGTERM without stopping anything, since a thread of its own took the signal.
+#[test]
+fn a_real_signal_stops_everything_cleanly() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let marks = Marks::new();
+        let mut supervisor = (helper("supervisor", &marks.path()).command)()
+            .spawn()
+            .unwrap();
+        marks.wait("steady.pid", 1);
+        thread::sleep(Duration::from_millis(100));
+        let pid = Pid::from_raw(i32::try_from(supervisor.id()).unwrap());
+        nix::sys::signal::kill(pid, signal).unwrap();
+        assert!(supervisor.wait().unwrap().success(), "after {signal}");
+        let role = PathBuf::from("/proc").join(marks.read("steady.pid").trim());
+        assert!(!role.exists(), "the role outlived {signal}");
+    }
+}
+
+#[test]
+fn a_role_that_never_becomes_ready_fails_the_start() {
+    let marks = Marks::new();
+    let mut role = shell("hopeless", &marks.path(), "echo up >> starts; exit 3");
+    role.readiness = Readiness::Notified;
+    let mut running = start(vec![shell("fine", &marks.path(), "sleep 60"), role]);
+    let error = running.join().unwrap_err();
+    assert!(
+        matches!(&error, SupervisorError::RoleNeverReady { role, tries: 3 } if role == "hopeless")
+    );
+    assert_eq!(marks.read("starts").lines().count(), 3);
+}
+
+#[test]
+fn a_program_that_does_not_exist_fails_the_start() {
+    let role = Role {
+        name: "absent".to_owned(),
+        command: Box::new(|| Command::new("/nonexistent/vere")),
+        listeners: Vec::new(),
+        readiness: Readiness::Notified,
+        reloads: false,
+    };
+    let error = start(vec![role]).join().unwrap_err();
+    assert!(matches!(error, SupervisorError::RoleNeverReady { .. }));
+}
+
+#[test]
+fn an_accepted_reload_reaches_the_roles_and_a_refused_one_does_not() {
+    let marks = Marks::new();
+    let script = "trap 'echo hup >> hups' HUP; echo up >> starts; while :; do sleep 0.02; done";
+    let mut calls = 0;
+    let reload: Reload = Box::new(move || {
+        calls += 1;
+        if calls == 1 {
+            Err(SupervisorError::NeedsRestart {
+                keys: vec!["smtp.listen".to_owned()],
+            })
+        } else {
+            Ok(())
+        }
+    });
+    let running = Running::start(vec![shell("role", &marks.path(), script)], reload);
+    marks.wait("starts", 1);
+    thread::sleep(Duration::from_millis(50));
+    running.signal(Signal::SIGHUP);
+    thread::sleep(Duration::from_millis(150));
+    assert_eq!(marks.read("hups"), "");
+    running.signal(Signal::SIGHUP);
+    assert_eq!(marks.wait("hups", 1), ["hup"]);
+    assert_success(running.stop());
+}
+
+#[test]
+fn clients_wait_while_the_listening_role_is_away() {
+    let marks = Marks::new();
+    let socket = Arc::new(std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let address = socket.local_addr().unwrap();
+    let script =
+        "echo $VERE_LISTEN_FDNAMES >> names; ls -l /proc/$$/fd/3 >> fds; sleep 0.1; exit 1";
+    let mut role = shell("away", &marks.path(), script);
+    role.listeners = vec![Listener {
+        name: "smtp".to_owned(),
+        socket,
+    }];
+    let running = start(vec![role]);
+    marks.wait("names", 2);
+    for _ in 0..20 {
+        std::net::TcpStream::connect(address).unwrap();
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(marks.wait("names", 2)[0], "smtp");
+    assert!(marks.wait("fds", 1)[0].contains("socket:"));
+    assert_success(running.stop());
+}

@@ -1,0 +1,108 @@
+//! A certificate authority for tests.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
+};
+use rustls::client::Resumption;
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
+
+/// Signs certificates; its own is the only root that its clients trust.
+pub(crate) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    /// Its certificate in PEM.
+    pub(crate) pem: String,
+    /// A TLS client that trusts it.
+    pub(super) client: Arc<ClientConfig>,
+}
+
+/// A certificate with its key, in PEM files.
+#[derive(Debug, Clone)]
+pub(crate) struct Files {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+    /// The certificate in DER.
+    pub(crate) der: Vec<u8>,
+}
+
+impl Authority {
+    /// Makes one.
+    pub(crate) fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "Test authority");
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.self_signed(&key).expect("a certificate");
+        let client = trusting(certificate.der());
+        Self {
+            pem: certificate.pem(),
+            client: Arc::new(client),
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    /// Writes its certificate to a file.
+    pub(crate) fn write(&self, directory: &Path) -> PathBuf {
+        let file = directory.join("ca.pem");
+        std::fs::write(&file, &self.pem).expect("the authority's certificate");
+        file
+    }
+
+    /// Writes a new certificate for these names or addresses to `directory/label.pem`.
+    pub(crate) fn sign(&self, directory: &Path, label: &str, names: &[&str]) -> Files {
+        self.write_signed(directory, label, params(names))
+    }
+
+    /// Writes a certificate that was good years ago.
+    pub(crate) fn sign_expired(&self, directory: &Path, label: &str, names: &[&str]) -> Files {
+        let mut params = params(names);
+        params.not_before = date_time_ymd(2019, 1, 1);
+        params.not_after = date_time_ymd(2020, 1, 1);
+        self.write_signed(directory, label, params)
+    }
+
+    fn write_signed(&self, directory: &Path, label: &str, params: CertificateParams) -> Files {
+        let key = KeyPair::generate().expect("a key");
+        let signed = params.signed_by(&key, &self.issuer).expect("a certificate");
+        let files = Files {
+            certificate: directory.join(format!("{label}.pem")),
+            key: directory.join(format!("{label}.key")),
+            der: signed.der().to_vec(),
+        };
+        std::fs::write(&files.certificate, signed.pem()).expect("the certificate");
+        std::fs::write(&files.key, key.serialize_pem()).expect("the key");
+        files
+    }
+}
+
+fn params(names: &[&str]) -> CertificateParams {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut params = CertificateParams::new(names.clone()).expect("names");
+    params.not_before = date_time_ymd(2024, 1, 1);
+    params.not_after = date_time_ymd(2049, 1, 1);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, names[0].clone());
+    params
+}
+
+fn trusting(root: &CertificateDer<'static>) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(root.clone()).expect("a root");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("protocol versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    // A resumed session has the certificate of its first handshake.
+    config.resumption = Resumption::disabled();
+    config
+}

@@ -1,0 +1,162 @@
+//! Starts whole systems, sinks and peers, and speaks SMTP to them.
+
+mod certificates;
+mod options;
+mod process;
+mod session;
+mod sink;
+mod system;
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+pub(crate) use certificates::{Authority, Files};
+pub(crate) use options::Options;
+pub(crate) use process::{
+    Child, cpu_time, cpu_wait, private_memory, raise_descriptor_limit, signal,
+};
+pub(crate) use session::{Session, queue_id};
+pub(crate) use sink::Sink;
+pub(crate) use system::System;
+
+/// How long anything may take before a test gives up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The program under test.
+pub(crate) fn vere() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_vere"))
+}
+
+/// Whether the long versions of tests are wanted.
+pub(crate) fn is_full() -> bool {
+    std::env::var_os("VERE_FULL").is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// Waits until `ready` gives something.
+pub(crate) fn wait_for<T>(what: &str, ready: impl FnMut() -> Option<T>) -> T {
+    wait_within(PATIENCE, what, ready)
+}
+
+/// Waits until `ready` gives something, but not longer than `patience`.
+pub(crate) fn wait_within<T>(
+    patience: Duration,
+    what: &str,
+    mut ready: impl FnMut() -> Option<T>,
+) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = ready() {
+            return value;
+        }
+        assert!(
+            start.elapsed() < patience,
+            "{what} did not happen in {patience:?}"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A loopback address with a port that was free a moment ago and is no other test's.
+///
+/// Below the range that the kernel takes source ports from: there a client's connection could take
+/// the port before the daemon does.
+pub(crate) fn free_address() -> SocketAddr {
+    const FIRST: u16 = 12_000;
+    const COUNT: u16 = 20_000;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Other test runs on this machine begin elsewhere.
+    let start = std::process::id().wrapping_mul(7919) % u32::from(COUNT);
+    for _ in 0..COUNT {
+        let step = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));
+        let offset = (start + step) % u32::from(COUNT);
+        let port = FIRST + u16::try_from(offset).expect("below COUNT");
+        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
+            return listener.local_addr().expect("its address");
+        }
+    }
+    panic!("no free port");
+}
+
+/// Runs a command that must succeed and gives what it printed.
+pub(crate) fn run(command: &mut Command) -> String {
+    run_with_input(command, "")
+}
+
+/// Runs a command that must succeed with this input and gives what it printed.
+pub(crate) fn run_with_input(command: &mut Command, input: &str) -> String {
+    let output = output_of(command, input);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{command:?} failed with {}: {text}{errors}",
+        output.status
+    );
+    text
+}
+
+/// Runs a command with this input to its end, whatever that is.
+pub(crate) fn output_of(command: &mut Command, input: &str) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+    let mut stdin = child.stdin.take().expect("piped");
+    // A program that does not read its input is no failure.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    child.wait_with_output().expect("output")
+}
+
+/// Says something on the terminal, past the capture of passing tests.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Says that something was not tried.
+pub(crate) fn skip(what: &str, why: &str) {
+    say(&format!("skipped: {what}: {why}"));
+}
+
+/// Finds a program; says that the test is skipped when it is not there.
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")])
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file());
+    if found.is_none() {
+        let test = std::thread::current().name().map(str::to_owned);
+        skip(
+            test.as_deref().unwrap_or("a test"),
+            &format!("{name} is not installed (scripts/install-test-tools.sh does it)"),
+        );
+    }
+    found
+}
+
+/// A text with its folded header lines as one line each.
+pub(crate) fn unfold(text: &str) -> String {
+    text.replace("\r\n", "\n")
+        .replace("\n\t", " ")
+        .replace("\n ", " ")
+}
+
+/// All files of a directory but hidden ones; none when it is not there.
+pub(crate) fn read_all(directory: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
+        .filter_map(|entry| std::fs::read(entry.path()).ok())
+        .map(|octets| String::from_utf8_lossy(&octets).into_owned())
+        .collect()
+}

@@ -1,0 +1,126 @@
+//! What a test wants of its system, written out as a configuration file.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::Files;
+
+/// The settings of a system: loopback may relay and authenticate without TLS, and deferred mail is
+/// tried again after a second, unless a test says otherwise.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    sections: BTreeMap<String, BTreeMap<String, String>>,
+    top: String,
+    tables: String,
+    zone: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let options = Self {
+            sections: BTreeMap::new(),
+            top: String::new(),
+            tables: String::new(),
+            zone: String::new(),
+        };
+        options
+            .set("relay.networks", "[\"127.0.0.0/8\"]")
+            .set("auth.plaintext_networks", "[\"127.0.0.0/8\"]")
+            .set("delivery.retry", "[\"1s\"]")
+    }
+}
+
+impl Options {
+    /// Everything but local mail goes to this next hop.
+    pub(crate) fn to(next_hop: impl ToString) -> Self {
+        Self::default().route("*", next_hop, "")
+    }
+
+    /// Sets `section.key` to a value in TOML.
+    pub(crate) fn set(mut self, key: &str, value: &str) -> Self {
+        let (section, key) = key.split_once('.').expect("section.key");
+        let section = self.sections.entry(section.to_owned()).or_default();
+        section.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Sets a key before the first section.
+    pub(crate) fn set_top(mut self, key: &str, value: &str) -> Self {
+        let _ = writeln!(self.top, "{key} = {value}");
+        self
+    }
+
+    /// Takes `section.key` out.
+    pub(crate) fn unset(mut self, key: &str) -> Self {
+        let (section, key) = key.split_once('.').expect("section.key");
+        if let Some(section) = self.sections.get_mut(section) {
+            section.remove(key);
+        }
+        self
+    }
+
+    /// Adds a route with further lines.
+    pub(crate) fn route(self, domain: &str, next_hop: impl ToString, lines: &str) -> Self {
+        let next_hop = next_hop.to_string();
+        self.table(&format!(
+            "[[route]]\ndomain = \"{domain}\"\nnext_hop = \"{next_hop}\"\n{lines}"
+        ))
+    }
+
+    /// Adds lines at the end of the file.
+    pub(crate) fn table(mut self, lines: &str) -> Self {
+        let _ = writeln!(self.tables, "{lines}");
+        self
+    }
+
+    /// Adds a record to the test zone, which is then asked instead of the network.
+    pub(crate) fn record(mut self, line: &str) -> Self {
+        let _ = writeln!(self.zone, "{line}");
+        self
+    }
+
+    /// The certificate to show.
+    pub(crate) fn certificate(self, files: &Files) -> Self {
+        self.set("tls.certificate", &quoted(&files.certificate))
+            .set("tls.key", &quoted(&files.key))
+    }
+
+    /// The certificate to show to clients that ask for `name`.
+    pub(crate) fn certificate_for(self, name: &str, files: &Files) -> Self {
+        self.table(&format!(
+            "[[tls.sni]]\nname = \"{name}\"\ncertificate = {}\nkey = {}",
+            quoted(&files.certificate),
+            quoted(&files.key)
+        ))
+    }
+
+    pub(super) fn has_certificate(&self) -> bool {
+        self.sections
+            .get("tls")
+            .is_some_and(|tls| tls.contains_key("certificate"))
+    }
+
+    /// The text of the file that lies in `directory`; the zone file is written there.
+    pub(super) fn render(&self, directory: &Path) -> String {
+        let mut options = self.clone();
+        if !self.zone.is_empty() {
+            std::fs::write(directory.join("zone"), &self.zone).expect("the zone");
+            options = options.set("resolver.zone", "\"zone\"");
+        }
+        let mut text = "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n".to_owned();
+        text.push_str(&options.top);
+        for (section, keys) in &options.sections {
+            let _ = writeln!(text, "[{section}]");
+            for (key, value) in keys {
+                let _ = writeln!(text, "{key} = {value}");
+            }
+        }
+        text + &options.tables
+    }
+}
+
+/// A path as a value in TOML.
+pub(crate) fn quoted(path: &Path) -> String {
+    format!("\"{}\"", path.display())
+}

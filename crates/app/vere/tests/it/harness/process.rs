@@ -1,0 +1,95 @@
+//! Processes: started, signalled, measured, and never left behind.
+
+use std::process::{ChildStdout, Command, ExitStatus};
+use std::time::Duration;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
+use super::wait_within;
+
+/// A child process that ends with the test.
+#[derive(Debug)]
+pub(crate) struct Child(std::process::Child);
+
+impl Child {
+    /// Starts it.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        let child = command.spawn();
+        Self(child.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}")))
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Its standard output, which must be piped.
+    pub(crate) fn take_output(&mut self) -> ChildStdout {
+        self.0.stdout.take().expect("piped")
+    }
+
+    /// Whether it has ended, and how.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.0.try_wait().expect("wait")
+    }
+
+    /// Asks it to end and waits for that; kills it when it does not.
+    pub(crate) fn stop(&mut self, patience: Duration) -> ExitStatus {
+        let _ = signal(self.id(), Signal::SIGTERM);
+        wait_within(patience, "the end of a process", || self.ended())
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Sends a signal; false when there is no such process any more.
+pub(crate) fn signal(pid: u32, signal: Signal) -> bool {
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a process id"));
+    nix::sys::signal::kill(pid, signal).is_ok()
+}
+
+/// The octets of memory that only this process has.
+pub(crate) fn private_memory(pid: u32) -> u64 {
+    let file = format!("/proc/{pid}/smaps_rollup");
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let kib = |label: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(label));
+        let number = line.and_then(|rest| rest.split_whitespace().next());
+        number.and_then(|number| number.parse().ok()).unwrap_or(0)
+    };
+    (kib("Private_Clean:") + kib("Private_Dirty:")) * 1024
+}
+
+/// The CPU time that a process has spent, user and system.
+pub(crate) fn cpu_time(pid: u32) -> Duration {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name in brackets may hold anything; behind it, the 12th and 13th word are the times.
+    let rest = text.rsplit(')').next().unwrap_or_default();
+    let words = rest.split_whitespace().skip(11).take(2);
+    let ticks: u64 = words.filter_map(|word| word.parse::<u64>().ok()).sum();
+    // The kernel counts 100 ticks a second towards user space on every platform of ours.
+    Duration::from_millis(ticks * 10)
+}
+
+/// How long a process's first thread, or this thread, was ready and had to wait for a CPU.
+///
+/// What is taken off a measured time so that it does not depend on what else the machine does.
+pub(crate) fn cpu_wait(pid: Option<u32>) -> Duration {
+    let who = pid.map_or_else(|| "thread-self".to_owned(), |pid| pid.to_string());
+    let text = std::fs::read_to_string(format!("/proc/{who}/schedstat")).unwrap_or_default();
+    let wait = text.split_whitespace().nth(1);
+    Duration::from_nanos(wait.and_then(|wait| wait.parse().ok()).unwrap_or(0))
+}
+
+/// Raises the soft limit of open files to the hard one and gives it.
+pub(crate) fn raise_descriptor_limit() -> u64 {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("the limit");
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).expect("up to the hard limit");
+    hard
+}

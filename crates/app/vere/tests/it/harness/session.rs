@@ -1,0 +1,263 @@
+//! A plain SMTP dialogue, octet by octet, with TLS when a test wants it.
+
+use std::io::{self, BufRead as _, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, StreamOwned};
+
+use super::{Authority, PATIENCE};
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    reader: BufReader<Wire>,
+}
+
+#[derive(Debug)]
+enum Wire {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Wire {
+    fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(stream) => &stream.sock,
+        }
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.write(octets),
+            Self::Tls(stream) => stream.write(octets),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.flush(),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
+impl Session {
+    /// Connects and reads the greeting.
+    pub(crate) fn connect(address: SocketAddr) -> Self {
+        Self::try_connect(address).expect("a greeting")
+    }
+
+    /// Connects and reads the greeting, if there is one that begins with 220.
+    pub(crate) fn try_connect(address: SocketAddr) -> io::Result<Self> {
+        let mut session = Self::open(address)?;
+        let greeting = session.try_reply()?;
+        if greeting.starts_with("220") {
+            Ok(session)
+        } else {
+            Err(io::Error::other(greeting))
+        }
+    }
+
+    /// Connects and reads nothing.
+    pub(crate) fn open(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Self {
+            reader: BufReader::with_capacity(4096, Wire::Plain(stream)),
+        })
+    }
+
+    /// Connects, says EHLO.
+    pub(crate) fn greeted(address: SocketAddr) -> Self {
+        let mut session = Self::connect(address);
+        session.command("EHLO client.example.net", "250");
+        session
+    }
+
+    /// Connects with TLS from the first octet and reads the greeting.
+    pub(crate) fn connect_tls(address: SocketAddr, trust: &Authority, name: &str) -> Self {
+        let mut session = Self::open(address).expect("a connection");
+        session = session.handshake(trust, name).expect("a handshake");
+        let greeting = session.reply();
+        assert!(greeting.starts_with("220"), "{greeting}");
+        session
+    }
+
+    /// Sends STARTTLS and makes the handshake.
+    pub(crate) fn starttls(mut self, trust: &Authority, name: &str) -> io::Result<Self> {
+        self.command("STARTTLS", "220");
+        self.handshake(trust, name)
+    }
+
+    /// Makes a handshake as client that asks for `name` and checks the certificate for it.
+    pub(crate) fn handshake(self, trust: &Authority, name: &str) -> io::Result<Self> {
+        assert!(self.reader.buffer().is_empty(), "octets before TLS");
+        let Wire::Plain(stream) = self.reader.into_inner() else {
+            panic!("TLS within TLS");
+        };
+        let name = ServerName::try_from(name.to_owned()).expect("a name");
+        let client = ClientConnection::new(Arc::clone(&trust.client), name);
+        let mut tls = StreamOwned::new(client.expect("a client"), stream);
+        while tls.conn.is_handshaking() {
+            tls.conn.complete_io(&mut tls.sock)?;
+        }
+        Ok(Self {
+            reader: BufReader::with_capacity(4096, Wire::Tls(Box::new(tls))),
+        })
+    }
+
+    /// Ends TLS properly and keeps the connection.
+    pub(crate) fn close_tls(self) -> Self {
+        let Wire::Tls(mut stream) = self.reader.into_inner() else {
+            panic!("no TLS");
+        };
+        stream.conn.send_close_notify();
+        stream
+            .conn
+            .write_tls(&mut stream.sock)
+            .expect("the farewell is sent");
+        Self {
+            reader: BufReader::with_capacity(4096, Wire::Plain(stream.sock)),
+        }
+    }
+
+    /// The server's certificate in DER.
+    pub(crate) fn certificate(&self) -> Vec<u8> {
+        let Wire::Tls(stream) = self.reader.get_ref() else {
+            panic!("no TLS");
+        };
+        let chain = stream.conn.peer_certificates().expect("a certificate");
+        chain[0].to_vec()
+    }
+
+    /// How long reads and writes may take from now on.
+    pub(crate) fn set_patience(&self, patience: Duration) {
+        let socket = self.reader.get_ref().socket();
+        socket.set_read_timeout(Some(patience)).expect("a time");
+        socket.set_write_timeout(Some(patience)).expect("a time");
+    }
+
+    /// The socket below.
+    pub(crate) fn socket(&self) -> &TcpStream {
+        self.reader.get_ref().socket()
+    }
+
+    /// Reads one reply, all its lines.
+    pub(crate) fn try_reply(&mut self) -> io::Result<String> {
+        let mut reply = String::new();
+        loop {
+            let start = reply.len();
+            if self.reader.read_line(&mut reply)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if reply.as_bytes().get(start + 3) != Some(&b'-') {
+                return Ok(reply);
+            }
+        }
+    }
+
+    /// Reads one reply, all its lines.
+    pub(crate) fn reply(&mut self) -> String {
+        self.try_reply().expect("a reply")
+    }
+
+    /// Reads one reply that must begin so.
+    pub(crate) fn expect(&mut self, expected: &str) -> String {
+        let reply = self.reply();
+        assert!(
+            reply.starts_with(expected),
+            "expected {expected}, got {reply}"
+        );
+        reply
+    }
+
+    /// Sends octets as they are.
+    pub(crate) fn send(&mut self, octets: &[u8]) {
+        self.try_send(octets).expect("octets are taken");
+    }
+
+    /// Sends octets as they are, if the server takes them.
+    pub(crate) fn try_send(&mut self, octets: &[u8]) -> io::Result<()> {
+        let wire = self.reader.get_mut();
+        wire.write_all(octets)?;
+        wire.flush()
+    }
+
+    /// Sends a command and expects a reply that starts with `expected`.
+    pub(crate) fn command(&mut self, line: &str, expected: &str) -> String {
+        self.send(format!("{line}\r\n").as_bytes());
+        let reply = self.reply();
+        assert!(
+            reply.starts_with(expected),
+            "{line}: expected {expected}, got {reply}"
+        );
+        reply
+    }
+
+    /// Sends an envelope up to the server's 354.
+    pub(crate) fn envelope(&mut self, from: &str, to: &[&str]) {
+        self.command(&format!("MAIL FROM:<{from}>"), "250");
+        for recipient in to {
+            self.command(&format!("RCPT TO:<{recipient}>"), "250");
+        }
+        self.command("DATA", "354");
+    }
+
+    /// Sends one message and gives the final reply.
+    pub(crate) fn message(&mut self, from: &str, to: &[&str], text: &str) -> String {
+        self.envelope(from, to);
+        self.send(format!("{text}\r\n.\r\n").as_bytes());
+        self.reply()
+    }
+
+    /// Sends one message that must be taken and gives its queue id.
+    pub(crate) fn submit(&mut self, from: &str, to: &[&str], text: &str) -> String {
+        let reply = self.message(from, to, text);
+        assert!(reply.starts_with("250 2."), "{reply}");
+        queue_id(&reply)
+    }
+
+    /// Says EHLO and sends a short message that must be taken.
+    pub(crate) fn submit_after_ehlo(&mut self, to: &str) {
+        self.command("EHLO client.example.net", "250");
+        self.submit("a@example.net", &[to], "Subject: short\r\n\r\nbody");
+    }
+
+    /// Reads until the server closes the connection, which it must.
+    pub(crate) fn rest(mut self) -> String {
+        let mut octets = Vec::new();
+        match self.reader.read_to_end(&mut octets) {
+            Ok(_) => {}
+            Err(error) => match error.kind() {
+                // The server closed with our octets unread, or without TLS's own farewell.
+                io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {}
+                _ => panic!("the connection stays open: {error}"),
+            },
+        }
+        String::from_utf8_lossy(&octets).into_owned()
+    }
+}
+
+/// The queue id in a final reply.
+pub(crate) fn queue_id(reply: &str) -> String {
+    let id = reply.trim_end().rsplit(' ').next().unwrap_or_default();
+    assert_eq!(id.len(), 13, "no queue id in {reply:?}");
+    id.to_owned()
+}

@@ -1,0 +1,62 @@
+//! The bundled sink as next hop.
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+
+use super::{Child, Session, free_address, read_all, vere, wait_for};
+
+/// A bundled sink that keeps every message as a file.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    pub(crate) address: SocketAddr,
+    pub(crate) directory: tempfile::TempDir,
+    _process: Child,
+}
+
+impl Sink {
+    /// Starts it on a free port.
+    pub(crate) fn start() -> Self {
+        Self::with_faults(&[])
+    }
+
+    /// Starts one that misbehaves.
+    pub(crate) fn with_faults(faults: &[&str]) -> Self {
+        Self::start_at(free_address(), faults)
+    }
+
+    /// Starts it where a test wants it.
+    pub(crate) fn start_at(address: SocketAddr, faults: &[&str]) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut command = vere();
+        command
+            .args(["sink", "--listen", &address.to_string(), "--save"])
+            .arg(directory.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        for fault in faults {
+            command.args(["--fault", fault]);
+        }
+        let process = Child::spawn(&mut command);
+        wait_for("the sink's greeting", || {
+            Session::try_connect(address).ok().map(drop)
+        });
+        Self {
+            address,
+            directory,
+            _process: process,
+        }
+    }
+
+    /// What came so far.
+    pub(crate) fn mail(&self) -> Vec<String> {
+        read_all(self.directory.path())
+    }
+
+    /// Waits until exactly `count` messages are there and gives their texts.
+    pub(crate) fn wait_mail(&self, count: usize) -> Vec<String> {
+        wait_for(&format!("{count} messages in the sink"), || {
+            let texts = self.mail();
+            (texts.len() == count).then_some(texts)
+        })
+    }
+}

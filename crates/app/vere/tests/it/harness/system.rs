@@ -1,0 +1,376 @@
+//! A running system.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use super::{
+    Child, Options, Session, cpu_wait, free_address, output_of, read_all, run, run_with_input,
+    signal, vere, wait_for, wait_within,
+};
+
+/// A running system with one local domain `example.org` and the accounts alice and bob (password
+/// `secret`).
+#[derive(Debug)]
+pub(crate) struct System {
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) smtp: SocketAddr,
+    pub(crate) submission: SocketAddr,
+    pub(crate) submissions: SocketAddr,
+    pub(crate) config: PathBuf,
+    node: SocketAddr,
+    serve: Child,
+}
+
+impl System {
+    /// Starts it and waits until it takes mail.
+    pub(crate) fn start(options: &Options) -> Self {
+        Self::start_in(tempfile::tempdir().expect("a temporary directory"), options)
+    }
+
+    /// Starts it in this directory and waits until it takes mail.
+    pub(crate) fn start_in(directory: tempfile::TempDir, options: &Options) -> Self {
+        Self::start_as(directory, options, |_, _| {})
+    }
+
+    /// Starts it in this directory, with a command changed for its SMTP address, and waits until it
+    /// takes mail.
+    pub(crate) fn start_as(
+        directory: tempfile::TempDir,
+        options: &Options,
+        change: impl FnOnce(&mut Command, SocketAddr),
+    ) -> Self {
+        let config = directory.path().join("vere.toml");
+        let mut prepared = Prepared {
+            smtp: free_address(),
+            submission: free_address(),
+            submissions: free_address(),
+            node: free_address(),
+        };
+        give_accounts(&directory.path().join("data"));
+        prepared.write(options, directory.path());
+        let mut command = serve_command(&config, directory.path());
+        change(&mut command, prepared.smtp);
+        let serve = Child::spawn(&mut command);
+        // It may hold descriptors that are the daemon's only now.
+        drop(command);
+        let Prepared {
+            smtp,
+            submission,
+            submissions,
+            node,
+        } = prepared;
+        let mut system = Self {
+            directory,
+            smtp,
+            submission,
+            submissions,
+            config,
+            node,
+            serve,
+        };
+        system.wait_ready();
+        system
+    }
+
+    /// Waits until it takes mail.
+    pub(crate) fn wait_ready(&mut self) {
+        wait_for("the greeting", || {
+            if let Some(status) = self.serve.ended() {
+                panic!("vere serve ended with {status}; log:\n{}", self.log());
+            }
+            Session::try_connect(self.smtp).ok().map(drop)
+        });
+    }
+
+    /// Writes other settings to the file; they hold after [`System::reload`] or a restart.
+    pub(crate) fn configure(&self, options: &Options) {
+        let mut prepared = Prepared {
+            smtp: self.smtp,
+            submission: self.submission,
+            submissions: self.submissions,
+            node: self.node,
+        };
+        prepared.write(options, self.directory.path());
+    }
+
+    /// Tells it to read its settings again.
+    pub(crate) fn reload(&self) {
+        self.signal(Signal::SIGHUP);
+    }
+
+    /// Stops it and starts it again with the settings that are in the file now.
+    pub(crate) fn restart(&mut self) {
+        self.end();
+        self.serve = Child::spawn(&mut serve_command(&self.config, self.directory.path()));
+        self.wait_ready();
+    }
+
+    /// Kills everything at once and starts it again.
+    pub(crate) fn crash(&mut self) {
+        self.signal(Signal::SIGKILL);
+        wait_for("the end of vere serve", || self.serve.ended());
+        wait_for("the end of its roles", || {
+            (self.roles_left() == 0).then_some(())
+        });
+        self.serve = Child::spawn(&mut serve_command(&self.config, self.directory.path()));
+        self.wait_ready();
+    }
+
+    fn roles_left(&self) -> usize {
+        let roles = ["gateway", "spool"];
+        roles.iter().map(|role| self.role_pids(role).len()).sum()
+    }
+
+    /// Where the mail of a local account lies.
+    pub(crate) fn maildir(&self, name: &str) -> PathBuf {
+        let maildirs = self.directory.path().join("data/maildir/example.org");
+        maildirs.join(name).join("new")
+    }
+
+    /// The mail that an account has so far.
+    pub(crate) fn mail(&self, name: &str) -> Vec<String> {
+        read_all(&self.maildir(name))
+    }
+
+    /// Waits until an account has exactly `count` messages and gives their texts.
+    pub(crate) fn wait_mail(&self, name: &str, count: usize) -> Vec<String> {
+        wait_for(&format!("{count} messages for {name}"), || {
+            let texts = self.mail(name);
+            (texts.len() == count).then_some(texts)
+        })
+    }
+
+    /// Runs a command against this system and gives its output.
+    pub(crate) fn command(&self, arguments: &[&str]) -> String {
+        run(vere().args(arguments).arg("-c").arg(&self.config))
+    }
+
+    /// Runs a command that fails and gives its exit code with what it said.
+    pub(crate) fn failing_command(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let mut command = vere();
+        command.args(arguments).arg("-c").arg(&self.config);
+        let output = output_of(&mut command, "");
+        assert!(!output.status.success(), "{command:?} succeeds");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), text)
+    }
+
+    /// Adds an account with the password `secret`.
+    pub(crate) fn add_account(&self, address: &str) {
+        add_account(&self.config, address);
+    }
+
+    /// The queues as `vere queue list --json` prints them.
+    pub(crate) fn queues(&self) -> Vec<Value> {
+        let text = self.command(&["queue", "list", "--json"]);
+        let value: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("JSON: {text}"));
+        value.as_array().expect("a list").clone()
+    }
+
+    /// How many messages wait in all queues.
+    pub(crate) fn queued(&self) -> u64 {
+        let queues = self.queues();
+        let messages = queues.iter().map(|queue| queue["messages"].as_u64());
+        messages.map(|count| count.expect("a number")).sum()
+    }
+
+    /// Waits until nothing is queued.
+    pub(crate) fn wait_empty(&self) {
+        wait_for("empty queues", || (self.queued() == 0).then_some(()));
+    }
+
+    /// The process ids of a role's processes, by their command lines.
+    pub(crate) fn role_pids(&self, role: &str) -> Vec<u32> {
+        let config = self.config.to_string_lossy().into_owned();
+        let processes = std::fs::read_dir("/proc").expect("/proc");
+        let pids = processes
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(|pid: &u32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let words: Vec<_> = line.split(|&octet| octet == 0).collect();
+            words
+                .windows(2)
+                .any(|two| two == [b"role", role.as_bytes()])
+                && words.contains(&config.as_bytes())
+        })
+        .collect()
+    }
+
+    /// Sends a signal to a role's processes and gives how many there were.
+    pub(crate) fn signal_role(&self, role: &str, sent: Signal) -> usize {
+        let pids = self.role_pids(role);
+        pids.iter().filter(|pid| signal(**pid, sent)).count()
+    }
+
+    /// Kills a role's processes with SIGKILL and waits for new ones.
+    pub(crate) fn kill_and_wait(&self, role: &str) {
+        let before = self.role_pids(role);
+        self.signal_role(role, Signal::SIGKILL);
+        wait_for("a new process", || {
+            let pids = self.role_pids(role);
+            let is_new = !pids.is_empty() && pids.iter().all(|pid| !before.contains(pid));
+            is_new.then_some(())
+        });
+    }
+
+    /// Connects, and gives how long the greeting took without what all had to wait for a CPU.
+    pub(crate) fn time_greeting(&self, gateway: u32) -> (Session, Duration) {
+        let waits = || cpu_wait(Some(gateway)) + cpu_wait(None);
+        let (began, waited) = (Instant::now(), waits());
+        let session = Session::connect(self.smtp);
+        let took = began.elapsed();
+        (session, took.saturating_sub(waits().saturating_sub(waited)))
+    }
+
+    /// Connects and sends octets that are there before the gateway greets.
+    pub(crate) fn speak_early(&self, octets: &[u8]) -> Session {
+        self.signal_role("gateway", Signal::SIGSTOP);
+        let mut session = Session::open(self.smtp).expect("a connection");
+        session.send(octets);
+        self.signal_role("gateway", Signal::SIGCONT);
+        session
+    }
+
+    /// Sends a signal to the supervisor.
+    pub(crate) fn signal(&self, sent: Signal) {
+        assert!(signal(self.serve.id(), sent), "it runs");
+    }
+
+    /// What the system wrote to its log so far.
+    pub(crate) fn log(&self) -> String {
+        let octets = std::fs::read(self.directory.path().join("log")).unwrap_or_default();
+        String::from_utf8_lossy(&octets).into_owned()
+    }
+
+    /// Waits until the log has a line with all of these in it and gives that line.
+    pub(crate) fn wait_log(&self, parts: &[&str]) -> String {
+        wait_for(&format!("a line with {parts:?} in the log"), || {
+            let log = self.log();
+            let mut lines = log.lines();
+            let line = lines.find(|line| parts.iter().all(|part| line.contains(part)));
+            line.map(str::to_owned)
+        })
+    }
+
+    /// Stops it as an operator would; its exit must be clean.
+    pub(crate) fn stop(mut self) {
+        self.end();
+    }
+
+    /// Sends a signal to the supervisor and waits for its end.
+    pub(crate) fn end_by(self, sent: Signal) -> ExitStatus {
+        self.signal(sent);
+        self.wait_end()
+    }
+
+    /// Waits for the end of the supervisor, which was told to stop.
+    pub(crate) fn wait_end(mut self) -> ExitStatus {
+        wait_for("the end of vere serve", || self.serve.ended())
+    }
+
+    fn end(&mut self) {
+        let status = self.serve.stop(Duration::from_secs(40));
+        assert!(status.success(), "exit {status}; log:\n{}", self.log());
+        assert_eq!(self.roles_left(), 0, "roles outlive the supervisor");
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        // Roles end with their supervisor, also when the test failed.
+        if self.serve.ended().is_none() {
+            signal(self.serve.id(), Signal::SIGKILL);
+            wait_within(Duration::from_secs(10), "the end", || self.serve.ended());
+        }
+        if std::thread::panicking() {
+            let log = self.log();
+            let start = log.len().saturating_sub(20_000);
+            let tail = log.as_bytes().get(start..).unwrap_or_default();
+            eprintln!("log of the system:\n{}", String::from_utf8_lossy(tail));
+        }
+    }
+}
+
+/// The addresses of a system.
+struct Prepared {
+    smtp: SocketAddr,
+    submission: SocketAddr,
+    submissions: SocketAddr,
+    node: SocketAddr,
+}
+
+impl Prepared {
+    fn write(&mut self, options: &Options, directory: &Path) {
+        let listen = |address: SocketAddr| format!("[\"{address}\"]");
+        let mut text = String::new();
+        let mut options = options
+            .clone()
+            .set("smtp.listen", &listen(self.smtp))
+            .set("submission.listen", &listen(self.submission));
+        if options.has_certificate() {
+            options = options.set("submissions.listen", &listen(self.submissions));
+        }
+        text.push_str(&options.render(directory));
+        let _ = write!(
+            text,
+            "[[spool.node]]\nname = \"a\"\nlisten = \"{}\"\n",
+            self.node
+        );
+        std::fs::write(directory.join("vere.toml"), text).expect("the configuration");
+    }
+}
+
+fn serve_command(config: &Path, directory: &Path) -> Command {
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(directory.join("log"))
+        .expect("the log");
+    let mut command = vere();
+    command
+        .arg("serve")
+        .arg("-c")
+        .arg(config)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log);
+    command
+}
+
+/// Puts a directory with the usual accounts below `data`; it is made by the commands once for all
+/// tests, since hashing passwords is slow on purpose.
+fn give_accounts(data: &Path) {
+    static MADE: OnceLock<String> = OnceLock::new();
+    let text = MADE.get_or_init(|| {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let config = directory.path().join("vere.toml");
+        let text = "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n";
+        std::fs::write(&config, text).expect("the configuration");
+        run(vere()
+            .args(["domain", "add", "example.org", "-c"])
+            .arg(&config));
+        for name in ["alice", "bob"] {
+            add_account(&config, &format!("{name}@example.org"));
+        }
+        let made = directory.path().join("data/directory.toml");
+        std::fs::read_to_string(made).expect("the directory")
+    });
+    std::fs::create_dir_all(data).expect("the data folder");
+    std::fs::write(data.join("directory.toml"), text).expect("the directory");
+}
+
+fn add_account(config: &Path, address: &str) {
+    let mut add = vere();
+    add.args(["account", "add", address, "--password-stdin", "-c"])
+        .arg(config);
+    run_with_input(&mut add, "secret\n");
+}

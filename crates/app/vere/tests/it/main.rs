@@ -1,0 +1,33 @@
+//! The daemon as its users meet it: `vere serve` on free loopback ports, real clients, real next hops.
+//!
+//! Every test has a system of its own in a temporary directory and waits for events, never for a
+//! time. A test that needs what this machine lacks prints `skipped:` with the reason and passes.
+//!
+//! | variable | what it does |
+//! |---|---|
+//! | `VERE_FULL=1` | the long versions of the kill and bad-input tests (`make soak`) |
+//! | `VERE_SEED` | the seed of the kill test, printed when it fails |
+//! | `VERE_CORPUS` | the mbox with real mail, else `../shared/corpus/mail.mbox.zst` beside the repository |
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking; helpers are not seen as tests by the lint"
+)]
+
+mod auth;
+mod bad_input;
+mod clients;
+mod commands;
+mod delivery;
+mod extensions;
+mod harness;
+mod idle;
+mod kill;
+mod operate;
+mod peers;
+mod proxy;
+mod reload;
+mod smuggling;
+mod tls;
+mod trouble;

@@ -1,0 +1,232 @@
+//! How the system is run: by a service manager, as its own user, or by `make run`.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{ChildStdout, Command, Stdio};
+
+use command_fds::{CommandFdExt as _, FdMapping};
+use nix::sys::signal::Signal;
+use nix::unistd::{User, geteuid};
+
+use crate::harness::{
+    Child, Options, PATIENCE, Session, System, free_address, output_of, program, read_all, run,
+    signal, skip, vere, wait_for,
+};
+
+/// The ports of the demo without an offset.
+const DEMO_PORTS: [u16; 6] = [2525, 2587, 2465, 2080, 2600, 2526];
+
+#[test]
+fn sockets_of_a_service_manager_are_used_and_who_came_early_is_served() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    // Connected before the daemon exists.
+    let mut early = Session::open(address).expect("a connection");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let system = System::start_as(directory, &Options::default(), |command, own| {
+        // Its own port must not be needed: somebody else has it.
+        let mapping = FdMapping {
+            parent_fd: OwnedFd::from(listener),
+            child_fd: 3,
+        };
+        let fallback = FdMapping {
+            parent_fd: OwnedFd::from(TcpListener::bind(own).expect("the port")),
+            child_fd: 4,
+        };
+        command
+            .fd_mappings(vec![mapping, fallback])
+            .expect("descriptors");
+        command.env("LISTEN_FDS", "2");
+        command.env("LISTEN_FDNAMES", "smtp:smtp");
+    });
+    early.expect("220");
+    early.submit_after_ehlo("alice@example.org");
+    system.wait_mail("alice", 1);
+    // The socket outlives a gateway: who comes while there is none waits.
+    system.kill_and_wait("gateway");
+    Session::connect(address).submit_after_ehlo("alice@example.org");
+    system.wait_mail("alice", 2);
+    system.stop();
+}
+
+#[test]
+fn a_service_manager_is_told_of_readiness_reload_and_stop() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&path).expect("a socket");
+    manager.set_read_timeout(Some(PATIENCE)).expect("a time");
+    let hears = |wanted: &str| {
+        let mut heard = String::new();
+        while !heard.lines().any(|line| line == wanted) {
+            let mut octets = [0; 4096];
+            let length = manager
+                .recv(&mut octets)
+                .unwrap_or_else(|error| panic!("{wanted} is not said: {error}; heard {heard}"));
+            heard.push_str(&String::from_utf8_lossy(&octets[..length]));
+            heard.push('\n');
+        }
+    };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let system = System::start_as(directory, &Options::default(), |command, _| {
+        command.env("NOTIFY_SOCKET", &path);
+        command.env("WATCHDOG_USEC", "1000000");
+    });
+    hears("READY=1");
+    hears("WATCHDOG=1");
+    hears("WATCHDOG=1");
+    system.reload();
+    hears("RELOADING=1");
+    hears("READY=1");
+    system.signal(Signal::SIGTERM);
+    hears("STOPPING=1");
+    system.wait_end();
+}
+
+#[test]
+fn root_is_given_up_for_the_user_of_the_settings() {
+    if !geteuid().is_root() {
+        return skip("giving root up", "only root has it");
+    }
+    let Ok(Some(nobody)) = User::from_name("nobody") else {
+        return skip("giving root up", "there is no user nobody");
+    };
+    let may_run = Command::new("setpriv")
+        .args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"])
+        .arg(env!("CARGO_BIN_EXE_vere"))
+        .arg("--version")
+        .output();
+    if !may_run.is_ok_and(|output| output.status.success()) {
+        return skip("giving root up", "nobody may not run what was built here");
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), mode).expect("its mode");
+    let system = System::start_in(directory, &Options::default().set_top("user", "\"nobody\""));
+    for role in ["gateway", "spool"] {
+        let pid = system.role_pids(role)[0];
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
+        let ids = |label: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(label));
+            let ids = line.unwrap_or_default().split_whitespace();
+            ids.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(ids("Uid:"), vec![nobody.uid.to_string(); 4], "{role}");
+        assert_eq!(ids("Gid:"), vec![nobody.gid.to_string(); 4], "{role}");
+    }
+    Session::greeted(system.smtp).submit("a@example.net", &["alice@example.org"], "A: b\r\n\r\n");
+    system.wait_mail("alice", 1);
+    // Everything goes on as that user: a restart of a role, a reload, a command of root's.
+    system.kill_and_wait("gateway");
+    Session::connect(system.smtp).submit_after_ehlo("alice@example.org");
+    system.wait_mail("alice", 2);
+    system.add_account("carol@example.org");
+    Session::connect(system.smtp).submit_after_ehlo("carol@example.org");
+    system.wait_mail("carol", 1);
+    assert_eq!(system.queued(), 0);
+    system.stop();
+}
+
+/// A demo system as `make run` starts it, in `run` below a folder.
+struct Demo {
+    process: Child,
+    output: BufReader<ChildStdout>,
+    banner: String,
+}
+
+impl Demo {
+    fn start(folder: &Path, offset: u16) -> Self {
+        let mut process = Child::spawn(
+            vere()
+                .args(["demo", "run", "--port-offset", &offset.to_string()])
+                .current_dir(folder)
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null()),
+        );
+        let output = process.take_output();
+        let mut demo = Self {
+            process,
+            output: BufReader::new(output),
+            banner: String::new(),
+        };
+        // Printed when everything is ready; the last line says how to stop.
+        while !demo.banner.contains("Ctrl-C") {
+            let read = demo.output.read_line(&mut demo.banner).expect("its output");
+            assert!(read > 0, "it ended after {}", demo.banner);
+        }
+        demo
+    }
+
+    fn interrupt(mut self) {
+        assert!(signal(self.process.id(), Signal::SIGINT), "it runs");
+        let status = wait_for("the end of the demo", || self.process.ended());
+        assert_eq!(status.code(), Some(0));
+    }
+}
+
+/// An offset at which all ports of the demo are free.
+fn free_offset() -> u16 {
+    wait_for("free ports for a demo", || {
+        let offset = free_address().port() - 4_000;
+        let is_free = |port: &u16| {
+            let address = SocketAddr::from(([127, 0, 0, 1], port + offset));
+            TcpListener::bind(address).is_ok()
+        };
+        DEMO_PORTS.iter().all(is_free).then_some(offset)
+    })
+}
+
+#[test]
+fn the_demo_is_what_its_banner_says() {
+    let Some(_) = program("swaks") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let offset = free_offset();
+    let demo = Demo::start(folder.path(), offset);
+    // The line to be pasted works as it stands.
+    let mut lines = demo.banner.lines().map(str::trim);
+    let line = lines.find(|line| line.starts_with("swaks "));
+    let said = run(Command::new("sh").args(["-c", line.expect("a line to paste")]));
+    let id = said
+        .lines()
+        .find_map(|line| line.split("queued as ").nth(1))
+        .expect("a queue id");
+    let maildir = folder.path().join("run/data/maildir/demo.test/alice/new");
+    wait_for("mail for alice", || read_all(&maildir).pop());
+    // Commands find the settings by themselves.
+    let here = |arguments: &[&str]| run(vere().args(arguments).current_dir(folder.path()));
+    wait_for("the whole trace", || {
+        here(&["trace", id]).contains("delivered").then_some(())
+    });
+    // With TLS by its own authority, as one of its users, to somebody else: that is the sink.
+    run(Command::new("swaks")
+        .args(["--server", &format!("127.0.0.1:{}", 2587 + offset)])
+        .args(["--tls", "--tls-verify", "--tls-ca-path"])
+        .arg(folder.path().join("run/ca.pem"))
+        .args(["--auth", "PLAIN", "--auth-user", "bob@demo.test"])
+        .args(["--auth-password", "demo", "--from", "bob@demo.test"])
+        .args(["--to", "x@example.com"]));
+    let sink = folder.path().join("run/sink");
+    wait_for("mail in the sink", || read_all(&sink).pop());
+    demo.interrupt();
+
+    // The second start goes on with what the first one left.
+    let demo = Demo::start(folder.path(), offset);
+    assert!(here(&["trace", id]).contains("delivered"));
+    assert_eq!((read_all(&maildir).len(), read_all(&sink).len()), (1, 1));
+
+    // A third one at the same ports names who has them.
+    let other = tempfile::tempdir().expect("a temporary directory");
+    let mut third = vere();
+    third.args(["demo", "run", "--port-offset", &offset.to_string()]);
+    let output = output_of(third.current_dir(other.path()), "");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("is taken by vere (process "), "{said}");
+    demo.interrupt();
+}

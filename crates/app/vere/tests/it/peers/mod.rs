@@ -1,0 +1,373 @@
+//! Postfix and Exim from Debian's packages, as clients and as next hops, in the clear and with TLS.
+
+mod exim;
+mod postfix;
+
+use crate::harness::{Authority, Options, Session, System, unfold, wait_for};
+
+use exim::{Exim, EximOptions};
+use postfix::Postfix;
+
+/// What a test needs for TLS: an authority, and a folder for its files that every user may read.
+struct Keys {
+    authority: Authority,
+    folder: tempfile::TempDir,
+}
+
+impl Keys {
+    fn new() -> Self {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(folder.path(), mode).expect("its mode");
+        let keys = Self {
+            authority: Authority::new(),
+            folder,
+        };
+        keys.authority.write(keys.folder.path());
+        keys
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// Our side with a certificate for `mx.example.org` and the loopback address.
+    fn ours(&self, options: Options) -> Options {
+        let names = ["mx.example.org", "127.0.0.1"];
+        let files = self.authority.sign(self.folder.path(), "mx", &names);
+        options.certificate(&files)
+    }
+
+    /// The next hop's certificate: as it should be, for another name, or of years ago.
+    fn next_hop(&self, kind: Kind) {
+        let folder = self.folder.path();
+        match kind {
+            Kind::Good => self.authority.sign(folder, "hop", &["hop.example.com"]),
+            Kind::OtherName => self.authority.sign(folder, "hop", &["other.example.com"]),
+            Kind::Expired => self
+                .authority
+                .sign_expired(folder, "hop", &["hop.example.com"]),
+        };
+        // Exim reads its key after it has given root up.
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(folder.join("hop.key"), mode).expect("its mode");
+    }
+
+    fn postfix_server(&self) -> String {
+        format!(
+            "smtpd_tls_security_level = may\nsmtpd_tls_loglevel = 1\n\
+             smtpd_tls_received_header = yes\n\
+             smtpd_tls_cert_file = {}\nsmtpd_tls_key_file = {}",
+            self.path("hop.pem"),
+            self.path("hop.key")
+        )
+    }
+
+    fn exim_server(&self) -> EximOptions {
+        EximOptions {
+            main: format!(
+                "tls_advertise_hosts = *\ntls_certificate = {}\ntls_privatekey = {}",
+                self.path("hop.pem"),
+                self.path("hop.key")
+            ),
+            ..EximOptions::default()
+        }
+    }
+
+    /// Our route to `hop.example.com`, which is the loopback address, with this mode of TLS.
+    fn route(&self, port: u16, tls: &str) -> Options {
+        Options::default()
+            .set("delivery.ca", &format!("\"{}\"", self.path("ca.pem")))
+            .record("hop.example.com A 127.0.0.1")
+            .route(
+                "example.com",
+                format!("hop.example.com:{port}"),
+                &format!("tls = \"{tls}\""),
+            )
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Good,
+    OtherName,
+    Expired,
+}
+
+const TEXT: &str = "Subject: across\n\n.a line with a dot\nand one without\n";
+
+fn without_tls() -> EximOptions {
+    EximOptions {
+        main: "tls_advertise_hosts =".to_owned(),
+        ..EximOptions::default()
+    }
+}
+
+#[test]
+fn postfix_sends_to_us() {
+    let system = System::start(&Options::default());
+    let lines = format!("relayhost = [127.0.0.1]:{}", system.smtp.port());
+    let Some(postfix) = Postfix::start(&lines) else {
+        return;
+    };
+    for _ in 0..5 {
+        postfix.sendmail("me@example.net", "alice@example.org", TEXT);
+    }
+    let text = unfold(&system.wait_mail("alice", 5)[0]);
+    assert!(
+        text.contains("\nReceived: from postfix.example.net (") && text.contains("with ESMTP id "),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("\n\n.a line with a dot\nand one without\n"),
+        "{text}"
+    );
+    // What we refuse comes back to its sender, through Postfix and through us.
+    postfix.sendmail("alice@example.org", "nobody@example.org", TEXT);
+    let texts = system.wait_mail("alice", 6);
+    let report = texts
+        .iter()
+        .find(|text| text.contains("Final-Recipient: rfc822; nobody@example.org"));
+    assert!(report.is_some_and(|text| text.contains("550 5.1.1")));
+    system.stop();
+}
+
+#[test]
+fn postfix_sends_to_us_with_tls_that_it_verifies() {
+    let keys = Keys::new();
+    let system = System::start(&keys.ours(Options::default()));
+    let lines = format!(
+        "relayhost = [127.0.0.1]:{}\nsmtp_tls_security_level = secure\n\
+         smtp_tls_secure_cert_match = mx.example.org\nsmtp_tls_CAfile = {}\nsmtp_tls_loglevel = 1",
+        system.smtp.port(),
+        keys.path("ca.pem")
+    );
+    let Some(postfix) = Postfix::start(&lines) else {
+        return;
+    };
+    postfix.sendmail("me@example.net", "alice@example.org", TEXT);
+    let text = unfold(&system.wait_mail("alice", 1)[0]);
+    assert!(text.contains("with ESMTPS (TLSv1.3 "), "{text}");
+    wait_for("a verified connection", || {
+        let log = postfix.log();
+        log.contains("Verified TLS connection established to 127.0.0.1")
+            .then_some(())
+    });
+    system.stop();
+}
+
+#[test]
+fn postfix_is_our_next_hop() {
+    let Some(postfix) = Postfix::start("") else {
+        return;
+    };
+    let system = System::start(&Options::to(postfix.address));
+    let mut session = Session::greeted(system.smtp);
+    session.submit(
+        "me@example.net",
+        &["x@example.com"],
+        "Subject: across\r\n\r\n..a line with a dot\r\nand one without",
+    );
+    let text = wait_for("the message in Postfix's mailbox", || postfix.mail().pop());
+    assert!(
+        text.starts_with("Return-Path: <me@example.net>\n"),
+        "{text}"
+    );
+    assert!(text.contains("\nReceived: from mx.example.org "), "{text}");
+    assert!(
+        text.ends_with("\n\n.a line with a dot\nand one without\n"),
+        "{text}"
+    );
+    system.wait_empty();
+    system.stop();
+}
+
+#[test]
+fn postfix_is_our_next_hop_with_tls_that_we_verify() {
+    let keys = Keys::new();
+    keys.next_hop(Kind::Good);
+    let Some(postfix) = Postfix::start(&keys.postfix_server()) else {
+        return;
+    };
+    let system = System::start(&keys.route(postfix.address.port(), "required"));
+    send_to_example_com(&system);
+    let text = wait_for("the message in Postfix's mailbox", || postfix.mail().pop());
+    assert!(
+        text.contains("with ESMTPS id ") && text.contains("TLSv1.3"),
+        "{text}"
+    );
+    system.stop();
+}
+
+#[test]
+fn a_next_hop_that_cannot_prove_its_name_gets_nothing_where_tls_is_required() {
+    for kind in [Kind::OtherName, Kind::Expired] {
+        let keys = Keys::new();
+        keys.next_hop(kind);
+        let Some(postfix) = Postfix::start(&keys.postfix_server()) else {
+            return;
+        };
+        let port = postfix.address.port();
+        let system = System::start(&keys.route(port, "required"));
+        send_to_example_com(&system);
+        assert_waits_for_tls(&system);
+        assert_eq!(postfix.mail().len(), 0);
+        // Where encryption is only wished for, any certificate is better than none (RFC 7435).
+        system.configure(&keys.route(port, "opportunistic"));
+        system.reload();
+        let text = wait_for("the message in Postfix's mailbox", || postfix.mail().pop());
+        assert!(text.contains("with ESMTPS id "), "{text}");
+        system.stop();
+    }
+}
+
+#[test]
+fn a_next_hop_without_tls_gets_nothing_where_tls_is_required() {
+    let keys = Keys::new();
+    let Some(exim) = Exim::start(&without_tls()) else {
+        return;
+    };
+    let port = exim.address.port();
+    let system = System::start(&keys.route(port, "required"));
+    send_to_example_com(&system);
+    assert_waits_for_tls(&system);
+    assert_eq!(exim.mail().len(), 0);
+    system.configure(&keys.route(port, "opportunistic"));
+    system.reload();
+    wait_for("the message in Exim's mailbox", || exim.mail().pop());
+    system.stop();
+}
+
+#[test]
+fn exim_sends_to_us() {
+    let system = System::start(&Options::default());
+    let Some(exim) = Exim::start(&EximOptions {
+        next_hop: Some(system.smtp),
+        ..without_tls()
+    }) else {
+        return;
+    };
+    for _ in 0..5 {
+        exim.sendmail("me@example.net", "alice@example.org", TEXT);
+    }
+    let text = unfold(&system.wait_mail("alice", 5)[0]);
+    assert!(
+        text.contains("\nReceived: from exim.example.net (") && text.contains("with ESMTP id "),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("\n\n.a line with a dot\nand one without\n"),
+        "{text}"
+    );
+    // Over SMTP into Exim, with addresses in UTF-8 all the way.
+    let mut session = Session::greeted(exim.address);
+    session.command("MAIL FROM:<jörg@example.net> SMTPUTF8", "250");
+    session.command("RCPT TO:<alice@example.org>", "250");
+    session.command("DATA", "354");
+    session.command("Subject: grüße\r\n\r\nbody\r\n.", "250");
+    let texts = system.wait_mail("alice", 6);
+    let text = texts.iter().find(|text| text.contains("grüße"));
+    let text = unfold(text.expect("the message in UTF-8"));
+    assert!(
+        text.starts_with("Return-Path: <jörg@example.net>\n") && text.contains("with UTF8SMTP id "),
+        "{text}"
+    );
+    system.stop();
+}
+
+#[test]
+fn exim_sends_to_us_with_tls_that_it_verifies() {
+    let keys = Keys::new();
+    let system = System::start(&keys.ours(Options::default()));
+    let Some(exim) = Exim::start(&EximOptions {
+        next_hop: Some(system.smtp),
+        transport: format!(
+            "  hosts_require_tls = *\n  tls_verify_certificates = {}\n  tls_verify_hosts = *\n  \
+             tls_verify_cert_hostnames = *",
+            keys.path("ca.pem")
+        ),
+        ..without_tls()
+    }) else {
+        return;
+    };
+    exim.sendmail("me@example.net", "alice@example.org", TEXT);
+    let text = unfold(&system.wait_mail("alice", 1)[0]);
+    assert!(text.contains("with ESMTPS (TLSv1.3 "), "{text}");
+    wait_for("a verified connection", || {
+        exim.log().contains("CV=yes").then_some(())
+    });
+    system.stop();
+}
+
+#[test]
+fn exim_is_our_next_hop() {
+    let Some(exim) = Exim::start(&without_tls()) else {
+        return;
+    };
+    let system = System::start(&Options::to(exim.address));
+    let mut session = Session::greeted(system.smtp);
+    session.submit(
+        "me@example.net",
+        &["x@example.com"],
+        "Subject: across\r\n\r\n..a line with a dot\r\nand one without",
+    );
+    let text = wait_for("the message in Exim's mailbox", || exim.mail().pop());
+    assert!(
+        text.starts_with("Return-path: <me@example.net>\n"),
+        "{text}"
+    );
+    assert!(text.contains("(helo=mx.example.org)"), "{text}");
+    assert!(
+        text.ends_with("\n\n.a line with a dot\nand one without\n"),
+        "{text}"
+    );
+    system.wait_empty();
+    system.stop();
+}
+
+#[test]
+fn exim_is_our_next_hop_with_tls_that_we_verify() {
+    let keys = Keys::new();
+    keys.next_hop(Kind::Good);
+    let Some(exim) = Exim::start(&keys.exim_server()) else {
+        return;
+    };
+    let system = System::start(&keys.route(exim.address.port(), "required"));
+    send_to_example_com(&system);
+    let text = wait_for("the message in Exim's mailbox", || exim.mail().pop());
+    assert!(
+        text.contains("with esmtps") && text.contains("TLS1.3"),
+        "{text}"
+    );
+    // We ask for the certificate by the name that we check.
+    assert!(exim.log().contains("SNI=hop.example.com"), "{}", exim.log());
+    system.stop();
+}
+
+fn send_to_example_com(system: &System) {
+    let mut session = Session::greeted(system.smtp);
+    session.submit(
+        "me@example.net",
+        &["x@example.com"],
+        "Subject: across\r\n\r\nbody",
+    );
+}
+
+/// Waits until an attempt failed, and for no other reason than TLS.
+fn assert_waits_for_tls(system: &System) {
+    let reason = wait_for("a failed attempt", || {
+        let queues = system.queues();
+        let mut reasons = queues
+            .iter()
+            .filter_map(|queue| queue["last_reply"].as_str());
+        reasons.next().map(str::to_owned)
+    });
+    let lower = reason.to_lowercase();
+    assert!(
+        lower.contains("tls") || lower.contains("certificate"),
+        "{reason}"
+    );
+    assert_eq!(system.queued(), 1);
+}

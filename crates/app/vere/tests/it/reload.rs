@@ -1,0 +1,179 @@
+//! Settings and accounts that change while the system runs.
+
+use crate::harness::{Options, Session, Sink, System, wait_for};
+
+fn announced_size(system: &System) -> String {
+    let mut session = Session::connect(system.smtp);
+    let keywords = session.command("EHLO client", "250");
+    let line = keywords.lines().find(|line| line.contains("SIZE"));
+    line.expect("SIZE is announced").trim().to_owned()
+}
+
+#[test]
+fn a_changed_setting_holds_for_connections_to_come() {
+    let system = System::start(&Options::default());
+    assert!(announced_size(&system).ends_with("SIZE 52428800"));
+    let mut old = Session::greeted(system.smtp);
+    let options = Options::default().set("limits.message_size_max", "\"100 KiB\"");
+    system.configure(&options);
+    system.reload();
+    wait_for("the new size", || {
+        announced_size(&system)
+            .ends_with("SIZE 102400")
+            .then_some(())
+    });
+    let mut new = Session::greeted(system.smtp);
+    new.command("MAIL FROM:<a@example.net> SIZE=200000", "552 5.3.4");
+    // The session from before goes on as it began.
+    old.command("MAIL FROM:<a@example.net> SIZE=200000", "250");
+    system.stop();
+}
+
+#[test]
+fn a_changed_route_holds_for_mail_that_waits() {
+    let (first, second) = (
+        Sink::with_faults(&["rcpt=450 4.2.0 not now"]),
+        Sink::start(),
+    );
+    let system = System::start(&Options::to(first.address));
+    let mut session = Session::greeted(system.smtp);
+    session.submit("a@example.net", &["x@example.com"], "A: b\r\n\r\n");
+    wait_for("a failed attempt", || {
+        let queues = system.queues();
+        queues
+            .iter()
+            .any(|queue| queue["last_reply"].is_string())
+            .then_some(())
+    });
+    system.configure(&Options::to(second.address));
+    system.reload();
+    wait_for("the new route", || {
+        // New mail takes it in any case.
+        let before = second.mail().len();
+        session.submit("a@example.net", &["y@example.com"], "C: d\r\n\r\n");
+        wait_for("the next message", || {
+            (second.mail().len() > before || system.queued() > 1).then_some(())
+        });
+        (second.mail().len() > before).then_some(())
+    });
+    system.stop();
+}
+
+#[test]
+fn a_wrong_file_keeps_the_old_settings_and_says_what_is_wrong() {
+    let system = System::start(&Options::default());
+    let good = std::fs::read_to_string(&system.config).expect("the configuration");
+    let wrong = good.replace("[relay]", "[limits]\nmesage_size_max = \"1 MiB\"\n[relay]");
+    let line = wrong
+        .lines()
+        .position(|line| line.starts_with("mesage"))
+        .expect("the line")
+        + 1;
+    std::fs::write(&system.config, wrong).expect("the configuration");
+    system.reload();
+    system.wait_log(&[
+        &format!("vere.toml:{line}"),
+        "mesage_size_max",
+        "message_size_max",
+    ]);
+    assert!(announced_size(&system).ends_with("SIZE 52428800"));
+
+    std::fs::write(&system.config, "version = 1\nhostname = ").expect("the configuration");
+    system.reload();
+    system.wait_log(&["vere.toml:2"]);
+    assert!(announced_size(&system).ends_with("SIZE 52428800"));
+
+    // And a right file after a wrong one is taken.
+    let options = Options::default().set("limits.message_size_max", "\"100 KiB\"");
+    system.configure(&options);
+    system.reload();
+    wait_for("the new size", || {
+        announced_size(&system)
+            .ends_with("SIZE 102400")
+            .then_some(())
+    });
+    system.stop();
+}
+
+#[test]
+fn a_role_that_is_restarted_takes_the_settings_last_accepted() {
+    let system = System::start(&Options::default());
+    let options = Options::default().set("limits.message_size_max", "\"100 KiB\"");
+    system.configure(&options);
+    system.reload();
+    wait_for("the new size", || {
+        announced_size(&system)
+            .ends_with("SIZE 102400")
+            .then_some(())
+    });
+    std::fs::write(&system.config, "version = 1\nhostnam = 5\n").expect("the configuration");
+    system.reload();
+    system.wait_log(&["hostnam"]);
+    system.kill_and_wait("gateway");
+    wait_for("the greeting", || {
+        Session::try_connect(system.smtp).ok().map(drop)
+    });
+    assert!(announced_size(&system).ends_with("SIZE 102400"));
+    system.configure(&options);
+    system.stop();
+}
+
+#[test]
+fn a_reload_while_a_role_starts_is_not_lost() {
+    let system = System::start(&Options::default());
+    for round in 1..=5 {
+        system.kill_and_wait("gateway");
+        let size = 100 * round;
+        let options = Options::default().set("limits.message_size_max", &format!("\"{size} KiB\""));
+        system.configure(&options);
+        system.reload();
+        wait_for("the new size", || {
+            Session::try_connect(system.smtp).ok()?;
+            announced_size(&system)
+                .ends_with(&format!("SIZE {}", size * 1024))
+                .then_some(())
+        });
+    }
+    system.stop();
+}
+
+#[test]
+fn what_only_a_restart_can_change_is_said_and_nothing_is_changed() {
+    let system = System::start(&Options::default());
+    let options = Options::default()
+        .set("limits.message_size_max", "\"100 KiB\"")
+        .set("spool.memory_max", "\"64 MiB\"");
+    system.configure(&options);
+    system.reload();
+    system.wait_log(&["restart", "spool.memory_max"]);
+    assert!(announced_size(&system).ends_with("SIZE 52428800"));
+    system.stop();
+}
+
+#[test]
+fn an_account_that_is_added_or_removed_holds_at_once() {
+    for store in ["file:{data}/users.toml", "sqlite:{data}/users.db"] {
+        let options = Options::default().set("directory.store", &format!("\"{store}\""));
+        let options = options.unset("relay.networks");
+        let system = System::start(&options);
+        let mut session = Session::greeted(system.smtp);
+        session.command("MAIL FROM:<a@example.net>", "250");
+        session.command("RCPT TO:<carol@example.org>", "550 5");
+        system.command(&["domain", "add", "example.org"]);
+        system.add_account("carol@example.org");
+        session.command("RCPT TO:<carol@example.org>", "250");
+        session.command("RSET", "250");
+        session.submit("a@example.net", &["carol@example.org"], "A: b\r\n\r\n");
+        system.wait_mail("carol", 1);
+        let mut login = Session::greeted(system.submission);
+        // carol@example.org with the password "secret".
+        let auth = "AUTH PLAIN AGNhcm9sQGV4YW1wbGUub3JnAHNlY3JldA==";
+        login.command(auth, "235");
+        system.command(&["account", "del", "carol@example.org"]);
+        let mut login = Session::greeted(system.submission);
+        login.command(auth, "535");
+        session.command("MAIL FROM:<a@example.net>", "250");
+        session.command("RCPT TO:<carol@example.org>", "550 5.1.1");
+        system.stop();
+    }
+}

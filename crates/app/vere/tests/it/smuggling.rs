@@ -1,0 +1,141 @@
+//! Nobody gets a second message past us inside a first one (CVE-2023-51764 and its kin).
+
+use crate::harness::{Options, Session, Sink, System};
+
+/// What some server somewhere takes for the end of a message, and ours must not.
+const ENDS: [&str; 17] = [
+    "\n.\n",
+    "\n.\r\n",
+    "\r\n.\n",
+    "\r.\r",
+    "\r.\r\n",
+    "\r\n.\r",
+    "\n.\r",
+    "\r.\n",
+    "\r\n.\r\r\n",
+    "\r\n\0.\r\n",
+    "\r\n.\0\r\n",
+    "\r\n.\r\0\n",
+    "\n\r.\n\r",
+    "\r\r\n.\r\r\n",
+    "\n\n.\n\n",
+    "\r\n.\n.\r\n",
+    "\r\n.\r.\r\n",
+];
+
+const INNER: &str = "MAIL FROM:<admin@example.org>\r\nRCPT TO:<alice@example.org>\r\n\
+    RCPT TO:<x@example.com>\r\nDATA\r\nSubject: smuggled\r\n\r\nevil";
+
+#[test]
+fn nothing_but_the_right_end_ends_a_message() {
+    let sink = Sink::start();
+    let system = System::start(&Options::to(sink.address));
+    for end in ENDS {
+        let mut session = Session::greeted(system.smtp);
+        session.envelope("a@example.net", &["alice@example.org", "x@example.com"]);
+        session.send(format!("Subject: outer\r\n\r\nfirst{end}{INNER}\r\n.\r\n").as_bytes());
+        // One answer to all of it, and it says what is wrong.
+        let reply = session.reply();
+        assert!(
+            reply.starts_with("554 5.5.2") || reply.starts_with("554 5.6.0"),
+            "{end:?}: {reply}"
+        );
+        session.command("NOOP", "250 2.0.0");
+        session.command("QUIT", "221");
+    }
+    assert_only_control(&system, &sink);
+    system.stop();
+}
+
+#[test]
+fn the_same_ends_within_a_chunk_are_not_relayed() {
+    let sink = Sink::start();
+    let system = System::start(&Options::to(sink.address));
+    for end in ENDS {
+        let mut session = Session::greeted(system.smtp);
+        session.command("MAIL FROM:<a@example.net>", "250");
+        session.command("RCPT TO:<alice@example.org>", "250");
+        session.command("RCPT TO:<x@example.com>", "250");
+        let text = format!("Subject: outer\r\n\r\nfirst{end}{INNER}\r\n.\r\n");
+        session.send(format!("BDAT {} LAST\r\n{text}", text.len()).as_bytes());
+        let reply = session.reply();
+        assert!(
+            reply.starts_with("554 5.5.2") || reply.starts_with("554 5.6.0"),
+            "{end:?}: {reply}"
+        );
+        session.command("NOOP", "250 2.0.0");
+    }
+    assert_only_control(&system, &sink);
+    system.stop();
+}
+
+#[test]
+fn a_chunk_may_hold_an_end_and_it_goes_on_as_text() {
+    let sink = Sink::start();
+    let system = System::start(&Options::to(sink.address));
+    let mut session = Session::greeted(system.smtp);
+    session.command("MAIL FROM:<a@example.net>", "250");
+    session.command("RCPT TO:<alice@example.org>", "250");
+    session.command("RCPT TO:<x@example.com>", "250");
+    let text = format!("Subject: outer\r\n\r\nfirst\r\n.\r\n{INNER}\r\n.\r\n");
+    session.send(format!("BDAT {} LAST\r\n{text}", text.len()).as_bytes());
+    session.expect("250 2.");
+    // The dots are doubled on the way out and so remain one message.
+    let sunk = &sink.wait_mail(1)[0];
+    assert!(sunk.ends_with(&text), "{sunk}");
+    let filed = &system.wait_mail("alice", 1)[0];
+    assert!(filed.ends_with(&text.replace("\r\n", "\n")), "{filed}");
+    assert_eq!((sink.mail().len(), system.mail("alice").len()), (1, 1));
+    system.stop();
+}
+
+#[test]
+fn addresses_and_parameters_carry_no_line_ends_onwards() {
+    let sink = Sink::with_faults(&["rcpt=550 5.1.1 nobody"]);
+    let system = System::start(&Options::to(sink.address));
+    for line in [
+        "MAIL FROM:<\"a\rRCPT TO:<x@example.com>\r\"@example.net>",
+        "MAIL FROM:<\"a\nb\"@example.net>",
+        "MAIL FROM:<a@example.net> ENVID=a\nb",
+        // Nor in disguise (RFC 3461 section 4.4: decoded, it is printable).
+        "MAIL FROM:<a@example.net> ENVID=a+0D+0ARSET",
+        "MAIL FROM:<a\0b@example.net>",
+    ] {
+        let mut session = Session::greeted(system.smtp);
+        session.send(format!("{line}\r\nQUIT\r\n").as_bytes());
+        // One refusal, then the goodbye or nothing at all.
+        let rest = session.rest();
+        let codes: Vec<&str> = rest.lines().map(|line| &line[..3]).collect();
+        assert!(
+            matches!(codes[..], ["500" | "501", "221"] | ["554"]),
+            "{line:?}: {rest}"
+        );
+    }
+    let mut session = Session::greeted(system.smtp);
+    session.command("MAIL FROM:<alice@example.org> ENVID=a+2Bb", "250");
+    // Where only the encoded form goes on, it may be there; a report must not decode it into lines.
+    session.command(
+        "RCPT TO:<x@example.com> ORCPT=rfc822;x+0D+0ASmuggled:+20yes@example.com",
+        "250",
+    );
+    session.command("DATA", "354");
+    session.command("Subject: control\r\n\r\nbody\r\n.", "250");
+    let report = &system.wait_mail("alice", 1)[0];
+    assert!(!report.contains("\nSmuggled:"), "{report}");
+    system.stop();
+}
+
+/// Sends one good message and finds nothing else anywhere.
+fn assert_only_control(system: &System, sink: &Sink) {
+    let mut session = Session::greeted(system.smtp);
+    session.submit(
+        "a@example.net",
+        &["alice@example.org", "x@example.com"],
+        "Subject: control\r\n\r\nbody",
+    );
+    for texts in [sink.wait_mail(1), system.wait_mail("alice", 1)] {
+        assert!(texts[0].contains("Subject: control"), "{}", texts[0]);
+    }
+    system.wait_empty();
+    assert_eq!((sink.mail().len(), system.mail("alice").len()), (1, 1));
+}

@@ -1,0 +1,233 @@
+//! Trouble on our own side: a full disk, a node that does not answer, too much at once. The client
+//! is told to come again, and what was acknowledged is kept.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use nix::unistd::geteuid;
+
+use crate::harness::{Options, Session, Sink, System, free_address, skip, wait_for, wait_within};
+
+/// A small file system in memory, unmounted at the end.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(path: &Path, size: &str) -> Option<Self> {
+        if !geteuid().is_root() {
+            skip("a full disk", "only root may mount one");
+            return None;
+        }
+        std::fs::create_dir_all(path).expect("a folder");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]);
+        let mounted = mount.arg(path).output();
+        if !mounted.is_ok_and(|output| output.status.success()) {
+            skip("a full disk", "no tmpfs may be mounted here");
+            return None;
+        }
+        Some(Self(path.to_owned()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_answered_452_and_loses_nothing() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let Some(disk) = SmallDisk::mount(&directory.path().join("data"), "48m") else {
+        return;
+    };
+    let next_hop = free_address();
+    let system = System::start_in(directory, &Options::to(next_hop));
+    let mut session = Session::greeted(system.smtp);
+    let text = format!(
+        "A: b\r\n\r\n{}",
+        format!("{}\r\n", "A".repeat(998)).repeat(1000)
+    );
+    let mut ids = Vec::new();
+    let refusal = loop {
+        assert!(ids.len() < 60, "60 MB do not fit on this disk");
+        let reply = session.message("a@example.net", &["x@example.com"], &text);
+        if !reply.starts_with("250") {
+            break reply;
+        }
+        ids.push(crate::harness::queue_id(&reply));
+    };
+    assert!(refusal.starts_with("452 4.3.1"), "{refusal}");
+    assert!(ids.len() >= 10, "only {} messages fit", ids.len());
+    // Commands are still answered, and again temporarily.
+    assert_eq!(system.queued(), ids.len() as u64);
+    session.command("NOOP", "250");
+    let again = session.message("a@example.net", &["x@example.com"], &text);
+    assert!(again.starts_with('4'), "{again}");
+
+    // With the next hop back, everything goes, and new mail is taken without a restart.
+    let sink = Sink::start_at(next_hop, &[]);
+    let texts = wait_within(Duration::from_secs(60), "all that was acknowledged", || {
+        let texts = sink.mail();
+        (texts.len() >= ids.len()).then_some(texts)
+    });
+    for id in &ids {
+        assert!(texts.iter().any(|text| text.contains(id)), "{id} is lost");
+    }
+    wait_for("mail to be taken again", || {
+        let mut session = Session::greeted(system.smtp);
+        let reply = session.message("a@example.net", &["x@example.com"], &text);
+        reply.starts_with("250").then_some(())
+    });
+    system.stop();
+    drop(disk);
+}
+
+#[test]
+fn a_node_that_does_not_answer_is_answered_4xx_in_time() {
+    let sink = Sink::start();
+    let system = System::start(&Options::to(sink.address));
+    let mut session = Session::greeted(system.smtp);
+    let mut other = Session::greeted(system.smtp);
+    session.envelope("a@example.net", &["x@example.com"]);
+    // The supervisor would replace the node after 30 s of silence.
+    system.signal(Signal::SIGSTOP);
+    assert_eq!(system.signal_role("spool", Signal::SIGSTOP), 1);
+    let began = Instant::now();
+    session.set_patience(Duration::from_secs(60));
+    session.send(b"Subject: stopped\r\n\r\nbody\r\n.\r\n");
+    let reply = session.reply();
+    let waited = began.elapsed();
+    // Nobody may think that it is safe; the client's own patience is ten minutes.
+    assert!(reply.starts_with("451 4.3."), "after {waited:?}: {reply}");
+    assert!(waited < Duration::from_secs(45), "{waited:?}");
+    // By now the gateway knows and says so at once, and still answers.
+    let began = Instant::now();
+    other.command("MAIL FROM:<a@example.net>", "451 4.3.");
+    other.command("NOOP", "250");
+    assert!(began.elapsed() < Duration::from_secs(1));
+
+    system.signal_role("spool", Signal::SIGCONT);
+    system.signal(Signal::SIGCONT);
+    wait_for("mail to be taken again", || {
+        other.send(b"MAIL FROM:<a@example.net>\r\n");
+        other.reply().starts_with("250").then_some(())
+    });
+    other.command("RCPT TO:<x@example.com>", "250");
+    other.command("DATA", "354");
+    other.command("Subject: after\r\n\r\nbody\r\n.", "250");
+    wait_for("the message", || {
+        let texts = sink.mail();
+        let mut after = texts.iter().filter(|text| text.contains("Subject: after"));
+        after.next().map(drop)
+    });
+    // What was refused was taken back.
+    system.wait_empty();
+    assert_eq!(sink.mail().len(), 1);
+    system.stop();
+}
+
+#[test]
+fn a_node_that_hangs_is_replaced() {
+    let sink = Sink::start();
+    let system = System::start(&Options::to(sink.address));
+    let before = system.role_pids("spool");
+    system.signal_role("spool", Signal::SIGSTOP);
+    wait_within(Duration::from_secs(60), "a new node", || {
+        let pids = system.role_pids("spool");
+        (!pids.is_empty() && pids != before).then_some(())
+    });
+    wait_for("mail to be taken again", || {
+        let mut session = Session::try_connect(system.smtp).ok()?;
+        session.send(b"EHLO client\r\nMAIL FROM:<a@example.net>\r\n");
+        session.try_reply().ok()?;
+        session.try_reply().ok()?.starts_with("250").then_some(())
+    });
+    let mut session = Session::greeted(system.smtp);
+    session.submit(
+        "a@example.net",
+        &["x@example.com"],
+        "Subject: after\r\n\r\n",
+    );
+    sink.wait_mail(1);
+    system.stop();
+}
+
+#[test]
+fn a_node_that_pauses_only_delays() {
+    let sink = Sink::start();
+    let system = System::start(&Options::to(sink.address));
+    let mut session = Session::greeted(system.smtp);
+    session.envelope("a@example.net", &["x@example.com"]);
+    assert_eq!(system.signal_role("spool", Signal::SIGSTOP), 1);
+    session.send(b"Subject: paused\r\n\r\nbody\r\n.\r\n");
+    // Not a wait for an event: this is the pause itself.
+    std::thread::sleep(Duration::from_secs(2));
+    system.signal_role("spool", Signal::SIGCONT);
+    session.expect("250 2.");
+    sink.wait_mail(1);
+    system.stop();
+}
+
+#[test]
+fn more_text_at_once_than_memory_is_answered_452() {
+    let options = Options::default()
+        .set("limits.message_size_max", "\"512 KiB\"")
+        .set("limits.body_memory_max", "\"1 MiB\"");
+    let system = System::start(&options);
+    let text = format!("{}\r\n", "A".repeat(998)).repeat(400);
+    let mut sessions: Vec<Session> = (0..10).map(|_| Session::greeted(system.smtp)).collect();
+    for session in &mut sessions {
+        session.command("MAIL FROM:<a@example.net>", "250");
+        session.command("RCPT TO:<alice@example.org>", "250");
+        session.send(b"DATA\r\n");
+    }
+    let mut answers = Vec::new();
+    for session in &mut sessions {
+        let begun = session.reply();
+        if begun.starts_with("354") {
+            session.send(text.as_bytes());
+        }
+        answers.push(begun);
+    }
+    for (session, answer) in sessions.iter_mut().zip(&mut answers) {
+        if answer.starts_with("354") {
+            session.send(b".\r\n");
+            *answer = session.reply();
+        }
+    }
+    let count = |code: &str| {
+        answers
+            .iter()
+            .filter(|answer| answer.starts_with(code))
+            .count()
+    };
+    assert_eq!(count("250") + count("452 4.3.1"), 10, "{answers:?}");
+    assert!(count("250") >= 1 && count("452") >= 1, "{answers:?}");
+    // Memory that is free again is given again.
+    let mut session = Session::greeted(system.smtp);
+    session.submit("a@example.net", &["alice@example.org"], &text);
+    system.wait_mail("alice", count("250") + 1);
+    system.stop();
+}
+
+#[test]
+fn a_second_system_on_the_same_port_names_the_owner_of_the_port() {
+    let system = System::start(&Options::default());
+    let other = tempfile::tempdir().expect("a temporary directory");
+    let config = other.path().join("vere.toml");
+    let text = format!(
+        "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n[smtp]\nlisten = [\"{}\"]\n",
+        system.smtp
+    );
+    std::fs::write(&config, text).expect("the configuration");
+    let mut serve = crate::harness::vere();
+    let output = crate::harness::output_of(serve.arg("serve").arg("-c").arg(&config), "");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    let port = format!("port {} is taken by vere (process ", system.smtp.port());
+    assert!(said.contains(&port), "{said}");
+    system.stop();
+}
