@@ -1,0 +1,201 @@
+//! The direction of dependencies: a crate uses layers below its own and no others.
+
+use std::path::Path;
+
+use crate::finding::{Finding, Outcome};
+use crate::workspace::{Package, Workspace};
+
+/// A layer: a folder, the folders its crates may use, and whether it may touch the outside.
+struct Layer {
+    folder: &'static str,
+    may_use: &'static [&'static str],
+    touches_outside: bool,
+}
+
+const fn layer(folder: &'static str, may_use: &'static [&'static str], outside: bool) -> Layer {
+    Layer {
+        folder,
+        may_use,
+        touches_outside: outside,
+    }
+}
+
+/// base <- proto <- engine <- app, and base <- host <- app; protocols and engines do not know each
+/// other, so that each can be read, tested and simulated alone.
+const LAYERS: &[Layer] = &[
+    layer("crates/base", &["crates/base"], false),
+    layer("crates/proto", &["crates/base"], false),
+    layer("crates/engine", &["crates/base", "crates/proto"], false),
+    layer("crates/host", &["crates/base"], true),
+    layer(
+        "crates/check",
+        &[
+            "crates/base",
+            "crates/proto",
+            "crates/engine",
+            "crates/check",
+        ],
+        true,
+    ),
+    layer("bench", &["crates/base"], true),
+    layer(
+        "crates/app",
+        &[
+            "crates/base",
+            "crates/proto",
+            "crates/engine",
+            "crates/host",
+            "bench",
+        ],
+        true,
+    ),
+    layer("xtask", &[], true),
+];
+
+/// Libraries that touch sockets, files, threads or the kernel: not below the hosts, tests excepted.
+const OUTSIDE: &[&str] = &[
+    "command-fds",
+    "hickory-resolver",
+    "instant-acme",
+    "listenfd",
+    "mio",
+    "nix",
+    "rusqlite",
+    "rustix",
+    "rustls",
+    "sd-notify",
+    "socket2",
+    "tempfile",
+    "tokio",
+    "tokio-rustls",
+];
+
+/// Compares the graph of the workspace with the table.
+pub(crate) fn check(workspace: &Workspace) -> Outcome {
+    let mut findings = Vec::new();
+    for package in &workspace.packages {
+        match layer_of(&package.folder) {
+            Some(layer) => findings.extend(edges(package, layer, workspace)),
+            None => findings.push(Finding::new(
+                package.folder.join("Cargo.toml"),
+                0,
+                "lies in no layer; the layers are in xtask/src/layers.rs",
+            )),
+        }
+    }
+    findings.into()
+}
+
+fn layer_of(folder: &Path) -> Option<&'static Layer> {
+    LAYERS.iter().find(|layer| folder.starts_with(layer.folder))
+}
+
+fn edges(package: &Package, layer: &Layer, workspace: &Workspace) -> Vec<Finding> {
+    let manifest = package.folder.join("Cargo.toml");
+    let text = workspace.text(&manifest);
+    let mut findings = Vec::new();
+    for dependency in &package.dependencies {
+        let own = workspace
+            .packages
+            .iter()
+            .find(|other| other.name == dependency.name);
+        let wrong = match own.map(|other| (other, layer_of(&other.folder))) {
+            // Tests of any layer may run scripts and simulations.
+            Some((other, _)) if dependency.dev && other.folder.starts_with("crates/check") => None,
+            Some((_, Some(target))) if layer.may_use.contains(&target.folder) => None,
+            Some((other, _)) => Some(format!(
+                "{} ({}) must not use {} ({}); it may use: {}",
+                package.name,
+                layer.folder,
+                other.name,
+                other.folder.display(),
+                layer.may_use.join(", ")
+            )),
+            None if !layer.touches_outside
+                && !dependency.dev
+                && OUTSIDE.contains(&dependency.name.as_str()) =>
+            {
+                Some(format!(
+                    "{} ({}) must not use {}: only hosts touch the outside; ask through a trait in \
+                     crates/base/ports",
+                    package.name, layer.folder, dependency.name
+                ))
+            }
+            None => None,
+        };
+        findings
+            .extend(wrong.map(|what| Finding::new(&manifest, line(&text, &dependency.name), what)));
+    }
+    findings
+}
+
+/// The line of a manifest that names a dependency.
+fn line(manifest: &str, name: &str) -> usize {
+    let names = |line: &str| {
+        line.strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with(['.', ' ', '=']))
+    };
+    manifest
+        .lines()
+        .position(names)
+        .map_or(0, |index| index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::tests::{made_of, package};
+
+    fn findings(packages: Vec<Package>) -> Vec<String> {
+        let manifest = "[package]\n[dependencies]\nvere-net.workspace = true\n";
+        let (_folder, mut workspace) = made_of(&[("crates/proto/smtp/Cargo.toml", manifest)]);
+        workspace.packages = packages;
+        match check(&workspace) {
+            Outcome::Failed(findings) => findings.iter().map(ToString::to_string).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_protocol_must_not_use_a_host() {
+        let found = findings(vec![
+            package("crates/proto/smtp", "vere-smtp", &["vere-net"]),
+            package("crates/host/net", "vere-net", &["tokio"]),
+        ]);
+        assert_eq!(found.len(), 1);
+        assert!(
+            found[0].starts_with("crates/proto/smtp/Cargo.toml:3: vere-smtp"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn an_engine_must_not_use_a_runtime_save_in_tests() {
+        let mut engine = package("crates/engine/queue", "vere-queue", &["tokio"]);
+        assert_eq!(findings(vec![engine.clone()]).len(), 1);
+        engine.dependencies[0].dev = true;
+        assert_eq!(findings(vec![engine]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_crate_outside_the_layers_is_found() {
+        assert_eq!(
+            findings(vec![package("crates/util/misc", "vere-misc", &[])]).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn the_app_may_use_all_below() {
+        let found = findings(vec![
+            package(
+                "crates/app/vere",
+                "vere",
+                &["vere-net", "vere-smtp", "tokio"],
+            ),
+            package("crates/proto/smtp", "vere-smtp", &["memchr"]),
+            package("crates/host/net", "vere-net", &[]),
+        ]);
+        assert_eq!(found, Vec::<String>::new());
+    }
+}

@@ -1,0 +1,183 @@
+//! The checks that CI and developers run: `cargo xtask check`, or one of them by its name.
+//!
+//! Each check is a function from the [`Workspace`] to an [`Outcome`], which lists findings; each says where
+//! (`file:line`) and what to do. Nothing here needs the network once `cargo fetch` has run.
+//!
+//! Reading order: [`CHECKS`] below is the table of all checks; `workspace.rs` is what they look at;
+//! one file per check.
+
+mod architecture;
+mod cargo;
+mod deny;
+mod finding;
+mod generated;
+mod layers;
+mod links;
+mod locked;
+mod shell;
+mod sizes;
+mod standards;
+mod words;
+mod workspace;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use finding::Outcome;
+use workspace::Workspace;
+
+/// One check: its name on the command line, what it holds, and the function.
+struct Check {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Workspace) -> Outcome,
+}
+
+/// All checks, the quick ones first, the tests last: the line that sums them up ends the output.
+const CHECKS: &[Check] = &[
+    Check {
+        name: "layers",
+        about: "crates depend on lower layers only",
+        run: layers::check,
+    },
+    Check {
+        name: "sizes",
+        about: "no file grows beyond what is agreed",
+        run: sizes::check,
+    },
+    Check {
+        name: "standards",
+        about: "every cited RFC is in docs/standards.md",
+        run: standards::check,
+    },
+    Check {
+        name: "architecture",
+        about: "ARCHITECTURE.md names every crate, no other",
+        run: architecture::check,
+    },
+    Check {
+        name: "links",
+        about: "links between pages lead somewhere",
+        run: links::check,
+    },
+    Check {
+        name: "words",
+        about: "no machine's own paths, no conflict marks",
+        run: words::check,
+    },
+    Check {
+        name: "locked",
+        about: "number of locked packages",
+        run: locked::check,
+    },
+    Check {
+        name: "deny",
+        about: "licences, sources, bans and duplicates (cargo-deny)",
+        run: deny::check,
+    },
+    Check {
+        name: "shell",
+        about: "shell scripts (shellcheck)",
+        run: shell::check,
+    },
+    Check {
+        name: "fmt",
+        about: "formatting",
+        run: cargo::fmt,
+    },
+    Check {
+        name: "clippy",
+        about: "lints, warnings denied",
+        run: cargo::clippy,
+    },
+    Check {
+        name: "docs",
+        about: "documentation builds, warnings denied",
+        run: cargo::docs,
+    },
+    Check {
+        name: "generated",
+        about: "docs/reference is what the program prints",
+        run: generated::check,
+    },
+    Check {
+        name: "test",
+        about: "all tests of the workspace",
+        run: cargo::test,
+    },
+];
+
+fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let workspace = match Workspace::find() {
+        Ok(workspace) => workspace,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match wanted
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
+        ["check"] => run(CHECKS.iter(), &workspace),
+        ["generated", "--write"] => report("generated", &generated::write(&workspace)),
+        ["sizes", "--write"] => report("sizes", &sizes::write(&workspace)),
+        [name] if CHECKS.iter().any(|check| check.name == *name) => run(
+            CHECKS.iter().filter(|check| check.name == *name),
+            &workspace,
+        ),
+        _ => usage(),
+    }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("usage: cargo xtask check        everything below, in this order");
+    for check in CHECKS {
+        eprintln!("       cargo xtask {:<12} {}", check.name, check.about);
+    }
+    eprintln!("       cargo xtask generated --write   writes docs/reference anew");
+    eprintln!("       cargo xtask sizes --write       lowers the numbers in xtask/sizes.txt");
+    ExitCode::from(2)
+}
+
+/// Runs the checks; all of them, so that one run shows everything that is wrong.
+fn run<'a>(checks: impl Iterator<Item = &'a Check>, workspace: &Workspace) -> ExitCode {
+    let mut failed = Vec::new();
+    for check in checks {
+        eprintln!("== {}: {}", check.name, check.about);
+        let begun = Instant::now();
+        let outcome = (check.run)(workspace);
+        if report(check.name, &outcome) == ExitCode::FAILURE {
+            failed.push(check.name);
+        }
+        if check.name != "test" {
+            eprintln!("   {:.1} s", begun.elapsed().as_secs_f32());
+        }
+    }
+    if failed.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("xtask: failed: {}", failed.join(", "));
+    ExitCode::FAILURE
+}
+
+fn report(name: &str, outcome: &Outcome) -> ExitCode {
+    match outcome {
+        Outcome::Passed => ExitCode::SUCCESS,
+        Outcome::Told(what) => {
+            eprintln!("   {what}");
+            ExitCode::SUCCESS
+        }
+        Outcome::Skipped(why) => {
+            eprintln!("   SKIPPED {name}: {why}");
+            ExitCode::SUCCESS
+        }
+        Outcome::Failed(findings) => {
+            findings.iter().for_each(|finding| eprintln!("{finding}"));
+            ExitCode::FAILURE
+        }
+    }
+}

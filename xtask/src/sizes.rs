@@ -1,0 +1,155 @@
+//! The length of files. (The length of functions is clippy's: `too-many-lines-threshold`.)
+//!
+//! A file may have [`GATE`] lines without its tests. One of more than [`AIM`] lines stands in
+//! `xtask/sizes.txt` with its length, which may only fall; tables and grammars belong there too.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::finding::{Finding, Outcome};
+use crate::workspace::Workspace;
+
+/// Lines that a file should not exceed.
+const AIM: usize = 500;
+/// Lines that no file exceeds.
+const GATE: usize = 1000;
+/// The list of files above the aim, relative to the root.
+const LIST: &str = "xtask/sizes.txt";
+
+/// Compares every file with the gate, the aim and the list.
+pub(crate) fn check(workspace: &Workspace) -> Outcome {
+    let listed = listed(workspace);
+    let mut findings = Vec::new();
+    for (file, lines) in long_files(workspace) {
+        let agreed = listed.get(&file).copied();
+        if lines > GATE {
+            findings.push(Finding::new(
+                &file,
+                GATE,
+                format!("{lines} lines, {GATE} is the gate: split it"),
+            ));
+        } else if agreed.is_none() {
+            findings.push(Finding::new(
+                &file,
+                AIM,
+                format!("{lines} lines, the aim is {AIM}: split it, or argue for a line in {LIST}"),
+            ));
+        } else if agreed.is_some_and(|agreed| lines > agreed) {
+            findings.push(Finding::new(
+                &file,
+                AIM,
+                format!(
+                    "{lines} lines, {LIST} agrees to {}: it may only shrink",
+                    agreed.unwrap_or(0)
+                ),
+            ));
+        }
+    }
+    let long: BTreeMap<_, _> = long_files(workspace).collect();
+    for (file, agreed) in &listed {
+        let lines = long.get(file).copied().unwrap_or(0);
+        if lines < *agreed {
+            let what = format!(
+                "{} has shrunk below {agreed} lines: run `cargo xtask sizes --write`",
+                file.display()
+            );
+            findings.push(Finding::new(LIST, 0, what));
+        }
+    }
+    findings.into()
+}
+
+/// Lowers the numbers in the list to what is, and removes files that are short or gone. Never adds.
+pub(crate) fn write(workspace: &Workspace) -> Outcome {
+    let long: BTreeMap<_, _> = long_files(workspace).collect();
+    let lines: Vec<String> = listed(workspace)
+        .iter()
+        .filter_map(|(file, agreed)| {
+            let now = *long.get(file)?;
+            Some(format!("{} {}\n", now.min(*agreed), file.display()))
+        })
+        .collect();
+    match fs::write(workspace.root.join(LIST), lines.concat()) {
+        Ok(()) => Outcome::Passed,
+        Err(error) => Outcome::Failed(vec![Finding::new(LIST, 0, error.to_string())]),
+    }
+}
+
+fn listed(workspace: &Workspace) -> BTreeMap<PathBuf, usize> {
+    workspace
+        .text(Path::new(LIST))
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter_map(|(lines, file)| Some((PathBuf::from(file), lines.parse().ok()?)))
+        .collect()
+}
+
+fn long_files(workspace: &Workspace) -> impl Iterator<Item = (PathBuf, usize)> {
+    workspace
+        .with_extension(&["rs", "sh"])
+        .filter(|file| !is_test(file))
+        .map(|file| (file.to_owned(), lines_without_tests(&workspace.text(file))))
+        .filter(|(_, lines)| *lines > AIM)
+}
+
+/// Whether the whole file is tests.
+fn is_test(file: &Path) -> bool {
+    let is_tests = |part: &std::ffi::OsStr| part == "tests" || part == "tests.rs";
+    file.iter().any(is_tests)
+}
+
+/// Lines up to the test module, which stands last.
+fn lines_without_tests(text: &str) -> usize {
+    text.lines()
+        .take_while(|line| *line != "#[cfg(test)]")
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::tests::made_of;
+
+    fn long(lines: usize) -> String {
+        "//\n".repeat(lines) + "#[cfg(test)]\nmod tests {\n" + &"//\n".repeat(900) + "}\n"
+    }
+
+    fn count(files: &[(&str, &str)]) -> usize {
+        let (_folder, workspace) = made_of(files);
+        match check(&workspace) {
+            Outcome::Failed(findings) => findings.len(),
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn tests_do_not_count() {
+        assert_eq!(count(&[("a.rs", &long(AIM))]), 0);
+        assert_eq!(count(&[("a.rs", &long(AIM + 1))]), 1);
+        assert_eq!(
+            count(&[
+                ("a/tests.rs", &"//\n".repeat(2000)),
+                ("tests/it.rs", &"//\n".repeat(2000))
+            ]),
+            0
+        );
+    }
+
+    #[test]
+    fn a_listed_file_may_stay_but_not_grow() {
+        assert_eq!(count(&[("a.rs", &long(600)), (LIST, "600 a.rs\n")]), 0);
+        assert_eq!(count(&[("a.rs", &long(601)), (LIST, "600 a.rs\n")]), 1);
+        assert_eq!(count(&[("a.rs", &long(599)), (LIST, "600 a.rs\n")]), 1);
+        assert_eq!(count(&[("a.rs", &long(1001)), (LIST, "1001 a.rs\n")]), 1);
+    }
+
+    #[test]
+    fn writing_lowers_and_never_raises() {
+        let text = "700 a.rs\n550 b.rs\n600 gone.rs\n";
+        let (_folder, workspace) =
+            made_of(&[("a.rs", &long(600)), ("b.rs", &long(560)), (LIST, text)]);
+        assert_eq!(write(&workspace), Outcome::Passed);
+        assert_eq!(workspace.text(Path::new(LIST)), "600 a.rs\n550 b.rs\n");
+    }
+}
