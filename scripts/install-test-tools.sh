@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Installs the programs that the tests speak with, as far as this machine allows. What cannot be had
+# is named with the reason; the tests that need it then skip, visibly.
+#
+#   swaks, curl, python3   mail clients
+#   postfix                client, next hop, peer of the benchmark: from apt
+#   exim4                  the same; conflicts with postfix as a package, so it is unpacked into
+#                          target/test-tools/exim and run from there
+#   pebble                 ACME server: built as a Go module where Go is present
+#   gsasl                  every SASL mechanism over SMTP
+#   (shellcheck)           checks these scripts
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tools="$PWD/target/test-tools"
+updated=""
+
+say() { echo "install-test-tools: $*" >&2; }
+skip() { echo "install-test-tools: SKIPPED $1: $2" >&2; }
+
+# The command that installs, in the array `root`; fails with a reason in `why` when there is none.
+find_root() {
+    if ! command -v apt-get >/dev/null; then
+        why="no apt-get on this machine"
+    elif [[ "$(id -u)" == 0 ]]; then
+        root=()
+        return 0
+    elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+        root=(sudo -n)
+        return 0
+    else
+        why="neither root nor sudo without a password"
+    fi
+    return 1
+}
+
+# Runs a command with root and without questions; what it prints is shown only if it fails.
+quietly() {
+    local log
+    log="$(mktemp)"
+    if ! "${root[@]}" env DEBIAN_FRONTEND=noninteractive "$@" </dev/null >"$log" 2>&1; then
+        tail -n 5 "$log" >&2
+        rm -f "$log"
+        return 1
+    fi
+    rm -f "$log"
+}
+
+update_once() {
+    [[ -n "$updated" ]] || quietly apt-get update -q || say "apt-get update failed, going on"
+    updated=yes
+}
+
+# Installed packages must not start their daemons: a policy of our own for the time of the
+# installation, unless the machine has one.
+forbid_starting() {
+    [[ -e /usr/sbin/policy-rc.d ]] && return 0
+    printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee /usr/sbin/policy-rc.d >/dev/null
+    "${root[@]}" chmod 755 /usr/sbin/policy-rc.d
+    trap '"${root[@]}" rm -f /usr/sbin/policy-rc.d' EXIT
+}
+
+# install PROGRAM PACKAGE...: installs the packages unless the program is there.
+install() {
+    local program="$1"
+    shift
+    if PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null; then
+        return 0
+    fi
+    if [[ -n "$why" ]]; then
+        skip "$program" "$why"
+        return 0
+    fi
+    update_once
+    say "installing $*"
+    quietly apt-get install -q -y --no-install-recommends "$@" || skip "$program" "apt-get failed"
+}
+
+unpack_exim() {
+    local into="$tools/exim" packages=(exim4-daemon-light exim4-base) libraries
+    [[ -x "$into/usr/sbin/exim4" ]] && return 0
+    if [[ -n "$why" ]]; then
+        skip exim4 "$why"
+        return 0
+    fi
+    update_once
+    say "unpacking ${packages[*]} into target/test-tools/exim"
+    mapfile -t libraries < <(apt-cache depends "${packages[@]}" | awk '/ Depends: lib/ { print $2 }' | sort -u)
+    # Exim is built for a user that its package's own script makes; the wrapper shows it one.
+    quietly apt-get install -q -y --no-install-recommends "${libraries[@]}" libnss-wrapper || {
+        skip exim4 "its libraries cannot be installed"
+        return 0
+    }
+    rm -rf "$tools/packages" "$into"
+    mkdir -p "$tools/packages" "$into"
+    # Not through `quietly`: apt-get download writes to the working directory and needs no root.
+    if ! (cd "$tools/packages" && apt-get download -q "${packages[@]}" >/dev/null 2>&1); then
+        skip exim4 "apt-get download failed"
+        return 0
+    fi
+    local package
+    for package in "$tools"/packages/*.deb; do
+        dpkg -x "$package" "$into"
+    done
+    rm -rf "$tools/packages"
+}
+
+build_pebble() {
+    local version=v2.8.0 log
+    [[ -x "$tools/bin/pebble" ]] && return 0
+    if ! command -v go >/dev/null; then
+        skip pebble "no go on this machine"
+        return 0
+    fi
+    say "building pebble $version"
+    mkdir -p "$tools/bin"
+    log="$(mktemp)"
+    if ! GOBIN="$tools/bin" GOFLAGS=-mod=mod go install \
+        "github.com/letsencrypt/pebble/v2/cmd/pebble@$version" </dev/null >"$log" 2>&1; then
+        tail -n 3 "$log" >&2
+        skip pebble "go install failed"
+    fi
+    rm -f "$log"
+}
+
+root=()
+why=""
+find_root || true
+mkdir -p "$tools"
+if [[ -z "$why" ]]; then
+    forbid_starting
+fi
+install curl curl ca-certificates
+install python3 python3
+install swaks swaks libnet-ssleay-perl libauthen-sasl-perl libdigest-hmac-perl
+install gsasl gsasl
+install postfix postfix
+install shellcheck shellcheck
+unpack_exim
+build_pebble
