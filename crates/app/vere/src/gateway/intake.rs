@@ -19,6 +19,7 @@ use vere_smtp::server::{
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
+use super::listeners::Service;
 use super::state::Gateway;
 use super::{clock, convert, header};
 use crate::spool::link::SpoolError;
@@ -39,7 +40,14 @@ pub(super) trait Intake {
     fn rights(&self, peer: &Peer) -> ClientRights;
 }
 
-impl Intake for Rc<Gateway> {
+/// The gateway, as the clients of one service meet it.
+#[derive(Debug, Clone)]
+pub(super) struct ServiceIntake {
+    pub(super) gateway: Rc<Gateway>,
+    pub(super) service: Service,
+}
+
+impl Intake for ServiceIntake {
     async fn password(&self, attempt: PasswordAttempt) -> AuthOutcome {
         if attempt
             .authzid
@@ -48,10 +56,10 @@ impl Intake for Rc<Gateway> {
         {
             return AuthOutcome::Rejected;
         }
-        let gateway = self.router.directory.clone();
+        let directory = self.gateway.router.directory.clone();
         // Argon2id takes tens of milliseconds on purpose: not on the thread that serves everybody.
         let checked = tokio::task::spawn_blocking(move || {
-            gateway.verify_password(&attempt.authcid, &attempt.password)
+            directory.verify_password(&attempt.authcid, &attempt.password)
         });
         match checked.await {
             Ok(Ok(Login::Accepted(account))) => AuthOutcome::Accepted {
@@ -67,7 +75,7 @@ impl Intake for Rc<Gateway> {
     }
 
     async fn scram_user(&self, username: &str) -> ScramLookup {
-        match self.router.directory.scram_keys(username) {
+        match self.gateway.router.directory.scram_keys(username) {
             Ok(Some((account, keys))) => ScramLookup::Found {
                 account: account.to_string(),
                 keys,
@@ -81,33 +89,40 @@ impl Intake for Rc<Gateway> {
     }
 
     async fn mail(&self, session: &Server, mail: &MailFrom) -> Result<(), Refusal> {
-        if !self.delivering() || !self.link.state().borrow().is_up() {
+        if !self.gateway.delivering() || !self.gateway.link.state().borrow().is_up() {
             return Err(Refusal::Busy);
         }
         match (session.account(), mail.reverse_path.address()) {
-            (Some(account), Some(address)) => self.router.check_sender(account, address),
+            (Some(account), Some(address)) => self.gateway.router.check_sender(account, address),
             _ => Ok(()),
         }
     }
 
     async fn recipient(&self, session: &Server, rcpt: &RcptTo) -> Result<(), Refusal> {
         let may_relay = session.peer().may_relay || session.account().is_some();
-        self.router
-            .check(&self.settings(), &rcpt.forward_path, may_relay)
+        let gateway = &self.gateway;
+        gateway
+            .router
+            .check(&gateway.settings(), &rcpt.forward_path, may_relay)
     }
 
     async fn message(&self, message: Message) -> Result<String, Refusal> {
-        let trace = self.trace_id();
+        let trace = self.gateway.trace_id();
         let begun = Instant::now();
         let (octets, recipients) = (message.body.len(), message.recipients.len());
-        let stored = accept(self, trace, message).await;
-        self.metrics
-            .received(octets, recipients, begun.elapsed(), stored.as_ref().err());
+        let stored = accept(&self.gateway, trace, message).await;
+        self.gateway.metrics.received(
+            self.service,
+            octets,
+            recipients,
+            begun.elapsed(),
+            stored.as_ref().err(),
+        );
         stored.map(|()| trace.to_string())
     }
 
     fn rights(&self, peer: &Peer) -> ClientRights {
-        let settings = self.settings();
+        let settings = self.gateway.settings();
         let address = peer.address.ip();
         ClientRights {
             may_relay: settings.relay.contains(address),

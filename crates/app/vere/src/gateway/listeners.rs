@@ -17,8 +17,9 @@ use vere_settings::Settings;
 use vere_smtp::limits::Limits;
 use vere_smtp::sasl::{FakeKeys, Mechanism, NonceSource};
 use vere_smtp::server::{AuthConfig, Peer, Role, ServerConfig};
+use vere_telemetry::metrics::Refusal;
 
-use super::intake::Intake as _;
+use super::intake::{Intake as _, ServiceIntake};
 use super::session::{self, SessionContext, TextMemory};
 use super::state::Gateway;
 use super::{proxy, tls::ServerTls};
@@ -74,13 +75,13 @@ impl Reception {
         let reception = Self {
             nonces: Arc::new(NonceSource::new(gateway.random())),
             fake_keys: FakeKeys::new(gateway.random(), SCRAM_ITERATIONS),
-            gateway,
             tls,
             configs: RefCell::default(),
-            memory: Rc::default(),
+            memory: Rc::new(TextMemory::new(gateway.metrics.body_memory())),
             connections: Cell::new(0),
             clients: RefCell::default(),
             stop,
+            gateway,
         };
         reception.configure();
         reception
@@ -161,30 +162,45 @@ impl Reception {
         if settings.proxy.contains(from.ip()) {
             let patience = settings.limits.command_timeout.duration();
             // Boxed: its buffer must not make every session larger.
-            if let Some(real) = Box::pin(proxy::read(&mut stream, patience)).await? {
+            let read = Box::pin(proxy::read(&mut stream, patience)).await;
+            if read.is_err() {
+                self.gateway.metrics.turned_away(Refusal::Proxy);
+            }
+            if let Some(real) = read? {
                 (address, local) = real;
             }
         }
-        let Some(_place) = Place::take(self, &settings, address.ip()) else {
-            self.gateway.metrics.turned_away();
-            let busy = format!(
-                "421 4.7.0 {} too many connections, try again later\r\n",
-                settings.hostname
-            );
-            return stream.write_all(busy.as_bytes()).await;
+        let _place = match Place::take(self, &settings, address.ip()) {
+            Ok(place) => place,
+            Err(reason) => {
+                self.gateway.metrics.turned_away(reason);
+                let busy = format!(
+                    "421 4.7.0 {} too many connections, try again later\r\n",
+                    settings.hostname
+                );
+                return stream.write_all(busy.as_bytes()).await;
+            }
         };
         let context = SessionContext {
             config: Arc::clone(&self.configs.borrow()[&service]),
-            intake: Rc::clone(&self.gateway),
+            intake: self.intake(service),
             tls: self.tls.clone(),
+            metrics: Rc::clone(&self.gateway.metrics),
             memory: Rc::clone(&self.memory),
             stop: self.stop.clone(),
         };
-        let peer = self.peer(&settings, address, local, from.ip());
+        let peer = self.peer(&settings, address, local, from.ip(), &context.intake);
         // Boxed: most of a session's life is waiting, and its size is what an idle client costs.
         match service {
             Service::Smtp | Service::Submission => session::serve(stream, peer, context).await,
             Service::Submissions => Box::pin(session::serve_tls(stream, peer, context)).await,
+        }
+    }
+
+    fn intake(&self, service: Service) -> ServiceIntake {
+        ServiceIntake {
+            gateway: Rc::clone(&self.gateway),
+            service,
         }
     }
 
@@ -194,9 +210,10 @@ impl Reception {
         address: SocketAddr,
         local: SocketAddr,
         from: IpAddr,
+        intake: &ServiceIntake,
     ) -> Peer {
         let mut peer = Peer::new(address, local);
-        let rights = self.gateway.rights(&peer);
+        let rights = intake.rights(&peer);
         peer.may_relay = rights.may_relay;
         peer.may_auth_in_clear = rights.may_auth_in_clear;
         // XCLIENT is a matter of who is connected, whomever a PROXY header speaks for.
@@ -213,19 +230,24 @@ struct Place {
 }
 
 impl Place {
-    fn take(reception: &Rc<Reception>, settings: &Settings, address: IpAddr) -> Option<Self> {
+    fn take(
+        reception: &Rc<Reception>,
+        settings: &Settings,
+        address: IpAddr,
+    ) -> Result<Self, Refusal> {
         let client = client_of(address);
         let mut clients = reception.clients.borrow_mut();
         let of_client = clients.get(&client).copied().unwrap_or(0);
         let limits = &settings.limits;
-        if reception.connections.get() >= limits.connections_max
-            || of_client >= limits.connections_per_client_max
-        {
-            return None;
+        if reception.connections.get() >= limits.connections_max {
+            return Err(Refusal::Connections);
+        }
+        if of_client >= limits.connections_per_client_max {
+            return Err(Refusal::Client);
         }
         reception.connections.set(reception.connections.get() + 1);
         clients.insert(client, of_client + 1);
-        Some(Self {
+        Ok(Self {
             reception: Rc::clone(reception),
             client,
         })

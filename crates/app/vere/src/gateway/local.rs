@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
@@ -19,6 +20,7 @@ pub(super) async fn work(gateway: &Rc<Gateway>, queue: u32) {
         let template = gateway.settings().delivery.maildir.clone();
         let envelope = Rc::clone(&job.envelope);
         let files = files(&envelope, &template);
+        let begun = Instant::now();
         let filed = spawn_blocking(move || {
             files
                 .into_iter()
@@ -35,6 +37,7 @@ pub(super) async fn work(gateway: &Rc<Gateway>, queue: u32) {
             reports_taken_over: false,
             results,
         };
+        gateway.metrics.transaction(begun.elapsed());
         gateway.settle(queue, &job, &attempt);
     }
 }

@@ -1,25 +1,24 @@
 //! What the gateway counts, and the endpoint that shows it.
 
-use std::net::TcpListener as StdListener;
-use std::rc::Rc;
+mod gauges;
+
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::task::spawn_local;
-use vere_queue::Disposition;
+use vere_queue::report::ReportKind;
+use vere_queue::{Attempt, Disposition, Envelope};
 use vere_smtp::refusal::Refusal;
+use vere_smtp::server::Tally;
 use vere_telemetry::metrics::{
-    Counter, DeliveryResult, Health, Metrics, NodeName, Refusal as TurnedAway, SmtpService, serve,
+    AuthResult, CommitResult, ConnectionResult, Counter, DeliveryResult, DsnAction, Gauge,
+    Handshake, HandshakeResult, Metrics, NodeName, Refusal as TurnedAway, ReplyClass, SmtpService,
+    TlsSide,
 };
 
 use super::clock;
 use super::listeners::Service;
-use super::state::Gateway;
-use crate::cli::Failure;
+use crate::spool::link::SpoolError;
 
-/// How often what is measured and not counted is looked at.
-const INTERVAL: Duration = Duration::from_secs(1);
+pub(super) use gauges::start;
 
 /// The gateway's metrics; what is counted for every message is at hand without a look-up.
 #[derive(Debug)]
@@ -30,81 +29,182 @@ pub(super) struct GatewayMetrics {
     deferred: Counter,
     bounced: Counter,
     expired: Counter,
+    positive: Counter,
+    intermediate: Counter,
+    transient: Counter,
+    permanent: Counter,
 }
 
 impl Default for GatewayMetrics {
     fn default() -> Self {
         let all = Metrics::new();
         let recipients = |result| all.delivery.recipients.get_or_create_owned(&result);
+        let replies = |class| all.smtp.replies.get_or_create_owned(&class);
         Self {
             relayed: recipients(DeliveryResult::Relayed),
             stored: recipients(DeliveryResult::Stored),
             deferred: recipients(DeliveryResult::Deferred),
             bounced: recipients(DeliveryResult::Bounced),
             expired: recipients(DeliveryResult::Expired),
+            positive: replies(ReplyClass::Positive),
+            intermediate: replies(ReplyClass::Intermediate),
+            transient: replies(ReplyClass::Transient),
+            permanent: replies(ReplyClass::Permanent),
             all,
         }
     }
 }
 
+/// Receiving.
 impl GatewayMetrics {
+    /// A connection was accepted.
+    pub(super) fn accepted(&self, service: Service) {
+        let smtp = &self.all.smtp;
+        smtp.connections_accepted
+            .get_or_create(&label(service))
+            .inc();
+        smtp.connections.get_or_create(&label(service)).inc();
+    }
+
+    /// An accepted connection has ended.
+    pub(super) fn ended(&self, service: Service) {
+        let connections = &self.all.smtp.connections;
+        connections.get_or_create(&label(service)).dec();
+    }
+
+    /// A connection was closed before its first command; with a reply, unless it could not be told
+    /// whose connection it was.
+    pub(super) fn turned_away(&self, reason: TurnedAway) {
+        let refused = &self.all.smtp.connections_refused;
+        refused.get_or_create(&reason).inc();
+        if reason != TurnedAway::Proxy {
+            self.transient.inc();
+        }
+    }
+
+    /// Replies have left, and maybe an authentication has ended.
+    pub(super) fn replied(&self, tally: Tally) {
+        for (counter, count) in [
+            (&self.positive, tally.positive),
+            (&self.intermediate, tally.intermediate),
+            (&self.transient, tally.transient),
+            (&self.permanent, tally.permanent),
+        ] {
+            if count > 0 {
+                counter.inc_by(u64::from(count));
+            }
+        }
+        for (result, count) in [
+            (AuthResult::Accepted, tally.authenticated),
+            (AuthResult::Rejected, tally.rejected),
+            (AuthResult::Unavailable, tally.undecided),
+        ] {
+            if count > 0 {
+                let authentications = &self.all.smtp.authentications;
+                authentications
+                    .get_or_create(&result)
+                    .inc_by(u64::from(count));
+            }
+        }
+    }
+
     /// A message of so many octets and recipients was taken, or refused at its end, and how long that
     /// took.
     pub(super) fn received(
         &self,
+        service: Service,
         octets: usize,
         recipients: usize,
         took: Duration,
         refusal: Option<&Refusal>,
     ) {
-        self.all.smtp.store_seconds.observe(took.as_secs_f64());
+        let smtp = &self.all.smtp;
+        smtp.store_seconds.observe(took.as_secs_f64());
         if refusal.is_some() {
-            self.all.smtp.messages_refused.inc();
+            smtp.messages_refused.inc();
             return;
         }
-        self.all
-            .smtp
-            .messages_received
-            .get_or_create(&SmtpService::Smtp)
-            .inc();
-        self.all.smtp.received_bytes.inc_by(octets as u64);
-        self.all.smtp.recipients_received.inc_by(recipients as u64);
+        smtp.messages_received.get_or_create(&label(service)).inc();
+        smtp.received_bytes.inc_by(octets as u64);
+        smtp.recipients_received.inc_by(recipients as u64);
     }
 
-    /// A connection was accepted.
-    pub(super) fn accepted(&self, service: Service) {
-        self.all
-            .smtp
-            .connections_accepted
-            .get_or_create(&label(service))
-            .inc();
-        self.all
-            .smtp
-            .connections
-            .get_or_create(&label(service))
-            .inc();
+    /// The gauge of the memory that messages take while they are received.
+    pub(super) fn body_memory(&self) -> Gauge {
+        self.all.smtp.body_memory_bytes.clone()
+    }
+}
+
+/// The spool and TLS.
+impl GatewayMetrics {
+    /// What came of a message or report that was given to the spool, and how long that took.
+    pub(super) fn committed<T>(&self, result: &Result<T, SpoolError>, took: Duration) {
+        let spool = &self.all.spool;
+        let came_to = match result {
+            Ok(_) => {
+                spool.acknowledge_seconds.observe(took.as_secs_f64());
+                CommitResult::Acknowledged
+            }
+            Err(SpoolError::Refused(_) | SpoolError::Invalid) => CommitResult::Refused,
+            Err(SpoolError::Timeout) => CommitResult::Late,
+            Err(SpoolError::Busy | SpoolError::Replaced | SpoolError::Closed) => {
+                CommitResult::Unavailable
+            }
+        };
+        spool.commits.get_or_create(&came_to).inc();
     }
 
-    /// An accepted connection has ended.
-    pub(super) fn ended(&self, service: Service) {
-        self.all
-            .smtp
-            .connections
-            .get_or_create(&label(service))
-            .dec();
+    /// The connection to the node broke.
+    fn disconnected(&self, node: &NodeName) {
+        let disconnections = &self.all.spool.disconnections;
+        disconnections.get_or_create(node).inc();
     }
 
-    /// A connection was closed at once for want of places.
-    pub(super) fn turned_away(&self) {
-        self.all
-            .smtp
-            .connections_refused
-            .get_or_create(&TurnedAway::Connections)
-            .inc();
+    /// A TLS handshake has ended.
+    pub(super) fn handshake(&self, side: TlsSide, result: HandshakeResult) {
+        let handshakes = &self.all.tls.handshakes;
+        handshakes.get_or_create(&Handshake { side, result }).inc();
+    }
+}
+
+/// Delivery.
+impl GatewayMetrics {
+    /// A connection to a next hop was begun, and how that ended.
+    pub(super) fn connection_begun(&self, result: ConnectionResult) {
+        let begun = &self.all.delivery.connections_begun;
+        begun.get_or_create(&result).inc();
+    }
+
+    /// Counts a connection to a next hop for as long as it is held.
+    pub(super) fn connection_open(&self) -> OpenConnection {
+        let gauge = self.all.delivery.connections.clone();
+        gauge.inc();
+        OpenConnection(gauge)
+    }
+
+    /// A next hop or the mailboxes have said what becomes of a message, and how long that took.
+    pub(super) fn transaction(&self, took: Duration) {
+        let seconds = &self.all.delivery.transaction_seconds;
+        seconds.observe(took.as_secs_f64());
+    }
+
+    /// An attempt for a message is settled.
+    pub(super) fn attempted(&self, attempt: &Attempt, envelope: &Envelope) {
+        let delivered = |disposition| disposition == Disposition::Delivered;
+        if attempt
+            .results
+            .iter()
+            .any(|result| delivered(result.disposition))
+        {
+            let delivery = &self.all.delivery;
+            delivery.sent_bytes.inc_by(u64::from(envelope.size));
+            let age = clock::now().saturating_since(envelope.accepted);
+            delivery.age_seconds.observe(age.as_secs_f64());
+        }
     }
 
     /// One recipient of an attempt: what it came to.
-    pub(super) fn attempted(&self, disposition: Disposition, local: bool, expired: bool) {
+    pub(super) fn settled(&self, disposition: Disposition, local: bool, expired: bool) {
         match disposition {
             Disposition::Delivered if local => &self.stored,
             Disposition::Delivered => &self.relayed,
@@ -114,6 +214,28 @@ impl GatewayMetrics {
         }
         .inc();
     }
+
+    /// A delivery status notification was stored.
+    pub(super) fn notified(&self, kind: ReportKind) {
+        let action = match kind {
+            ReportKind::Failed => DsnAction::Failed,
+            ReportKind::Delayed => DsnAction::Delayed,
+            ReportKind::Delivered => DsnAction::Delivered,
+            ReportKind::Relayed => DsnAction::Relayed,
+        };
+        let notifications = &self.all.delivery.notifications;
+        notifications.get_or_create(&action).inc();
+    }
+}
+
+/// A connection to a next hop, in the gauge until it is dropped.
+#[derive(Debug)]
+pub(super) struct OpenConnection(Gauge);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 fn label(service: Service) -> SmtpService {
@@ -121,67 +243,5 @@ fn label(service: Service) -> SmtpService {
         Service::Smtp => SmtpService::Smtp,
         Service::Submission => SmtpService::Submission,
         Service::Submissions => SmtpService::Submissions,
-    }
-}
-
-/// Serves the endpoint on these sockets and keeps the gauges true, until the gateway stops.
-///
-/// # Errors
-/// When a socket cannot be used.
-pub(super) fn start(
-    gateway: &Rc<Gateway>,
-    listeners: Vec<StdListener>,
-    health: &watch::Sender<Health>,
-) -> Result<(), Failure> {
-    for listener in listeners {
-        let listener = TcpListener::from_std(listener)?;
-        spawn_local(serve(
-            listener,
-            gateway.metrics.all.clone(),
-            health.subscribe(),
-        ));
-    }
-    spawn_local(measure(Rc::clone(gateway)));
-    Ok(())
-}
-
-async fn measure(gateway: Rc<Gateway>) {
-    let node = gateway
-        .settings()
-        .spool
-        .nodes
-        .first()
-        .map_or_else(String::new, |node| node.name.clone());
-    let node = NodeName(node);
-    loop {
-        let summaries = gateway.queues.borrow().summaries();
-        let now = clock::now();
-        let sum = |of: &dyn Fn(&vere_queue::QueueSummary) -> u64| {
-            i64::try_from(summaries.iter().map(of).sum::<u64>()).unwrap_or(i64::MAX)
-        };
-        let queue = &gateway.metrics.all.queue;
-        queue
-            .destinations
-            .set(sum(&|one| u64::from(one.messages > 0)));
-        queue
-            .destinations_paused
-            .set(sum(&|one| u64::from(one.paused_until.is_some())));
-        queue.messages.set(sum(&|one| one.messages as u64));
-        queue.messages_deferred.set(sum(&|one| one.deferred as u64));
-        queue.bytes.set(sum(&|one| one.octets));
-        let oldest = summaries.iter().filter_map(|one| one.oldest).min();
-        let age = oldest.map_or(0, |oldest| now.saturating_since(oldest).as_secs());
-        queue
-            .oldest_seconds
-            .set(i64::try_from(age).unwrap_or(i64::MAX));
-        let connected = gateway.link.state().borrow().is_up();
-        gateway
-            .metrics
-            .all
-            .spool
-            .connected
-            .get_or_create(&node)
-            .set(i64::from(connected));
-        tokio::time::sleep(INTERVAL).await;
     }
 }

@@ -135,7 +135,7 @@ async fn serve(
     let challenges = inherited.take("acme");
     keep_certificate(&gateway.settings(), challenges, reception.tls().clone())?;
     let (health, _) = watch::channel(Health::Starting);
-    metrics::start(&gateway, metrics, &health)?;
+    metrics::start(&gateway, reception.tls().clone(), metrics, &health)?;
     wait_recovered(&gateway).await;
     for (service, listener) in listeners {
         spawn_local(Rc::clone(&reception).accept(service, listener));

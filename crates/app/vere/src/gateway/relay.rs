@@ -5,7 +5,7 @@ mod hosts;
 mod session;
 
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vere_queue::{Attempt, Destination, Disposition, Queues, RecipientResult};
 
@@ -74,8 +74,12 @@ async fn deliver(gateway: &Rc<Gateway>, queue: u32, session: &mut RelaySession) 
             session.quit().await;
             return false;
         };
+        let begun = Instant::now();
         match session.send(&job.envelope, body).await {
-            Ok(attempt) => gateway.settle(queue, &job, &attempt),
+            Ok(attempt) => {
+                gateway.metrics.transaction(begun.elapsed());
+                gateway.settle(queue, &job, &attempt);
+            }
             // The server closed a connection that was kept: the message was not tried.
             Err(SessionEnd::BeforeMessage) => {
                 gateway.queues.borrow_mut().give_back(queue, job.record);

@@ -8,10 +8,13 @@ use std::sync::Arc;
 
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use vere_smtp::server::{Answer, Peer, Question, Server, ServerConfig, Step};
+use vere_net::tls::ServerStream;
+use vere_smtp::server::{Answer, Peer, Question, Server, ServerConfig, Step, TlsInfo};
+use vere_telemetry::metrics::{Gauge, HandshakeResult, TlsSide};
 
 use super::clock;
 use super::intake::Intake;
+use super::metrics::GatewayMetrics;
 use super::tls::ServerTls;
 use super::wire::{self, Connection};
 
@@ -21,19 +24,30 @@ pub(super) struct SessionContext<I> {
     pub(super) config: Arc<ServerConfig>,
     pub(super) intake: I,
     pub(super) tls: ServerTls,
+    pub(super) metrics: Rc<GatewayMetrics>,
     pub(super) memory: Rc<TextMemory>,
     /// Becomes true when the gateway stops: the session ends at its next command boundary.
     pub(super) stop: watch::Receiver<bool>,
 }
 
 /// Memory that the texts of messages take while they are received, of all sessions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct TextMemory {
     held: Cell<usize>,
     max: Cell<usize>,
+    gauge: Gauge,
 }
 
 impl TextMemory {
+    /// Nothing is held, and nothing may be. What is held is shown in `gauge`.
+    pub(super) fn new(gauge: Gauge) -> Self {
+        Self {
+            held: Cell::new(0),
+            max: Cell::new(0),
+            gauge,
+        }
+    }
+
     /// Sets the bound: `limits.body_memory_max`.
     pub(super) fn set_max(&self, max: usize) {
         self.max.set(max);
@@ -57,9 +71,14 @@ impl Held {
     }
 
     fn set(&mut self, octets: usize) {
+        if octets == self.octets {
+            return;
+        }
+        let held = self.memory.held.get() - self.octets + octets;
+        self.memory.held.set(held);
         self.memory
-            .held
-            .set(self.memory.held.get() - self.octets + octets);
+            .gauge
+            .set(i64::try_from(held).unwrap_or(i64::MAX));
         self.octets = octets;
     }
 }
@@ -101,7 +120,7 @@ async fn upgrade<I: Intake>(
     mut server: Server,
     mut context: SessionContext<I>,
 ) -> io::Result<()> {
-    let (mut stream, info) = context.tls.accept(stream).await?;
+    let (mut stream, info) = handshake(stream, &context).await?;
     server.tls_started(info);
     run(&mut stream, &mut server, &mut context).await.map(drop)
 }
@@ -115,10 +134,24 @@ pub(super) async fn serve_tls<I: Intake>(
     mut peer: Peer,
     mut context: SessionContext<I>,
 ) -> io::Result<()> {
-    let (mut stream, info) = context.tls.accept(stream).await?;
+    let (mut stream, info) = handshake(stream, &context).await?;
     peer.tls = Some(info);
     let mut server = Server::new(Arc::clone(&context.config), peer, clock::now());
     run(&mut stream, &mut server, &mut context).await.map(drop)
+}
+
+async fn handshake<I>(
+    stream: TcpStream,
+    context: &SessionContext<I>,
+) -> io::Result<(ServerStream<TcpStream>, TlsInfo)> {
+    let accepted = context.tls.accept(stream).await;
+    let result = if accepted.is_ok() {
+        HandshakeResult::Done
+    } else {
+        HandshakeResult::Failed
+    };
+    context.metrics.handshake(TlsSide::Server, result);
+    accepted
 }
 
 async fn run<I: Intake>(
@@ -187,6 +220,7 @@ async fn send<I>(
     let octets = server.output().len();
     wire::write(stream, server.output(), patience).await?;
     server.sent(octets);
+    context.metrics.replied(server.take_tally());
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::{Mutex, Notify};
@@ -66,7 +66,7 @@ pub(super) struct Gateway {
     /// Told whenever the scheduler may have something to do.
     pub(super) changed: Notify,
     pub(super) ids: TraceIds,
-    pub(super) metrics: GatewayMetrics,
+    pub(super) metrics: Rc<GatewayMetrics>,
     trace: TraceLog,
     wakers: RefCell<HashMap<u32, Rc<Notify>>>,
     /// Queues are made one at a time, so that no destination gets two.
@@ -92,7 +92,7 @@ impl Gateway {
             queues: RefCell::new(queues),
             changed: Notify::new(),
             ids: TraceIds::default(),
-            metrics: GatewayMetrics::default(),
+            metrics: Rc::default(),
             trace: parts.trace,
             wakers: RefCell::default(),
             making: Mutex::new(()),
@@ -185,7 +185,10 @@ impl Gateway {
                 part.body.clone(),
             );
         }
-        let committed = self.link.commit(batch).await?;
+        let begun = Instant::now();
+        let committed = self.link.commit(batch).await;
+        self.metrics.committed(&committed, begun.elapsed());
+        let committed = committed?;
         let now = clock::now();
         for ((part, number), RecordId(record)) in parts.into_iter().zip(numbers).zip(committed.ids)
         {
@@ -289,7 +292,12 @@ impl Gateway {
                 None => Err(SpoolError::Timeout),
             };
             match stored {
-                Ok(()) => return,
+                Ok(()) => {
+                    for report in reports {
+                        self.metrics.notified(report.kind);
+                    }
+                    return;
+                }
                 Err(SpoolError::Closed) => return,
                 Err(error) => {
                     tracing::warn!(queue_id = %job.envelope.trace, ?error, "cannot store a report yet");
@@ -348,6 +356,7 @@ impl Gateway {
     }
 
     fn note_results(&self, queue: u32, job: &Job, attempt: &Attempt, settlement: &Settlement) {
+        self.metrics.attempted(attempt, &job.envelope);
         let now = clock::now();
         let name = self
             .queues
@@ -363,7 +372,7 @@ impl Gateway {
                 Disposition::Deferred => EventKind::Deferred,
             };
             let local = attempt.remote == "local";
-            self.metrics.attempted(result.disposition, local, expired);
+            self.metrics.settled(result.disposition, local, expired);
             self.note(&Event {
                 queue: name.as_deref(),
                 rcpt: Some(&recipient.address),

@@ -1,16 +1,18 @@
 //! TLS on both sides, as the gateway's settings want it.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
 use vere_net::acme::{Acme, AcmeOptions};
 use vere_net::tls::{
-    CertificateFiles, ClientStream, ClientTls as Client, Roots, ServerStream, ServerTls as Server,
-    ServerTlsOptions, Verification,
+    CertificateFiles, ClientStream, ClientTls as Client, PeerCertificate, Roots, ServerStream,
+    ServerTls as Server, ServerTlsOptions, Verification,
 };
 use vere_settings::{Settings, TlsMode};
 use vere_smtp::server::TlsInfo;
+use vere_units::Timestamp;
 
 use crate::cli::Failure;
 
@@ -53,6 +55,11 @@ impl ServerTls {
     /// Whether there is a certificate to show.
     pub(super) fn available(&self) -> bool {
         self.0.has_certificate()
+    }
+
+    /// When the certificates shown end, by the path of their file.
+    pub(super) fn certificate_ends(&self) -> Vec<(PathBuf, Timestamp)> {
+        self.0.certificate_ends()
     }
 
     /// Does the handshake as server.
@@ -133,7 +140,8 @@ impl ClientTls {
         })
     }
 
-    /// Does the handshake as client with the server of that name.
+    /// Does the handshake as client with the server of that name; gives also whether the certificate
+    /// proved that name.
     ///
     /// # Errors
     /// When it fails; in words for the log and the sender.
@@ -142,7 +150,7 @@ impl ClientTls {
         name: &str,
         mode: TlsMode,
         stream: TcpStream,
-    ) -> Result<ClientStream<TcpStream>, String> {
+    ) -> Result<(ClientStream<TcpStream>, bool), String> {
         let client = if mode == TlsMode::Required {
             &self.required
         } else {
@@ -150,7 +158,7 @@ impl ClientTls {
         };
         let connected = client.connect(name, stream).await;
         connected
-            .map(|(stream, _)| stream)
+            .map(|(stream, info)| (stream, info.certificate == PeerCertificate::Valid))
             .map_err(|error| error.to_string())
     }
 }

@@ -24,6 +24,7 @@ mod extensions;
 mod harness;
 mod idle;
 mod kill;
+mod metrics;
 mod operate;
 mod peers;
 mod proxy;

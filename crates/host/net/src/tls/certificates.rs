@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::pki_types::pem::PemObject as _;
@@ -12,6 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys};
+use vere_units::Timestamp;
 
 use super::server::{CertificateFiles, ServerTlsOptions};
 use super::{TlsError, Validity, provider};
@@ -109,6 +110,8 @@ fn warn_if_expired(certified: &CertifiedKey, path: &Path) {
 pub(super) struct Set {
     default: Option<Arc<CertifiedKey>>,
     by_name: HashMap<String, Arc<CertifiedKey>>,
+    /// When the certificate of each file ends.
+    ends: Vec<(PathBuf, Timestamp)>,
 }
 
 impl Set {
@@ -117,16 +120,34 @@ impl Set {
         let mut set = Self::default();
         if let Some(files) = &options.default {
             set.default = load_present(files)?;
+            set.note_end(files, set.default.clone().as_deref());
         }
         for (name, files) in &options.sni {
             let Some(certified) = load_present(files)? else {
                 continue;
             };
+            set.note_end(files, Some(&certified));
             // Without a default the first one serves clients that ask for no known name.
             set.default.get_or_insert_with(|| Arc::clone(&certified));
             set.by_name.insert(name.to_ascii_lowercase(), certified);
         }
         Ok(set)
+    }
+
+    fn note_end(&mut self, files: &CertificateFiles, certified: Option<&CertifiedKey>) {
+        let own = certified.and_then(|certified| certified.cert.first());
+        let validity = own.and_then(|own| Validity::of(own));
+        let path = &files.certificate;
+        if let Some(validity) = validity
+            && !self.ends.iter().any(|(noted, _)| noted == path)
+        {
+            self.ends.push((path.clone(), validity.not_after));
+        }
+    }
+
+    /// When the certificate of each file ends, each file once.
+    pub(super) fn ends(&self) -> &[(PathBuf, Timestamp)] {
+        &self.ends
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use vere_units::Timestamp;
 
 use super::certificates::{Certificates, Fingerprint, Set, fingerprint};
 use super::{HANDSHAKE_TIMEOUT, PeerCertificate, TlsError, TlsInfo, provider};
@@ -130,6 +131,12 @@ impl ServerTls {
     #[must_use]
     pub fn has_certificate(&self) -> bool {
         !self.inner.certificates.current().is_empty()
+    }
+
+    /// When the certificates in use end, by the path of their file.
+    #[must_use]
+    pub fn certificate_ends(&self) -> Vec<(PathBuf, Timestamp)> {
+        self.inner.certificates.current().ends().to_vec()
     }
 
     /// Loads all files again; on an error the certificates in use stay.

@@ -40,7 +40,7 @@ pub use prometheus_client::metrics::gauge::Gauge;
 pub use prometheus_client::metrics::histogram::Histogram;
 pub use queue::QueueMetrics;
 pub use smtp::{AuthResult, Refusal, ReplyClass, SmtpMetrics, SmtpService};
-pub use spool::{NodeName, SpoolMetrics};
+pub use spool::{CommitResult, NodeName, SpoolMetrics};
 pub use tls::{CertificateFile, Handshake, HandshakeResult, TlsMetrics, TlsSide};
 
 /// Every metric of a process; clones count into the same.

@@ -26,8 +26,8 @@ label! {
         Connections = "connections",
         /// Too many connections of one client.
         Client = "client",
-        /// The process stops or has no room for mail.
-        Unavailable = "unavailable",
+        /// A front end sent no valid PROXY header.
+        Proxy = "proxy",
     }
 }
 

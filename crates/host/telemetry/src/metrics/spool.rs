@@ -6,7 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
-use super::declarations::{Declarations, Label, escape};
+use super::declarations::{Declarations, Label, escape, label};
 
 /// A spool node by its name in the settings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +24,20 @@ impl Label for NodeName {
     }
 }
 
+label! {
+    /// What came of a message or report that was given to the nodes.
+    CommitResult("result") {
+        /// All nodes that count hold it.
+        Acknowledged = "acknowledged",
+        /// A node refused it.
+        Refused = "refused",
+        /// It was not acknowledged in time.
+        Late = "late",
+        /// There was nobody to give it to, or too much waits already.
+        Unavailable = "unavailable",
+    }
+}
+
 /// The spool nodes as their owner sees them.
 #[derive(Clone, Debug)]
 pub struct SpoolMetrics {
@@ -31,13 +45,9 @@ pub struct SpoolMetrics {
     pub connected: Family<NodeName, Gauge>,
     /// Connections to the node that broke.
     pub disconnections: Family<NodeName, Counter>,
-    /// Changes that the node has acknowledged.
-    pub acknowledged: Family<NodeName, Counter>,
-    /// Changes that the node has refused.
-    pub refused: Family<NodeName, Counter>,
-    /// Octets sent and not acknowledged.
-    pub unacknowledged_bytes: Family<NodeName, Gauge>,
-    /// Time from a change to its acknowledgement by all nodes that count.
+    /// Messages and reports given to the nodes.
+    pub commits: Family<CommitResult, Counter>,
+    /// Time until a message or report was acknowledged.
     pub acknowledge_seconds: Histogram,
 }
 
@@ -51,18 +61,13 @@ impl SpoolMetrics {
             ),
             disconnections: to
                 .counters("spool_disconnections", "Connections to the node that broke"),
-            acknowledged: to.counters(
-                "spool_acknowledged",
-                "Changes that the node has acknowledged",
-            ),
-            refused: to.counters("spool_refused", "Changes that the node has refused"),
-            unacknowledged_bytes: to.gauges(
-                "spool_unacknowledged_bytes",
-                "Octets sent to the node and not acknowledged",
+            commits: to.counters(
+                "spool_commits",
+                "Messages and reports given to the nodes, by what came of it",
             ),
             acknowledge_seconds: to.times(
                 "spool_acknowledge_seconds",
-                "Time from a change to its acknowledgement by all nodes that count",
+                "Time until a message or report was acknowledged by all nodes that count",
             ),
         }
     }

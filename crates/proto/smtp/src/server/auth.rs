@@ -123,7 +123,7 @@ impl Server {
         match outcome {
             AuthOutcome::Accepted { account } => self.authenticated(account),
             AuthOutcome::Rejected => self.auth_failed(Failure::Credentials),
-            AuthOutcome::Unavailable => self.idle(replies::AUTH_UNAVAILABLE),
+            AuthOutcome::Unavailable => self.auth_undecided(),
         }
     }
 
@@ -137,7 +137,7 @@ impl Server {
                 Some(keys)
             }
             ScramLookup::Unknown => None,
-            ScramLookup::Unavailable => return self.idle(replies::AUTH_UNAVAILABLE),
+            ScramLookup::Unavailable => return self.auth_undecided(),
         };
         let step = auth.exchange.keys(keys, &config.fake_keys);
         self.auth_step(auth, step);
@@ -145,13 +145,20 @@ impl Server {
 
     fn authenticated(&mut self, account: String) {
         self.session.account = Some(account);
+        self.output.tally.authenticated();
         self.output.fixed(replies::AUTHENTICATED);
+    }
+
+    fn auth_undecided(&mut self) {
+        self.output.tally.undecided();
+        self.idle(replies::AUTH_UNAVAILABLE);
     }
 
     fn auth_failed(&mut self, failure: Failure) {
         if failure.is_syntax() {
             return self.fail(replies::AUTH_SYNTAX);
         }
+        self.output.tally.rejected();
         self.counts.auth_failures = self.counts.auth_failures.saturating_add(1);
         self.fail(replies::AUTH_FAILED);
         if self.counts.auth_failures >= self.config.limits.auth_failures_max {

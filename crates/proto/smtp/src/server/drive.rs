@@ -97,7 +97,7 @@ impl Server {
     /// even read.
     pub fn timed_out(&mut self) {
         if matches!(self.phase, Phase::Closing) || !self.output.is_empty() {
-            self.output.clear();
+            self.output.discard();
             self.phase = Phase::Closing;
         } else {
             self.close_with(replies::TIMED_OUT);
@@ -130,7 +130,7 @@ impl Server {
     /// Nothing of the greeting is of use to a client that did not wait for it.
     fn refuse_early_talker(&mut self) {
         if !self.output.is_begun() {
-            self.output.clear();
+            self.output.discard();
         }
         self.greeting_pending = false;
         self.close_with(replies::EARLY_TALKER);

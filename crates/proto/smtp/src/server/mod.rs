@@ -70,6 +70,7 @@ mod received;
 mod replies;
 mod session;
 mod starttls;
+mod tally;
 mod xclient;
 
 use std::sync::Arc;
@@ -90,6 +91,7 @@ pub use config::{AuthConfig, Extensions, Peer, Role, ServerConfig, TlsInfo};
 pub use message::{Message, Protocol, SessionInfo};
 pub use question::{Answer, AuthOutcome, ClientRights, Question, ScramLookup, Step};
 pub use received::{count_received, received_header};
+pub use tally::Tally;
 
 /// One session with one client.
 #[derive(Debug)]
@@ -200,6 +202,11 @@ impl Server {
         if self.output.is_empty() {
             self.greeting_pending = false;
         }
+    }
+
+    /// What was replied and who authenticated since this was last asked.
+    pub fn take_tally(&mut self) -> Tally {
+        std::mem::take(&mut self.output.tally)
     }
 
     /// Who the client is and what it may do.

@@ -5,6 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::reply::{EnhancedStatusCode, Reply, encode_line};
 
+use super::tally::Tally;
+
 /// Octets of buffer kept while nothing waits, so that a session that goes on does not allocate for
 /// each reply, and an idle one stays small.
 const KEPT_OCTETS_MAX: usize = 512;
@@ -46,6 +48,7 @@ impl Fixed {
 pub(super) struct Output {
     buffer: Vec<u8>,
     sent: usize,
+    pub(super) tally: Tally,
 }
 
 impl Output {
@@ -73,7 +76,13 @@ impl Output {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Drops replies that shall not be sent.
+    pub(super) fn discard(&mut self) {
+        self.tally.discard_replies();
+        self.clear();
+    }
+
+    fn clear(&mut self) {
         self.sent = 0;
         if self.buffer.capacity() > KEPT_OCTETS_MAX {
             self.buffer = Vec::new();
@@ -87,25 +96,32 @@ impl Output {
     }
 
     pub(super) fn fixed(&mut self, reply: Fixed) {
+        self.tally.reply(reply.code);
         encode_line(&mut self.buffer, reply.code, reply.status, reply.text, true);
     }
 
     pub(super) fn reply(&mut self, reply: &Reply) {
+        self.tally.reply(reply.code);
         reply.encode(&mut self.buffer);
     }
 
     /// One line of a reply without a status code.
     pub(super) fn line(&mut self, code: u16, text: &str, last: bool) {
+        if last {
+            self.tally.reply(code);
+        }
         encode_line(&mut self.buffer, code, None, text, last);
     }
 
     /// One line with text made for it.
     pub(super) fn text(&mut self, code: u16, status: EnhancedStatusCode, text: &str) {
+        self.tally.reply(code);
         encode_line(&mut self.buffer, code, Some(status), text, true);
     }
 
     /// `334` and a challenge, which may be longer than other replies (RFC 4954 section 4).
     pub(super) fn challenge(&mut self, challenge: &[u8]) {
+        self.tally.reply(334);
         self.buffer.extend_from_slice(b"334 ");
         self.buffer
             .extend_from_slice(STANDARD.encode(challenge).as_bytes());

@@ -14,7 +14,7 @@ use vere_units::Timestamp;
 
 use super::{
     Answer, AuthConfig, AuthOutcome, ClientRights, Message, Peer, Question, Role, ScramLookup,
-    Server, ServerConfig, Step, TlsInfo,
+    Server, ServerConfig, Step, Tally, TlsInfo,
 };
 use crate::refusal::Refusal;
 use crate::reply::EnhancedStatusCode;
@@ -31,6 +31,10 @@ pub(super) struct Host {
     pub(super) closed: bool,
     pub(super) start_tls: bool,
     pub(super) memory_max: usize,
+    /// Whether all output was sent in whole replies, as nearly always.
+    pub(super) sends_whole: bool,
+    /// Everything that was tallied.
+    pub(super) tally: Tally,
 }
 
 pub(super) fn config(role: Role) -> ServerConfig {
@@ -87,6 +91,8 @@ impl Host {
             closed: false,
             start_tls: false,
             memory_max: 0,
+            sends_whole: true,
+            tally: Tally::default(),
         }
     }
 
@@ -122,6 +128,7 @@ impl Host {
                 let octets = self.server.output().to_vec();
                 self.sent.extend_from_slice(&octets);
                 self.server.sent(octets.len());
+                self.count(&octets);
             }
             Step::Ask(question) => {
                 let answer = self.answer(question);
@@ -137,6 +144,29 @@ impl Host {
             }
         }
         true
+    }
+
+    /// Whatever is sent, it is tallied as it can be read off the wire.
+    fn count(&mut self, octets: &[u8]) {
+        let lines = octets.split(|&octet| octet == b'\n');
+        let last: Vec<u8> = lines
+            .filter(|line| line.get(3) == Some(&b' '))
+            .map(|line| line[0])
+            .collect();
+        let of = |class| last.iter().filter(|&&digit| digit == class).count() as u32;
+        let tally = self.server.take_tally();
+        let tallied = [
+            tally.positive,
+            tally.intermediate,
+            tally.transient,
+            tally.permanent,
+        ];
+        if self.sends_whole {
+            assert_eq!(tallied, [b'2', b'3', b'4', b'5'].map(of));
+        }
+        self.tally.authenticated += tally.authenticated;
+        self.tally.rejected += tally.rejected;
+        self.tally.undecided += tally.undecided;
     }
 
     fn answer(&mut self, question: Question) -> Answer {

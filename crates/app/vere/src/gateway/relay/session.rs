@@ -12,8 +12,10 @@ use vere_settings::{Protocol, TlsMode};
 use vere_smtp::client::TlsMode as ClientTls;
 use vere_smtp::client::{Client, ClientConfig, ClientStep, CloseReason, TransactionOutcome};
 use vere_smtp::sasl::client::Credentials;
+use vere_telemetry::metrics::{ConnectionResult, HandshakeResult, TlsSide};
 
 use super::hosts::{self, Host, Hosts};
+use crate::gateway::metrics::OpenConnection;
 use crate::gateway::state::Gateway;
 use crate::gateway::wire::{self, Connection};
 use crate::gateway::{clock, convert};
@@ -26,6 +28,7 @@ pub(super) struct RelaySession {
     remote: String,
     /// Whether a message was sent already.
     used: bool,
+    _open: OpenConnection,
 }
 
 /// Why a message was not sent.
@@ -53,15 +56,31 @@ impl RelaySession {
         hosts: &Hosts,
         host: &Host,
     ) -> Result<Self, String> {
-        match Self::open_with(gateway, hosts, host, hosts.tls).await {
+        match Self::open_counted(gateway, hosts, host, hosts.tls).await {
             // RFC 7435: opportunistic encryption gives way rather than to stop the mail.
             Err(OpenError::Handshake(error)) if hosts.tls == TlsMode::Opportunistic => {
                 tracing::info!(remote = %host.name, %error, "TLS failed, trying in the clear");
-                let again = Self::open_with(gateway, hosts, host, TlsMode::Off).await;
+                let again = Self::open_counted(gateway, hosts, host, TlsMode::Off).await;
                 again.map_err(OpenError::into_reply)
             }
             other => other.map_err(OpenError::into_reply),
         }
+    }
+
+    async fn open_counted(
+        gateway: &Rc<Gateway>,
+        hosts: &Hosts,
+        host: &Host,
+        tls: TlsMode,
+    ) -> Result<Self, OpenError> {
+        let opened = Self::open_with(gateway, hosts, host, tls).await;
+        gateway.metrics.connection_begun(match &opened {
+            Ok(_) => ConnectionResult::Open,
+            Err(OpenError::Unreachable(_)) => ConnectionResult::Unreachable,
+            Err(OpenError::Handshake(_)) => ConnectionResult::Tls,
+            Err(OpenError::Refused(_)) => ConnectionResult::Refused,
+        });
+        opened
     }
 
     async fn open_with(
@@ -73,14 +92,15 @@ impl RelaySession {
         let settings = gateway.settings();
         let addresses = hosts::addresses(gateway, host)
             .await
-            .map_err(OpenError::Refused)?;
+            .map_err(OpenError::Unreachable)?;
         let options = ConnectOptions {
             timeout: settings.delivery.connect_timeout.duration(),
             ..ConnectOptions::default()
         };
         let stream = connect(&addresses, &options)
             .await
-            .map_err(|error| OpenError::Refused(error.to_string()))?;
+            .map_err(|error| OpenError::Unreachable(error.to_string()))?;
+        let open = gateway.metrics.connection_open();
         let remote = match stream.peer_addr() {
             Ok(address) => format!("{} [{}]:{}", host.name, address.ip(), address.port()),
             Err(_) => host.name.clone(),
@@ -89,6 +109,7 @@ impl RelaySession {
         let mut session = Plain {
             stream,
             client: Client::new(config, clock::now()),
+            open,
         };
         match drive(&mut session.stream, &mut session.client).await {
             Progress::Ready => Ok(Self {
@@ -96,6 +117,7 @@ impl RelaySession {
                 client: session.client,
                 remote,
                 used: false,
+                _open: session.open,
             }),
             Progress::StartTls => session.start_tls(gateway, host, tls, remote).await,
             Progress::Closed(reason) => Err(OpenError::closed(&reason)),
@@ -182,6 +204,7 @@ impl RelaySession {
 struct Plain {
     stream: TcpStream,
     client: Client,
+    open: OpenConnection,
 }
 
 impl Plain {
@@ -194,7 +217,13 @@ impl Plain {
     ) -> Result<RelaySession, OpenError> {
         let client_tls = gateway.client_tls();
         let connected = client_tls.connect(&host.name, tls, self.stream).await;
-        let mut stream = connected.map_err(OpenError::Handshake)?;
+        let result = match &connected {
+            Ok((_, true)) => HandshakeResult::Done,
+            Ok((_, false)) => HandshakeResult::Unverified,
+            Err(_) => HandshakeResult::Failed,
+        };
+        gateway.metrics.handshake(TlsSide::Client, result);
+        let (mut stream, _) = connected.map_err(OpenError::Handshake)?;
         self.client.tls_started(clock::now());
         match drive(&mut stream, &mut self.client).await {
             Progress::Ready => Ok(RelaySession {
@@ -202,6 +231,7 @@ impl Plain {
                 client: self.client,
                 remote,
                 used: false,
+                _open: self.open,
             }),
             Progress::Closed(reason) => Err(OpenError::closed(&reason)),
             Progress::StartTls | Progress::Done(_) => {
@@ -215,6 +245,8 @@ impl Plain {
 enum OpenError {
     /// The TLS handshake failed.
     Handshake(String),
+    /// The host has no address, or none that takes a connection.
+    Unreachable(String),
     /// Everything else.
     Refused(String),
 }
@@ -227,7 +259,7 @@ impl OpenError {
     fn into_reply(self) -> String {
         match self {
             Self::Handshake(error) => format!("TLS handshake failed: {error}"),
-            Self::Refused(reply) => reply,
+            Self::Unreachable(reply) | Self::Refused(reply) => reply,
         }
     }
 }

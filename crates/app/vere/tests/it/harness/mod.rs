@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 pub(crate) use certificates::{Authority, Files};
-pub(crate) use options::Options;
+pub(crate) use options::{Options, quoted};
 pub(crate) use process::{
     Child, cpu_time, cpu_wait, private_memory, raise_descriptor_limit, signal,
 };

@@ -119,6 +119,30 @@ fn scram_succeeds_and_names_the_account() {
 }
 
 #[test]
+fn how_authentications_end_is_tallied() {
+    let tallied = |host: &Host| {
+        let tally = host.tally;
+        (tally.authenticated, tally.rejected, tally.undecided)
+    };
+    for (lines, want) in [
+        ("AUTH PLAIN AHRpbQB0YW5zdGFhZnRhbnN0YWFm\r\n", (1, 0, 0)),
+        ("AUTH PLAIN AHRpbQB3cm9uZw==\r\n", (0, 1, 0)),
+        ("AUTH PLAIN AGJyb2tlbgBwYXNz\r\n", (0, 0, 1)),
+        // Given up, or no exchange at all.
+        ("AUTH PLAIN\r\n*\r\nAUTH CRAM-MD5\r\n", (0, 0, 0)),
+    ] {
+        let mut host = submission();
+        host.say(lines);
+        assert_eq!(tallied(&host), want, "{lines}");
+    }
+    for (password, want) in [("pencil", (1, 0, 0)), ("wrong", (0, 1, 0))] {
+        let mut host = submission();
+        scram(&mut host, "user", password);
+        assert_eq!(tallied(&host), want, "{password}");
+    }
+}
+
+#[test]
 fn guessing_ends_the_session() {
     let mut host = submission();
     let reply = host.say("AUTH PLAIN AHRpbQB3cm9uZw==\r\n".repeat(5));

@@ -168,6 +168,7 @@ fn output_is_bounded() {
     assert!(host.server.output().len() < 16_384 + 512);
     assert!(matches!(host.server.step(), Step::Send));
     host.server.sent(100);
+    host.sends_whole = false;
     assert_eq!(host.server.input(&script.as_bytes()[taken..], host.now), 6);
     host.give(&script.as_bytes()[taken + 6..]);
     assert!(host.server.memory() <= 512);
