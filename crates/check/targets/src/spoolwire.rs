@@ -1,7 +1,8 @@
 //! Frames between a gateway and its spool nodes.
 
 use vere_spoolwire::{
-    Answer, CHECKSUM_LEN, Frame, Greeting, HEADER_LEN, Hello, Mutation, Op, Request, Welcome,
+    Answer, CHECKSUM_LEN, Frame, Greeting, HEADER_LEN, Hello, Mutation, Op, Request, Seq, Welcome,
+    decode_reset, encode_reset,
 };
 
 /// The longest frame accepted here.
@@ -13,6 +14,13 @@ pub(crate) const SEEDS: &[&[u8]] = &[
     b"\x22\0\x03\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0",
     b"\x04\0\x09\0\0\0\0\0\0\0",
     b"\x40\0\x01\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0",
+    // ATTACH, RESET, DUTY with the log, and a kept CREATE of queue 3.
+    b"\x50\0\x01\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0",
+    b"\x52\0\x07\0\0\0\0\0\0\0",
+    b"\x54\x01\x01\0\0\0\0\0\0\0",
+    b"\x20\x80\x07\0\0\0\0\0\0\0\x03\0\0\0\x01\0\0\0\xe8\x03\0\0\0\0\0\0\
+      \0\0\x10\0\0\0\0\0\x04\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\
+      \x64\0\0\0\0\0\0\0q",
 ];
 
 /// Any octets as frames, and once more as the content of a frame whose length and checksum are right:
@@ -53,8 +61,14 @@ fn decode(frame: &Frame<'_>) {
         assert!(changes.count() <= FRAME_MAX);
     }
     let _ = Mutation::decode_logged(frame);
-    let _ = Request::decode(frame);
-    let _ = Hello::decode(frame);
+    let number = frame.header.number;
+    again(frame, Request::decode(frame).ok(), |request, out| {
+        request.encode(out, Seq(number));
+    });
+    again(frame, Hello::decode(frame).ok(), Hello::encode);
+    again(frame, decode_reset(frame).ok(), |txn, out| {
+        encode_reset(out, *txn);
+    });
     let _ = vere_spoolwire::decode_refused(frame);
     let _ = vere_spoolwire::decode_owned(frame);
     again(frame, Answer::decode(frame).ok(), Answer::encode);
@@ -63,7 +77,11 @@ fn decode(frame: &Frame<'_>) {
 }
 
 /// What was decoded encodes to a frame of the same content.
-fn again<T: std::fmt::Debug>(frame: &Frame<'_>, value: Option<T>, encode: fn(&T, &mut Vec<u8>)) {
+fn again<T: std::fmt::Debug>(
+    frame: &Frame<'_>,
+    value: Option<T>,
+    encode: impl Fn(&T, &mut Vec<u8>),
+) {
     let Some(value) = value else {
         return;
     };

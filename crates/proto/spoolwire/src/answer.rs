@@ -1,8 +1,8 @@
-//! What a node says after the WELCOME: ACK, BLOCK, STATS, QUEUE_LIST, ALIVE, CLOSE.
+//! What a node says after the WELCOME: ACK, BLOCK, STATS, QUEUE_LIST, ALIVE, ATTACHED, CLOSE.
 
 use crate::frame::{
-    FLAG_END, FLAG_FULL, FLAG_SYNCED, FLAG_UNKNOWN, Fields, Frame, HEADER_LEN, Op, WireError,
-    write_frame,
+    FLAG_END, FLAG_FULL, FLAG_SYNCED, FLAG_SYNCING, FLAG_UNKNOWN, Fields, Frame, HEADER_LEN, Op,
+    WireError, write_frame,
 };
 use crate::handshake::{expect, name, read_refused, write_refused};
 use crate::types::{Incarnation, NodeStat, QueueId, QueueLimits, QueueStat, RecordId, Seq, Txn};
@@ -40,7 +40,7 @@ pub enum Answer {
         /// The head.
         head: BlockHead,
     },
-    /// Figures: nine u64 in the order of [`NodeStat`], the two flags in the header.
+    /// Figures: ten u64 in the order of [`NodeStat`], the three flags in the header.
     Stats {
         /// Of the request.
         seq: Seq,
@@ -63,7 +63,7 @@ pub enum Answer {
         /// Whether there are none after these.
         end: bool,
     },
-    /// The node lives.
+    /// The node lives; or what COMPLETE or DUTY asked for is done and safe.
     ///
     /// ```text
     /// number = sequence
@@ -76,6 +76,23 @@ pub enum Answer {
         processed: Txn,
         /// Last transaction acknowledged.
         acknowledged: Txn,
+    },
+    /// The connection is the owner's now.
+    ///
+    /// ```text
+    /// number = sequence
+    /// 16  last transaction processed u64 | last transaction acknowledged u64
+    /// 32  0 u32 | refused count u32 | count x { txn u64 | code u32 | 0 u32 }
+    /// ```
+    Attached {
+        /// Of the request.
+        seq: Seq,
+        /// Last transaction processed; the owner goes on with the next one.
+        processed: Txn,
+        /// Last transaction acknowledged.
+        acknowledged: Txn,
+        /// Refusals after the last acknowledgement seen, up to `acknowledged`.
+        refused: Vec<(Txn, Refusal)>,
     },
     /// The connection ends.
     ///
@@ -138,6 +155,19 @@ impl Answer {
                     out.extend_from_slice(&acknowledged.0.to_le_bytes());
                 });
             }
+            Self::Attached {
+                seq,
+                processed,
+                acknowledged,
+                refused,
+            } => {
+                write_frame(out, Op::Attached, 0, seq.0, |out| {
+                    out.extend_from_slice(&processed.0.to_le_bytes());
+                    out.extend_from_slice(&acknowledged.0.to_le_bytes());
+                    out.extend_from_slice(&[0; 4]);
+                    write_refused(out, refused);
+                });
+            }
             Self::Close(reason) => write_frame(out, Op::Close, 0, 0, |out| {
                 out.extend_from_slice(&reason.code().to_le_bytes());
                 out.extend_from_slice(&[0; 4]);
@@ -154,8 +184,8 @@ impl Answer {
         let allowed = match frame.header.op {
             Op::Block => FLAG_END | FLAG_UNKNOWN,
             Op::QueueList => FLAG_END,
-            Op::Stats => FLAG_SYNCED | FLAG_FULL,
-            Op::Ack | Op::Alive | Op::Close => 0,
+            Op::Stats => FLAG_SYNCED | FLAG_FULL | FLAG_SYNCING,
+            Op::Ack | Op::Alive | Op::Attached | Op::Close => 0,
             other => return Err(WireError::Operation(other.code())),
         };
         expect(frame, frame.header.op, allowed)?;
@@ -171,6 +201,7 @@ impl Answer {
                 end: flags & FLAG_END != 0,
             }),
             Op::Alive => decode_alive(seq, fields),
+            Op::Attached => decode_attached(seq, fields),
             _ => decode_close(fields),
         }
         .ok_or_else(|| frame.layout())
@@ -207,6 +238,18 @@ fn decode_alive(seq: Seq, mut fields: Fields<'_>) -> Option<Answer> {
     })
 }
 
+fn decode_attached(seq: Seq, mut fields: Fields<'_>) -> Option<Answer> {
+    let (processed, acknowledged) = (Txn(fields.u64()?), Txn(fields.u64()?));
+    fields.zero()?;
+    let refused = read_refused(&mut fields)?.collect::<Option<Vec<_>>>()?;
+    Some(Answer::Attached {
+        seq,
+        processed,
+        acknowledged,
+        refused,
+    })
+}
+
 fn decode_close(mut fields: Fields<'_>) -> Option<Answer> {
     let code = fields.u32()?;
     fields.zero()?;
@@ -217,7 +260,8 @@ fn decode_close(mut fields: Fields<'_>) -> Option<Answer> {
 fn encode_stat(out: &mut Vec<u8>, seq: Seq, stat: &NodeStat) {
     let synced = if stat.synced { FLAG_SYNCED } else { 0 };
     let full = if stat.full { FLAG_FULL } else { 0 };
-    write_frame(out, Op::Stats, synced | full, seq.0, |out| {
+    let syncing = if stat.syncing { FLAG_SYNCING } else { 0 };
+    write_frame(out, Op::Stats, synced | full | syncing, seq.0, |out| {
         for figure in [
             stat.incarnation.0,
             stat.processed.0,
@@ -228,6 +272,7 @@ fn encode_stat(out: &mut Vec<u8>, seq: Seq, stat: &NodeStat) {
             stat.memory_used,
             stat.memory_max,
             stat.log_bytes,
+            stat.epoch,
         ] {
             out.extend_from_slice(&figure.to_le_bytes());
         }
@@ -245,8 +290,10 @@ fn decode_stat(mut fields: Fields<'_>, flags: u8) -> Option<NodeStat> {
         memory_used: fields.u64()?,
         memory_max: fields.u64()?,
         log_bytes: fields.u64()?,
+        epoch: fields.u64()?,
         synced: flags & FLAG_SYNCED != 0,
         full: flags & FLAG_FULL != 0,
+        syncing: flags & FLAG_SYNCING != 0,
     };
     fields.end()?;
     Some(stat)
@@ -316,7 +363,9 @@ impl QueueStat {
         })
     }
 
-    /// Appends the entry as in a QUEUE_LIST, for a node's snapshot.
+    /// Appends the entry as in a QUEUE_LIST, for a node's snapshot and for [`encode_kept_create`].
+    ///
+    /// [`encode_kept_create`]: crate::encode_kept_create
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.write(out);
     }

@@ -32,11 +32,20 @@ pub const FLAG_DROP: u8 = 0x01;
 pub const FLAG_END: u8 = 0x01;
 /// BLOCK: there is no such queue.
 pub const FLAG_UNKNOWN: u8 = 0x02;
+/// HELLO: a group that is made here is to live in memory only, even on a node with a log store.
+pub const FLAG_NO_LOG: u8 = 0x01;
+/// DUTY: log from now on.
+pub const FLAG_LOG: u8 = 0x01;
 /// WELCOME, STATS: acknowledgements wait for the disk.
 pub const FLAG_SYNCED: u8 = 0x01;
+/// WELCOME: the group is incomplete here.
+pub const FLAG_INCOMPLETE: u8 = 0x02;
 /// STATS: the node refuses new records for want of room.
 pub const FLAG_FULL: u8 = 0x02;
-/// PUT, REPLACE, BATCH, only in a node's log: written again by compaction, not by a transaction.
+/// STATS: the group is incomplete here.
+pub const FLAG_SYNCING: u8 = 0x04;
+/// Written again, not by a transaction. From an owner to an incomplete group: CREATE, PUT. In a node's
+/// log: these, REPLACE and BATCH.
 pub const FLAG_KEPT: u8 = 0x80;
 
 /// What a frame is for.
@@ -59,6 +68,8 @@ pub enum Op {
     QueueList = 0x07,
     /// Node: answer to HEARTBEAT.
     Alive = 0x08,
+    /// Node: answer to ATTACH.
+    Attached = 0x09,
     /// Node: the connection ends, and why.
     Close = 0x0f,
     /// Owner: make a queue, or give it other limits.
@@ -83,6 +94,14 @@ pub enum Op {
     Queues = 0x42,
     /// Anybody welcome: a sign of life.
     Heartbeat = 0x43,
+    /// Owner, on a standby connection: this one is the owner's from here on.
+    Attach = 0x50,
+    /// Owner: forget everything and begin after transaction `number`, incomplete. In a log as well.
+    Reset = 0x52,
+    /// Owner: the group is whole. In a log as well, with the last transaction as `number`.
+    Complete = 0x53,
+    /// Owner: log from now on, or no more.
+    Duty = 0x54,
     /// Only in a node's log: transaction `number` was refused.
     Refused = 0x60,
     /// Only in a node's log: after transaction `number` another owner came.
@@ -90,7 +109,7 @@ pub enum Op {
 }
 
 impl Op {
-    const ALL: [Self; 22] = [
+    const ALL: [Self; 27] = [
         Self::Greeting,
         Self::Hello,
         Self::Welcome,
@@ -99,6 +118,7 @@ impl Op {
         Self::Stats,
         Self::QueueList,
         Self::Alive,
+        Self::Attached,
         Self::Close,
         Self::Create,
         Self::Put,
@@ -111,6 +131,10 @@ impl Op {
         Self::Stat,
         Self::Queues,
         Self::Heartbeat,
+        Self::Attach,
+        Self::Reset,
+        Self::Complete,
+        Self::Duty,
         Self::Refused,
         Self::Owned,
     ];

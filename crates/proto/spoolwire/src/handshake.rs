@@ -8,7 +8,9 @@
 use vere_units::Secret;
 
 use crate::Refusal;
-use crate::frame::{FLAG_SYNCED, Fields, Frame, Op, WireError, write_frame};
+use crate::frame::{
+    FLAG_INCOMPLETE, FLAG_NO_LOG, FLAG_SYNCED, Fields, Frame, Op, WireError, write_frame,
+};
 use crate::types::{Incarnation, NAME_MAX, Txn, WINDOW_TXNS_MAX};
 
 /// The version described here.
@@ -34,6 +36,8 @@ pub enum Role {
     Owner,
     /// Reads figures and records.
     Reader,
+    /// Another connection of the owner, ready to become its active one by ATTACH.
+    Standby,
 }
 
 /// The node's first frame.
@@ -96,10 +100,10 @@ impl Greeting {
 ///
 /// ```text
 /// number = last acknowledgement seen, 0 for none
-/// 16  version u16 | role u8 | 0 u8 | group length u32 | owner u64 | 0 u64
+/// flags: 0x01 a group that is made here is to live in memory only
+/// 16  version u16 | role u8 | 0 u8 | group length u32 | owner u64 | epoch u64
 /// 40  nonce (32) | proof (32) | group (1..255)
 /// ```
-/// The field that is 0 in this version is kept for the epoch of fencing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello<'a> {
     /// The last acknowledgement the owner has seen; refusals after it are listed in the WELCOME.
@@ -110,6 +114,12 @@ pub struct Hello<'a> {
     pub role: Role,
     /// The life of the owner's memory: another one when it has forgotten what it sent. 0 for a reader.
     pub owner: u64,
+    /// Grows with every takeover of the group: a node serves no owner of an earlier one. 0 for a
+    /// reader, and for an owner that nothing fences.
+    pub epoch: u64,
+    /// Whether a group that is made here is to be kept in the node's log, if the node has any. It says
+    /// nothing of a group that exists.
+    pub logged: bool,
     /// The group: UTF-8, 1 to [`NAME_MAX`] octets.
     pub group: &'a str,
     /// 32 octets nobody can guess.
@@ -145,24 +155,29 @@ impl<'a> Hello<'a> {
         hasher.update(&greeting.challenge);
         hasher.update(&self.nonce);
         hasher.update(&self.version.to_le_bytes());
-        hasher.update(&[role_code(self.role)]);
+        hasher.update(&[role_code(self.role), self.flags()]);
         hasher.update(&self.acknowledged.0.to_le_bytes());
         hasher.update(&self.owner.to_le_bytes());
+        hasher.update(&self.epoch.to_le_bytes());
         hasher.update(self.group.as_bytes());
         hasher.finalize()
+    }
+
+    const fn flags(&self) -> u8 {
+        if self.logged { 0 } else { FLAG_NO_LOG }
     }
 
     /// Appends the frame. A group name beyond its limit is cut, which no node accepts.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let group = self.group.as_bytes();
         let group = group.get(..NAME_MAX).unwrap_or(group);
-        write_frame(out, Op::Hello, 0, self.acknowledged.0, |out| {
+        write_frame(out, Op::Hello, self.flags(), self.acknowledged.0, |out| {
             out.extend_from_slice(&self.version.to_le_bytes());
             out.extend_from_slice(&[role_code(self.role), 0]);
             let len = u32::try_from(group.len()).unwrap_or(u32::MAX);
             out.extend_from_slice(&len.to_le_bytes());
             out.extend_from_slice(&self.owner.to_le_bytes());
-            out.extend_from_slice(&[0; 8]);
+            out.extend_from_slice(&self.epoch.to_le_bytes());
             out.extend_from_slice(&self.nonce);
             out.extend_from_slice(&self.proof);
             out.extend_from_slice(group);
@@ -173,20 +188,21 @@ impl<'a> Hello<'a> {
     ///
     /// # Errors
     ///
-    /// [`WireError::Operation`] for another frame, [`WireError::Layout`].
+    /// [`WireError::Operation`] for another frame, [`WireError::Layout`], [`WireError::Reserved`].
     pub fn decode(frame: &Frame<'a>) -> Result<Self, WireError> {
-        expect(frame, Op::Hello, 0)?;
+        expect(frame, Op::Hello, FLAG_NO_LOG)?;
         let mut fields = Fields(frame.payload);
         let mut read = || {
             let version = fields.u16()?;
             let role = match fields.u8()? {
                 0 => Role::Owner,
                 1 => Role::Reader,
+                2 => Role::Standby,
                 _ => return None,
             };
             (fields.u8()? == 0).then_some(())?;
             let (len, owner) = (fields.u32()?, fields.u64()?);
-            (fields.u64()? == 0).then_some(())?;
+            let epoch = fields.u64()?;
             let (nonce, proof) = (*fields.array()?, *fields.array()?);
             let group = name(fields.slice(len)?)?;
             fields.end()?;
@@ -196,6 +212,8 @@ impl<'a> Hello<'a> {
                 version,
                 role,
                 owner,
+                epoch,
+                logged: frame.header.flags & FLAG_NO_LOG == 0,
                 group,
                 nonce,
                 proof,
@@ -208,10 +226,11 @@ impl<'a> Hello<'a> {
 /// The node's answer to a HELLO it believes.
 ///
 /// ```text
-/// number = last transaction processed          flags: 0x01 acknowledgements wait for the disk
+/// number = last transaction processed
+/// flags: 0x01 acknowledgements wait for the disk, 0x02 the group is incomplete here
 /// 16  proof (32)
-/// 48  last transaction acknowledged u64 | owner before u64 | longest frame u32 | refused count u32
-/// 72  count x { txn u64 | code u32 | 0 u32 }
+/// 48  last transaction acknowledged u64 | owner before u64 | epoch before u64
+/// 72  longest frame u32 | refused count u32 | count x { txn u64 | code u32 | 0 u32 }
 /// ```
 /// Listed are the refusals after the owner's last acknowledgement seen, up to the last transaction
 /// acknowledged here.
@@ -223,8 +242,12 @@ pub struct Welcome {
     pub acknowledged: Txn,
     /// The life of the last owner before this connection; 0 when there was none.
     pub owner: u64,
+    /// The group's epoch before this connection; 0 when nobody had fenced it.
+    pub epoch: u64,
     /// Whether acknowledgements wait for the disk.
     pub synced: bool,
+    /// Whether the group is incomplete here: it is being rebuilt from another node.
+    pub syncing: bool,
     /// Longest frame that the node accepts.
     pub frame_max: u32,
     /// See [`Hello::answer`].
@@ -236,11 +259,14 @@ pub struct Welcome {
 impl Welcome {
     /// Appends the frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let flags = if self.synced { FLAG_SYNCED } else { 0 };
+        let synced = if self.synced { FLAG_SYNCED } else { 0 };
+        let syncing = if self.syncing { FLAG_INCOMPLETE } else { 0 };
+        let flags = synced | syncing;
         write_frame(out, Op::Welcome, flags, self.processed.0, |out| {
             out.extend_from_slice(&self.proof);
             out.extend_from_slice(&self.acknowledged.0.to_le_bytes());
             out.extend_from_slice(&self.owner.to_le_bytes());
+            out.extend_from_slice(&self.epoch.to_le_bytes());
             out.extend_from_slice(&self.frame_max.to_le_bytes());
             write_refused(out, &self.refused);
         });
@@ -250,21 +276,23 @@ impl Welcome {
     ///
     /// # Errors
     ///
-    /// [`WireError::Operation`] for another frame, [`WireError::Layout`].
+    /// [`WireError::Operation`] for another frame, [`WireError::Layout`], [`WireError::Reserved`].
     pub fn decode(frame: &Frame<'_>) -> Result<Self, WireError> {
-        expect(frame, Op::Welcome, FLAG_SYNCED)?;
+        expect(frame, Op::Welcome, FLAG_SYNCED | FLAG_INCOMPLETE)?;
         let mut fields = Fields(frame.payload);
         let mut read = || {
             let proof = *fields.array()?;
             let (acknowledged, owner) = (Txn(fields.u64()?), fields.u64()?);
-            let frame_max = fields.u32()?;
+            let (epoch, frame_max) = (fields.u64()?, fields.u32()?);
             let refused = read_refused(&mut fields)?.collect::<Option<Vec<_>>>()?;
-            let (processed, synced) = (Txn(frame.header.number), frame.header.flags != 0);
+            let flags = frame.header.flags;
             Some(Self {
-                processed,
+                processed: Txn(frame.header.number),
                 acknowledged,
                 owner,
-                synced,
+                epoch,
+                synced: flags & FLAG_SYNCED != 0,
+                syncing: flags & FLAG_INCOMPLETE != 0,
                 frame_max,
                 proof,
                 refused,
@@ -278,6 +306,7 @@ const fn role_code(role: Role) -> u8 {
     match role {
         Role::Owner => 0,
         Role::Reader => 1,
+        Role::Standby => 2,
     }
 }
 

@@ -8,9 +8,9 @@
 //!
 //! Reading order: [`Header`] and [`Frame`] (what all frames share), [`Greeting`], [`Hello`] and
 //! [`Welcome`] (how a connection begins), [`Mutation`] (what changes queues), [`Request`] and
-//! [`Answer`] (what reads them).
+//! [`Answer`] (what reads them), [`encode_reset`] and [`encode_kept_create`] (what rebuilds a group).
 //!
-//! Not covered yet: replicas (ATTACH), fencing (FENCE), access accounts, encryption.
+//! Not covered yet: access accounts, encryption.
 //!
 //! ```
 //! use vere_spoolwire::{Change, Frame, Mutation, QueueId, RecordId, Txn, encode_change};
@@ -34,6 +34,7 @@
 mod answer;
 mod frame;
 mod handshake;
+mod kept;
 mod logged;
 mod mutation;
 mod refusal;
@@ -45,14 +46,15 @@ mod tests;
 
 pub use answer::{ANSWER_FRAME_MAX, Answer, BLOCK_FRAME_LEN, BlockHead, encode_ack};
 pub use frame::{
-    CHECKSUM_LEN, FLAG_DROP, FLAG_END, FLAG_FULL, FLAG_KEPT, FLAG_NEW_META, FLAG_SAME_BODY,
-    FLAG_SYNCED, FLAG_UNKNOWN, FRAME_MIN, Frame, HEADER_LEN, Header, ITEM_HEADER_LEN, Op,
-    WireError,
+    CHECKSUM_LEN, FLAG_DROP, FLAG_END, FLAG_FULL, FLAG_INCOMPLETE, FLAG_KEPT, FLAG_LOG,
+    FLAG_NEW_META, FLAG_NO_LOG, FLAG_SAME_BODY, FLAG_SYNCED, FLAG_SYNCING, FLAG_UNKNOWN, FRAME_MIN,
+    Frame, HEADER_LEN, Header, ITEM_HEADER_LEN, Op, WireError,
 };
 pub use handshake::{
     Greeting, HANDSHAKE_FRAME_MAX, Hello, Role, SECRET_LEN, SharedSecret, VERSION,
     WELCOME_FRAME_MAX, Welcome,
 };
+pub use kept::{decode_reset, encode_kept_create, encode_reset};
 pub use logged::{REFUSED_FRAME_LEN, decode_owned, decode_refused, encode_owned, encode_refused};
 pub use mutation::{
     BATCH_HEAD_LEN, Change, Changes, Mutation, TARGET_LEN, change_len, encode_batch, encode_change,

@@ -38,30 +38,31 @@ pub fn decode_refused(frame: &Frame<'_>) -> Result<(Txn, Refusal), WireError> {
     read().ok_or_else(|| frame.layout())
 }
 
-/// Appends an OWNED: from here on another owner's transactions follow.
+/// Appends an OWNED: from here on another owner's transactions follow, or those of another epoch.
 ///
 /// ```text
 /// number = last transaction of the owners before
-/// 16  owner u64
+/// 16  owner u64 | epoch u64
 /// ```
-pub fn encode_owned(out: &mut Vec<u8>, txn: Txn, owner: u64) {
+pub fn encode_owned(out: &mut Vec<u8>, txn: Txn, owner: u64, epoch: u64) {
     write_frame(out, Op::Owned, 0, txn.0, |out| {
-        out.extend_from_slice(&owner.to_le_bytes())
+        out.extend_from_slice(&owner.to_le_bytes());
+        out.extend_from_slice(&epoch.to_le_bytes());
     });
 }
 
-/// Reads an OWNED.
+/// Reads an OWNED: transaction, owner, epoch.
 ///
 /// # Errors
 ///
 /// [`WireError::Operation`] for another frame, [`WireError::Layout`].
-pub fn decode_owned(frame: &Frame<'_>) -> Result<(Txn, u64), WireError> {
+pub fn decode_owned(frame: &Frame<'_>) -> Result<(Txn, u64, u64), WireError> {
     expect(frame, Op::Owned, 0)?;
     let mut fields = Fields(frame.payload);
     let mut read = || {
-        let owner = fields.u64()?;
+        let (owner, epoch) = (fields.u64()?, fields.u64()?);
         fields.end()?;
-        Some((Txn(frame.header.number), owner))
+        Some((Txn(frame.header.number), owner, epoch))
     };
     read().ok_or_else(|| frame.layout())
 }

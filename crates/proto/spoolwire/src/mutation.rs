@@ -13,6 +13,7 @@ use crate::frame::{
     WireError, write_frame,
 };
 use crate::handshake::name;
+use crate::kept::read_kept_create;
 use crate::types::{META_MAX, NAME_MAX, QUEUES_MAX, QueueId, QueueLimits, RecordId, Txn};
 
 /// Octets of what PUT, DELETE, REPLACE and MOVE begin with.
@@ -75,6 +76,18 @@ pub enum Mutation<'a> {
         /// What it may hold.
         limits: QueueLimits,
     },
+    /// Makes a queue as it is elsewhere, or gives it these limits and at least this next number: a
+    /// CREATE with [`FLAG_KEPT`], which consumes no transaction number.
+    KeptCreate {
+        /// Its number, below [`QUEUES_MAX`].
+        queue: QueueId,
+        /// Its name.
+        name: &'a str,
+        /// What it may hold.
+        limits: QueueLimits,
+        /// Above every record it ever held.
+        next: RecordId,
+    },
     /// One change.
     Change(Change<'a>),
     /// Ends all records up to and with `through`.
@@ -102,7 +115,8 @@ impl<'a> Mutation<'a> {
         Self::decode_with(frame, 0)
     }
 
-    /// As [`Mutation::decode`], for a node's log: [`FLAG_KEPT`] is allowed.
+    /// As [`Mutation::decode`], for a node's log and for what is copied to a node: [`FLAG_KEPT`] is
+    /// allowed.
     ///
     /// # Errors
     ///
@@ -125,7 +139,11 @@ impl<'a> Mutation<'a> {
             }
             Op::Create => {
                 no_flags(flags)?;
-                create(frame.payload).ok_or_else(layout)
+                if frame.header.flags == flags {
+                    create(frame.payload).ok_or_else(layout)
+                } else {
+                    read_kept_create(frame.payload).ok_or_else(layout)
+                }
             }
             Op::Purge => {
                 no_flags(flags & !FLAG_DROP)?;
@@ -346,7 +364,7 @@ pub fn encode_purge(out: &mut Vec<u8>, txn: Txn, queue: QueueId, through: Record
     });
 }
 
-/// Appends the frame of one change. `flags` is 0, or [`FLAG_KEPT`] in a node's log.
+/// Appends the frame of one change. `flags` is 0, or [`FLAG_KEPT`].
 pub fn encode_change(out: &mut Vec<u8>, txn: Txn, change: &Change<'_>, flags: u8) {
     out.reserve(change_len(change).saturating_add(crate::FRAME_MIN));
     let op = change_op(change);

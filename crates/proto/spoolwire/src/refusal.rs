@@ -108,6 +108,12 @@ codes! {
         NoGroup = 12, "no such group";
         /// The node's log has no room left, not even for ending records. Passes when there is.
         LogFull = 13, "no room left for the log";
+        /// An owner of a later epoch has the group, or had it.
+        Fenced = 14, "fenced by a later owner";
+        /// The node keeps no logs.
+        NoLog = 15, "node keeps no logs";
+        /// There is no room for what is being copied to the node. Passes when records go.
+        NoRoom = 16, "no room for what is copied";
     }
 }
 

@@ -1,13 +1,14 @@
-//! What only reads: FETCH, STAT, QUEUES, HEARTBEAT. `number` is a sequence number.
+//! What is answered: FETCH, STAT, QUEUES, HEARTBEAT, which only read, and ATTACH, COMPLETE, DUTY, which
+//! are an owner's. `number` is a sequence number.
 
-use crate::frame::{Fields, Frame, Op, WireError, write_frame};
+use crate::frame::{FLAG_LOG, Fields, Frame, Op, WireError, write_frame};
 use crate::handshake::expect;
-use crate::types::{QueueId, RecordId, Seq};
+use crate::types::{QueueId, RecordId, Seq, Txn};
 
-/// The longest frame of a request that only reads.
+/// The longest frame of a request.
 pub const REQUEST_FRAME_MAX: usize = 64;
 
-/// A request for data.
+/// What is answered in its place of the connection's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
     /// Records of a queue from one on.
@@ -40,12 +41,33 @@ pub enum Request {
     },
     /// A sign of life. No payload.
     Heartbeat,
+    /// Makes a standby connection the owner's active one; the one before is closed.
+    ///
+    /// ```text
+    /// 16  last acknowledgement seen u64
+    /// ```
+    Attach {
+        /// The last acknowledgement the owner has seen; refusals after it are listed in the answer.
+        acknowledged: Txn,
+    },
+    /// The group is whole: everything that had to be copied is here. Answered by ALIVE when all of it
+    /// is safe at the node's level. No payload.
+    Complete,
+    /// What the group's records are to survive. Answered by ALIVE when it is so. No payload.
+    ///
+    /// ```text
+    /// flags: 0x01 log from now on, else memory only
+    /// ```
+    Duty {
+        /// Everything goes into the log, also what is held already; otherwise the log is removed.
+        log: bool,
+    },
 }
 
 impl Request {
     /// Appends the frame.
     pub fn encode(&self, out: &mut Vec<u8>, seq: Seq) {
-        write_frame(out, self.op(), 0, seq.0, |out| match *self {
+        write_frame(out, self.op(), self.flags(), seq.0, |out| match *self {
             Self::Fetch {
                 queue,
                 from,
@@ -62,17 +84,26 @@ impl Request {
                 out.extend_from_slice(&from.0.to_le_bytes());
                 out.extend_from_slice(&count.to_le_bytes());
             }
-            Self::Stat | Self::Heartbeat => {}
+            Self::Attach { acknowledged } => {
+                out.extend_from_slice(&acknowledged.0.to_le_bytes());
+            }
+            Self::Stat | Self::Heartbeat | Self::Complete | Self::Duty { .. } => {}
         });
     }
 
-    /// Reads a frame that only reads.
+    /// Reads a request.
     ///
     /// # Errors
     ///
     /// [`WireError::Operation`] for another frame, [`WireError::Layout`], [`WireError::Reserved`].
     pub fn decode(frame: &Frame<'_>) -> Result<Self, WireError> {
-        expect(frame, frame.header.op, 0)?;
+        let flags = frame.header.flags;
+        let allowed = if frame.header.op == Op::Duty {
+            FLAG_LOG
+        } else {
+            0
+        };
+        expect(frame, frame.header.op, allowed)?;
         let mut fields = Fields(frame.payload);
         let mut read = || {
             let request = match frame.header.op {
@@ -93,15 +124,26 @@ impl Request {
                 },
                 Op::Stat => Self::Stat,
                 Op::Heartbeat => Self::Heartbeat,
+                Op::Attach => Self::Attach {
+                    acknowledged: Txn(fields.u64()?),
+                },
+                Op::Complete => Self::Complete,
+                Op::Duty => Self::Duty {
+                    log: flags & FLAG_LOG != 0,
+                },
                 _ => return None,
             };
             fields.end()?;
             Some(request)
         };
         match frame.header.op {
-            Op::Fetch | Op::Stat | Op::Queues | Op::Heartbeat => {
-                read().ok_or_else(|| frame.layout())
-            }
+            Op::Fetch
+            | Op::Stat
+            | Op::Queues
+            | Op::Heartbeat
+            | Op::Attach
+            | Op::Complete
+            | Op::Duty => read().ok_or_else(|| frame.layout()),
             other => Err(WireError::Operation(other.code())),
         }
     }
@@ -112,6 +154,16 @@ impl Request {
             Self::Stat => Op::Stat,
             Self::Queues { .. } => Op::Queues,
             Self::Heartbeat => Op::Heartbeat,
+            Self::Attach { .. } => Op::Attach,
+            Self::Complete => Op::Complete,
+            Self::Duty { .. } => Op::Duty,
+        }
+    }
+
+    const fn flags(&self) -> u8 {
+        match self {
+            Self::Duty { log: true } => FLAG_LOG,
+            _ => 0,
         }
     }
 }

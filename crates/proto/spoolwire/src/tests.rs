@@ -80,8 +80,43 @@ fn mutation_frames() -> Vec<(&'static str, Vec<u8>)> {
             "refused",
             encoded(|out| encode_refused(out, Txn(5), Refusal::NodeFull)),
         ),
-        ("owned", encoded(|out| encode_owned(out, Txn(5), 0x0304))),
+        ("owned", encoded(|out| encode_owned(out, Txn(5), 0x0304, 6))),
     ]
+}
+
+fn rebuilding_frames() -> Vec<(&'static str, Vec<u8>)> {
+    let put = Change::Put {
+        queue: QueueId(3),
+        id: RecordId(7),
+        meta: b"m",
+        body: Some(b"hello"),
+    };
+    vec![
+        ("reset", encoded(|out| encode_reset(out, Txn(7)))),
+        (
+            "kept-create",
+            encoded(|out| encode_kept_create(out, Txn(7), &kept_queue())),
+        ),
+        (
+            "kept-put",
+            encoded(|out| encode_change(out, Txn(7), &put, FLAG_KEPT)),
+        ),
+    ]
+}
+
+fn kept_queue() -> QueueStat {
+    QueueStat {
+        id: QueueId(3),
+        name: "a.test".to_owned(),
+        limits: QueueLimits {
+            length_max: 1000,
+            bytes_max: 1 << 20,
+        },
+        first: RecordId(4),
+        next: RecordId(8),
+        length: 2,
+        bytes: 100,
+    }
 }
 
 fn other_frames() -> Vec<(&'static str, Vec<u8>)> {
@@ -102,15 +137,36 @@ fn other_frames() -> Vec<(&'static str, Vec<u8>)> {
     };
     let refused = [(Txn(5), Refusal::QueueFull)];
     let signed = hello().sign(&greeting(), &Secret::new([1; 32]));
+    let attached = Answer::Attached {
+        seq,
+        processed: Txn(10),
+        acknowledged: Txn(9),
+        refused: refused.to_vec(),
+    };
+    let attach = Request::Attach {
+        acknowledged: Txn(4),
+    };
     vec![
         ("greeting", encoded(|out| greeting().encode(out))),
         ("hello", encoded(|out| signed.encode(out))),
+        ("welcome", encoded(|out| welcome().encode(out))),
         ("fetch", encoded(|out| fetch.encode(out, seq))),
+        ("attach", encoded(|out| attach.encode(out, seq))),
+        (
+            "complete",
+            encoded(|out| Request::Complete.encode(out, seq)),
+        ),
+        (
+            "duty",
+            encoded(|out| Request::Duty { log: true }.encode(out, seq)),
+        ),
         ("ack", encoded(|out| encode_ack(out, Txn(9), &refused))),
         (
             "block",
             encoded(|out| Answer::Block { seq, head }.encode(out)),
         ),
+        ("stats", encoded(|out| stats(seq).encode(out))),
+        ("attached", encoded(|out| attached.encode(out))),
         (
             "close",
             encoded(|out| Answer::Close(CloseReason::TakenOver).encode(out)),
@@ -118,11 +174,45 @@ fn other_frames() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+fn stats(seq: Seq) -> Answer {
+    let stat = NodeStat {
+        incarnation: Incarnation(0x0102),
+        processed: Txn(10),
+        acknowledged: Txn(9),
+        queues: 1,
+        records: 2,
+        bytes: 100,
+        memory_used: 4096,
+        memory_max: 65_536,
+        log_bytes: 512,
+        epoch: 6,
+        synced: true,
+        full: false,
+        syncing: true,
+    };
+    Answer::Stats { seq, stat }
+}
+
+fn welcome() -> Welcome {
+    Welcome {
+        processed: Txn(9),
+        acknowledged: Txn(8),
+        owner: 5,
+        epoch: 6,
+        synced: true,
+        syncing: false,
+        frame_max: 1 << 26,
+        proof: [3; SECRET_LEN],
+        refused: vec![(Txn(4), Refusal::NodeFull), (Txn(6), Refusal::NoRecord)],
+    }
+}
+
 /// A change of these octets breaks deployed nodes and logs: it needs a new version.
 #[test]
 fn golden_bytes() {
     let text: String = mutation_frames()
         .iter()
+        .chain(&rebuilding_frames())
         .chain(&other_frames())
         .map(|(name, octets)| format!("{name} {}\n", hex(octets)))
         .collect();
@@ -144,6 +234,8 @@ fn hello() -> Hello<'static> {
         version: VERSION,
         role: Role::Owner,
         owner: 0x0304,
+        epoch: 6,
+        logged: true,
         group: "gateway",
         nonce: [9; SECRET_LEN],
         proof: [0; SECRET_LEN],
@@ -181,6 +273,23 @@ fn a_proof_holds_for_one_greeting_group_and_secret_only() {
         }
         .is_proven(&greeting(), &secret)
     );
+    for other in [
+        Hello { epoch: 7, ..read },
+        Hello {
+            logged: false,
+            ..read
+        },
+        Hello {
+            role: Role::Standby,
+            ..read
+        },
+        Hello { owner: 1, ..read },
+    ] {
+        assert!(!other.is_proven(&greeting(), &secret), "{other:?}");
+        let octets = encoded(|out| other.encode(out));
+        let frame = Frame::read(&octets, HANDSHAKE_FRAME_MAX).unwrap().unwrap();
+        assert_eq!(Hello::decode(&frame), Ok(other));
+    }
     assert_ne!(read.answer(&greeting(), &secret), read.proof);
 }
 
@@ -189,22 +298,20 @@ fn handshake_frames_are_read_back() {
     let octets = encoded(|out| greeting().encode(out));
     let frame = Frame::read(&octets, HANDSHAKE_FRAME_MAX).unwrap().unwrap();
     assert_eq!(Greeting::decode(&frame), Ok(greeting()));
-    let welcome = Welcome {
-        processed: Txn(9),
-        acknowledged: Txn(8),
-        owner: 5,
-        synced: true,
-        frame_max: 1 << 26,
-        proof: [3; SECRET_LEN],
-        refused: vec![(Txn(4), Refusal::NodeFull), (Txn(6), Refusal::NoRecord)],
-    };
-    let octets = encoded(|out| welcome.encode(out));
-    let frame = Frame::read(&octets, WELCOME_FRAME_MAX).unwrap().unwrap();
-    assert_eq!(Welcome::decode(&frame), Ok(welcome));
-    assert!(matches!(
-        Greeting::decode(&frame),
-        Err(WireError::Operation(_))
-    ));
+    for (synced, syncing) in [(false, false), (true, false), (false, true), (true, true)] {
+        let welcome = Welcome {
+            synced,
+            syncing,
+            ..welcome()
+        };
+        let octets = encoded(|out| welcome.encode(out));
+        let frame = Frame::read(&octets, WELCOME_FRAME_MAX).unwrap().unwrap();
+        assert_eq!(Welcome::decode(&frame), Ok(welcome));
+        assert!(matches!(
+            Greeting::decode(&frame),
+            Err(WireError::Operation(_))
+        ));
+    }
 }
 
 #[test]
@@ -258,6 +365,42 @@ fn flags_of_the_log_are_refused_on_the_wire() {
     let frame = Frame::read(&octets, MAX).unwrap().unwrap();
     assert!(matches!(Mutation::decode(&frame), Err(WireError::Reserved)));
     assert!(matches!(Mutation::decode_logged(&frame), Ok(Mutation::Change(read)) if read == put));
+    let octets = encoded(|out| encode_kept_create(out, Txn(1), &kept_queue()));
+    let frame = Frame::read(&octets, MAX).unwrap().unwrap();
+    assert!(matches!(Mutation::decode(&frame), Err(WireError::Reserved)));
+}
+
+#[test]
+fn a_reset_says_after_which_transaction() {
+    let octets = encoded(|out| encode_reset(out, Txn(7)));
+    let frame = Frame::read(&octets, FRAME_MIN).unwrap().unwrap();
+    assert_eq!(decode_reset(&frame), Ok(Txn(7)));
+    assert!(!frame.header.op.is_mutation());
+    assert!(matches!(
+        Mutation::decode_logged(&frame),
+        Err(WireError::Operation(_))
+    ));
+    let octets = encoded(|out| Request::Complete.encode(out, Seq(7)));
+    let frame = Frame::read(&octets, FRAME_MIN).unwrap().unwrap();
+    assert!(matches!(
+        decode_reset(&frame),
+        Err(WireError::Operation(0x53))
+    ));
+}
+
+#[test]
+fn only_a_duty_has_flags() {
+    for (request, flag) in [
+        (Request::Complete, 0x01),
+        (Request::Duty { log: true }, 0x02),
+    ] {
+        let mut octets = encoded(|out| request.encode(out, Seq(1)));
+        octets[5] |= flag;
+        let crc = crc32fast::hash(&octets[..16]);
+        octets[16..].copy_from_slice(&crc.to_le_bytes());
+        let frame = Frame::read(&octets, MAX).unwrap().unwrap();
+        assert_eq!(Request::decode(&frame), Err(WireError::Reserved));
+    }
 }
 
 #[test]
@@ -376,7 +519,26 @@ fn request() -> impl Strategy<Value = Request> {
             count
         }),
         Just(Request::Heartbeat),
+        any::<u64>().prop_map(|txn| Request::Attach {
+            acknowledged: Txn(txn)
+        }),
+        Just(Request::Complete),
+        any::<bool>().prop_map(|log| Request::Duty { log }),
     ]
+}
+
+fn attached() -> impl Strategy<Value = Answer> {
+    let refusal = proptest::sample::select(Refusal::ALL);
+    let refused = (any::<u64>().prop_map(Txn), refusal);
+    let refused = proptest::collection::vec(refused, 0..9);
+    (any::<(u64, u64, u64)>(), refused).prop_map(|((seq, processed, acknowledged), refused)| {
+        Answer::Attached {
+            seq: Seq(seq),
+            processed: Txn(processed),
+            acknowledged: Txn(acknowledged),
+            refused,
+        }
+    })
 }
 
 fn answer() -> impl Strategy<Value = Answer> {
@@ -409,11 +571,10 @@ fn answer() -> impl Strategy<Value = Answer> {
         ),
         (
             any::<u64>(),
-            any::<[u64; 9]>(),
-            any::<bool>(),
-            any::<bool>()
+            any::<[u64; 10]>(),
+            any::<(bool, bool, bool)>()
         )
-            .prop_map(|(seq, f, synced, full)| Answer::Stats {
+            .prop_map(|(seq, f, (synced, full, syncing))| Answer::Stats {
                 seq: Seq(seq),
                 stat: NodeStat {
                     incarnation: Incarnation(f[0]),
@@ -425,8 +586,10 @@ fn answer() -> impl Strategy<Value = Answer> {
                     memory_used: f[6],
                     memory_max: f[7],
                     log_bytes: f[8],
+                    epoch: f[9],
                     synced,
                     full,
+                    syncing,
                 },
             }),
         (
@@ -444,6 +607,7 @@ fn answer() -> impl Strategy<Value = Answer> {
             processed: Txn(processed),
             acknowledged: Txn(acknowledged),
         }),
+        attached(),
         reason.prop_map(Answer::Close),
     ]
 }
@@ -479,6 +643,21 @@ proptest! {
             let body = HEADER_LEN + offset + ITEM_HEADER_LEN;
             prop_assert!(body + change_len(&change) <= octets.len() - CHECKSUM_LEN);
         }
+    }
+
+    #[test]
+    fn kept_queues_are_read_back(mut queue in queue_stat(), txn in any::<u64>()) {
+        queue.id.0 %= QUEUES_MAX;
+        let octets = encoded(|out| encode_kept_create(out, Txn(txn), &queue));
+        let frame = Frame::read(&octets, MAX).unwrap().unwrap();
+        prop_assert_eq!((frame.header.number, frame.header.flags), (txn, FLAG_KEPT));
+        let Mutation::KeptCreate { queue: id, name, limits, next } =
+            Mutation::decode_logged(&frame).unwrap()
+        else {
+            panic!("not a queue")
+        };
+        prop_assert_eq!((id, name), (queue.id, queue.name.as_str()));
+        prop_assert_eq!((limits, next), (queue.limits, queue.next));
     }
 
     #[test]
@@ -519,6 +698,7 @@ proptest! {
                 Mutation::Batch(changes) => changes.count(),
                 _ => 0,
             });
+            let _ = Mutation::decode_logged(&frame);
             let _ = Request::decode(&frame);
             let _ = Answer::decode(&frame);
             let _ = Greeting::decode(&frame);
@@ -526,6 +706,7 @@ proptest! {
             let _ = Welcome::decode(&frame);
             let _ = decode_refused(&frame);
             let _ = decode_owned(&frame);
+            let _ = decode_reset(&frame);
         }
     }
 }

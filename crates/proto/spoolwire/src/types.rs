@@ -142,8 +142,12 @@ pub struct NodeStat {
     pub memory_max: u64,
     /// Octets of log files of the group; 0 without a log.
     pub log_bytes: u64,
+    /// The epoch of the group's owner; 0 while nobody fenced it.
+    pub epoch: u64,
     /// Whether an acknowledgement waits for the disk.
     pub synced: bool,
     /// Whether the node refuses new records for want of memory or disk.
     pub full: bool,
+    /// Whether the group is incomplete here: it is being rebuilt from another node.
+    pub syncing: bool,
 }

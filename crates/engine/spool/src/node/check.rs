@@ -21,7 +21,9 @@ impl Store {
             Mutation::Change(Change::Delete { queue, id }) => self.known(*queue, *id).map(|_| ()),
             Mutation::Change(change) => self.check_batch(std::iter::once(*change), full),
             Mutation::Batch(changes) => self.check_batch(changes.map(|(_, change)| change), full),
-            Mutation::Create { queue, name, .. } => self.check_create(*queue, name),
+            Mutation::Create { queue, name, .. } | Mutation::KeptCreate { queue, name, .. } => {
+                self.check_create(*queue, name)
+            }
             Mutation::Purge {
                 queue,
                 through,

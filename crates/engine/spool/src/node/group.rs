@@ -148,7 +148,7 @@ impl<L: SpoolLog> Group<L> {
     /// # Errors
     ///
     /// [`CloseReason::LogFull`] when there is no room for it, [`CloseReason::LogFailed`].
-    pub(super) fn own(&mut self, owner: u64) -> Result<(), CloseReason> {
+    pub(super) fn own(&mut self, owner: u64, epoch: u64) -> Result<(), CloseReason> {
         if !self.takes_input() {
             let failed = self.failure().is_some();
             return Err(if failed {
@@ -157,17 +157,17 @@ impl<L: SpoolLog> Group<L> {
                 CloseReason::LogFull
             });
         }
-        if owner == self.store.owner {
+        if (owner, epoch) == (self.store.owner, self.store.epoch) {
             return Ok(());
         }
         if let Some(journal) = &mut self.log {
             let mut entry = Vec::new();
-            encode_owned(&mut entry, self.store.processed, owner);
+            encode_owned(&mut entry, self.store.processed, owner, epoch);
             if !journal.append(&entry, self.store.processed) {
                 return Err(CloseReason::LogFull);
             }
         }
-        self.store.owner = owner;
+        (self.store.owner, self.store.epoch) = (owner, epoch);
         Ok(())
     }
 
@@ -362,7 +362,11 @@ impl<L: SpoolLog> Group<L> {
                 output.write(|out| Answer::Stats { seq, stat }.encode(out));
             }
             Request::Queues { from, count } => serve::queues(&self.store, seq, from, count, output),
-            Request::Heartbeat => {
+            // Those of owners are done by the group, and refused to others before.
+            Request::Heartbeat
+            | Request::Attach { .. }
+            | Request::Complete
+            | Request::Duty { .. } => {
                 let (processed, acknowledged) = (self.store.processed, self.acknowledged);
                 let alive = Answer::Alive {
                     seq,
@@ -389,7 +393,9 @@ impl<L: SpoolLog> Group<L> {
             memory_used: memory.used(),
             memory_max: memory.max(),
             log_bytes: self.log.as_ref().map_or(0, |journal| journal.log.octets()),
+            epoch: self.store.epoch,
             synced: self.log.is_some(),
+            syncing: self.store.syncing,
             full: disk_full || memory.is_full(0),
         }
     }

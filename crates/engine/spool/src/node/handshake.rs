@@ -17,6 +17,8 @@ use super::{ConnectionId, Node};
 struct Believed {
     role: Role,
     owner: u64,
+    epoch: u64,
+    logged: bool,
     group: String,
     acknowledged: Txn,
     proof: [u8; SECRET_LEN],
@@ -37,16 +39,18 @@ impl<S: SpoolLogStore> Node<S> {
             self.close(old, CloseReason::TakenOver);
         }
         let group = &mut self.groups[index];
-        let before = group.store.owner;
+        let before = (group.store.owner, group.store.epoch);
         if hello.role == Role::Owner {
-            group.own(hello.owner)?;
+            group.own(hello.owner, hello.epoch)?;
         }
         let acknowledged = group.acknowledged();
         let welcome = Welcome {
             processed: group.store.processed,
             acknowledged,
-            owner: before,
+            owner: before.0,
+            epoch: before.1,
             synced: group.log.is_some(),
+            syncing: group.store.syncing,
             frame_max: self.config.frame_max,
             proof: hello.proof,
             refused: group.store.refused(hello.acknowledged, acknowledged),
@@ -64,7 +68,7 @@ impl<S: SpoolLogStore> Node<S> {
                 group.welcome(id);
                 self.hand_over(id, index);
             }
-            Role::Reader => connection.phase = Phase::Reader(index),
+            Role::Reader | Role::Standby => connection.phase = Phase::Reader(index),
         }
         self.process(id);
         Ok(())
@@ -86,6 +90,8 @@ impl<S: SpoolLogStore> Node<S> {
         Ok(Some(Believed {
             role: hello.role,
             owner: hello.owner,
+            epoch: hello.epoch,
+            logged: hello.logged,
             group: hello.group.to_owned(),
             acknowledged: hello.acknowledged,
             proof: hello.answer(greeting, &self.config.secret),
@@ -112,7 +118,7 @@ impl<S: SpoolLogStore> Node<S> {
         if let Some(index) = known {
             return Ok(index);
         }
-        if hello.role == Role::Reader {
+        if hello.role != Role::Owner {
             return Err(CloseReason::NoGroup);
         }
         if self.groups.len() >= self.config.groups_max {
@@ -120,7 +126,7 @@ impl<S: SpoolLogStore> Node<S> {
         }
         let store = Store::new(self.config.queues_max);
         let log = match &mut self.store {
-            Some(logs) => {
+            Some(logs) if hello.logged => {
                 let head = snapshot::encode(&store, self.incarnation);
                 let log = logs.create(&hello.group, &head);
                 Some(log.map_err(|error| match error {
@@ -128,7 +134,7 @@ impl<S: SpoolLogStore> Node<S> {
                     LogError::Failed(_) => CloseReason::LogFailed,
                 })?)
             }
-            None => None,
+            _ => None,
         };
         self.groups
             .push(Group::new(&hello.group, store, Tail::default(), log));

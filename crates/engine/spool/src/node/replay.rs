@@ -43,6 +43,8 @@ impl LogReader for Replay<'_> {
         self.begun = true;
         self.store.processed = snapshot.processed;
         self.store.owner = snapshot.owner;
+        self.store.epoch = snapshot.epoch;
+        self.store.syncing = snapshot.syncing;
         for (txn, refusal) in snapshot.refused {
             self.store.refuse(txn, refusal);
         }
@@ -85,7 +87,7 @@ impl Replay<'_> {
             )));
         }
         if op == Op::Owned {
-            self.store.owner = decode_owned(frame).map_err(unreadable)?.1;
+            (_, self.store.owner, self.store.epoch) = decode_owned(frame).map_err(unreadable)?;
             return Ok(());
         }
         if op == Op::Refused {
@@ -119,7 +121,7 @@ impl Replay<'_> {
             Mutation::Batch(changes) => {
                 changes.into_iter().find_map(|(_, change)| unknown(&change))
             }
-            Mutation::Create { .. } | Mutation::Purge { .. } => None,
+            Mutation::Create { .. } | Mutation::KeptCreate { .. } | Mutation::Purge { .. } => None,
         }
     }
 

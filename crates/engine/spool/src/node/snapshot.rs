@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! +0   format version u32 = 1 | refused count u32 | incarnation u64 | last transaction u64 |
-//!      queue count u32 | 0 u32 | owner u64
-//! +40  refused count x { txn u64 | code u32 | 0 u32 }
+//!      queue count u32 | flags u32: 1 incomplete | owner u64 | epoch u64
+//! +48  refused count x { txn u64 | code u32 | 0 u32 }
 //!      queue count x entry of a QUEUE_LIST; first record, records and octets mean nothing
 //! ```
 
@@ -14,6 +14,8 @@ use super::store::Store;
 
 /// The version written and read.
 pub(super) const VERSION: u32 = 1;
+/// The group is incomplete.
+const FLAG_SYNCING: u32 = 1;
 
 /// The head for a log segment that begins now.
 pub(super) fn encode(store: &Store, incarnation: Incarnation) -> Vec<u8> {
@@ -24,8 +26,10 @@ pub(super) fn encode(store: &Store, incarnation: Incarnation) -> Vec<u8> {
     out.extend_from_slice(&incarnation.0.to_le_bytes());
     out.extend_from_slice(&store.processed.0.to_le_bytes());
     out.extend_from_slice(&(store.queue_count() as u32).to_le_bytes());
-    out.extend_from_slice(&[0; 4]);
+    let flags = if store.syncing { FLAG_SYNCING } else { 0 };
+    out.extend_from_slice(&flags.to_le_bytes());
     out.extend_from_slice(&store.owner.to_le_bytes());
+    out.extend_from_slice(&store.epoch.to_le_bytes());
     for (txn, refusal) in refused {
         out.extend_from_slice(&txn.0.to_le_bytes());
         out.extend_from_slice(&refusal.code().to_le_bytes());
@@ -43,6 +47,8 @@ pub(super) struct Snapshot {
     pub(super) incarnation: Incarnation,
     pub(super) processed: Txn,
     pub(super) owner: u64,
+    pub(super) epoch: u64,
+    pub(super) syncing: bool,
     pub(super) refused: Vec<(Txn, Refusal)>,
     pub(super) queues: Vec<QueueStat>,
 }
@@ -64,7 +70,7 @@ pub(super) fn decode(head: &[u8]) -> Result<Snapshot, UnreadableEntry> {
 }
 
 fn read(head: &[u8]) -> Option<Snapshot> {
-    let (fixed, mut rest) = head.split_first_chunk::<40>()?;
+    let (fixed, mut rest) = head.split_first_chunk::<48>()?;
     let number =
         |at: usize| -> Option<u64> { Some(u64::from_le_bytes(*fixed.get(at..)?.first_chunk()?)) };
     let count =
@@ -81,10 +87,13 @@ fn read(head: &[u8]) -> Option<Snapshot> {
     for _ in 0..count(24)? {
         queues.push(QueueStat::decode(&mut rest)?);
     }
-    rest.is_empty().then_some(Snapshot {
+    let flags = count(28)?;
+    (rest.is_empty() && flags & !FLAG_SYNCING == 0).then_some(Snapshot {
         incarnation: Incarnation(number(8)?),
         processed: Txn(number(16)?),
         owner: number(32)?,
+        epoch: number(40)?,
+        syncing: flags & FLAG_SYNCING != 0,
         refused,
         queues,
     })

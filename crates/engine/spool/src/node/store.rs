@@ -39,6 +39,10 @@ pub(super) struct Store {
     pub(super) processed: Txn,
     /// The life of the owner whose transactions these are.
     pub(super) owner: u64,
+    /// Its epoch; 0 while nobody fenced the group.
+    pub(super) epoch: u64,
+    /// Whether the group is incomplete here: it is being rebuilt from another node.
+    pub(super) syncing: bool,
     /// Refusals of the last window.
     refused: VecDeque<(Txn, Refusal)>,
     queues: Vec<Option<Queue>>,
@@ -155,6 +159,17 @@ impl Store {
                 limits,
             } => {
                 self.create(*queue, name, *limits, RecordId(1));
+            }
+            Mutation::KeptCreate {
+                queue,
+                name,
+                limits,
+                next,
+            } => {
+                self.create(*queue, name, *limits, RecordId(1));
+                if let Some(queue) = self.queue_mut(*queue) {
+                    queue.next = queue.next.max(next.0);
+                }
             }
             Mutation::Purge {
                 queue,

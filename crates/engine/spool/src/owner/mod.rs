@@ -376,6 +376,8 @@ impl Owner {
             version: VERSION,
             role: Role::Owner,
             owner: self.config.life,
+            epoch: 0,
+            logged: true,
             group: &self.config.group,
             nonce,
             proof: [0; SECRET_LEN],
@@ -488,6 +490,8 @@ impl Owner {
             }
             Answer::QueueList { seq, queues, end } => self.queue_list(seq, queues, end)?,
             Answer::Alive { .. } | Answer::Block { .. } | Answer::Close(_) => {}
+            // It never asks for that.
+            Answer::Attached { .. } => return Err(OwnerError::Protocol),
         }
         Ok(())
     }
