@@ -7,6 +7,8 @@
 #   exim4                  the same; conflicts with postfix as a package, so it is unpacked into
 #                          target/test-tools/exim and run from there
 #   pebble                 ACME server: built as a Go module where Go is present
+#   etcd                   the register of clusters: unpacked into target/test-tools/etcd, so that no
+#                          daemon is left on the machine
 #   gsasl                  every SASL mechanism over SMTP
 #   (shellcheck)           checks these scripts
 set -euo pipefail
@@ -105,6 +107,26 @@ unpack_exim() {
     rm -rf "$tools/packages"
 }
 
+# A static program: nothing else is needed to run it, nor root to unpack it.
+unpack_etcd() {
+    local into="$tools/etcd"
+    [[ -x "$into/usr/bin/etcd" ]] && return 0
+    if ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null; then
+        skip etcd "no apt-get on this machine"
+        return 0
+    fi
+    [[ -n "$why" ]] || update_once
+    say "unpacking etcd-server into target/test-tools/etcd"
+    rm -rf "$tools/packages" "$into"
+    mkdir -p "$tools/packages" "$into"
+    if ! (cd "$tools/packages" && apt-get download -q etcd-server >/dev/null 2>&1); then
+        skip etcd "apt-get download failed"
+    else
+        dpkg -x "$tools"/packages/etcd-server_*.deb "$into"
+    fi
+    rm -rf "$tools/packages"
+}
+
 build_pebble() {
     local version=v2.8.0 log
     [[ -x "$tools/bin/pebble" ]] && return 0
@@ -137,4 +159,5 @@ install gsasl gsasl
 install postfix postfix
 install shellcheck shellcheck
 unpack_exim
+unpack_etcd
 build_pebble

@@ -3,7 +3,7 @@
 //! [`Register`] keeps small values under names, each with a version, and replaces one only when its
 //! version is still the expected one. What the values mean is the engine's business (`vere-spool`).
 //! On one machine it is a folder of synced files ([`FileRegister`]), which any number of processes
-//! may use at once. The formats are drawn in `docs/internals/membership-register.md`.
+//! may use at once; on several it is etcd ([`EtcdRegister`]). The formats are drawn in `docs/internals/membership-register.md`.
 //!
 //! There is no way to delete a value: a version is never used twice for one key.
 //!
@@ -23,10 +23,12 @@
 //! ```
 
 mod error;
+mod etcd;
 mod file;
 mod key;
 
 pub use error::RegisterError;
+pub use etcd::{ClientCertificate, EtcdOptions, EtcdRegister, Login};
 pub use file::FileRegister;
 
 /// Octets of a value.
@@ -52,13 +54,15 @@ pub enum Swap {
     Conflict(Option<Versioned>),
 }
 
-/// A register of either kind.
+/// A register of either kind; clones share it.
 ///
 /// Keys are `group/NAME` and `lease/NAME`; a name is any text of 1 to [`NAME_MAX`] octets.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Register {
     /// On this machine.
     File(FileRegister),
+    /// On a cluster.
+    Etcd(EtcdRegister),
 }
 
 impl Register {
@@ -70,6 +74,7 @@ impl Register {
     pub async fn read(&self, key: &str) -> Result<Option<Versioned>, RegisterError> {
         match self {
             Self::File(file) => file.read(key).await,
+            Self::Etcd(etcd) => etcd.read(key).await,
         }
     }
 
@@ -88,6 +93,7 @@ impl Register {
     ) -> Result<Swap, RegisterError> {
         match self {
             Self::File(file) => file.swap(key, expected, value).await,
+            Self::Etcd(etcd) => etcd.swap(key, expected, value).await,
         }
     }
 
@@ -101,6 +107,7 @@ impl Register {
     pub async fn list(&self, prefix: &str) -> Result<Vec<(String, Versioned)>, RegisterError> {
         match self {
             Self::File(file) => file.list(prefix).await,
+            Self::Etcd(etcd) => etcd.list(prefix).await,
         }
     }
 }

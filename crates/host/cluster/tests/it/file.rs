@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use vere_cluster::{FileRegister, Register, RegisterError, Swap};
 
+use crate::contract;
 use crate::counter::{KEY, increment, number};
 use crate::skip;
 
@@ -55,6 +56,12 @@ fn next_done(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> Optio
 
 fn lines(child: &mut Child) -> impl Iterator<Item = std::io::Result<String>> + use<> {
     BufReader::new(child.stdout.take().unwrap()).lines()
+}
+
+#[tokio::test]
+async fn files_keep_the_contract() {
+    let folder = tempfile::tempdir().unwrap();
+    contract::check(&open(folder.path())).await;
 }
 
 #[tokio::test]

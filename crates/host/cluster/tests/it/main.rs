@@ -8,8 +8,11 @@
     reason = "a test fails by panicking; helpers are not seen as tests by the lint"
 )]
 
+mod contract;
 mod counter;
+mod etcd;
 mod file;
+mod members;
 
 use std::io::Write as _;
 
