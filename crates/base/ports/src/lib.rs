@@ -1,5 +1,6 @@
 //! The small traits through which engines reach the outside.
 
 pub mod directory;
+pub mod spill;
 pub mod spool_log;
 pub mod storage;

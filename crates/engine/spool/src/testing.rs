@@ -1,5 +1,7 @@
 //! A node and an owner in one test, with a log that crashes, runs full and fails.
 
+mod spill;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::IoSlice;
@@ -13,6 +15,8 @@ use vere_units::{Secret, Timestamp};
 
 use crate::node::{ConnectionId, Node, NodeConfig};
 use crate::owner::{Owner, OwnerConfig, OwnerError, OwnerEvent};
+
+pub(crate) use spill::MemorySpill;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MemorySegment {
@@ -229,6 +233,7 @@ pub(crate) fn now() -> Timestamp {
 pub(crate) struct Pair {
     pub(crate) node: Node<MemoryLog>,
     pub(crate) log: Option<MemoryLog>,
+    pub(crate) spill: Option<MemorySpill>,
     pub(crate) config: NodeConfig,
     pub(crate) owner: Owner,
     pub(crate) connection: Option<ConnectionId>,
@@ -242,12 +247,24 @@ pub(crate) fn owner_config(life: u64) -> OwnerConfig {
 }
 
 impl Pair {
-    pub(crate) fn new(mut config: NodeConfig, log: Option<MemoryLog>) -> Self {
+    pub(crate) fn new(config: NodeConfig, log: Option<MemoryLog>) -> Self {
+        Self::with_spill(config, log, None)
+    }
+
+    pub(crate) fn with_spill(
+        mut config: NodeConfig,
+        log: Option<MemoryLog>,
+        spill: Option<MemorySpill>,
+    ) -> Self {
         config.log_spare = 4 << 10;
-        let node = Node::new(config.clone(), INCARNATION, log.clone());
+        let mut node = Node::new(config.clone(), INCARNATION, log.clone());
+        if let Some(spill) = &spill {
+            node.set_spill_store(Box::new(spill.clone()));
+        }
         let mut pair = Self {
             node,
             log,
+            spill,
             config,
             owner: Owner::new(owner_config(1)),
             connection: None,
@@ -287,6 +304,10 @@ impl Pair {
     pub(crate) fn reopen(&mut self) {
         let log = self.log.clone();
         self.node = Node::new(self.config.clone(), INCARNATION, log.clone());
+        if let Some(spill) = &self.spill {
+            spill.restart();
+            self.node.set_spill_store(Box::new(spill.clone()));
+        }
         if let Some(log) = log
             && !log.0.borrow().segments.is_empty()
         {
@@ -344,10 +365,19 @@ impl Pair {
             let mut moved = self.up(usize::MAX);
             self.sync();
             moved += self.down(usize::MAX);
-            if moved == 0 {
+            if moved == 0 && !self.is_spilling() {
                 return;
             }
         }
+    }
+
+    /// Lets the spill store do what it has to do. Whether something came of that, or may.
+    fn is_spilling(&mut self) -> bool {
+        let Some(spill) = &self.spill else {
+            return false;
+        };
+        let touched = std::iter::from_fn(|| self.node.next_touched()).count();
+        spill.finish_all() || touched > 0
     }
 
     pub(crate) fn sync(&mut self) {

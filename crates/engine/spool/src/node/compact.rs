@@ -26,6 +26,8 @@ enum Living {
 const LIVE_PERCENT: u64 = 50;
 /// The same when there is no room for new records.
 const LIVE_PERCENT_FULL: u64 = 85;
+/// Segments asked for at once when metadata is not in memory.
+const ABSENT_WANTED: usize = 2;
 /// The log may be so many times as long as what lives in it.
 const LOG_FACTOR: u64 = 3;
 
@@ -39,12 +41,17 @@ impl<L: SpoolLog> Group<L> {
         let Some(key) = self.worth_it(memory, log_spare) else {
             return false;
         };
+        if !self.store.segments.is_resident(key) {
+            if memory.has_room(2 * memory.segment_len as u64) {
+                self.store.segments.want(key, false);
+            }
+            return false;
+        }
         if self.keeper == Some(key) {
             self.keeper = None;
             self.store.segments.close(memory, key);
         }
-        self.rewrite(memory, key);
-        true
+        self.rewrite(memory, key)
     }
 
     fn worth_it(&self, memory: &Memory, log_spare: u64) -> Option<SegmentKey> {
@@ -70,15 +77,20 @@ impl<L: SpoolLog> Group<L> {
         let percent = |live: u64, len: usize| live * 100 / len as u64;
         let segments = self.store.segments.iter();
         segments
-            .filter(|(_, segment)| !segment.open && segment.live > 0)
-            .map(|(key, segment)| (key, percent(segment.live_octets, segment.octets.len())))
+            .filter(|(_, segment)| !segment.open && segment.live > 0 && segment.is_resident())
+            .map(|(key, segment)| (key, percent(segment.live_octets, segment.len)))
             .filter(|(_, live)| *live <= most)
             .min_by_key(|(_, live)| *live)
             .map(|(key, _)| key)
     }
 
-    fn rewrite(&mut self, memory: &mut Memory, key: SegmentKey) {
-        let living = self.store.living(key);
+    /// Writes again what lives in a segment. What needs something that is not in memory is left out
+    /// until that is back; false when that is everything.
+    fn rewrite(&mut self, memory: &mut Memory, key: SegmentKey) -> bool {
+        let mut living = self.store.living(key);
+        let before = living.len();
+        self.store.leave_out_absent(memory, &mut living);
+        let some = before == 0 || !living.is_empty();
         let mut rest = living.as_slice();
         let mut frame = Vec::new();
         let mut written = None;
@@ -99,6 +111,7 @@ impl<L: SpoolLog> Group<L> {
             }
         }
         self.log_kept(written);
+        some
     }
 
     /// Writes a frame into the keeper; a full one is logged and another begun.
@@ -157,6 +170,26 @@ impl Store {
             offset += frame.header.len;
         }
         living
+    }
+
+    /// Takes out records whose metadata lies in a segment that is not in memory, and asks for some of
+    /// these.
+    fn leave_out_absent(&mut self, memory: &Memory, living: &mut Vec<Living>) {
+        if !self.segments.is_any_away() {
+            return;
+        }
+        let mut absent = Vec::new();
+        living.retain(|living| {
+            let (Living::Record(name) | Living::Meta(name)) = *living;
+            let meta = self.named(name).map(|slot| self.meta(slot).at.segment);
+            let key = meta.filter(|key| !self.segments.is_resident(*key));
+            absent.extend(key);
+            key.is_none()
+        });
+        let room = memory.has_room(2 * memory.segment_len as u64);
+        for key in absent.into_iter().filter(|_| room).take(ABSENT_WANTED) {
+            self.segments.want(key, false);
+        }
     }
 
     fn living_items(&self, home: Place, changes: Changes<'_>, living: &mut Vec<Living>) {

@@ -16,6 +16,9 @@ pub struct NodeConfig {
     pub segment_len: usize,
     /// Octets of memory from which on half-empty segments are closed up; half of all by default.
     pub compact_above: Option<u64>,
+    /// Octets of memory from which on cold segments are written out, where there is a spill store;
+    /// three quarters of all by default.
+    pub spill_above: Option<u64>,
     /// Longest frame, so the longest record or batch.
     pub frame_max: u32,
     /// Octets of records in one BLOCK, at most.
@@ -49,6 +52,7 @@ impl NodeConfig {
             memory_max: 1 << 30,
             segment_len: 4 << 20,
             compact_above: None,
+            spill_above: None,
             frame_max: 64 << 20,
             block_max: 4 << 20,
             groups_max: 64,

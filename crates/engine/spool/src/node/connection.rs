@@ -1,6 +1,6 @@
 //! One connection of a node: who it is, and what is on its way.
 
-use vere_spoolwire::{Greeting, HANDSHAKE_FRAME_MAX};
+use vere_spoolwire::{Greeting, HANDSHAKE_FRAME_MAX, Request, Seq};
 use vere_units::Timestamp;
 
 use super::output::Output;
@@ -29,6 +29,8 @@ pub(super) struct Connection {
     pub(super) input: Box<[u8]>,
     pub(super) fill: usize,
     pub(super) output: Output,
+    /// A request whose answer is not in memory; what comes after it waits too.
+    pub(super) waiting: Option<(Seq, Request)>,
     /// The group whose segments the output may point to.
     pub(super) group: Option<usize>,
     /// When something came last.
@@ -46,10 +48,16 @@ impl Connection {
             input: vec![0; INPUT_LEN].into_boxed_slice(),
             fill: 0,
             output,
+            waiting: None,
             group: None,
             heard: now,
             touched: false,
         }
+    }
+
+    /// Whether the next request can be taken up.
+    pub(super) fn is_served(&self) -> bool {
+        self.waiting.is_none() && !self.output.is_over()
     }
 
     /// Takes the octets before `end` out of the input.

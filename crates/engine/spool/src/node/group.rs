@@ -25,6 +25,10 @@ pub(super) struct Group<L> {
     /// Where compaction writes.
     pub(super) keeper: Option<SegmentKey>,
     pub(super) log: Option<Journal<L>>,
+    /// Why what was spilled does not come back.
+    pub(super) lost: Option<LogError>,
+    /// Its owner waits for memory to be written out.
+    pub(super) held: bool,
     /// Everything up to here is safe at the node's level.
     acknowledged: Txn,
     /// What the owner was told.
@@ -118,6 +122,8 @@ impl<L: SpoolLog> Group<L> {
             tail,
             keeper: None,
             log: journal,
+            lost: None,
+            held: false,
             acknowledged: processed,
             told: processed,
             due: Done::default(),
@@ -128,15 +134,30 @@ impl<L: SpoolLog> Group<L> {
         self.acknowledged
     }
 
+    /// Why it cannot go on: its log failed, or what was spilled is lost.
     pub(super) fn failure(&self) -> Option<&LogError> {
-        self.log.as_ref()?.failure.as_ref()
+        let log = self
+            .log
+            .as_ref()
+            .and_then(|journal| journal.failure.as_ref());
+        self.lost.as_ref().or(log)
     }
 
     /// Whether more may be read from the owner.
     pub(super) fn takes_input(&self) -> bool {
-        self.log
-            .as_ref()
-            .is_none_or(|journal| !journal.blocked && journal.failure.is_none())
+        let blocked = self.log.as_ref().is_some_and(|journal| journal.blocked);
+        !blocked && self.failure().is_none()
+    }
+
+    /// Whether reading on should wait until memory was written out.
+    pub(super) fn should_wait(&self, memory: &Memory) -> bool {
+        memory.relief && memory.should_wait(self.tail.wants(&self.store, memory))
+    }
+
+    /// Segments that the log has yet to be given.
+    pub(super) fn unlogged(&self) -> impl Iterator<Item = SegmentKey> {
+        let kept = self.log.iter().flat_map(|journal| &journal.kept);
+        kept.map(|piece| piece.at.segment)
     }
 
     pub(super) fn log_segment(&self) -> u64 {
@@ -204,6 +225,7 @@ impl<L: SpoolLog> Group<L> {
         &mut self,
         node: &mut Shared<'_>,
         output: &mut Output,
+        waiting: &mut Option<(Seq, Request)>,
     ) -> Result<(), CloseReason> {
         let terms = Terms {
             frame_max: node.frame_max,
@@ -217,10 +239,16 @@ impl<L: SpoolLog> Group<L> {
             if output.is_over() {
                 break Ok(());
             }
+            if let Some((seq, request)) = *waiting {
+                if !self.answer(node, seq, request, output) {
+                    break Ok(());
+                }
+                *waiting = None;
+            }
             let (store, memory) = (&mut self.store, &mut *node.memory);
             match self.tail.process(store, memory, &terms, &mut self.due) {
                 Ok(Event::Incomplete) => break Ok(()),
-                Ok(Event::Request(seq, request)) => self.answer(node, seq, request, output),
+                Ok(Event::Request(seq, request)) => *waiting = Some((seq, request)),
                 Err(reason) => break Err(reason),
             }
         };
@@ -333,14 +361,14 @@ impl<L: SpoolLog> Group<L> {
         self.told = through;
     }
 
-    /// Answers a request that reads.
+    /// Answers a request that reads. False when that has to wait: what it wants is not in memory.
     pub(super) fn answer(
         &mut self,
-        node: &Shared<'_>,
+        node: &mut Shared<'_>,
         seq: Seq,
         request: Request,
         output: &mut Output,
-    ) {
+    ) -> bool {
         match request {
             Request::Fetch {
                 queue,
@@ -349,8 +377,9 @@ impl<L: SpoolLog> Group<L> {
                 octets,
             } => {
                 let limit = octets.min(node.block_max);
-                serve::block(
+                return serve::block(
                     &mut self.store,
+                    node.memory,
                     seq,
                     (queue, from),
                     (records, limit),
@@ -376,6 +405,7 @@ impl<L: SpoolLog> Group<L> {
                 output.write(|out| alive.encode(out));
             }
         }
+        true
     }
 
     pub(super) fn stat(&self, memory: &Memory, incarnation: Incarnation) -> NodeStat {

@@ -92,12 +92,28 @@ impl Tail {
         }
     }
 
+    /// Octets of memory that reading on will take.
+    pub(super) fn wants(&self, store: &Store, memory: &Memory) -> u64 {
+        if !self.is_short(store, memory) {
+            return 0;
+        }
+        let begins_again = self.segment.is_some_and(|key| {
+            let segment = store.segments.at(key);
+            segment.is_done_with(self.start) && self.need <= segment.octets.len()
+        });
+        if begins_again {
+            0
+        } else {
+            self.need.max(memory.segment_len) as u64
+        }
+    }
+
     /// Makes sure that there is room to read into. What was processed must be in the log by now.
     pub(super) fn make_room(&mut self, store: &mut Store, memory: &mut Memory, log_segment: u64) {
         if let Some(key) = self.segment {
             let segment = store.segments.at_mut(key);
             // Everything in it is done with: begin at its start again, while it is in the cache.
-            if segment.live == 0 && segment.pins == 0 && segment.fill == self.start {
+            if segment.is_done_with(self.start) {
                 (segment.fill, segment.log_segment) = (0, log_segment);
                 (self.start, self.next) = (0, 0);
             }
@@ -216,7 +232,8 @@ impl Tail {
         let segment = store.segments.at_mut(key);
         (segment.octets, segment.fill) = (octets, cursor.fill);
         (self.start, self.next) = (cursor.keep, cursor.read);
-        if self.need > memory.segment_len && memory.is_full(self.need as u64) {
+        let need = self.need as u64;
+        if self.need > memory.segment_len && memory.is_full(need) && !memory.should_wait(need) {
             result = self.begin_discard(store, key).and(result);
         }
         result

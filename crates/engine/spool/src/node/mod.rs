@@ -22,6 +22,7 @@ mod replay;
 mod segment;
 mod serve;
 mod snapshot;
+mod spill;
 mod store;
 
 #[cfg(test)]
@@ -40,6 +41,7 @@ use connection::{Connection, Phase};
 use group::{Group, Shared};
 use ingest::{Tail, reason};
 use segment::Memory;
+use spill::Spill;
 use store::Store;
 
 pub use config::{NoLog, NodeConfig, SEGMENT_LEN_MIN};
@@ -56,11 +58,14 @@ pub struct Node<S: SpoolLogStore> {
     incarnation: Incarnation,
     store: Option<S>,
     memory: Memory,
+    spill: Option<Spill>,
     groups: Vec<Group<S::Log>>,
     connections: Vec<Option<Connection>>,
     vacant: Vec<usize>,
     strangers: usize,
     touched: Vec<ConnectionId>,
+    /// Connections whose next answer is not in memory.
+    waiting: Vec<ConnectionId>,
     /// Whether to look for segments worth writing again.
     compact: bool,
     stopping: bool,
@@ -76,11 +81,13 @@ impl<S: SpoolLogStore> Node<S> {
             incarnation,
             store,
             memory,
+            spill: None,
             groups: Vec::new(),
             connections: Vec::new(),
             vacant: Vec::new(),
             strangers: 0,
             touched: Vec::new(),
+            waiting: Vec::new(),
             compact: false,
             stopping: false,
         }
@@ -103,9 +110,15 @@ impl<S: SpoolLogStore> Node<S> {
             tail: Tail::default(),
             incarnation: self.incarnation,
             begun: false,
+            spill: self.spill.as_mut(),
+            index: self.groups.len(),
         };
-        let log = read(&mut replay)?;
-        let (store, tail) = (replay.store, replay.tail);
+        let log = read(&mut replay);
+        let (mut store, tail) = (replay.store, replay.tail);
+        if let Some(spill) = &mut self.spill {
+            spill.finish(&mut self.memory, &mut store.segments);
+        }
+        let log = log?;
         self.groups.push(Group::new(group, store, tail, Some(log)));
         Ok(())
     }
@@ -189,14 +202,19 @@ impl<S: SpoolLogStore> Node<S> {
         };
         match connection.phase {
             Phase::Closing => false,
-            Phase::Owner(group) => !connection.output.is_over() && self.groups[group].takes_input(),
-            Phase::Greeted(_) | Phase::Reader(_) => !connection.output.is_over(),
+            Phase::Owner(group) => {
+                let group = &self.groups[group];
+                let waits = group.held || group.should_wait(&self.memory);
+                connection.is_served() && group.takes_input() && !waits
+            }
+            Phase::Greeted(_) | Phase::Reader(_) => connection.is_served(),
         }
     }
 
     /// Where the next octets of a connection go; empty when it takes none.
     pub fn buffer(&mut self, id: ConnectionId) -> &mut [u8] {
         if !self.takes_input(id) {
+            self.hold(id);
             return &mut [];
         }
         let Some(connection) = &mut self.connections[id.0] else {
@@ -238,7 +256,10 @@ impl<S: SpoolLogStore> Node<S> {
                     block_max: self.config.block_max,
                 };
                 self.compact = true;
-                self.groups[group].process(&mut shared, &mut connection.output)
+                let Connection {
+                    output, waiting, ..
+                } = connection;
+                self.groups[group].process(&mut shared, output, waiting)
             }
             Phase::Reader(group) => self.read_requests(id, group),
             Phase::Closing => Ok(()),
@@ -246,6 +267,7 @@ impl<S: SpoolLogStore> Node<S> {
         if let Err(reason) = result {
             self.close(id, reason);
         }
+        self.note_waiting(id);
         self.touch_if_pending(id);
     }
 
@@ -261,20 +283,27 @@ impl<S: SpoolLogStore> Node<S> {
         let Some(connection) = &mut self.connections[id.0] else {
             return Ok(());
         };
-        let shared = Shared {
+        let mut shared = Shared {
             memory: &mut self.memory,
             incarnation: self.incarnation,
             frame_max: REQUEST_FRAME_MAX,
             block_max: self.config.block_max,
         };
         while !connection.output.is_over() {
+            if let Some((seq, request)) = connection.waiting {
+                let output = &mut connection.output;
+                if !self.groups[group].answer(&mut shared, seq, request, output) {
+                    break;
+                }
+                connection.waiting = None;
+            }
             let input = &connection.input[..connection.fill];
             let Some(frame) = Frame::read(input, REQUEST_FRAME_MAX).map_err(reason)? else {
                 break;
             };
             let request = Request::decode(&frame).map_err(reason)?;
             let (len, seq) = (frame.header.len, Seq(frame.header.number));
-            self.groups[group].answer(&shared, seq, request, &mut connection.output);
+            connection.waiting = Some((seq, request));
             connection.consume(len);
         }
         Ok(())
@@ -353,6 +382,7 @@ impl<S: SpoolLogStore> Node<S> {
     /// The end of a turn of the host's loop, and what to do when a sync is done: starts syncs,
     /// acknowledges what was synced, closes owners whose log is lost, compacts a little.
     pub fn end_turn(&mut self) {
+        self.take_back();
         let mut compacted = false;
         for index in 0..self.groups.len() {
             let group = &mut self.groups[index];
@@ -379,6 +409,7 @@ impl<S: SpoolLogStore> Node<S> {
             }
         }
         self.compact = compacted;
+        self.make_room();
     }
 
     /// Whether [`Node::end_turn`] has more to do at once.
@@ -416,6 +447,7 @@ impl<S: SpoolLogStore> Node<S> {
                 journal.log.keep_house();
             }
         }
+        self.retry_spill();
         self.compact = true;
     }
 

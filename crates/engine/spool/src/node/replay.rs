@@ -9,6 +9,7 @@ use vere_spoolwire::{
 use super::ingest::Tail;
 use super::segment::{Memory, Place};
 use super::snapshot;
+use super::spill::Spill;
 use super::store::Store;
 
 /// Rebuilds one group from what its log gives back.
@@ -19,6 +20,10 @@ pub struct Replay<'a> {
     pub(super) tail: Tail,
     pub(super) incarnation: Incarnation,
     pub(super) begun: bool,
+    /// Takes what there is no memory for.
+    pub(super) spill: Option<&'a mut Spill>,
+    /// The number of the group.
+    pub(super) index: usize,
 }
 
 impl LogReader for Replay<'_> {
@@ -127,6 +132,9 @@ impl Replay<'_> {
 
     /// Puts a frame into memory.
     fn place(&mut self, segment: u64, octets: &[u8]) -> Place {
+        if let Some(spill) = &mut self.spill {
+            spill.relieve(self.memory, self.index, &mut self.store.segments);
+        }
         self.tail
             .append(&mut self.store, self.memory, segment, octets)
     }

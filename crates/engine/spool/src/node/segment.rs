@@ -1,4 +1,9 @@
-//! Where frames lie: segments of memory, read into directly and recycled last-in-first-out.
+//! Where frames lie: segments of memory, read into directly and recycled last-in-first-out. What is
+//! not needed at hand may lie in a spill store meanwhile; `spill` decides what and when.
+
+use std::collections::VecDeque;
+
+use vere_ports::spill::SpillSlot;
 
 use super::config::{NodeConfig, SEGMENT_LEN_MIN};
 
@@ -47,6 +52,14 @@ pub(super) struct Memory {
     scarce: u64,
     /// Records of all groups.
     pub(super) records: u64,
+    /// Whether memory is being written out: who finds none waits instead of being refused.
+    pub(super) relief: bool,
+    /// Slots of the spill store that nothing needs any more.
+    pub(super) dropped: Vec<SpillSlot>,
+    /// Whether something came back from the spill store, or will not: who waits should look.
+    pub(super) arrived: bool,
+    /// What was used last has the highest number.
+    uses: u64,
 }
 
 impl Memory {
@@ -61,6 +74,10 @@ impl Memory {
             reserve: (max / 8).min(64 * segment_len as u64),
             scarce: config.compact_above.unwrap_or(max / 2),
             records: 0,
+            relief: false,
+            dropped: Vec::new(),
+            arrived: false,
+            uses: 0,
         }
     }
 
@@ -73,9 +90,32 @@ impl Memory {
         self.max
     }
 
-    /// Whether so many more octets would reach into what is reserved for ending records.
+    /// Whether so many more octets would reach into what is reserved for ending records. While
+    /// memory is being written out that may be touched: whoever reads stops before.
     pub(super) const fn is_full(&self, more: u64) -> bool {
-        self.used() + more > self.max - self.reserve
+        let reserve = if self.relief { 0 } else { self.reserve };
+        self.used() + more > self.max - reserve
+    }
+
+    /// Whether whoever wants so many octets should wait: there will be room.
+    pub(super) const fn should_wait(&self, more: u64) -> bool {
+        self.relief && self.used() + more > self.max - self.reserve
+    }
+
+    /// The most that may be used when so many octets are to come.
+    pub(super) const fn limit_for(&self, more: u64) -> u64 {
+        (self.max - self.reserve).saturating_sub(more)
+    }
+
+    /// Whether so many more octets fit in at all.
+    pub(super) const fn has_room(&self, more: u64) -> bool {
+        self.used() + more <= self.max
+    }
+
+    /// A number above all before.
+    const fn next_use(&mut self) -> u64 {
+        self.uses += 1;
+        self.uses
     }
 
     /// Whether it is time to look for half-empty segments.
@@ -83,7 +123,7 @@ impl Memory {
         self.used() > self.scarce
     }
 
-    fn take(&mut self, len: usize) -> Vec<u8> {
+    pub(super) fn take(&mut self, len: usize) -> Vec<u8> {
         let len = len.max(self.segment_len);
         self.used += len as u64;
         let recycled = if len == self.segment_len {
@@ -94,7 +134,7 @@ impl Memory {
         recycled.unwrap_or_else(|| vec![0; len])
     }
 
-    fn give(&mut self, octets: Vec<u8>) {
+    pub(super) fn give(&mut self, octets: Vec<u8>) {
         self.used -= octets.len() as u64;
         // One kept beyond need spares the page faults of the next burst; more than the budget never.
         let kept = (self.free.len() as u64 + 1) * self.segment_len as u64;
@@ -104,11 +144,35 @@ impl Memory {
     }
 }
 
+/// Where the octets of a segment are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Residence {
+    /// In memory and nowhere else.
+    Memory,
+    /// With the spill store, which writes them there.
+    Leaving,
+    /// In the spill store.
+    Spilled(SpillSlot),
+    /// In the spill store, which reads them.
+    Returning(SpillSlot),
+    /// In memory and in the spill store.
+    Copied(SpillSlot),
+}
+
 /// One segment.
 #[derive(Debug)]
 pub(super) struct Segment {
-    /// All of it; what counts ends at `fill`.
+    /// All of it, when it is in memory; what counts ends at `fill`.
     pub(super) octets: Vec<u8>,
+    /// Octets of memory it takes when it is there.
+    pub(super) len: usize,
+    pub(super) residence: Residence,
+    /// CRC-32 of what counts, as it was written out.
+    pub(super) crc: u32,
+    /// Whether somebody waits for it.
+    pub(super) wanted: bool,
+    /// When it was begun or used last, compared to others.
+    pub(super) used: u64,
     /// End of what was put in.
     pub(super) fill: usize,
     /// Bodies and metadata of living records that lie here.
@@ -123,10 +187,25 @@ pub(super) struct Segment {
     pub(super) open: bool,
 }
 
+impl Segment {
+    pub(super) const fn is_resident(&self) -> bool {
+        matches!(self.residence, Residence::Memory | Residence::Copied(_))
+    }
+
+    /// Whether nothing of what was put in before `end` is needed, and nothing lies after it.
+    pub(super) const fn is_done_with(&self, end: usize) -> bool {
+        self.live == 0 && self.pins == 0 && self.fill == end
+    }
+}
+
 /// The segments of one group.
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     slots: Vec<Option<Segment>>,
+    /// Segments that are not in memory.
+    away: usize,
+    /// Those to be read back, the most urgent first.
+    pub(super) wanted: VecDeque<SegmentKey>,
     /// Octets of all that lives, a shared body counted once.
     live_octets: u64,
     vacant: Vec<SegmentKey>,
@@ -135,8 +214,14 @@ pub(super) struct Segments {
 impl Segments {
     /// A new segment of at least `len` octets.
     pub(super) fn add(&mut self, memory: &mut Memory, len: usize, log_segment: u64) -> SegmentKey {
+        let octets = memory.take(len);
         let segment = Segment {
-            octets: memory.take(len),
+            len: octets.len(),
+            octets,
+            residence: Residence::Memory,
+            crc: 0,
+            wanted: false,
+            used: memory.next_use(),
             fill: 0,
             live: 0,
             live_octets: 0,
@@ -158,13 +243,159 @@ impl Segments {
         self.release(memory, key);
     }
 
-    /// Gives a segment's memory back when nothing needs it any more.
+    /// Gives a segment's memory and slot back when nothing needs it any more. One that the spill store
+    /// works on stays until that is done.
     fn release(&mut self, memory: &mut Memory, key: SegmentKey) {
         let slot = &mut self.slots[key as usize];
-        if let Some(segment) = slot.take_if(|s| s.live == 0 && s.pins == 0 && !s.open) {
-            memory.give(segment.octets);
-            self.vacant.push(key);
+        let Some(segment) = slot.take_if(|segment| {
+            let idle = !matches!(
+                segment.residence,
+                Residence::Leaving | Residence::Returning(_)
+            );
+            segment.live == 0 && segment.pins == 0 && !segment.open && idle
+        }) else {
+            return;
+        };
+        self.vacant.push(key);
+        memory.arrived |= segment.wanted;
+        if let Residence::Spilled(slot) | Residence::Copied(slot) = segment.residence {
+            memory.dropped.push(slot);
         }
+        if segment.is_resident() {
+            memory.give(segment.octets);
+        } else {
+            self.away -= 1;
+        }
+    }
+
+    /// Takes a segment's octets out, to be written; what counts of them, and their checksum, are noted.
+    pub(super) fn depart(&mut self, key: SegmentKey) -> (Vec<u8>, usize) {
+        self.away += 1;
+        let segment = self.at_mut(key);
+        segment.residence = Residence::Leaving;
+        segment.crc = crc32fast::hash(&segment.octets[..segment.fill]);
+        (std::mem::take(&mut segment.octets), segment.fill)
+    }
+
+    /// Was written out, or not: then it is in memory again.
+    pub(super) fn departed(
+        &mut self,
+        memory: &mut Memory,
+        key: SegmentKey,
+        octets: Vec<u8>,
+        slot: Option<SpillSlot>,
+    ) {
+        let segment = self.at_mut(key);
+        let wanted = std::mem::take(&mut segment.wanted);
+        match slot {
+            Some(slot) if !wanted => {
+                segment.residence = Residence::Spilled(slot);
+                memory.give(octets);
+            }
+            slot => {
+                segment.residence = slot.map_or(Residence::Memory, Residence::Copied);
+                segment.used = memory.next_use();
+                segment.octets = octets;
+                self.away -= 1;
+            }
+        }
+        memory.arrived = true;
+        self.release(memory, key);
+    }
+
+    /// The memory of a segment that lies in the spill store as well is given back.
+    pub(super) fn evict(&mut self, memory: &mut Memory, key: SegmentKey) {
+        let segment = self.at_mut(key);
+        if let Residence::Copied(slot) = segment.residence {
+            segment.residence = Residence::Spilled(slot);
+            memory.give(std::mem::take(&mut segment.octets));
+            self.away += 1;
+        }
+    }
+
+    /// Was read back, as the system says. False when these are not the octets that were written out;
+    /// then it stays where it is.
+    pub(super) fn returned(
+        &mut self,
+        memory: &mut Memory,
+        key: SegmentKey,
+        octets: Vec<u8>,
+        read: bool,
+    ) -> bool {
+        let segment = self.at_mut(key);
+        segment.wanted = false;
+        let found = octets.get(..segment.fill).filter(|_| read);
+        let sound = found.is_some_and(|octets| crc32fast::hash(octets) == segment.crc);
+        if let Residence::Returning(slot) = segment.residence {
+            if sound {
+                segment.residence = Residence::Copied(slot);
+                segment.used = memory.next_use();
+                segment.octets = octets;
+                self.away -= 1;
+            } else {
+                segment.residence = Residence::Spilled(slot);
+                memory.give(octets);
+            }
+        }
+        memory.arrived = true;
+        self.release(memory, key);
+        sound
+    }
+
+    /// Gives memory and slot of a segment that is to be read back.
+    pub(super) fn recall(
+        &mut self,
+        memory: &mut Memory,
+        key: SegmentKey,
+    ) -> Option<(SpillSlot, Vec<u8>)> {
+        let segment = self.at_mut(key);
+        let Residence::Spilled(slot) = segment.residence else {
+            return None;
+        };
+        segment.residence = Residence::Returning(slot);
+        Some((slot, memory.take(segment.len)))
+    }
+
+    /// Asks for a segment that is not in memory. `urgent`: before all that others look forward to.
+    pub(super) fn want(&mut self, key: SegmentKey, urgent: bool) {
+        let segment = self.at_mut(key);
+        let queued = std::mem::replace(&mut segment.wanted, true);
+        if !matches!(segment.residence, Residence::Spilled(_)) {
+            return;
+        }
+        if urgent && self.wanted.front() != Some(&key) {
+            self.wanted.push_front(key);
+        } else if !queued {
+            self.wanted.push_back(key);
+        }
+    }
+
+    /// The segment to be read back next; its memory is yet to be given.
+    pub(super) fn next_wanted(&mut self) -> Option<SegmentKey> {
+        while let Some(key) = self.wanted.front().copied() {
+            let segment = self.slots[key as usize].as_ref();
+            if segment.is_some_and(|segment| {
+                segment.wanted && matches!(segment.residence, Residence::Spilled(_))
+            }) {
+                return Some(key);
+            }
+            self.wanted.pop_front();
+        }
+        None
+    }
+
+    /// Whether some segment is not in memory.
+    pub(super) const fn is_any_away(&self) -> bool {
+        self.away > 0
+    }
+
+    pub(super) fn is_resident(&self, key: SegmentKey) -> bool {
+        self.away == 0 || self.at(key).is_resident()
+    }
+
+    /// Something of it was given out.
+    pub(super) fn note_use(&mut self, memory: &mut Memory, key: SegmentKey) {
+        self.at_mut(key).used = memory.next_use();
     }
 
     /// An answer on its way out points to this segment.
@@ -187,6 +418,16 @@ impl Segments {
         self.slots[key as usize]
             .as_ref()
             .expect("the segment lives while it is referred to")
+    }
+
+    /// The segment of a key that may have been released.
+    pub(super) fn find(&self, key: SegmentKey) -> Option<&Segment> {
+        self.slots.get(key as usize)?.as_ref()
+    }
+
+    /// Above every key.
+    pub(super) const fn key_end(&self) -> usize {
+        self.slots.len()
     }
 
     /// As [`Segments::at`].

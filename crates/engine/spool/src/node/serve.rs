@@ -2,13 +2,13 @@
 //! range; only uncommon ones are given a frame again.
 
 use vere_spoolwire::{
-    Answer, BlockHead, CHECKSUM_LEN, FRAME_MIN, HEADER_LEN, Op, QueueId, QueueStat, RecordId, Seq,
-    TARGET_LEN,
+    Answer, BlockHead, CHECKSUM_LEN, FRAME_MIN, HEADER_LEN, Op, QueueId, QueueStat, RecordId,
+    Request, Seq, TARGET_LEN,
 };
 
 use super::output::Output;
 use super::queue::Slot;
-use super::segment::Piece;
+use super::segment::{Memory, Piece, SegmentKey};
 use super::store::{RECORD_OVERHEAD, Store};
 
 /// Octets of a QUEUE_LIST, about.
@@ -17,14 +17,22 @@ const QUEUE_LIST_MAX: usize = 256 << 10;
 /// Octets of a frame before the metadata.
 const BEFORE_META: usize = HEADER_LEN + TARGET_LEN;
 
-/// Writes a BLOCK: up to `limits.0` records and about `limits.1` octets of frames from a record on.
+/// Segments of a queue that are read back before they are asked for.
+const LOOK_AHEAD: u32 = 3;
+/// Places looked at for each of them.
+const LOOKS: u32 = 4;
+
+/// Writes a BLOCK: up to `limits.0` records and about `limits.1` octets of frames from a record on. It
+/// ends where a record is not in memory; when that is the first one, nothing is written and it gives
+/// false.
 pub(super) fn block(
     store: &mut Store,
+    memory: &mut Memory,
     seq: Seq,
     from: (QueueId, RecordId),
     limits: (u32, u32),
     output: &mut Output,
-) {
+) -> bool {
     let (id, first) = from;
     let mut head = BlockHead {
         queue: id,
@@ -35,6 +43,7 @@ pub(super) fn block(
         known: false,
     };
     let mut found = Vec::new();
+    let mut missing = None;
     if let Some(queue) = store.queue(id) {
         head.known = true;
         for (record, slot) in queue.iter_from(first) {
@@ -44,11 +53,25 @@ pub(super) fn block(
                 head.end = false;
                 break;
             }
+            missing = store.missing(slot);
+            if missing.is_some() {
+                head.end = false;
+                break;
+            }
             head.records += 1;
             head.octets += len;
             head.next = record.next();
             found.push((record, slot));
         }
+    }
+    if let Some(keys) = missing {
+        for key in keys {
+            store.segments.want(key, true);
+        }
+    }
+    if missing.is_some() && found.is_empty() {
+        look_ahead(store, memory, id, first);
+        return false;
     }
     output.write(|out| Answer::Block { seq, head }.encode(out));
     for (record, slot) in found {
@@ -57,6 +80,60 @@ pub(super) fn block(
         } else {
             let len = slot.len as usize + RECORD_OVERHEAD as usize;
             output.range(&mut store.segments, slot.home.piece(0, len));
+        }
+        store.segments.note_use(memory, slot.home.segment);
+    }
+    look_ahead(store, memory, id, head.next);
+    true
+}
+
+/// Where the first record lies that a request asks for.
+pub(super) fn segments(store: &Store, request: Request) -> Option<[SegmentKey; 2]> {
+    let Request::Fetch { queue, from, .. } = request else {
+        return None;
+    };
+    let (_, slot) = store.queue(queue)?.iter_from(from).next()?;
+    let home = slot.home.segment;
+    let meta = store.side(slot).map_or(home, |side| side.meta.at.segment);
+    Some([home, meta])
+}
+
+/// Has the next segments of a queue read back, so that reading on does not wait for them.
+fn look_ahead(store: &mut Store, memory: &mut Memory, id: QueueId, from: RecordId) {
+    if !store.segments.is_any_away() {
+        return;
+    }
+    let Some(queue) = store.queue(id) else { return };
+    let record = queue.octets / queue.length.max(1) + RECORD_OVERHEAD;
+    let step = (memory.segment_len as u64 / record / u64::from(LOOKS)).max(1);
+    let at = |look: u32| RecordId(from.0.saturating_add(u64::from(look) * step));
+    let slots = (0..LOOK_AHEAD * LOOKS).filter_map(|look| queue.slot(at(look)));
+    for slot in slots.collect::<Vec<_>>() {
+        let side = store.side(slot).map(|side| side.meta.at.segment);
+        for key in [Some(slot.home.segment), side].into_iter().flatten() {
+            if store.segments.is_resident(key) {
+                store.segments.note_use(memory, key);
+            } else {
+                store.segments.want(key, false);
+            }
+        }
+    }
+}
+
+impl Store {
+    /// The segments of a record that are not in memory, if any.
+    fn missing(&self, slot: Slot) -> Option<[SegmentKey; 2]> {
+        if !self.segments.is_any_away() {
+            return None;
+        }
+        let home = slot.home.segment;
+        let meta = self.side(slot).map_or(home, |side| side.meta.at.segment);
+        let away = |key: &SegmentKey| !self.segments.is_resident(*key);
+        match (away(&home), away(&meta)) {
+            (false, false) => None,
+            (true, false) => Some([home, home]),
+            (false, true) => Some([meta, meta]),
+            (true, true) => Some([home, meta]),
         }
     }
 }

@@ -15,8 +15,8 @@ impl Dice {
     }
 }
 
-struct Busy {
-    run: Run,
+pub(super) struct Busy {
+    pub(super) run: Run,
     dice: Dice,
     body: Bytes,
 }
@@ -25,9 +25,13 @@ const QUEUES: usize = 3;
 
 impl Busy {
     fn new(seed: u64, log: Option<MemoryLog>) -> Self {
+        Self::with(seed, Run::new(log))
+    }
+
+    pub(super) fn with(seed: u64, run: Run) -> Self {
         let body: Vec<u8> = (0..4000_u32).map(|at| (at * at / 7) as u8).collect();
         let mut busy = Self {
-            run: Run::new(log),
+            run,
             dice: Dice(seed | 1 << 40),
             body: Bytes::from(body),
         };
@@ -103,7 +107,7 @@ impl Busy {
         batch
     }
 
-    fn round(&mut self) {
+    pub(super) fn round(&mut self) {
         let batch = self.batch();
         let committed = self.run.pair.owner.commit(batch.clone()).unwrap();
         self.run
@@ -143,7 +147,7 @@ fn assert_compact(busy: &mut Busy) {
     );
 }
 
-fn seeds() -> std::ops::Range<u64> {
+pub(super) fn seeds() -> std::ops::Range<u64> {
     0..if cfg!(debug_assertions) { 25 } else { 1000 }
 }
 

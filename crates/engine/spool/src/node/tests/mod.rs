@@ -1,6 +1,7 @@
 mod busy;
 mod cases;
 mod peers;
+mod spilled;
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::owner::{Batch, Operation, OwnerEvent, Record};
-use crate::testing::{MemoryLog, Pair, now, secret};
+use crate::testing::{MemoryLog, MemorySpill, Pair, now, secret};
 
 /// What a node should hold: the plain meaning of every operation.
 #[derive(Debug, Clone, Default)]
@@ -253,7 +254,10 @@ impl Run {
             compact_above: Some(0),
             ..NodeConfig::new(secret())
         };
-        let pair = Pair::new(config, log);
+        Self::with(Pair::new(config, log))
+    }
+
+    fn with(pair: Pair) -> Self {
         Self {
             pair,
             model: Model::default(),
@@ -348,6 +352,9 @@ impl Run {
             }
         }
         assert_eq!(self.pair.error, None);
+        if let Some(spill) = &self.pair.spill {
+            spill.finish_some();
+        }
     }
 
     fn finish(&mut self) {

@@ -1,0 +1,435 @@
+//! What is not needed at hand goes to the spill store, and comes back when it is asked for.
+//!
+//! Closed segments are written out whole, the least recently used first, and those in which a queue
+//! begins last; open ones, and those that an answer on its way out points to, stay. A segment never
+//! changes once it is closed: read back it lies in both places, and its memory can be taken at once.
+//! Records end without being read; a slot is freed with the last of them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use vere_ports::spill::{SpillDone, SpillFull, SpillSlot, SpillStore};
+use vere_ports::spool_log::{LogError, SpoolLog, SpoolLogStore};
+use vere_spoolwire::{CloseReason, RecordId};
+
+use super::connection::{Connection, Phase};
+use super::group::Group;
+use super::segment::{Memory, Residence, SegmentKey, Segments};
+use super::serve;
+use super::store::Store;
+use super::{ConnectionId, Node};
+
+/// Segments that are written at the same time.
+const LEAVING_MAX: usize = 8;
+/// Segments that are read back at the same time.
+const RETURNING_MAX: usize = 4;
+/// Segments that may stay in memory after they were read back, however short it is: at least these,
+/// and a sixteenth of all memory.
+const COPIES: u64 = 6;
+/// Segments chosen at once.
+const VICTIMS: usize = 32;
+/// Records at the beginning of queues that are kept in memory, of all queues together and of one.
+const HEAD_RECORDS: usize = 64 << 10;
+const HEAD_RECORDS_MAX: usize = 256;
+/// The same in octets of one queue.
+const HEAD_OCTETS: u64 = 1 << 20;
+
+/// The spill store and what it is working on.
+#[derive(Debug)]
+pub(super) struct Spill {
+    store: Box<dyn SpillStore>,
+    /// Jobs: which segment of which group.
+    under_way: BTreeMap<SpillSlot, (usize, SegmentKey)>,
+    /// Octets of memory that are being written out.
+    leaving: u64,
+    /// Segments being read back.
+    returning: usize,
+    /// What goes next.
+    victims: VecDeque<(usize, SegmentKey)>,
+    /// There was no room: not tried again until some is freed, or for a while.
+    full: bool,
+    /// Memory from which on segments are written out.
+    above: u64,
+    /// Memory that copies may take.
+    copies_max: u64,
+    /// What the connection that waits longest waits for: it stays until everything is there.
+    needed: Option<(usize, [SegmentKey; 2])>,
+}
+
+impl Spill {
+    fn new(store: Box<dyn SpillStore>, above: Option<u64>, memory: &Memory) -> Self {
+        Self {
+            store,
+            under_way: BTreeMap::new(),
+            leaving: 0,
+            returning: 0,
+            victims: VecDeque::new(),
+            full: false,
+            above: above.unwrap_or(memory.max() / 4 * 3),
+            copies_max: (memory.max() / 16).max(COPIES * memory.segment_len as u64),
+            needed: None,
+        }
+    }
+
+    /// Notes a job that is done. What is read back and is not what was written is an error.
+    fn settle(
+        &mut self,
+        done: SpillDone,
+        memory: &mut Memory,
+        key: SegmentKey,
+        segments: &mut Segments,
+    ) -> Result<(), String> {
+        let len = segments.at(key).len as u64;
+        if segments.at(key).residence == Residence::Leaving {
+            self.leaving -= len;
+            // Without room for more there is no relief, and new records are refused.
+            self.full |= done.result.is_err();
+            let slot = done.result.is_ok().then_some(done.slot);
+            segments.departed(memory, key, done.octets, slot);
+            return Ok(());
+        }
+        self.returning -= 1;
+        let sound = segments.returned(memory, key, done.octets, done.result.is_ok());
+        done.result?;
+        if sound {
+            Ok(())
+        } else {
+            Err("it is not what was written".to_owned())
+        }
+    }
+
+    /// Takes note of what was written and read. Gives the groups of which something is lost.
+    fn collect<L: SpoolLog>(
+        &mut self,
+        memory: &mut Memory,
+        groups: &mut [Group<L>],
+    ) -> Vec<(usize, String)> {
+        let mut lost = Vec::new();
+        while let Some(done) = self.store.poll() {
+            let Some((index, key)) = self.under_way.remove(&done.slot) else {
+                continue;
+            };
+            let segments = &mut groups[index].store.segments;
+            if let Err(reason) = self.settle(done, memory, key, segments) {
+                lost.push((index, reason));
+            }
+        }
+        lost
+    }
+
+    /// Starts writing a segment out. False when there is no room for it.
+    fn write_out(
+        &mut self,
+        memory: &mut Memory,
+        group: usize,
+        key: SegmentKey,
+        segments: &mut Segments,
+    ) -> bool {
+        let len = segments.at(key).len as u64;
+        let (octets, fill) = segments.depart(key);
+        match self.store.write(octets, fill) {
+            Ok(slot) => {
+                self.leaving += len;
+                self.under_way.insert(slot, (group, key));
+                true
+            }
+            Err(SpillFull { octets }) => {
+                segments.departed(memory, key, octets, None);
+                self.full = true;
+                false
+            }
+        }
+    }
+
+    /// Whether another segment of that length may be written at the same time.
+    fn takes(&self, memory: &Memory, len: u64) -> bool {
+        let within = self.leaving + len <= memory.max() / 8;
+        self.leaving == 0 || (within && self.under_way.len() < LEAVING_MAX + RETURNING_MAX)
+    }
+
+    /// While a log is read: writes out what is oldest, and waits for it.
+    pub(super) fn relieve(&mut self, memory: &mut Memory, group: usize, segments: &mut Segments) {
+        while !self.full && memory.used() - self.leaving > self.above {
+            let Some((key, len)) = oldest(segments) else {
+                return;
+            };
+            while !self.takes(memory, len) && self.wait(memory, segments) {}
+            if !self.full {
+                self.write_out(memory, group, key, segments);
+            }
+        }
+    }
+
+    fn wait(&mut self, memory: &mut Memory, segments: &mut Segments) -> bool {
+        let Some(done) = self.store.wait() else {
+            return false;
+        };
+        if let Some((_, key)) = self.under_way.remove(&done.slot) {
+            // Nothing is read back while a log is read, so nothing can be lost.
+            let _ = self.settle(done, memory, key, segments);
+        }
+        true
+    }
+
+    /// A log was read.
+    pub(super) fn finish(&mut self, memory: &mut Memory, segments: &mut Segments) {
+        while self.wait(memory, segments) {}
+        self.free_dropped(memory);
+    }
+
+    fn free_dropped(&mut self, memory: &mut Memory) {
+        for slot in memory.dropped.drain(..) {
+            self.store.free(slot);
+            self.full = false;
+        }
+    }
+
+    /// Starts what there is to read and to write. `more`: octets of memory that somebody waits for.
+    fn turn<L: SpoolLog>(&mut self, memory: &mut Memory, groups: &mut [Group<L>], more: u64) {
+        self.free_dropped(memory);
+        self.read_back(memory, groups);
+        let goal = self.above.min(memory.limit_for(more));
+        memory.relief = !self.full;
+        while memory.used() - self.leaving > goal {
+            if self.evict(memory, groups, self.copies_max) {
+                continue;
+            }
+            let victim = if self.full {
+                None
+            } else {
+                self.victim(memory, groups)
+            };
+            let Some((group, key)) = victim else {
+                let hard = memory.limit_for(more);
+                if memory.used() - self.leaving > hard && self.evict(memory, groups, 0) {
+                    continue;
+                }
+                memory.relief = self.leaving > 0;
+                break;
+            };
+            let segments = &mut groups[group].store.segments;
+            if !self.takes(memory, segments.at(key).len as u64) {
+                self.victims.push_front((group, key));
+                break;
+            }
+            self.write_out(memory, group, key, segments);
+        }
+    }
+
+    /// Starts reading back what is wanted, as far as there is memory for it; one at a time even if
+    /// there is none.
+    fn read_back<L: SpoolLog>(&mut self, memory: &mut Memory, groups: &mut [Group<L>]) {
+        for index in 0..groups.len() {
+            while self.returning < RETURNING_MAX {
+                let segments = &mut groups[index].store.segments;
+                let Some(key) = segments.next_wanted() else {
+                    break;
+                };
+                let len = segments.at(key).len as u64;
+                while !memory.has_room(len) && self.evict(memory, groups, 0) {}
+                if self.returning > 0 && !memory.has_room(len) {
+                    return;
+                }
+                let segments = &mut groups[index].store.segments;
+                if let Some((slot, octets)) = segments.recall(memory, key) {
+                    self.under_way.insert(slot, (index, key));
+                    self.returning += 1;
+                    self.store.read(slot, octets);
+                }
+            }
+        }
+    }
+
+    /// Gives back the memory of the copy that was used longest ago, when copies take more than `most`.
+    fn evict<L: SpoolLog>(&self, memory: &mut Memory, groups: &mut [Group<L>], most: u64) -> bool {
+        let (mut octets, mut oldest) = (0, None);
+        for (index, group) in groups.iter().enumerate() {
+            for (key, segment) in group.store.segments.iter() {
+                if !matches!(segment.residence, Residence::Copied(_)) {
+                    continue;
+                }
+                octets += segment.len as u64;
+                let needed = |(group, keys): (_, [_; 2])| group == index && keys.contains(&key);
+                if segment.pins == 0 && !self.needed.is_some_and(needed) {
+                    let found = Some((segment.used, index, key));
+                    oldest = if oldest.is_none() {
+                        found
+                    } else {
+                        oldest.min(found)
+                    };
+                }
+            }
+        }
+        match oldest {
+            Some((_, index, key)) if octets > most => {
+                groups[index].store.segments.evict(memory, key);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The segment to be written out next.
+    fn victim<L: SpoolLog>(
+        &mut self,
+        memory: &Memory,
+        groups: &[Group<L>],
+    ) -> Option<(usize, SegmentKey)> {
+        let valid = |&(group, key): &(usize, SegmentKey)| may_leave(&groups[group], key);
+        while let Some(victim) = self.victims.pop_front() {
+            if valid(&victim) {
+                return Some(victim);
+            }
+        }
+        let mut found = Vec::new();
+        for (index, group) in groups.iter().enumerate() {
+            let heads = heads(&group.store, memory);
+            let keys = group.store.segments.iter();
+            found.extend(
+                keys.filter(|(key, _)| may_leave(group, *key))
+                    .map(|(key, segment)| (heads[key as usize], segment.used, index, key)),
+            );
+        }
+        found.sort_unstable();
+        let chosen = found.into_iter().take(VICTIMS);
+        self.victims
+            .extend(chosen.map(|(.., index, key)| (index, key)));
+        self.victims.pop_front()
+    }
+}
+
+fn may_leave<L: SpoolLog>(group: &Group<L>, key: SegmentKey) -> bool {
+    let leaves = group.store.segments.find(key).is_some_and(|segment| {
+        let idle = !segment.open && segment.pins == 0 && segment.live > 0;
+        idle && segment.residence == Residence::Memory
+    });
+    leaves && group.unlogged().all(|unlogged| unlogged != key)
+}
+
+/// The segment that was begun first of those that may go.
+fn oldest(segments: &Segments) -> Option<(SegmentKey, u64)> {
+    let leaves = segments
+        .iter()
+        .filter(|(_, segment)| !segment.open && segment.residence == Residence::Memory);
+    let oldest = leaves.min_by_key(|(_, segment)| segment.used);
+    oldest.map(|(key, segment)| (key, segment.len as u64))
+}
+
+/// Which segments hold the first records of queues.
+fn heads(store: &Store, memory: &Memory) -> Vec<bool> {
+    let mut heads = vec![false; store.segments.key_end()];
+    let records = HEAD_RECORDS / store.queue_count().max(1);
+    let octets_max = HEAD_OCTETS.min(memory.segment_len as u64);
+    for (_, queue) in store.queues() {
+        let mut octets = 0;
+        let head = queue.iter_from(RecordId(0));
+        for (_, slot) in head.take(records.clamp(1, HEAD_RECORDS_MAX)) {
+            heads[slot.home.segment as usize] = true;
+            if let Some(side) = store.side(slot) {
+                heads[side.meta.at.segment as usize] = true;
+            }
+            octets += u64::from(slot.len);
+            if octets >= octets_max {
+                break;
+            }
+        }
+    }
+    heads
+}
+
+impl<S: SpoolLogStore> Node<S> {
+    /// Where segments go that there is no memory for; before anything is restored.
+    pub fn set_spill_store(&mut self, store: Box<dyn SpillStore>) {
+        self.spill = Some(Spill::new(store, self.config.spill_above, &self.memory));
+        self.memory.relief = true;
+    }
+
+    /// Octets that lie in the spill store.
+    #[must_use]
+    pub fn spilled(&self) -> u64 {
+        self.spill.as_ref().map_or(0, |spill| spill.store.used())
+    }
+
+    /// Reading stops here until memory was written out, if that is why it stops.
+    pub(super) fn hold(&mut self, id: ConnectionId) {
+        let connection = self.connections[id.0].as_ref();
+        if let Some(Phase::Owner(group)) = connection.map(|connection| &connection.phase) {
+            let group = &mut self.groups[*group];
+            group.held |= group.should_wait(&self.memory);
+        }
+    }
+
+    /// A connection whose request could not be answered yet.
+    pub(super) fn note_waiting(&mut self, id: ConnectionId) {
+        let connection = self.connections[id.0].as_ref();
+        let waits = connection.is_some_and(|connection| connection.waiting.is_some());
+        if waits && !self.waiting.contains(&id) {
+            self.waiting.push(id);
+        }
+    }
+
+    /// Takes what the spill store is done with, and answers who waited for it.
+    pub(super) fn take_back(&mut self) {
+        let Some(spill) = &mut self.spill else { return };
+        for (index, reason) in spill.collect(&mut self.memory, &mut self.groups) {
+            let reason = format!("a spilled segment cannot be read back: {reason}");
+            self.groups[index].lost = Some(LogError::Failed(reason));
+            self.close_group(index);
+        }
+        if !std::mem::take(&mut self.memory.arrived) {
+            return;
+        }
+        self.compact = true;
+        for id in std::mem::take(&mut self.waiting) {
+            let waits = |connection: &Connection| connection.waiting.is_some();
+            if self.connections[id.0].as_ref().is_some_and(waits) {
+                self.process(id);
+                self.touch(id);
+            }
+        }
+    }
+
+    /// Everybody who has to do with a group is told that it is lost.
+    fn close_group(&mut self, index: usize) {
+        for id in 0..self.connections.len() {
+            let connection = self.connections[id].as_ref();
+            if connection.is_some_and(|connection| connection.group == Some(index)) {
+                self.close(ConnectionId(id), CloseReason::LogFailed);
+            }
+        }
+    }
+
+    /// Starts what there is to write and read, and lets owners go on who waited for memory.
+    pub(super) fn make_room(&mut self) {
+        let Some(spill) = &mut self.spill else { return };
+        let held = self.groups.iter().filter(|group| group.held);
+        let wants = held.map(|group| group.tail.wants(&group.store, &self.memory));
+        let more = wants.max().unwrap_or(0);
+        let first = self.waiting.iter().find_map(|id| {
+            let connection = self.connections[id.0].as_ref()?;
+            let (Some(group), Some((_, request))) = (connection.group, connection.waiting) else {
+                return None;
+            };
+            Some((group, serve::segments(&self.groups[group].store, request)?))
+        });
+        spill.needed = first;
+        spill.turn(&mut self.memory, &mut self.groups, more);
+        for index in 0..self.groups.len() {
+            let group = &mut self.groups[index];
+            if !group.held || group.should_wait(&self.memory) {
+                continue;
+            }
+            group.held = false;
+            if let Some(owner) = group.owner {
+                self.process(owner);
+                self.touch(owner);
+            }
+        }
+    }
+
+    /// The spill store may have room again.
+    pub(super) fn retry_spill(&mut self) {
+        if let Some(spill) = &mut self.spill {
+            spill.full = false;
+        }
+    }
+}
