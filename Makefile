@@ -27,8 +27,10 @@ soak: ## the long daemon tests: 10,000 messages and 20 kills, floods of 1 GB, ex
 fmt: ## format all code
 	@$(CARGO) fmt --all
 
-bench: build ## CPU per relayed message, against the servers installed here
+bench: build ## the gateway and the spool node beside their peers; installs those first
+	@scripts/install-bench-peers.sh
 	@target/release/vere bench gateway --quick
+	@target/release/vere bench spool --quick
 
 clean: ## remove what was built and the demo's data
 	@$(CARGO) clean

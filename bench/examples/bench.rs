@@ -1,4 +1,4 @@
-//! The parts of this crate without the product's binary: `sink`, `gateway --vere PATH`, and `kill`,
+//! The parts of this crate without the product's binary: `sink`, `gateway --vere PATH`, `spool --vere PATH`, and `kill`,
 //! which kills random processes of a system while mail goes through it.
 
 use std::error::Error;
@@ -14,6 +14,7 @@ use vere_bench::kill::{self, KillPlan};
 use vere_bench::load::{LoadEnd, LoadOptions, Messages};
 use vere_bench::peer::{Peer, PostfixSetup};
 use vere_bench::sink::{self, RunningSink, SinkArgs, SinkOptions};
+use vere_bench::spool::{self, SpoolArgs};
 
 #[derive(Debug, Parser)]
 enum Command {
@@ -21,6 +22,8 @@ enum Command {
     Sink(SinkArgs),
     /// Measure a gateway.
     Gateway(GatewayArgs),
+    /// Measure a spool node.
+    Spool(SpoolArgs),
     /// Kill processes of a system under load.
     Kill(KillArgs),
 }
@@ -106,6 +109,7 @@ fn main() -> ExitCode {
     let done: Result<(), Box<dyn Error>> = match Command::parse() {
         Command::Sink(args) => sink::run(&args).map_err(Into::into),
         Command::Gateway(args) => gateway::run(&args).map_err(Into::into),
+        Command::Spool(args) => spool::run(&args).map_err(Into::into),
         Command::Kill(args) => attack(&args),
     };
     match done {

@@ -28,11 +28,14 @@ pub mod kill;
 pub mod load;
 mod machine;
 pub mod noop;
+mod page;
 pub mod peer;
 pub mod process;
 pub mod sink;
+pub mod spool;
 mod wire;
 
 pub use corpus::{Corpus, CorpusError};
 pub use gateway::{BenchError, GatewayArgs};
 pub use ids::{InvalidMessageId, MessageId};
+pub use spool::{SpoolArgs, SpoolBenchError};

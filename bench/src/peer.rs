@@ -185,12 +185,12 @@ fn greets(address: SocketAddr) -> bool {
 }
 
 /// A loopback address with a port that was free a moment ago.
-fn free_address() -> io::Result<SocketAddr> {
+pub(crate) fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind(("127.0.0.1", 0))?.local_addr()
 }
 
 /// A new folder below `base` that daemons with users of their own may enter.
-fn folder(base: &Path, prefix: &str) -> io::Result<TempDir> {
+pub(crate) fn folder(base: &Path, prefix: &str) -> io::Result<TempDir> {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(base)?;
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;

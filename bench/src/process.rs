@@ -328,6 +328,13 @@ impl Daemon {
         lines[lines.len().saturating_sub(5)..].join("\n")
     }
 
+    /// Ends it at once with SIGKILL and waits until it is gone.
+    pub fn kill(&mut self) {
+        // Already ended is fine.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     /// Sends SIGTERM and waits for the end; whether it came within `grace`.
     pub fn stop(&mut self, grace: Duration) -> bool {
         if let Ok(pid) = i32::try_from(self.child.id())
@@ -356,9 +363,7 @@ impl Drop for Daemon {
         if let Some(group) = &self.group {
             group.kill();
         }
-        // Already ended is fine.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }
 

@@ -37,7 +37,7 @@ const LAYERS: &[Layer] = &[
         ],
         true,
     ),
-    layer("bench", &["crates/base"], true),
+    layer("bench", &["crates/base", "crates/proto"], true),
     layer(
         "crates/app",
         &[

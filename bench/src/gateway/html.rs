@@ -3,20 +3,7 @@
 use std::fmt::Write;
 
 use super::report::{METRICS, Metric, Report};
-
-const COLOURS: [&str; 6] = [
-    "#9aa5b1", "#6b7785", "#d9822b", "#c2577a", "#2f6fdb", "#3a9b6c",
-];
-
-const STYLE: &str = "\
-:root{color-scheme:light dark;--ink:#1b2430;--paper:#fff;--line:#d8dee6}\
-@media(prefers-color-scheme:dark){:root{--ink:#e6ebf2;--paper:#141a22;--line:#364150}}\
-body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);\
-max-width:62rem;margin:2rem auto;padding:0 1rem}\
-table{border-collapse:collapse;width:100%}\
-th,td{border-bottom:1px solid var(--line);padding:.25rem .6rem;text-align:right}\
-th:first-child,td:first-child{text-align:left}\
-figure{margin:1.5rem 0}svg{width:100%;height:auto}svg text{fill:var(--ink);font-size:12px}";
+use crate::page::{COLOURS, STYLE, escape};
 
 /// Size of a plot and the room around its bars, in its own units.
 const WIDTH: f64 = 900.0;
@@ -47,13 +34,6 @@ pub(super) fn page(report: &Report) -> String {
     table(report, &mut page);
     page.push_str("</html>\n");
     page
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 fn legend(report: &Report, page: &mut String) {

@@ -125,6 +125,8 @@ enum Command {
 enum BenchCommand {
     /// Mail relayed: throughput, CPU per message, reply times, beside Postfix.
     Gateway(vere_bench::gateway::GatewayArgs),
+    /// Messages stored and deleted, recovered, kept: a spool node beside memcached and Redis.
+    Spool(vere_bench::spool::SpoolArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -185,9 +187,10 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         }
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1).map(Outcome::Print),
         Command::Sink(args) => done(vere_bench::sink::run(&args)),
-        Command::Bench {
-            command: BenchCommand::Gateway(args),
-        } => done(vere_bench::gateway::run(&args)),
+        Command::Bench { command } => match command {
+            BenchCommand::Gateway(args) => done(vere_bench::gateway::run(&args)),
+            BenchCommand::Spool(args) => done(vere_bench::spool::run(&args)),
+        },
         Command::Role { config, role } => run_role(&config, &role),
     }
 }

@@ -1,0 +1,359 @@
+//! `vere bench spool`: the paper's Figures 4 and 6 against memcached, Redis and what this machine
+//! allows at all, and what it costs to survive.
+//!
+//! All servers run side by side and take turns, A B A B; every figure is the median of the rounds.
+//! One client loop drives them all, with equal octets in flight.
+
+mod cores;
+mod drive;
+mod durable;
+mod fixed;
+mod floor;
+mod floor_wire;
+mod html;
+mod recover;
+mod report;
+mod systems;
+mod throughput;
+mod vere_wire;
+mod writer;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use crate::machine::Machine;
+use crate::peer::PeerError;
+
+use report::Report;
+
+/// Measures a spool node: store and delete, recovery, restart, beside memcached and Redis.
+#[derive(Debug, Clone, Args)]
+pub struct SpoolArgs {
+    /// Stay below 45 seconds.
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the figures as JSON to this file, "-" for standard output.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the figures as a page with plots to this file.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// The program to measure; this one by default.
+    #[arg(long, value_name = "PATH")]
+    pub vere: Option<PathBuf>,
+    /// Keep logs below this folder: its file system decides what a sync costs.
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Only throughput, only this system (floor, vere, ...): for a profile.
+    #[arg(long, value_name = "NAME")]
+    pub system: Option<String>,
+    /// Only throughput, only with bodies of so many octets.
+    #[arg(long, value_name = "OCTETS")]
+    pub size: Option<usize>,
+}
+
+/// Why the benchmark could not run to its end.
+#[derive(Debug)]
+pub enum SpoolBenchError {
+    /// The system refused something.
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A server answered otherwise than its protocol says.
+    Protocol(String),
+    /// A server could not be started though it is there.
+    Peer(PeerError),
+    /// A result cannot be written.
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl SpoolBenchError {
+    fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { what, source }
+    }
+
+    fn protocol(text: impl Into<String>) -> Self {
+        Self::Protocol(text.into())
+    }
+}
+
+impl fmt::Display for SpoolBenchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { what, source } => write!(f, "cannot {what}: {source}"),
+            Self::Protocol(text) => f.write_str(text),
+            Self::Peer(source) => source.fmt(f),
+            Self::Write { path, source } => write!(f, "cannot write {}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for SpoolBenchError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } | Self::Write { source, .. } => Some(source),
+            Self::Peer(source) => Some(source),
+            Self::Protocol(_) => None,
+        }
+    }
+}
+
+/// How much is measured.
+#[derive(Debug, Clone)]
+struct Plan {
+    quick: bool,
+    /// Only the system of this name, for a profile; and nothing but throughput.
+    system: Option<String>,
+    throughput_only: bool,
+    /// Octets of bodies.
+    sizes: Vec<usize>,
+    connections: &'static [usize],
+    rounds: usize,
+    /// Time not counted, and counted, in each round.
+    warm: Duration,
+    time: Duration,
+    /// Messages of the queue that is read back, in blocks of so many.
+    recovered: u64,
+    blocks: &'static [u64],
+    /// A recovery that takes longer is reckoned from what was read until then, but for the largest
+    /// blocks.
+    recovery_max: Duration,
+    /// Messages of the node that is killed, and octets of their bodies.
+    killed: u64,
+    killed_size: usize,
+}
+
+impl Plan {
+    const SIZES: &'static [usize] = &[400, 1_000, 2_000, 4_000, 10_000, 20_000];
+    fn quick() -> Self {
+        Self {
+            quick: true,
+            system: None,
+            throughput_only: false,
+            sizes: Self::SIZES.to_vec(),
+            connections: &[1, 50],
+            rounds: 3,
+            warm: Duration::from_millis(20),
+            time: Duration::from_millis(45),
+            recovered: 500_000,
+            blocks: &[1, 10, 100, 1_000],
+            recovery_max: Duration::from_millis(120),
+            killed: 1_000_000,
+            killed_size: 400,
+        }
+    }
+
+    fn full() -> Self {
+        Self {
+            quick: false,
+            system: None,
+            throughput_only: false,
+            sizes: Self::SIZES.to_vec(),
+            connections: &[1, 50],
+            rounds: 5,
+            warm: Duration::from_millis(200),
+            time: Duration::from_millis(800),
+            recovered: 500_000,
+            blocks: &[1, 10, 100, 1_000],
+            recovery_max: Duration::from_secs(60),
+            killed: 1_000_000,
+            killed_size: 1_000,
+        }
+    }
+
+    fn of(args: &SpoolArgs) -> Self {
+        let mut plan = if args.quick {
+            Self::quick()
+        } else {
+            Self::full()
+        };
+        plan.system.clone_from(&args.system);
+        plan.throughput_only = args.size.is_some();
+        if let Some(size) = args.size {
+            plan.sizes = vec![size];
+        }
+        plan
+    }
+}
+
+/// Runs the benchmark, prints its tables, and writes the files asked for.
+///
+/// A peer that is not installed is skipped, said on standard error and in the results.
+///
+/// # Errors
+///
+/// [`SpoolBenchError`] when a part of the benchmark itself fails. Figures that miss their bars are not
+/// an error.
+pub fn run(args: &SpoolArgs) -> Result<(), SpoolBenchError> {
+    let plan = Plan::of(args);
+    let base = args.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let vere = match &args.vere {
+        Some(path) => Some(path.clone()),
+        None => std::env::current_exe().ok(),
+    };
+    let report = measure_all(&plan, vere.as_deref(), &base)?;
+    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
+    if !to_stdout {
+        write(Path::new("-"), &report.table())?;
+    }
+    if let Some(path) = &args.json {
+        write(path, &format!("{:#}\n", report.json()))?;
+    }
+    if let Some(path) = &args.html {
+        write(path, &html::page(&report))?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), SpoolBenchError> {
+    let written = if path == Path::new("-") {
+        io::stdout().lock().write_all(text.as_bytes())
+    } else {
+        std::fs::write(path, text)
+    };
+    written.map_err(|source| SpoolBenchError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn measure_all(plan: &Plan, vere: Option<&Path>, base: &Path) -> Result<Report, SpoolBenchError> {
+    let began = Instant::now();
+    let mut report = Report {
+        machine: Machine::describe(base),
+        quick: plan.quick,
+        seconds: 0.0,
+        samples: Vec::new(),
+        bars: Vec::new(),
+        plots: Vec::new(),
+        skipped: Vec::new(),
+    };
+    let setting = Setting { vere, base };
+    let parts: [(&str, Part); 3] = [
+        ("throughput", throughput::measure),
+        ("recovery", recover::measure),
+        ("durability", durable::measure),
+    ];
+    let count = if plan.system.is_some() || plan.throughput_only {
+        1
+    } else {
+        parts.len()
+    };
+    for (name, measure) in &parts[..count] {
+        measure(plan, &setting, &mut report)?;
+        note(&format!(
+            "{name}: done after {:.1} s",
+            began.elapsed().as_secs_f64()
+        ));
+    }
+    report.seconds = began.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+type Part = fn(&Plan, &Setting<'_>, &mut Report) -> Result<(), SpoolBenchError>;
+
+/// What is started, and where.
+struct Setting<'a> {
+    vere: Option<&'a Path>,
+    base: &'a Path,
+}
+
+/// What was started, if it could be; a system that is not there is skipped and named.
+fn there<T>(
+    started: Result<T, PeerError>,
+    report: &mut Report,
+) -> Result<Option<T>, SpoolBenchError> {
+    match started {
+        Ok(server) => Ok(Some(server)),
+        Err(error @ (PeerError::Unavailable { .. } | PeerError::NotReady { .. })) => {
+            skip(report, error.to_string());
+            Ok(None)
+        }
+        Err(error) => Err(SpoolBenchError::Peer(error)),
+    }
+}
+
+fn skip(report: &mut Report, text: String) {
+    note(&text);
+    report.skipped.push(text);
+}
+
+/// Tells whoever watches; the results themselves go elsewhere.
+fn note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// A body that no compression would shorten.
+fn body(len: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let octet = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        // Never a line end: text protocols carry it as well.
+        b'!' + (state >> 32) as u8 % 90
+    };
+    std::iter::repeat_with(octet).take(len).collect()
+}
+
+/// A size as people say it: 0.4 KB.
+fn kb(octets: usize) -> String {
+    format!("{} KB", octets as f64 / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Plan, html, measure_all};
+    use std::time::Duration;
+
+    #[test]
+    fn a_tiny_plan_gives_every_figure_of_the_floor() {
+        let base = tempfile::tempdir().unwrap();
+        let plan = Plan {
+            sizes: vec![400, 1_000, 20_000],
+            rounds: 1,
+            warm: Duration::ZERO,
+            time: Duration::from_millis(20),
+            recovered: 2_000,
+            recovery_max: Duration::from_secs(60),
+            connections: &[1, 3],
+            ..Plan::quick()
+        };
+        let report = measure_all(&plan, Some("/bin/false".as_ref()), base.path()).unwrap();
+        assert!(report.skipped.iter().any(|text| text.starts_with("vere ")));
+        let json = report.json();
+        assert_eq!(json["bench"], "spool");
+        let rows = json["rows"].as_array().unwrap();
+        for name in [
+            "floor: store and delete, 1 KB, 1 connection",
+            "floor: store and delete, 20 KB, 3 connections",
+            "floor: store and delete, 20 KB, best window",
+            "floor: recovery of 2000 x 1 KB in blocks of 1",
+            "floor: recovery of 2000 x 1 KB in blocks of 1000",
+            "loopback: recovery of 2000 x 1 KB in blocks of 1000",
+        ] {
+            let named = |row: &&serde_json::Value| {
+                row["name"]
+                    .as_str()
+                    .is_some_and(|found| found.starts_with(name))
+            };
+            let row = rows.iter().find(named).unwrap();
+            assert!(row["value"].as_f64().unwrap() > 0.0, "{row}");
+        }
+        let page = html::page(&report);
+        assert!(page.contains("<svg") && page.contains("Figure 6"));
+        assert!(report.table().contains("Figure 4"));
+    }
+}

@@ -1,0 +1,110 @@
+//! What it costs to survive: the node with its synced log beside a bare group-commit writer, and how
+//! long a node that was killed takes until it takes mail again.
+
+use std::time::{Duration, Instant};
+
+use super::drive::{Lane, Until, drive};
+use super::report::{Limit, Report};
+use super::systems::{NodeMode, Server, Target, VERE, WRITER, secret};
+use super::vere_wire::Session;
+use super::{Plan, Setting, SpoolBenchError, body, kb, there, writer};
+use crate::peer;
+
+/// Octets in flight: what one sync takes with it at most.
+const WINDOW: usize = 1 << 20;
+
+/// Octets of bodies.
+const SIZES: [usize; 2] = [1_000, 10_000];
+
+/// Memory of the nodes.
+const MEMORY_MAX: u64 = 4 << 30;
+
+/// A killed node must take mail after so many seconds.
+const RESTART_MAX: f64 = 10.0;
+
+/// How long a node may take to come back before it is given up.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Measures both.
+///
+/// # Errors
+///
+/// A server misbehaves.
+pub(super) fn measure(
+    plan: &Plan,
+    setting: &Setting<'_>,
+    report: &mut Report,
+) -> Result<(), SpoolBenchError> {
+    let Some(vere) = setting.vere else {
+        return Ok(());
+    };
+    let node = Server::vere(vere, setting.base, NodeMode::Synced, MEMORY_MAX);
+    let Some(mut node) = there(node, report)? else {
+        return Ok(());
+    };
+    synced(plan, setting, &node, report)?;
+    restart(plan, &mut node, report)
+}
+
+fn synced(
+    plan: &Plan,
+    setting: &Setting<'_>,
+    node: &Server,
+    report: &mut Report,
+) -> Result<(), SpoolBenchError> {
+    let failed = SpoolBenchError::io;
+    let folder = peer::folder(setting.base, "vere-bench-writer-");
+    let folder = folder.map_err(failed("make a folder"))?;
+    let writer = writer::start(folder.path()).map_err(failed("start the writer"))?;
+    let targets = [Target::new(WRITER, writer), Target::new(VERE, node.address)];
+    let name = |size: usize| format!("synced, store and delete, {}, 1 MiB in flight", kb(size));
+    let until = Until::After {
+        warm: plan.warm * 2,
+        time: plan.time * 5,
+    };
+    for _ in 0..plan.rounds {
+        for size in SIZES {
+            for target in &targets {
+                let mut lanes = target.lanes(1, &body(size), WINDOW)?;
+                let rate = drive(&mut lanes, WINDOW, until)?.rate();
+                report.add(&name(size), "messages/s", target.name, rate);
+            }
+        }
+    }
+    for size in SIZES {
+        report.bar(&name(size), VERE, Limit::RatioMin(WRITER, 0.7));
+    }
+    Ok(())
+}
+
+fn restart(plan: &Plan, node: &mut Server, report: &mut Report) -> Result<(), SpoolBenchError> {
+    const GROUP: &str = "killed";
+    let session = Session::open(node.address, &secret(), GROUP)?;
+    let body = body(plan.killed_size);
+    let dialect = Box::new(session.dialect(&body, false));
+    let mut lanes =
+        vec![Lane::new(dialect, vec![session.stream]).map_err(SpoolBenchError::io("connect"))?];
+    drive(&mut lanes, WINDOW, Until::Units(plan.killed))?;
+    drop(lanes);
+    let begun = Instant::now();
+    node.kill_and_start().map_err(SpoolBenchError::Peer)?;
+    let mut session = loop {
+        // A connection may be taken before its queues are back.
+        match Session::open(node.address, &secret(), GROUP) {
+            Ok(session) => break session,
+            Err(error) if begun.elapsed() > PATIENCE => return Err(error),
+            Err(_) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    // Opened, it has acknowledged a change: it takes mail.
+    let seconds = begun.elapsed().as_secs_f64();
+    session.check(plan.killed, &body)?;
+    let name = format!(
+        "kill -9 with {} x {} until it takes mail",
+        plan.killed,
+        kb(plan.killed_size)
+    );
+    report.add(&name, "s", VERE, seconds);
+    report.bar(&name, VERE, Limit::ValueMax(RESTART_MAX));
+    Ok(())
+}

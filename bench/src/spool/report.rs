@@ -1,0 +1,371 @@
+//! The figures of all rounds, as rows with bars.
+
+use serde_json::{Value, json};
+
+use super::systems::{FLOOR, VERE};
+use crate::machine::Machine;
+
+/// One figure of one system in one round.
+#[derive(Debug, Clone)]
+pub(super) struct Sample {
+    pub(super) what: String,
+    pub(super) unit: &'static str,
+    pub(super) system: String,
+    pub(super) value: f64,
+}
+
+/// What a figure has to reach.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Limit {
+    /// At least this part of that system's.
+    RatioMin(&'static str, f64),
+    /// At most this part of that system's.
+    RatioMax(&'static str, f64),
+    /// At most so much.
+    ValueMax(f64),
+}
+
+/// A limit for one figure of one system.
+#[derive(Debug, Clone)]
+pub(super) struct Bar {
+    pub(super) what: String,
+    pub(super) system: &'static str,
+    pub(super) limit: Limit,
+}
+
+/// Figures that belong together: one line for each system.
+#[derive(Debug, Clone)]
+pub(super) struct Plot {
+    pub(super) title: String,
+    pub(super) unit: &'static str,
+    /// What stands below a point, and the figure.
+    pub(super) points: Vec<(String, String)>,
+}
+
+/// A row of the results.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) name: String,
+    pub(super) value: f64,
+    pub(super) unit: &'static str,
+    pub(super) peer: Option<&'static str>,
+    pub(super) peer_value: Option<f64>,
+    pub(super) ratio: Option<f64>,
+    pub(super) bar: Option<String>,
+    pub(super) ok: Option<bool>,
+}
+
+/// Everything a run of the benchmark found.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) machine: Machine,
+    pub(super) quick: bool,
+    pub(super) seconds: f64,
+    pub(super) samples: Vec<Sample>,
+    pub(super) bars: Vec<Bar>,
+    pub(super) plots: Vec<Plot>,
+    pub(super) skipped: Vec<String>,
+}
+
+impl Report {
+    /// Notes a figure.
+    pub(super) fn add(&mut self, what: &str, unit: &'static str, system: &str, value: f64) {
+        self.samples.push(Sample {
+            what: what.to_owned(),
+            unit,
+            system: system.to_owned(),
+            value,
+        });
+    }
+
+    /// Sets a bar.
+    pub(super) fn bar(&mut self, what: &str, system: &'static str, limit: Limit) {
+        self.bars.push(Bar {
+            what: what.to_owned(),
+            system,
+            limit,
+        });
+    }
+
+    /// The median of a figure over the rounds.
+    pub(super) fn median(&self, what: &str, system: &str) -> Option<f64> {
+        let of_both = |sample: &&Sample| sample.what == what && sample.system == system;
+        let mut values: Vec<f64> = self
+            .samples
+            .iter()
+            .filter(of_both)
+            .map(|sample| sample.value)
+            .collect();
+        median(&mut values)
+    }
+
+    /// Whether a limit is kept; `None` when there is nothing to compare with.
+    fn judge(&self, bar: &Bar, value: f64) -> (Option<f64>, Option<bool>) {
+        let ratio = |peer: &str| {
+            let peer = self.median(&bar.what, peer)?;
+            (peer > 0.0).then_some(value / peer)
+        };
+        match bar.limit {
+            Limit::RatioMin(peer, least) => (ratio(peer), ratio(peer).map(|ratio| ratio >= least)),
+            Limit::RatioMax(peer, most) => (ratio(peer), ratio(peer).map(|ratio| ratio <= most)),
+            Limit::ValueMax(most) => (None, Some(value <= most)),
+        }
+    }
+
+    /// Whether the floor is as fast as a floor must be; else nothing is worth being compared with it.
+    fn floor_holds(&self) -> Option<bool> {
+        let own = self.bars.iter().filter(|bar| bar.system == FLOOR);
+        own.map(|bar| self.judge(bar, self.median(&bar.what, FLOOR)?).1)
+            .try_fold(true, |all, ok| Some(all && ok?))
+    }
+
+    /// All rows: each figure of each system, once for each of its bars.
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let floor_holds = self.floor_holds();
+        let mut rows = Vec::new();
+        let mut seen: Vec<(&str, &str)> = Vec::new();
+        for sample in &self.samples {
+            let key = (sample.what.as_str(), sample.system.as_str());
+            if seen.contains(&key) {
+                continue;
+            }
+            seen.push(key);
+            let Some(value) = self.median(key.0, key.1) else {
+                continue;
+            };
+            let bars = self.bars.iter();
+            let own: Vec<&Bar> = bars.filter(|bar| (&*bar.what, bar.system) == key).collect();
+            if own.is_empty() {
+                rows.push(Row {
+                    name: format!("{}: {}", sample.system, sample.what),
+                    value,
+                    unit: sample.unit,
+                    peer: None,
+                    peer_value: None,
+                    ratio: None,
+                    bar: None,
+                    ok: None,
+                });
+            }
+            rows.extend(
+                own.into_iter()
+                    .map(|bar| self.row(sample, bar, value, floor_holds)),
+            );
+        }
+        rows
+    }
+
+    fn row(&self, sample: &Sample, bar: &Bar, value: f64, floor_holds: Option<bool>) -> Row {
+        let (ratio, ok) = self.judge(bar, value);
+        let (peer, text) = match bar.limit {
+            Limit::RatioMin(peer, least) => (Some(peer), format!("ratio >= {least}")),
+            Limit::RatioMax(peer, most) => (Some(peer), format!("ratio <= {most}")),
+            Limit::ValueMax(most) => (None, format!("value <= {most}")),
+        };
+        // A slow floor would flatter us.
+        let by_floor = peer == Some(FLOOR) && floor_holds == Some(false);
+        let against = peer.map_or_else(String::new, |peer| format!(", beside {peer}"));
+        Row {
+            name: format!("{}: {}{against}", sample.system, sample.what),
+            value,
+            unit: sample.unit,
+            peer,
+            peer_value: peer.and_then(|peer| self.median(&bar.what, peer)),
+            ratio,
+            bar: Some(text),
+            ok: ok.map(|ok| ok && !by_floor),
+        }
+    }
+
+    /// The JSON of DESIGN section 7, with the single rounds and what was skipped besides.
+    pub(super) fn json(&self) -> Value {
+        let rows: Vec<Value> = self.rows().iter().map(Row::json).collect();
+        let round = |sample: &Sample| json!([sample.what, sample.system, sample.value]);
+        let rounds: Vec<Value> = self.samples.iter().map(round).collect();
+        json!({
+            "bench": "spool",
+            "quick": self.quick,
+            "seconds": self.seconds,
+            "machine": self.machine.json(),
+            "rows": rows,
+            "rounds": rounds,
+            "skipped": self.skipped,
+        })
+    }
+
+    /// The systems that have a figure of a plot, in the order of their first.
+    pub(super) fn systems(&self, plot: &Plot) -> Vec<&str> {
+        let mut systems: Vec<&str> = Vec::new();
+        for sample in &self.samples {
+            let in_plot = plot.points.iter().any(|(_, what)| *what == sample.what);
+            if in_plot && !systems.contains(&sample.system.as_str()) {
+                systems.push(&sample.system);
+            }
+        }
+        systems
+    }
+
+    /// Tables for a terminal.
+    pub(super) fn table(&self) -> String {
+        let mut text = format!("spool\n{}\n", self.machine.line());
+        for plot in &self.plots {
+            text.push_str(&format!("\n{} [{}]\n{:<18}", plot.title, plot.unit, ""));
+            for (label, _) in &plot.points {
+                text.push_str(&format!("{label:>12}"));
+            }
+            text.push('\n');
+            for system in self.systems(plot) {
+                text.push_str(&format!("{system:<18}"));
+                for (_, what) in &plot.points {
+                    let value = self.median(what, system);
+                    let value = value.map_or_else(|| "-".to_owned(), short);
+                    text.push_str(&format!("{value:>12}"));
+                }
+                text.push('\n');
+            }
+        }
+        let in_plot = |row: &Row| {
+            let whats = self.plots.iter().flat_map(|plot| &plot.points);
+            whats
+                .into_iter()
+                .any(|(_, what)| row.name.ends_with(&**what))
+        };
+        text.push('\n');
+        for row in self.rows() {
+            if row.bar.is_none() && !in_plot(&row) {
+                text.push_str(&format!(
+                    "{}: {} {}\n",
+                    row.name,
+                    short(row.value),
+                    row.unit
+                ));
+            }
+        }
+        for verdict in self.verdicts() {
+            text.push_str(&format!("{verdict}\n"));
+        }
+        text
+    }
+
+    /// One line for each bar or skip.
+    pub(super) fn verdicts(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.rows().iter().filter_map(Row::verdict).collect();
+        let skipped = self.skipped.iter();
+        lines.extend(skipped.map(|skipped| format!("skipped: {skipped}")));
+        if self.floor_holds() == Some(false) {
+            lines.push(format!(
+                "the {FLOOR} is not fast enough here: rows of {VERE} beside it are not ok"
+            ));
+        }
+        lines
+    }
+}
+
+impl Row {
+    fn json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "value": self.value,
+            "unit": self.unit,
+            "peer": self.peer,
+            "peer_value": self.peer_value,
+            "ratio": self.ratio,
+            "bar": self.bar,
+            "ok": self.ok,
+        })
+    }
+
+    fn verdict(&self) -> Option<String> {
+        let bar = self.bar.as_ref()?;
+        let verdict = match self.ok {
+            Some(true) => "ok",
+            Some(false) => "MISSED",
+            None => "nothing to compare with",
+        };
+        let ratio = self
+            .ratio
+            .map_or_else(String::new, |ratio| format!(", ratio {ratio:.2}"));
+        let (name, value, unit) = (&self.name, short(self.value), self.unit);
+        Some(format!(
+            "{name}: {value} {unit}{ratio} (bar {bar}): {verdict}"
+        ))
+    }
+}
+
+/// A figure with three significant digits.
+pub(super) fn short(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1e6 => format!("{:.2} M", value / 1e6),
+        size if size >= 1e4 => format!("{:.0} k", value / 1e3),
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 1.0 => format!("{value:.1}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        length if length % 2 == 1 => Some(values[middle]),
+        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Limit, Report};
+    use crate::machine::Machine;
+    use crate::spool::systems::{FLOOR, MEMCACHED_TEXT, VERE};
+
+    fn report(floor: f64, ours: f64) -> Report {
+        let mut report = Report {
+            machine: Machine::describe("/".as_ref()),
+            quick: true,
+            seconds: 1.0,
+            samples: Vec::new(),
+            bars: Vec::new(),
+            plots: Vec::new(),
+            skipped: Vec::new(),
+        };
+        for value in [floor * 3.0, floor, floor / 2.0] {
+            report.add("x", "messages/s", FLOOR, value);
+        }
+        report.add("x", "messages/s", VERE, ours);
+        report.add("x", "messages/s", MEMCACHED_TEXT, 10.0);
+        report.add("y", "octets", VERE, 101.0);
+        report.bar("x", FLOOR, Limit::RatioMin(MEMCACHED_TEXT, 9.0));
+        report.bar("x", VERE, Limit::RatioMin(FLOOR, 0.6));
+        report.bar("x", VERE, Limit::RatioMin(MEMCACHED_TEXT, 6.0));
+        report.bar("y", VERE, Limit::ValueMax(100.0));
+        report
+    }
+
+    #[test]
+    fn bars_are_judged_by_medians_and_a_slow_floor_flatters_nobody() {
+        let ok = |report: &Report| {
+            let rows = report.rows();
+            rows.iter().map(|row| row.ok).collect::<Vec<_>>()
+        };
+        let missed = Some(false);
+        let held = Some(true);
+        assert_eq!(
+            ok(&report(100.0, 60.0)),
+            [held, held, held, None, missed],
+            "floor, ours beside both, memcached, memory"
+        );
+        assert_eq!(
+            ok(&report(100.0, 59.0)),
+            [held, missed, missed, None, missed]
+        );
+        assert_eq!(
+            ok(&report(89.0, 70.0)),
+            [missed, missed, held, None, missed]
+        );
+        let json = report(100.0, 60.0).json();
+        assert_eq!(json["rows"][1]["peer"], "floor");
+        assert_eq!(json["rows"][1]["peer_value"], 100.0);
+        assert_eq!(json["rows"][1]["bar"], "ratio >= 0.6");
+    }
+}

@@ -1,0 +1,280 @@
+//! The servers that are measured, and the lanes to them.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use vere_spoolwire::SharedSecret;
+
+use super::SpoolBenchError;
+use super::drive::{Dialect, Lane};
+use super::fixed::Fixed;
+use super::floor_wire::FloorWire;
+use super::vere_wire::Session;
+use crate::peer::{self, PeerError};
+use crate::process::Daemon;
+
+/// How long a server may take until it accepts connections.
+const START_MAX: Duration = Duration::from_secs(60);
+
+/// The secret of the nodes started here; they listen on the loopback for as long as this takes.
+const SECRET: [u8; 32] = [0x5a; 32];
+
+/// What a system is called in results.
+pub(super) const FLOOR: &str = "floor";
+pub(super) const VERE: &str = "vere";
+pub(super) const MEMCACHED_TEXT: &str = "memcached text";
+pub(super) const MEMCACHED_QUIET: &str = "memcached quiet";
+pub(super) const REDIS_SET: &str = "redis set/del";
+pub(super) const REDIS_LIST: &str = "redis list";
+pub(super) const WRITER: &str = "group-commit writer";
+
+/// A server in a process of its own, ended when dropped.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) address: SocketAddr,
+    daemon: Daemon,
+    command: Vec<OsString>,
+    // Removed after the daemon, which still writes to it.
+    folder: TempDir,
+}
+
+/// When a node acknowledges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NodeMode {
+    /// What is in memory.
+    Memory,
+    /// What its log has synced.
+    Synced,
+}
+
+impl Server {
+    /// Our node, as `vere serve` starts it, with `memory_max` octets of memory.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong; a `vere` without nodes is [`PeerError::NotReady`].
+    pub(super) fn vere(
+        vere: &Path,
+        base: &Path,
+        mode: NodeMode,
+        memory_max: u64,
+    ) -> Result<Self, PeerError> {
+        let folder = peer::folder(base, "vere-bench-node-").map_err(PeerError::Folder)?;
+        let address = peer::free_address().map_err(PeerError::Folder)?;
+        let file = folder.path().join("vere.toml");
+        let key = folder.path().join("spool.key");
+        let durability = match mode {
+            NodeMode::Memory => "replicated",
+            NodeMode::Synced => "synced",
+        };
+        let text = format!(
+            "version = 1\nhostname = \"vere.bench.test\"\ndata = \"{folder}/data\"\n\
+             [spool]\ndurability = \"{durability}\"\nreplicas_min = 1\nsecret = \"{key}\"\n\
+             memory_max = \"{mib} MiB\"\n\
+             [[spool.node]]\nname = \"a\"\nlisten = \"{address}\"\n",
+            folder = folder.path().display(),
+            key = key.display(),
+            mib = memory_max >> 20,
+        );
+        let hex: String = SECRET.iter().map(|octet| format!("{octet:02x}")).collect();
+        fs::write(&file, text)
+            .and_then(|()| fs::write(&key, hex))
+            .map_err(PeerError::Folder)?;
+        let mut command = vec![vere.into(), "role".into(), "-c".into(), file.into()];
+        command.extend(["spool", "--node", "a"].map(OsString::from));
+        Self::start(VERE, command, address, folder)
+    }
+
+    /// memcached, with its limit of requests in a row lifted.
+    ///
+    /// # Errors
+    ///
+    /// [`PeerError::Unavailable`] when it is not installed, else what went wrong.
+    pub(super) fn memcached(base: &Path) -> Result<Self, PeerError> {
+        let folder = peer::folder(base, "vere-bench-memcached-").map_err(PeerError::Folder)?;
+        let address = peer::free_address().map_err(PeerError::Folder)?;
+        let mut command = vec![program("memcached")?.into_os_string()];
+        let port = address.port().to_string();
+        let arguments = ["-l", "127.0.0.1", "-U", "0", "-R", "1000", "-m", "1024"];
+        command.extend(arguments.map(OsString::from));
+        command.extend(["-u", "nobody", "-p", &port].map(OsString::from));
+        Self::start("memcached", command, address, folder)
+    }
+
+    /// Redis, with persistence off.
+    ///
+    /// # Errors
+    ///
+    /// [`PeerError::Unavailable`] when it is not installed, else what went wrong.
+    pub(super) fn redis(base: &Path) -> Result<Self, PeerError> {
+        let folder = peer::folder(base, "vere-bench-redis-").map_err(PeerError::Folder)?;
+        let address = peer::free_address().map_err(PeerError::Folder)?;
+        let mut command = vec![program("redis-server")?.into_os_string()];
+        let port = address.port().to_string();
+        let arguments = [
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--port",
+        ];
+        command.extend(arguments.map(OsString::from));
+        command.extend([OsString::from(port), "--dir".into(), folder.path().into()]);
+        Self::start("redis", command, address, folder)
+    }
+
+    fn start(
+        name: &'static str,
+        command: Vec<OsString>,
+        address: SocketAddr,
+        folder: TempDir,
+    ) -> Result<Self, PeerError> {
+        let daemon = spawn(&command, folder.path())?;
+        let mut server = Self {
+            address,
+            daemon,
+            command,
+            folder,
+        };
+        if server.listens() {
+            return Ok(server);
+        }
+        let last_words = server.daemon.last_words();
+        Err(PeerError::NotReady { name, last_words })
+    }
+
+    fn listens(&mut self) -> bool {
+        let until = Instant::now() + START_MAX;
+        while TcpStream::connect(self.address).is_err() {
+            if Instant::now() >= until || !self.daemon.is_running() {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
+    /// Octets of memory that its process has in use.
+    ///
+    /// # Errors
+    ///
+    /// It is gone.
+    pub(super) fn resident(&self) -> io::Result<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.daemon.id()))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kib.map(|kib| kib << 10)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+    }
+
+    /// Kills it with SIGKILL and starts it again; does not wait until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started again.
+    pub(super) fn kill_and_start(&mut self) -> Result<(), PeerError> {
+        self.daemon.kill();
+        self.daemon = spawn(&self.command, self.folder.path())?;
+        Ok(())
+    }
+}
+
+fn spawn(command: &[OsString], folder: &Path) -> Result<Daemon, PeerError> {
+    Daemon::spawn(command, &folder.join("output")).map_err(|source| PeerError::Spawn {
+        program: command.first().map(PathBuf::from).unwrap_or_default(),
+        source,
+    })
+}
+
+/// The path of a program that may be installed.
+fn program(name: &'static str) -> Result<PathBuf, PeerError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/sbin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from);
+    std::env::split_paths(&path)
+        .chain(system)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+        .ok_or_else(|| PeerError::Unavailable {
+            name,
+            reason: "it is not installed".to_owned(),
+        })
+}
+
+/// The secret of the nodes started here.
+pub(super) fn secret() -> SharedSecret {
+    SharedSecret::new(SECRET)
+}
+
+/// A way to store and delete: a server (or several replicas) and a dialect.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub(super) name: &'static str,
+    pub(super) addresses: Vec<SocketAddr>,
+}
+
+impl Target {
+    pub(super) fn new(name: &'static str, address: SocketAddr) -> Self {
+        Self {
+            name,
+            addresses: vec![address],
+        }
+    }
+
+    /// Lanes with new connections, ready for requests. `window`: octets that will be in flight on each.
+    ///
+    /// # Errors
+    ///
+    /// A server does not take a connection, or a node not its owner.
+    pub(super) fn lanes(
+        &self,
+        count: usize,
+        body: &[u8],
+        window: usize,
+    ) -> Result<Vec<Lane>, SpoolBenchError> {
+        (0..count)
+            .map(|number| {
+                let (dialect, streams) = self.open(number, body, window)?;
+                Lane::new(dialect, streams).map_err(SpoolBenchError::io("connect"))
+            })
+            .collect()
+    }
+
+    fn open(
+        &self,
+        number: usize,
+        body: &[u8],
+        window: usize,
+    ) -> Result<(Box<dyn Dialect>, Vec<TcpStream>), SpoolBenchError> {
+        if self.name == VERE {
+            let group = format!("bench-{number}");
+            let sessions = self
+                .addresses
+                .iter()
+                .map(|address| Session::open(*address, &secret(), &group))
+                .collect::<Result<Vec<_>, _>>()?;
+            let dialect = sessions
+                .first()
+                .ok_or_else(|| SpoolBenchError::protocol("no node"))?
+                .dialect(body, true);
+            let streams = sessions.into_iter().map(|session| session.stream);
+            return Ok((Box::new(dialect), streams.collect()));
+        }
+        let dialect: Box<dyn Dialect> = match self.name {
+            FLOOR | WRITER => Box::new(FloorWire::new(body, true)),
+            MEMCACHED_TEXT => Box::new(Fixed::memcached_text(number, body)),
+            MEMCACHED_QUIET => Box::new(Fixed::memcached_quiet(number, body, window)),
+            REDIS_SET => Box::new(Fixed::redis_set(number, body)),
+            _ => Box::new(Fixed::redis_list(number, body)),
+        };
+        let connect = |address: &SocketAddr| TcpStream::connect(address);
+        let streams = self.addresses.iter().map(connect).collect::<Result<_, _>>();
+        Ok((dialect, streams.map_err(SpoolBenchError::io("connect"))?))
+    }
+}

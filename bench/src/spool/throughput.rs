@@ -1,0 +1,194 @@
+//! Figure 4: messages stored and deleted per second, by their size.
+
+use super::cores::OneCore;
+use super::drive::{Until, drive};
+use super::floor::Floor;
+use super::report::{Limit, Plot, Report};
+use super::systems::{
+    FLOOR, MEMCACHED_QUIET, MEMCACHED_TEXT, NodeMode, REDIS_LIST, REDIS_SET, Server, Target, VERE,
+};
+use super::{Plan, Setting, SpoolBenchError, body, kb, there};
+
+/// Octets in flight on one connection, and on each of fifty.
+const WINDOW: usize = 256 << 10;
+const WINDOW_OF_MANY: usize = 20 << 10;
+
+/// Octets in flight tried for the largest messages.
+const WINDOWS: [usize; 4] = [64 << 10, 128 << 10, 512 << 10, 1 << 20];
+
+/// Rounds of these, at most: only the best of all counts.
+const ROUNDS_OF_WINDOWS: usize = 2;
+
+/// Memory of the node.
+const MEMORY_MAX: u64 = 4 << 30;
+
+/// Everything that runs at once.
+struct Systems {
+    targets: Vec<Target>,
+    _floor: Floor,
+    _servers: Vec<Server>,
+}
+
+fn start(setting: &Setting<'_>, report: &mut Report) -> Result<Systems, SpoolBenchError> {
+    let base = setting.base;
+    let floor = Floor::start().map_err(SpoolBenchError::io("start the floor"))?;
+    let mut targets = vec![Target::new(FLOOR, floor.address())];
+    let mut servers = Vec::new();
+    if let Some(vere) = setting.vere
+        && let Some(node) = there(
+            Server::vere(vere, base, NodeMode::Memory, MEMORY_MAX),
+            report,
+        )?
+    {
+        targets.push(Target::new(VERE, node.address));
+        servers.push(node);
+    }
+    if let Some(memcached) = there(Server::memcached(base), report)? {
+        targets.push(Target::new(MEMCACHED_TEXT, memcached.address));
+        targets.push(Target::new(MEMCACHED_QUIET, memcached.address));
+        servers.push(memcached);
+    }
+    if let Some(redis) = there(Server::redis(base), report)? {
+        targets.push(Target::new(REDIS_SET, redis.address));
+        targets.push(Target::new(REDIS_LIST, redis.address));
+        servers.push(redis);
+    }
+    Ok(Systems {
+        targets,
+        _floor: floor,
+        _servers: servers,
+    })
+}
+
+/// Measures all sizes with one connection and with many.
+///
+/// # Errors
+///
+/// A server misbehaves.
+pub(super) fn measure(
+    plan: &Plan,
+    setting: &Setting<'_>,
+    report: &mut Report,
+) -> Result<(), SpoolBenchError> {
+    for connections in plan.connections {
+        // Many connections are served by several threads, where a server has them.
+        let _one = (*connections == 1).then(OneCore::enter);
+        let mut systems = start(setting, report)?;
+        if let Some(only) = &plan.system {
+            systems.targets.retain(|target| target.name == only);
+        }
+        let window = match connections {
+            1 => WINDOW,
+            _ => WINDOW_OF_MANY,
+        };
+        let named = |size: usize| name(size, *connections);
+        for _ in 0..plan.rounds {
+            for size in &plan.sizes {
+                for target in &systems.targets {
+                    let rate = one(plan, target, *connections, *size, window)?;
+                    report.add(&named(*size), "messages/s", target.name, rate);
+                }
+            }
+        }
+        report.plots.push(Plot {
+            title: format!("Figure 4: store and delete, {}", plural(*connections)),
+            unit: "messages/s",
+            points: plan
+                .sizes
+                .iter()
+                .map(|size| (kb(*size), named(*size)))
+                .collect(),
+        });
+        if *connections == 1 {
+            best_window(plan, &systems.targets, report)?;
+        }
+    }
+    bars(plan, report);
+    Ok(())
+}
+
+/// One load on one system: messages per second.
+fn one(
+    plan: &Plan,
+    target: &Target,
+    connections: usize,
+    size: usize,
+    window: usize,
+) -> Result<f64, SpoolBenchError> {
+    let mut lanes = target.lanes(connections, &body(size), window)?;
+    let (warm, time) = (plan.warm, plan.time);
+    let load = drive(&mut lanes, window, Until::After { warm, time });
+    load.map(|load| load.rate())
+        .map_err(|error| SpoolBenchError::protocol(format!("{}: {error}", target.name)))
+}
+
+/// The largest messages again, each system with the octets in flight that suit it best.
+fn best_window(
+    plan: &Plan,
+    targets: &[Target],
+    report: &mut Report,
+) -> Result<(), SpoolBenchError> {
+    let Some(size) = plan.sizes.last() else {
+        return Ok(());
+    };
+    let named = |window: usize| format!("{}, {} KiB in flight", name(*size, 1), window >> 10);
+    for _ in 0..plan.rounds.min(ROUNDS_OF_WINDOWS) {
+        for window in WINDOWS {
+            for target in targets {
+                let rate = one(plan, target, 1, *size, window)?;
+                report.add(&named(window), "messages/s", target.name, rate);
+            }
+        }
+    }
+    report.plots.push(Plot {
+        title: format!("Octets in flight: {}", name(*size, 1)),
+        unit: "messages/s",
+        points: WINDOWS
+            .iter()
+            .map(|window| (format!("{} KiB", window >> 10), named(*window)))
+            .collect(),
+    });
+    for target in targets {
+        let all = WINDOWS.map(|window| report.median(&named(window), target.name));
+        let usual = report.median(&name(*size, 1), target.name);
+        let best = all.into_iter().chain([usual]).flatten().fold(0.0, f64::max);
+        report.add(&best_name(*size), "messages/s", target.name, best);
+    }
+    Ok(())
+}
+
+fn name(size: usize, connections: usize) -> String {
+    format!("store and delete, {}, {}", kb(size), plural(connections))
+}
+
+fn best_name(size: usize) -> String {
+    format!("store and delete, {}, best window", kb(size))
+}
+
+fn plural(connections: usize) -> String {
+    if connections == 1 {
+        "1 connection".to_owned()
+    } else {
+        format!("{connections} connections")
+    }
+}
+
+fn bars(plan: &Plan, report: &mut Report) {
+    for (size, text) in [(400, 9.0), (1_000, 7.0)] {
+        report.bar(&name(size, 1), FLOOR, Limit::RatioMin(MEMCACHED_TEXT, text));
+    }
+    for size in &plan.sizes {
+        report.bar(&name(*size, 1), VERE, Limit::RatioMin(FLOOR, 0.6));
+    }
+    for (size, text, quiet) in [(400, 6.0, 4.0), (1_000, 4.5, 3.0)] {
+        report.bar(&name(size, 1), VERE, Limit::RatioMin(MEMCACHED_TEXT, text));
+        report.bar(
+            &name(size, 1),
+            VERE,
+            Limit::RatioMin(MEMCACHED_QUIET, quiet),
+        );
+    }
+    if let Some(size) = plan.sizes.last() {
+        report.bar(&best_name(*size), VERE, Limit::RatioMin(REDIS_SET, 1.0));
+    }
+}
