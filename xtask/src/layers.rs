@@ -33,6 +33,7 @@ const LAYERS: &[Layer] = &[
             "crates/base",
             "crates/proto",
             "crates/engine",
+            "crates/host",
             "crates/check",
         ],
         true,

@@ -10,9 +10,12 @@
 
 #![allow(clippy::panic, reason = "a panic is how a target reports")]
 
+mod disk;
 mod envelope;
 mod sasl;
 mod smtp;
+mod spool_log;
+mod spool_replay;
 mod spoolwire;
 mod text;
 
@@ -54,6 +57,8 @@ targets! {
     sasl_client: sasl::client, sasl::CLIENT_SEEDS;
     spoolwire: spoolwire::frames, spoolwire::SEEDS;
     envelope: envelope::record, envelope::SEEDS;
+    spool_log: spool_log::open, spool_log::SEEDS;
+    spool_replay: spool_replay::replay, spool_replay::SEEDS;
 }
 
 /// Runs the target of this name.

@@ -2,7 +2,7 @@
 
 use vere_ports::spool_log::{LogReader, UnreadableEntry};
 use vere_spoolwire::{
-    Change, FLAG_KEPT, Frame, Incarnation, Mutation, Op, QueueId, Txn, WireError, decode_owned,
+    Change, FLAG_KEPT, Frame, Incarnation, Mutation, Op, QUEUES_MAX, Txn, WireError, decode_owned,
     decode_refused,
 };
 
@@ -54,6 +54,9 @@ impl LogReader for Replay<'_> {
             self.store.refuse(txn, refusal);
         }
         for queue in snapshot.queues {
+            if queue.id.0 >= QUEUES_MAX {
+                return Err(UnreadableEntry(format!("there is no queue {}", queue.id)));
+            }
             self.store
                 .create(queue.id, &queue.name, queue.limits, queue.next);
         }
@@ -102,10 +105,8 @@ impl Replay<'_> {
             return Ok(());
         }
         let mutation = Mutation::decode_logged(frame).map_err(unreadable)?;
-        if let Some(queue) = self.unknown_queue(&mutation) {
-            return Err(UnreadableEntry(format!(
-                "no queue {queue} at transaction {txn}"
-            )));
+        if let Some(reason) = self.misplaced(&mutation) {
+            return Err(UnreadableEntry(format!("{reason} at transaction {txn}")));
         }
         let home = self.place(segment, octets);
         self.store.processed = txn;
@@ -113,19 +114,31 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// A queue that something is put into and that does not exist.
-    fn unknown_queue(&self, mutation: &Mutation<'_>) -> Option<QueueId> {
-        let unknown = |change: &Change<'_>| match *change {
-            Change::Put { queue, .. } | Change::Move { to: queue, .. } => {
-                self.store.queue(queue).is_none().then_some(queue)
+    /// Why a record cannot be put where a mutation wants it.
+    fn misplaced(&self, mutation: &Mutation<'_>) -> Option<String> {
+        let misplaced = |change: &Change<'_>| match *change {
+            Change::Put { queue, id, .. }
+            | Change::Move {
+                to: queue,
+                to_id: id,
+                ..
+            } => {
+                if self.store.queue(queue).is_none() {
+                    Some(format!("no queue {queue}"))
+                } else if id.0 == u64::MAX {
+                    // None could come after it; no owner may ask for that.
+                    Some(format!("no record {id}"))
+                } else {
+                    None
+                }
             }
             Change::Delete { .. } | Change::Replace { .. } => None,
         };
         match mutation {
-            Mutation::Change(change) => unknown(change),
-            Mutation::Batch(changes) => {
-                changes.into_iter().find_map(|(_, change)| unknown(&change))
-            }
+            Mutation::Change(change) => misplaced(change),
+            Mutation::Batch(changes) => changes
+                .into_iter()
+                .find_map(|(_, change)| misplaced(&change)),
             Mutation::Create { .. } | Mutation::KeptCreate { .. } | Mutation::Purge { .. } => None,
         }
     }

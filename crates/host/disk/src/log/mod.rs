@@ -23,3 +23,34 @@ pub use directory::{Directory, DirectoryFile};
 pub use node_store::{DiskLog, LogOptions, NodeDirectory};
 pub use redo::RedoLog;
 pub use sync::Wake;
+
+use std::path::Path;
+use std::sync::mpsc;
+
+use vere_ports::spool_log::{LogPosition, LogReader, OpenLogError};
+use vere_ports::storage::Storage;
+
+/// Opens the log in any kind of directory and reads it, as a node does when it starts: what was never
+/// synced is cut off. Gives the position up to which it reaches. It has no reserve.
+///
+/// # Errors
+///
+/// [`OpenLogError`], with `path` before the names of files.
+pub fn recover_log<S: Storage>(
+    storage: S,
+    path: &Path,
+    reader: &mut dyn LogReader,
+) -> Result<LogPosition, OpenLogError> {
+    let (jobs, _) = mpsc::channel();
+    let reserve = reserve::Reserve::new(&storage, 0).map_err(|error| OpenLogError::Io {
+        file: path.to_owned(),
+        error,
+    })?;
+    let common = recover::Common {
+        segment_len: u64::MAX,
+        jobs,
+        reserve,
+    };
+    let log = recover::open(storage, path, &common, reader)?;
+    Ok(LogPosition(log.position))
+}
