@@ -13,6 +13,8 @@ pub(crate) const SEEDS: &[&[u8]] = &[
     b"\x21\0\x02\0\0\0\0\0\0\0\x03\0\0\0\x01\0\0\0\x07\0\0\0\0\0\0\0mhello",
     b"\x22\0\x03\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0",
     b"\x04\0\x09\0\0\0\0\0\0\0",
+    // CLOSE with a number that means nothing, which was read and not written again.
+    b"\x0f\0\0\xff\xff\xff\x01\x08\x06\x02\x02\0\0\0\0\0\0\0",
     b"\x40\0\x01\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0",
     // ATTACH, RESET, DUTY with the log, and a kept CREATE of queue 3.
     b"\x50\0\x01\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0",

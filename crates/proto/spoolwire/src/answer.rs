@@ -202,7 +202,7 @@ impl Answer {
             }),
             Op::Alive => decode_alive(seq, fields),
             Op::Attached => decode_attached(seq, fields),
-            _ => decode_close(fields),
+            _ => decode_close(frame.header.number, fields),
         }
         .ok_or_else(|| frame.layout())
     }
@@ -250,7 +250,8 @@ fn decode_attached(seq: Seq, mut fields: Fields<'_>) -> Option<Answer> {
     })
 }
 
-fn decode_close(mut fields: Fields<'_>) -> Option<Answer> {
+fn decode_close(number: u64, mut fields: Fields<'_>) -> Option<Answer> {
+    (number == 0).then_some(())?;
     let code = fields.u32()?;
     fields.zero()?;
     fields.end()?;

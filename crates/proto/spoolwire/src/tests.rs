@@ -333,6 +333,19 @@ fn lengths_are_checked_before_anything_else() {
     assert_eq!(Header::peek(&octets, MAX), Err(WireError::Reserved));
 }
 
+/// A CLOSE was read whatever its number, which means nothing and must be 0; found by fuzzing.
+#[test]
+fn a_close_has_no_number() {
+    let octets = encoded(|out| {
+        crate::frame::write_frame(out, Op::Close, 0, 1, |out| {
+            out.extend_from_slice(&CloseReason::TakenOver.code().to_le_bytes());
+            out.extend_from_slice(&[0; 4]);
+        });
+    });
+    let frame = Frame::read(&octets, MAX).unwrap().unwrap();
+    assert_eq!(Answer::decode(&frame), Err(WireError::Layout(Op::Close)));
+}
+
 #[test]
 fn a_batch_must_begin_bodies_before_sharing_them() {
     let same = Change::Put {

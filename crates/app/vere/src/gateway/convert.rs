@@ -116,7 +116,12 @@ pub(super) fn results(outcome: &TransactionOutcome) -> Vec<RecipientResult> {
         };
         RecipientResult {
             disposition,
-            status: status(reply),
+            status: match recipient {
+                // 552 for too many recipients (RFC 5321 section 4.5.3.1.10): reports must not say that
+                // it was for good.
+                RecipientOutcome::Deferred(reply) if reply.is_permanent() => "4.5.3".to_owned(),
+                _ => status(reply),
+            },
             reply: reply_line(reply),
             from_remote: true,
         }

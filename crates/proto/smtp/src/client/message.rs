@@ -50,7 +50,7 @@ pub enum RecipientOutcome {
     Delivered(Reply),
     /// The server, or we by what the server cannot do, refused for good (5yz).
     Failed(Reply),
-    /// It may be tried again. When the connection was lost behind the end of the message, the server
+    /// It may be tried again (4yz, and the 552 that RFC 821 had for too many recipients). When the connection was lost behind the end of the message, the server
     /// may have it all the same, and will then get it twice.
     Deferred(Reply),
 }
