@@ -3,10 +3,11 @@
 //! [`node::Node`] keeps groups of queues in memory and, with a log, on disk; [`owner::Owner`] is the
 //! library with which a gateway changes its group. Both are machines without sockets, clock or files;
 //! the frames between them are those of `vere-spoolwire`, the log is behind
-//! [`vere_ports::spool_log::SpoolLog`].
+//! [`vere_ports::spool_log::SpoolLog`]. [`lease`] says which of two owners of a group may deliver.
 //!
 //! Not covered yet: more than one node per group, membership and fencing, spill to disk beyond memory.
 
+pub mod lease;
 pub mod node;
 pub mod owner;
 
