@@ -6,9 +6,9 @@ use crate::cross;
 use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
 use crate::model::{
-    Acme, Auth, CertificateFiles, Control, Delivery, Directory, DirectoryStore, Durability, Limits,
-    Listen, Log, LogFormat, LogLevel, Metrics, Networks, NextHop, Protocol, Resolver, Route,
-    Settings, Sni, Spool, SpoolNode, Tls, TlsMode,
+    Acme, Auth, CertificateFiles, Cluster, Control, Delivery, Directory, DirectoryStore,
+    Durability, Etcd, Limits, Listen, Log, LogFormat, LogLevel, Metrics, Networks, NextHop,
+    Protocol, Register, Resolver, Route, Settings, Sni, Spool, SpoolNode, Tls, TlsMode,
 };
 use crate::value::FromValue;
 
@@ -83,6 +83,11 @@ impl Assembly {
             delivery: self.delivery(tls, port),
             routes: self.each("route", |at| self.route(at, tls, port)),
             spool: self.spool(),
+            cluster: Cluster {
+                register: self.register(),
+                lease: self.need("cluster.lease"),
+                skew: self.need("cluster.skew"),
+            },
             metrics: Metrics {
                 listen: self.maybe("metrics.listen"),
             },
@@ -280,6 +285,25 @@ impl Assembly {
             segment_size: self.need("spool.segment_size"),
             nodes,
         }
+    }
+
+    /// Without `[cluster.etcd]`, which `cross` then misses, it is the folder.
+    fn register(&self) -> Register {
+        let wanted: &str = self.need("cluster.register");
+        if wanted == "file" || !self.document.counts.contains_key("cluster.etcd") {
+            return Register::File(self.path("cluster.folder"));
+        }
+        let pair = self
+            .maybe_path("cluster.etcd.certificate")
+            .zip(self.maybe_path("cluster.etcd.key"));
+        let user = self.maybe("cluster.etcd.user");
+        Register::Etcd(Etcd {
+            endpoints: self.need("cluster.etcd.endpoints"),
+            prefix: self.need("cluster.etcd.prefix"),
+            ca: self.maybe_path("cluster.etcd.ca"),
+            certificate: pair.map(|(certificate, key)| CertificateFiles { certificate, key }),
+            login: user.zip(self.maybe_path("cluster.etcd.password_file")),
+        })
     }
 
     fn node(&self, at: &str) -> SpoolNode {

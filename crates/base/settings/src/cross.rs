@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use crate::document::Document;
 use crate::errors::{ConfigError, Problem};
-use crate::model::{NextHop, Settings, TlsMode};
+use crate::model::{Etcd, NextHop, Register, Settings, TlsMode};
+use crate::value::Value;
 
 /// Linux's `sun_path` has 108 octets, the last one for the end.
 const SOCKET_PATH_MAX: usize = 107;
@@ -17,11 +18,12 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
         errors: Vec::new(),
     };
     listeners(settings, &mut found);
-    certificates(settings, document, &mut found);
+    certificates(settings, &mut found);
     limits(settings, &mut found);
     delivery(settings, &mut found);
     routes(settings, &mut found);
     spool(settings, &mut found);
+    cluster(settings, &mut found);
     if settings.control.socket.as_os_str().len() > SOCKET_PATH_MAX {
         let text = format!("a socket's path has at most {SOCKET_PATH_MAX} octets");
         found.add("control.socket", text);
@@ -43,6 +45,16 @@ impl Found<'_> {
             key: key.to_owned(),
             problem,
         });
+    }
+
+    /// Two keys of which none goes without the other.
+    fn pair(&mut self, first: &str, second: &str) {
+        let values = &self.document.values;
+        match (values.contains_key(first), values.contains_key(second)) {
+            (true, false) => self.add(first, format!("needs {second} beside it")),
+            (false, true) => self.add(second, format!("needs {first} beside it")),
+            _ => {}
+        }
     }
 }
 
@@ -73,15 +85,8 @@ fn listeners(settings: &Settings, found: &mut Found<'_>) {
     }
 }
 
-fn certificates(settings: &Settings, document: &Document, found: &mut Found<'_>) {
-    for (one, other) in [
-        ("tls.certificate", "tls.key"),
-        ("tls.key", "tls.certificate"),
-    ] {
-        if document.values.contains_key(one) && !document.values.contains_key(other) {
-            found.add(one, format!("needs {other} beside it"));
-        }
-    }
+fn certificates(settings: &Settings, found: &mut Found<'_>) {
+    found.pair("tls.certificate", "tls.key");
     let have = settings.tls.default.is_some() || settings.acme.is_some();
     if !settings.submissions.listen.is_empty() && !have {
         found.add(
@@ -200,5 +205,59 @@ fn spool(settings: &Settings, found: &mut Found<'_>) {
             "spool.segment_size",
             "is more than a quarter of spool.memory_max",
         );
+    }
+}
+
+/// Members of one etcd cluster.
+const ENDPOINTS_MAX: usize = 16;
+
+fn cluster(settings: &Settings, found: &mut Found<'_>) {
+    let wanted = found.document.values.get("cluster.register");
+    let wants_etcd = wanted.is_some_and(|wanted| *wanted == Value::Choice("etcd"));
+    let has_etcd = found.document.counts.contains_key("cluster.etcd");
+    match &settings.cluster.register {
+        Register::Etcd(etcd) => endpoints(etcd, found),
+        Register::File(_) if wants_etcd => found.add("cluster.register", "needs [cluster.etcd]"),
+        Register::File(_) if has_etcd => {
+            let text = "has no effect without cluster.register = \"etcd\"";
+            found.add("cluster.etcd.endpoints", text);
+        }
+        Register::File(_) => {}
+    }
+    found.pair("cluster.etcd.certificate", "cluster.etcd.key");
+    found.pair("cluster.etcd.user", "cluster.etcd.password_file");
+    if settings.cluster.skew > settings.cluster.lease {
+        let text = format!("is longer than cluster.lease ({})", settings.cluster.lease);
+        found.add("cluster.skew", text);
+    }
+}
+
+fn endpoints(etcd: &Etcd, found: &mut Found<'_>) {
+    const KEY: &str = "cluster.etcd.endpoints";
+    let count = etcd.endpoints.len();
+    if !(1..=ENDPOINTS_MAX).contains(&count) {
+        found.add(KEY, format!("has {count}, wanted are 1 to {ENDPOINTS_MAX}"));
+    }
+    for url in &etcd.endpoints {
+        let Some((scheme @ ("http" | "https"), authority)) = url.split_once("://") else {
+            found.add(
+                KEY,
+                format!("{url} begins neither with http:// nor with https://"),
+            );
+            continue;
+        };
+        let host = match authority.rsplit_once(':') {
+            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => host,
+            _ => {
+                found.add(KEY, format!("{url} is not {scheme}://HOST:PORT"));
+                continue;
+            }
+        };
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        let loopback = address.is_ok_and(|address| address.is_loopback());
+        if etcd.login.is_some() && scheme == "http" && !loopback {
+            let text = format!("{url} needs https, or the password could be read");
+            found.add("cluster.etcd.user", text);
+        }
     }
 }

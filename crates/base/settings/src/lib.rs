@@ -41,9 +41,10 @@ mod value;
 pub use changes::Changes;
 pub use errors::{ConfigError, ConfigErrors, Problem};
 pub use model::{
-    Acme, Auth, CertificateFiles, Control, Delivery, Directory, DirectoryStore, Durability, Limits,
-    Listen, Log, LogFormat, LogLevel, Metrics, Networks, NextHop, Protocol, Resolver, Route,
-    RoutePattern, Settings, Sni, Spool, SpoolNode, Tls, TlsMode,
+    Acme, Auth, CertificateFiles, Cluster, Control, Delivery, Directory, DirectoryStore,
+    Durability, Etcd, Limits, Listen, Log, LogFormat, LogLevel, Metrics, Networks, NextHop,
+    Protocol, Register, Resolver, Route, RoutePattern, Settings, Sni, Spool, SpoolNode, Tls,
+    TlsMode,
 };
 pub use nearest::nearest;
 pub use network::{IpNetwork, ParseNetworkError};

@@ -51,6 +51,8 @@ pub struct Settings {
     pub routes: Vec<Route>,
     /// Queue storage.
     pub spool: Spool,
+    /// Who of several gateways and nodes is responsible.
+    pub cluster: Cluster,
     /// The OpenMetrics endpoint.
     pub metrics: Metrics,
     /// The log.
@@ -344,6 +346,41 @@ pub struct SpoolNode {
     pub listen: SocketAddr,
     /// The folder of its logs.
     pub data: PathBuf,
+}
+
+/// Who of several gateways and nodes is responsible.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cluster {
+    /// Where groups of queues keep who their members are.
+    pub register: Register,
+    /// How long a gateway delivers after its last renewal.
+    pub lease: Span,
+    /// What a successor waits beyond it.
+    pub skew: Span,
+}
+
+/// A durable compare-and-set register.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Register {
+    /// Synced files in a folder of this machine.
+    File(PathBuf),
+    /// An etcd cluster.
+    Etcd(Etcd),
+}
+
+/// An etcd cluster and how it is spoken with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Etcd {
+    /// `http://HOST:PORT` or `https://HOST:PORT` of 1 to 16 members.
+    pub endpoints: Vec<String>,
+    /// What its keys begin with.
+    pub prefix: String,
+    /// A PEM file of authorities; those of the operating system when absent.
+    pub ca: Option<PathBuf>,
+    /// What is shown to members that want a certificate.
+    pub certificate: Option<CertificateFiles>,
+    /// The user and the file of the password.
+    pub login: Option<(String, PathBuf)>,
 }
 
 /// The OpenMetrics endpoint.

@@ -58,6 +58,8 @@ fn smallest_file_is_two_lines_and_has_every_default() {
     );
     let store = DirectoryStore::File("/var/lib/vere/directory.toml".into());
     assert_eq!(settings.directory.store, store);
+    let folder = Register::File("/var/lib/vere/register".into());
+    assert_eq!(settings.cluster.register, folder);
     assert_eq!(settings.spool.replicas_min, 1);
     assert_eq!(settings.spool.nodes.len(), 1);
     assert_eq!(
@@ -140,6 +142,16 @@ listen = "127.0.0.1:2600"
 name = "b"
 listen = "127.0.0.1:2601"
 data = "/mnt/b"
+[cluster]
+register = "etcd"
+lease = "30s"
+[cluster.etcd]
+endpoints = ["https://e1.example.org:2379", "http://[::1]:2379"]
+ca = "etcd.pem"
+certificate = "c.pem"
+key = "c.key"
+user = "mail"
+password_file = "etcd.password"
 [[tls.sni]]
 name = "mail.example.org"
 certificate = "m.pem"
@@ -184,6 +196,19 @@ fn every_section_together() {
         settings.tls.sni[0].files.key.to_str(),
         Some("/etc/vere/m.key")
     );
+    let cluster = &settings.cluster;
+    assert_eq!(
+        (cluster.lease.to_string(), cluster.skew.to_string()),
+        ("30s".to_owned(), "2s".to_owned())
+    );
+    let Register::Etcd(etcd) = &cluster.register else {
+        panic!("{cluster:?}");
+    };
+    assert_eq!((etcd.endpoints.len(), etcd.prefix.as_str()), (2, "vere"));
+    let certificate = etcd.certificate.as_ref().unwrap();
+    assert_eq!(certificate.key.to_str(), Some("/etc/vere/c.key"));
+    let login = ("mail".to_owned(), "/etc/vere/etcd.password".into());
+    assert_eq!(etcd.login, Some(login));
     assert_eq!(
         (settings.log.level, settings.log.format),
         (LogLevel::Debug, LogFormat::Json)
@@ -303,6 +328,51 @@ data = "a\u0000b" => data => control characters
 #[test]
 fn values_out_of_range_say_what_is_allowed() {
     refused(NOT_ALLOWED);
+}
+
+#[test]
+fn a_cluster_says_what_it_lacks() {
+    let etcd = |endpoints: &str, rest: &str| {
+        format!("[cluster]\nregister = \"etcd\"\n[cluster.etcd]\nendpoints = [{endpoints}]\n{rest}")
+    };
+    let many = vec!["\"http://a:1\""; 17].join(",");
+    for (endpoints, words) in [
+        ("", "has 0, wanted are 1 to 16"),
+        (many.as_str(), "has 17"),
+        ("\"httpx://a:1\"", "begins neither"),
+        ("\"http://a\"", "is not http://HOST:PORT"),
+        ("\"https://a:1/v3\"", "is not https://HOST:PORT"),
+    ] {
+        one_error(&etcd(endpoints, ""), 6, "cluster.etcd.endpoints", words);
+    }
+    let one = "\"http://192.0.2.1:2379\"";
+    for (rest, key, words) in [
+        ("user = \"a\"\n", "user", "needs cluster.etcd.password_file"),
+        (
+            "password_file = \"a\"\n",
+            "password_file",
+            "needs cluster.etcd.user",
+        ),
+        ("key = \"a\"\n", "key", "needs cluster.etcd.certificate"),
+        (
+            "user = \"a\"\npassword_file = \"a\"\n",
+            "user",
+            "needs https",
+        ),
+    ] {
+        one_error(&etcd(one, rest), 7, &format!("cluster.etcd.{key}"), words);
+    }
+    let register = "cluster.register";
+    one_error(
+        "[cluster]\nregister = \"etcd\"\n",
+        4,
+        register,
+        "needs [cluster.etcd]",
+    );
+    let unused = "[cluster.etcd]\nendpoints = [\"http://a:1\"]\n";
+    one_error(unused, 4, "cluster.etcd.endpoints", "has no effect");
+    let skew = "[cluster]\nlease = \"3s\"\nskew = \"4s\"\n";
+    one_error(skew, 5, "cluster.skew", "is longer than cluster.lease (3s)");
 }
 
 #[test]

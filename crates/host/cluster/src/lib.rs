@@ -26,6 +26,7 @@ mod error;
 mod etcd;
 mod file;
 mod key;
+mod open;
 
 pub use error::RegisterError;
 pub use etcd::{ClientCertificate, EtcdOptions, EtcdRegister, Login};

@@ -4,7 +4,7 @@ use super::Fallback::{Is, Nothing, Required};
 use super::{DAY, GIB, HOUR, MIB, MINUTE, SECOND, Section, Shape, TIB, TLS_MODES, fixed, live};
 use crate::kind::Kind::{
     Address, Addresses, Choice, Integer, MaildirTemplate, Name, NextHop, Path, Pattern, SecretText,
-    Separator, Size, Span, Spans, Store,
+    Separator, Size, Span, Spans, Store, Urls,
 };
 
 /// The sections, in the order of the reference.
@@ -216,6 +216,81 @@ pub(super) static SECTIONS: &[Section] = &[
                 Path,
                 Is("\"{data}/spool/{name}\""),
                 "The folder of its logs.",
+            ),
+        ],
+    },
+    Section {
+        name: "cluster",
+        shape: Shape::Always,
+        text: "Who of several gateways and nodes is responsible: the register where groups of queues keep who their members are, and the lease under which a gateway delivers.",
+        options: &[
+            fixed(
+                "register",
+                Choice(&["file", "etcd"]),
+                Is("\"file\""),
+                "`file` for synced files, when everything runs on one machine; `etcd` for several machines, with `[cluster.etcd]`.",
+            ),
+            fixed(
+                "folder",
+                Path,
+                Is("\"{data}/register\""),
+                "The folder of the files of `file`.",
+            ),
+            fixed(
+                "lease",
+                Span(3 * SECOND, 10 * MINUTE),
+                Is("\"10s\""),
+                "How long a gateway delivers after its last renewal. After a gateway died, its mail waits so long and `skew`.",
+            ),
+            fixed(
+                "skew",
+                Span(SECOND / 10, 10 * MINUTE),
+                Is("\"2s\""),
+                "What a successor waits beyond the lease: by so much the clocks of two machines may differ over a lease.",
+            ),
+        ],
+    },
+    Section {
+        name: "cluster.etcd",
+        shape: Shape::Optional,
+        text: "The etcd cluster (3.4 or later) that keeps the register.",
+        options: &[
+            fixed(
+                "endpoints",
+                Urls("http"),
+                Required("endpoints = [\"https://192.0.2.1:2379\"]"),
+                "`http://HOST:PORT` or `https://HOST:PORT` of 1 to 16 members. Each is waited for 2 s.",
+            ),
+            fixed(
+                "prefix",
+                Name,
+                Is("\"vere\""),
+                "What etcd's keys begin with, before `/group/...`. Two mail systems in one etcd need two prefixes.",
+            ),
+            fixed(
+                "ca",
+                Path,
+                Nothing("the system's roots"),
+                "PEM file of the authorities that the members' certificates are checked against.",
+            ),
+            fixed(
+                "certificate",
+                Path,
+                Nothing("none is shown"),
+                "PEM file of the certificate that is shown to members which want one.",
+            ),
+            fixed("key", Path, Nothing("none"), "PEM file of its private key."),
+            fixed(
+                "user",
+                Name,
+                Nothing("no authentication"),
+                "Whom to authenticate as. Needs https, unless the endpoint is a loopback address.",
+            ),
+            fixed(
+                "password_file",
+                Path,
+                Nothing("no authentication"),
+                "File with the password for it in its first line. Keep it unreadable for others.",
             ),
         ],
     },
