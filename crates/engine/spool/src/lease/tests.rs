@@ -297,6 +297,8 @@ struct Owner {
     paused: u64,
     /// Until then the register does not hear it.
     cut: u64,
+    /// When its fence reaches a member.
+    fence: u64,
     /// What it asked: when the register carries it out, whether the answer is lost, when it comes.
     asked: Option<(LeaseRequest, u64, bool, u64)>,
     answer: Option<LeaseAnswer>,
@@ -318,20 +320,20 @@ impl Owner {
             rate,
             paused: 0,
             cut: 0,
+            fence: 0,
             asked: None,
             answer: None,
         };
-        owner.take_over(world, now);
+        owner.take_over(world, random, now);
         owner
     }
 
-    /// Raises the epoch and fences a member, at once.
-    fn take_over(&mut self, world: &mut World, now: u64) {
-        world.epoch += 1;
-        self.epoch = world.epoch;
-        let mut watcher = LeaseWatcher::new(self.epoch, TERMS, self.clock(now));
-        watcher.fenced(self.clock(now));
-        self.role = Role::Watching(watcher);
+    /// Raises the epoch in the register; a member hears of it later.
+    fn take_over(&mut self, world: &mut World, random: &mut Random, now: u64) {
+        world.newest += 1;
+        self.epoch = world.newest;
+        self.fence = now + random.below(20_000);
+        self.role = Role::Watching(LeaseWatcher::new(self.epoch, TERMS, self.clock(now)));
         if let Some((request, due, ..)) = self.asked.take() {
             world.late.push((due, request));
         }
@@ -398,8 +400,9 @@ struct World {
     value: Option<(u64, Vec<u8>)>,
     /// Requests that were given up and are carried out all the same.
     late: Vec<(u64, LeaseRequest)>,
-    /// The newest, whose owner the members answer.
-    epoch: u64,
+    newest: u64,
+    /// The newest that a member has heard of: it answers no owner of an older one.
+    fenced: u64,
 }
 
 impl World {
@@ -438,14 +441,19 @@ impl World {
             return;
         }
         let clock = owner.clock(now);
-        let overtaken = owner.epoch < self.epoch;
+        if now >= owner.fence && owner.epoch > self.fenced {
+            self.fenced = owner.epoch;
+            let (Role::Watching(watcher) | Role::Holding(_, watcher)) = &mut owner.role;
+            watcher.fenced(clock);
+        }
+        let overtaken = owner.epoch < self.fenced;
         match &mut owner.role {
-            Role::Watching(_) if overtaken && random.below(40_000) == 0 => {
-                owner.take_over(self, now);
+            Role::Watching(_) if overtaken && random.below(20_000) == 0 => {
+                owner.take_over(self, random, now);
             }
             // Notices at last, and asks for the group again.
             Role::Holding(..) if overtaken && random.below(8_000) == 0 => {
-                owner.take_over(self, now);
+                owner.take_over(self, random, now);
             }
             Role::Holding(holder, _) if !overtaken && random.percent(1) => {
                 holder.confirmed_by_members(clock);
