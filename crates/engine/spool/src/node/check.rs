@@ -1,6 +1,6 @@
 //! Whether a mutation may be done, before anything of it is.
 
-use vere_spoolwire::{Change, Mutation, QueueId, RecordId, Refusal};
+use vere_spoolwire::{Change, CloseReason, Mutation, QueueId, RecordId, Refusal};
 
 use super::queue::{Slot, Trial};
 use super::store::Store;
@@ -8,6 +8,9 @@ use super::store::Store;
 impl Store {
     /// Whether a mutation may be done. `full`: no room for new records.
     pub(super) fn check(&mut self, mutation: &Mutation<'_>, full: bool) -> Result<(), Refusal> {
+        if self.syncing {
+            return self.check_incomplete(mutation, full);
+        }
         match mutation {
             Mutation::Change(Change::Put {
                 queue,
@@ -28,15 +31,110 @@ impl Store {
                 queue,
                 through,
                 drop,
-            } => {
-                let queue = self.queue(*queue).ok_or(Refusal::NoQueue)?;
-                let left = queue.iter_from(through.next()).next().is_some();
-                if *drop && left {
-                    Err(Refusal::QueueNotEmpty)
-                } else {
-                    Ok(())
+            } => self.check_purge(*queue, *through, *drop),
+        }
+    }
+
+    /// The same for a group that is being rebuilt. What is not here yet is no reason to refuse, nor are
+    /// limits of queues: the nodes that hold everything decide about these.
+    #[cold]
+    fn check_incomplete(&mut self, mutation: &Mutation<'_>, full: bool) -> Result<(), Refusal> {
+        match mutation {
+            Mutation::Change(change) => self.check_parts(std::iter::once(*change), full),
+            Mutation::Batch(changes) => self.check_parts(changes.map(|(_, change)| change), full),
+            Mutation::Create { queue, name, .. } | Mutation::KeptCreate { queue, name, .. } => {
+                self.check_create(*queue, name)
+            }
+            Mutation::Purge {
+                queue,
+                through,
+                drop,
+            } => match self.check_purge(*queue, *through, *drop) {
+                Err(Refusal::NoQueue) => Ok(()),
+                result => result,
+            },
+        }
+    }
+
+    fn check_parts<'a>(
+        &mut self,
+        changes: impl Iterator<Item = Change<'a>>,
+        full: bool,
+    ) -> Result<(), Refusal> {
+        self.batches += 1;
+        self.named.clear();
+        for change in changes {
+            match change {
+                Change::Put { queue, id, .. } => {
+                    self.try_number(queue, id)?;
+                    if full {
+                        return Err(Refusal::NodeFull);
+                    }
+                }
+                Change::Delete { queue, id } | Change::Replace { queue, id, .. } => {
+                    self.named.push((queue, id));
+                }
+                Change::Move {
+                    queue,
+                    id,
+                    to,
+                    to_id,
+                    ..
+                } => {
+                    self.named.push((queue, id));
+                    self.try_number(to, to_id)?;
                 }
             }
+        }
+        self.named_once()
+    }
+
+    fn try_number(&mut self, id: QueueId, record: RecordId) -> Result<(), Refusal> {
+        let trial = self.trial(id)?;
+        if record.0 < trial.next || record.0 == u64::MAX {
+            return Err(Refusal::RecordOrder);
+        }
+        trial.next = record.0 + 1;
+        Ok(())
+    }
+
+    /// Whether what was copied from another node may be put here.
+    ///
+    /// # Errors
+    ///
+    /// Why the connection must be closed: it has no number by which it could be refused.
+    pub(super) fn check_kept(
+        &self,
+        mutation: &Mutation<'_>,
+        full: bool,
+    ) -> Result<(), CloseReason> {
+        match mutation {
+            Mutation::KeptCreate { queue, name, .. } => {
+                self.check_create(*queue, name)
+                    .map_err(|refusal| match refusal {
+                        Refusal::TooManyQueues => CloseReason::NoRoom,
+                        _ => CloseReason::Malformed,
+                    })
+            }
+            Mutation::Change(Change::Put { queue, id, .. }) => {
+                let possible = self.queue(*queue).is_some() && (1..u64::MAX).contains(&id.0);
+                match (possible, full) {
+                    (true, false) => Ok(()),
+                    (true, true) => Err(CloseReason::NoRoom),
+                    (false, _) => Err(CloseReason::Malformed),
+                }
+            }
+            _ => Err(CloseReason::Malformed),
+        }
+    }
+
+    fn check_purge(&self, id: QueueId, through: RecordId, drop: bool) -> Result<(), Refusal> {
+        let queue = self.queue(id).ok_or(Refusal::NoQueue)?;
+        let left = queue.iter_from(through.next()).next().is_some();
+        if drop && left {
+            Err(Refusal::QueueNotEmpty)
+        } else {
+            Ok(())
         }
     }
 
@@ -119,6 +217,10 @@ impl Store {
                 }
             }
         }
+        self.named_once()
+    }
+
+    fn named_once(&mut self) -> Result<(), Refusal> {
         self.named.sort_unstable();
         let twice = self.named.windows(2).any(|pair| pair[0] == pair[1]);
         if twice {

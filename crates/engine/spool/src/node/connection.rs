@@ -17,6 +17,8 @@ pub(super) enum Phase {
     Owner(usize),
     /// It reads this group.
     Reader(usize),
+    /// It may become that of this group's owner.
+    Standby(usize),
     /// It goes when its output is out.
     Closing,
 }

@@ -8,6 +8,7 @@ use vere_spoolwire::{
 };
 
 use super::ConnectionId;
+use super::fence::Title;
 use super::ingest::{Done, Event, Tail, Terms};
 use super::output::Output;
 use super::segment::{Memory, Piece, SegmentKey};
@@ -30,11 +31,11 @@ pub(super) struct Group<L> {
     /// Its owner waits for memory to be written out.
     pub(super) held: bool,
     /// Everything up to here is safe at the node's level.
-    acknowledged: Txn,
+    pub(super) acknowledged: Txn,
     /// What the owner was told.
-    told: Txn,
+    pub(super) told: Txn,
     /// What the owner is to hear even if it is nothing new.
-    due: Done,
+    pub(super) due: Done,
 }
 
 /// A group's log and how far it is.
@@ -53,6 +54,13 @@ pub(super) struct Journal<L> {
     pub(super) failure: Option<LogError>,
     /// Something was appended since the last sync began.
     dirty: bool,
+    /// Requests to be answered when everything before them is synced, and where that is; `None`: it is
+    /// not appended yet.
+    pub(super) promises: Vec<(Seq, Option<LogPosition>)>,
+    /// Where the last entry ends.
+    end: LogPosition,
+    /// Up to where it is synced.
+    synced: LogPosition,
 }
 
 impl<L: SpoolLog> Journal<L> {
@@ -65,6 +73,9 @@ impl<L: SpoolLog> Journal<L> {
             blocked: false,
             failure: None,
             dirty: false,
+            promises: Vec::new(),
+            end: LogPosition(0),
+            synced: LogPosition(0),
         }
     }
 
@@ -73,6 +84,7 @@ impl<L: SpoolLog> Journal<L> {
         match self.log.append(entry) {
             Ok(position) => {
                 self.awaiting.push_back((position, txn));
+                self.end = position;
                 (self.blocked, self.dirty) = (false, true);
                 true
             }
@@ -96,6 +108,7 @@ impl<L: SpoolLog> Journal<L> {
                 return None;
             }
         };
+        self.synced = synced;
         let mut settled = None;
         while let Some((position, txn)) = self.awaiting.front().copied()
             && position <= synced
@@ -104,6 +117,27 @@ impl<L: SpoolLog> Journal<L> {
             self.awaiting.pop_front();
         }
         settled
+    }
+
+    /// Everything processed is appended.
+    fn caught_up(&mut self) {
+        self.blocked = false;
+        for (_, at) in &mut self.promises {
+            at.get_or_insert(self.end);
+        }
+    }
+
+    /// The oldest promise that can be kept now.
+    fn next_kept(&mut self) -> Option<Seq> {
+        let synced = |(_, at): &(Seq, Option<LogPosition>)| at.is_some_and(|at| at <= self.synced);
+        let index = self.promises.iter().position(synced)?;
+        Some(self.promises.remove(index).0)
+    }
+
+    /// Nothing of what waited to be logged or synced matters any more.
+    pub(super) fn forget(&mut self) {
+        self.awaiting.clear();
+        self.kept.clear();
     }
 }
 
@@ -164,31 +198,37 @@ impl<L: SpoolLog> Group<L> {
         self.log.as_ref().map_or(0, |journal| journal.log.newest())
     }
 
+    /// Whether an owner can go on here.
+    ///
+    /// # Errors
+    ///
+    /// [`CloseReason::LogFull`], [`CloseReason::LogFailed`].
+    pub(super) fn check_log(&self) -> Result<(), CloseReason> {
+        match (self.takes_input(), self.failure()) {
+            (true, _) => Ok(()),
+            (false, None) => Err(CloseReason::LogFull),
+            (false, Some(_)) => Err(CloseReason::LogFailed),
+        }
+    }
+
     /// Notes whose transactions follow, so that another owner's are not taken for its own.
     ///
     /// # Errors
     ///
     /// [`CloseReason::LogFull`] when there is no room for it, [`CloseReason::LogFailed`].
-    pub(super) fn own(&mut self, owner: u64, epoch: u64) -> Result<(), CloseReason> {
-        if !self.takes_input() {
-            let failed = self.failure().is_some();
-            return Err(if failed {
-                CloseReason::LogFailed
-            } else {
-                CloseReason::LogFull
-            });
-        }
-        if (owner, epoch) == (self.store.owner, self.store.epoch) {
+    pub(super) fn own(&mut self, title: Title) -> Result<(), CloseReason> {
+        self.check_log()?;
+        if title == self.store.title {
             return Ok(());
         }
         if let Some(journal) = &mut self.log {
             let mut entry = Vec::new();
-            encode_owned(&mut entry, self.store.processed, owner, epoch);
+            encode_owned(&mut entry, self.store.processed, title.owner, title.epoch);
             if !journal.append(&entry, self.store.processed) {
                 return Err(CloseReason::LogFull);
             }
         }
-        (self.store.owner, self.store.epoch) = (owner, epoch);
+        self.store.title = title;
         Ok(())
     }
 
@@ -204,6 +244,9 @@ impl<L: SpoolLog> Group<L> {
     pub(super) fn part(&mut self) {
         self.owner = None;
         self.tail.reset(&mut self.store);
+        if let Some(journal) = &mut self.log {
+            journal.promises.clear();
+        }
     }
 
     /// Where the owner's next octets go.
@@ -227,14 +270,6 @@ impl<L: SpoolLog> Group<L> {
         output: &mut Output,
         waiting: &mut Option<(Seq, Request)>,
     ) -> Result<(), CloseReason> {
-        let terms = Terms {
-            frame_max: node.frame_max,
-            disk_full: self
-                .log
-                .as_ref()
-                .is_some_and(|log| log.log.room() == LogRoom::Reserve),
-            logged: self.log.is_some(),
-        };
         let result = loop {
             if output.is_over() {
                 break Ok(());
@@ -245,9 +280,15 @@ impl<L: SpoolLog> Group<L> {
                 }
                 *waiting = None;
             }
+            let terms = self.terms(node);
             let (store, memory) = (&mut self.store, &mut *node.memory);
             match self.tail.process(store, memory, &terms, &mut self.due) {
                 Ok(Event::Incomplete) => break Ok(()),
+                Ok(Event::Reset(through)) => self.reset(memory, through),
+                Ok(Event::Request(seq, Request::Complete)) => self.complete(seq, output),
+                Ok(Event::Request(_, Request::Attach { .. } | Request::Duty { .. })) => {
+                    break Err(CloseReason::Malformed);
+                }
                 Ok(Event::Request(seq, request)) => *waiting = Some((seq, request)),
                 Err(reason) => break Err(reason),
             }
@@ -255,6 +296,16 @@ impl<L: SpoolLog> Group<L> {
         self.flush(node.incarnation);
         self.acknowledge(output);
         result
+    }
+
+    fn terms(&self, node: &Shared<'_>) -> Terms {
+        let log = self.log.as_ref();
+        Terms {
+            frame_max: node.frame_max,
+            disk_full: log.is_some_and(|log| log.log.room() == LogRoom::Reserve),
+            logged: log.is_some(),
+            completes: log.is_some(),
+        }
     }
 
     /// Appends what was processed to the log. Begins another log segment when it is time.
@@ -270,15 +321,15 @@ impl<L: SpoolLog> Group<L> {
             }
             journal.kept.remove(0);
         }
-        let Some(key) = self.tail.segment else {
-            journal.blocked = false;
-            return;
-        };
         if journal.failure.is_some() {
             return;
         }
+        let Some(key) = self.tail.segment else {
+            journal.caught_up();
+            return;
+        };
         if journal.logged == self.tail.start {
-            journal.blocked = false;
+            journal.caught_up();
             return;
         }
         let entry = &self.store.segments.at(key).octets[journal.logged..self.tail.start];
@@ -286,8 +337,9 @@ impl<L: SpoolLog> Group<L> {
             return;
         }
         journal.logged = self.tail.start;
+        journal.caught_up();
         if journal.log.wants_roll() {
-            let head = snapshot::encode(&self.store, incarnation);
+            let head = snapshot::encode(&self.store, incarnation, self.store.syncing);
             match journal.log.roll(&head) {
                 Ok(()) | Err(LogError::Full) => {}
                 Err(error) => journal.failure = Some(error),
@@ -341,7 +393,15 @@ impl<L: SpoolLog> Group<L> {
         if let Some(txn) = journal.settle() {
             self.acknowledged = self.acknowledged.max(txn);
         }
-        self.acknowledged > self.told
+        let kept = |(_, at): &(Seq, Option<LogPosition>)| at.is_some_and(|at| at <= journal.synced);
+        self.acknowledged > self.told || journal.promises.iter().any(kept)
+    }
+
+    /// Answers requests whose answer waited for the disk.
+    pub(super) fn fulfil(&mut self, output: &mut Output) {
+        while let Some(seq) = self.log.as_mut().and_then(Journal::next_kept) {
+            self.alive(seq, output);
+        }
     }
 
     /// One cumulative acknowledgement, if there is anything to say.
@@ -391,21 +451,20 @@ impl<L: SpoolLog> Group<L> {
                 output.write(|out| Answer::Stats { seq, stat }.encode(out));
             }
             Request::Queues { from, count } => serve::queues(&self.store, seq, from, count, output),
-            // Those of owners are done by the group, and refused to others before.
-            Request::Heartbeat
-            | Request::Attach { .. }
-            | Request::Complete
-            | Request::Duty { .. } => {
-                let (processed, acknowledged) = (self.store.processed, self.acknowledged);
-                let alive = Answer::Alive {
-                    seq,
-                    processed,
-                    acknowledged,
-                };
-                output.write(|out| alive.encode(out));
-            }
+            Request::Heartbeat => self.alive(seq, output),
+            // Not for reading: done before, or refused.
+            Request::Attach { .. } | Request::Complete | Request::Duty { .. } => {}
         }
         true
+    }
+
+    pub(super) fn alive(&self, seq: Seq, output: &mut Output) {
+        let alive = Answer::Alive {
+            seq,
+            processed: self.store.processed,
+            acknowledged: self.acknowledged,
+        };
+        output.write(|out| alive.encode(out));
     }
 
     pub(super) fn stat(&self, memory: &Memory, incarnation: Incarnation) -> NodeStat {
@@ -423,7 +482,7 @@ impl<L: SpoolLog> Group<L> {
             memory_used: memory.used(),
             memory_max: memory.max(),
             log_bytes: self.log.as_ref().map_or(0, |journal| journal.log.octets()),
-            epoch: self.store.epoch,
+            epoch: self.store.title.epoch,
             synced: self.log.is_some(),
             syncing: self.store.syncing,
             full: disk_full || memory.is_full(0),

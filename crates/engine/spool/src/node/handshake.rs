@@ -7,6 +7,7 @@ use vere_spoolwire::{
 };
 
 use super::connection::Phase;
+use super::fence::Title;
 use super::group::Group;
 use super::ingest::{Tail, reason};
 use super::snapshot;
@@ -14,10 +15,9 @@ use super::store::Store;
 use super::{ConnectionId, Node};
 
 /// A HELLO that was believed.
-struct Believed {
-    role: Role,
-    owner: u64,
-    epoch: u64,
+pub(super) struct Believed {
+    pub(super) role: Role,
+    pub(super) title: Title,
     logged: bool,
     group: String,
     acknowledged: Txn,
@@ -33,22 +33,15 @@ impl<S: SpoolLogStore> Node<S> {
             return Ok(());
         };
         let index = self.group_for(&hello)?;
-        if hello.role == Role::Owner
-            && let Some(old) = self.groups[index].owner
-        {
-            self.close(old, CloseReason::TakenOver);
-        }
+        let before = self.groups[index].store.title;
+        self.admit(&hello, index)?;
         let group = &mut self.groups[index];
-        let before = (group.store.owner, group.store.epoch);
-        if hello.role == Role::Owner {
-            group.own(hello.owner, hello.epoch)?;
-        }
         let acknowledged = group.acknowledged();
         let welcome = Welcome {
             processed: group.store.processed,
             acknowledged,
-            owner: before.0,
-            epoch: before.1,
+            owner: before.owner,
+            epoch: before.epoch,
             synced: group.log.is_some(),
             syncing: group.store.syncing,
             frame_max: self.config.frame_max,
@@ -68,7 +61,8 @@ impl<S: SpoolLogStore> Node<S> {
                 group.welcome(id);
                 self.hand_over(id, index);
             }
-            Role::Reader | Role::Standby => connection.phase = Phase::Reader(index),
+            Role::Reader => connection.phase = Phase::Reader(index),
+            Role::Standby => connection.phase = Phase::Standby(index),
         }
         self.process(id);
         Ok(())
@@ -89,8 +83,10 @@ impl<S: SpoolLogStore> Node<S> {
         self.check_hello(&hello, greeting)?;
         Ok(Some(Believed {
             role: hello.role,
-            owner: hello.owner,
-            epoch: hello.epoch,
+            title: Title {
+                owner: hello.owner,
+                epoch: hello.epoch,
+            },
             logged: hello.logged,
             group: hello.group.to_owned(),
             acknowledged: hello.acknowledged,
@@ -127,7 +123,7 @@ impl<S: SpoolLogStore> Node<S> {
         let store = Store::new(self.config.queues_max);
         let log = match &mut self.store {
             Some(logs) if hello.logged => {
-                let head = snapshot::encode(&store, self.incarnation);
+                let head = snapshot::encode(&store, self.incarnation, false);
                 let log = logs.create(&hello.group, &head);
                 Some(log.map_err(|error| match error {
                     LogError::Full => CloseReason::LogFull,
@@ -142,7 +138,7 @@ impl<S: SpoolLogStore> Node<S> {
     }
 
     /// What an owner sent after its HELLO goes where the rest will be read.
-    fn hand_over(&mut self, id: ConnectionId, group: usize) {
+    pub(super) fn hand_over(&mut self, id: ConnectionId, group: usize) {
         let Some(connection) = &mut self.connections[id.0] else {
             return;
         };

@@ -2,8 +2,9 @@
 //! came to lie. Only what need not be kept (repeated and refused requests, reads) is closed up.
 
 use vere_spoolwire::{
-    CloseReason, FRAME_MIN, Frame, HANDSHAKE_FRAME_MAX, HEADER_LEN, Header, Mutation,
-    REFUSED_FRAME_LEN, Refusal, Request, Seq, Txn, WireError, encode_refused,
+    Change, CloseReason, FLAG_KEPT, FRAME_MIN, Frame, HANDSHAKE_FRAME_MAX, HEADER_LEN, Header,
+    Mutation, Op, REFUSED_FRAME_LEN, Refusal, Request, Seq, Txn, WireError, decode_reset,
+    encode_refused, encode_reset,
 };
 
 use super::segment::{Memory, Place, SegmentKey};
@@ -42,8 +43,10 @@ struct Discard {
 pub(super) enum Event {
     /// More octets are needed.
     Incomplete,
-    /// A request that reads; to be answered before going on.
+    /// A request; to be answered before going on.
     Request(Seq, Request),
+    /// Everything goes, and transactions begin after this one.
+    Reset(Txn),
 }
 
 /// What the connection is to be told about mutations.
@@ -71,12 +74,26 @@ pub(super) struct Terms {
     pub(super) disk_full: bool,
     /// Whether refusals are kept in the log.
     pub(super) logged: bool,
+    /// Whether the log says that the group is whole when its owner says so.
+    pub(super) completes: bool,
 }
 
 struct Cursor {
     read: usize,
     keep: usize,
     fill: usize,
+}
+
+impl Cursor {
+    /// Keeps the frame that was read, of this length.
+    #[inline]
+    fn keep(&mut self, octets: &mut [u8], len: usize) {
+        if self.keep != self.read {
+            octets.copy_within(self.read..self.read + len, self.keep);
+        }
+        self.keep += len;
+        self.read += len;
+    }
 }
 
 impl Tail {
@@ -121,19 +138,28 @@ impl Tail {
         if !self.is_short(store, memory) {
             return;
         }
-        let new = store
-            .segments
-            .add(memory, self.need.max(FRAME_MIN), log_segment);
+        self.begin_segment(store, memory, log_segment);
+    }
+
+    /// Goes on in another segment, with what was not looked at.
+    pub(super) fn begin_segment(
+        &mut self,
+        store: &mut Store,
+        memory: &mut Memory,
+        log_segment: u64,
+    ) {
+        let pending = self.segment.map_or_else(Vec::new, |old| {
+            let segment = store.segments.at_mut(old);
+            let pending = segment.octets[self.next..segment.fill].to_vec();
+            segment.fill = self.start;
+            pending
+        });
+        let len = self.need.max(pending.len()).max(FRAME_MIN);
+        let new = store.segments.add(memory, len, log_segment);
+        let segment = store.segments.at_mut(new);
+        segment.octets[..pending.len()].copy_from_slice(&pending);
+        segment.fill = pending.len();
         if let Some(old) = self.segment {
-            let pending = {
-                let segment = store.segments.at_mut(old);
-                let pending = segment.octets[self.start..segment.fill].to_vec();
-                segment.fill = self.start;
-                pending
-            };
-            let segment = store.segments.at_mut(new);
-            segment.octets[..pending.len()].copy_from_slice(&pending);
-            segment.fill = pending.len();
             store.segments.close(memory, old);
         }
         (self.segment, self.start, self.next) = (Some(new), 0, 0);
@@ -264,11 +290,23 @@ impl Tail {
             return Ok(Some(Event::Incomplete));
         };
         if !header.op.is_mutation() {
-            let request = Request::decode(&frame).map_err(reason)?;
+            let event = other(&frame)?;
+            keep_other(event, store, terms, octets, cursor);
             cursor.read += header.len;
-            return Ok(Some(Event::Request(Seq(header.number), request)));
+            return Ok(Some(event));
         }
-        let mutation = Mutation::decode(&frame).map_err(reason)?;
+        let home = Place {
+            segment: key,
+            offset: cursor.keep as u32,
+        };
+        let mutation = match Mutation::decode(&frame) {
+            Ok(mutation) => mutation,
+            Err(error) => {
+                take_over(store, memory, terms, &frame, home, error)?;
+                cursor.keep(octets, header.len);
+                return Ok(None);
+            }
+        };
         let txn = Txn(header.number);
         if txn > store.processed.next() || txn.0 == 0 {
             return Err(CloseReason::TxnGap);
@@ -279,27 +317,20 @@ impl Tail {
             return Ok(None);
         }
         store.processed = txn;
-        let full = terms.disk_full || memory.is_full(0);
+        let full = (terms.disk_full || memory.is_full(0)) && !has_reserve(memory, terms, &mutation);
         match store.check(&mutation, full) {
             Ok(()) => {
-                let home = Place {
-                    segment: key,
-                    offset: cursor.keep as u32,
-                };
                 store.execute(memory, &mutation, home, false);
-                if cursor.keep != cursor.read {
-                    octets.copy_within(cursor.read..cursor.read + header.len, cursor.keep);
-                }
-                cursor.keep += header.len;
+                cursor.keep(octets, header.len);
             }
             Err(refusal) => {
                 store.refuse(txn, refusal);
                 if terms.logged {
                     note_refusal(octets, &mut cursor.keep, txn, refusal);
                 }
+                cursor.read += header.len;
             }
         }
-        cursor.read += header.len;
         Ok(None)
     }
 
@@ -310,6 +341,14 @@ impl Tail {
             return Ok(());
         };
         let txn = Txn(header.number);
+        if header.flags & FLAG_KEPT != 0 {
+            // It has no number of its own by which it could be refused.
+            return Err(if store.syncing {
+                CloseReason::NoRoom
+            } else {
+                CloseReason::Malformed
+            });
+        }
         if !header.op.is_mutation() || txn > store.processed.next() {
             return Err(CloseReason::TxnGap);
         }
@@ -355,6 +394,65 @@ impl Tail {
             self.next = self.start;
         }
     }
+}
+
+/// Reads what is no mutation.
+fn other(frame: &Frame<'_>) -> Result<Event, CloseReason> {
+    if frame.header.op == Op::Reset {
+        return decode_reset(frame).map(Event::Reset).map_err(reason);
+    }
+    let request = Request::decode(frame).map_err(reason)?;
+    Ok(Event::Request(Seq(frame.header.number), request))
+}
+
+/// Leaves in its place what the log has to know: RESET, and COMPLETE with a transaction as its number.
+fn keep_other(event: Event, store: &Store, terms: &Terms, octets: &mut [u8], cursor: &mut Cursor) {
+    let mut frame = Vec::new();
+    match event {
+        Event::Reset(txn) if terms.logged => encode_reset(&mut frame, txn),
+        Event::Request(_, Request::Complete) if terms.completes && store.syncing => {
+            Request::Complete.encode(&mut frame, Seq(store.processed.0));
+        }
+        _ => {}
+    }
+    // As long as what came.
+    octets[cursor.keep..cursor.keep + frame.len()].copy_from_slice(&frame);
+    cursor.keep += frame.len();
+}
+
+/// Does a frame that carries over what another node holds; it says nothing to a group that is whole.
+/// `error`: why it is nothing else.
+#[cold]
+fn take_over(
+    store: &mut Store,
+    memory: &mut Memory,
+    terms: &Terms,
+    frame: &Frame<'_>,
+    home: Place,
+    error: WireError,
+) -> Result<(), CloseReason> {
+    let header = frame.header;
+    let kept = header.flags & FLAG_KEPT != 0 && matches!(header.op, Op::Create | Op::Put);
+    if !store.syncing || !kept {
+        return Err(reason(error));
+    }
+    let mutation = Mutation::decode_logged(frame).map_err(reason)?;
+    if Txn(header.number) != store.processed {
+        return Err(CloseReason::TxnGap);
+    }
+    store.check_kept(&mutation, terms.disk_full || memory.is_full(0))?;
+    store.execute(memory, &mutation, home, true);
+    Ok(())
+}
+
+/// Whether a mutation may use memory that is set aside: a BATCH that ends something.
+#[cold]
+fn has_reserve(memory: &Memory, terms: &Terms, mutation: &Mutation<'_>) -> bool {
+    let Mutation::Batch(mut changes) = *mutation else {
+        return false;
+    };
+    let ends = |(_, change)| matches!(change, Change::Delete { .. } | Change::Move { .. });
+    !terms.disk_full && !memory.is_exhausted() && changes.any(ends)
 }
 
 /// Leaves a REFUSED where the request would have been kept; it is never longer.

@@ -6,18 +6,20 @@
 //! nothing is allocated or copied per record on the way in.
 //!
 //! Reading order: `ingest` (octets to mutations), `check` and `store` (what they do), `queue` and
-//! `segment` (where records are), `group` (log and acknowledgement), `serve`, `compact`, `snapshot`
-//! and `replay`.
+//! `segment` (where records are), `group` (log and acknowledgement), `fence` (whose group it is),
+//! `rebuild` (what another node holds), `serve`, `compact`, `snapshot` and `replay`.
 
 mod check;
 mod compact;
 mod config;
 mod connection;
+mod fence;
 mod group;
 mod handshake;
 mod ingest;
 mod output;
 mod queue;
+mod rebuild;
 mod replay;
 mod segment;
 mod serve;
@@ -207,7 +209,7 @@ impl<S: SpoolLogStore> Node<S> {
                 let waits = group.held || group.should_wait(&self.memory);
                 connection.is_served() && group.takes_input() && !waits
             }
-            Phase::Greeted(_) | Phase::Reader(_) => connection.is_served(),
+            Phase::Greeted(_) | Phase::Reader(_) | Phase::Standby(_) => connection.is_served(),
         }
     }
 
@@ -261,7 +263,7 @@ impl<S: SpoolLogStore> Node<S> {
                 } = connection;
                 self.groups[group].process(&mut shared, output, waiting)
             }
-            Phase::Reader(group) => self.read_requests(id, group),
+            Phase::Reader(group) | Phase::Standby(group) => self.read_requests(id, group),
             Phase::Closing => Ok(()),
         };
         if let Err(reason) = result {
@@ -303,8 +305,19 @@ impl<S: SpoolLogStore> Node<S> {
             };
             let request = Request::decode(&frame).map_err(reason)?;
             let (len, seq) = (frame.header.len, Seq(frame.header.number));
-            connection.waiting = Some((seq, request));
             connection.consume(len);
+            match connection.phase {
+                Phase::Standby(_) => match request {
+                    Request::Stat | Request::Heartbeat => {}
+                    Request::Attach { acknowledged } => {
+                        return self.attach(id, group, seq, acknowledged);
+                    }
+                    _ => return Err(CloseReason::Malformed),
+                },
+                _ if fence::is_owners(&request) => return Err(CloseReason::Malformed),
+                _ => {}
+            }
+            connection.waiting = Some((seq, request));
         }
         Ok(())
     }
@@ -317,7 +330,7 @@ impl<S: SpoolLogStore> Node<S> {
         match std::mem::replace(&mut connection.phase, Phase::Closing) {
             Phase::Greeted(_) => self.strangers -= 1,
             Phase::Owner(group) => self.groups[group].part(),
-            Phase::Reader(_) => {}
+            Phase::Reader(_) | Phase::Standby(_) => {}
             Phase::Closing => return,
         }
         connection
@@ -375,7 +388,7 @@ impl<S: SpoolLogStore> Node<S> {
         match connection.phase {
             Phase::Greeted(_) => self.strangers -= 1,
             Phase::Owner(group) => self.groups[group].part(),
-            Phase::Reader(_) | Phase::Closing => {}
+            Phase::Reader(_) | Phase::Standby(_) | Phase::Closing => {}
         }
     }
 
@@ -400,6 +413,7 @@ impl<S: SpoolLogStore> Node<S> {
             let Some(owner) = group.owner else { continue };
             if tell && let Some(connection) = &mut self.connections[owner.0] {
                 group.acknowledge(&mut connection.output);
+                group.fulfil(&mut connection.output);
                 self.touch(owner);
             }
             if failed {
@@ -427,7 +441,7 @@ impl<S: SpoolLogStore> Node<S> {
             };
             let timeout = match connection.phase {
                 Phase::Greeted(_) | Phase::Closing => self.config.handshake_timeout,
-                Phase::Owner(_) | Phase::Reader(_) => self.config.idle_timeout,
+                Phase::Owner(_) | Phase::Reader(_) | Phase::Standby(_) => self.config.idle_timeout,
             };
             if now.saturating_since(connection.heard) < timeout {
                 continue;

@@ -2,10 +2,11 @@
 
 use vere_ports::spool_log::{LogReader, UnreadableEntry};
 use vere_spoolwire::{
-    Change, FLAG_KEPT, Frame, Incarnation, Mutation, Op, QUEUES_MAX, Txn, WireError, decode_owned,
-    decode_refused,
+    Change, FLAG_KEPT, Frame, Incarnation, Mutation, Op, QUEUES_MAX, Request, Txn, WireError,
+    decode_owned, decode_refused, decode_reset,
 };
 
+use super::fence::Title;
 use super::ingest::Tail;
 use super::segment::{Memory, Place};
 use super::snapshot;
@@ -47,8 +48,7 @@ impl LogReader for Replay<'_> {
         }
         self.begun = true;
         self.store.processed = snapshot.processed;
-        self.store.owner = snapshot.owner;
-        self.store.epoch = snapshot.epoch;
+        self.store.title = snapshot.title;
         self.store.syncing = snapshot.syncing;
         for (txn, refusal) in snapshot.refused {
             self.store.refuse(txn, refusal);
@@ -86,7 +86,12 @@ impl Replay<'_> {
     ) -> Result<(), UnreadableEntry> {
         let unreadable = |error: WireError| UnreadableEntry(error.to_string());
         let op = frame.header.op;
-        let kept = frame.header.flags & FLAG_KEPT != 0 || op == Op::Owned;
+        if op == Op::Reset {
+            let through = decode_reset(frame).map_err(unreadable)?;
+            self.store.reset(self.memory, through);
+            return Ok(());
+        }
+        let kept = frame.header.flags & FLAG_KEPT != 0 || matches!(op, Op::Owned | Op::Complete);
         let txn = Txn(frame.header.number);
         let next = self.store.processed.next();
         if kept && txn != self.store.processed || !kept && txn != next {
@@ -95,7 +100,13 @@ impl Replay<'_> {
             )));
         }
         if op == Op::Owned {
-            (_, self.store.owner, self.store.epoch) = decode_owned(frame).map_err(unreadable)?;
+            let (_, owner, epoch) = decode_owned(frame).map_err(unreadable)?;
+            self.store.title = Title { owner, epoch };
+            return Ok(());
+        }
+        if op == Op::Complete {
+            Request::decode(frame).map_err(unreadable)?;
+            self.store.syncing = false;
             return Ok(());
         }
         if op == Op::Refused {

@@ -118,6 +118,11 @@ impl Memory {
         self.uses
     }
 
+    /// Whether even what is reserved is gone, but for the segment that is read into.
+    pub(super) const fn is_exhausted(&self) -> bool {
+        self.used() + self.segment_len as u64 > self.max
+    }
+
     /// Whether it is time to look for half-empty segments.
     pub(super) const fn is_scarce(&self) -> bool {
         self.used() > self.scarce
@@ -455,6 +460,17 @@ impl Segments {
             .iter()
             .enumerate()
             .filter_map(|(key, slot)| Some((key as SegmentKey, slot.as_ref()?)))
+    }
+
+    /// Nothing lives in any segment any more.
+    pub(super) fn forget_all(&mut self, memory: &mut Memory) {
+        self.live_octets = 0;
+        for key in 0..self.slots.len() {
+            if let Some(segment) = &mut self.slots[key] {
+                (segment.live, segment.live_octets) = (0, 0);
+                self.release(memory, key as SegmentKey);
+            }
+        }
     }
 
     /// One more body or metadata lives in this segment.

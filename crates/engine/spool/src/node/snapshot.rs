@@ -10,6 +10,7 @@
 use vere_ports::spool_log::UnreadableEntry;
 use vere_spoolwire::{Incarnation, QueueStat, Refusal, Txn};
 
+use super::fence::Title;
 use super::store::Store;
 
 /// The version written and read.
@@ -17,8 +18,8 @@ pub(super) const VERSION: u32 = 1;
 /// The group is incomplete.
 const FLAG_SYNCING: u32 = 1;
 
-/// The head for a log segment that begins now.
-pub(super) fn encode(store: &Store, incarnation: Incarnation) -> Vec<u8> {
+/// The head for a log segment that begins now. `incomplete`: the log is not to be taken for the group.
+pub(super) fn encode(store: &Store, incarnation: Incarnation, incomplete: bool) -> Vec<u8> {
     let refused = store.refused(Txn(0), store.processed);
     let mut out = Vec::new();
     out.extend_from_slice(&VERSION.to_le_bytes());
@@ -26,10 +27,10 @@ pub(super) fn encode(store: &Store, incarnation: Incarnation) -> Vec<u8> {
     out.extend_from_slice(&incarnation.0.to_le_bytes());
     out.extend_from_slice(&store.processed.0.to_le_bytes());
     out.extend_from_slice(&(store.queue_count() as u32).to_le_bytes());
-    let flags = if store.syncing { FLAG_SYNCING } else { 0 };
+    let flags = if incomplete { FLAG_SYNCING } else { 0 };
     out.extend_from_slice(&flags.to_le_bytes());
-    out.extend_from_slice(&store.owner.to_le_bytes());
-    out.extend_from_slice(&store.epoch.to_le_bytes());
+    out.extend_from_slice(&store.title.owner.to_le_bytes());
+    out.extend_from_slice(&store.title.epoch.to_le_bytes());
     for (txn, refusal) in refused {
         out.extend_from_slice(&txn.0.to_le_bytes());
         out.extend_from_slice(&refusal.code().to_le_bytes());
@@ -46,8 +47,7 @@ pub(super) fn encode(store: &Store, incarnation: Incarnation) -> Vec<u8> {
 pub(super) struct Snapshot {
     pub(super) incarnation: Incarnation,
     pub(super) processed: Txn,
-    pub(super) owner: u64,
-    pub(super) epoch: u64,
+    pub(super) title: Title,
     pub(super) syncing: bool,
     pub(super) refused: Vec<(Txn, Refusal)>,
     pub(super) queues: Vec<QueueStat>,
@@ -91,8 +91,10 @@ fn read(head: &[u8]) -> Option<Snapshot> {
     (rest.is_empty() && flags & !FLAG_SYNCING == 0).then_some(Snapshot {
         incarnation: Incarnation(number(8)?),
         processed: Txn(number(16)?),
-        owner: number(32)?,
-        epoch: number(40)?,
+        title: Title {
+            owner: number(32)?,
+            epoch: number(40)?,
+        },
         syncing: flags & FLAG_SYNCING != 0,
         refused,
         queues,

@@ -10,6 +10,7 @@ use vere_spoolwire::{
     RecordId, Refusal, TARGET_LEN, Txn, WINDOW_TXNS_MAX,
 };
 
+use super::fence::Title;
 use super::queue::{Detail, Queue, Slot};
 use super::segment::{Memory, Piece, Place, Segments};
 
@@ -37,10 +38,8 @@ pub(super) type Name = (QueueId, RecordId);
 pub(super) struct Store {
     pub(super) segments: Segments,
     pub(super) processed: Txn,
-    /// The life of the owner whose transactions these are.
-    pub(super) owner: u64,
-    /// Its epoch; 0 while nobody fenced the group.
-    pub(super) epoch: u64,
+    /// Whose transactions these are.
+    pub(super) title: Title,
     /// Whether the group is incomplete here: it is being rebuilt from another node.
     pub(super) syncing: bool,
     /// Refusals of the last window.
@@ -91,6 +90,20 @@ impl Store {
 
     pub(super) const fn octets(&self) -> u64 {
         self.octets
+    }
+
+    /// Forgets every queue, record and refusal; the next transaction is the one after `through`, and
+    /// the group is incomplete.
+    pub(super) fn reset(&mut self, memory: &mut Memory, through: Txn) {
+        memory.records -= self.records;
+        self.segments.forget_all(memory);
+        *self = Self {
+            segments: std::mem::take(&mut self.segments),
+            processed: through,
+            title: self.title,
+            syncing: true,
+            ..Self::new(self.queues_max)
+        };
     }
 
     /// A refusal among those remembered.
@@ -166,10 +179,7 @@ impl Store {
                 limits,
                 next,
             } => {
-                self.create(*queue, name, *limits, RecordId(1));
-                if let Some(queue) = self.queue_mut(*queue) {
-                    queue.next = queue.next.max(next.0);
-                }
+                self.create(*queue, name, *limits, RecordId(next.0.max(1)));
             }
             Mutation::Purge {
                 queue,
@@ -181,14 +191,14 @@ impl Store {
         }
     }
 
-    /// Makes a queue, or gives it other limits.
+    /// Makes a queue, or gives it other limits and at least this next number.
     pub(super) fn create(&mut self, id: QueueId, name: &str, limits: QueueLimits, next: RecordId) {
         let index = id.0 as usize;
         if self.queues.len() <= index {
             self.queues.resize_with(index + 1, || None);
         }
         match &mut self.queues[index] {
-            Some(queue) => queue.limits = limits,
+            Some(queue) => (queue.limits, queue.next) = (limits, queue.next.max(next.0)),
             empty @ None => {
                 *empty = Some(Queue::new(name, limits, next));
                 self.by_name.insert(name.into(), id);

@@ -1,7 +1,11 @@
 mod busy;
 mod cases;
+mod fencing;
+mod peer;
 mod peers;
+mod rebuilding;
 mod spilled;
+mod two_nodes;
 
 use std::collections::BTreeMap;
 

@@ -1,114 +1,13 @@
 //! Who connects, and what they may send.
 
-use vere_spoolwire::{Change, Hello, Role, Txn, VERSION, Welcome, encode_change, encode_create};
+use vere_spoolwire::{Change, Hello, Role, Txn, encode_change, encode_create};
 
+use super::peer::{HELLO, Peer, encoded};
 use super::*;
 use crate::testing::node_output;
 
-/// One connection whose other end is the test.
-struct Peer {
-    id: ConnectionId,
-    input: Vec<u8>,
-}
-
-impl Peer {
-    fn new(node: &mut Node<MemoryLog>) -> Option<Self> {
-        Some(Self {
-            id: node.accept([4; 32], now())?,
-            input: Vec::new(),
-        })
-    }
-
-    fn send(&self, node: &mut Node<MemoryLog>, octets: &[u8]) {
-        let mut rest = octets;
-        while !rest.is_empty() {
-            let buffer = node.buffer(self.id);
-            let count = rest.len().min(buffer.len());
-            if count == 0 {
-                return;
-            }
-            buffer[..count].copy_from_slice(&rest[..count]);
-            node.received(self.id, count, now());
-            rest = &rest[count..];
-        }
-    }
-
-    fn frames(&mut self, node: &mut Node<MemoryLog>) -> Vec<Vec<u8>> {
-        loop {
-            let octets = node_output(node, self.id, usize::MAX);
-            if octets.is_empty() {
-                break;
-            }
-            node.sent(self.id, octets.len());
-            self.input.extend_from_slice(&octets);
-        }
-        let mut frames = Vec::new();
-        while let Some(frame) = Frame::read(&self.input, 1 << 30).unwrap() {
-            let len = frame.header.len;
-            frames.push(self.input.drain(..len).collect());
-        }
-        frames
-    }
-
-    fn answers(&mut self, node: &mut Node<MemoryLog>) -> Vec<Answer> {
-        let frames = self.frames(node);
-        let answer = |octets: &Vec<u8>| {
-            let frame = Frame::read(octets, 1 << 30).unwrap().unwrap();
-            Answer::decode(&frame).ok()
-        };
-        frames.iter().filter_map(answer).collect()
-    }
-
-    fn closed(&mut self, node: &mut Node<MemoryLog>) -> Option<CloseReason> {
-        let answers = self.answers(node);
-        let reason = answers.iter().find_map(|answer| match answer {
-            Answer::Close(reason) => Some(*reason),
-            _ => None,
-        });
-        assert_eq!(reason.is_some(), node.is_finished(self.id));
-        reason
-    }
-
-    fn hello(&mut self, node: &mut Node<MemoryLog>, role: Role, group: &str) -> Option<Welcome> {
-        let frames = self.frames(node);
-        let frame = Frame::read(&frames[0], 512).unwrap().unwrap();
-        let greeting = Greeting::decode(&frame).unwrap();
-        let hello = Hello {
-            acknowledged: Txn(0),
-            version: VERSION,
-            role,
-            owner: 1,
-            epoch: 0,
-            logged: true,
-            group,
-            nonce: [1; 32],
-            proof: [0; 32],
-        };
-        let mut octets = Vec::new();
-        hello.sign(&greeting, &secret()).encode(&mut octets);
-        // A frame sent along with it is not lost.
-        Request::Heartbeat.encode(&mut octets, Seq(3));
-        self.send(node, &octets);
-        let frames = self.frames(node);
-        let frame = Frame::read(&frames[0], 1 << 20).unwrap().unwrap();
-        let Ok(welcome) = Welcome::decode(&frame) else {
-            self.input.splice(..0, frames.concat());
-            return None;
-        };
-        assert_eq!(welcome.proof, hello.answer(&greeting, &secret()));
-        assert_eq!(frames.len(), 2, "and the heartbeat was answered");
-        Some(welcome)
-    }
-}
-
 fn node() -> Node<MemoryLog> {
     Node::new(NodeConfig::new(secret()), crate::testing::INCARNATION, None)
-}
-
-fn encoded(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut octets = Vec::new();
-    write(&mut octets);
-    octets
 }
 
 fn put(txn: u64, id: u64) -> Vec<u8> {
@@ -137,15 +36,8 @@ fn strangers_get_nowhere() {
     let other = encoded(|out| Request::Stat.encode(out, Seq(1)));
     let forged = encoded(|out| {
         let hello = Hello {
-            acknowledged: Txn(0),
-            version: VERSION,
-            role: Role::Owner,
-            owner: 1,
-            epoch: 0,
-            logged: true,
-            group: "gateway",
-            nonce: [1; 32],
             proof: [2; 32],
+            ..HELLO
         };
         hello.encode(out);
     });

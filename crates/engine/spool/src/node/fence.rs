@@ -1,0 +1,116 @@
+//! Whose group it is: epochs, and which of an owner's connections counts.
+
+use vere_ports::spool_log::SpoolLogStore;
+use vere_spoolwire::{Answer, CloseReason, Request, Role, Seq, Txn};
+
+use super::connection::Phase;
+use super::handshake::Believed;
+use super::{ConnectionId, Node};
+
+/// Standby connections of one group.
+const STANDBYS_MAX: usize = 4;
+
+/// By what an owner has a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Title {
+    /// The life of the owner's memory.
+    pub(super) owner: u64,
+    /// 0 while nobody fenced the group.
+    pub(super) epoch: u64,
+}
+
+impl<S: SpoolLogStore> Node<S> {
+    /// Lets a peer in, or not. A new owner makes the group its own; the one before is told.
+    ///
+    /// # Errors
+    ///
+    /// [`CloseReason::Fenced`] when the group is another's, [`CloseReason::TooMany`] standbys, and
+    /// those of the log.
+    pub(super) fn admit(&mut self, hello: &Believed, index: usize) -> Result<(), CloseReason> {
+        let (old, new) = (self.groups[index].store.title, hello.title);
+        match hello.role {
+            Role::Reader => return Ok(()),
+            Role::Standby if new != old => return Err(CloseReason::Fenced),
+            Role::Standby if self.of_owner(index, false).len() >= STANDBYS_MAX => {
+                return Err(CloseReason::TooMany);
+            }
+            Role::Standby => return Ok(()),
+            Role::Owner => {}
+        }
+        let another = new.owner != old.owner;
+        if new.epoch < old.epoch || (new.epoch == old.epoch && new.epoch > 0 && another) {
+            return Err(CloseReason::Fenced);
+        }
+        self.groups[index].own(new)?;
+        let reason = if new.epoch > old.epoch {
+            CloseReason::Fenced
+        } else {
+            CloseReason::TakenOver
+        };
+        if new != old {
+            for standby in self.of_owner(index, false) {
+                self.close(standby, reason);
+            }
+        }
+        for before in self.of_owner(index, true) {
+            self.close(before, reason);
+        }
+        Ok(())
+    }
+
+    /// The connections of a group's owner: the active one, or those that stand by.
+    fn of_owner(&self, index: usize, active: bool) -> Vec<ConnectionId> {
+        let is_his = |connection: &super::Connection| match connection.phase {
+            Phase::Owner(group) => active && group == index,
+            Phase::Standby(group) => !active && group == index,
+            _ => false,
+        };
+        let connections = self.connections.iter().enumerate();
+        connections
+            .filter(|(_, connection)| connection.as_ref().is_some_and(is_his))
+            .map(|(id, _)| ConnectionId(id))
+            .collect()
+    }
+
+    /// Makes a standby connection the owner's; `seen` is the last acknowledgement it saw.
+    ///
+    /// # Errors
+    ///
+    /// Those of the log.
+    pub(super) fn attach(
+        &mut self,
+        id: ConnectionId,
+        index: usize,
+        seq: Seq,
+        seen: Txn,
+    ) -> Result<(), CloseReason> {
+        self.groups[index].check_log()?;
+        for before in self.of_owner(index, true) {
+            self.close(before, CloseReason::TakenOver);
+        }
+        let group = &mut self.groups[index];
+        let acknowledged = group.acknowledged();
+        let attached = Answer::Attached {
+            seq,
+            processed: group.store.processed,
+            acknowledged,
+            refused: group.store.refused(seen, acknowledged),
+        };
+        group.welcome(id);
+        if let Some(connection) = &mut self.connections[id.0] {
+            connection.phase = Phase::Owner(index);
+            connection.output.write(|out| attached.encode(out));
+        }
+        self.hand_over(id, index);
+        self.process(id);
+        Ok(())
+    }
+}
+
+/// Whether only an owner may ask for it.
+pub(super) const fn is_owners(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Attach { .. } | Request::Complete | Request::Duty { .. }
+    )
+}

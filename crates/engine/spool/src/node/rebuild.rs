@@ -1,0 +1,43 @@
+//! A group that is filled with what another node holds: RESET, then kept frames among the
+//! transactions (`ingest` and `check` have these), then COMPLETE.
+
+use vere_ports::spool_log::SpoolLog;
+use vere_spoolwire::{Seq, Txn};
+
+use super::group::Group;
+use super::ingest::Done;
+use super::output::Output;
+use super::segment::Memory;
+
+impl<L: SpoolLog> Group<L> {
+    /// Discards everything; transactions go on after `through`. The RESET itself lies in the tail, if
+    /// there is a log.
+    pub(super) fn reset(&mut self, memory: &mut Memory, through: Txn) {
+        if let Some(keeper) = self.keeper.take() {
+            self.store.segments.close(memory, keeper);
+        }
+        self.store.reset(memory, through);
+        (self.acknowledged, self.told) = (through, through);
+        self.due = Done::default();
+        if let Some(journal) = &mut self.log {
+            journal.forget();
+        }
+    }
+
+    /// The group is whole; says so when that is safe.
+    pub(super) fn complete(&mut self, seq: Seq, output: &mut Output) {
+        self.store.syncing = false;
+        self.promise(seq, output);
+    }
+
+    /// Answers when everything before is safe.
+    pub(super) fn promise(&mut self, seq: Seq, output: &mut Output) {
+        if let Some(journal) = &mut self.log {
+            journal.promises.push((seq, None));
+            return;
+        }
+        self.acknowledged = self.store.processed;
+        self.acknowledge(output);
+        self.alive(seq, output);
+    }
+}
