@@ -282,6 +282,7 @@ impl Assembly {
             }),
             secret: self.path("spool.secret"),
             memory_max: self.need("spool.memory_max"),
+            spill_max: self.need("spool.spill_max"),
             segment_size: self.need("spool.segment_size"),
             nodes,
         }

@@ -331,6 +331,8 @@ pub struct Spool {
     pub secret: PathBuf,
     /// Memory of one node.
     pub memory_max: ByteSize,
+    /// Disk of one node for what its memory does not hold; 0: none.
+    pub spill_max: ByteSize,
     /// Octets of one segment of a log.
     pub segment_size: ByteSize,
     /// The nodes; one local node when the file names none.

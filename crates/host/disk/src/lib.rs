@@ -3,3 +3,4 @@
 pub mod directory;
 pub mod log;
 pub mod maildir;
+pub mod spill;

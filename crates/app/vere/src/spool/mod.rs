@@ -11,6 +11,7 @@ use std::path::Path;
 
 use nix::sys::signal::{SigSet, Signal};
 use vere_disk::log::LogOptions;
+use vere_disk::spill::SpillOptions;
 use vere_net::listen::{Inherited, ListenOptions};
 use vere_settings::Settings;
 use vere_spool::node::NodeConfig;
@@ -23,6 +24,9 @@ use node::{Durability, NodeOptions, Stop};
 
 /// What a record takes beside its message: envelope, headers of ours, frame.
 const FRAME_SPARE: u64 = 14 << 20;
+
+/// Disk that is left to others, above all to the logs.
+const SPILL_SPARE: u64 = 1 << 30;
 
 /// Runs the node of that name until it is told to stop.
 ///
@@ -41,8 +45,10 @@ pub(crate) fn run(settings: &Settings, name: &str) -> Result<(), Failure> {
     let listener = listeners
         .pop()
         .ok_or_else(|| Failure::new(format!("spool node {name} has no port")))?;
+    let config = config(settings)?;
     let options = NodeOptions {
-        config: config(settings)?,
+        spill: spill(settings, &config).map(|spill| (node.data.clone(), spill)),
+        config,
         durability: durability(settings, &node.data),
         alive: supervisor::notify_watchdog,
     };
@@ -58,6 +64,15 @@ fn config(settings: &Settings) -> Result<NodeConfig, Failure> {
         memory_max: settings.spool.memory_max.as_u64(),
         frame_max: frame_max(settings.limits.message_size_max),
         ..NodeConfig::new(SharedSecret::new(*key.expose()))
+    })
+}
+
+fn spill(settings: &Settings, config: &NodeConfig) -> Option<SpillOptions> {
+    let room = settings.spool.spill_max.as_u64();
+    (room > 0).then_some(SpillOptions {
+        room,
+        spare: SPILL_SPARE,
+        block_len: config.segment_len,
     })
 }
 

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
-use vere_disk::log::{LogOptions, NodeDirectory};
+use vere_disk::log::{LogOptions, NodeDirectory, Wake};
+use vere_disk::spill::{SpillFile, SpillOptions};
 use vere_ports::spool_log::{OpenLogError, SpoolLogStore};
 use vere_spool::node::{ConnectionId, NoLog, Node, NodeConfig};
 use vere_spoolwire::Incarnation;
@@ -50,6 +51,8 @@ pub(crate) struct NodeOptions {
     pub(crate) config: NodeConfig,
     /// When it acknowledges.
     pub(crate) durability: Durability,
+    /// The directory of a file for what its memory does not hold, and how large that may be.
+    pub(crate) spill: Option<(PathBuf, SpillOptions)>,
     /// Called about once a second from the loop that does the work.
     pub(crate) alive: fn(),
 }
@@ -134,30 +137,48 @@ pub(crate) fn serve(
     let NodeOptions {
         config,
         durability,
+        spill,
         alive,
     } = options;
+    let wake: Wake = Arc::new(move || {
+        // It fails only when the loop is gone.
+        let _ = waker.wake();
+    });
+    let spill = match spill {
+        Some((directory, options)) => {
+            let spill = SpillFile::open(&directory, options, &wake);
+            Some(spill.map_err(io_error("make the spill file"))?)
+        }
+        None => None,
+    };
     match durability {
         Durability::Memory => {
-            let node = Node::<NoLog>::new(config, Incarnation(random_number()), None);
+            let mut node = Node::<NoLog>::new(config, Incarnation(random_number()), None);
+            if let Some(spill) = spill {
+                node.set_spill_store(Box::new(spill));
+            }
             Host::new(poll, listener, node, stop, alive)?.run(ready)
         }
         Durability::Synced { directory, log } => {
-            let wake = Arc::new(move || {
-                // It fails only when the loop is gone.
-                let _ = waker.wake();
-            });
             let logs = NodeDirectory::open(&directory, log, wake)?;
-            let node = restore(config, logs)?;
+            let node = restore(config, logs, spill)?;
             Host::new(poll, listener, node, stop, alive)?.run(ready)
         }
     }
 }
 
-fn restore(config: NodeConfig, logs: NodeDirectory) -> Result<Node<NodeDirectory>, NodeError> {
+fn restore(
+    config: NodeConfig,
+    logs: NodeDirectory,
+    spill: Option<SpillFile>,
+) -> Result<Node<NodeDirectory>, NodeError> {
     let begun = Instant::now();
     let groups = logs.groups()?;
     let incarnation = Incarnation(logs.incarnation());
     let mut node = Node::new(config, incarnation, None);
+    if let Some(spill) = spill {
+        node.set_spill_store(Box::new(spill));
+    }
     for (group, path) in &groups {
         node.restore(group, |replay| logs.open_group(path, replay))?;
     }

@@ -184,7 +184,13 @@ pub(super) static SECTIONS: &[Section] = &[
                 "memory_max",
                 Size(16 * MIB, 16 * TIB),
                 Is("\"1 GiB\""),
-                "Memory of one node; beyond it, it refuses new messages and the gateway answers 452.",
+                "Memory of one node for messages. What does not fit waits on disk (`spill_max`); beyond both, it refuses new messages and the gateway answers 452.",
+            ),
+            fixed(
+                "spill_max",
+                Size(0, 1024 * TIB),
+                Is("\"16 GiB\""),
+                "Disk of one node, in its `data` folder, for messages that do not fit into its memory; 1 GiB of the disk is left free in any case. `0` keeps everything in memory. It extends memory and nothing else: after a restart it is empty, and what is durable comes from the log.",
             ),
             fixed(
                 "segment_size",

@@ -178,6 +178,7 @@ fn node_process() {
     let options = NodeOptions {
         config: config(),
         durability,
+        spill: None,
         alive: || {},
     };
     let listener = TcpListener::bind(address).unwrap();

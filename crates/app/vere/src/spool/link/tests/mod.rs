@@ -1,14 +1,16 @@
 //! The link against a real node on loopback.
 
 mod faults;
+mod spill;
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use tokio::task::LocalSet;
 use vere_disk::log::LogOptions;
+use vere_disk::spill::SpillOptions;
 use vere_spool::node::NodeConfig;
 
 use super::*;
@@ -42,12 +44,22 @@ impl RunningNode {
     }
 
     fn start_at(listener: TcpListener, durability: Durability, config: NodeConfig) -> Self {
+        Self::start_with(listener, durability, None, config)
+    }
+
+    fn start_with(
+        listener: TcpListener,
+        durability: Durability,
+        spill: Option<(PathBuf, SpillOptions)>,
+        config: NodeConfig,
+    ) -> Self {
         let address = listener.local_addr().unwrap();
         let stop = Stop::default();
         let stopping = stop.clone();
         let options = NodeOptions {
             config,
             durability,
+            spill,
             alive: || {},
         };
         let thread = std::thread::spawn(move || serve(options, listener, stopping, || {}));

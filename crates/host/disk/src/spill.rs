@@ -1,0 +1,392 @@
+//! The spill store of a node: one file without a name, in blocks of a segment's length.
+//!
+//! The file is removed as soon as it is open, so that nothing is left whatever happens. It is read and
+//! written past the page cache where the file system can do that: what is spilled is what nobody
+//! wants in memory, and a process in a memory-limited group would stall on the dirty pages. One
+//! thread writes, one reads, so that who waits for a record does not wait for what is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use nix::fcntl::{OFlag, PosixFadviseAdvice, posix_fadvise};
+use nix::sys::statvfs::fstatvfs;
+use vere_ports::spill::{SpillDone, SpillFull, SpillSlot, SpillStore};
+
+use crate::log::Wake;
+
+/// Its name for the moment between making and removing it.
+const NAME: &str = "spill";
+/// What offsets, lengths and addresses are multiples of, past the page cache.
+const ALIGN: usize = 4096;
+/// Octets read or written by one system call.
+const CHUNK: usize = 2 << 20;
+
+/// Sizes of a spill store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpillOptions {
+    /// Octets it may take at most.
+    pub room: u64,
+    /// Octets of disk that it leaves to others.
+    pub spare: u64,
+    /// Octets of a block: the usual length of what is written.
+    pub block_len: usize,
+}
+
+/// Blocks of the file, taken from its beginning.
+#[derive(Debug, Default)]
+struct Blocks {
+    /// Free ones before `end`.
+    free: BTreeSet<u64>,
+    end: u64,
+}
+
+impl Blocks {
+    fn used(&self) -> u64 {
+        self.end - self.free.len() as u64
+    }
+
+    fn take(&mut self) -> u64 {
+        self.free.pop_first().unwrap_or_else(|| {
+            self.end += 1;
+            self.end - 1
+        })
+    }
+
+    fn give(&mut self, block: u64) {
+        self.free.insert(block);
+        while self.end > 0 && self.free.remove(&(self.end - 1)) {
+            self.end -= 1;
+        }
+    }
+}
+
+/// What lies in a slot.
+#[derive(Debug)]
+struct Extent {
+    len: usize,
+    blocks: Arc<[u64]>,
+}
+
+enum Job {
+    Write(SpillSlot, Arc<[u64]>, Vec<u8>, usize),
+    Read(SpillSlot, Arc<[u64]>, Vec<u8>, usize),
+    /// Everything from here on is given back to the system.
+    Cut(u64),
+}
+
+struct Done {
+    done: SpillDone,
+    written: bool,
+}
+
+/// A spill store in a real file.
+pub struct SpillFile {
+    options: SpillOptions,
+    blocks: Blocks,
+    slots: BTreeMap<SpillSlot, Extent>,
+    last: u64,
+    used: u64,
+    /// Blocks that the file was extended to.
+    grown: u64,
+    under_way: usize,
+    writer: Sender<Job>,
+    reader: Sender<Job>,
+    done: Receiver<Done>,
+}
+
+impl std::fmt::Debug for SpillFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SpillFile")
+            .field("options", &self.options)
+            .field("used", &self.used)
+            .field("under_way", &self.under_way)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SpillFile {
+    /// Makes the store in a directory, which is made when it does not exist, and starts its threads.
+    /// `wake` is called on these whenever a job is done.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn open(directory: &Path, options: SpillOptions, wake: &Wake) -> io::Result<Self> {
+        std::fs::create_dir_all(directory)?;
+        let (file, direct) = make(&directory.join(NAME))?;
+        Self::on(file, direct, options, wake)
+    }
+
+    fn on(file: File, direct: bool, options: SpillOptions, wake: &Wake) -> io::Result<Self> {
+        let options = SpillOptions {
+            block_len: options.block_len.next_multiple_of(ALIGN).max(ALIGN),
+            ..options
+        };
+        let file = Arc::new(file);
+        let (results, done) = channel();
+        let start = |name: &str| {
+            let (sender, jobs) = channel();
+            let mut worker = Worker {
+                file: Arc::clone(&file),
+                options,
+                direct,
+                buffer: Aligned::new(),
+            };
+            let (results, wake) = (results.clone(), Arc::clone(wake));
+            std::thread::Builder::new()
+                .name(name.to_owned())
+                .spawn(move || worker.run(&jobs, &results, &wake))
+                .map(|_| sender)
+        };
+        let (writer, reader) = (start("spill-write")?, start("spill-read")?);
+        Ok(Self {
+            options,
+            blocks: Blocks::default(),
+            slots: BTreeMap::new(),
+            last: 0,
+            used: 0,
+            grown: 0,
+            under_way: 0,
+            writer,
+            reader,
+            done,
+        })
+    }
+
+    fn forget(&mut self, slot: SpillSlot) {
+        let Some(extent) = self.slots.remove(&slot) else {
+            return;
+        };
+        self.used -= extent.len as u64;
+        for block in &*extent.blocks {
+            self.blocks.give(*block);
+        }
+        // Not for every block: the file grows again as fast.
+        if self.blocks.end <= self.grown / 2 {
+            self.grown = self.blocks.end;
+            // Without its thread nothing is written any more either.
+            let _ = self.writer.send(Job::Cut(self.grown));
+        }
+    }
+
+    fn take(&mut self, done: Done) -> SpillDone {
+        self.under_way -= 1;
+        if done.written && done.done.result.is_err() {
+            self.forget(done.done.slot);
+        }
+        done.done
+    }
+}
+
+impl SpillStore for SpillFile {
+    fn write(&mut self, octets: Vec<u8>, len: usize) -> Result<SpillSlot, SpillFull> {
+        let count = len.div_ceil(self.options.block_len).max(1) as u64;
+        let blocks = self.blocks.used() + count;
+        if blocks.saturating_mul(self.options.block_len as u64) > self.options.room {
+            return Err(SpillFull { octets });
+        }
+        self.last += 1;
+        let slot = SpillSlot(self.last);
+        let blocks: Arc<[u64]> = (0..count).map(|_| self.blocks.take()).collect();
+        self.grown = self.grown.max(self.blocks.end);
+        let job = Job::Write(slot, Arc::clone(&blocks), octets, len);
+        self.slots.insert(slot, Extent { len, blocks });
+        self.used += len as u64;
+        match self.writer.send(job) {
+            Ok(()) => {
+                self.under_way += 1;
+                Ok(slot)
+            }
+            Err(error) => {
+                self.forget(slot);
+                let octets = match error.0 {
+                    Job::Write(_, _, octets, _) | Job::Read(_, _, octets, _) => octets,
+                    Job::Cut(_) => Vec::new(),
+                };
+                Err(SpillFull { octets })
+            }
+        }
+    }
+
+    fn read(&mut self, slot: SpillSlot, into: Vec<u8>) {
+        if let Some(extent) = self.slots.get(&slot) {
+            let job = Job::Read(slot, Arc::clone(&extent.blocks), into, extent.len);
+            // Without its thread no answer comes; it ends only with this.
+            if self.reader.send(job).is_ok() {
+                self.under_way += 1;
+            }
+        }
+    }
+
+    fn free(&mut self, slot: SpillSlot) {
+        self.forget(slot);
+    }
+
+    fn poll(&mut self) -> Option<SpillDone> {
+        let done = self.done.try_recv().ok()?;
+        Some(self.take(done))
+    }
+
+    fn wait(&mut self) -> Option<SpillDone> {
+        if self.under_way == 0 {
+            return None;
+        }
+        let done = self.done.recv().ok()?;
+        Some(self.take(done))
+    }
+
+    fn used(&self) -> u64 {
+        self.used
+    }
+}
+
+/// Makes the file, without a name, and says whether it goes past the page cache.
+fn make(path: &Path) -> io::Result<(File, bool)> {
+    let open = |direct: bool| {
+        // What is there was left by a crash in just that moment.
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        if direct {
+            options.custom_flags(OFlag::O_DIRECT.bits());
+        }
+        let file = options.open(path);
+        match (std::fs::remove_file(path), file) {
+            (Err(error), Ok(_)) => Err(error),
+            (_, file) => file,
+        }
+    };
+    // Some file systems refuse when it is opened, others when it is written to.
+    let tried = open(true).and_then(|file| {
+        file.write_all_at(Aligned::new().first(ALIGN), 0)?;
+        Ok(file)
+    });
+    match tried {
+        Ok(file) => Ok((file, true)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok((open(false)?, false)),
+        Err(error) => Err(error),
+    }
+}
+
+/// A buffer at an address that is a multiple of [`ALIGN`].
+struct Aligned {
+    octets: Vec<u8>,
+    start: usize,
+}
+
+impl Aligned {
+    fn new() -> Self {
+        let octets = vec![0; CHUNK + ALIGN];
+        let start = octets.as_ptr().align_offset(ALIGN).min(ALIGN);
+        Self { octets, start }
+    }
+
+    fn first(&mut self, len: usize) -> &mut [u8] {
+        &mut self.octets[self.start..self.start + len]
+    }
+}
+
+/// What a thread works with.
+struct Worker {
+    file: Arc<File>,
+    options: SpillOptions,
+    direct: bool,
+    buffer: Aligned,
+}
+
+impl Worker {
+    fn run(&mut self, jobs: &Receiver<Job>, results: &Sender<Done>, wake: &Wake) {
+        while let Ok(job) = jobs.recv() {
+            let (slot, octets, result, written) = match job {
+                Job::Write(slot, blocks, octets, len) => {
+                    let result = self.write(&blocks, &octets[..len]);
+                    (slot, octets, result, true)
+                }
+                Job::Read(slot, blocks, mut octets, len) => {
+                    let result = self.read(&blocks, &mut octets[..len]);
+                    (slot, octets, result, false)
+                }
+                Job::Cut(end) => {
+                    // It costs room and nothing else.
+                    let _ = self.file.set_len(end * self.options.block_len as u64);
+                    continue;
+                }
+            };
+            let result = result.map_err(|error| error.to_string());
+            let done = SpillDone {
+                slot,
+                octets,
+                result,
+            };
+            if results.send(Done { done, written }).is_err() {
+                return;
+            }
+            wake();
+        }
+    }
+
+    fn write(&mut self, blocks: &[u64], octets: &[u8]) -> io::Result<()> {
+        self.keep_spare(octets.len() as u64)?;
+        let block_len = self.options.block_len;
+        for (block, part) in blocks.iter().zip(octets.chunks(block_len)) {
+            let offset = block * block_len as u64;
+            for (index, chunk) in part.chunks(CHUNK).enumerate() {
+                let buffer = self.buffer.first(chunk.len().next_multiple_of(ALIGN));
+                buffer[..chunk.len()].copy_from_slice(chunk);
+                self.file
+                    .write_all_at(buffer, offset + (index * CHUNK) as u64)?;
+            }
+            if !self.direct {
+                self.drop_pages(offset, part.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, blocks: &[u64], octets: &mut [u8]) -> io::Result<()> {
+        let block_len = self.options.block_len;
+        for (block, part) in blocks.iter().zip(octets.chunks_mut(block_len)) {
+            let offset = block * block_len as u64;
+            for (index, chunk) in part.chunks_mut(CHUNK).enumerate() {
+                let buffer = self.buffer.first(chunk.len().next_multiple_of(ALIGN));
+                self.file
+                    .read_exact_at(buffer, offset + (index * CHUNK) as u64)?;
+                chunk.copy_from_slice(&buffer[..chunk.len()]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Pages of what is spilled are only in the way.
+    fn drop_pages(&self, offset: u64, len: usize) -> io::Result<()> {
+        self.file.sync_data()?;
+        let range = (i64::try_from(offset), i64::try_from(len));
+        if let (Ok(offset), Ok(len)) = range {
+            let advice = PosixFadviseAdvice::POSIX_FADV_DONTNEED;
+            posix_fadvise(&*self.file, offset, len, advice)?;
+        }
+        Ok(())
+    }
+
+    fn keep_spare(&self, len: u64) -> io::Result<()> {
+        let system = fstatvfs(&*self.file)?;
+        let free = system
+            .blocks_available()
+            .saturating_mul(system.fragment_size());
+        if free < self.options.spare.saturating_add(len) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
