@@ -141,14 +141,20 @@ impl Op {
 
     /// Reads an operation; `None` when this version does not know it.
     #[must_use]
+    #[inline]
     pub fn from_code(code: u8) -> Option<Self> {
         // The hot ones first; the rest is rare.
         match code {
             0x21 => Some(Self::Put),
             0x22 => Some(Self::Delete),
             0x04 => Some(Self::Ack),
-            _ => Self::ALL.into_iter().find(|op| op.code() == code),
+            _ => Self::rare(code),
         }
+    }
+
+    #[cold]
+    fn rare(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|op| op.code() == code)
     }
 
     /// The code on the wire.
@@ -220,6 +226,7 @@ impl Header {
     ///
     /// [`WireError::Length`] when the frame is shorter than a frame can be or longer than `max`
     /// octets, [`WireError::Operation`], [`WireError::Reserved`].
+    #[inline]
     pub fn peek(bytes: &[u8], max: usize) -> Result<Option<Self>, WireError> {
         let Some((&[l0, l1, l2, l3, code, flags, z0, z1, ref number @ ..], _)) =
             bytes.split_first_chunk::<HEADER_LEN>()
@@ -261,6 +268,7 @@ impl<'a> Frame<'a> {
     /// # Errors
     ///
     /// [`WireError::Checksum`].
+    #[inline]
     pub fn open(header: Header, bytes: &'a [u8]) -> Result<Option<Self>, WireError> {
         let Some(frame) = bytes.get(..header.len) else {
             return Ok(None);

@@ -111,6 +111,7 @@ impl<'a> Mutation<'a> {
     ///
     /// [`WireError::Operation`] when it is none, [`WireError::Layout`] when lengths do not add up or
     /// exceed their limits, [`WireError::Reserved`].
+    #[inline]
     pub fn decode(frame: &Frame<'a>) -> Result<Self, WireError> {
         Self::decode_with(frame, 0)
     }

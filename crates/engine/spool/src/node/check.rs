@@ -12,16 +12,6 @@ impl Store {
             return self.check_incomplete(mutation, full);
         }
         match mutation {
-            Mutation::Change(Change::Put {
-                queue,
-                id,
-                meta,
-                body,
-            }) => {
-                let len = meta.len() + body.map_or(0, <[u8]>::len);
-                self.check_put(*queue, *id, len as u64, full)
-            }
-            Mutation::Change(Change::Delete { queue, id }) => self.known(*queue, *id).map(|_| ()),
             Mutation::Change(change) => self.check_batch(std::iter::once(*change), full),
             Mutation::Batch(changes) => self.check_batch(changes.map(|(_, change)| change), full),
             Mutation::Create { queue, name, .. } | Mutation::KeptCreate { queue, name, .. } => {
@@ -141,23 +131,6 @@ impl Store {
     fn known(&self, queue: QueueId, id: RecordId) -> Result<Slot, Refusal> {
         let queue = self.queue(queue).ok_or(Refusal::NoQueue)?;
         queue.slot(id).ok_or(Refusal::NoRecord)
-    }
-
-    fn check_put(
-        &self,
-        id: QueueId,
-        record: RecordId,
-        len: u64,
-        full: bool,
-    ) -> Result<(), Refusal> {
-        let queue = self.queue(id).ok_or(Refusal::NoQueue)?;
-        if record.0 < queue.next || record.0 == u64::MAX {
-            return Err(Refusal::RecordOrder);
-        }
-        if !queue.has_room(queue.length, queue.octets, len) {
-            return Err(Refusal::QueueFull);
-        }
-        if full { Err(Refusal::NodeFull) } else { Ok(()) }
     }
 
     fn check_create(&self, id: QueueId, name: &str) -> Result<(), Refusal> {

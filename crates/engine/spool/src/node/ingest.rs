@@ -7,7 +7,7 @@ use vere_spoolwire::{
     encode_refused, encode_reset,
 };
 
-use super::segment::{Memory, Place, SegmentKey};
+use super::segment::{Memory, Place, Segment, SegmentKey};
 use super::store::Store;
 
 /// Octets read at once.
@@ -116,7 +116,7 @@ impl Tail {
         }
         let begins_again = self.segment.is_some_and(|key| {
             let segment = store.segments.at(key);
-            segment.is_done_with(self.start) && self.need <= segment.octets.len()
+            self.begins_again(segment) && self.need <= segment.octets.len()
         });
         if begins_again {
             0
@@ -125,13 +125,20 @@ impl Tail {
         }
     }
 
+    /// Whether everything before the tail is done with, so that it can begin at the start of its
+    /// segment again. No more is moved for that than is done with.
+    const fn begins_again(&self, segment: &Segment) -> bool {
+        segment.is_done_with() && self.next == self.start && segment.fill - self.start <= self.start
+    }
+
     /// Makes sure that there is room to read into. What was processed must be in the log by now.
     pub(super) fn make_room(&mut self, store: &mut Store, memory: &mut Memory, log_segment: u64) {
         if let Some(key) = self.segment {
             let segment = store.segments.at_mut(key);
-            // Everything in it is done with: begin at its start again, while it is in the cache.
-            if segment.is_done_with(self.start) {
-                (segment.fill, segment.log_segment) = (0, log_segment);
+            // At its start it is in the cache.
+            if self.begins_again(segment) {
+                segment.octets.copy_within(self.start..segment.fill, 0);
+                (segment.fill, segment.log_segment) = (segment.fill - self.start, log_segment);
                 (self.start, self.next) = (0, 0);
             }
         }
@@ -318,11 +325,8 @@ impl Tail {
         }
         store.processed = txn;
         let full = (terms.disk_full || memory.is_full(0)) && !has_reserve(memory, terms, &mutation);
-        match store.check(&mutation, full) {
-            Ok(()) => {
-                store.execute(memory, &mutation, home, false);
-                cursor.keep(octets, header.len);
-            }
+        match store.perform(memory, &mutation, home, full) {
+            Ok(()) => cursor.keep(octets, header.len),
             Err(refusal) => {
                 store.refuse(txn, refusal);
                 if terms.logged {

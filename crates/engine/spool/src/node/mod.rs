@@ -5,8 +5,8 @@
 //! calls [`Node::end_turn`]. Time and randomness are passed in. One thread; nothing is locked, and
 //! nothing is allocated or copied per record on the way in.
 //!
-//! Reading order: `ingest` (octets to mutations), `check` and `store` (what they do), `queue` and
-//! `segment` (where records are), `group` (log and acknowledgement), `fence` (whose group it is),
+//! Reading order: `ingest` (octets to mutations), `perform`, `check` and `store` (what they do),
+//! `queue` and `segment` (where records are), `group` (log and acknowledgement), `fence` (whose group it is),
 //! `rebuild` (what another node holds), `serve`, `compact`, `snapshot` and `replay`.
 
 mod check;
@@ -18,6 +18,7 @@ mod group;
 mod handshake;
 mod ingest;
 mod output;
+mod perform;
 mod queue;
 mod rebuild;
 mod replay;

@@ -197,9 +197,9 @@ impl Segment {
         matches!(self.residence, Residence::Memory | Residence::Copied(_))
     }
 
-    /// Whether nothing of what was put in before `end` is needed, and nothing lies after it.
-    pub(super) const fn is_done_with(&self, end: usize) -> bool {
-        self.live == 0 && self.pins == 0 && self.fill == end
+    /// Whether nothing lives in it and nobody is sent anything of it.
+    pub(super) const fn is_done_with(&self) -> bool {
+        self.live == 0 && self.pins == 0
     }
 }
 
@@ -487,7 +487,7 @@ impl Segments {
         let segment = self.at_mut(key);
         segment.live -= 1;
         segment.live_octets -= octets;
-        if segment.live == 0 {
+        if segment.live == 0 && !segment.open {
             self.release(memory, key);
         }
     }

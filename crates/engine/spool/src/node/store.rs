@@ -50,8 +50,8 @@ pub(super) struct Store {
     sides_vacant: Vec<u32>,
     /// What frames and items are called now, when that is not what they say: moved records.
     renamed: BTreeMap<Place, Name>,
-    records: u64,
-    octets: u64,
+    pub(super) records: u64,
+    pub(super) octets: u64,
     pub(super) queues_max: usize,
     pub(super) batches: u64,
     pub(super) named: Vec<Name>,
@@ -82,14 +82,6 @@ impl Store {
 
     pub(super) fn queue_count(&self) -> usize {
         self.by_name.len()
-    }
-
-    pub(super) const fn records(&self) -> u64 {
-        self.records
-    }
-
-    pub(super) const fn octets(&self) -> u64 {
-        self.octets
     }
 
     /// Forgets every queue, record and refusal; the next transaction is the one after `through`, and
@@ -365,6 +357,12 @@ impl Store {
         let Some(slot) = self.queue_mut(queue).and_then(|queue| queue.remove(id)) else {
             return false;
         };
+        self.forget(memory, slot);
+        true
+    }
+
+    /// Gives up what a record took that is in no queue any more.
+    pub(super) fn forget(&mut self, memory: &mut Memory, slot: Slot) {
         self.records -= 1;
         memory.records -= 1;
         self.octets -= u64::from(slot.len);
@@ -375,7 +373,6 @@ impl Store {
             }
             Detail::Side(index) => self.drop_side(memory, slot, index),
         }
-        true
     }
 
     fn drop_side(&mut self, memory: &mut Memory, slot: Slot, index: u32) {
