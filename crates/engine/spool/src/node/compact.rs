@@ -86,7 +86,7 @@ impl<L: SpoolLog> Group<L> {
 
     /// Writes again what lives in a segment. What needs something that is not in memory is left out
     /// until that is back; false when that is everything.
-    fn rewrite(&mut self, memory: &mut Memory, key: SegmentKey) -> bool {
+    pub(super) fn rewrite(&mut self, memory: &mut Memory, key: SegmentKey) -> bool {
         let mut living = self.store.living(key);
         let before = living.len();
         self.store.leave_out_absent(memory, &mut living);

@@ -1,10 +1,12 @@
 //! Whose group it is: epochs, and which of an owner's connections counts.
 
 use vere_ports::spool_log::SpoolLogStore;
-use vere_spoolwire::{Answer, CloseReason, Request, Role, Seq, Txn};
+use vere_spoolwire::{Answer, CloseReason, Frame, REQUEST_FRAME_MAX, Request, Role, Seq, Txn};
 
 use super::connection::Phase;
+use super::group::Shared;
 use super::handshake::Believed;
+use super::ingest::reason;
 use super::{ConnectionId, Node};
 
 /// Standby connections of one group.
@@ -72,6 +74,56 @@ impl<S: SpoolLogStore> Node<S> {
             .collect()
     }
 
+    /// Answers a reader or a standby connection, or makes that one the owner's.
+    ///
+    /// # Errors
+    ///
+    /// Why the connection must be closed.
+    pub(super) fn read_requests(
+        &mut self,
+        id: ConnectionId,
+        group: usize,
+    ) -> Result<(), CloseReason> {
+        let Some(connection) = &mut self.connections[id.0] else {
+            return Ok(());
+        };
+        let mut shared = Shared {
+            memory: &mut self.memory,
+            incarnation: self.incarnation,
+            frame_max: REQUEST_FRAME_MAX,
+            block_max: self.config.block_max,
+        };
+        while !connection.output.is_over() {
+            if let Some((seq, request)) = connection.waiting {
+                let output = &mut connection.output;
+                if !self.groups[group].answer(&mut shared, seq, request, output) {
+                    break;
+                }
+                connection.waiting = None;
+            }
+            let input = &connection.input[..connection.fill];
+            let Some(frame) = Frame::read(input, REQUEST_FRAME_MAX).map_err(reason)? else {
+                break;
+            };
+            let request = Request::decode(&frame).map_err(reason)?;
+            let (len, seq) = (frame.header.len, Seq(frame.header.number));
+            connection.consume(len);
+            match connection.phase {
+                Phase::Standby(_) => match request {
+                    Request::Stat | Request::Heartbeat => {}
+                    Request::Attach { acknowledged } => {
+                        return self.attach(id, group, seq, acknowledged);
+                    }
+                    _ => return Err(CloseReason::Malformed),
+                },
+                _ if is_owners(&request) => return Err(CloseReason::Malformed),
+                _ => {}
+            }
+            connection.waiting = Some((seq, request));
+        }
+        Ok(())
+    }
+
     /// Makes a standby connection the owner's; `seen` is the last acknowledgement it saw.
     ///
     /// # Errors
@@ -108,7 +160,7 @@ impl<S: SpoolLogStore> Node<S> {
 }
 
 /// Whether only an owner may ask for it.
-pub(super) const fn is_owners(request: &Request) -> bool {
+const fn is_owners(request: &Request) -> bool {
     matches!(
         request,
         Request::Attach { .. } | Request::Complete | Request::Duty { .. }

@@ -1,7 +1,5 @@
 //! One group: its queues, its owner's octets, its log, and what is acknowledged.
 
-use std::collections::VecDeque;
-
 use vere_ports::spool_log::{LogError, LogPosition, LogRoom, SpoolLog};
 use vere_spoolwire::{
     Answer, CloseReason, Incarnation, NodeStat, Request, Seq, Txn, encode_ack, encode_owned,
@@ -10,6 +8,7 @@ use vere_spoolwire::{
 use super::ConnectionId;
 use super::fence::Title;
 use super::ingest::{Done, Event, Tail, Terms};
+use super::journal::Journal;
 use super::output::Output;
 use super::segment::{Memory, Piece, SegmentKey};
 use super::serve;
@@ -36,109 +35,6 @@ pub(super) struct Group<L> {
     pub(super) told: Txn,
     /// What the owner is to hear even if it is nothing new.
     pub(super) due: Done,
-}
-
-/// A group's log and how far it is.
-#[derive(Debug)]
-pub(super) struct Journal<L> {
-    pub(super) log: L,
-    /// What is appended and not known to be synced, with the last transaction in it.
-    awaiting: VecDeque<(LogPosition, Txn)>,
-    /// Octets of the tail segment that were appended.
-    logged: usize,
-    /// What compaction wrote and there was no room for.
-    kept: Vec<Piece>,
-    /// There was no room for what was processed: nothing more is taken until there is.
-    pub(super) blocked: bool,
-    /// The log is lost, and why.
-    pub(super) failure: Option<LogError>,
-    /// Something was appended since the last sync began.
-    dirty: bool,
-    /// Requests to be answered when everything before them is synced, and where that is; `None`: it is
-    /// not appended yet.
-    pub(super) promises: Vec<(Seq, Option<LogPosition>)>,
-    /// Where the last entry ends.
-    end: LogPosition,
-    /// Up to where it is synced.
-    synced: LogPosition,
-}
-
-impl<L: SpoolLog> Journal<L> {
-    pub(super) fn new(log: L) -> Self {
-        Self {
-            log,
-            awaiting: VecDeque::new(),
-            logged: 0,
-            kept: Vec::new(),
-            blocked: false,
-            failure: None,
-            dirty: false,
-            promises: Vec::new(),
-            end: LogPosition(0),
-            synced: LogPosition(0),
-        }
-    }
-
-    /// Appends an entry after which everything up to `txn` is in the log.
-    pub(super) fn append(&mut self, entry: &[u8], txn: Txn) -> bool {
-        match self.log.append(entry) {
-            Ok(position) => {
-                self.awaiting.push_back((position, txn));
-                self.end = position;
-                (self.blocked, self.dirty) = (false, true);
-                true
-            }
-            Err(LogError::Full) => {
-                self.blocked = true;
-                false
-            }
-            Err(error) => {
-                self.failure = Some(error);
-                false
-            }
-        }
-    }
-
-    /// The last transaction that became safe since, if any.
-    fn settle(&mut self) -> Option<Txn> {
-        let synced = match self.log.synced() {
-            Ok(synced) => synced,
-            Err(error) => {
-                self.failure = Some(error);
-                return None;
-            }
-        };
-        self.synced = synced;
-        let mut settled = None;
-        while let Some((position, txn)) = self.awaiting.front().copied()
-            && position <= synced
-        {
-            settled = settled.max(Some(txn));
-            self.awaiting.pop_front();
-        }
-        settled
-    }
-
-    /// Everything processed is appended.
-    fn caught_up(&mut self) {
-        self.blocked = false;
-        for (_, at) in &mut self.promises {
-            at.get_or_insert(self.end);
-        }
-    }
-
-    /// The oldest promise that can be kept now.
-    fn next_kept(&mut self) -> Option<Seq> {
-        let synced = |(_, at): &(Seq, Option<LogPosition>)| at.is_some_and(|at| at <= self.synced);
-        let index = self.promises.iter().position(synced)?;
-        Some(self.promises.remove(index).0)
-    }
-
-    /// Nothing of what waited to be logged or synced matters any more.
-    pub(super) fn forget(&mut self) {
-        self.awaiting.clear();
-        self.kept.clear();
-    }
 }
 
 impl<L: SpoolLog> Group<L> {
@@ -259,7 +155,8 @@ impl<L: SpoolLog> Group<L> {
         self.tail.buffer(&mut self.store)
     }
 
-    /// Does what the owner sent, answers its reads, appends to the log, and acknowledges.
+    /// Does what the owner sent, answers its reads, appends to the log, and acknowledges. Gives a DUTY
+    /// that is to be done before going on, and whether it is the log's.
     ///
     /// # Errors
     ///
@@ -269,24 +166,25 @@ impl<L: SpoolLog> Group<L> {
         node: &mut Shared<'_>,
         output: &mut Output,
         waiting: &mut Option<(Seq, Request)>,
-    ) -> Result<(), CloseReason> {
+    ) -> Result<Option<(Seq, bool)>, CloseReason> {
         let result = loop {
             if output.is_over() {
-                break Ok(());
+                break Ok(None);
             }
             if let Some((seq, request)) = *waiting {
                 if !self.answer(node, seq, request, output) {
-                    break Ok(());
+                    break Ok(None);
                 }
                 *waiting = None;
             }
             let terms = self.terms(node);
             let (store, memory) = (&mut self.store, &mut *node.memory);
             match self.tail.process(store, memory, &terms, &mut self.due) {
-                Ok(Event::Incomplete) => break Ok(()),
+                Ok(Event::Incomplete) => break Ok(None),
                 Ok(Event::Reset(through)) => self.reset(memory, through),
                 Ok(Event::Request(seq, Request::Complete)) => self.complete(seq, output),
-                Ok(Event::Request(_, Request::Attach { .. } | Request::Duty { .. })) => {
+                Ok(Event::Request(seq, Request::Duty { log })) => break Ok(Some((seq, log))),
+                Ok(Event::Request(_, Request::Attach { .. })) => {
                     break Err(CloseReason::Malformed);
                 }
                 Ok(Event::Request(seq, request)) => *waiting = Some((seq, request)),
@@ -304,7 +202,7 @@ impl<L: SpoolLog> Group<L> {
             frame_max: node.frame_max,
             disk_full: log.is_some_and(|log| log.log.room() == LogRoom::Reserve),
             logged: log.is_some(),
-            completes: log.is_some(),
+            completes: log.is_some_and(|log| !log.filling),
         }
     }
 
@@ -339,7 +237,8 @@ impl<L: SpoolLog> Group<L> {
         journal.logged = self.tail.start;
         journal.caught_up();
         if journal.log.wants_roll() {
-            let head = snapshot::encode(&self.store, incarnation, self.store.syncing);
+            let incomplete = self.store.syncing || journal.filling;
+            let head = snapshot::encode(&self.store, incarnation, incomplete);
             match journal.log.roll(&head) {
                 Ok(()) | Err(LogError::Full) => {}
                 Err(error) => journal.failure = Some(error),

@@ -6,17 +6,20 @@
 //! nothing is allocated or copied per record on the way in.
 //!
 //! Reading order: `ingest` (octets to mutations), `perform`, `check` and `store` (what they do),
-//! `queue` and `segment` (where records are), `group` (log and acknowledgement), `fence` (whose group it is),
-//! `rebuild` (what another node holds), `serve`, `compact`, `snapshot` and `replay`.
+//! `queue` and `segment` (where records are), `group` and `journal` (acknowledgement and log), `fence`
+//! (whose group it is), `rebuild` (what another node holds), `duty` (with a log or without), `serve`,
+//! `compact`, `snapshot` and `replay`.
 
 mod check;
 mod compact;
 mod config;
 mod connection;
+mod duty;
 mod fence;
 mod group;
 mod handshake;
 mod ingest;
+mod journal;
 mod output;
 mod perform;
 mod queue;
@@ -35,14 +38,13 @@ use std::io::IoSlice;
 
 use vere_ports::spool_log::{LogError, SpoolLog, SpoolLogStore};
 use vere_spoolwire::{
-    Answer, CloseReason, Frame, Greeting, Incarnation, NodeStat, QueueStat, REQUEST_FRAME_MAX,
-    Request, SECRET_LEN, Seq, VERSION,
+    Answer, CloseReason, Greeting, Incarnation, NodeStat, QueueStat, SECRET_LEN, VERSION,
 };
 use vere_units::Timestamp;
 
 use connection::{Connection, Phase};
 use group::{Group, Shared};
-use ingest::{Tail, reason};
+use ingest::Tail;
 use segment::Memory;
 use spill::Spill;
 use store::Store;
@@ -251,19 +253,7 @@ impl<S: SpoolLogStore> Node<S> {
         };
         let result = match connection.phase {
             Phase::Greeted(_) => self.handshake(id),
-            Phase::Owner(group) => {
-                let mut shared = Shared {
-                    memory: &mut self.memory,
-                    incarnation: self.incarnation,
-                    frame_max: self.config.frame_max as usize,
-                    block_max: self.config.block_max,
-                };
-                self.compact = true;
-                let Connection {
-                    output, waiting, ..
-                } = connection;
-                self.groups[group].process(&mut shared, output, waiting)
-            }
+            Phase::Owner(group) => self.process_owner(id, group),
             Phase::Reader(group) | Phase::Standby(group) => self.read_requests(id, group),
             Phase::Closing => Ok(()),
         };
@@ -274,53 +264,31 @@ impl<S: SpoolLogStore> Node<S> {
         self.touch_if_pending(id);
     }
 
+    fn process_owner(&mut self, id: ConnectionId, group: usize) -> Result<(), CloseReason> {
+        while let Some(connection) = &mut self.connections[id.0] {
+            let mut shared = Shared {
+                memory: &mut self.memory,
+                incarnation: self.incarnation,
+                frame_max: self.config.frame_max as usize,
+                block_max: self.config.block_max,
+            };
+            self.compact = true;
+            let Connection {
+                output, waiting, ..
+            } = connection;
+            let duty = self.groups[group].process(&mut shared, output, waiting)?;
+            let Some((seq, log)) = duty else { break };
+            self.duty(id, group, seq, log)?;
+        }
+        Ok(())
+    }
+
     fn touch_if_pending(&mut self, id: ConnectionId) {
         if let Some(connection) = &self.connections[id.0]
             && (!connection.output.is_empty() || matches!(connection.phase, Phase::Closing))
         {
             self.touch(id);
         }
-    }
-
-    fn read_requests(&mut self, id: ConnectionId, group: usize) -> Result<(), CloseReason> {
-        let Some(connection) = &mut self.connections[id.0] else {
-            return Ok(());
-        };
-        let mut shared = Shared {
-            memory: &mut self.memory,
-            incarnation: self.incarnation,
-            frame_max: REQUEST_FRAME_MAX,
-            block_max: self.config.block_max,
-        };
-        while !connection.output.is_over() {
-            if let Some((seq, request)) = connection.waiting {
-                let output = &mut connection.output;
-                if !self.groups[group].answer(&mut shared, seq, request, output) {
-                    break;
-                }
-                connection.waiting = None;
-            }
-            let input = &connection.input[..connection.fill];
-            let Some(frame) = Frame::read(input, REQUEST_FRAME_MAX).map_err(reason)? else {
-                break;
-            };
-            let request = Request::decode(&frame).map_err(reason)?;
-            let (len, seq) = (frame.header.len, Seq(frame.header.number));
-            connection.consume(len);
-            match connection.phase {
-                Phase::Standby(_) => match request {
-                    Request::Stat | Request::Heartbeat => {}
-                    Request::Attach { acknowledged } => {
-                        return self.attach(id, group, seq, acknowledged);
-                    }
-                    _ => return Err(CloseReason::Malformed),
-                },
-                _ if fence::is_owners(&request) => return Err(CloseReason::Malformed),
-                _ => {}
-            }
-            connection.waiting = Some((seq, request));
-        }
-        Ok(())
     }
 
     /// Tells the peer why, and closes when that is out.
@@ -407,6 +375,10 @@ impl<S: SpoolLogStore> Node<S> {
             let unblocked = blocked && group.takes_input();
             if self.compact && group.compact(&mut self.memory, self.config.log_spare) {
                 group.remove_old_log();
+                group.start_sync();
+                compacted = true;
+            }
+            if group.fill(&mut self.memory) {
                 group.start_sync();
                 compacted = true;
             }

@@ -186,7 +186,7 @@ pub(super) struct Segment {
     pub(super) live_octets: u64,
     /// Answers on their way out that point here.
     pub(super) pins: u32,
-    /// The log segment that holds the first of it.
+    /// The log segment that holds the first of it; 0 when none does.
     pub(super) log_segment: u64,
     /// Whether it is still being filled, and stays even when nothing lives in it.
     pub(super) open: bool,
@@ -460,6 +460,12 @@ impl Segments {
             .iter()
             .enumerate()
             .filter_map(|(key, slot)| Some((key as SegmentKey, slot.as_ref()?)))
+    }
+
+    /// No log holds any of them any more.
+    pub(super) fn forget_log(&mut self) {
+        let segments = self.slots.iter_mut().flatten();
+        segments.for_each(|segment| segment.log_segment = 0);
     }
 
     /// Nothing lives in any segment any more.

@@ -1,5 +1,6 @@
 mod busy;
 mod cases;
+mod duty;
 mod fencing;
 mod peer;
 mod peers;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use vere_spoolwire::{QueueId, QueueLimits, RecordId, Refusal, Seq, Txn};
+use vere_spoolwire::{Frame, QueueId, QueueLimits, RecordId, Refusal, Request, Seq, Txn};
 
 use std::time::Duration;
 

@@ -1,0 +1,117 @@
+//! The log of a group, and what waits for it.
+
+use std::collections::VecDeque;
+
+use vere_ports::spool_log::{LogError, LogPosition, SpoolLog};
+use vere_spoolwire::{Seq, Txn};
+
+use super::segment::Piece;
+
+/// A group's log and how far it is.
+#[derive(Debug)]
+pub(super) struct Journal<L> {
+    pub(super) log: L,
+    /// What is appended and not known to be synced, with the last transaction in it.
+    pub(super) awaiting: VecDeque<(LogPosition, Txn)>,
+    /// Octets of the tail segment that were appended.
+    pub(super) logged: usize,
+    /// What compaction wrote and there was no room for.
+    pub(super) kept: Vec<Piece>,
+    /// There was no room for what was processed: nothing more is taken until there is.
+    pub(super) blocked: bool,
+    /// The log is lost, and why.
+    pub(super) failure: Option<LogError>,
+    /// Something was appended since the last sync began.
+    pub(super) dirty: bool,
+    /// Requests to be answered when everything before them is synced, and where that is; `None`: it is
+    /// not appended yet.
+    pub(super) promises: Vec<(Seq, Option<LogPosition>)>,
+    /// It was begun when records were there already, and does not hold all of them yet.
+    pub(super) filling: bool,
+    /// Where the last entry ends.
+    pub(super) end: LogPosition,
+    /// Up to where it is synced.
+    pub(super) synced: LogPosition,
+}
+
+impl<L: SpoolLog> Journal<L> {
+    pub(super) fn new(log: L) -> Self {
+        Self {
+            log,
+            awaiting: VecDeque::new(),
+            logged: 0,
+            kept: Vec::new(),
+            blocked: false,
+            failure: None,
+            dirty: false,
+            promises: Vec::new(),
+            filling: false,
+            end: LogPosition(0),
+            synced: LogPosition(0),
+        }
+    }
+
+    /// Appends an entry after which everything up to `txn` is in the log.
+    pub(super) fn append(&mut self, entry: &[u8], txn: Txn) -> bool {
+        match self.log.append(entry) {
+            Ok(position) => {
+                self.awaiting.push_back((position, txn));
+                self.end = position;
+                (self.blocked, self.dirty) = (false, true);
+                true
+            }
+            Err(LogError::Full) => {
+                self.blocked = true;
+                false
+            }
+            Err(error) => {
+                self.failure = Some(error);
+                false
+            }
+        }
+    }
+
+    /// The last transaction that became safe since, if any.
+    pub(super) fn settle(&mut self) -> Option<Txn> {
+        let synced = match self.log.synced() {
+            Ok(synced) => synced,
+            Err(error) => {
+                self.failure = Some(error);
+                return None;
+            }
+        };
+        self.synced = synced;
+        let mut settled = None;
+        while let Some((position, txn)) = self.awaiting.front().copied()
+            && position <= synced
+        {
+            settled = settled.max(Some(txn));
+            self.awaiting.pop_front();
+        }
+        settled
+    }
+
+    /// Everything processed is appended.
+    pub(super) fn caught_up(&mut self) {
+        self.blocked = false;
+        if self.filling {
+            return;
+        }
+        for (_, at) in &mut self.promises {
+            at.get_or_insert(self.end);
+        }
+    }
+
+    /// The oldest promise that can be kept now.
+    pub(super) fn next_kept(&mut self) -> Option<Seq> {
+        let synced = |(_, at): &(Seq, Option<LogPosition>)| at.is_some_and(|at| at <= self.synced);
+        let index = self.promises.iter().position(synced)?;
+        Some(self.promises.remove(index).0)
+    }
+
+    /// Nothing of what waited to be logged or synced matters any more.
+    pub(super) fn forget(&mut self) {
+        self.awaiting.clear();
+        self.kept.clear();
+    }
+}

@@ -1,0 +1,216 @@
+//! Groups that get a log while they are in use, and lose it.
+
+use vere_spoolwire::{Change, Hello, Txn, encode_change, encode_create, encode_reset};
+
+use super::peer::{HELLO, Peer, Site, encoded, request};
+use super::*;
+
+const QUEUE: QueueId = QueueId(3);
+const IN_MEMORY: Hello<'static> = Hello {
+    logged: false,
+    ..HELLO
+};
+
+fn create(txn: u64) -> Vec<u8> {
+    encoded(|out| encode_create(out, Txn(txn), QUEUE, "q", QueueLimits::UNLIMITED))
+}
+
+fn change(txn: u64, change: &Change<'_>) -> Vec<u8> {
+    encoded(|out| encode_change(out, Txn(txn), change, 0))
+}
+
+fn put(txn: u64, id: u64) -> Vec<u8> {
+    let body = [id as u8; 200];
+    let change_of = Change::Put {
+        queue: QUEUE,
+        id: RecordId(id),
+        meta: b"meta",
+        body: Some(&body),
+    };
+    change(txn, &change_of)
+}
+
+fn delete(txn: u64, id: u64) -> Vec<u8> {
+    let (queue, id) = (QUEUE, RecordId(id));
+    change(txn, &Change::Delete { queue, id })
+}
+
+fn replace(txn: u64, id: u64) -> Vec<u8> {
+    let (queue, id) = (QUEUE, RecordId(id));
+    let meta = b"replaced";
+    change(txn, &Change::Replace { queue, id, meta })
+}
+
+fn duty(log: bool, seq: u64) -> Vec<u8> {
+    request(Request::Duty { log }, seq)
+}
+
+fn is_alive(answers: &[Answer], wanted: u64) -> bool {
+    let alive = |answer: &Answer| matches!(answer, Answer::Alive { seq, .. } if seq.0 == wanted);
+    answers.iter().filter(|answer| alive(answer)).count() == 1
+}
+
+/// A group in memory on a node with a log store: transactions up to 101, records 1 to 100.
+fn in_memory() -> (Site, Peer) {
+    let mut site = Site::new(Some(MemoryLog::new(1 << 10)));
+    let (owner, welcome) = site.welcomed(IN_MEMORY);
+    assert!(!welcome.synced);
+    owner.send(&mut site.node, &create(1));
+    for id in 1..=100 {
+        owner.send(&mut site.node, &put(id + 1, id));
+    }
+    site.settle();
+    (site, owner)
+}
+
+#[test]
+fn everything_a_group_holds_goes_into_its_log() {
+    let (mut site, mut owner) = in_memory();
+    owner.answers(&mut site.node);
+    let mut octets = [delete(102, 7), duty(true, 9), delete(103, 8)].concat();
+    octets.extend([replace(104, 9), put(105, 101), replace(106, 101)].concat());
+    owner.send(&mut site.node, &octets);
+    let answers = owner.answers(&mut site.node);
+    assert!(
+        matches!(
+            answers[..],
+            [Answer::Ack {
+                through: Txn(102),
+                ..
+            }]
+        ),
+        "what came before does not wait for the disk, the rest does: {answers:?}"
+    );
+    site.settle();
+    let answers = owner.answers(&mut site.node);
+    assert!(is_alive(&answers, 9), "{answers:?}");
+    assert_eq!(site.stat().acknowledged, Txn(106));
+    assert!(site.stat().synced);
+    assert!(!site.stat().syncing);
+    let before = site.contents();
+    assert_eq!(before[0].1.len(), 99);
+    site.crash(0);
+    assert_eq!(site.contents(), before);
+    let (mut owner, welcome) = site.welcomed(HELLO);
+    assert!(welcome.synced && !welcome.syncing);
+    // Once more it is so already.
+    owner.send(&mut site.node, &duty(true, 10));
+    site.settle();
+    assert!(is_alive(&owner.answers(&mut site.node), 10));
+}
+
+/// Whatever is lost of a log that was begun late: it passes for the group only when it holds all of it.
+#[test]
+fn a_log_that_is_not_filled_is_an_incomplete_group() {
+    let mut whole = 0;
+    for turns in 0..40 {
+        let (mut site, mut owner) = in_memory();
+        owner.send(&mut site.node, &[duty(true, 9), delete(102, 50)].concat());
+        for turn in 0..turns {
+            if turn % 3 == 0 {
+                owner.send(&mut site.node, &put(103 + turn / 3, 101 + turn / 3));
+            }
+            site.node.end_turn();
+            site.log.as_ref().unwrap().0.borrow_mut().sync();
+        }
+        site.node.end_turn();
+        let told = is_alive(&owner.answers(&mut site.node), 9);
+        let (before, acknowledged) = (site.contents(), site.stat().acknowledged);
+        site.crash(usize::MAX);
+        assert!(site.stat().processed >= acknowledged);
+        if !site.stat().syncing {
+            assert_eq!(site.contents(), before, "after {turns}");
+        }
+        whole += u64::from(!site.stat().syncing);
+        assert!(!(told && site.stat().syncing), "told after {turns}");
+    }
+    assert!((1..40).contains(&whole), "{whole}");
+}
+
+#[test]
+fn a_group_that_needs_no_log_loses_it() {
+    let mut site = Site::new(Some(MemoryLog::new(1 << 10)));
+    let (mut owner, welcome) = site.welcomed(HELLO);
+    assert!(welcome.synced);
+    let octets = [create(1), put(2, 1), request(Request::Complete, 8)].concat();
+    owner.send(&mut site.node, &octets);
+    // Nothing is synced, and that is enough now.
+    owner.send(&mut site.node, &[duty(false, 9), put(3, 2)].concat());
+    let answers = owner.answers(&mut site.node);
+    assert!(
+        is_alive(&answers, 8) && is_alive(&answers, 9),
+        "{answers:?}"
+    );
+    assert_eq!(site.stat().acknowledged, Txn(3));
+    assert!(!site.stat().synced);
+    assert!(site.log.as_ref().unwrap().0.borrow().segments.is_empty());
+    site.settle();
+    // And gets it back, with all that came before and between.
+    owner.send(
+        &mut site.node,
+        &[put(4, 3), duty(true, 10), put(5, 4)].concat(),
+    );
+    site.settle();
+    assert!(is_alive(&owner.answers(&mut site.node), 10));
+    let before = site.contents();
+    assert_eq!(before[0].1.len(), 4);
+    site.crash(0);
+    assert_eq!(site.contents(), before);
+    assert!(!site.stat().syncing);
+}
+
+#[test]
+fn a_node_without_logs_says_so() {
+    let mut site = Site::new(None);
+    let (mut owner, _) = site.welcomed(HELLO);
+    owner.send(&mut site.node, &duty(false, 1));
+    assert!(is_alive(&owner.answers(&mut site.node), 1), "so it is");
+    owner.send(&mut site.node, &duty(true, 2));
+    assert_eq!(owner.closed(&mut site.node), Some(CloseReason::NoLog));
+}
+
+/// A group that is being rebuilt gets a log: it is whole when both are done, in either order.
+#[test]
+fn a_rebuilt_group_may_get_a_log_meanwhile() {
+    for early in [false, true] {
+        let (mut site, mut owner) = in_memory();
+        let reset = encoded(|out| encode_reset(out, Txn(200)));
+        let (complete, begin) = (request(Request::Complete, 8), duty(true, 9));
+        owner.send(&mut site.node, &[reset, create(201)].concat());
+        for id in 1..=100 {
+            owner.send(&mut site.node, &put(201 + id, id));
+        }
+        owner.send(&mut site.node, &begin);
+        if early {
+            owner.send(&mut site.node, &complete);
+            site.settle();
+        } else {
+            site.settle();
+            assert!(is_alive(&owner.answers(&mut site.node), 9));
+            let mut copy = Site::with(site.config.clone(), site.log.clone());
+            copy.crash(0);
+            assert!(copy.stat().syncing);
+            owner.send(&mut site.node, &complete);
+            site.settle();
+        }
+        assert!(is_alive(&owner.answers(&mut site.node), 8));
+        let before = site.contents();
+        assert_eq!(before[0].1.len(), 100);
+        site.crash(0);
+        assert!(!site.stat().syncing);
+        assert_eq!(site.contents(), before);
+    }
+}
+
+#[test]
+fn a_reset_ends_what_there_is_to_write() {
+    let (mut site, mut owner) = in_memory();
+    let reset = encoded(|out| encode_reset(out, Txn(200)));
+    let octets = [duty(true, 9), reset, create(201), put(202, 5)].concat();
+    owner.send(&mut site.node, &octets);
+    site.settle();
+    assert!(is_alive(&owner.answers(&mut site.node), 9));
+    site.crash(0);
+    assert!(site.stat().syncing);
+    assert_eq!((site.stat().records, site.stat().processed), (1, Txn(202)));
+}
