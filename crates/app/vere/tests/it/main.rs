@@ -29,6 +29,7 @@ mod operate;
 mod peers;
 mod proxy;
 mod reload;
+mod scripts;
 mod smuggling;
 mod tls;
 mod trouble;

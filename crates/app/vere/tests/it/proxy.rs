@@ -27,7 +27,7 @@ fn behind_proxy() -> Options {
 ///
 /// `System::start` waits for a greeting, which comes only behind a header: so the reload brings the
 /// proxy in.
-fn start_behind_proxy(options: &Options) -> System {
+pub(crate) fn start_behind_proxy(options: &Options) -> System {
     let system = System::start(&options.clone().unset("proxy.networks"));
     system.configure(options);
     system.reload();

@@ -12,8 +12,8 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::{
-    Child, Options, Session, cpu_wait, free_address, output_of, read_all, run, run_with_input,
-    signal, vere, wait_for, wait_within,
+    Child, Options, PATIENCE, Session, cpu_wait, free_address, output_of, read_all, run,
+    run_with_input, signal, vere, wait_for, wait_within,
 };
 
 /// A running system with one local domain `example.org` and the accounts alice and bob (password
@@ -163,6 +163,18 @@ impl System {
         (output.status.code(), text)
     }
 
+    /// Adds the domain and the accounts that the scripts know.
+    pub(crate) fn add_script_accounts(&self) {
+        self.command(&["domain", "add", "demo.test"]);
+        for name in ["alice", "bob", "postmaster"] {
+            let mut add = vere();
+            let address = format!("{name}@demo.test");
+            add.args(["account", "add", &address, "--password-stdin", "-c"])
+                .arg(&self.config);
+            run_with_input(&mut add, "demo\n");
+        }
+    }
+
     /// Adds an account with the password `secret`.
     pub(crate) fn add_account(&self, address: &str) {
         add_account(&self.config, address);
@@ -278,7 +290,7 @@ impl System {
     }
 
     fn end(&mut self) {
-        let status = self.serve.stop(Duration::from_secs(40));
+        let status = self.serve.stop(PATIENCE);
         assert!(status.success(), "exit {status}; log:\n{}", self.log());
         assert_eq!(self.roles_left(), 0, "roles outlive the supervisor");
     }
@@ -289,7 +301,7 @@ impl Drop for System {
         // Roles end with their supervisor, also when the test failed.
         if self.serve.ended().is_none() {
             signal(self.serve.id(), Signal::SIGKILL);
-            wait_within(Duration::from_secs(10), "the end", || self.serve.ended());
+            wait_within(PATIENCE, "the end", || self.serve.ended());
         }
         if std::thread::panicking() {
             let log = self.log();
