@@ -280,8 +280,7 @@ fn tls_that_ends_within_a_chunk_ends_the_message() {
 #[test]
 fn a_handshake_that_never_ends_is_given_up() {
     let setup = Setup::new();
-    let options = setup.options().set("limits.command_timeout", "\"1s\"");
-    let system = System::start(&options);
+    let system = System::start(&setup.options());
     let mut silent = Session::greeted(system.smtp);
     silent.command("STARTTLS", "220");
     let never = Session::open(system.submissions).expect("a connection");

@@ -237,8 +237,8 @@ fn to_name(text: &str) -> Name {
 fn asking(server: SocketAddr) -> Resolver {
     let options = ResolverOptions {
         servers: vec![server],
-        query_timeout: Duration::from_millis(200),
-        timeout: Duration::from_secs(3),
+        query_timeout: Duration::from_secs(2),
+        timeout: Duration::from_secs(5),
         ..ResolverOptions::default()
     };
     Resolver::new(&options).expect("servers are given")

@@ -23,8 +23,14 @@ pub(crate) use session::{Session, queue_id};
 pub(crate) use sink::Sink;
 pub(crate) use system::System;
 
-/// How long anything may take before a test gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// How long anything may take before a test gives up: far more than on the slowest machine, and than
+/// any time-out of the daemon that a test waits for, so that nothing but a hang ever reaches it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a greeting may take while somebody attacks. Nothing that costs time in proportion comes
+/// near it; what costs the square of its input is far beyond.
+pub(crate) const GREETING_MAX: Duration = Duration::from_secs(5);
+/// CPU time that an attack may cost, for the same reason.
+pub(crate) const ATTACK_CPU_MAX: Duration = Duration::from_secs(30);
 
 /// The program under test.
 pub(crate) fn vere() -> Command {

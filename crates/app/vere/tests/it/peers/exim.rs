@@ -12,7 +12,9 @@ use std::process::{Command, Stdio};
 
 use nix::unistd::{Group, User, getegid, geteuid};
 
-use crate::harness::{Child, Session, free_address, read_all, run_with_input, skip, wait_for};
+use crate::harness::{
+    Child, PATIENCE, Session, free_address, read_all, run_with_input, skip, wait_for,
+};
 
 /// Where things from packages are unpacked that cannot be installed.
 const UNPACKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/test-tools");
@@ -99,7 +101,7 @@ impl Exim {
 
 impl Drop for Exim {
     fn drop(&mut self) {
-        self.process.stop(std::time::Duration::from_secs(10));
+        self.process.stop(PATIENCE);
         if std::thread::panicking() {
             eprintln!("log of Exim:\n{}", self.log());
         }
