@@ -11,6 +11,7 @@ mod fixed;
 mod floor;
 mod floor_wire;
 mod html;
+mod limit;
 mod recover;
 mod report;
 mod systems;
@@ -23,11 +24,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::machine::Machine;
 use crate::peer::PeerError;
 
+use cores::Placement;
 use report::Report;
 
 /// Measures a spool node: store and delete, recovery, restart, beside memcached and Redis.
@@ -48,12 +50,28 @@ pub struct SpoolArgs {
     /// Keep logs below this folder: its file system decides what a sync costs.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+    /// Only this part.
+    #[arg(long, value_name = "PART")]
+    pub only: Option<Part>,
     /// Only throughput, only this system (floor, vere, ...): for a profile.
     #[arg(long, value_name = "NAME")]
     pub system: Option<String>,
     /// Only throughput, only with bodies of so many octets.
     #[arg(long, value_name = "OCTETS")]
     pub size: Option<usize>,
+}
+
+/// A part of the benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Figure 4: store and delete.
+    Throughput,
+    /// Figure 6, and memory.
+    Recovery,
+    /// The synced log, and a node that is killed.
+    Durability,
+    /// 1,000,000 x 10 KB within 2 GiB of memory; not with `--quick` unless asked for.
+    Limit,
 }
 
 /// Why the benchmark could not run to its end.
@@ -114,9 +132,9 @@ impl std::error::Error for SpoolBenchError {
 #[derive(Debug, Clone)]
 struct Plan {
     quick: bool,
-    /// Only the system of this name, for a profile; and nothing but throughput.
+    parts: Vec<Part>,
+    /// Only the system of this name, for a profile.
     system: Option<String>,
-    throughput_only: bool,
     /// Octets of bodies.
     sizes: Vec<usize>,
     connections: &'static [usize],
@@ -133,6 +151,8 @@ struct Plan {
     /// Messages of the node that is killed, and octets of their bodies.
     killed: u64,
     killed_size: usize,
+    /// Messages of 10 KB within 2 GiB of memory.
+    limited: u64,
 }
 
 impl Plan {
@@ -140,8 +160,8 @@ impl Plan {
     fn quick() -> Self {
         Self {
             quick: true,
+            parts: vec![Part::Throughput, Part::Recovery, Part::Durability],
             system: None,
-            throughput_only: false,
             sizes: Self::SIZES.to_vec(),
             connections: &[1, 50],
             rounds: 3,
@@ -152,14 +172,15 @@ impl Plan {
             recovery_max: Duration::from_millis(120),
             killed: 1_000_000,
             killed_size: 400,
+            limited: 1_000_000,
         }
     }
 
     fn full() -> Self {
         Self {
             quick: false,
+            parts: Part::value_variants().to_vec(),
             system: None,
-            throughput_only: false,
             sizes: Self::SIZES.to_vec(),
             connections: &[1, 50],
             rounds: 5,
@@ -170,6 +191,7 @@ impl Plan {
             recovery_max: Duration::from_secs(60),
             killed: 1_000_000,
             killed_size: 1_000,
+            limited: 1_000_000,
         }
     }
 
@@ -180,7 +202,11 @@ impl Plan {
             Self::full()
         };
         plan.system.clone_from(&args.system);
-        plan.throughput_only = args.size.is_some();
+        if let Some(part) = args.only {
+            plan.parts = vec![part];
+        } else if args.system.is_some() || args.size.is_some() {
+            plan.parts = vec![Part::Throughput];
+        }
         if let Some(size) = args.size {
             plan.sizes = vec![size];
         }
@@ -235,39 +261,46 @@ fn measure_all(plan: &Plan, vere: Option<&Path>, base: &Path) -> Result<Report, 
         machine: Machine::describe(base),
         quick: plan.quick,
         seconds: 0.0,
+        placement: None,
         samples: Vec::new(),
         bars: Vec::new(),
         plots: Vec::new(),
         skipped: Vec::new(),
     };
-    let setting = Setting { vere, base };
-    let parts: [(&str, Part); 3] = [
-        ("throughput", throughput::measure),
-        ("recovery", recover::measure),
-        ("durability", durable::measure),
-    ];
-    let count = if plan.system.is_some() || plan.throughput_only {
-        1
-    } else {
-        parts.len()
+    let placement = Placement::choose(throughput::WINDOW, &mut report)?;
+    note(placement.text());
+    report.placement = Some(placement.text());
+    let setting = Setting {
+        vere,
+        base,
+        placement,
     };
-    for (name, measure) in &parts[..count] {
-        measure(plan, &setting, &mut report)?;
-        note(&format!(
-            "{name}: done after {:.1} s",
-            began.elapsed().as_secs_f64()
-        ));
+    let parts: [(Part, Measure); 4] = [
+        (Part::Throughput, throughput::measure),
+        (Part::Recovery, recover::measure),
+        (Part::Durability, durable::measure),
+        (Part::Limit, limit::measure),
+    ];
+    for (part, measure) in parts {
+        if plan.parts.contains(&part) {
+            measure(plan, &setting, &mut report)?;
+            note(&format!(
+                "{part:?}: done after {:.1} s",
+                began.elapsed().as_secs_f64()
+            ));
+        }
     }
     report.seconds = began.elapsed().as_secs_f64();
     Ok(report)
 }
 
-type Part = fn(&Plan, &Setting<'_>, &mut Report) -> Result<(), SpoolBenchError>;
+type Measure = fn(&Plan, &Setting<'_>, &mut Report) -> Result<(), SpoolBenchError>;
 
 /// What is started, and where.
 struct Setting<'a> {
     vere: Option<&'a Path>,
     base: &'a Path,
+    placement: Placement,
 }
 
 /// What was started, if it could be; a system that is not there is skipped and named.

@@ -1,39 +1,126 @@
-//! Client and servers on one core.
+//! Where client and servers run: on one core, or apart.
 //!
 //! Left alone, the scheduler puts both ends of a connection on one core or on two as it likes and as
-//! others let it, and throughput halves or doubles with it: a comparison needs one or the other. On
+//! others let it, and throughput doubles or halves with it: a comparison needs one or the other. On
 //! one core it is the inverse of the CPU time of both ends, which hardly depends on what else the
-//! machine does.
+//! machine does. What is better depends on the machine, so both are tried with the floor.
+
+use std::time::Duration;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
+use super::drive::{Until, drive};
+use super::floor::Floor;
+use super::report::Report;
+use super::systems::{FLOOR, Target};
+use super::{SpoolBenchError, body};
+
 /// This thread.
 const SELF: Pid = Pid::from_raw(0);
 
-/// This thread and all it starts are on one core, until it is dropped.
-#[derive(Debug)]
-pub(super) struct OneCore {
-    before: CpuSet,
+/// Rounds of the trial, and how long each of its loads takes.
+const ROUNDS: usize = 5;
+const WARM: Duration = Duration::from_millis(15);
+const TIME: Duration = Duration::from_millis(30);
+
+/// How client and servers are placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placement {
+    /// On the same core.
+    OneCore,
+    /// The client on one core, servers on all others.
+    Apart,
 }
 
-impl OneCore {
-    /// Goes to the last core that this thread may use; `None` when it may not choose.
-    pub(super) fn enter() -> Option<Self> {
-        let before = sched_getaffinity(SELF).ok()?;
-        let last = (0..CpuSet::count())
-            .rev()
-            .find(|core| before.is_set(*core).unwrap_or(false))?;
-        let mut one = CpuSet::new();
-        one.set(last).ok()?;
-        sched_setaffinity(SELF, &one).ok()?;
-        Some(Self { before })
+impl Placement {
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::OneCore => "client and server on one core",
+            Self::Apart => "client and server on different cores",
+        }
+    }
+
+    /// The one with which the floor is faster here, by medians of rounds in turns.
+    ///
+    /// # Errors
+    ///
+    /// The floor cannot be measured.
+    pub(super) fn choose(window: usize, report: &mut Report) -> Result<Self, SpoolBenchError> {
+        let what = |placement: Self| format!("trial, 0.4 KB, {}", placement.text());
+        let both = [Self::OneCore, Self::Apart];
+        for _ in 0..ROUNDS {
+            for placement in both {
+                let cores = Cores::enter(placement);
+                let floor = Floor::start().map_err(SpoolBenchError::io("start the floor"))?;
+                cores.be_client();
+                let target = Target::new(FLOOR, floor.address());
+                let mut lanes = target.lanes(1, &body(400), window)?;
+                let (warm, time) = (WARM, TIME);
+                let load = drive(&mut lanes, window, Until::After { warm, time })?;
+                report.add(&what(placement), "messages/s", FLOOR, load.rate());
+            }
+        }
+        let rate = |placement| report.median(&what(placement), FLOOR).unwrap_or(0.0);
+        if rate(Self::Apart) > rate(Self::OneCore) {
+            Ok(Self::Apart)
+        } else {
+            Ok(Self::OneCore)
+        }
     }
 }
 
-impl Drop for OneCore {
+/// This thread and what it starts keep to their cores until this is dropped.
+#[derive(Debug)]
+pub(super) struct Cores {
+    before: Option<CpuSet>,
+    client: CpuSet,
+}
+
+impl Cores {
+    /// What this thread starts from here on runs on the servers' cores. Without the right to choose,
+    /// or with one core only, everything runs where it would have run.
+    pub(super) fn enter(placement: Placement) -> Self {
+        let before = sched_getaffinity(SELF).ok();
+        let allowed: Vec<usize> = (0..CpuSet::count())
+            .filter(|core| before.is_some_and(|set| set.is_set(*core).unwrap_or(false)))
+            .collect();
+        let (client, servers) = match (allowed.split_last(), placement) {
+            (Some((last, rest)), Placement::Apart) if !rest.is_empty() => (vec![*last], rest),
+            (Some((last, _)), _) => (vec![*last], &allowed[allowed.len() - 1..]),
+            (None, _) => (Vec::new(), &allowed[..]),
+        };
+        set(&cores(servers));
+        Self {
+            before,
+            client: cores(&client),
+        }
+    }
+
+    /// This thread runs on the client's core from here on.
+    pub(super) fn be_client(&self) {
+        set(&self.client);
+    }
+}
+
+fn cores(numbers: &[usize]) -> CpuSet {
+    let mut cores = CpuSet::new();
+    for number in numbers {
+        // They come from a set of the same kind.
+        let _ = cores.set(*number);
+    }
+    cores
+}
+
+fn set(cores: &CpuSet) {
+    // Refused, the thread stays where it is.
+    let _ = sched_setaffinity(SELF, cores);
+}
+
+impl Drop for Cores {
     fn drop(&mut self) {
-        // What was allowed before still is.
-        let _ = sched_setaffinity(SELF, &self.before);
+        if let Some(before) = &self.before {
+            set(before);
+        }
     }
 }

@@ -20,7 +20,8 @@ pub(super) fn page(report: &Report) -> String {
          <meta name=\"viewport\" content=\"width=device-width\"><title>vere bench spool</title>\
          <style>{STYLE}</style><h1>vere bench spool</h1>\
          <p>Messages stored and deleted, pipelined by one client with equal octets in flight, and \
-         queues read back in blocks; medians of the rounds, systems taking turns. {}.</p>",
+         queues read back in blocks; medians of the rounds, systems taking turns. With one connection: {}. {}.</p>",
+        report.placement.unwrap_or("client and server anywhere"),
         escape(&report.machine.line())
     );
     for drawn in &report.plots {

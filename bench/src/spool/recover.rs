@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use vere_spoolwire::{BLOCK_FRAME_LEN, FRAME_MIN, RecordId, Request, Seq, TARGET_LEN};
 
-use super::cores::OneCore;
+use super::cores::{Cores, Placement};
 use super::drive::{Lane, Until, drive};
 use super::fixed::command;
 use super::floor::{self, Floor};
@@ -55,7 +55,7 @@ pub(super) fn measure(
     setting: &Setting<'_>,
     report: &mut Report,
 ) -> Result<(), SpoolBenchError> {
-    let _one = OneCore::enter();
+    let cores = Cores::enter(setting.placement);
     let messages = plan.recovered;
     let mut servers = Vec::new();
     let mut sources = Vec::new();
@@ -80,6 +80,7 @@ pub(super) fn measure(
             servers.push(redis);
         }
     }
+    cores.be_client();
     for _ in 0..plan.rounds {
         for block in plan.blocks {
             let largest = plan.blocks.last() == Some(block);
@@ -94,7 +95,7 @@ pub(super) fn measure(
             }
         }
         if let Some(block) = plan.blocks.last() {
-            let seconds = loopback(messages)?;
+            let seconds = loopback(messages, setting.placement)?;
             report.add(&name(*block, messages), "s", LOOPBACK, seconds);
         }
     }
@@ -359,11 +360,12 @@ fn check(piece: &[u8], before: u64, answer_len: u64, start: &[u8]) -> Option<()>
 
 /// Seconds in which the kernel moves the octets of a recovery over the loopback, from memory that is
 /// in the cache.
-fn loopback(messages: u64) -> Result<f64, SpoolBenchError> {
+fn loopback(messages: u64, placement: Placement) -> Result<f64, SpoolBenchError> {
     let failed = SpoolBenchError::io;
     let octets = messages * (FRAME_MIN + TARGET_LEN + SIZE) as u64;
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(failed("listen"))?;
     let address = listener.local_addr().map_err(failed("listen"))?;
+    let cores = Cores::enter(placement);
     let sender = std::thread::spawn(move || -> io::Result<()> {
         let (mut stream, _) = listener.accept()?;
         let piece = vec![7; 256 << 10];
@@ -373,6 +375,7 @@ fn loopback(messages: u64) -> Result<f64, SpoolBenchError> {
         }
         Ok(())
     });
+    cores.be_client();
     let mut stream = TcpStream::connect(address).map_err(failed("connect"))?;
     let mut input = vec![0; 256 << 10];
     let begun = Instant::now();

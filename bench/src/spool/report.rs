@@ -61,6 +61,8 @@ pub(super) struct Report {
     pub(super) machine: Machine,
     pub(super) quick: bool,
     pub(super) seconds: f64,
+    /// Where client and server of one connection ran.
+    pub(super) placement: Option<&'static str>,
     pub(super) samples: Vec<Sample>,
     pub(super) bars: Vec<Bar>,
     pub(super) plots: Vec<Plot>,
@@ -186,6 +188,7 @@ impl Report {
             "bench": "spool",
             "quick": self.quick,
             "seconds": self.seconds,
+            "placement": self.placement,
             "machine": self.machine.json(),
             "rows": rows,
             "rounds": rounds,
@@ -207,7 +210,8 @@ impl Report {
 
     /// Tables for a terminal.
     pub(super) fn table(&self) -> String {
-        let mut text = format!("spool\n{}\n", self.machine.line());
+        let placement = self.placement.unwrap_or("client and server anywhere");
+        let mut text = format!("spool, {placement}\n{}\n", self.machine.line());
         for plot in &self.plots {
             text.push_str(&format!("\n{} [{}]\n{:<18}", plot.title, plot.unit, ""));
             for (label, _) in &plot.points {
@@ -324,6 +328,7 @@ mod tests {
             machine: Machine::describe("/".as_ref()),
             quick: true,
             seconds: 1.0,
+            placement: None,
             samples: Vec::new(),
             bars: Vec::new(),
             plots: Vec::new(),

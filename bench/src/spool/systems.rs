@@ -64,6 +64,21 @@ impl Server {
         mode: NodeMode,
         memory_max: u64,
     ) -> Result<Self, PeerError> {
+        Self::vere_by(vere, base, mode, memory_max, |command| command)
+    }
+
+    /// The same with another command around that of the node.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::vere`].
+    pub(super) fn vere_by(
+        vere: &Path,
+        base: &Path,
+        mode: NodeMode,
+        memory_max: u64,
+        around: impl FnOnce(Vec<OsString>) -> Vec<OsString>,
+    ) -> Result<Self, PeerError> {
         let folder = peer::folder(base, "vere-bench-node-").map_err(PeerError::Folder)?;
         let address = peer::free_address().map_err(PeerError::Folder)?;
         let file = folder.path().join("vere.toml");
@@ -87,7 +102,7 @@ impl Server {
             .map_err(PeerError::Folder)?;
         let mut command = vec![vere.into(), "role".into(), "-c".into(), file.into()];
         command.extend(["spool", "--node", "a"].map(OsString::from));
-        Self::start(VERE, command, address, folder)
+        Self::start(VERE, around(command), address, folder)
     }
 
     /// memcached, with its limit of requests in a row lifted.

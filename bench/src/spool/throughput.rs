@@ -1,6 +1,6 @@
 //! Figure 4: messages stored and deleted per second, by their size.
 
-use super::cores::OneCore;
+use super::cores::Cores;
 use super::drive::{Until, drive};
 use super::floor::Floor;
 use super::report::{Limit, Plot, Report};
@@ -10,7 +10,7 @@ use super::systems::{
 use super::{Plan, Setting, SpoolBenchError, body, kb, there};
 
 /// Octets in flight on one connection, and on each of fifty.
-const WINDOW: usize = 256 << 10;
+pub(super) const WINDOW: usize = 256 << 10;
 const WINDOW_OF_MANY: usize = 20 << 10;
 
 /// Octets in flight tried for the largest messages.
@@ -72,8 +72,11 @@ pub(super) fn measure(
 ) -> Result<(), SpoolBenchError> {
     for connections in plan.connections {
         // Many connections are served by several threads, where a server has them.
-        let _one = (*connections == 1).then(OneCore::enter);
+        let cores = (*connections == 1).then(|| Cores::enter(setting.placement));
         let mut systems = start(setting, report)?;
+        if let Some(cores) = &cores {
+            cores.be_client();
+        }
         if let Some(only) = &plan.system {
             systems.targets.retain(|target| target.name == only);
         }

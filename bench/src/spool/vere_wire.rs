@@ -166,6 +166,28 @@ impl Session {
         }
     }
 
+    /// Reads over so many octets.
+    ///
+    /// # Errors
+    ///
+    /// They do not come.
+    pub(super) fn pass(&mut self, octets: u64) -> Result<(), SpoolBenchError> {
+        let mut left = octets;
+        let mut piece = vec![0; 256 << 10];
+        let there = left.min((self.input.len() - self.read) as u64);
+        self.read += there as usize;
+        left -= there;
+        while left > 0 {
+            let most = piece.len().min(left as usize);
+            match self.stream.read(&mut piece[..most]) {
+                Ok(0) => return Err(SpoolBenchError::protocol("the node closed the connection")),
+                Ok(count) => left -= count as u64,
+                Err(error) => return Err(SpoolBenchError::io("read from a node")(error)),
+            }
+        }
+        Ok(())
+    }
+
     /// Reads the whole queue once, with checksums, and compares.
     ///
     /// # Errors
@@ -266,7 +288,7 @@ impl Patch {
     }
 
     fn checksum(&mut self, number: u64, record: u64) -> u32 {
-        let upper_of = (number >> 16, record >> 16);
+        let upper_of = (number >> 8, record >> 8);
         if upper_of != self.upper_of {
             let octets = number
                 .to_le_bytes()
@@ -275,17 +297,12 @@ impl Patch {
                 .zip(self.table.iter())
                 .enumerate();
             self.upper = octets
-                .filter(|(place, _)| place % 8 >= 2)
+                .filter(|(place, _)| place % 8 >= 1)
                 .fold(0, |sum, (_, (octet, row))| sum ^ row[usize::from(octet)]);
             self.upper_of = upper_of;
         }
         let entry = |place: usize, value: u64| self.table[place][(value & 0xff) as usize];
-        self.base
-            ^ self.upper
-            ^ entry(0, number)
-            ^ entry(1, number >> 8)
-            ^ entry(8, record)
-            ^ entry(9, record >> 8)
+        self.base ^ self.upper ^ entry(0, number) ^ entry(8, record)
     }
 
     /// Writes the numbers into a frame.
