@@ -314,10 +314,13 @@ impl<S: SpoolLogStore> Host<S> {
         }
         self.node.end_turn();
         self.serve_touched();
+        if let Some(reason) = self.node.take_spill_trouble() {
+            tracing::warn!(reason, "cannot write out what memory does not hold");
+        }
         if let Some((group, error)) = self.node.failure()
             && !self.failure_told
         {
-            tracing::error!(group, %error, "spool log failed: nothing is acknowledged any more");
+            tracing::error!(group, %error, "spool group failed: nothing is acknowledged any more");
             self.failure_told = true;
         }
     }

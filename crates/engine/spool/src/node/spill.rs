@@ -47,6 +47,8 @@ pub(super) struct Spill {
     victims: VecDeque<(usize, SegmentKey)>,
     /// There was no room: not tried again until some is freed, or for a while.
     full: bool,
+    /// Why something was not written out, until the host was told.
+    trouble: Option<String>,
     /// Memory from which on segments are written out.
     above: u64,
     /// Memory that copies may take.
@@ -64,6 +66,7 @@ impl Spill {
             returning: 0,
             victims: VecDeque::new(),
             full: false,
+            trouble: None,
             above: above.unwrap_or(memory.max() / 4 * 3),
             copies_max: (memory.max() / 16).max(COPIES * memory.segment_len as u64),
             needed: None,
@@ -82,8 +85,10 @@ impl Spill {
         if segments.at(key).residence == Residence::Leaving {
             self.leaving -= len;
             // Without room for more there is no relief, and new records are refused.
-            self.full |= done.result.is_err();
             let slot = done.result.is_ok().then_some(done.slot);
+            if let Err(reason) = done.result {
+                (self.full, self.trouble) = (true, Some(reason));
+            }
             segments.departed(memory, key, done.octets, slot);
             return Ok(());
         }
@@ -347,6 +352,11 @@ impl<S: SpoolLogStore> Node<S> {
     #[must_use]
     pub fn spilled(&self) -> u64 {
         self.spill.as_ref().map_or(0, |spill| spill.store.used())
+    }
+
+    /// Why something could not be written out, once: it stays in memory.
+    pub fn take_spill_trouble(&mut self) -> Option<String> {
+        self.spill.as_mut()?.trouble.take()
     }
 
     /// Reading stops here until memory was written out, if that is why it stops.

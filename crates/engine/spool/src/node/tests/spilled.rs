@@ -114,3 +114,196 @@ fn busy_and_short_in_memory() {
 fn busy_and_short_with_a_log() {
     busy(&short(), || Some(MemoryLog::new(2 << 10)));
 }
+
+const QUEUE: QueueId = QueueId(0);
+
+/// A run with one queue and so many records of 1000 octets in it.
+fn filled(mut run: Run, count: u64) -> Run {
+    let limits = QueueLimits::UNLIMITED;
+    let (queue, txn) = run.pair.owner.create_queue("queue-0", limits).unwrap();
+    assert_eq!(queue, QUEUE);
+    run.submit(txn, Submitted::Create(0, limits));
+    put(&mut run, count);
+    run
+}
+
+fn put(run: &mut Run, count: u64) {
+    for _ in 0..count {
+        let mut batch = Batch::new();
+        batch.put(QUEUE, Bytes::new(), run.body.clone());
+        let committed = run.pair.owner.commit(batch.clone()).unwrap();
+        run.submit(committed.txn, Submitted::Batch(batch, committed.ids));
+        run.pair.settle();
+    }
+}
+
+fn refusals(run: &Run) -> Vec<Refusal> {
+    let refused = run.pair.refused().into_iter();
+    refused.map(|(_, refusal)| refusal).collect()
+}
+
+#[test]
+fn wrong_octets_are_never_given_out() {
+    for log in [None, Some(MemoryLog::new(64 << 10))] {
+        let mut run = filled(run(tight(), log.clone(), 1), 100);
+        spill(&run).0.borrow_mut().damaged = true;
+        run.pair.events.clear();
+        run.pair.owner.fetch(QUEUE, RecordId(40), 100, 50_000);
+        run.pair.settle();
+        let failed = Some(crate::owner::OwnerError::Closed(CloseReason::LogFailed));
+        assert_eq!(run.pair.error, failed);
+        let is_block = |event: &OwnerEvent| matches!(event, OwnerEvent::Block { .. });
+        assert!(!run.pair.events.iter().any(is_block));
+        let (group, error) = run.pair.node.failure().unwrap();
+        assert_eq!(group, "gateway");
+        assert!(
+            error.to_string().contains("not what was written"),
+            "{error}"
+        );
+        run.pair.connect();
+        run.pair.settle();
+        assert_eq!(run.pair.error, failed, "and nobody owns it any more");
+
+        // The log has it all.
+        if log.is_some() {
+            spill(&run).0.borrow_mut().damaged = false;
+            run.pair.crash(0);
+            run.pair.connect();
+            run.finish();
+        }
+    }
+}
+
+#[test]
+fn a_reader_hears_of_what_is_lost() {
+    let mut run = filled(run(tight(), None, 1), 100);
+    spill(&run).0.borrow_mut().damaged = true;
+    let node = &mut run.pair.node;
+    let mut reader = peer::Peer::new(node).unwrap();
+    reader.say(node, peer::READER).unwrap();
+    reader.send(node, &fetch_from(40));
+    node.end_turn();
+    while spill(&run).finish_all() {
+        run.pair.node.end_turn();
+    }
+    let reason = reader.closed(&mut run.pair.node);
+    assert_eq!(reason, Some(CloseReason::LogFailed));
+}
+
+fn fetch_from(id: u64) -> Vec<u8> {
+    let fetch = Request::Fetch {
+        queue: QUEUE,
+        from: RecordId(id),
+        records: 2,
+        octets: 10_000,
+    };
+    peer::request(fetch, id)
+}
+
+#[test]
+fn who_waits_for_the_disk_keeps_nobody_else_waiting() {
+    let mut run = filled(run(tight(), None, 1), 100);
+    let is_block = |answer: &Answer, at: u64| matches!(answer, Answer::Block { seq, head } if seq.0 == at && head.records > 0);
+    let node = &mut run.pair.node;
+    let mut readers = [(); 2].map(|()| peer::Peer::new(node).unwrap());
+    for reader in &mut readers {
+        reader.say(node, peer::READER).unwrap();
+    }
+    let [slow, other] = &mut readers;
+    let mut octets = fetch_from(40);
+    octets.extend(peer::request(Request::Heartbeat, 41));
+    octets.extend(fetch_from(100));
+    slow.send(node, &octets);
+    node.end_turn();
+    assert_eq!(slow.answers(node), [], "in its order");
+    assert!(!node.takes_input(slow.id) && node.takes_input(other.id));
+    other.send(node, &fetch_from(100));
+    let answers = other.answers(node);
+    assert!(is_block(&answers[0], 100), "{answers:?}");
+
+    let mut answers = Vec::new();
+    while spill(&run).finish_all() {
+        let node = &mut run.pair.node;
+        node.end_turn();
+        answers.extend(slow.answers(node));
+    }
+    let blocks = |at| answers.iter().position(|answer| is_block(answer, at));
+    let alive = |answer: &Answer| matches!(answer, Answer::Alive { seq, .. } if seq.0 == 41);
+    let order = [blocks(40), answers.iter().position(alive), blocks(100)];
+    assert!(
+        order.iter().all(Option::is_some) && order.is_sorted(),
+        "{answers:?}"
+    );
+}
+
+#[test]
+fn without_room_new_records_are_refused_and_old_ones_end() {
+    for failing in [false, true] {
+        let mut run = filled(run(short(), None, 1), 0);
+        {
+            let mut state = spill(&run).0.borrow_mut();
+            state.failing = failing;
+            state.capacity = 40_000;
+        }
+        let most = if failing { 64 } else { 64 + 40 };
+        let mut fitted = 0;
+        while refusals(&run).is_empty() {
+            let mut batch = Batch::new();
+            batch.put(QUEUE, Bytes::new(), run.body.clone());
+            run.pair.owner.commit(batch).unwrap();
+            run.pair.settle();
+            fitted += 1;
+            assert!(fitted < most, "they do not fit");
+        }
+        assert!(fitted > if failing { 30 } else { 70 }, "{fitted}");
+        assert_eq!(refusals(&run), [Refusal::NodeFull]);
+        run.pair.events.clear();
+        let seq = run.pair.owner.fetch(QUEUE, RecordId(10), 1, 1);
+        let block = settle_block(&mut run.pair, seq);
+        assert_eq!(block.records[0].body, run.body);
+        let mut batch = Batch::new();
+        (1..=20).for_each(|id| {
+            batch.delete(QUEUE, RecordId(id));
+        });
+        run.pair.owner.commit(batch).unwrap();
+        run.pair.settle();
+        assert_eq!(refusals(&run), []);
+        spill(&run).0.borrow_mut().failing = false;
+        run.pair.node.tick(now());
+        run.pair.settle();
+        for _ in 0..10 {
+            let mut batch = Batch::new();
+            batch.put(QUEUE, Bytes::new(), run.body.clone());
+            run.pair.owner.commit(batch).unwrap();
+            run.pair.settle();
+        }
+        assert_eq!(refusals(&run), [], "taken again");
+    }
+}
+
+#[test]
+fn reading_on_finds_the_next_segments_in_memory() {
+    let run = short();
+    let mut run = filled(self::run(run, None, 1), 300);
+    assert!(spill(&run).slots() > 40);
+    let (mut from, mut waited, mut blocks) = (RecordId(40), 0, 0);
+    while from.0 < 200 {
+        run.pair.events.clear();
+        let seq = run.pair.owner.fetch(QUEUE, from, 1, 1);
+        run.pair.up(usize::MAX);
+        run.pair.down(usize::MAX);
+        let answered = |event: &OwnerEvent| matches!(event, OwnerEvent::Block { .. });
+        waited += usize::from(!run.pair.events.iter().any(answered));
+        from = settle_block(&mut run.pair, seq).next;
+        blocks += 1;
+    }
+    assert_eq!((blocks, waited), (160, 1));
+}
+
+#[test]
+fn a_record_takes_less_than_100_octets_beside_its_own() {
+    use super::super::{queue::Slot, store::RECORD_OVERHEAD, store::Side};
+    let (slot, side) = (size_of::<Slot>() as u64, size_of::<Side>() as u64);
+    assert!(RECORD_OVERHEAD + slot <= 60);
+    assert!(RECORD_OVERHEAD + slot + side <= 100);
+}

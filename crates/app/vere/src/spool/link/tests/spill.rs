@@ -1,5 +1,7 @@
 //! More than fits into memory, through a real node and a real file.
 
+use std::time::Instant;
+
 use super::*;
 
 const BODY: usize = 64 << 10;
@@ -134,4 +136,109 @@ fn more_than_memory_with_a_log_and_a_restart() {
         log,
     };
     local(work(durability, directory.path()));
+}
+
+const LARGE: usize = 10_000;
+
+/// Prints how fast a queue of ten gigabytes is filled, read, and read and emptied, a twentieth at a
+/// time. Run it in release where memory is limited and the disk has room: `SPILL_LARGE=directory`,
+/// and `SPILL_RECORDS` for another number than a million.
+#[test]
+#[ignore = "takes a minute and ten gigabytes of disk"]
+fn a_queue_of_ten_gigabytes() {
+    let Some(directory) = std::env::var_os("SPILL_LARGE") else {
+        return;
+    };
+    let records = std::env::var("SPILL_RECORDS").map_or(1_000_000, |text| text.parse().unwrap());
+    local(large(PathBuf::from(directory), records));
+}
+
+async fn large(directory: PathBuf, records: u64) {
+    let config = NodeConfig {
+        memory_max: 1 << 30,
+        ..config()
+    };
+    let options = SpillOptions {
+        room: 16 << 30,
+        spare: 1 << 30,
+        block_len: config.segment_len,
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let spill = Some((directory, options));
+    let mut node = RunningNode::start_with(listener, Durability::Memory, spill, config);
+    let link = connect(super::options(node.address)).await;
+    let queue = link
+        .create_queue("a.test", QueueLimits::UNLIMITED)
+        .await
+        .unwrap();
+    let mut pace = Pace::new("put", records);
+    let (body, mut waiting) = (Bytes::from(vec![0x5A; LARGE]), Vec::new());
+    for number in 0..records {
+        let (mut batch, meta) = (Batch::new(), number.to_le_bytes());
+        batch.put(queue, Bytes::copy_from_slice(&meta), body.clone());
+        waiting.push(link.commit(batch));
+        if waiting.len() == 400 || number + 1 == records {
+            for commit in waiting.drain(..) {
+                commit.await.unwrap();
+            }
+        }
+        pace.note(number + 1);
+    }
+    println!("{:?}", link.stat().await.unwrap());
+    read_large(&link, queue, records, false).await;
+    read_large(&link, queue, records, true).await;
+    link.close();
+    node.end();
+}
+
+async fn read_large(link: &SpoolLink, queue: QueueId, records: u64, delete: bool) {
+    let mut pace = Pace::new(if delete { "drain" } else { "read" }, records);
+    let (mut from, mut seen) = (RecordId(0), 0_u64);
+    while seen < records {
+        let block = link.fetch(queue, from, 1000, 4 << 20).await.unwrap();
+        let mut batch = Batch::new();
+        for record in &block.records {
+            assert_eq!(*record.meta, seen.to_le_bytes());
+            assert!(record.body.len() == LARGE && record.body[LARGE - 1] == 0x5A);
+            batch.delete(queue, record.id);
+            seen += 1;
+        }
+        if delete {
+            link.commit(batch).await.unwrap();
+        }
+        pace.note(seen);
+        from = block.next;
+    }
+}
+
+/// Prints a rate for every twentieth of something, and for all of it.
+struct Pace {
+    what: &'static str,
+    all: u64,
+    begun: Instant,
+    told: (u64, Instant),
+}
+
+impl Pace {
+    fn new(what: &'static str, all: u64) -> Self {
+        let begun = Instant::now();
+        Self {
+            what,
+            all,
+            begun,
+            told: (0, begun),
+        }
+    }
+
+    fn note(&mut self, count: u64) {
+        let rate =
+            |(from, since): (u64, Instant)| (count - from) as f64 / since.elapsed().as_secs_f64();
+        if (count - self.told.0) * 20 >= self.all {
+            println!("{} {count}: {:.0}/s", self.what, rate(self.told));
+            self.told = (count, Instant::now());
+        }
+        if count == self.all {
+            println!("{} whole: {:.0}/s", self.what, rate((0, self.begun)));
+        }
+    }
 }
