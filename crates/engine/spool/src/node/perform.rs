@@ -30,7 +30,10 @@ impl Store {
             }
             Mutation::Change(Change::Delete { queue, id }) if !self.syncing => {
                 let queue = self.queue_mut(queue).ok_or(Refusal::NoQueue)?;
-                let slot = queue.remove(id).ok_or(Refusal::NoRecord)?;
+                // As a result of `ok_or` the slot would go through memory, in pieces of other sizes.
+                let Some(slot) = queue.remove(id) else {
+                    return Err(Refusal::NoRecord);
+                };
                 self.forget(memory, slot);
                 Ok(())
             }
