@@ -33,6 +33,8 @@ pub(crate) enum Request {
         /// How many to give at most.
         limit: usize,
     },
+    /// The state of every replica of the gateway's queues: a list of [`ReplicaLine`].
+    SpoolTable,
     /// Writes buffered trace events to disk.
     FlushTrace,
 }
@@ -59,6 +61,26 @@ pub(crate) struct QueueRow {
     pub(crate) paused_until: Option<String>,
     pub(crate) oldest: Option<String>,
     pub(crate) last_reply: Option<String>,
+}
+
+/// One replica of the gateway's queues as `vere spool stat --json` prints it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ReplicaLine {
+    pub(crate) node: String,
+    /// The active connection: `run` or `down`.
+    pub(crate) active: String,
+    /// The connection on standby: `ready` or `down`.
+    pub(crate) standby: String,
+    /// `sync`, `rebuilding`, `out`, or what is wrong with it.
+    pub(crate) sync: String,
+    /// The last transaction it acknowledged.
+    pub(crate) transactions: u64,
+    /// Transactions sent to it and not acknowledged.
+    pub(crate) in_flight: u64,
+    /// Records copied to it, while it is being rebuilt.
+    pub(crate) copied: Option<u64>,
+    /// Why it is not connected.
+    pub(crate) trouble: Option<String>,
 }
 
 /// One message as `vere queue show --json` prints it.

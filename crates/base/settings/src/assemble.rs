@@ -268,14 +268,20 @@ impl Assembly {
         let replicas = self.maybe("spool.replicas_min");
         let mut nodes = self.each("spool.node", |at| self.node(at));
         if nodes.is_empty() {
-            nodes.push(SpoolNode {
-                name: "a".to_owned(),
-                listen: ([127, 0, 0, 1], 2600).into(),
-                data: self.data.join("spool").join("a"),
-            });
+            for (name, port) in [("a", 2600), ("b", 2601)] {
+                nodes.push(SpoolNode {
+                    name: name.to_owned(),
+                    listen: ([127, 0, 0, 1], port).into(),
+                    standby: None,
+                    remote: false,
+                    data: self.data.join("spool").join(name),
+                });
+            }
         }
+        let most = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
         Spool {
             durability,
+            replicas: self.maybe("spool.replicas").unwrap_or(2.min(most)),
             replicas_min: replicas.unwrap_or(match durability {
                 Durability::Synced => 1,
                 Durability::Replicated => 2,
@@ -313,6 +319,8 @@ impl Assembly {
         let data = PathBuf::from(data.to_string_lossy().replace("{name}", &name));
         SpoolNode {
             listen: self.need(&format!("{at}.listen")),
+            standby: self.maybe(&format!("{at}.standby")),
+            remote: self.choice(&format!("{at}.runs"), |text| Some(text == "elsewhere")),
             data: self.resolve(&data),
             name,
         }

@@ -185,6 +185,16 @@ fn spool(settings: &Settings, found: &mut Found<'_>) {
         }
     }
     let nodes = spool.nodes.len();
+    if usize::try_from(spool.replicas).is_ok_and(|replicas| replicas > nodes) {
+        let text = format!(
+            "{} copies need as many [[spool.node]], there are {nodes}",
+            spool.replicas
+        );
+        found.add("spool.replicas", text);
+    } else if spool.replicas_min > spool.replicas && spool.replicas_min as usize <= nodes {
+        let text = format!("is more than spool.replicas, which is {}", spool.replicas);
+        found.add("spool.replicas_min", text);
+    }
     if usize::try_from(spool.replicas_min).is_ok_and(|replicas| replicas > nodes) {
         let text = format!(
             "{} copies need as many [[spool.node]], there are {nodes}",

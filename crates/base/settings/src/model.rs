@@ -325,6 +325,8 @@ pub enum Durability {
 pub struct Spool {
     /// When a message counts as safe.
     pub durability: Durability,
+    /// Nodes that are to hold every message.
+    pub replicas: u32,
     /// Nodes that must hold a message before it is acknowledged.
     pub replicas_min: u32,
     /// The file of the key shared by gateway and nodes, made at the first start.
@@ -335,7 +337,7 @@ pub struct Spool {
     pub spill_max: ByteSize,
     /// Octets of one segment of a log.
     pub segment_size: ByteSize,
-    /// The nodes; one local node when the file names none.
+    /// The nodes; two local ones when the file names none.
     pub nodes: Vec<SpoolNode>,
 }
 
@@ -346,8 +348,19 @@ pub struct SpoolNode {
     pub name: String,
     /// Where it listens.
     pub listen: SocketAddr,
+    /// A second address where it listens.
+    pub standby: Option<SocketAddr>,
+    /// Whether it runs on another machine.
+    pub remote: bool,
     /// The folder of its logs.
     pub data: PathBuf,
+}
+
+impl SpoolNode {
+    /// Where it listens, the address for standby connections last.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        std::iter::once(self.listen).chain(self.standby)
+    }
 }
 
 /// Who of several gateways and nodes is responsible.

@@ -61,7 +61,8 @@ fn smallest_file_is_two_lines_and_has_every_default() {
     let folder = Register::File("/var/lib/vere/register".into());
     assert_eq!(settings.cluster.register, folder);
     assert_eq!(settings.spool.replicas_min, 1);
-    assert_eq!(settings.spool.nodes.len(), 1);
+    assert_eq!(settings.spool.nodes.len(), 2);
+    assert_eq!(settings.spool.replicas, 2);
     assert_eq!(
         settings.spool.nodes[0].data.to_str(),
         Some("/var/lib/vere/spool/a")
@@ -442,13 +443,19 @@ const CONTRADICTIONS: &str = r##"
 [tls] key = "k" => tls.key => needs tls.certificate
 [limits] message_size_max = "200 MiB" => limits.message_size_max => more than half
 [metrics] listen = "[::]:25" => metrics.listen => twice
-[spool] durability = "replicated" => spool.durability => 2 copies need as many
-[spool] replicas_min = 2 => spool.replicas_min => there are 1
+[spool] replicas_min = 3 => spool.replicas_min => 3 copies need as many
+[spool] replicas = 3 => spool.replicas => there are 2
 "##;
 
 #[test]
 fn contradictions() {
     refused(CONTRADICTIONS);
+    one_error(
+        "[spool]\nreplicas = 1\nreplicas_min = 2\n",
+        5,
+        "spool.replicas_min",
+        "is more than spool.replicas",
+    );
     one_error(
         "[delivery]\nexpire = \"1h\"\n",
         3,

@@ -13,13 +13,20 @@ use vere_ports::spool_log::{
     LogError, LogPosition, LogReader, LogRoom, SpoolLog, SpoolLogStore, UnreadableEntry,
 };
 use vere_spool::node::{ConnectionId, Node, NodeConfig, SEGMENT_LEN_MIN};
-use vere_spool::owner::{Owner, OwnerConfig, OwnerEvent};
-use vere_spoolwire::{CHECKSUM_LEN, HEADER_LEN, Incarnation, QueueId, QueueStat};
+use vere_spool::owner::{
+    Link, MemberState, Membership, Owner, OwnerConfig, OwnerError, OwnerEvent, RegisterRequest,
+    RegisterSwap,
+};
+use vere_spoolwire::{CHECKSUM_LEN, CloseReason, HEADER_LEN, Incarnation, QueueId, QueueStat};
 use vere_units::{Secret, Timestamp};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 const INCARNATION: Incarnation = Incarnation(77);
 const GROUP: &str = "gateway";
+const LINK: Link = Link {
+    node: 0,
+    address: 0,
+};
 /// Turns that a talk of so few octets may take.
 const TURNS_MAX: usize = 10_000;
 /// CREATE of the queues 0 "a" and 1 "b", before everything else.
@@ -68,7 +75,7 @@ fn records(octets: &[u8]) -> Option<u64> {
         log.newest = 1;
         Ok::<_, UnreadableEntry>(log)
     });
-    restored.ok().map(|()| read_back(&mut node))
+    restored.ok().and_then(|()| read_back(&mut node))
 }
 
 /// The head of a new group's log, as a node writes it.
@@ -120,16 +127,21 @@ fn secret() -> Secret<[u8; 32]> {
     Secret::new([5; 32])
 }
 
-/// Connects as owner and fetches every record of every queue.
-fn read_back(node: &mut Node<Log>) -> u64 {
+/// Connects as owner and fetches every record of every queue. `None` when the group is incomplete or
+/// knows an owner of a higher epoch.
+fn read_back(node: &mut Node<Log>) -> Option<u64> {
     let mut owner = Owner::new(OwnerConfig::new(GROUP, secret(), 10));
     let Some(connection) = node.accept([1; 32], NOW) else {
         panic!("a node without connections takes none");
     };
-    owner.connected([2; 32], NOW);
+    owner.timed_out(NOW);
+    serve_register(&mut owner);
+    owner.connected(LINK, [2; 32], NOW);
     let mut queues: Vec<QueueStat> = Vec::new();
     talk(node, &mut owner, connection, &mut |_| {});
-    assert!(owner.is_up(), "the owner is not welcome");
+    if !owner.is_open() {
+        return None;
+    }
     owner.queues(QueueId(0), 65_536);
     talk(node, &mut owner, connection, &mut |event| {
         if let OwnerEvent::Queues { queues: found, .. } = event {
@@ -165,7 +177,22 @@ fn read_back(node: &mut Node<Log>) -> u64 {
         assert_eq!((records, octets), (queue.length, queue.bytes));
         all += records;
     }
-    all
+    Some(all)
+}
+
+/// The register says that the node is the group's only member.
+fn serve_register(owner: &mut Owner) {
+    let record = Membership::new(u64::MAX - 1, 9).with("node", INCARNATION, MemberState::Full);
+    while let Some(request) = owner.poll_register() {
+        match request {
+            RegisterRequest::Read => {
+                owner.register_read(Ok(Some((1, record.encode()))), NOW);
+            }
+            RegisterRequest::Swap { .. } => {
+                owner.register_swapped(&RegisterSwap::Done(2), NOW);
+            }
+        }
+    }
 }
 
 /// Carries octets both ways until nothing moves.
@@ -176,19 +203,21 @@ fn talk(
     each: &mut dyn FnMut(OwnerEvent),
 ) {
     for _ in 0..TURNS_MAX {
-        let pending = owner.output();
+        let pending = owner.output(LINK);
         let buffer = node.buffer(connection);
         let up = pending.len().min(buffer.len());
         buffer[..up].copy_from_slice(&pending[..up]);
         if up > 0 {
-            owner.sent(up);
+            owner.sent(LINK, up);
             node.received(connection, up, NOW);
         }
         node.end_turn();
         let octets = output(node, connection);
         node.sent(connection, octets.len());
-        if let Err(error) = owner.input(&octets, NOW) {
-            panic!("the node breaks the protocol: {error}");
+        match owner.input(LINK, &octets, NOW) {
+            Ok(()) => {}
+            Err(OwnerError::Closed(CloseReason::Fenced)) => return,
+            Err(error) => panic!("the node breaks the protocol: {error}"),
         }
         while let Some(event) = owner.poll_event() {
             each(event);

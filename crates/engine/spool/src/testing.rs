@@ -14,7 +14,9 @@ use vere_spoolwire::{Incarnation, Txn};
 use vere_units::{Secret, Timestamp};
 
 use crate::node::{ConnectionId, Node, NodeConfig};
-use crate::owner::{Owner, OwnerConfig, OwnerError, OwnerEvent};
+use crate::owner::{
+    Link, Owner, OwnerConfig, OwnerError, OwnerEvent, RegisterRequest, RegisterSwap,
+};
 
 pub(crate) use spill::MemorySpill;
 
@@ -242,6 +244,46 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_millis(1_000_000)
 }
 
+/// The register of one group, in memory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MemoryRegister {
+    pub(crate) value: Option<(u64, Vec<u8>)>,
+}
+
+impl MemoryRegister {
+    pub(crate) fn swap(&mut self, expected: Option<u64>, value: Vec<u8>) -> RegisterSwap {
+        let version = self.value.as_ref().map(|(version, _)| *version);
+        if version != expected {
+            return RegisterSwap::Conflict;
+        }
+        let version = version.unwrap_or(0) + 1;
+        self.value = Some((version, value));
+        RegisterSwap::Done(version)
+    }
+
+    /// Answers everything that an owner asks. True when it asked.
+    pub(crate) fn serve(&mut self, owner: &mut Owner, now: Timestamp) -> bool {
+        let mut asked = false;
+        while let Some(request) = owner.poll_register() {
+            asked = true;
+            match request {
+                RegisterRequest::Read => owner.register_read(Ok(self.value.clone()), now),
+                RegisterRequest::Swap { expected, value } => {
+                    let swap = self.swap(expected, value);
+                    owner.register_swapped(&swap, now);
+                }
+            }
+        }
+        asked
+    }
+}
+
+/// The only link of a [`Pair`].
+pub(crate) const LINK: Link = Link {
+    node: 0,
+    address: 0,
+};
+
 /// A node, with or without a log, and at most one connection of one owner.
 #[derive(Debug)]
 pub(crate) struct Pair {
@@ -253,6 +295,7 @@ pub(crate) struct Pair {
     pub(crate) connection: Option<ConnectionId>,
     pub(crate) events: Vec<OwnerEvent>,
     pub(crate) error: Option<OwnerError>,
+    pub(crate) register: MemoryRegister,
     nonce: u8,
 }
 
@@ -284,6 +327,7 @@ impl Pair {
             connection: None,
             events: Vec::new(),
             error: None,
+            register: MemoryRegister::default(),
             nonce: 0,
         };
         pair.connect();
@@ -294,16 +338,21 @@ impl Pair {
     pub(crate) fn connect(&mut self) {
         self.nonce += 1;
         self.cut();
-        self.connection = self.node.accept([self.nonce; 32], now());
-        self.owner.connected([self.nonce; 32], now());
+        self.owner.timed_out(now());
+        self.register.serve(&mut self.owner, now());
         self.error = None;
+        if !self.owner.wants(LINK) {
+            return;
+        }
+        self.connection = self.node.accept([self.nonce; 32], now());
+        self.owner.connected(LINK, [self.nonce; 32], now());
     }
 
     pub(crate) fn cut(&mut self) {
         if let Some(connection) = self.connection.take() {
             self.node.closed(connection);
         }
-        self.owner.disconnected();
+        self.owner.disconnected(LINK, now());
     }
 
     /// The node's process dies and comes back with what its log kept.
@@ -336,12 +385,12 @@ impl Pair {
         let Some(connection) = self.connection else {
             return 0;
         };
-        let pending = self.owner.output();
+        let pending = self.owner.output(LINK);
         let buffer = self.node.buffer(connection);
         let count = most.min(pending.len()).min(buffer.len());
         buffer[..count].copy_from_slice(&pending[..count]);
         if count > 0 {
-            self.owner.sent(count);
+            self.owner.sent(LINK, count);
             self.node.received(connection, count, now());
         }
         count
@@ -356,7 +405,7 @@ impl Pair {
         let count = octets.len();
         if count > 0 {
             self.node.sent(connection, count);
-            if let Err(error) = self.owner.input(&octets, now()) {
+            if let Err(error) = self.owner.input(LINK, &octets, now()) {
                 self.error = Some(error);
                 self.cut();
             }
@@ -379,6 +428,10 @@ impl Pair {
             let mut moved = self.up(usize::MAX);
             self.sync();
             moved += self.down(usize::MAX);
+            moved += usize::from(self.register.serve(&mut self.owner, now()));
+            while let Some(event) = self.owner.poll_event() {
+                self.events.push(event);
+            }
             if moved == 0 && !self.is_spilling() {
                 return;
             }

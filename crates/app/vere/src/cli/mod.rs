@@ -7,6 +7,7 @@ mod demo;
 mod domain;
 pub(crate) mod queue;
 mod quickstart;
+mod spool;
 pub(crate) mod trace;
 
 use std::fmt;
@@ -90,6 +91,13 @@ enum Command {
         config: ConfigArg,
         #[command(subcommand)]
         command: queue::QueueCommand,
+    },
+    /// Looks after the nodes that hold the queues.
+    Spool {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: spool::SpoolCommand,
     },
     /// Prints the way of a message, found by queue id, Message-ID or recipient.
     Trace {
@@ -184,6 +192,9 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         }),
         Command::Queue { config, command } => {
             queue::run(&command, &config.load()?.1).map(Outcome::Print)
+        }
+        Command::Spool { config, command } => {
+            spool::run(&command, &config.load()?.1).map(Outcome::Print)
         }
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1).map(Outcome::Print),
         Command::Sink(args) => done(vere_bench::sink::run(&args)),

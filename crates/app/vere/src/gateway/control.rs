@@ -10,9 +10,10 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::spawn_local;
 use vere_queue::{Destination, Envelope, QueueSummary};
+use vere_spool::owner::{NetworkState, ReplicaRow, SyncState};
 
 use super::state::Gateway;
-use crate::control::{Answer, MessageRow, QueueRow, REQUEST_MAX, Request};
+use crate::control::{Answer, MessageRow, QueueRow, REQUEST_MAX, ReplicaLine, Request};
 
 /// Messages in one answer, at most.
 const SHOW_MAX: usize = 10_000;
@@ -86,6 +87,15 @@ fn answer(gateway: &Gateway, request: &Request) -> Answer {
             skip,
             limit,
         } => show(gateway, destination, *skip, (*limit).min(SHOW_MAX)),
+        Request::SpoolTable => {
+            let rows: Vec<_> = gateway
+                .link
+                .table()
+                .into_iter()
+                .map(|row| replica_line(gateway, row))
+                .collect();
+            to_answer(&rows)
+        }
         Request::FlushTrace => {
             gateway.flush_trace();
             Answer::Ok(serde_json::Value::Null)
@@ -115,6 +125,30 @@ fn to_answer(rows: &impl serde::Serialize) -> Answer {
     match serde_json::to_value(rows) {
         Ok(value) => Answer::Ok(value),
         Err(error) => Answer::Error(error.to_string()),
+    }
+}
+
+fn replica_line(gateway: &Gateway, row: ReplicaRow) -> ReplicaLine {
+    let network = |state| match state {
+        NetworkState::Run => "run",
+        NetworkState::Ready => "ready",
+        NetworkState::Down => "down",
+    };
+    let (sync, copied) = match row.sync {
+        SyncState::Sync => ("sync".to_owned(), None),
+        SyncState::Rebuilding(copied) => ("rebuilding".to_owned(), Some(copied)),
+        SyncState::Out => ("out".to_owned(), None),
+        SyncState::Faulty(fault) => (fault.to_string(), None),
+    };
+    ReplicaLine {
+        active: network(row.active).to_owned(),
+        standby: network(row.standby).to_owned(),
+        sync,
+        transactions: row.transactions.0,
+        in_flight: row.in_flight,
+        copied,
+        trouble: gateway.link.trouble(&row.node),
+        node: row.node,
     }
 }
 

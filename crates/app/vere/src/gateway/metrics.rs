@@ -147,9 +147,7 @@ impl GatewayMetrics {
             }
             Err(SpoolError::Refused(_) | SpoolError::Invalid) => CommitResult::Refused,
             Err(SpoolError::Timeout) => CommitResult::Late,
-            Err(SpoolError::Busy | SpoolError::Replaced | SpoolError::Closed) => {
-                CommitResult::Unavailable
-            }
+            Err(SpoolError::Busy | SpoolError::Closed) => CommitResult::Unavailable,
         };
         spool.commits.get_or_create(&came_to).inc();
     }

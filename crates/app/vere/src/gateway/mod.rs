@@ -38,18 +38,19 @@ use vere_net::acme::serve_challenges;
 use vere_net::listen::{Inherited, ListenOptions};
 use vere_net::resolver::{Resolver, ResolverOptions};
 use vere_queue::Policy;
-use vere_settings::Settings;
+use vere_settings::{Settings, SpoolNode};
+use vere_spool::owner::ShutReason;
 use vere_telemetry::metrics::Health;
 use vere_telemetry::trace::{TraceLog, TraceOptions};
 
 use self::listeners::{Reception, Service};
 use self::state::{Gateway, Parts};
 use crate::cli::Failure;
-use crate::spool::link::{LinkOptions, LinkState, SpoolLink};
-use crate::{secret, supervisor};
+use crate::spool::link::{LinkOptions, LinkState, NodeAddresses, SpoolLink};
+use crate::{secret, spool as nodes, supervisor};
 
 /// The group of queues that this gateway owns.
-const GROUP: &str = "gateway";
+pub(crate) const GROUP: &str = "gateway";
 /// How long deliveries and sessions may go on after the stop was asked for.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// The supervisor hears from the role at least this often: one notice that comes late must not kill it.
@@ -151,16 +152,22 @@ async fn serve(
 }
 
 fn link_options(settings: &Settings) -> Result<LinkOptions, Failure> {
-    let node = settings
-        .spool
-        .nodes
-        .first()
-        .ok_or_else(|| Failure::new("no spool node is configured"))?;
-    Ok(LinkOptions::new(
-        node.listen,
-        GROUP,
-        secret::load_or_make(&settings.spool.secret)?,
-    ))
+    let spool = &settings.spool;
+    let addresses = |node: &SpoolNode| NodeAddresses {
+        name: node.name.clone(),
+        addresses: node.addresses().collect(),
+    };
+    let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    Ok(LinkOptions {
+        replicas: count(spool.replicas),
+        replicas_min: count(spool.replicas_min),
+        ..LinkOptions::new(
+            spool.nodes.iter().map(addresses).collect(),
+            Rc::new(nodes::register(settings)?),
+            GROUP,
+            secret::load_or_make(&spool.secret)?,
+        )
+    })
 }
 
 fn parts(settings: Arc<Settings>, link: SpoolLink) -> Result<Parts, Failure> {
@@ -205,24 +212,27 @@ async fn wait_recovered(gateway: &Gateway) {
     }
 }
 
-/// Recovers when the link comes up for the first time, and again when a node has lost its memory.
+/// Recovers when the link comes up for the first time.
 async fn follow_link(gateway: Rc<Gateway>) {
     let mut state = gateway.link.state();
     loop {
         let now = *state.borrow_and_update();
         match now {
-            LinkState::Connected(_) if !gateway.delivering() => recover(&gateway).await,
-            LinkState::Replaced(incarnation) => {
-                tracing::error!(
-                    "the spool node has lost its memory; taking over what it holds now"
-                );
-                recover(&gateway).await;
-                gateway.link.accept_incarnation(incarnation);
-            }
+            LinkState::Connected if !gateway.delivering() => recover(&gateway).await,
+            LinkState::Connected => tracing::info!("the spool acknowledges again"),
+            LinkState::Down(ShutReason::NoFullReplica) => tracing::error!(
+                "no spool node holds the queues any more as the register knows them: mail is answered \
+                 4xx until an operator decides (vere spool salvage)"
+            ),
             LinkState::Down(reason) => {
-                tracing::warn!(?reason, "spool node is away, mail is answered 4xx")
+                tracing::warn!(
+                    ?reason,
+                    "the spool acknowledges nothing, mail is answered 4xx"
+                );
             }
-            _ => {}
+            // Whoever took over delivers from now on.
+            LinkState::Fenced => gateway.set_delivering(false),
+            LinkState::Connecting => {}
         }
         if state.changed().await.is_err() {
             return;

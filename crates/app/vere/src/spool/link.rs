@@ -1,14 +1,15 @@
-//! The gateway's link to its spool node.
+//! The gateway's link to the nodes that hold its queue group.
 //!
 //! [`SpoolLink::connect`] gives a handle and a driver. The handle is cheap to clone and stays on its
-//! thread; the driver runs beside it (`tokio::task::spawn_local`) and is the only one that touches the
-//! socket. What is asked of the handle within one turn of the loop leaves in one write; one
+//! thread; the driver runs beside it (`tokio::task::spawn_local`) and is the only one that touches
+//! sockets and the register. What is asked of the handle within one turn of the loop leaves in one write; one
 //! acknowledgement wakes everybody whose transaction it covers, in order.
 //!
 //! What the driver does is in `driver`, what waits for an acknowledgement in `pending`.
 //!
-//! After a cut the driver connects again and sends what was not acknowledged; the node knows by the
-//! transaction number what it has done already.
+//! After a cut the driver connects again and sends what was not acknowledged; a node knows by the
+//! transaction number what it has done already. Which nodes count, and how one that lost the group gets
+//! it back, is the business of [`vere_spool::owner::Owner`].
 
 mod driver;
 mod pending;
@@ -28,11 +29,12 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
-use vere_spool::owner::{Batch, Block, Committed, Owner, OwnerConfig, SubmitError};
-use vere_spoolwire::{
-    CloseReason, Incarnation, NodeStat, QueueId, QueueLimits, QueueStat, RecordId, Refusal, Seq,
-    Txn,
+use vere_cluster::Register;
+use vere_spool::owner::{
+    Batch, Block, Committed, Link, NodeName, Owner, OwnerConfig, OwnerError, ReplicaRow,
+    ShutReason, SubmitError,
 };
+use vere_spoolwire::{NodeStat, QueueId, QueueLimits, QueueStat, RecordId, Refusal, Seq, Txn};
 use vere_units::{ByteSize, Secret};
 
 use self::pending::{Answered, Pending};
@@ -41,14 +43,29 @@ use super::clock::Clock;
 /// Queues asked for at once.
 const QUEUES_AT_ONCE: u32 = 4096;
 
-/// How to reach a node, and how much to have in flight.
+/// A node of the group's circle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NodeAddresses {
+    /// Its name in the settings.
+    pub(crate) name: String,
+    /// Where it listens; over a second address a connection is on standby.
+    pub(crate) addresses: Vec<SocketAddr>,
+}
+
+/// How to reach the nodes, and how much to have in flight.
 #[derive(Debug, Clone)]
 pub(crate) struct LinkOptions {
-    /// The node.
-    pub(crate) address: SocketAddr,
+    /// The nodes on which the group may lie, in the order of preference.
+    pub(crate) nodes: Vec<NodeAddresses>,
+    /// How many of them are to hold it.
+    pub(crate) replicas: usize,
+    /// How many must, for anything to be acknowledged.
+    pub(crate) replicas_min: usize,
+    /// Who holds it: the membership record is kept there.
+    pub(crate) register: Rc<Register>,
     /// The group this gateway owns: 1 to 255 octets.
     pub(crate) group: String,
-    /// The secret shared with the node.
+    /// The secret shared with the nodes.
     pub(crate) secret: Secret<[u8; 32]>,
     /// Octets sent and not acknowledged, at most.
     pub(crate) window: ByteSize,
@@ -64,15 +81,27 @@ pub(crate) struct LinkOptions {
     pub(crate) backoff_min: Duration,
     /// The longest pause before connecting again.
     pub(crate) backoff_max: Duration,
-    /// A silent node is asked for a sign of life after this time, and given up after three of them.
+    /// A silent node is asked for a sign of life after this time, and its connection given up after
+    /// three of them.
     pub(crate) heartbeat: Duration,
+    /// How long a node may be away before the group goes on without it.
+    pub(crate) isolate_after: Duration,
 }
 
 impl LinkOptions {
-    /// Defaults for everything but where, which group and by which secret.
-    pub(crate) fn new(address: SocketAddr, group: &str, secret: Secret<[u8; 32]>) -> Self {
+    /// Defaults for everything but where, which group and by which secret: a replica on every node,
+    /// one is enough.
+    pub(crate) fn new(
+        nodes: Vec<NodeAddresses>,
+        register: Rc<Register>,
+        group: &str,
+        secret: Secret<[u8; 32]>,
+    ) -> Self {
         Self {
-            address,
+            replicas: nodes.len(),
+            replicas_min: 1,
+            nodes,
+            register,
             group: group.to_owned(),
             secret,
             window: ByteSize::new(512 << 10),
@@ -82,62 +111,41 @@ impl LinkOptions {
             connect_timeout: Duration::from_secs(5),
             backoff_min: Duration::from_millis(20),
             backoff_max: Duration::from_secs(2),
-            heartbeat: Duration::from_secs(5),
+            heartbeat: Duration::from_millis(300),
+            isolate_after: Duration::from_secs(3),
         }
     }
 }
 
-/// Whether the node is there.
+/// Whether the group can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkState {
-    /// Never connected yet.
+    /// It was never opened yet.
     Connecting,
-    /// The node takes commits.
-    Connected(Incarnation),
-    /// The node is away or refuses; the driver keeps trying.
-    Down(DownReason),
-    /// The node came back without what it held: memory was lost. Commits and reads work again, but
-    /// every queue is new. Read the queues again and then call [`SpoolLink::accept_incarnation`].
-    Replaced(Incarnation),
+    /// Commits are taken and acknowledged.
+    Connected,
+    /// Nothing is acknowledged for now; the driver keeps trying.
+    Down(ShutReason),
+    /// Another gateway has taken the group over, for good.
+    Fenced,
 }
 
 impl LinkState {
     /// Whether new mail may be taken.
     pub(crate) const fn is_up(self) -> bool {
-        matches!(self, Self::Connected(_))
+        matches!(self, Self::Connected)
     }
-}
-
-/// Why there is no node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DownReason {
-    /// Connecting failed or took too long.
-    Unreachable,
-    /// The connection broke.
-    Cut,
-    /// Three heartbeats went unanswered.
-    Silent,
-    /// The node closed the connection and said why.
-    Closed(CloseReason),
-    /// The peer did not prove that it knows the secret.
-    NotTheNode,
-    /// The node broke the protocol.
-    Protocol,
-    /// The node has forgotten what it acknowledged, under the same incarnation: it is damaged.
-    Behind,
 }
 
 /// Why a commit or a read did not succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpoolError {
-    /// The node refused it: nothing changed.
+    /// The nodes refused it: nothing changed.
     Refused(Refusal),
     /// Not acknowledged in time. New records are taken back when they turn out to have arrived.
     Timeout,
     /// Too much is waiting already, or the link has been down for longer than a commit may wait.
     Busy,
-    /// The node lost its memory before it acknowledged this.
-    Replaced,
     /// A batch without a change, or metadata or a name over its limit.
     Invalid,
     /// The link was closed.
@@ -150,7 +158,6 @@ impl fmt::Display for SpoolError {
             Self::Refused(refusal) => write!(f, "spool refused: {refusal}"),
             Self::Timeout => f.write_str("spool did not acknowledge in time"),
             Self::Busy => f.write_str("spool takes no more now"),
-            Self::Replaced => f.write_str("spool node lost its memory"),
             Self::Invalid => f.write_str("change is empty or over a limit"),
             Self::Closed => f.write_str("link to the spool is closed"),
         }
@@ -159,7 +166,7 @@ impl fmt::Display for SpoolError {
 
 impl std::error::Error for SpoolError {}
 
-/// A handle on the group's node.
+/// A handle on the group.
 #[derive(Debug, Clone)]
 pub(crate) struct SpoolLink {
     shared: Rc<Shared>,
@@ -171,8 +178,12 @@ struct Shared {
     options: LinkOptions,
     clock: Clock,
     state: watch::Sender<LinkState>,
-    /// Wakes the driver: there is something to send, or the end.
-    work: Notify,
+    /// The table as it was when something about a node changed last.
+    replicas: watch::Sender<Vec<ReplicaRow>>,
+    /// Wakes the link of this number: there is something to send, to connect or to end.
+    wakers: Vec<Notify>,
+    /// Wakes whoever looks after deadlines and the register.
+    keeper: Notify,
     inner: RefCell<Inner>,
 }
 
@@ -181,6 +192,10 @@ struct Inner {
     owner: Owner,
     pending: Pending,
     reads: HashMap<Seq, oneshot::Sender<Read>>,
+    /// Connections that are to end.
+    drops: Vec<(Link, OwnerError)>,
+    /// Why a node's connection ended last, by name; nothing while it is connected.
+    troubles: HashMap<String, String>,
     closed: bool,
 }
 
@@ -247,29 +262,37 @@ impl Drop for Commit {
 }
 
 impl SpoolLink {
-    /// Makes the handle and the driver. The driver ends after [`SpoolLink::close`], or when another
-    /// owner takes the group over.
+    /// Makes the handle and the driver, which runs on a `LocalSet`. The driver ends after
+    /// [`SpoolLink::close`], or when another owner takes the group over.
     pub(crate) fn connect(options: LinkOptions) -> (Self, impl Future<Output = ()> + use<>) {
         let (state, _) = watch::channel(LinkState::Connecting);
         let owner = Owner::new(OwnerConfig {
-            group: options.group.clone(),
-            secret: options.secret.clone(),
             life: driver::random_life(),
+            nodes: options.nodes.iter().map(node_name).collect(),
+            replicas: options.replicas,
+            replicas_min: options.replicas_min,
             window: size(options.window),
             pending_max: size(options.pending_max),
             heartbeat: options.heartbeat,
+            isolate_after: options.isolate_after,
+            ..OwnerConfig::new(&options.group, options.secret.clone(), 0)
         });
+        let wakers = owner.links().map(|_| Notify::new()).collect();
         let inner = Inner {
             owner,
             pending: Pending::default(),
             reads: HashMap::new(),
+            drops: Vec::new(),
+            troubles: HashMap::new(),
             closed: false,
         };
         let shared = Rc::new(Shared {
             options,
             clock: Clock::start(),
             state,
-            work: Notify::new(),
+            replicas: watch::Sender::new(Vec::new()),
+            wakers,
+            keeper: Notify::new(),
             inner: RefCell::new(inner),
         });
         let driver = driver::drive(Rc::clone(&shared));
@@ -281,18 +304,23 @@ impl SpoolLink {
         self.shared.state.subscribe()
     }
 
-    /// Goes on with a node that lost its memory: from now on new mail may be taken.
-    pub(crate) fn accept_incarnation(&self, incarnation: Incarnation) {
-        self.shared.state.send_if_modified(|state| {
-            let replaced = *state == LinkState::Replaced(incarnation);
-            if replaced {
-                *state = LinkState::Connected(incarnation);
-            }
-            replaced
-        });
+    /// The state of every replica (the paper's Table I).
+    pub(crate) fn table(&self) -> Vec<ReplicaRow> {
+        self.shared.inner.borrow().owner.table()
     }
 
-    /// Submits changes: all or nothing. Ready when the node has acknowledged them at its level.
+    /// The table whenever something about a node changes.
+    pub(crate) fn replicas(&self) -> watch::Receiver<Vec<ReplicaRow>> {
+        self.shared.replicas.subscribe()
+    }
+
+    /// Why a node is not connected, as far as is known.
+    pub(crate) fn trouble(&self, node: &str) -> Option<String> {
+        self.shared.inner.borrow().troubles.get(node).cloned()
+    }
+
+    /// Submits changes: all or nothing. Ready when every replica that counts has
+    /// acknowledged them at its level.
     ///
     /// A commit that only adds records fails after `commit_timeout`; any other waits for as long as
     /// the link lives, since it is applied sooner or later.
@@ -328,7 +356,7 @@ impl SpoolLink {
         let deadline = undo.then(|| Instant::now() + self.shared.options.commit_timeout);
         let answered = inner.pending.push(committed.txn, deadline, made);
         drop(inner);
-        self.shared.work.notify_one();
+        self.shared.wake();
         Ok((answered, committed))
     }
 
@@ -346,7 +374,7 @@ impl SpoolLink {
         let txn = inner.owner.commit(batch)?.txn;
         inner.pending.post(txn);
         drop(inner);
-        self.shared.work.notify_one();
+        self.shared.wake();
         Ok(txn)
     }
 
@@ -419,7 +447,7 @@ impl SpoolLink {
             inner.reads.insert(seq, sender);
             seq
         };
-        self.shared.work.notify_one();
+        self.shared.wake();
         // Also when this future is dropped: nobody waits for the answer then.
         let _forget = Forget {
             shared: &self.shared,
@@ -488,7 +516,7 @@ impl SpoolLink {
             let txn = ask(&mut inner.owner)?;
             inner.pending.push(txn, None, Vec::new())
         };
-        self.shared.work.notify_one();
+        self.shared.wake();
         std::future::poll_fn(|context| answered.poll(context)).await
     }
 
@@ -496,7 +524,24 @@ impl SpoolLink {
     #[allow(dead_code, reason = "a process that ends closes it as well")]
     pub(crate) fn close(&self) {
         self.shared.inner.borrow_mut().closed = true;
-        self.shared.work.notify_one();
+        self.shared.keeper.notify_one();
+        self.shared.wake();
+    }
+}
+
+impl Shared {
+    /// There is something to send.
+    fn wake(&self) {
+        for waker in &self.wakers {
+            waker.notify_one();
+        }
+    }
+}
+
+fn node_name(node: &NodeAddresses) -> NodeName {
+    NodeName {
+        name: node.name.clone(),
+        links: node.addresses.len(),
     }
 }
 

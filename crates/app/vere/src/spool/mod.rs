@@ -7,9 +7,11 @@ mod clock;
 pub(crate) mod link;
 pub(crate) mod node;
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use nix::sys::signal::{SigSet, Signal};
+use vere_cluster::Register;
 use vere_disk::log::LogOptions;
 use vere_disk::spill::SpillOptions;
 use vere_net::listen::{Inherited, ListenOptions};
@@ -40,11 +42,8 @@ pub(crate) fn run(settings: &Settings, name: &str) -> Result<(), Failure> {
         .find(|node| node.name == name)
         .ok_or_else(|| Failure::new(format!("the settings know no spool node {name}")))?;
     let mut inherited = Inherited::from_env()?;
-    let mut listeners =
-        inherited.take_or_bind("spool", &[node.listen], ListenOptions::default())?;
-    let listener = listeners
-        .pop()
-        .ok_or_else(|| Failure::new(format!("spool node {name} has no port")))?;
+    let addresses: Vec<SocketAddr> = node.addresses().collect();
+    let listeners = inherited.take_or_bind("spool", &addresses, ListenOptions::default())?;
     let config = config(settings)?;
     let options = NodeOptions {
         spill: spill(settings, &config).map(|spill| (node.data.clone(), spill)),
@@ -54,8 +53,17 @@ pub(crate) fn run(settings: &Settings, name: &str) -> Result<(), Failure> {
     };
     let stop = Stop::default();
     stop_on_signal(stop.clone())?;
-    node::serve(options, listener, stop, supervisor::notify_ready)?;
+    node::serve(options, listeners, stop, supervisor::notify_ready)?;
     Ok(())
+}
+
+/// The register that says which nodes hold a group.
+///
+/// # Errors
+/// When it cannot be used.
+pub(crate) fn register(settings: &Settings) -> Result<Register, Failure> {
+    Register::open(&settings.cluster)
+        .map_err(|error| Failure::new(format!("cannot open the membership register: {error}")))
 }
 
 fn config(settings: &Settings) -> Result<NodeConfig, Failure> {

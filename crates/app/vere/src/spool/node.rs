@@ -125,7 +125,7 @@ impl Stop {
 /// [`NodeError`].
 pub(crate) fn serve(
     options: NodeOptions,
-    listener: std::net::TcpListener,
+    listeners: Vec<std::net::TcpListener>,
     stop: Stop,
     ready: impl FnOnce(),
 ) -> Result<(), NodeError> {
@@ -157,12 +157,12 @@ pub(crate) fn serve(
             if let Some(spill) = spill {
                 node.set_spill_store(Box::new(spill));
             }
-            Host::new(poll, listener, node, stop, alive)?.run(ready)
+            Host::new(poll, listeners, node, stop, alive)?.run(ready)
         }
         Durability::Synced { directory, log } => {
             let logs = NodeDirectory::open(&directory, log, wake)?;
             let node = restore(config, logs, spill)?;
-            Host::new(poll, listener, node, stop, alive)?.run(ready)
+            Host::new(poll, listeners, node, stop, alive)?.run(ready)
         }
     }
 }
@@ -202,7 +202,7 @@ struct Socket {
 /// Sockets and the node.
 struct Host<S: SpoolLogStore> {
     poll: Poll,
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     node: Node<S>,
     stop: Stop,
     alive: fn(),
@@ -218,21 +218,25 @@ struct Host<S: SpoolLogStore> {
 impl<S: SpoolLogStore> Host<S> {
     fn new(
         poll: Poll,
-        listener: std::net::TcpListener,
+        sockets: Vec<std::net::TcpListener>,
         node: Node<S>,
         stop: Stop,
         alive: fn(),
     ) -> Result<Self, NodeError> {
-        listener
-            .set_nonblocking(true)
-            .map_err(io_error("use the listening socket"))?;
-        let mut listener = TcpListener::from_std(listener);
-        poll.registry()
-            .register(&mut listener, LISTENER, Interest::READABLE)
-            .map_err(io_error("use the listening socket"))?;
+        let mut listeners = Vec::new();
+        for socket in sockets {
+            socket
+                .set_nonblocking(true)
+                .map_err(io_error("use a listening socket"))?;
+            let mut listener = TcpListener::from_std(socket);
+            poll.registry()
+                .register(&mut listener, LISTENER, Interest::READABLE)
+                .map_err(io_error("use a listening socket"))?;
+            listeners.push(listener);
+        }
         Ok(Self {
             poll,
-            listener,
+            listeners,
             node,
             stop,
             alive,
@@ -343,19 +347,19 @@ impl<S: SpoolLogStore> Host<S> {
     }
 
     fn accept(&mut self, now: Timestamp) {
-        loop {
-            match self.listener.accept() {
-                Ok((stream, peer)) => self.add(stream, peer, now),
-                Err(error) => {
-                    // Out of descriptors, perhaps: the next tick tries again.
-                    self.accepting = false;
-                    if error.kind() != io::ErrorKind::WouldBlock {
-                        tracing::warn!(%error, "cannot accept a connection");
-                    }
-                    return;
+        for number in 0..self.listeners.len() {
+            let error = loop {
+                match self.listeners[number].accept() {
+                    Ok((stream, peer)) => self.add(stream, peer, now),
+                    Err(error) => break error,
                 }
+            };
+            if error.kind() != io::ErrorKind::WouldBlock {
+                tracing::warn!(%error, "cannot accept a connection");
             }
         }
+        // Out of descriptors, perhaps: the next tick tries again.
+        self.accepting = false;
     }
 
     fn add(&mut self, mut stream: TcpStream, peer: SocketAddr, now: Timestamp) {

@@ -48,8 +48,9 @@ pub(super) fn open(settings: &Settings) -> Result<Listeners, SupervisorError> {
             .gateway
             .extend(named(section, take(section, addresses)?));
     }
-    for node in &settings.spool.nodes {
-        let sockets = take(&format!("spool-{}", node.name), &[node.listen])?;
+    for node in settings.spool.nodes.iter().filter(|node| !node.remote) {
+        let addresses: Vec<SocketAddr> = node.addresses().collect();
+        let sockets = take(&format!("spool-{}", node.name), &addresses)?;
         listeners
             .nodes
             .insert(node.name.clone(), named("spool", sockets).collect());

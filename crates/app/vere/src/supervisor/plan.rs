@@ -23,7 +23,7 @@ pub(super) fn roles(
         accepted: accepted.to_owned(),
     };
     let mut roles = Vec::new();
-    for node in &settings.spool.nodes {
+    for node in settings.spool.nodes.iter().filter(|node| !node.remote) {
         let own = listeners.nodes.remove(&node.name).unwrap_or_default();
         let arguments = vec!["spool".to_owned(), "--node".to_owned(), node.name.clone()];
         roles.push(program.role(format!("spool-{}", node.name), arguments, own));

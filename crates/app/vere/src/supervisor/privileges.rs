@@ -49,7 +49,8 @@ pub(super) fn prepare(settings: &Settings, executable: &Path) -> Result<(), Supe
 
 /// Makes the directories that must exist before roles start, and gives them to the user.
 fn make_all(settings: &Settings, account: Option<&User>) -> Result<(), SupervisorError> {
-    let nodes = settings.spool.nodes.iter().map(|node| &node.data);
+    let local = settings.spool.nodes.iter().filter(|node| !node.remote);
+    let nodes = local.map(|node| &node.data);
     for path in std::iter::once(&settings.data).chain(nodes) {
         make(path, &settings.data, account).map_err(|source| SupervisorError::DataDirectory {
             path: path.clone(),

@@ -29,6 +29,7 @@ mod operate;
 mod peers;
 mod proxy;
 mod reload;
+mod replicas;
 mod scripts;
 mod smuggling;
 mod tls;

@@ -169,6 +169,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 "When a message counts as safe and is acknowledged: `synced`, when it is in the synced log of a node; `replicated`, when it is in the memory of enough nodes, which is faster and loses what all of them lose at once.",
             ),
             fixed(
+                "replicas",
+                Integer(1, 16),
+                Nothing("2, or 1 when there is one node only"),
+                "Nodes that are to hold every message. With more nodes than that the others step in for one that is lost.",
+            ),
+            fixed(
                 "replicas_min",
                 Integer(1, 16),
                 Nothing("1 with `synced`, 2 with `replicated`"),
@@ -203,7 +209,7 @@ pub(super) static SECTIONS: &[Section] = &[
     Section {
         name: "spool.node",
         shape: Shape::Repeated,
-        text: "One node. Without any, one node named `a` runs on this machine and listens on 127.0.0.1:2600.",
+        text: "One node. Without any, two nodes named `a` and `b` run on this machine and listen on 127.0.0.1:2600 and 127.0.0.1:2601.",
         options: &[
             fixed(
                 "name",
@@ -216,6 +222,18 @@ pub(super) static SECTIONS: &[Section] = &[
                 Address,
                 Required("listen = \"127.0.0.1:2600\""),
                 "Address and port where it listens.",
+            ),
+            fixed(
+                "standby",
+                Address,
+                Nothing("no second address"),
+                "A second address where it listens, on another network: the gateway keeps a connection there and changes to it within a second.",
+            ),
+            fixed(
+                "runs",
+                Choice(&["here", "elsewhere"]),
+                Is("\"here\""),
+                "`elsewhere`: on another machine, so that nothing is started for it here.",
             ),
             fixed(
                 "data",

@@ -30,10 +30,7 @@ impl Store {
             }
             Mutation::Change(Change::Delete { queue, id }) if !self.syncing => {
                 let queue = self.queue_mut(queue).ok_or(Refusal::NoQueue)?;
-                // As a result of `ok_or` the slot would go through memory, in pieces of other sizes.
-                let Some(slot) = queue.remove(id) else {
-                    return Err(Refusal::NoRecord);
-                };
+                let slot = queue.remove(id).ok_or(Refusal::NoRecord)?;
                 self.forget(memory, slot);
                 Ok(())
             }

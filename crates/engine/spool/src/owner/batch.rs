@@ -115,6 +115,18 @@ impl Batch {
         self.operations.is_empty()
     }
 
+    /// One change.
+    pub(super) fn of(operation: Operation) -> Self {
+        Self {
+            operations: vec![operation],
+        }
+    }
+
+    /// The changes, each by itself.
+    pub(super) fn into_operations(self) -> Vec<Operation> {
+        self.operations
+    }
+
     /// The changes in order.
     #[must_use]
     pub fn operations(&self) -> &[Operation] {

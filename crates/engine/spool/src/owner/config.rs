@@ -5,35 +5,69 @@ use std::time::Duration;
 
 use vere_spoolwire::{CloseReason, SharedSecret};
 
-/// Who an owner is and how much it has in flight.
+/// A node of the group's circle and the ways to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeName {
+    /// Its name in the settings, and in the membership record.
+    pub name: String,
+    /// Addresses it is reached at, so links to it; at least one. With two of them one connection is
+    /// on standby.
+    pub links: usize,
+}
+
+/// Who an owner is, where its group may lie, and how much it has in flight.
 #[derive(Debug, Clone)]
 pub struct OwnerConfig {
     /// The group: 1 to 255 octets of UTF-8.
     pub group: String,
-    /// The secret shared with the node.
+    /// The secret shared with the nodes.
     pub secret: SharedSecret,
     /// The life of this owner's memory: a number that no owner of the group had before, not 0.
     pub life: u64,
-    /// Octets sent and not acknowledged, at most; one change always goes.
+    /// The nodes on which the group may lie, in the order of preference.
+    pub nodes: Vec<NodeName>,
+    /// Replicas wanted; 1 to the number of nodes.
+    pub replicas: usize,
+    /// Full replicas without which nothing is acknowledged; 1 to `replicas`.
+    pub replicas_min: usize,
+    /// Octets sent to a replica and not acknowledged by it, at most; one change always goes.
     pub window: usize,
     /// Octets submitted and not acknowledged beyond which new records are not taken.
     pub pending_max: usize,
-    /// After so long without a word from the node it is asked for one; after three times as long it
+    /// Octets kept for a replica that is being rebuilt and lags; beyond them it is given up.
+    pub lag_max: u64,
+    /// After so long without a word a node is asked for one; after three times as long the connection
     /// is given up.
     pub heartbeat: Duration,
+    /// How long a full replica may be away before it is isolated.
+    pub isolate_after: Duration,
+    /// How long a takeover waits for full replicas that do not answer.
+    pub adopt_wait: Duration,
+    /// How long a node is left alone after a rebuild on it failed.
+    pub rebuild_pause: Duration,
 }
 
 impl OwnerConfig {
-    /// Defaults for everything but who it is.
+    /// Defaults for everything but who it is: one node, named `node`, with one address.
     #[must_use]
     pub fn new(group: &str, secret: SharedSecret, life: u64) -> Self {
         Self {
             group: group.to_owned(),
             secret,
             life,
+            nodes: vec![NodeName {
+                name: "node".to_owned(),
+                links: 1,
+            }],
+            replicas: 1,
+            replicas_min: 1,
             window: 512 << 10,
             pending_max: 256 << 20,
-            heartbeat: Duration::from_secs(5),
+            lag_max: 64 << 20,
+            heartbeat: Duration::from_millis(300),
+            isolate_after: Duration::from_secs(3),
+            adopt_wait: Duration::from_secs(5),
+            rebuild_pause: Duration::from_secs(5),
         }
     }
 }
@@ -52,14 +86,8 @@ pub enum OwnerError {
     Behind,
     /// Three heartbeats went unanswered.
     Silent,
-}
-
-impl OwnerError {
-    /// Whether connecting again cannot help: another owner took the group over.
-    #[must_use]
-    pub const fn is_final(self) -> bool {
-        matches!(self, Self::Closed(CloseReason::TakenOver))
-    }
+    /// The owner does not need it.
+    NotWanted,
 }
 
 impl fmt::Display for OwnerError {
@@ -70,6 +98,7 @@ impl fmt::Display for OwnerError {
             Self::Protocol => f.write_str("node broke the protocol"),
             Self::Behind => f.write_str("node has not processed what it acknowledged"),
             Self::Silent => f.write_str("node is silent"),
+            Self::NotWanted => f.write_str("node is not needed"),
         }
     }
 }
@@ -79,7 +108,7 @@ impl std::error::Error for OwnerError {}
 /// Why a change was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubmitError {
-    /// The node was never reached: what is in the queues is not known.
+    /// No full replica was reached yet: what is in the queues is not known.
     Unknown,
     /// Too much is waiting to be acknowledged.
     Busy,
@@ -90,7 +119,7 @@ pub enum SubmitError {
 impl fmt::Display for SubmitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Unknown => "node was never reached",
+            Self::Unknown => "no full replica was reached yet",
             Self::Busy => "too much is waiting to be acknowledged",
             Self::Invalid => "change is empty or over a limit",
         })

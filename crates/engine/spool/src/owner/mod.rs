@@ -1,25 +1,37 @@
-//! The owner's side: what a gateway asks of its group's node, numbered, in flight and resent.
+//! The owner's side: what a gateway asks of its group's replicas, numbered, in flight and resent.
 //!
-//! [`Owner`] is a machine: the host tells it that a connection exists ([`Owner::connected`]), feeds it
-//! what arrives ([`Owner::input`]), writes what is pending ([`Owner::output`], [`Owner::sent`]) and asks
-//! for events ([`Owner::poll_event`]). Changes are numbered when they are submitted and kept until they
-//! are acknowledged; after a cut they are sent again from the number on that the node asks for.
+//! [`Owner`] is a machine. The host connects every [`Link`] that [`Owner::wants`], tells it so
+//! ([`Owner::connected`]), feeds it what arrives ([`Owner::input`]), writes what is pending
+//! ([`Owner::output`], [`Owner::sent`]), asks the register what it is told to
+//! ([`Owner::poll_register`]), and takes events ([`Owner::poll_event`]). Changes are numbered when they
+//! are submitted and kept until every replica that counts has acknowledged them; after a cut they are
+//! sent again from the number on that the node asks for.
 //!
 //! ```text
-//! state         GREETING          WELCOME             QUEUE_LIST          ACK, BLOCK, ...
-//! Down          -                 -                   -                   -
-//! Greeting      Welcome           protocol error      protocol error      protocol error
-//! Welcome       protocol error    Queues, or Up*      protocol error      protocol error
-//! Queues        protocol error    protocol error      Up after the last   as in Up
-//! Up            protocol error    protocol error      event               event
+//! phase      leaves for   when
+//! Start      Claimed      the register says that the group is this owner's, under a new epoch
+//! Claimed    Learning     the full members with the highest transaction are all that the record names
+//! Learning   Open         one of them has told its queues, and what they hold is safe on all
+//! Learning   Claimed      one of them is gone
+//! any        Fenced       the register names another owner
 //! ```
-//! *: when the node's memory is the one that is known already.
+//!
+//! Reading order: `changes` (what is submitted), `connection` and `replica` (to whom), `settle` (what is
+//! safe when), `register` (who counts: rules R1 to R6), `rebuild` (how a node gets what it lacks).
 
 mod batch;
+mod changes;
 mod config;
+mod connection;
 mod incoming;
+mod links;
+mod membership;
 mod names;
-mod outgoing;
+mod rebuild;
+mod register;
+mod replica;
+mod settle;
+mod table;
 
 #[cfg(test)]
 mod tests;
@@ -27,30 +39,43 @@ mod tests;
 use std::collections::{BTreeMap, VecDeque};
 
 use vere_spoolwire::{
-    Answer, CloseReason, Greeting, Hello, Incarnation, NodeStat, QueueId, QueueLimits, QueueStat,
-    RecordId, Refusal, Request, Role, SECRET_LEN, Seq, Txn, VERSION, Welcome,
+    NodeStat, QueueId, QueueLimits, QueueStat, RecordId, Refusal, Request, Seq, Txn,
 };
 use vere_units::Timestamp;
 
-use incoming::{Incoming, Message};
+use changes::{Changes, What};
 use names::Names;
-use outgoing::{Outgoing, What};
+use register::Register;
+use replica::Replica;
 
 pub use batch::{Batch, Block, Committed, Operation, Record};
-pub use config::{OwnerConfig, OwnerError, SubmitError};
+pub use config::{NodeName, OwnerConfig, OwnerError, SubmitError};
+pub use links::Link;
+pub use membership::{MEMBERS_MAX, Member, MemberState, Membership, MembershipError};
+pub use register::{RegisterFailed, RegisterRequest, RegisterSwap};
+pub use replica::Fault;
+pub use table::{NetworkState, ReplicaRow, SyncState};
 
-/// Queues asked for at once when the owner learns what there is.
+/// Queues asked for at once.
 const QUEUES_AT_ONCE: u32 = 4096;
 
 /// What an owner has to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OwnerEvent {
-    /// The node is there and takes changes.
-    Connected {
-        /// The life of its memory.
-        incarnation: Incarnation,
-        /// It lost what it held: everything submitted before is void, and every queue is new.
-        replaced: bool,
+    /// Changes are taken and acknowledged from now on.
+    Opened,
+    /// Nothing is acknowledged for now, and why.
+    Shut(ShutReason),
+    /// The register names another owner: this one is done, for good.
+    Fenced,
+    /// The register cannot be reached, or what it holds is damaged. Told once until it answers.
+    RegisterUnreachable,
+    /// Something changed about a node.
+    Replica {
+        /// Its name.
+        node: String,
+        /// What.
+        change: ReplicaChange,
     },
     /// One change was refused. Comes before the [`OwnerEvent::Acked`] that covers it.
     Refused {
@@ -89,100 +114,147 @@ pub enum OwnerEvent {
     },
 }
 
-#[derive(Debug)]
-enum State {
-    Down,
-    /// Waits for the greeting; the nonce to answer with.
-    Greeting([u8; SECRET_LEN]),
-    /// Waits for the welcome; the proof that must be in it.
-    Welcome {
-        incarnation: Incarnation,
-        proof: [u8; SECRET_LEN],
-    },
-    /// Learns the queues; whether the node lost its memory before.
-    Queues {
-        seq: Seq,
-        replaced: bool,
-    },
+/// Why an owner acknowledges nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShutReason {
+    /// It has not begun yet: the register or enough nodes did not answer so far.
+    Starting,
+    /// No full replica is reached.
+    Unreachable,
+    /// Fewer full replicas are left than there must be.
+    TooFew,
+    /// No node holds the group under the incarnation that the record names: what it held may be lost.
+    /// An operator has to decide.
+    NoFullReplica,
+}
+
+/// What changed about a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplicaChange {
+    /// It is connected.
     Up,
+    /// It is not connected any more.
+    Down,
+    /// It counts: it holds everything.
+    Full,
+    /// It is being rebuilt.
+    Rebuilding,
+    /// It counts no more, and why.
+    Isolated(Fault),
+    /// Changes go over its standby connection now.
+    Switched,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    /// The group is not this owner's yet.
+    Start,
+    /// It is; its members are being looked at since then.
+    Claimed {
+        since: Timestamp,
+    },
+    /// One of them is asked which queues there are, and all make safe what they have.
+    Learning {
+        leader: usize,
+        listed: bool,
+    },
+    Open,
+    /// It is another owner's.
+    Fenced,
+}
+
+/// For what something is read.
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    /// The host asked.
+    Caller,
+    /// To know names and numbers.
+    Learn,
+    /// To rebuild this replica.
+    CopyQueues(usize),
+    /// To rebuild this replica: records of a queue.
+    CopyRecords(usize, QueueId),
+}
+
+#[derive(Debug)]
+struct Read {
+    request: Request,
+    purpose: Purpose,
+    /// The replica that was asked.
+    asked: Option<usize>,
 }
 
 /// The owner of one group.
 #[derive(Debug)]
 pub struct Owner {
     config: OwnerConfig,
-    state: State,
-    /// The memory that the numbers below are about.
-    incarnation: Option<Incarnation>,
-    incoming: Incoming,
-    outgoing: Outgoing,
-    /// Reads without an answer, to be asked again after a cut.
-    reads: BTreeMap<Seq, Request>,
-    next_seq: Seq,
+    phase: Phase,
+    register: Register,
+    /// What the register says, as far as this owner knows.
+    record: Membership,
+    replicas: Vec<Replica>,
+    changes: Changes,
     names: Names,
+    /// Reads without an answer.
+    reads: BTreeMap<Seq, Read>,
+    next_seq: Seq,
     events: VecDeque<OwnerEvent>,
-    /// When something came last.
-    heard: Timestamp,
-    /// When a sign of life is due.
-    heartbeat_at: Timestamp,
+    /// Connections that the host is to end.
+    drops: VecDeque<(Link, OwnerError)>,
+    /// What was told last; `None`: open.
+    shut: Option<ShutReason>,
+    now: Timestamp,
 }
 
 impl Owner {
-    /// An owner that was never connected.
+    /// An owner that knows nothing yet.
     #[must_use]
     pub fn new(config: OwnerConfig) -> Self {
         Self {
-            state: State::Down,
-            incarnation: None,
-            incoming: Incoming::default(),
-            outgoing: Outgoing::new(config.window),
+            phase: Phase::Start,
+            register: Register::default(),
+            record: Membership::new(0, config.life),
+            replicas: config.nodes.iter().map(Replica::new).collect(),
+            changes: Changes::new(),
+            names: Names::default(),
             reads: BTreeMap::new(),
             next_seq: Seq(1),
-            names: Names::default(),
             events: VecDeque::new(),
-            heard: Timestamp::ZERO,
-            heartbeat_at: Timestamp::MAX,
+            drops: VecDeque::new(),
+            shut: Some(ShutReason::Starting),
+            now: Timestamp::ZERO,
             config,
         }
     }
 
-    /// A connection to the node exists; 32 octets nobody can guess.
-    pub fn connected(&mut self, nonce: [u8; SECRET_LEN], now: Timestamp) {
-        self.disconnected();
-        self.state = State::Greeting(nonce);
-        self.heard = now;
-    }
-
-    /// The connection is gone. What was not acknowledged is kept.
-    pub fn disconnected(&mut self) {
-        self.state = State::Down;
-        self.incoming = Incoming::default();
-        self.outgoing.rewind();
-        self.heartbeat_at = Timestamp::MAX;
-    }
-
-    /// Whether the node takes changes now.
+    /// Whether changes are acknowledged now.
     #[must_use]
-    pub const fn is_up(&self) -> bool {
-        matches!(self.state, State::Up)
+    pub const fn is_open(&self) -> bool {
+        self.shut.is_none()
     }
 
     /// The last change submitted.
     #[must_use]
     pub fn submitted(&self) -> Txn {
-        self.outgoing.submitted()
+        self.changes.submitted()
     }
 
     /// The last change acknowledged.
     #[must_use]
     pub const fn acknowledged(&self) -> Txn {
-        self.outgoing.acknowledged()
+        self.changes.acknowledged()
     }
 
     /// Octets submitted and not acknowledged.
     #[must_use]
-    pub const fn pending(&self) -> usize {
-        self.outgoing.pending()
+    pub fn pending(&self) -> usize {
+        self.changes.pending()
+    }
+
+    /// The membership record as this owner knows it.
+    #[must_use]
+    pub const fn membership(&self) -> &Membership {
+        &self.record
     }
 
     /// Submits changes, all or nothing, under one number. New records get theirs here, in the order of
@@ -190,12 +262,12 @@ impl Owner {
     ///
     /// # Errors
     ///
-    /// [`SubmitError::Unknown`] before the first connection, when the numbers are not known yet;
-    /// [`SubmitError::Busy`] for new records when too much is pending; [`SubmitError::Invalid`] for a
-    /// batch without a change, over the node's frame limit, or with metadata over its limit.
+    /// [`SubmitError::Unknown`] before the queues are known; [`SubmitError::Busy`] for new records when
+    /// too much is pending; [`SubmitError::Invalid`] for a batch without a change, over the nodes' frame
+    /// limit, or with metadata over its limit.
     pub fn commit(&mut self, batch: Batch) -> Result<Committed, SubmitError> {
-        self.outgoing.check(&batch)?;
-        if batch.has_puts() && self.outgoing.pending() >= self.config.pending_max {
+        self.changes.check(&batch)?;
+        if batch.has_puts() && self.changes.pending() >= self.config.pending_max {
             return Err(SubmitError::Busy);
         }
         let mut ids = Vec::with_capacity(batch.makes());
@@ -207,10 +279,11 @@ impl Owner {
             };
             ids.push(self.names.next_id(queue));
         }
-        let txn = self.outgoing.push(What::Batch {
+        let what = What::Batch {
             batch,
             ids: ids.clone(),
-        });
+        };
+        let txn = self.changes.push(what, false);
         Ok(Committed { txn, ids })
     }
 
@@ -225,15 +298,15 @@ impl Owner {
         name: &str,
         limits: QueueLimits,
     ) -> Result<(QueueId, Txn), SubmitError> {
-        self.outgoing.check_name(name)?;
+        self.changes.check_name(name)?;
         let queue = self.names.number(name).ok_or(SubmitError::Invalid)?;
         let name = name.to_owned();
-        let txn = self.outgoing.push(What::Create {
+        let what = What::Create {
             queue,
             name,
             limits,
-        });
-        Ok((queue, txn))
+        };
+        Ok((queue, self.changes.push(what, false)))
     }
 
     /// Ends all records of a queue up to and with `through`; with `drop` forgets the queue, which must
@@ -248,12 +321,13 @@ impl Owner {
         through: RecordId,
         drop: bool,
     ) -> Result<Txn, SubmitError> {
-        self.outgoing.check_ready()?;
-        Ok(self.outgoing.push(What::Purge {
+        self.changes.check_ready()?;
+        let what = What::Purge {
             queue,
             through,
             drop,
-        }))
+        };
+        Ok(self.changes.push(what, false))
     }
 
     /// Asks for records of a queue from one on.
@@ -266,7 +340,7 @@ impl Owner {
         })
     }
 
-    /// Asks for figures.
+    /// Asks for figures of the replica that is read from.
     pub fn stat(&mut self) -> Seq {
         self.read(Request::Stat)
     }
@@ -284,24 +358,50 @@ impl Owner {
     fn read(&mut self, request: Request) -> Seq {
         let seq = self.next_seq;
         self.next_seq = Seq(seq.0 + 1);
-        self.reads.insert(seq, request);
-        if self.is_up() {
-            self.outgoing.write(|out| request.encode(out, seq));
-        }
+        let read = Read {
+            request,
+            purpose: Purpose::Caller,
+            asked: None,
+        };
+        self.reads.insert(seq, read);
+        self.ask_reads();
         seq
     }
 
-    /// What is to be written next. Changes are put into frames here, as far as the window allows.
-    pub fn output(&mut self) -> &[u8] {
-        if self.is_up() {
-            self.outgoing.fill();
+    /// Asks one replica something, under the next sequence number.
+    fn ask(&mut self, index: usize, request: Request, purpose: Purpose) -> Seq {
+        let seq = self.next_seq;
+        self.next_seq = Seq(seq.0 + 1);
+        if let Some(connection) = self.replicas[index].active_connection() {
+            connection.write(|out| request.encode(out, seq));
         }
-        self.outgoing.output()
+        let asked = Some(index);
+        let read = Read {
+            request,
+            purpose,
+            asked,
+        };
+        self.reads.insert(seq, read);
+        seq
     }
 
-    /// So many octets were written.
-    pub fn sent(&mut self, count: usize) {
-        self.outgoing.sent(count);
+    /// Asks what the host wants to know, of a replica that holds everything.
+    fn ask_reads(&mut self) {
+        if !matches!(self.phase, Phase::Open) {
+            return;
+        }
+        let Some(index) = self.replicas.iter().position(Replica::is_sound) else {
+            return;
+        };
+        let Some(connection) = self.replicas[index].active_connection() else {
+            return;
+        };
+        for (seq, read) in &mut self.reads {
+            if read.asked.is_none() {
+                connection.write(|out| read.request.encode(out, *seq));
+                read.asked = Some(index);
+            }
+        }
     }
 
     /// The next event.
@@ -309,215 +409,148 @@ impl Owner {
         self.events.pop_front()
     }
 
-    /// When [`Owner::timed_out`] has something to do.
-    #[must_use]
-    pub const fn deadline(&self) -> Timestamp {
-        self.heartbeat_at
+    /// A connection that the host is to end now, and why; then [`Owner::disconnected`].
+    pub fn poll_drop(&mut self) -> Option<(Link, OwnerError)> {
+        self.drops.pop_front()
     }
 
-    /// Time has passed.
-    ///
-    /// # Errors
-    ///
-    /// [`OwnerError::Silent`] when the node has not answered three heartbeats: disconnect.
-    pub fn timed_out(&mut self, now: Timestamp) -> Result<(), OwnerError> {
-        if now < self.heartbeat_at {
-            return Ok(());
+    /// Does what has become possible.
+    fn advance(&mut self, now: Timestamp) {
+        self.now = now;
+        for index in 0..self.replicas.len() {
+            self.attach_standby(index);
         }
-        if now.saturating_since(self.heard) > self.config.heartbeat * 3 {
-            return Err(OwnerError::Silent);
+        self.ask_register(now);
+        self.adopt(now);
+        self.ask_reads();
+        for index in 0..self.replicas.len() {
+            self.rebuild(index);
         }
-        self.heartbeat_at = now + self.config.heartbeat;
-        // Nobody waits for this answer; that it comes is enough.
-        self.outgoing
-            .write(|out| Request::Heartbeat.encode(out, Seq(0)));
-        Ok(())
+        self.settle();
+        // A fault that was found just now, or a rebuild that is complete.
+        self.ask_register(now);
+        self.drop_unwanted();
+        self.tell_whether_open(now);
     }
 
-    /// Octets came from the node.
-    ///
-    /// # Errors
-    ///
-    /// Why the connection must be given up. [`OwnerError::is_final`] says whether for ever.
-    pub fn input(&mut self, octets: &[u8], now: Timestamp) -> Result<(), OwnerError> {
-        self.heard = now;
-        self.incoming.extend(octets);
-        loop {
-            let in_handshake = matches!(self.state, State::Greeting(_) | State::Welcome { .. });
-            let Some(message) = self
-                .incoming
-                .next(in_handshake, self.outgoing.frame_max())?
-            else {
-                return Ok(());
-            };
-            match message {
-                Message::Greeting(greeting) => self.greeted(&greeting)?,
-                Message::Welcome(welcome) => self.welcomed(welcome, now)?,
-                Message::Answer(answer) => self.answered(answer)?,
-                Message::Block { seq, block } => {
-                    if self.reads.remove(&seq).is_some() {
-                        self.events.push_back(OwnerEvent::Block { seq, block });
-                    }
+    /// From Claimed to Learning, when the record names just the members to go on with; and back.
+    fn adopt(&mut self, now: Timestamp) {
+        match self.phase {
+            Phase::Claimed { since }
+                if self.record.full() > 0
+                    && self.adopted(since, now).as_ref() == Some(&self.record) =>
+            {
+                self.learn();
+            }
+            Phase::Learning { leader, listed } => {
+                let full = || self.replicas.iter().filter(|replica| replica.is_full());
+                let base = self.changes.base();
+                if !self.replicas[leader].is_sound() || !full().all(Replica::is_sound) {
+                    self.phase = Phase::Claimed { since: now };
+                } else if listed && full().all(|replica| replica.acked >= base) {
+                    // From now on no crash of a member makes it fall behind where numbers began.
+                    self.phase = Phase::Open;
+                    self.changes.open();
                 }
             }
+            _ => {}
         }
     }
 
-    fn greeted(&mut self, greeting: &Greeting) -> Result<(), OwnerError> {
-        let State::Greeting(nonce) = self.state else {
-            return Err(OwnerError::Protocol);
+    /// Goes on from where the members are, and asks one of them for its queues.
+    fn learn(&mut self) {
+        let Some(leader) = self.replicas.iter().position(Replica::is_sound) else {
+            return;
         };
-        if !(greeting.version_min..=greeting.version_max).contains(&VERSION) {
-            return Err(OwnerError::Closed(CloseReason::Version));
+        let progress = self.replicas[leader].progress.as_ref();
+        let processed = progress.map_or(Txn(0), |progress| progress.processed);
+        self.changes.restart(processed);
+        for replica in self.replicas.iter_mut().filter(|replica| replica.is_full()) {
+            let progress = replica.progress.as_ref();
+            replica.acked = progress.map_or(Txn(0), |progress| progress.acknowledged);
+            replica.position = processed;
         }
-        let known = self.incarnation == Some(greeting.incarnation);
-        let hello = Hello {
-            acknowledged: if known { self.acknowledged() } else { Txn(0) },
-            version: VERSION,
-            role: Role::Owner,
-            owner: self.config.life,
-            epoch: 0,
-            logged: true,
-            group: &self.config.group,
-            nonce,
-            proof: [0; SECRET_LEN],
-        };
-        let hello = hello.sign(greeting, &self.config.secret);
-        self.outgoing.write(|out| hello.encode(out));
-        let proof = hello.answer(greeting, &self.config.secret);
-        self.state = State::Welcome {
-            incarnation: greeting.incarnation,
-            proof,
-        };
-        Ok(())
-    }
-
-    fn welcomed(&mut self, welcome: Welcome, now: Timestamp) -> Result<(), OwnerError> {
-        let State::Welcome { incarnation, proof } = self.state else {
-            return Err(OwnerError::Protocol);
-        };
-        if !vere_units::constant_time_eq(&welcome.proof, &proof) {
-            return Err(OwnerError::NotTheNode);
-        }
-        self.heartbeat_at = now + self.config.heartbeat;
-        self.outgoing.set_frame_max(welcome.frame_max);
-        if self.incarnation == Some(incarnation) {
-            // A node that crashed may have forgotten that this owner came, but then nothing of it
-            // either: only what was acknowledged was certain to last.
-            let untouched = welcome.processed == self.acknowledged();
-            if welcome.owner != self.config.life && !untouched {
-                return Err(OwnerError::Closed(CloseReason::TakenOver));
-            }
-            if welcome.processed < self.acknowledged() || welcome.processed > self.submitted() {
-                return Err(OwnerError::Behind);
-            }
-            self.acked(welcome.acknowledged, &welcome.refused)?;
-            self.outgoing.resume(welcome.processed);
-            return self.up(false);
-        }
-        let replaced = self.incarnation.replace(incarnation).is_some();
-        self.outgoing.restart(welcome.processed);
         self.names.clear();
-        let seq = self.next_seq;
-        self.next_seq = Seq(seq.0 + 1);
-        self.state = State::Queues { seq, replaced };
-        self.ask_queues(QueueId(0), seq);
-        Ok(())
+        self.reads
+            .retain(|_, read| matches!(read.purpose, Purpose::Caller));
+        self.phase = Phase::Learning {
+            leader,
+            listed: false,
+        };
+        self.ask_queues(leader, QueueId(0));
     }
 
-    fn ask_queues(&mut self, from: QueueId, seq: Seq) {
+    fn ask_queues(&mut self, leader: usize, from: QueueId) {
         let request = Request::Queues {
             from,
             count: QUEUES_AT_ONCE,
         };
-        self.outgoing.write(|out| request.encode(out, seq));
+        self.ask(leader, request, Purpose::Learn);
     }
 
-    fn up(&mut self, replaced: bool) -> Result<(), OwnerError> {
-        self.state = State::Up;
-        for (seq, request) in &self.reads {
-            self.outgoing.write(|out| request.encode(out, *seq));
-        }
-        let incarnation = self.incarnation.ok_or(OwnerError::Protocol)?;
-        self.events.push_back(OwnerEvent::Connected {
-            incarnation,
-            replaced,
-        });
-        Ok(())
-    }
-
-    fn acked(&mut self, through: Txn, refused: &[(Txn, Refusal)]) -> Result<(), OwnerError> {
-        let before = self.acknowledged();
-        if through > self.submitted() {
-            return Err(OwnerError::Protocol);
-        }
-        if through <= before {
+    /// The leader told queues.
+    fn learned_queues(&mut self, queues: &[QueueStat], end: bool) -> Result<(), OwnerError> {
+        let Phase::Learning { leader, .. } = self.phase else {
             return Ok(());
+        };
+        if !queues.iter().all(|queue| self.names.learn(queue)) {
+            return Err(OwnerError::Protocol);
         }
-        for &(txn, refusal) in refused {
-            if txn > before && txn <= through {
-                self.events.push_back(OwnerEvent::Refused { txn, refusal });
+        match queues.last() {
+            Some(last) if !end => self.ask_queues(leader, QueueId(last.id.0 + 1)),
+            _ => {
+                self.phase = Phase::Learning {
+                    leader,
+                    listed: true,
+                };
             }
         }
-        let names = &mut self.names;
-        self.outgoing.acknowledge(through, |txn, what| {
-            let refused = refused.iter().any(|(number, _)| *number == txn);
-            match what {
-                What::Create { queue, .. } if refused => names.remove(*queue),
-                What::Purge {
-                    queue, drop: true, ..
-                } if !refused => names.remove(*queue),
-                _ => {}
-            }
-        });
-        self.events.push_back(OwnerEvent::Acked { through });
         Ok(())
     }
 
-    fn answered(&mut self, answer: Answer) -> Result<(), OwnerError> {
-        if let Answer::Close(reason) = answer {
-            return Err(OwnerError::Closed(reason));
+    fn tell_whether_open(&mut self, now: Timestamp) {
+        let shut = self.why_shut(now);
+        if shut == self.shut {
+            return;
         }
-        if !matches!(self.state, State::Up | State::Queues { .. }) {
-            return Err(OwnerError::Protocol);
-        }
-        match answer {
-            Answer::Ack { through, refused } => self.acked(through, &refused)?,
-            Answer::Stats { seq, stat } => {
-                if self.reads.remove(&seq).is_some() {
-                    self.events.push_back(OwnerEvent::Stat { seq, stat });
+        self.shut = shut;
+        self.events
+            .push_back(shut.map_or(OwnerEvent::Opened, OwnerEvent::Shut));
+    }
+
+    fn why_shut(&self, now: Timestamp) -> Option<ShutReason> {
+        let full = || self.replicas.iter().filter(|replica| replica.is_full());
+        let lost = |replica: &Replica| replica.is_up() && !self.is_recorded(replica);
+        match self.phase {
+            Phase::Open => {
+                let there = full().filter(|replica| replica.is_sound()).count();
+                let waited = |replica: &Replica| {
+                    !replica.is_up()
+                        && now.saturating_since(replica.away_since) >= self.config.isolate_after
+                };
+                if there == 0 {
+                    let all_lost = full().all(|replica| replica.fault.is_some() || lost(replica));
+                    Some(if all_lost {
+                        ShutReason::NoFullReplica
+                    } else {
+                        ShutReason::Unreachable
+                    })
+                } else if self.record.full() < self.config.replicas_min {
+                    Some(ShutReason::TooFew)
+                } else if full().any(waited) {
+                    // It cannot be removed: the register does not answer.
+                    Some(ShutReason::Unreachable)
+                } else {
+                    None
                 }
             }
-            Answer::QueueList { seq, queues, end } => self.queue_list(seq, queues, end)?,
-            Answer::Alive { .. } | Answer::Block { .. } | Answer::Close(_) => {}
-            // It never asks for that.
-            Answer::Attached { .. } => return Err(OwnerError::Protocol),
-        }
-        Ok(())
-    }
-
-    fn queue_list(
-        &mut self,
-        seq: Seq,
-        queues: Vec<QueueStat>,
-        end: bool,
-    ) -> Result<(), OwnerError> {
-        if matches!(self.state, State::Queues { .. })
-            && !queues.iter().all(|queue| self.names.learn(queue))
-        {
-            return Err(OwnerError::Protocol);
-        }
-        if let State::Queues { seq: own, replaced } = self.state
-            && own == seq
-        {
-            match queues.last() {
-                Some(last) if !end => self.ask_queues(QueueId(last.id.0 + 1), seq),
-                _ => self.up(replaced)?,
+            Phase::Claimed { .. } if self.record.full() > 0 && full().all(lost) => {
+                Some(ShutReason::NoFullReplica)
             }
-        } else if self.reads.remove(&seq).is_some() {
-            self.events
-                .push_back(OwnerEvent::Queues { seq, queues, end });
+            Phase::Start | Phase::Claimed { .. } | Phase::Learning { .. } => {
+                Some(self.shut.unwrap_or(ShutReason::Starting))
+            }
+            Phase::Fenced => Some(ShutReason::Unreachable),
         }
-        Ok(())
     }
 }

@@ -29,7 +29,7 @@ pub(super) const PASSWORD: &str = "demo";
 const CERTIFICATE_NAMES: [&str; 5] = ["mx.demo.test", "demo.test", "localhost", "127.0.0.1", "::1"];
 
 /// Ports before the offset, in the order of [`config_text`].
-const PORTS: [u16; 6] = [2525, 2587, 2465, 2080, 2600, 2526];
+const PORTS: [u16; 7] = [2525, 2587, 2465, 2080, 2600, 2601, 2526];
 
 /// Where the sink keeps mail.
 pub(super) fn sink_folder(dir: &Path) -> PathBuf {
@@ -81,7 +81,7 @@ fn config_text(offset: u16) -> Result<String, Failure> {
             .checked_add(offset)
             .ok_or_else(|| Failure::new(format!("port {port} plus {offset} is no port")))?;
     }
-    let [smtp, submission, submissions, metrics, node, sink] = ports;
+    let [smtp, submission, submissions, metrics, node_a, node_b, sink] = ports;
     Ok(format!(
         r#"# The demo of `make run`. Change it as you like: it is written once. `kill -HUP` of `vere demo run`
 # puts most changes in force. docs/reference/config.md explains every key.
@@ -106,9 +106,13 @@ key = "server.key"
 
 [metrics]
 listen = "127.0.0.1:{metrics}"
+# Every message is in the memory and the log of both before it is acknowledged.
 [[spool.node]]
 name = "a"
-listen = "127.0.0.1:{node}"
+listen = "127.0.0.1:{node_a}"
+[[spool.node]]
+name = "b"
+listen = "127.0.0.1:{node_b}"
 
 # Mail for other domains goes into the sink's folder instead of the internet.
 [[route]]

@@ -1,5 +1,6 @@
 //! Keeps the gauges true, and serves the endpoint.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener as StdListener;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
+use vere_spool::owner::{NetworkState, SyncState};
 use vere_telemetry::metrics::{CertificateFile, Health, NodeName, QueueMetrics, TlsMetrics, serve};
 use vere_units::Timestamp;
 
@@ -37,31 +39,32 @@ pub(crate) fn start(
             health.subscribe(),
         ));
     }
-    let node = gateway
-        .settings()
-        .spool
-        .nodes
-        .first()
-        .map_or_else(String::new, |node| node.name.clone());
-    spawn_local(follow_node(Rc::clone(gateway), NodeName(node)));
+    spawn_local(follow_nodes(Rc::clone(gateway)));
     spawn_local(measure(Rc::clone(gateway), tls));
     Ok(())
 }
 
-async fn follow_node(gateway: Rc<Gateway>, node: NodeName) {
-    let mut state = gateway.link.state();
-    let mut was_up = false;
+async fn follow_nodes(gateway: Rc<Gateway>) {
+    let mut replicas = gateway.link.replicas();
+    let mut up: BTreeSet<String> = BTreeSet::new();
+    // The first look needs no change.
+    let mut table = gateway.link.table();
     loop {
-        let is_up = state.borrow_and_update().is_up();
-        let connected = &gateway.metrics.all.spool.connected;
-        connected.get_or_create(&node).set(i64::from(is_up));
-        if was_up && !is_up {
-            gateway.metrics.disconnected(&node);
+        for row in &table {
+            let node = NodeName(row.node.clone());
+            let holds = row.sync == SyncState::Sync && row.active == NetworkState::Run;
+            let connected = &gateway.metrics.all.spool.connected;
+            connected.get_or_create(&node).set(i64::from(holds));
+            if row.active == NetworkState::Run {
+                up.insert(row.node.clone());
+            } else if up.remove(&row.node) {
+                gateway.metrics.disconnected(&node);
+            }
         }
-        was_up = is_up;
-        if state.changed().await.is_err() {
+        if replicas.changed().await.is_err() {
             return;
         }
+        table.clone_from(&replicas.borrow_and_update());
     }
 }
 

@@ -1,5 +1,6 @@
-//! The driver: connects, moves octets, and wakes whoever waits.
+//! The driver: connects, moves octets, asks the register, and wakes whoever waits.
 
+use std::cell::RefMut;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
@@ -8,103 +9,26 @@ use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
-use vere_spool::owner::{OwnerError, OwnerEvent};
+use vere_cluster::{RegisterError, Swap};
+use vere_spool::owner::{
+    Link, OwnerError, OwnerEvent, RegisterFailed, RegisterRequest, RegisterSwap, ReplicaChange,
+};
 
-use super::{DownReason, Inner, LinkState, Read, Shared, SpoolError};
+use super::{Inner, LinkState, Read, Shared, SpoolError};
 
 /// Octets read at once.
 const READ_MAX: usize = 256 << 10;
 /// How often deadlines are looked at when nothing else happens.
 const TICK: Duration = Duration::from_millis(250);
+/// How often at most.
+const TICK_MIN: Duration = Duration::from_millis(20);
 
 /// Why a connection came to its end.
-enum End {
-    Closed,
-    Down(DownReason),
-    /// Another owner has the group: there is no way back.
-    Final(DownReason),
-}
-
-/// Runs until the link is closed or the group is taken over.
-pub(super) async fn drive(shared: Rc<Shared>) {
-    let mut backoff = shared.options.backoff_min;
-    loop {
-        let begun = Instant::now();
-        let end = attempt(&shared).await;
-        shared.inner.borrow_mut().owner.disconnected();
-        let reason = match end {
-            End::Closed => return shut(&shared),
-            End::Final(reason) => {
-                shared.state.send_replace(LinkState::Down(reason));
-                return shut(&shared);
-            }
-            End::Down(reason) => reason,
-        };
-        shared.state.send_if_modified(|state| {
-            let changed = *state != LinkState::Down(reason);
-            *state = LinkState::Down(reason);
-            changed
-        });
-        if begun.elapsed() > shared.options.backoff_max {
-            backoff = shared.options.backoff_min;
-        }
-        if meanwhile(&shared, tokio::time::sleep(backoff))
-            .await
-            .is_none()
-        {
-            return shut(&shared);
-        }
-        backoff = (backoff * 2).min(shared.options.backoff_max);
-    }
-}
-
-/// Nothing will be answered any more.
-fn shut(shared: &Shared) {
-    let mut inner = shared.inner.borrow_mut();
-    inner.closed = true;
-    inner.pending.fail(SpoolError::Closed);
-    inner.reads.clear();
-}
-
-/// One connection, from its beginning to its end.
-async fn attempt(shared: &Shared) -> End {
-    let connect = TcpStream::connect(shared.options.address);
-    let connect = tokio::time::timeout(shared.options.connect_timeout, connect);
-    let stream = match meanwhile(shared, connect).await {
-        None => return End::Closed,
-        Some(Ok(Ok(stream))) => stream,
-        Some(Ok(Err(_)) | Err(_)) => return End::Down(DownReason::Unreachable),
-    };
-    // Without it small frames wait for acknowledgements; a socket that refuses is only slower.
-    let _ = stream.set_nodelay(true);
-    let nonce = crate::secret::random();
-    shared
-        .inner
-        .borrow_mut()
-        .owner
-        .connected(nonce, shared.clock.now());
-    let end = serve(shared, &stream).await;
-    match end {
-        Ok(()) => End::Closed,
-        Err(Broken::Io(error)) => {
-            tracing::debug!(%error, "connection to the spool node broke");
-            End::Down(DownReason::Cut)
-        }
-        Err(Broken::HandshakeTimeout) => End::Down(DownReason::Unreachable),
-        Err(Broken::Owner(error)) => {
-            let reason = down_reason(error);
-            tracing::warn!(%error, "spool node lost");
-            if error.is_final() {
-                End::Final(reason)
-            } else {
-                End::Down(reason)
-            }
-        }
-    }
-}
-
 enum Broken {
+    /// The link was closed, or the connection is not wanted any more.
+    Over,
     Io(io::Error),
     Owner(OwnerError),
     HandshakeTimeout,
@@ -116,79 +40,239 @@ impl From<io::Error> for Broken {
     }
 }
 
-const fn down_reason(error: OwnerError) -> DownReason {
-    match error {
-        OwnerError::Closed(reason) => DownReason::Closed(reason),
-        OwnerError::NotTheNode => DownReason::NotTheNode,
-        OwnerError::Protocol => DownReason::Protocol,
-        OwnerError::Behind => DownReason::Behind,
-        OwnerError::Silent => DownReason::Silent,
+/// Runs until the link is closed or the group is taken over.
+pub(super) async fn drive(shared: Rc<Shared>) {
+    let links: Vec<Link> = shared.inner.borrow().owner.links().collect();
+    let mut tasks = JoinSet::new();
+    for (number, link) in links.into_iter().enumerate() {
+        tasks.spawn_local(keep_connected(Rc::clone(&shared), number, link));
+    }
+    keep_house(&shared).await;
+    tasks.abort_all();
+    let mut inner = shared.inner.borrow_mut();
+    inner.closed = true;
+    inner.pending.fail(SpoolError::Closed);
+    inner.reads.clear();
+}
+
+/// Looks after deadlines and the register.
+async fn keep_house(shared: &Shared) {
+    loop {
+        {
+            let mut inner = shared.inner.borrow_mut();
+            if inner.closed {
+                return;
+            }
+            let now = shared.clock.now();
+            inner.owner.timed_out(now);
+            after(shared, inner);
+        }
+        if *shared.state.borrow() == LinkState::Fenced {
+            return;
+        }
+        let request = shared.inner.borrow_mut().owner.poll_register();
+        if let Some(request) = request {
+            ask(shared, request).await;
+            continue;
+        }
+        let deadline = shared.inner.borrow().owner.deadline();
+        let left = deadline
+            .saturating_since(shared.clock.now())
+            .clamp(TICK_MIN, TICK);
+        let commits = expire(shared).unwrap_or_else(|| Instant::now() + TICK);
+        tokio::select! {
+            () = shared.keeper.notified() => {}
+            () = tokio::time::sleep_until(commits.min(Instant::now() + left)) => {}
+        }
     }
 }
 
-/// Moves octets until the link is closed (`Ok`) or the connection breaks.
-async fn serve(shared: &Shared, stream: &TcpStream) -> Result<(), Broken> {
-    let mut buffer = vec![0; READ_MAX];
-    let handshake_until = Instant::now() + shared.options.connect_timeout;
+/// Asks the register what the owner wants to know or have changed. Deadlines go on meanwhile.
+async fn ask(shared: &Shared, request: RegisterRequest) {
+    let key = format!("group/{}", shared.options.group);
+    let register = &shared.options.register;
+    match request {
+        RegisterRequest::Read => {
+            let result = meanwhile(shared, register.read(&key)).await;
+            let read = result.map_err(|error| {
+                tracing::error!(%error, "cannot read the membership register");
+                RegisterFailed
+            });
+            let value = read.map(|found| found.map(|found| (found.version, found.value)));
+            let mut inner = shared.inner.borrow_mut();
+            inner.owner.register_read(value, shared.clock.now());
+            after(shared, inner);
+        }
+        RegisterRequest::Swap { expected, value } => {
+            let result = meanwhile(shared, register.swap(&key, expected, &value)).await;
+            let swap = swapped(result);
+            let mut inner = shared.inner.borrow_mut();
+            inner.owner.register_swapped(&swap, shared.clock.now());
+            after(shared, inner);
+        }
+    }
+}
+
+fn swapped(result: Result<Swap, RegisterError>) -> RegisterSwap {
+    match result {
+        Ok(Swap::Done(version)) => RegisterSwap::Done(version),
+        Ok(Swap::Conflict(_)) => RegisterSwap::Conflict,
+        Err(error) => {
+            tracing::error!(%error, "cannot change the membership register");
+            RegisterSwap::Unknown
+        }
+    }
+}
+
+/// Waits for something while time passes for the owner.
+async fn meanwhile<T>(shared: &Shared, what: impl Future<Output = T>) -> T {
+    let mut what = pin!(what);
     loop {
-        let (wants_write, up) = {
+        tokio::select! {
+            result = &mut what => return result,
+            () = tokio::time::sleep(TICK) => {
+                expire(shared);
+                let mut inner = shared.inner.borrow_mut();
+                inner.owner.timed_out(shared.clock.now());
+                after(shared, inner);
+            }
+        }
+    }
+}
+
+/// Keeps one link connected for as long as the owner wants it.
+async fn keep_connected(shared: Rc<Shared>, number: usize, link: Link) {
+    let options = &shared.options;
+    let mut backoff = options.backoff_min;
+    loop {
+        while !shared.inner.borrow().owner.wants(link) {
+            shared.wakers[number].notified().await;
+        }
+        let begun = Instant::now();
+        if let Err(broken) = attempt(&shared, number, link).await {
+            tell_broken(&shared, link, &broken);
+        }
+        if begun.elapsed() > options.backoff_max {
+            backoff = options.backoff_min;
+        }
+        tokio::time::sleep(backoff).await;
+        backoff = (backoff * 2).min(options.backoff_max);
+    }
+}
+
+fn tell_broken(shared: &Shared, link: Link, broken: &Broken) {
+    let node = shared.options.nodes[link.node].name.as_str();
+    let text = match broken {
+        Broken::Over | Broken::Owner(OwnerError::NotWanted) => return,
+        Broken::Io(error) => format!("connection broke: {error}"),
+        Broken::HandshakeTimeout => "does not answer".to_owned(),
+        Broken::Owner(error) => error.to_string(),
+    };
+    let mut inner = shared.inner.borrow_mut();
+    let before = inner.troubles.insert(node.to_owned(), text.clone());
+    // Once is enough, however often it is tried.
+    if before.as_ref() != Some(&text) {
+        tracing::warn!(node, trouble = text, "no connection to a spool node");
+    }
+}
+
+/// One connection, from its beginning to its end.
+async fn attempt(shared: &Shared, number: usize, link: Link) -> Result<(), Broken> {
+    let address = shared.options.nodes[link.node].addresses[link.address];
+    let connect = tokio::time::timeout(shared.options.connect_timeout, TcpStream::connect(address));
+    let stream = connect.await.map_err(|_| Broken::HandshakeTimeout)??;
+    // Without it small frames wait for acknowledgements; a socket that refuses is only slower.
+    let _ = stream.set_nodelay(true);
+    let nonce = crate::secret::random();
+    shared
+        .inner
+        .borrow_mut()
+        .owner
+        .connected(link, nonce, shared.clock.now());
+    // Also when this task is ended.
+    let _end = End { shared, link };
+    serve(shared, number, link, &stream).await
+}
+
+/// The end of a connection is told however it comes.
+struct End<'a> {
+    shared: &'a Shared,
+    link: Link,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.shared.inner.borrow_mut();
+        inner.drops.retain(|(link, _)| *link != self.link);
+        inner.owner.disconnected(self.link, self.shared.clock.now());
+        after(self.shared, inner);
+    }
+}
+
+async fn serve(
+    shared: &Shared,
+    number: usize,
+    link: Link,
+    stream: &TcpStream,
+) -> Result<(), Broken> {
+    let handshake_until = Instant::now() + shared.options.connect_timeout;
+    let mut buffer = vec![0; READ_MAX];
+    loop {
+        let wants_write = {
             let mut inner = shared.inner.borrow_mut();
             if inner.closed {
-                return Ok(());
+                return Err(Broken::Over);
             }
-            inner
-                .owner
-                .timed_out(shared.clock.now())
-                .map_err(Broken::Owner)?;
-            let wants_write = write(&mut inner, stream)?;
-            (wants_write, inner.owner.is_up())
+            let drop = inner.drops.iter().find(|(dropped, _)| *dropped == link);
+            if let Some((_, error)) = drop {
+                return Err(Broken::Owner(*error));
+            }
+            if !inner.owner.is_up(link) && Instant::now() >= handshake_until {
+                return Err(Broken::HandshakeTimeout);
+            }
+            write(&mut inner, link, stream)?
         };
-        if !up && Instant::now() >= handshake_until {
-            return Err(Broken::HandshakeTimeout);
-        }
         let interest = if wants_write {
             Interest::READABLE | Interest::WRITABLE
         } else {
             Interest::READABLE
         };
-        let wake_at = expire(shared).unwrap_or_else(|| Instant::now() + TICK);
         tokio::select! {
             ready = stream.ready(interest) => {
                 if ready?.is_readable() {
-                    read(shared, stream, &mut buffer)?;
+                    read(shared, link, stream, &mut buffer)?;
                 }
             }
-            () = shared.work.notified() => {}
-            () = tokio::time::sleep_until(wake_at.min(Instant::now() + TICK)) => {}
+            () = shared.wakers[number].notified() => {}
+            () = tokio::time::sleep_until(handshake_until), if Instant::now() < handshake_until => {}
         }
     }
 }
 
 /// Writes what is pending. True when the socket takes no more.
-fn write(inner: &mut Inner, stream: &TcpStream) -> io::Result<bool> {
+fn write(inner: &mut Inner, link: Link, stream: &TcpStream) -> io::Result<bool> {
     loop {
-        let octets = inner.owner.output();
+        let octets = inner.owner.output(link);
         if octets.is_empty() {
             return Ok(false);
         }
         match stream.try_write(octets) {
-            Ok(count) => inner.owner.sent(count),
+            Ok(count) => inner.owner.sent(link, count),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
             Err(error) => return Err(error),
         }
     }
 }
 
-fn read(shared: &Shared, stream: &TcpStream, buffer: &mut [u8]) -> Result<(), Broken> {
+fn read(shared: &Shared, link: Link, stream: &TcpStream, buffer: &mut [u8]) -> Result<(), Broken> {
     match stream.try_read(buffer) {
         Ok(0) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
         Ok(count) => {
             let mut inner = shared.inner.borrow_mut();
-            let result = inner.owner.input(&buffer[..count], shared.clock.now());
+            let octets = buffer.get(..count).unwrap_or_default();
+            let result = inner.owner.input(link, octets, shared.clock.now());
             // What came before the fault stands.
-            while let Some(event) = inner.owner.poll_event() {
-                tell(shared, &mut inner, event);
-            }
+            after(shared, inner);
             result.map_err(Broken::Owner)
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
@@ -196,23 +280,53 @@ fn read(shared: &Shared, stream: &TcpStream, buffer: &mut [u8]) -> Result<(), Br
     }
 }
 
+/// Whatever the owner was told: its events are passed on, and whoever has to do something is woken.
+fn after(shared: &Shared, mut inner: RefMut<'_, Inner>) {
+    let mut replicas_changed = false;
+    while let Some(event) = inner.owner.poll_event() {
+        replicas_changed |= matches!(event, OwnerEvent::Replica { .. });
+        tell(shared, &mut inner, event);
+    }
+    if replicas_changed {
+        shared.replicas.send_replace(inner.owner.table());
+    }
+    while let Some(drop) = inner.owner.poll_drop() {
+        inner.drops.push(drop);
+    }
+    if inner.owner.has_register_request() {
+        shared.keeper.notify_one();
+    }
+    let links: Vec<Link> = inner.owner.links().collect();
+    for (waker, link) in shared.wakers.iter().zip(links) {
+        let idle = !inner.owner.is_connected(link) && inner.owner.wants(link);
+        let dropped = inner.drops.iter().any(|(drop, _)| *drop == link);
+        if idle || dropped || !inner.owner.output(link).is_empty() {
+            waker.notify_one();
+        }
+    }
+}
+
 fn tell(shared: &Shared, inner: &mut Inner, event: OwnerEvent) {
     match event {
-        OwnerEvent::Connected {
-            incarnation,
-            replaced,
-        } => {
-            if replaced {
-                inner.pending.fail(SpoolError::Replaced);
+        OwnerEvent::Opened => {
+            shared.state.send_replace(LinkState::Connected);
+        }
+        OwnerEvent::Shut(reason) => {
+            shared.state.send_replace(LinkState::Down(reason));
+        }
+        OwnerEvent::Fenced => {
+            tracing::error!(group = %shared.options.group, "another gateway has taken the group over");
+            shared.state.send_replace(LinkState::Fenced);
+            shared.keeper.notify_one();
+        }
+        OwnerEvent::RegisterUnreachable => {
+            tracing::error!("the membership register does not answer; membership stays as it is");
+        }
+        OwnerEvent::Replica { node, change } => {
+            if change == ReplicaChange::Up {
+                inner.troubles.remove(&node);
             }
-            // Until the gateway has accepted a new memory, a cut must not make it look accepted.
-            let waits = |state: LinkState| replaced || state == LinkState::Replaced(incarnation);
-            let state = if waits(*shared.state.borrow()) {
-                LinkState::Replaced(incarnation)
-            } else {
-                LinkState::Connected(incarnation)
-            };
-            shared.state.send_replace(state);
+            tell_replica(&node, change);
         }
         OwnerEvent::Refused { txn, refusal } => inner.pending.refuse(txn, refusal),
         OwnerEvent::Acked { through } => {
@@ -229,6 +343,19 @@ fn tell(shared: &Shared, inner: &mut Inner, event: OwnerEvent) {
     }
 }
 
+fn tell_replica(node: &str, change: ReplicaChange) {
+    match change {
+        ReplicaChange::Up => tracing::info!(node, "spool node is there"),
+        ReplicaChange::Down => tracing::warn!(node, "spool node is away"),
+        ReplicaChange::Full => tracing::info!(node, "spool node holds everything"),
+        ReplicaChange::Rebuilding => tracing::info!(node, "spool node is being rebuilt"),
+        ReplicaChange::Isolated(fault) => {
+            tracing::warn!(node, ?fault, "the group goes on without this spool node");
+        }
+        ReplicaChange::Switched => tracing::warn!(node, "changed to the standby connection"),
+    }
+}
+
 fn answer(inner: &mut Inner, seq: vere_spoolwire::Seq, read: Read) {
     if let Some(sender) = inner.reads.remove(&seq) {
         // Whoever asked may have left.
@@ -239,22 +366,6 @@ fn answer(inner: &mut Inner, seq: vere_spoolwire::Seq, read: Read) {
 /// Fails commits that have waited too long; gives when to look again.
 fn expire(shared: &Shared) -> Option<Instant> {
     shared.inner.borrow_mut().pending.expire(Instant::now())
-}
-
-/// Waits for something while deadlines pass; `None` when the link is closed meanwhile.
-async fn meanwhile<T>(shared: &Shared, what: impl Future<Output = T>) -> Option<T> {
-    let mut what = pin!(what);
-    loop {
-        if shared.inner.borrow().closed {
-            return None;
-        }
-        let wake_at = expire(shared).unwrap_or_else(|| Instant::now() + TICK);
-        tokio::select! {
-            result = &mut what => return Some(result),
-            () = shared.work.notified() => {}
-            () = tokio::time::sleep_until(wake_at) => {}
-        }
-    }
 }
 
 /// A number that no owner had before.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -25,7 +25,7 @@ pub(crate) struct System {
     pub(crate) submission: SocketAddr,
     pub(crate) submissions: SocketAddr,
     pub(crate) config: PathBuf,
-    node: SocketAddr,
+    nodes: [SocketAddr; 2],
     serve: Child,
 }
 
@@ -52,7 +52,7 @@ impl System {
             smtp: free_address(),
             submission: free_address(),
             submissions: free_address(),
-            node: free_address(),
+            nodes: [free_address(), free_address()],
         };
         give_accounts(&directory.path().join("data"));
         prepared.write(options, directory.path());
@@ -65,7 +65,7 @@ impl System {
             smtp,
             submission,
             submissions,
-            node,
+            nodes,
         } = prepared;
         let mut system = Self {
             directory,
@@ -73,7 +73,7 @@ impl System {
             submission,
             submissions,
             config,
-            node,
+            nodes,
             serve,
         };
         system.wait_ready();
@@ -96,7 +96,7 @@ impl System {
             smtp: self.smtp,
             submission: self.submission,
             submissions: self.submissions,
-            node: self.node,
+            nodes: self.nodes,
         };
         prepared.write(options, self.directory.path());
     }
@@ -113,15 +113,32 @@ impl System {
         self.wait_ready();
     }
 
-    /// Kills everything at once and starts it again.
+    /// Kills everything at once, starts it again, and waits until it takes mail.
     pub(crate) fn crash(&mut self) {
+        self.crash_without_waiting();
+        self.wait_ready();
+    }
+
+    /// Kills everything at once and starts it again.
+    pub(crate) fn crash_without_waiting(&mut self) {
         self.signal(Signal::SIGKILL);
         wait_for("the end of vere serve", || self.serve.ended());
         wait_for("the end of its roles", || {
             (self.roles_left() == 0).then_some(())
         });
+        // A process that is ending loses its command line before it closes its sockets.
+        let mut addresses = vec![self.smtp, self.submission];
+        addresses.extend(self.nodes);
+        wait_for("the ports to be free", || {
+            let free = |address: &SocketAddr| TcpListener::bind(address).is_ok();
+            addresses.iter().all(free).then_some(())
+        });
         self.serve = Child::spawn(&mut serve_command(&self.config, self.directory.path()));
-        self.wait_ready();
+    }
+
+    /// Whether it greets at once.
+    pub(crate) fn is_ready(&self) -> bool {
+        Session::try_connect(self.smtp).is_ok()
     }
 
     fn roles_left(&self) -> usize {
@@ -199,8 +216,9 @@ impl System {
         wait_for("empty queues", || (self.queued() == 0).then_some(()));
     }
 
-    /// The process ids of a role's processes, by their command lines.
+    /// The process ids of a role, by their command lines; `spool a` is one node, `spool` all of them.
     pub(crate) fn role_pids(&self, role: &str) -> Vec<u32> {
+        let (role, node) = role.split_once(' ').unwrap_or((role, ""));
         let config = self.config.to_string_lossy().into_owned();
         let processes = std::fs::read_dir("/proc").expect("/proc");
         let pids = processes
@@ -213,6 +231,7 @@ impl System {
                 .windows(2)
                 .any(|two| two == [b"role", role.as_bytes()])
                 && words.contains(&config.as_bytes())
+                && (node.is_empty() || words.contains(&node.as_bytes()))
         })
         .collect()
     }
@@ -317,7 +336,7 @@ struct Prepared {
     smtp: SocketAddr,
     submission: SocketAddr,
     submissions: SocketAddr,
-    node: SocketAddr,
+    nodes: [SocketAddr; 2],
 }
 
 impl Prepared {
@@ -332,11 +351,12 @@ impl Prepared {
             options = options.set("submissions.listen", &listen(self.submissions));
         }
         text.push_str(&options.render(directory));
-        let _ = write!(
-            text,
-            "[[spool.node]]\nname = \"a\"\nlisten = \"{}\"\n",
-            self.node
-        );
+        for (name, address) in ["a", "b"].iter().zip(self.nodes) {
+            let _ = write!(
+                text,
+                "[[spool.node]]\nname = \"{name}\"\nlisten = \"{address}\"\n"
+            );
+        }
         std::fs::write(directory.join("vere.toml"), text).expect("the configuration");
     }
 }

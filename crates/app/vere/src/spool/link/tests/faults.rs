@@ -139,6 +139,7 @@ async fn cutting_proxy(listener: TokioListener, node: SocketAddr) {
 fn every_commit_survives_cuts() {
     let directory = tempfile::tempdir().unwrap();
     for durability in [Durability::Memory, synced(directory.path())] {
+        let register = TestRegister::new();
         local(async {
             let mut node = RunningNode::start(durability, config());
             let proxy = TokioListener::bind("127.0.0.1:0").await.unwrap();
@@ -148,7 +149,7 @@ fn every_commit_survives_cuts() {
                 backoff_min: Duration::from_millis(1),
                 backoff_max: Duration::from_millis(5),
                 commit_timeout: Duration::from_secs(60),
-                ..options(address)
+                ..options(address, &register)
             };
             let link = connect(fast).await;
             let queue = link
@@ -159,7 +160,7 @@ fn every_commit_survives_cuts() {
             let expected = load(&link, queue, &mut dice, |commits| commits > 3_000).await;
             assert!(expected.refused > 50);
             link.close();
-            let link = connect(options(node.address)).await;
+            let link = connect(options(node.address, &register)).await;
             expected.check(&link, queue).await;
             link.close();
             node.end();
@@ -182,7 +183,7 @@ fn node_process() {
         alive: || {},
     };
     let listener = TcpListener::bind(address).unwrap();
-    serve(options, listener, Stop::default(), || {}).unwrap();
+    serve(options, vec![listener], Stop::default(), || {}).unwrap();
 }
 
 fn start_process(directory: &Path, address: SocketAddr) -> Child {
@@ -208,12 +209,13 @@ fn every_commit_survives_kill_9() {
         .unwrap()
         .local_addr()
         .unwrap();
+    let register = TestRegister::new();
     local(async {
         let mut process = start_process(directory.path(), address);
         let fast = LinkOptions {
             backoff_max: Duration::from_millis(50),
             commit_timeout: Duration::from_secs(60),
-            ..options(address)
+            ..options(address, &register)
         };
         let link = connect(fast).await;
         let queue = link

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use tokio::task::LocalSet;
+use vere_cluster::FileRegister;
 use vere_disk::log::LogOptions;
 use vere_disk::spill::SpillOptions;
 use vere_spool::node::NodeConfig;
@@ -62,7 +63,7 @@ impl RunningNode {
             spill,
             alive: || {},
         };
-        let thread = std::thread::spawn(move || serve(options, listener, stopping, || {}));
+        let thread = std::thread::spawn(move || serve(options, vec![listener], stopping, || {}));
         Self {
             address,
             stop,
@@ -97,8 +98,33 @@ fn synced(directory: &Path) -> Durability {
     }
 }
 
-fn options(address: SocketAddr) -> LinkOptions {
-    LinkOptions::new(address, "gateway", secret())
+/// An empty membership register.
+struct TestRegister(tempfile::TempDir);
+
+impl TestRegister {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn open(&self) -> Rc<Register> {
+        Rc::new(Register::File(FileRegister::open(self.0.path()).unwrap()))
+    }
+}
+
+/// A group on these nodes, named `a`, `b` and so on.
+fn options_for(nodes: &[SocketAddr], register: &TestRegister) -> LinkOptions {
+    let named = nodes
+        .iter()
+        .zip('a'..)
+        .map(|(address, name)| NodeAddresses {
+            name: name.to_string(),
+            addresses: vec![*address],
+        });
+    LinkOptions::new(named.collect(), register.open(), "gateway", secret())
+}
+
+fn options(address: SocketAddr, register: &TestRegister) -> LinkOptions {
+    options_for(&[address], register)
 }
 
 async fn up(link: &SpoolLink) {
@@ -150,8 +176,9 @@ async fn all(link: &SpoolLink, queue: QueueId) -> Vec<String> {
 }
 
 async fn everything(durability: Durability) {
+    let register = TestRegister::new();
     let mut node = RunningNode::start(durability, config());
-    let link = connect(options(node.address)).await;
+    let link = connect(options(node.address, &register)).await;
     let queue = link
         .create_queue("a.test", QueueLimits::UNLIMITED)
         .await
@@ -222,9 +249,10 @@ fn everything_works_synced() {
 #[test]
 fn commits_outlive_a_restart_of_the_node() {
     let directory = tempfile::tempdir().unwrap();
+    let register = TestRegister::new();
     local(async {
         let mut node = RunningNode::start(synced(directory.path()), config());
-        let link = connect(options(node.address)).await;
+        let link = connect(options(node.address, &register)).await;
         let queue = link
             .create_queue("a.test", QueueLimits::UNLIMITED)
             .await
@@ -246,12 +274,13 @@ fn commits_outlive_a_restart_of_the_node() {
 #[test]
 fn a_commit_that_timed_out_is_taken_back() {
     let directory = tempfile::tempdir().unwrap();
+    let register = TestRegister::new();
     local(async {
         let mut node = RunningNode::start(synced(directory.path()), config());
         let commit_timeout = Duration::from_millis(50);
         let link = connect(LinkOptions {
             commit_timeout,
-            ..options(node.address)
+            ..options(node.address, &register)
         })
         .await;
         let queue = link
@@ -287,10 +316,15 @@ fn a_commit_that_timed_out_is_taken_back() {
 }
 
 #[test]
-fn a_node_that_lost_its_memory_is_noticed() {
+fn a_group_whose_only_node_lost_its_memory_stays_shut() {
+    let register = TestRegister::new();
     local(async {
         let mut node = RunningNode::start(Durability::Memory, config());
-        let link = connect(options(node.address)).await;
+        let link = connect(LinkOptions {
+            commit_timeout: Duration::from_millis(50),
+            ..options(node.address, &register)
+        })
+        .await;
         let queue = link
             .create_queue("a.test", QueueLimits::UNLIMITED)
             .await
@@ -298,26 +332,12 @@ fn a_node_that_lost_its_memory_is_noticed() {
         link.commit(put(queue, "gone")).await.unwrap();
         node.end();
         link.state().wait_for(|state| !state.is_up()).await.unwrap();
-        let waiting = link.commit(put(queue, "never"));
         let listener = TcpListener::bind(node.address).unwrap();
         let mut node = RunningNode::start_at(listener, Durability::Memory, config());
-        assert_eq!(waiting.await, Err(SpoolError::Replaced));
-        let state = *link
-            .state()
-            .wait_for(|state| matches!(state, LinkState::Replaced(_)))
-            .await
-            .unwrap();
-        assert_eq!(link.queues().await.unwrap(), []);
-        let LinkState::Replaced(incarnation) = state else {
-            unreachable!()
-        };
-        link.accept_incarnation(incarnation);
-        assert!(link.state().borrow().is_up());
-        let queue = link
-            .create_queue("a.test", QueueLimits::UNLIMITED)
-            .await
-            .unwrap();
-        link.commit(put(queue, "new")).await.unwrap();
+        let lost = LinkState::Down(ShutReason::NoFullReplica);
+        link.state().wait_for(|state| *state == lost).await.unwrap();
+        let waiting = link.commit(put(queue, "never"));
+        assert_eq!(waiting.await, Err(SpoolError::Timeout));
         link.close();
         node.end();
     });
@@ -325,19 +345,20 @@ fn a_node_that_lost_its_memory_is_noticed() {
 
 #[test]
 fn another_owner_takes_over_for_good() {
+    let register = TestRegister::new();
     local(async {
         let node = RunningNode::start(Durability::Memory, config());
-        let first = connect(options(node.address)).await;
+        let first = connect(options(node.address, &register)).await;
         let queue = first
             .create_queue("a.test", QueueLimits::UNLIMITED)
             .await
             .unwrap();
         first.commit(put(queue, "one")).await.unwrap();
-        let second = connect(options(node.address)).await;
-        let down = LinkState::Down(DownReason::Closed(CloseReason::TakenOver));
+        let second = connect(options(node.address, &register)).await;
+        let fenced = LinkState::Fenced;
         first
             .state()
-            .wait_for(|state| *state == down)
+            .wait_for(|state| *state == fenced)
             .await
             .unwrap();
         assert_eq!(
@@ -352,16 +373,27 @@ fn another_owner_takes_over_for_good() {
 
 #[test]
 fn a_wrong_secret_is_refused_by_both_sides() {
+    let register = TestRegister::new();
     local(async {
         let node = RunningNode::start(Durability::Memory, config());
-        let wrong = LinkOptions::new(node.address, "gateway", Secret::new([1; 32]));
+        let wrong = LinkOptions {
+            secret: Secret::new([1; 32]),
+            ..options(node.address, &register)
+        };
         let (link, driver) = SpoolLink::connect(wrong);
         tokio::task::spawn_local(driver);
-        let refused = LinkState::Down(DownReason::Closed(CloseReason::NotAuthenticated));
-        link.state()
-            .wait_for(|state| *state == refused)
+        let refused = async {
+            while !link
+                .trouble("a")
+                .is_some_and(|text| text.contains("authentication"))
+            {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), refused)
             .await
             .unwrap();
+        assert!(!link.state().borrow().is_up());
         assert_eq!(
             link.commit(put(QueueId(0), "x")).await,
             Err(SpoolError::Busy)

@@ -62,8 +62,9 @@ async fn contents(link: &SpoolLink, queue: QueueId) -> Vec<(u64, String)> {
 }
 
 async fn work(durability: Durability, directory: &Path) {
+    let register = TestRegister::new();
     let mut node = start(durability.clone(), directory);
-    let link = connect(options(node.address)).await;
+    let link = connect(options(node.address, &register)).await;
     let (queue, other) = (
         link.create_queue("a.test", QueueLimits::UNLIMITED)
             .await
@@ -103,7 +104,7 @@ async fn work(durability: Durability, directory: &Path) {
             start(durability, directory)
         }
     };
-    let link = connect(options(node.address)).await;
+    let link = connect(options(node.address, &register)).await;
     let kept = (0..RECORDS).filter(|number| number % 4 % 2 == 1);
     let meta = |number: u64| match number % 4 {
         1 => (number, "later".to_owned()),
@@ -166,7 +167,8 @@ async fn large(directory: PathBuf, records: u64) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let spill = Some((directory, options));
     let mut node = RunningNode::start_with(listener, Durability::Memory, spill, config);
-    let link = connect(super::options(node.address)).await;
+    let register = TestRegister::new();
+    let link = connect(super::options(node.address, &register)).await;
     let queue = link
         .create_queue("a.test", QueueLimits::UNLIMITED)
         .await

@@ -1,14 +1,16 @@
+mod replicas;
+
 use std::time::Duration;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use vere_spoolwire::{Header, Op};
+use vere_spoolwire::{CloseReason, Greeting, Header, Incarnation, Op, Welcome};
 
 use vere_units::Secret;
 
 use super::*;
 use crate::node::NodeConfig;
-use crate::testing::{MemoryLog, Pair, now, owner_config, secret};
+use crate::testing::{LINK, MemoryLog, MemoryRegister, Pair, now, owner_config, secret};
 
 fn pair() -> Pair {
     Pair::new(NodeConfig::new(secret()), None)
@@ -87,7 +89,7 @@ fn the_window_bounds_what_is_in_flight_and_the_bound_what_waits() {
         pair.owner.commit(batch).is_ok(),
         "ending a record is always taken"
     );
-    let sent = pair.owner.output().len();
+    let sent = pair.owner.output(LINK).len();
     assert!((9_000..=10_000).contains(&sent), "{sent} in one piece");
     pair.settle();
     assert_eq!(pair.owner.pending(), 0);
@@ -114,7 +116,9 @@ fn a_node_behind_its_acknowledgements_is_not_used() {
     pair.connect();
     pair.settle();
     assert_eq!(pair.error, Some(OwnerError::Behind));
-    assert!(!OwnerError::Behind.is_final());
+    assert!(!pair.owner.is_open());
+    let shut = OwnerEvent::Shut(ShutReason::NoFullReplica);
+    assert!(pair.events.contains(&shut), "{:?}", pair.events);
 }
 
 /// Another owner wrote in between: its transactions must not be taken for acknowledgements.
@@ -139,9 +143,10 @@ fn transactions_of_another_owner_are_not_taken_for_ours() {
     let acked = pair.acked();
     pair.connect();
     pair.settle();
-    let error = pair.error.unwrap();
-    assert_eq!(error, OwnerError::Closed(CloseReason::TakenOver));
-    assert!(error.is_final());
+    let fenced = OwnerError::Closed(CloseReason::Fenced);
+    assert_eq!(pair.error, Some(fenced));
+    assert!(pair.events.contains(&OwnerEvent::Fenced));
+    assert!(!pair.owner.wants(LINK));
     assert_eq!(pair.acked(), acked);
 }
 
@@ -166,30 +171,28 @@ fn a_node_that_forgot_our_coming_is_not_a_takeover() {
 }
 
 #[test]
-fn a_node_of_another_incarnation_voids_what_was_submitted() {
+fn a_lost_memory_is_never_taken_for_empty_queues() {
     let mut pair = pair();
     let queue = queue(&mut pair);
-    pair.cut();
     pair.owner.commit(put(queue, 10)).unwrap();
+    pair.settle();
+    pair.cut();
+    let txn = pair.owner.commit(put(queue, 10)).unwrap().txn;
     pair.node = crate::node::Node::new(pair.config.clone(), Incarnation(78), None);
     pair.connect();
     pair.settle();
-    let replaced = OwnerEvent::Connected {
-        incarnation: Incarnation(78),
-        replaced: true,
-    };
-    assert!(pair.events.contains(&replaced));
-    assert_eq!((pair.owner.pending(), pair.acked()), (0, Txn(0)));
-    let (queue, _) = pair
-        .owner
-        .create_queue("q", QueueLimits::UNLIMITED)
-        .unwrap();
-    assert_eq!(
-        pair.owner.commit(put(queue, 10)).unwrap().ids,
-        [RecordId(1)]
-    );
+    let shut = OwnerEvent::Shut(ShutReason::NoFullReplica);
+    assert!(pair.events.contains(&shut), "{:?}", pair.events);
+    assert!(pair.acked() < txn && !pair.owner.is_open());
+    // Nor by the next owner.
+    pair.cut();
+    pair.owner = Owner::new(owner_config(2));
+    pair.events.clear();
+    pair.connect();
     pair.settle();
-    assert_eq!(pair.refused(), []);
+    assert!(!pair.owner.is_open());
+    assert!(pair.events.contains(&shut), "{:?}", pair.events);
+    assert_eq!(pair.owner.commit(put(queue, 10)), Err(SubmitError::Unknown));
 }
 
 #[test]
@@ -206,7 +209,10 @@ fn an_impostor_without_the_secret_is_not_believed() {
         Some(OwnerError::Closed(CloseReason::NotAuthenticated))
     );
     let mut owner = Owner::new(owner_config(1));
-    owner.connected([1; 32], now());
+    owner.timed_out(now());
+    MemoryRegister::default().serve(&mut owner, now());
+    assert!(owner.wants(LINK));
+    owner.connected(LINK, [1; 32], now());
     let mut octets = Vec::new();
     let greeting = Greeting {
         incarnation: Incarnation(1),
@@ -215,7 +221,7 @@ fn an_impostor_without_the_secret_is_not_believed() {
         challenge: [2; 32],
     };
     greeting.encode(&mut octets);
-    owner.input(&octets, now()).unwrap();
+    owner.input(LINK, &octets, now()).unwrap();
     octets.clear();
     let welcome = Welcome {
         processed: Txn(0),
@@ -229,23 +235,23 @@ fn an_impostor_without_the_secret_is_not_believed() {
         refused: vec![],
     };
     welcome.encode(&mut octets);
-    assert_eq!(owner.input(&octets, now()), Err(OwnerError::NotTheNode));
+    let error = owner.input(LINK, &octets, now());
+    assert_eq!(error, Err(OwnerError::NotTheNode));
 }
 
 #[test]
 fn a_silent_node_is_asked_and_then_given_up() {
     let mut pair = pair();
-    let beat = Duration::from_secs(5);
+    let beat = Duration::from_millis(300);
     assert_eq!(pair.owner.deadline(), now() + beat);
-    assert_eq!(pair.owner.timed_out(now() + beat), Ok(()));
-    let header = Header::peek(pair.owner.output(), 100).unwrap().unwrap();
+    pair.owner.timed_out(now() + beat);
+    let header = Header::peek(pair.owner.output(LINK), 100).unwrap().unwrap();
     assert_eq!(header.op, Op::Heartbeat);
     pair.settle();
-    assert_eq!(pair.owner.timed_out(now() + beat * 3), Ok(()));
-    assert_eq!(
-        pair.owner.timed_out(now() + beat * 4),
-        Err(OwnerError::Silent)
-    );
+    pair.owner.timed_out(now() + beat * 3);
+    assert_eq!(pair.owner.poll_drop(), None);
+    pair.owner.timed_out(now() + beat * 4);
+    assert_eq!(pair.owner.poll_drop(), Some((LINK, OwnerError::Silent)));
 }
 
 #[test]
@@ -285,7 +291,7 @@ fn many_queues_are_learned_in_pieces() {
     pair.owner = Owner::new(owner_config(2));
     pair.connect();
     pair.settle();
-    assert!(pair.owner.is_up());
+    assert!(pair.owner.is_open());
     let again = pair
         .owner
         .create_queue("destination-4999.example.org", QueueLimits::UNLIMITED);
@@ -330,7 +336,7 @@ proptest! {
             octets[at] ^= 4;
         }
         for piece in octets.chunks(7) {
-            if pair.owner.input(piece, now()).is_err() {
+            if pair.owner.input(LINK, piece, now()).is_err() {
                 break;
             }
         }

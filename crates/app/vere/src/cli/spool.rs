@@ -1,0 +1,268 @@
+//! `vere spool`: the nodes that hold the queues.
+
+mod reader;
+mod salvage;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use clap::Subcommand;
+use serde::Serialize;
+use vere_settings::{Settings, SpoolNode};
+use vere_spoolwire::{NodeStat, QueueStat, SharedSecret};
+use vere_units::ByteSize;
+
+use self::reader::Reader;
+use super::Failure;
+use crate::control::{ReplicaLine, Request, ask};
+use crate::gateway::GROUP;
+use crate::{secret, spool};
+
+/// Looks after the nodes that hold the queues.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SpoolCommand {
+    /// Runs one node by itself, as on a machine that holds queues only.
+    Serve {
+        /// Its name in the settings.
+        #[arg(long, value_name = "NAME")]
+        node: String,
+    },
+    /// Prints the state of every replica, and what each node holds and uses.
+    Stat {
+        /// Prints the queues of each node as well.
+        #[arg(long)]
+        queues: bool,
+        /// Prints JSON: an object with `replicas` and `nodes`.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Says which node counts after the membership register or all full replicas were lost.
+    Salvage(salvage::SalvageArgs),
+}
+
+/// Runs the command and gives what is to be printed.
+///
+/// # Errors
+/// When the settings lack what it needs, or a node or the register does not answer.
+pub(crate) fn run(command: &SpoolCommand, settings: &Settings) -> Result<String, Failure> {
+    match command {
+        SpoolCommand::Serve { node } => {
+            spool::run(settings, node)?;
+            Ok(String::new())
+        }
+        SpoolCommand::Stat { queues, json } => stat(settings, *queues, *json),
+        SpoolCommand::Salvage(args) => salvage::run(args, settings),
+    }
+}
+
+/// What one node says of the gateway's group.
+#[derive(Debug, Serialize)]
+struct NodeLine {
+    node: String,
+    address: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    figures: Option<Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queues: Option<Vec<QueueLine>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Figures {
+    incarnation: u64,
+    epoch: u64,
+    /// Whether the group is incomplete there.
+    rebuilding: bool,
+    processed: u64,
+    acknowledged: u64,
+    queues_count: u64,
+    records: u64,
+    octets: u64,
+    memory_used: u64,
+    memory_max: u64,
+    log_octets: u64,
+    /// Whether acknowledgements wait for the disk.
+    synced: bool,
+    full: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct QueueLine {
+    name: String,
+    records: u64,
+    octets: u64,
+}
+
+impl From<NodeStat> for Figures {
+    fn from(stat: NodeStat) -> Self {
+        Self {
+            incarnation: stat.incarnation.0,
+            epoch: stat.epoch,
+            rebuilding: stat.syncing,
+            processed: stat.processed.0,
+            acknowledged: stat.acknowledged.0,
+            queues_count: stat.queues,
+            records: stat.records,
+            octets: stat.bytes,
+            memory_used: stat.memory_used,
+            memory_max: stat.memory_max,
+            log_octets: stat.log_bytes,
+            synced: stat.synced,
+            full: stat.full,
+        }
+    }
+}
+
+impl From<QueueStat> for QueueLine {
+    fn from(queue: QueueStat) -> Self {
+        Self {
+            name: queue.name,
+            records: queue.length,
+            octets: queue.bytes,
+        }
+    }
+}
+
+fn stat(settings: &Settings, queues: bool, json: bool) -> Result<String, Failure> {
+    let key = key(&settings.spool.secret)?;
+    let replicas = replicas(&settings.control.socket);
+    let nodes: Vec<NodeLine> = settings
+        .spool
+        .nodes
+        .iter()
+        .map(|node| node_line(node, &key, queues))
+        .collect();
+    if json {
+        let value = serde_json::json!({
+            "replicas": replicas.as_ref().ok(),
+            "nodes": nodes,
+        });
+        return Ok(format!("{value:#}\n"));
+    }
+    let mut out = String::new();
+    match &replicas {
+        Ok(rows) => table(&mut out, rows),
+        Err(error) => {
+            let _ = writeln!(
+                out,
+                "no gateway to ask for the state of the replicas: {error}"
+            );
+        }
+    }
+    out.push('\n');
+    figures(&mut out, &nodes);
+    Ok(out)
+}
+
+fn key(path: &Path) -> Result<SharedSecret, Failure> {
+    if !path.exists() {
+        return Err(Failure::new(format!(
+            "{} is not there: no node has run with these settings yet",
+            path.display()
+        )));
+    }
+    Ok(SharedSecret::new(*secret::load_or_make(path)?.expose()))
+}
+
+fn replicas(socket: &Path) -> Result<Vec<ReplicaLine>, String> {
+    let value = ask(socket, &Request::SpoolTable)?;
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+fn node_line(node: &SpoolNode, key: &SharedSecret, queues: bool) -> NodeLine {
+    let asked = Reader::connect(node, key, GROUP).and_then(|mut reader| {
+        let stat = reader.stat()?;
+        let queues = queues.then(|| reader.queues()).transpose()?;
+        Ok((stat, queues))
+    });
+    let mut line = NodeLine {
+        node: node.name.clone(),
+        address: node.listen.to_string(),
+        error: None,
+        figures: None,
+        queues: None,
+    };
+    match asked {
+        Ok((stat, queues)) => {
+            line.figures = Some(stat.into());
+            line.queues = queues.map(|queues| queues.into_iter().map(Into::into).collect());
+        }
+        Err(error) => line.error = Some(error),
+    }
+    line
+}
+
+/// The paper's Table I.
+fn table(out: &mut String, rows: &[ReplicaLine]) {
+    let _ = writeln!(
+        out,
+        "{:<12} {:<8} {:<8} {:<12} {:>14} {:>10}  TROUBLE",
+        "NODE", "ACTIVE", "STANDBY", "SYNC", "TRANSACTIONS", "IN FLIGHT"
+    );
+    for row in rows {
+        let sync = row.copied.map_or_else(
+            || row.sync.clone(),
+            |copied| format!("{} {copied}", row.sync),
+        );
+        let _ = writeln!(
+            out,
+            "{:<12} {:<8} {:<8} {:<12} {:>14} {:>10}  {}",
+            row.node,
+            row.active,
+            row.standby,
+            sync,
+            row.transactions,
+            row.in_flight,
+            row.trouble.as_deref().unwrap_or("-"),
+        );
+    }
+}
+
+fn figures(out: &mut String, nodes: &[NodeLine]) {
+    let _ = writeln!(
+        out,
+        "{:<12} {:<22} {:>7} {:>9} {:>10} {:>21} {:>10}  LEVEL",
+        "NODE", "ADDRESS", "QUEUES", "RECORDS", "SIZE", "MEMORY", "LOG"
+    );
+    for node in nodes {
+        let Some(figures) = &node.figures else {
+            let error = node.error.as_deref().unwrap_or_default();
+            let _ = writeln!(out, "{:<12} {:<22} {error}", node.node, node.address);
+            continue;
+        };
+        let size = |octets: u64| ByteSize::new(octets).to_string();
+        let memory = format!(
+            "{} of {}",
+            size(figures.memory_used),
+            size(figures.memory_max)
+        );
+        let level = if figures.synced { "synced" } else { "memory" };
+        let _ = writeln!(
+            out,
+            "{:<12} {:<22} {:>7} {:>9} {:>10} {:>21} {:>10}  {level}{}{}",
+            node.node,
+            node.address,
+            figures.queues_count,
+            figures.records,
+            size(figures.octets),
+            memory,
+            size(figures.log_octets),
+            if figures.rebuilding {
+                ", rebuilding"
+            } else {
+                ""
+            },
+            if figures.full { ", full" } else { "" },
+        );
+        for queue in node.queues.iter().flatten() {
+            let _ = writeln!(
+                out,
+                "    {:<39} {:>9} {:>10}",
+                queue.name,
+                queue.records,
+                size(queue.octets)
+            );
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! A reader's connection to a node: figures and queues, nothing else.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use vere_settings::SpoolNode;
+use vere_spoolwire::{
+    ANSWER_FRAME_MAX, Answer, Frame, Greeting, HANDSHAKE_FRAME_MAX, Header, Hello, NodeStat, Op,
+    QueueId, QueueStat, Request, Role, Seq, SharedSecret, Txn, VERSION, WELCOME_FRAME_MAX, Welcome,
+};
+
+/// How long a node may take for anything.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Queues asked for at once.
+const QUEUES_AT_ONCE: u32 = 4096;
+
+/// A connection on which the node has proven itself.
+pub(super) struct Reader {
+    stream: TcpStream,
+    octets: Vec<u8>,
+    /// What the node said of the group when it was connected to.
+    pub(super) greeting: Greeting,
+    pub(super) welcome: Welcome,
+}
+
+impl Reader {
+    /// Connects to a node to read a group. The error is a text for people.
+    pub(super) fn connect(
+        node: &SpoolNode,
+        key: &SharedSecret,
+        group: &str,
+    ) -> Result<Self, String> {
+        let stream = TcpStream::connect_timeout(&node.listen, PATIENCE)
+            .map_err(|error| format!("cannot connect: {error}"))?;
+        let set = |result: std::io::Result<()>| result.map_err(|error| error.to_string());
+        set(stream.set_read_timeout(Some(PATIENCE)))?;
+        set(stream.set_write_timeout(Some(PATIENCE)))?;
+        let mut octets = Vec::new();
+        let greeting = next(&stream, &mut octets, HANDSHAKE_FRAME_MAX, |frame| {
+            Greeting::decode(frame).map_err(|error| error.to_string())
+        })?;
+        let hello = Hello {
+            acknowledged: Txn(0),
+            version: VERSION,
+            role: Role::Reader,
+            owner: 0,
+            epoch: 0,
+            logged: true,
+            group,
+            nonce: crate::secret::random(),
+            proof: [0; 32],
+        };
+        let hello = hello.sign(&greeting, key);
+        send(&stream, |out| hello.encode(out))?;
+        let welcome = next(&stream, &mut octets, WELCOME_FRAME_MAX, |frame| {
+            Welcome::decode(frame).map_err(|error| error.to_string())
+        })?;
+        if welcome.proof != hello.answer(&greeting, key) {
+            return Err("it did not prove that it is the node".to_owned());
+        }
+        Ok(Self {
+            stream,
+            octets,
+            greeting,
+            welcome,
+        })
+    }
+
+    /// The node and the group in figures.
+    pub(super) fn stat(&mut self) -> Result<NodeStat, String> {
+        match self.ask(Request::Stat)? {
+            Answer::Stats { stat, .. } => Ok(stat),
+            _ => Err("it gave an answer to something else".to_owned()),
+        }
+    }
+
+    /// All queues of the group.
+    pub(super) fn queues(&mut self) -> Result<Vec<QueueStat>, String> {
+        let mut all: Vec<QueueStat> = Vec::new();
+        loop {
+            let from = QueueId(all.last().map_or(0, |queue| queue.id.0 + 1));
+            let request = Request::Queues {
+                from,
+                count: QUEUES_AT_ONCE,
+            };
+            let Answer::QueueList { queues, end, .. } = self.ask(request)? else {
+                return Err("it gave an answer to something else".to_owned());
+            };
+            let none = queues.is_empty();
+            all.extend(queues);
+            if end || none {
+                return Ok(all);
+            }
+        }
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Answer, String> {
+        send(&self.stream, |out| request.encode(out, Seq(1)))?;
+        next(&self.stream, &mut self.octets, ANSWER_FRAME_MAX, |frame| {
+            Answer::decode(frame).map_err(|error| error.to_string())
+        })
+    }
+}
+
+fn send(mut stream: &TcpStream, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), String> {
+    let mut out = Vec::new();
+    write(&mut out);
+    stream.write_all(&out).map_err(|error| error.to_string())
+}
+
+/// Reads the next frame; a CLOSE is told as what it says.
+fn next<T>(
+    mut stream: &TcpStream,
+    octets: &mut Vec<u8>,
+    most: usize,
+    read: impl FnOnce(&Frame<'_>) -> Result<T, String>,
+) -> Result<T, String> {
+    let mut buffer = [0; 64 << 10];
+    loop {
+        let header = Header::peek(octets, most).map_err(|error| error.to_string())?;
+        let frame = match header {
+            Some(header) => Frame::open(header, octets).map_err(|error| error.to_string())?,
+            None => None,
+        };
+        if let Some(frame) = frame {
+            if frame.header.op == Op::Close
+                && let Ok(Answer::Close(reason)) = Answer::decode(&frame)
+            {
+                return Err(format!("node says: {reason}"));
+            }
+            let len = frame.header.len;
+            let value = read(&frame)?;
+            octets.drain(..len);
+            return Ok(value);
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) => return Err("it closed the connection".to_owned()),
+            Ok(count) => octets.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+            Err(error) => return Err(format!("it does not answer: {error}")),
+        }
+    }
+}

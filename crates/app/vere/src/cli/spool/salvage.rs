@@ -1,0 +1,120 @@
+//! `vere spool salvage`: what an operator does when nothing holds everything any more (rule R5).
+//!
+//! Without `--take` it only looks. With it, the register is told that this node, under the life of
+//! memory it has now, is the group's only full member; the gateway goes on from what it holds, and
+//! rebuilds the others from it. Whatever only others held is lost then, so nobody does it unasked.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use vere_cluster::{Swap, Versioned};
+use vere_settings::Settings;
+use vere_spool::owner::{MemberState, Membership};
+
+use super::reader::Reader;
+use super::{Failure, key};
+use crate::gateway::GROUP;
+use crate::spool;
+
+/// Says which node counts after the membership register or all full replicas were lost.
+#[derive(Debug, Args)]
+pub(crate) struct SalvageArgs {
+    /// Goes on with what this node holds. Without it nothing is changed.
+    #[arg(long, value_name = "NODE")]
+    take: Option<String>,
+}
+
+pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Failure> {
+    let key = key(&settings.spool.secret)?;
+    let register = spool::register(settings)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let name = format!("group/{GROUP}");
+    let read = runtime.block_on(register.read(&name));
+    let now = match read {
+        Ok(now) => now,
+        Err(error) => return Err(Failure::new(format!("cannot read the register: {error}"))),
+    };
+    let record = now
+        .as_ref()
+        .and_then(|now| Membership::decode(&now.value).ok());
+    let mut out = String::new();
+    describe(&mut out, now.as_ref(), record.as_ref());
+    let mut taken = None;
+    for node in &settings.spool.nodes {
+        let line = match Reader::connect(node, &key, GROUP) {
+            Err(error) => error,
+            Ok(mut reader) => {
+                let stat = reader.stat().map_err(Failure::new)?;
+                let text = format!(
+                    "life {}, {} records up to transaction {}{}",
+                    reader.greeting.incarnation,
+                    stat.records,
+                    reader.welcome.processed,
+                    if stat.syncing { ", incomplete" } else { "" },
+                );
+                if args.take.as_deref() == Some(&node.name) {
+                    taken = Some((reader.greeting.incarnation, stat));
+                }
+                text
+            }
+        };
+        let _ = writeln!(out, "node {}: {line}", node.name);
+    }
+    let Some(take) = &args.take else {
+        out.push_str("nothing was changed; --take NODE goes on with what that node holds\n");
+        return Ok(out);
+    };
+    let Some((incarnation, stat)) = taken else {
+        return Err(Failure::new(format!(
+            "{out}node {take} does not hold the group or does not answer; nothing was changed"
+        )));
+    };
+    if stat.syncing {
+        return Err(Failure::new(format!(
+            "{out}node {take} was being rebuilt and is incomplete; nothing was changed"
+        )));
+    }
+    let epoch = record.map_or(stat.epoch, |record| record.epoch.max(stat.epoch));
+    let record =
+        Membership::new(epoch.saturating_add(1), 0).with(take, incarnation, MemberState::Full);
+    let expected = now.map(|now| now.version);
+    match runtime.block_on(register.swap(&name, expected, &record.encode())) {
+        Ok(Swap::Done(_)) => {
+            let _ = writeln!(
+                out,
+                "the group is what node {take} holds; start or restart the gateway now"
+            );
+            Ok(out)
+        }
+        Ok(Swap::Conflict(_)) => Err(Failure::new(
+            "the register was changed meanwhile, by a gateway that runs; nothing was changed here",
+        )),
+        Err(error) => Err(Failure::new(format!("cannot write the register: {error}"))),
+    }
+}
+
+fn describe(out: &mut String, now: Option<&Versioned>, record: Option<&Membership>) {
+    let Some(record) = record else {
+        let text = if now.is_some() {
+            "the register holds something that is not a membership record\n"
+        } else {
+            "the register knows no such group\n"
+        };
+        out.push_str(text);
+        return;
+    };
+    let _ = writeln!(out, "register: epoch {}", record.epoch);
+    for member in &record.members {
+        let state = match member.state {
+            MemberState::Full => "full",
+            MemberState::Syncing => "being rebuilt",
+        };
+        let _ = writeln!(
+            out,
+            "register: node {} of life {} is {state}",
+            member.node, member.incarnation
+        );
+    }
+}

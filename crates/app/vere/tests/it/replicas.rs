@@ -1,0 +1,144 @@
+//! Two spool nodes: what happens to mail when one of them hangs, loses what it held, or both seem to.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::harness::{Options, Session, Sink, System, free_address, wait_for, wait_within};
+
+/// The state of the replicas as `vere spool stat` tells it: node and what it holds.
+fn states(system: &System) -> Vec<(String, String)> {
+    let text = system.command(&["spool", "stat", "--json"]);
+    let stat: Value = serde_json::from_str(&text).expect("JSON");
+    let rows = stat["replicas"].as_array().expect("replicas");
+    let field = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    rows.iter()
+        .map(|row| (field(row, "node"), field(row, "sync")))
+        .collect()
+}
+
+fn wait_states(system: &System, expected: [&str; 2]) {
+    let expected = ["a", "b"]
+        .map(str::to_owned)
+        .into_iter()
+        .zip(expected.map(str::to_owned));
+    let expected: Vec<_> = expected.collect();
+    wait_within(
+        Duration::from_secs(60),
+        "these states of the replicas",
+        || (states(system) == expected).then_some(()),
+    );
+}
+
+fn submit(system: &System, subject: &str) {
+    let text = format!("Subject: {subject}\r\n\r\nbody");
+    Session::greeted(system.smtp).submit("a@example.net", &["x@example.com"], &text);
+}
+
+/// Subjects at the sink, each once, in order.
+fn subjects(sink: &Sink) -> Vec<String> {
+    let subject = |text: &String| {
+        let line = text.lines().find_map(|line| line.strip_prefix("Subject: "));
+        line.unwrap_or_default().to_owned()
+    };
+    let mut subjects: Vec<String> = sink.mail().iter().map(subject).collect();
+    subjects.sort();
+    subjects.dedup();
+    subjects
+}
+
+#[test]
+fn both_nodes_hold_what_waits() {
+    let system = System::start(&Options::to(free_address()));
+    for number in 0..5 {
+        submit(&system, &number.to_string());
+    }
+    let text = system.command(&["spool", "stat", "--json", "--queues"]);
+    let stat: Value = serde_json::from_str(&text).expect("JSON");
+    for node in stat["nodes"].as_array().expect("nodes") {
+        assert_eq!(node["records"], 5, "{node}");
+        assert_eq!(node["synced"], true, "{node}");
+        let queues = node["queues"].as_array().expect("queues");
+        assert!(queues.iter().any(|queue| queue["records"] == 5), "{node}");
+    }
+    let table = system.command(&["spool", "stat"]);
+    for part in ["TRANSACTIONS", "a ", "b ", "run", "sync", "synced"] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    system.stop();
+}
+
+#[test]
+fn mail_goes_on_without_a_node_that_hangs_and_it_is_rebuilt_after() {
+    let next_hop = free_address();
+    let system = System::start(&Options::to(next_hop));
+    wait_states(&system, ["sync", "sync"]);
+    submit(&system, "before");
+    // The supervisor would replace it; this is about a node that only hangs.
+    system.signal(Signal::SIGSTOP);
+    assert_eq!(system.signal_role("spool b", Signal::SIGSTOP), 1);
+    submit(&system, "meanwhile");
+    assert_eq!(states(&system)[1].1, "out");
+    assert_eq!(system.signal_role("spool b", Signal::SIGCONT), 1);
+    system.signal(Signal::SIGCONT);
+    wait_states(&system, ["sync", "sync"]);
+    // It counts: the other one may hang now.
+    system.signal(Signal::SIGSTOP);
+    assert_eq!(system.signal_role("spool a", Signal::SIGSTOP), 1);
+    submit(&system, "after");
+    let sink = Sink::start_at(next_hop, &[]);
+    wait_for("all three", || {
+        (subjects(&sink) == ["after", "before", "meanwhile"]).then_some(())
+    });
+    assert_eq!(system.signal_role("spool a", Signal::SIGCONT), 1);
+    system.signal(Signal::SIGCONT);
+    wait_states(&system, ["sync", "sync"]);
+    system.stop();
+}
+
+#[test]
+fn a_node_that_lost_its_disk_gets_everything_back_from_the_other() {
+    let next_hop = free_address();
+    let mut system = System::start(&Options::to(next_hop));
+    for number in 0..50 {
+        submit(&system, &format!("{number:02}"));
+    }
+    for node in ["b", "a"] {
+        wait_states(&system, ["sync", "sync"]);
+        let folder = system.directory.path().join("data/spool").join(node);
+        std::fs::remove_dir_all(&folder).expect("the node's folder");
+        system.crash();
+    }
+    wait_states(&system, ["sync", "sync"]);
+    let sink = Sink::start_at(next_hop, &[]);
+    wait_for("all fifty", || (subjects(&sink).len() == 50).then_some(()));
+    system.stop();
+}
+
+#[test]
+fn a_lost_register_is_never_taken_for_empty_queues_and_salvage_ends_it() {
+    let next_hop = free_address();
+    let mut system = System::start(&Options::to(next_hop));
+    submit(&system, "kept");
+    let register = system.directory.path().join("data/register");
+    std::fs::remove_dir_all(&register).expect("the register");
+    system.crash_without_waiting();
+    wait_for("both nodes", || {
+        let text = system.command(&["spool", "salvage"]);
+        (text.contains("node a: life") && text.contains("node b: life")).then_some(())
+    });
+    assert!(
+        !system.is_ready(),
+        "mail is taken for queues that nobody knows"
+    );
+    let (_, error) = system.failing_command(&["spool", "salvage", "--take", "c"]);
+    assert!(error.contains("node c"), "{error}");
+    let text = system.command(&["spool", "salvage", "--take", "b"]);
+    assert!(text.contains("restart the gateway"), "{text}");
+    system.crash();
+    wait_states(&system, ["sync", "sync"]);
+    let sink = Sink::start_at(next_hop, &[]);
+    sink.wait_mail(1);
+    system.stop();
+}

@@ -1,0 +1,333 @@
+//! What was submitted: numbered, and kept until every replica that needs it has acknowledged it.
+
+use std::collections::VecDeque;
+
+use vere_spoolwire::{
+    Change, FRAME_MIN, META_MAX, NAME_MAX, QueueId, QueueLimits, RecordId, Refusal, TARGET_LEN,
+    Txn, encode_batch, encode_change, encode_create, encode_purge,
+};
+
+use super::batch::{Batch, Operation};
+use super::config::SubmitError;
+
+/// Frame limit before a node has said its own.
+const FRAME_MAX_UNKNOWN: u32 = 1 << 20;
+
+/// A change.
+#[derive(Debug)]
+pub(super) enum What {
+    Batch {
+        batch: Batch,
+        ids: Vec<RecordId>,
+    },
+    Create {
+        queue: QueueId,
+        name: String,
+        limits: QueueLimits,
+    },
+    Purge {
+        queue: QueueId,
+        through: RecordId,
+        drop: bool,
+    },
+}
+
+impl What {
+    /// Whether it changes one record that is there. Where it is not, nothing happens: a replica that is
+    /// being rebuilt passes over what others refuse.
+    pub(super) fn is_simple(&self) -> bool {
+        let Self::Batch { batch, .. } = self else {
+            return false;
+        };
+        let [operation] = batch.operations() else {
+            return false;
+        };
+        !matches!(operation, Operation::Put { .. })
+    }
+
+    /// The records it makes, when undoing it loses nothing: it does nothing else.
+    pub(super) fn made(&self) -> Option<impl Iterator<Item = (QueueId, RecordId)>> {
+        let Self::Batch { batch, ids } = self else {
+            return None;
+        };
+        batch.only_puts().then(|| {
+            let queues = batch
+                .operations()
+                .iter()
+                .filter_map(|operation| match operation {
+                    Operation::Put { queue, .. } => Some(*queue),
+                    _ => None,
+                });
+            queues.zip(ids.iter().copied())
+        })
+    }
+}
+
+/// One change and what the replicas said to it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) what: What,
+    /// Octets of its frame, about.
+    pub(super) len: usize,
+    /// Octets of all changes up to and with this one.
+    end: u64,
+    /// Which replicas refused it, and why.
+    pub(super) refused: Vec<(usize, Refusal)>,
+    /// It was told to be refused.
+    pub(super) void: bool,
+    /// The owner's own: takes back what a replica did and another one refused.
+    pub(super) compensation: bool,
+}
+
+/// Changes on their way.
+#[derive(Debug)]
+pub(super) struct Changes {
+    /// Whether numbers are known.
+    ready: bool,
+    /// The number before the first one kept.
+    base: Txn,
+    /// Octets up to `base`.
+    base_end: u64,
+    acknowledged: Txn,
+    entries: VecDeque<Entry>,
+    /// The least of what the nodes accept, once one has said.
+    frame_max: Option<u32>,
+}
+
+impl Changes {
+    pub(super) const fn new() -> Self {
+        Self {
+            ready: false,
+            base: Txn(0),
+            base_end: 0,
+            acknowledged: Txn(0),
+            entries: VecDeque::new(),
+            frame_max: None,
+        }
+    }
+
+    /// Numbers begin after this one, and nothing is on its way.
+    pub(super) fn restart(&mut self, processed: Txn) {
+        self.entries.clear();
+        (self.base, self.acknowledged) = (processed, processed);
+    }
+
+    /// The queues are known: changes are taken.
+    pub(super) const fn open(&mut self) {
+        self.ready = true;
+    }
+
+    /// A node accepts frames up to this length.
+    pub(super) fn limit_frame(&mut self, len: u32) {
+        self.frame_max = Some(self.frame_max.map_or(len, |least| least.min(len)));
+    }
+
+    /// The longest frame that every node accepts.
+    pub(super) fn frame_max(&self) -> u32 {
+        self.frame_max.unwrap_or(FRAME_MAX_UNKNOWN)
+    }
+
+    pub(super) const fn acknowledged(&self) -> Txn {
+        self.acknowledged
+    }
+
+    /// The number before the first change that can still be sent.
+    pub(super) const fn base(&self) -> Txn {
+        self.base
+    }
+
+    pub(super) fn submitted(&self) -> Txn {
+        Txn(self.base.0 + self.entries.len() as u64)
+    }
+
+    fn index(&self, txn: Txn) -> Option<usize> {
+        usize::try_from(txn.0.checked_sub(self.base.0)?.checked_sub(1)?).ok()
+    }
+
+    pub(super) fn get(&self, txn: Txn) -> Option<&Entry> {
+        self.entries.get(self.index(txn)?)
+    }
+
+    pub(super) fn get_mut(&mut self, txn: Txn) -> Option<&mut Entry> {
+        let index = self.index(txn)?;
+        self.entries.get_mut(index)
+    }
+
+    /// Octets of all changes up to and with this one.
+    fn end_of(&self, txn: Txn) -> u64 {
+        self.get(txn).map_or(self.base_end, |entry| entry.end)
+    }
+
+    /// Octets of the changes after `from` up to and with `to`.
+    pub(super) fn octets(&self, from: Txn, to: Txn) -> u64 {
+        self.end_of(to).saturating_sub(self.end_of(from))
+    }
+
+    /// Octets submitted and not acknowledged.
+    pub(super) fn pending(&self) -> usize {
+        self.octets(self.acknowledged, self.submitted()) as usize
+    }
+
+    /// Octets kept.
+    pub(super) fn kept(&self) -> u64 {
+        self.octets(self.base, self.submitted())
+    }
+
+    pub(super) const fn check_ready(&self) -> Result<(), SubmitError> {
+        if self.ready {
+            Ok(())
+        } else {
+            Err(SubmitError::Unknown)
+        }
+    }
+
+    pub(super) fn check_name(&self, name: &str) -> Result<(), SubmitError> {
+        self.check_ready()?;
+        if (1..=NAME_MAX).contains(&name.len()) {
+            Ok(())
+        } else {
+            Err(SubmitError::Invalid)
+        }
+    }
+
+    pub(super) fn check(&self, batch: &Batch) -> Result<(), SubmitError> {
+        self.check_ready()?;
+        let long = batch.operations().iter().any(|operation| match operation {
+            Operation::Put { meta, .. } | Operation::Replace { meta, .. } => meta.len() > META_MAX,
+            Operation::Move { meta, .. } => meta.as_ref().is_some_and(|m| m.len() > META_MAX),
+            Operation::Delete { .. } => false,
+        });
+        let orphan = batch
+            .operations()
+            .iter()
+            .find_map(|operation| match operation {
+                Operation::Put { body, .. } => Some(body.is_none()),
+                _ => None,
+            });
+        let len = batch_len(batch);
+        if batch.is_empty() || long || orphan == Some(true) || len > self.frame_max() as usize {
+            return Err(SubmitError::Invalid);
+        }
+        Ok(())
+    }
+
+    /// Takes a change and gives its number.
+    pub(super) fn push(&mut self, what: What, compensation: bool) -> Txn {
+        let len = match &what {
+            What::Batch { batch, .. } => batch_len(batch),
+            What::Create { name, .. } => FRAME_MIN + 24 + name.len(),
+            What::Purge { .. } => FRAME_MIN + TARGET_LEN,
+        };
+        let end = self.end_of(self.submitted()) + len as u64;
+        self.entries.push_back(Entry {
+            what,
+            len,
+            end,
+            refused: Vec::new(),
+            void: false,
+            compensation,
+        });
+        self.submitted()
+    }
+
+    /// Everything up to a number is acknowledged.
+    pub(super) fn acknowledge(&mut self, through: Txn) {
+        self.acknowledged = self.acknowledged.max(through);
+    }
+
+    /// Takes out the oldest change when it is acknowledged and not above `needed`.
+    pub(super) fn pop(&mut self, needed: Txn) -> Option<Entry> {
+        if self.base >= needed.min(self.acknowledged) {
+            return None;
+        }
+        let entry = self.entries.pop_front()?;
+        self.base = self.base.next();
+        self.base_end = entry.end;
+        Some(entry)
+    }
+
+    /// Appends a change's frame.
+    pub(super) fn encode(&self, txn: Txn, out: &mut Vec<u8>) {
+        if let Some(entry) = self.get(txn) {
+            encode(out, txn, &entry.what);
+        }
+    }
+}
+
+/// Octets of a batch's frame, at most.
+fn batch_len(batch: &Batch) -> usize {
+    let change = |operation: &Operation| match operation {
+        Operation::Put { meta, body, .. } => meta.len() + body.as_ref().map_or(0, |b| b.len()),
+        Operation::Delete { .. } => 0,
+        Operation::Replace { meta, .. } => meta.len(),
+        Operation::Move { meta, .. } => TARGET_LEN + meta.as_ref().map_or(0, |meta| meta.len()),
+    };
+    let operations = batch.operations();
+    FRAME_MIN
+        + 8
+        + operations
+            .iter()
+            .map(|o| change(o) + TARGET_LEN + 8)
+            .sum::<usize>()
+}
+
+fn encode(out: &mut Vec<u8>, txn: Txn, what: &What) {
+    match what {
+        What::Create {
+            queue,
+            name,
+            limits,
+        } => encode_create(out, txn, *queue, name, *limits),
+        What::Purge {
+            queue,
+            through,
+            drop,
+        } => encode_purge(out, txn, *queue, *through, *drop),
+        What::Batch { batch, ids } => {
+            if let [operation] = batch.operations() {
+                let id = ids.first().copied().unwrap_or_default();
+                encode_change(out, txn, &change(operation, id), 0);
+                return;
+            }
+            let made = ids.iter().copied();
+            let changes = batch.operations().iter().scan(made, |made, operation| {
+                let makes = matches!(operation, Operation::Put { .. } | Operation::Move { .. });
+                let id = if makes { made.next()? } else { RecordId(0) };
+                Some(change(operation, id))
+            });
+            encode_batch(out, txn, changes, 0);
+        }
+    }
+}
+
+fn change(operation: &Operation, made: RecordId) -> Change<'_> {
+    match operation {
+        Operation::Put { queue, meta, body } => Change::Put {
+            queue: *queue,
+            id: made,
+            meta,
+            body: body.as_deref(),
+        },
+        Operation::Delete { queue, id } => Change::Delete {
+            queue: *queue,
+            id: *id,
+        },
+        Operation::Replace { queue, id, meta } => Change::Replace {
+            queue: *queue,
+            id: *id,
+            meta,
+        },
+        Operation::Move {
+            queue,
+            id,
+            to,
+            meta,
+        } => Change::Move {
+            queue: *queue,
+            id: *id,
+            to: *to,
+            to_id: made,
+            meta: meta.as_deref(),
+        },
+    }
+}

@@ -1,0 +1,237 @@
+//! One connection to a node: the handshake, what comes in, what goes out, and signs of life.
+//!
+//! ```text
+//! state         GREETING          WELCOME             ACK, BLOCK, ...
+//! Down          -                 -                   -
+//! Greeting      Welcome           protocol error      protocol error
+//! Welcome       protocol error    Up                  protocol error
+//! Up            protocol error    protocol error      told
+//! ```
+
+use std::time::Duration;
+
+use vere_spoolwire::{
+    Answer, CloseReason, Greeting, Hello, Incarnation, Request, Role, SECRET_LEN, Seq,
+    SharedSecret, Txn, VERSION, Welcome,
+};
+use vere_units::Timestamp;
+
+use super::batch::Block;
+use super::config::OwnerError;
+use super::incoming::{Incoming, Message};
+
+/// A drained buffer keeps so much memory.
+const OUTPUT_KEPT: usize = 512 << 10;
+
+/// What a HELLO says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms<'a> {
+    pub(super) group: &'a str,
+    pub(super) secret: &'a SharedSecret,
+    pub(super) life: u64,
+    pub(super) epoch: u64,
+    /// `None`: nothing for now.
+    pub(super) role: Option<Role>,
+    /// The memory that `acknowledged` is about.
+    pub(super) incarnation: Option<Incarnation>,
+    pub(super) acknowledged: Txn,
+    pub(super) frame_max: u32,
+}
+
+/// What came from the node.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// The handshake is over.
+    Welcome(Incarnation, Welcome),
+    Answer(Answer),
+    Block(Seq, Option<Block>),
+}
+
+#[derive(Debug)]
+enum State {
+    Down,
+    /// Waits for the greeting; the nonce to answer with.
+    Greeting([u8; SECRET_LEN]),
+    /// Waits for the welcome; the proof that must be in it.
+    Welcome {
+        incarnation: Incarnation,
+        proof: [u8; SECRET_LEN],
+    },
+    Up,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    state: State,
+    /// As what it said HELLO.
+    pub(super) role: Role,
+    incoming: Incoming,
+    out: Vec<u8>,
+    out_sent: usize,
+    /// When something came last.
+    pub(super) heard: Timestamp,
+    /// When a sign of life is due.
+    pub(super) heartbeat_at: Timestamp,
+}
+
+impl Connection {
+    pub(super) fn new() -> Self {
+        Self {
+            state: State::Down,
+            role: Role::Owner,
+            incoming: Incoming::default(),
+            out: Vec::new(),
+            out_sent: 0,
+            heard: Timestamp::ZERO,
+            heartbeat_at: Timestamp::MAX,
+        }
+    }
+
+    pub(super) fn connected(&mut self, nonce: [u8; SECRET_LEN], now: Timestamp) {
+        self.disconnected();
+        self.state = State::Greeting(nonce);
+        self.heard = now;
+    }
+
+    pub(super) fn disconnected(&mut self) {
+        *self = Self::new();
+    }
+
+    pub(super) const fn is_down(&self) -> bool {
+        matches!(self.state, State::Down)
+    }
+
+    /// Whether the handshake is over.
+    pub(super) const fn is_up(&self) -> bool {
+        matches!(self.state, State::Up)
+    }
+
+    /// Whether the node knows, or is about to, as what this is.
+    pub(super) const fn said_hello(&self) -> bool {
+        matches!(self.state, State::Welcome { .. } | State::Up)
+    }
+
+    pub(super) fn received(&mut self, octets: &[u8], now: Timestamp) {
+        self.heard = now;
+        self.incoming.extend(octets);
+    }
+
+    /// The next thing that the node said.
+    ///
+    /// # Errors
+    ///
+    /// Why the connection must be given up.
+    pub(super) fn next(
+        &mut self,
+        terms: &Terms<'_>,
+        heartbeat: Duration,
+    ) -> Result<Option<Said>, OwnerError> {
+        loop {
+            let in_handshake = matches!(self.state, State::Greeting(_) | State::Welcome { .. });
+            let Some(message) = self.incoming.next(in_handshake, terms.frame_max)? else {
+                return Ok(None);
+            };
+            match message {
+                Message::Greeting(greeting) => self.greeted(&greeting, terms)?,
+                Message::Welcome(welcome) => {
+                    let said = self.welcomed(welcome)?;
+                    self.heartbeat_at = self.heard + heartbeat;
+                    return Ok(Some(said));
+                }
+                Message::Answer(Answer::Close(reason)) => return Err(OwnerError::Closed(reason)),
+                Message::Answer(_) | Message::Block { .. } if !self.is_up() => {
+                    return Err(OwnerError::Protocol);
+                }
+                Message::Answer(answer) => return Ok(Some(Said::Answer(answer))),
+                Message::Block { seq, block } => return Ok(Some(Said::Block(seq, block))),
+            }
+        }
+    }
+
+    fn greeted(&mut self, greeting: &Greeting, terms: &Terms<'_>) -> Result<(), OwnerError> {
+        let State::Greeting(nonce) = self.state else {
+            return Err(OwnerError::Protocol);
+        };
+        if !(greeting.version_min..=greeting.version_max).contains(&VERSION) {
+            return Err(OwnerError::Closed(CloseReason::Version));
+        }
+        let role = terms.role.ok_or(OwnerError::NotWanted)?;
+        let known = terms.incarnation == Some(greeting.incarnation);
+        let hello = Hello {
+            acknowledged: if known { terms.acknowledged } else { Txn(0) },
+            version: VERSION,
+            role,
+            owner: terms.life,
+            epoch: terms.epoch,
+            logged: true,
+            group: terms.group,
+            nonce,
+            proof: [0; SECRET_LEN],
+        };
+        let hello = hello.sign(greeting, terms.secret);
+        self.write(|out| hello.encode(out));
+        self.role = role;
+        self.state = State::Welcome {
+            incarnation: greeting.incarnation,
+            proof: hello.answer(greeting, terms.secret),
+        };
+        Ok(())
+    }
+
+    fn welcomed(&mut self, welcome: Welcome) -> Result<Said, OwnerError> {
+        let State::Welcome { incarnation, proof } = self.state else {
+            return Err(OwnerError::Protocol);
+        };
+        if !vere_units::constant_time_eq(&welcome.proof, &proof) {
+            return Err(OwnerError::NotTheNode);
+        }
+        self.state = State::Up;
+        Ok(Said::Welcome(incarnation, welcome))
+    }
+
+    /// Asks for a sign of life when one is due.
+    ///
+    /// # Errors
+    ///
+    /// [`OwnerError::Silent`] after three that were not answered.
+    pub(super) fn timed_out(
+        &mut self,
+        now: Timestamp,
+        heartbeat: Duration,
+    ) -> Result<(), OwnerError> {
+        if !self.is_up() || now < self.heartbeat_at {
+            return Ok(());
+        }
+        if now.saturating_since(self.heard) > heartbeat * 3 {
+            return Err(OwnerError::Silent);
+        }
+        self.heartbeat_at = now + heartbeat;
+        // Nobody waits for this answer; that it comes is enough.
+        self.write(|out| Request::Heartbeat.encode(out, Seq(0)));
+        Ok(())
+    }
+
+    /// Appends a frame.
+    pub(super) fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.out);
+    }
+
+    /// Octets that were not written yet.
+    pub(super) fn waiting(&self) -> usize {
+        self.out.len() - self.out_sent
+    }
+
+    pub(super) fn output(&self) -> &[u8] {
+        self.out.get(self.out_sent..).unwrap_or_default()
+    }
+
+    pub(super) fn sent(&mut self, count: usize) {
+        self.out_sent += count;
+        if self.out_sent >= self.out.len() {
+            self.out.clear();
+            self.out.shrink_to(OUTPUT_KEPT);
+            self.out_sent = 0;
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Links to nodes: what the host does with sockets, and what that means for the replicas.
+
+use vere_spoolwire::{
+    Answer, CloseReason, Incarnation, Refusal, Request, Role, SECRET_LEN, Seq, Txn, Welcome,
+};
+use vere_units::Timestamp;
+
+use super::config::OwnerError;
+use super::connection::{Connection, Said, Terms};
+use super::replica::{Fault, Progress, Standing};
+use super::{Owner, OwnerEvent, Phase, Purpose, ReplicaChange};
+
+/// One way to one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Link {
+    /// The node: its place in [`super::OwnerConfig::nodes`].
+    pub node: usize,
+    /// The address: its place among those of the node.
+    pub address: usize,
+}
+
+impl Owner {
+    /// Every link there is.
+    pub fn links(&self) -> impl Iterator<Item = Link> {
+        self.replicas
+            .iter()
+            .enumerate()
+            .flat_map(|(node, replica)| {
+                (0..replica.connections.len()).map(move |address| Link { node, address })
+            })
+    }
+
+    /// Whether the host should be connected over a link now.
+    #[must_use]
+    pub fn wants(&self, link: Link) -> bool {
+        let Some(replica) = self.replicas.get(link.node) else {
+            return false;
+        };
+        match self.phase {
+            Phase::Start | Phase::Fenced => false,
+            Phase::Claimed { .. } if self.record.members.is_empty() => true,
+            Phase::Claimed { .. } | Phase::Learning { .. } => replica.is_full(),
+            Phase::Open => {
+                replica.standing != Standing::Out
+                    || self.record.members.len() < self.config.replicas
+            }
+        }
+    }
+
+    /// Whether the host has told of a connection over a link.
+    #[must_use]
+    pub fn is_connected(&self, link: Link) -> bool {
+        self.connection(link)
+            .is_some_and(|connection| !connection.is_down())
+    }
+
+    /// Whether the handshake of a link's connection is over.
+    #[must_use]
+    pub fn is_up(&self, link: Link) -> bool {
+        self.connection(link).is_some_and(Connection::is_up)
+    }
+
+    fn connection(&self, link: Link) -> Option<&Connection> {
+        self.replicas.get(link.node)?.connections.get(link.address)
+    }
+
+    /// A connection to the node exists; 32 octets nobody can guess.
+    pub fn connected(&mut self, link: Link, nonce: [u8; SECRET_LEN], now: Timestamp) {
+        self.now = now;
+        let replica = &mut self.replicas[link.node];
+        replica.connections[link.address].connected(nonce, now);
+    }
+
+    /// The connection is gone. What was not acknowledged is kept.
+    pub fn disconnected(&mut self, link: Link, now: Timestamp) {
+        let replica = &mut self.replicas[link.node];
+        replica.connections[link.address].disconnected();
+        if replica
+            .attaching
+            .is_some_and(|(slot, _)| slot == link.address)
+        {
+            replica.attaching = None;
+        }
+        if replica.active == Some(link.address) {
+            replica.active = None;
+            replica.away_since = now;
+            // Copies that were on their way are lost: what is there is not known any more.
+            replica.rebuild = None;
+            let node = replica.name.clone();
+            let change = ReplicaChange::Down;
+            self.events.push_back(OwnerEvent::Replica { node, change });
+            self.unasked(link.node);
+        }
+        self.advance(now);
+    }
+
+    /// What was asked of a replica will not be answered: others are asked.
+    fn unasked(&mut self, index: usize) {
+        let mut lost = Vec::new();
+        self.reads.retain(|seq, read| {
+            if read.asked != Some(index) {
+                return true;
+            }
+            read.asked = None;
+            match read.purpose {
+                Purpose::Caller => true,
+                Purpose::Learn => false,
+                Purpose::CopyQueues(target) | Purpose::CopyRecords(target, _) => {
+                    lost.push((target, *seq));
+                    false
+                }
+            }
+        });
+        for (target, seq) in lost {
+            if let Some(rebuild) = &mut self.replicas[target].rebuild {
+                rebuild.source_lost(seq);
+            }
+        }
+    }
+
+    /// Octets came from the node.
+    ///
+    /// # Errors
+    ///
+    /// Why the connection must be given up; then [`Owner::disconnected`].
+    pub fn input(&mut self, link: Link, octets: &[u8], now: Timestamp) -> Result<(), OwnerError> {
+        self.replicas[link.node].connections[link.address].received(octets, now);
+        let result = self.hear(link);
+        if let Err(error) = result {
+            self.failed(link.node, error);
+        }
+        self.advance(now);
+        result
+    }
+
+    fn hear(&mut self, link: Link) -> Result<(), OwnerError> {
+        loop {
+            let replica = &mut self.replicas[link.node];
+            let role = replica.role_for(link.address);
+            let terms = Terms {
+                group: &self.config.group,
+                secret: &self.config.secret,
+                life: self.config.life,
+                epoch: self.record.epoch,
+                role,
+                incarnation: replica.incarnation,
+                acknowledged: replica.acked,
+                frame_max: self.changes.frame_max(),
+            };
+            let connection = &mut replica.connections[link.address];
+            let Some(said) = connection.next(&terms, self.config.heartbeat)? else {
+                return Ok(());
+            };
+            match said {
+                Said::Welcome(incarnation, welcome) => self.welcomed(link, incarnation, welcome)?,
+                Said::Answer(answer) => self.answered(link, answer)?,
+                Said::Block(seq, block) => {
+                    let Some(read) = self.reads.remove(&seq) else {
+                        continue;
+                    };
+                    match read.purpose {
+                        Purpose::Caller => self.events.push_back(OwnerEvent::Block { seq, block }),
+                        Purpose::CopyRecords(target, queue) => {
+                            self.copied_records(target, seq, queue, block);
+                        }
+                        Purpose::Learn | Purpose::CopyQueues(_) => {
+                            return Err(OwnerError::Protocol);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn welcomed(
+        &mut self,
+        link: Link,
+        incarnation: Incarnation,
+        welcome: Welcome,
+    ) -> Result<(), OwnerError> {
+        let replica = &mut self.replicas[link.node];
+        if replica.connections[link.address].role != Role::Owner {
+            return Ok(());
+        }
+        self.changes.limit_frame(welcome.frame_max);
+        replica.active = Some(link.address);
+        replica.incarnation = Some(incarnation);
+        let node = replica.name.clone();
+        let change = ReplicaChange::Up;
+        self.events.push_back(OwnerEvent::Replica { node, change });
+        let progress = Progress {
+            processed: welcome.processed,
+            acknowledged: welcome.acknowledged,
+            syncing: welcome.syncing,
+            refused: welcome.refused,
+        };
+        self.resume(link.node, progress)
+    }
+
+    /// A replica is there, and so far it is.
+    fn resume(&mut self, index: usize, progress: Progress) -> Result<(), OwnerError> {
+        let recorded = self.is_recorded(&self.replicas[index]);
+        let submitted = self.changes.submitted();
+        let open = matches!(self.phase, Phase::Open | Phase::Learning { .. });
+        let replica = &mut self.replicas[index];
+        replica.progress = Some(progress.clone());
+        if !open {
+            let lost = replica.is_full() && !recorded;
+            replica.fault = lost.then_some(Fault::Lost);
+            return Ok(());
+        }
+        match replica.standing {
+            Standing::Out => Ok(()),
+            Standing::Syncing if recorded => {
+                // From the start: nobody knows which copies arrived.
+                replica.rebuild = None;
+                Ok(())
+            }
+            Standing::Full if recorded && !progress.syncing => {
+                if progress.processed < replica.acked || progress.processed > submitted {
+                    replica.fault = Some(Fault::Behind);
+                    return Err(OwnerError::Behind);
+                }
+                replica.position = progress.processed;
+                if replica.fault != Some(Fault::Diverged) {
+                    replica.fault = None;
+                }
+                self.acked(index, progress.acknowledged, &progress.refused)
+            }
+            Standing::Full | Standing::Syncing => {
+                replica.fault = Some(Fault::Lost);
+                Ok(())
+            }
+        }
+    }
+
+    fn answered(&mut self, link: Link, answer: Answer) -> Result<(), OwnerError> {
+        match answer {
+            Answer::Ack { through, refused } => {
+                if self.replicas[link.node].active == Some(link.address) {
+                    self.acked(link.node, through, &refused)?;
+                }
+            }
+            Answer::Stats { seq, stat } => {
+                if self.reads.remove(&seq).is_some() {
+                    self.events.push_back(OwnerEvent::Stat { seq, stat });
+                }
+            }
+            Answer::QueueList { seq, queues, end } => {
+                let Some(read) = self.reads.remove(&seq) else {
+                    return Ok(());
+                };
+                match read.purpose {
+                    Purpose::Caller => {
+                        let event = OwnerEvent::Queues { seq, queues, end };
+                        self.events.push_back(event);
+                    }
+                    Purpose::Learn => self.learned_queues(&queues, end)?,
+                    Purpose::CopyQueues(target) => self.copied_queues(target, seq, queues, end),
+                    Purpose::CopyRecords(..) => return Err(OwnerError::Protocol),
+                }
+            }
+            Answer::Alive { seq, .. } => self.completed(link.node, seq),
+            Answer::Attached {
+                seq,
+                processed,
+                acknowledged,
+                refused,
+            } => self.attached(link, seq, (processed, acknowledged), refused)?,
+            Answer::Block { .. } | Answer::Close(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Without an active connection one on standby becomes it.
+    pub(super) fn attach_standby(&mut self, index: usize) {
+        let seq = self.next_seq;
+        let replica = &mut self.replicas[index];
+        let Some(slot) = replica.standby() else {
+            return;
+        };
+        let acknowledged = replica.acked;
+        replica.attaching = Some((slot, seq));
+        let attach = Request::Attach { acknowledged };
+        replica.connections[slot].write(|out| attach.encode(out, seq));
+        self.next_seq = Seq(seq.0 + 1);
+    }
+
+    fn attached(
+        &mut self,
+        link: Link,
+        seq: Seq,
+        (processed, acknowledged): (Txn, Txn),
+        refused: Vec<(Txn, Refusal)>,
+    ) -> Result<(), OwnerError> {
+        let replica = &mut self.replicas[link.node];
+        if replica.attaching != Some((link.address, seq)) {
+            return Err(OwnerError::Protocol);
+        }
+        replica.attaching = None;
+        replica.active = Some(link.address);
+        replica.connections[link.address].role = Role::Owner;
+        let node = replica.name.clone();
+        let change = ReplicaChange::Switched;
+        self.events.push_back(OwnerEvent::Replica { node, change });
+        let progress = Progress {
+            processed,
+            acknowledged,
+            // Else it would not be a full member, or would be rebuilt from the start.
+            syncing: false,
+            refused,
+        };
+        self.resume(link.node, progress)
+    }
+
+    /// What the end of a connection says about the node.
+    fn failed(&mut self, index: usize, error: OwnerError) {
+        match error {
+            OwnerError::Closed(CloseReason::LogFailed) => {
+                self.replicas[index].fault = Some(Fault::LogFailed);
+            }
+            OwnerError::Closed(CloseReason::Fenced) => self.read_register_again(),
+            _ => {}
+        }
+    }
+
+    /// What is to be written next. Changes are put into frames here, as far as the window allows.
+    pub fn output(&mut self, link: Link) -> &[u8] {
+        if self.replicas[link.node].active == Some(link.address) {
+            self.fill(link.node);
+        }
+        self.replicas[link.node].connections[link.address].output()
+    }
+
+    /// So many octets were written.
+    pub fn sent(&mut self, link: Link, count: usize) {
+        self.replicas[link.node].connections[link.address].sent(count);
+    }
+
+    /// When [`Owner::timed_out`] has something to do, at the latest.
+    #[must_use]
+    pub fn deadline(&self) -> Timestamp {
+        let connections = self
+            .replicas
+            .iter()
+            .flat_map(|replica| &replica.connections);
+        let heartbeat = connections.map(|connection| connection.heartbeat_at).min();
+        let waits = self.shut.is_some()
+            || self
+                .replicas
+                .iter()
+                .any(|replica| replica.standing != Standing::Out && !replica.is_up())
+            || self.record.members.len() < self.config.replicas;
+        let soon = waits.then(|| self.now + self.config.heartbeat);
+        let register = self.register_deadline();
+        let deadline = heartbeat.into_iter().chain(soon).chain(register).min();
+        deadline.unwrap_or(Timestamp::MAX)
+    }
+
+    /// Time has passed.
+    pub fn timed_out(&mut self, now: Timestamp) {
+        for link in self.links().collect::<Vec<_>>() {
+            let connection = &mut self.replicas[link.node].connections[link.address];
+            if let Err(error) = connection.timed_out(now, self.config.heartbeat) {
+                self.drops.push_back((link, error));
+            }
+        }
+        self.advance(now);
+    }
+
+    /// Connections that are needed no more.
+    pub(super) fn drop_unwanted(&mut self) {
+        for link in self.links().collect::<Vec<_>>() {
+            let up = self.replicas[link.node].connections[link.address].is_up();
+            if up && !self.wants(link) && !self.drops.iter().any(|(drop, _)| *drop == link) {
+                self.drops.push_back((link, OwnerError::NotWanted));
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The membership record of a group, as the register keeps it: who owns the group, and who has it.
+//!
+//! ```json
+//! {"version":1,"epoch":3,"owner":1234,"members":[{"node":"a","incarnation":77,"state":"full"}]}
+//! ```
+//! It is read and replaced as a whole, by compare-and-set, and only when it changes: never for a
+//! message.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use vere_spoolwire::Incarnation;
+
+/// The version written here.
+const VERSION: u32 = 1;
+
+/// Members of a group, at most.
+pub const MEMBERS_MAX: usize = 16;
+
+/// Who owns a group and which nodes hold it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Membership {
+    version: u32,
+    /// Grows with every takeover; a node takes nothing from an owner of a lower one.
+    pub epoch: u64,
+    /// The life of the owner's memory.
+    pub owner: u64,
+    /// Its members, in no order; [`MEMBERS_MAX`] at most.
+    pub members: Vec<Member>,
+}
+
+/// One node that holds a group, or is about to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// The node's name in the settings.
+    pub node: String,
+    /// The life of its memory. Under another one it holds nothing of the group.
+    pub incarnation: u64,
+    /// What it holds.
+    pub state: MemberState,
+}
+
+/// What a member holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemberState {
+    /// Everything acknowledged.
+    Full,
+    /// It is being rebuilt.
+    Syncing,
+}
+
+/// What the register holds is not a membership record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MembershipError(String);
+
+impl fmt::Display for MembershipError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "membership record: {}", self.0)
+    }
+}
+
+impl std::error::Error for MembershipError {}
+
+impl Membership {
+    /// A group that nobody holds yet.
+    #[must_use]
+    pub const fn new(epoch: u64, owner: u64) -> Self {
+        Self {
+            version: VERSION,
+            epoch,
+            owner,
+            members: Vec::new(),
+        }
+    }
+
+    /// The same members under the next epoch and another owner.
+    #[must_use]
+    pub fn claimed_by(&self, owner: u64) -> Self {
+        Self {
+            epoch: self.epoch.saturating_add(1),
+            owner,
+            ..self.clone()
+        }
+    }
+
+    /// A node's entry.
+    #[must_use]
+    pub fn member(&self, node: &str) -> Option<&Member> {
+        self.members.iter().find(|member| member.node == node)
+    }
+
+    /// Without a node.
+    #[must_use]
+    pub fn without(&self, node: &str) -> Self {
+        let mut record = self.clone();
+        record.members.retain(|member| member.node != node);
+        record
+    }
+
+    /// With a node in this state instead of any other.
+    #[must_use]
+    pub fn with(&self, node: &str, incarnation: Incarnation, state: MemberState) -> Self {
+        let mut record = self.without(node);
+        record.members.push(Member {
+            node: node.to_owned(),
+            incarnation: incarnation.0,
+            state,
+        });
+        record
+    }
+
+    /// Members that hold everything acknowledged.
+    #[must_use]
+    pub fn full(&self) -> usize {
+        let full = |member: &&Member| member.state == MemberState::Full;
+        self.members.iter().filter(full).count()
+    }
+
+    /// What is written to the register.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        // Numbers and strings only: there is nothing that could fail.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// What was read from the register.
+    ///
+    /// # Errors
+    ///
+    /// When it is not a record of this version, or names a node twice or too many of them.
+    pub fn decode(octets: &[u8]) -> Result<Self, MembershipError> {
+        let error = |text: String| MembershipError(text);
+        let record: Self = serde_json::from_slice(octets).map_err(|e| error(e.to_string()))?;
+        if record.version != VERSION {
+            return Err(error(format!(
+                "version {} is not read here",
+                record.version
+            )));
+        }
+        let mut names: Vec<&str> = record.members.iter().map(|m| m.node.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.len() != record.members.len() || names.len() > MEMBERS_MAX {
+            return Err(error("members are listed twice, or too many".to_owned()));
+        }
+        Ok(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_back_and_nothing_else() {
+        let record = Membership::new(3, 9)
+            .with("a", Incarnation(u64::MAX), MemberState::Full)
+            .with("b", Incarnation(1), MemberState::Full)
+            .with("b", Incarnation(2), MemberState::Syncing);
+        assert_eq!(record.full(), 1);
+        assert_eq!(Membership::decode(&record.encode()), Ok(record.clone()));
+        assert_eq!(record.member("b").unwrap().incarnation, 2);
+        let text = String::from_utf8(record.encode()).unwrap();
+        for bad in [
+            String::new(),
+            text.replace("\"version\":1", "\"version\":2"),
+            text.replace("\"b\"", "\"a\""),
+            text.replace("full", "half"),
+            text.replace("epoch", "epoche"),
+            format!("{text} "),
+        ] {
+            let whole = bad.trim_end() == text;
+            assert_eq!(Membership::decode(bad.as_bytes()).is_ok(), whole, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_takeover_raises_the_epoch_and_keeps_the_members() {
+        let record = Membership::new(1, 5).with("a", Incarnation(1), MemberState::Full);
+        let claimed = record.claimed_by(6);
+        assert_eq!((claimed.epoch, claimed.owner), (2, 6));
+        assert_eq!(claimed.members, record.members);
+        assert!(claimed.without("a").members.is_empty());
+    }
+}

@@ -1,0 +1,304 @@
+//! How a node gets everything a group holds while the group goes on.
+//!
+//! The node is told to forget what it has (RESET) and gets the group's changes from there on like any
+//! other replica. In between it gets what was there before, in blocks read from a full replica: a block
+//! read from the source after change Y is put into the stream to the node exactly after Y, so the
+//! stream is held at Y until the block is there. Changes of records that were not copied yet mean
+//! nothing to the node. A record that moves from where was not copied yet to where was, is copied
+//! again from there: that queue's cursor goes back.
+
+use std::collections::BTreeMap;
+
+use vere_spoolwire::{
+    Change, FLAG_KEPT, QueueId, QueueStat, RecordId, Request, Seq, Txn, encode_change,
+    encode_kept_create, encode_reset,
+};
+
+use super::batch::{Block, Operation};
+use super::changes::What;
+use super::replica::{Replica, Standing};
+use super::{Owner, Phase, Purpose, QUEUES_AT_ONCE};
+
+/// Records of a block.
+const BLOCK_RECORDS: u32 = 4096;
+/// Octets of a block, about.
+const BLOCK_OCTETS: u32 = 2 << 20;
+/// With more octets than this waiting to be written no further block is asked for.
+const OUTPUT_MAX: usize = 4 << 20;
+
+/// A node on its way to be a full replica.
+#[derive(Debug)]
+pub(super) struct Rebuild {
+    step: Step,
+    /// The stream does not go beyond this change for now.
+    hold: Option<Txn>,
+    /// Where copying goes on, of queues that are not copied whole.
+    cursors: BTreeMap<QueueId, RecordId>,
+    /// Queues from this number on are not listed yet.
+    unlisted: Option<QueueId>,
+    /// What was asked of the source.
+    asked: Option<Seq>,
+    /// What it answered, to be put into the stream at `hold`.
+    copied: Option<Copied>,
+    /// Records copied.
+    pub(super) records: u64,
+}
+
+#[derive(Debug)]
+enum Step {
+    Copying,
+    /// Everything is copied; the node was asked whether it is safe.
+    Completing(Seq),
+    /// It is: the node holds everything.
+    Complete,
+}
+
+#[derive(Debug)]
+enum Copied {
+    Queues(Vec<QueueStat>, bool),
+    /// `None`: the queue is gone.
+    Records(QueueId, Option<Block>),
+}
+
+impl Rebuild {
+    const fn new(at: Txn) -> Self {
+        Self {
+            step: Step::Copying,
+            hold: Some(at),
+            cursors: BTreeMap::new(),
+            unlisted: Some(QueueId(0)),
+            asked: None,
+            copied: None,
+            records: 0,
+        }
+    }
+
+    /// Whether the node holds everything and counts.
+    pub(super) const fn is_complete(&self) -> bool {
+        matches!(self.step, Step::Complete)
+    }
+
+    /// How far the stream may go.
+    pub(super) fn limit(&self, submitted: Txn) -> Txn {
+        self.hold.map_or(submitted, |hold| hold.min(submitted))
+    }
+
+    /// The source is gone: what was asked of it will not be answered.
+    pub(super) fn source_lost(&mut self, seq: Seq) {
+        if self.asked == Some(seq) {
+            self.asked = None;
+        }
+    }
+
+    fn is_copied(&self, queue: QueueId, id: RecordId) -> bool {
+        let listed = self.unlisted.is_none_or(|unlisted| queue < unlisted);
+        listed && self.cursors.get(&queue).is_none_or(|cursor| id < *cursor)
+    }
+
+    /// A change goes to the node: what it moves out of what was not copied is copied from where it goes.
+    pub(super) fn note(&mut self, what: &What) {
+        let What::Batch { batch, ids } = what else {
+            return;
+        };
+        let mut made = ids.iter();
+        for operation in batch.operations() {
+            match operation {
+                Operation::Put { .. } => {
+                    made.next();
+                }
+                Operation::Move { queue, id, to, .. } => {
+                    let Some(to_id) = made.next() else { return };
+                    if !self.is_copied(*queue, *id) && self.is_copied(*to, *to_id) {
+                        self.cursors.insert(*to, *to_id);
+                    }
+                }
+                Operation::Delete { .. } | Operation::Replace { .. } => {}
+            }
+        }
+    }
+}
+
+impl Owner {
+    /// Takes the rebuild of a node as far as it goes now.
+    pub(super) fn rebuild(&mut self, target: usize) {
+        if !matches!(self.phase, Phase::Open)
+            || self.replicas[target].standing != Standing::Syncing
+            || !self.replicas[target].is_up()
+            || self.replicas[target].fault.is_some()
+        {
+            return;
+        }
+        if self.replicas[target].rebuild.is_none() && !self.begin_rebuild(target) {
+            return;
+        }
+        self.fill(target);
+        self.put_copied(target);
+        self.copy_next(target);
+    }
+
+    /// A full replica to copy from.
+    fn source(&self) -> Option<usize> {
+        self.replicas.iter().position(Replica::is_sound)
+    }
+
+    fn begin_rebuild(&mut self, target: usize) -> bool {
+        let Some(source) = self.source() else {
+            return false;
+        };
+        let at = self.replicas[source].position;
+        let replica = &mut self.replicas[target];
+        let Some(connection) = replica.active_connection() else {
+            return false;
+        };
+        connection.write(|out| encode_reset(out, at));
+        (replica.position, replica.acked) = (at, at);
+        replica.rebuild = Some(Rebuild::new(at));
+        true
+    }
+
+    /// Puts what was copied into the stream, once that is where the copy was taken.
+    fn put_copied(&mut self, target: usize) {
+        let replica = &mut self.replicas[target];
+        let position = replica.position;
+        let Some(rebuild) = &mut replica.rebuild else {
+            return;
+        };
+        if rebuild.hold != Some(position) {
+            return;
+        }
+        let Some(copied) = rebuild.copied.take() else {
+            return;
+        };
+        let Some(connection) = replica
+            .active
+            .and_then(|slot| replica.connections.get_mut(slot))
+        else {
+            return;
+        };
+        rebuild.hold = None;
+        match copied {
+            Copied::Queues(queues, end) => {
+                for queue in &queues {
+                    connection.write(|out| encode_kept_create(out, position, queue));
+                    if queue.length > 0 {
+                        rebuild.cursors.insert(queue.id, queue.first);
+                    }
+                }
+                let after = queues.last().map(|last| QueueId(last.id.0 + 1));
+                rebuild.unlisted = if end { None } else { after };
+            }
+            Copied::Records(queue, None) => {
+                rebuild.cursors.remove(&queue);
+            }
+            Copied::Records(queue, Some(block)) => {
+                rebuild.records += block.records.len() as u64;
+                for record in &block.records {
+                    let put = Change::Put {
+                        queue,
+                        id: record.id,
+                        meta: &record.meta,
+                        body: Some(&record.body),
+                    };
+                    connection.write(|out| encode_change(out, position, &put, FLAG_KEPT));
+                }
+                if block.end {
+                    rebuild.cursors.remove(&queue);
+                } else {
+                    rebuild.cursors.insert(queue, block.next);
+                }
+            }
+        }
+    }
+
+    /// Asks the source for the next piece, or the node whether everything is safe.
+    fn copy_next(&mut self, target: usize) {
+        let Some(source) = self.source() else { return };
+        let at = self.replicas[source].position;
+        let seq = self.next_seq;
+        let replica = &mut self.replicas[target];
+        let position = replica.position;
+        let Some(rebuild) = &mut replica.rebuild else {
+            return;
+        };
+        let busy = rebuild.asked.is_some() || rebuild.copied.is_some();
+        if busy || !matches!(rebuild.step, Step::Copying) {
+            return;
+        }
+        let Some(connection) = replica
+            .active
+            .and_then(|slot| replica.connections.get_mut(slot))
+        else {
+            return;
+        };
+        let request = match (rebuild.unlisted, rebuild.cursors.first_key_value()) {
+            (Some(from), _) => Request::Queues {
+                from,
+                count: QUEUES_AT_ONCE,
+            },
+            (None, Some((&queue, &from))) => Request::Fetch {
+                queue,
+                from,
+                records: BLOCK_RECORDS,
+                octets: BLOCK_OCTETS,
+            },
+            (None, None) => {
+                connection.write(|out| Request::Complete.encode(out, seq));
+                rebuild.step = Step::Completing(seq);
+                rebuild.hold = None;
+                self.next_seq = Seq(seq.0 + 1);
+                return;
+            }
+        };
+        // The copy must not be older than what the node has seen.
+        if at < position || connection.waiting() > OUTPUT_MAX {
+            return;
+        }
+        rebuild.hold = Some(at);
+        rebuild.asked = Some(seq);
+        let purpose = match request {
+            Request::Fetch { queue, .. } => Purpose::CopyRecords(target, queue),
+            _ => Purpose::CopyQueues(target),
+        };
+        self.ask(source, request, purpose);
+    }
+
+    /// Queues came from the source.
+    pub(super) fn copied_queues(
+        &mut self,
+        target: usize,
+        seq: Seq,
+        queues: Vec<QueueStat>,
+        end: bool,
+    ) {
+        self.copied(target, seq, Copied::Queues(queues, end));
+    }
+
+    /// Records came from the source.
+    pub(super) fn copied_records(
+        &mut self,
+        target: usize,
+        seq: Seq,
+        queue: QueueId,
+        block: Option<Block>,
+    ) {
+        self.copied(target, seq, Copied::Records(queue, block));
+    }
+
+    fn copied(&mut self, target: usize, seq: Seq, copied: Copied) {
+        if let Some(rebuild) = &mut self.replicas[target].rebuild
+            && rebuild.asked == Some(seq)
+        {
+            rebuild.asked = None;
+            rebuild.copied = Some(copied);
+        }
+    }
+
+    /// The node says that everything before is safe.
+    pub(super) fn completed(&mut self, target: usize, seq: Seq) {
+        if let Some(rebuild) = &mut self.replicas[target].rebuild
+            && matches!(rebuild.step, Step::Completing(asked) if asked == seq)
+        {
+            rebuild.step = Step::Complete;
+        }
+    }
+}

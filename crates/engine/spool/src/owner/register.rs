@@ -1,0 +1,362 @@
+//! Membership: what the owner wants the record to be, and what follows when it is.
+//!
+//! Whoever reads this file should see the rules:
+//!
+//! - R1: acknowledged is what all full members hold, and at least `replicas_min` of them (`settle`).
+//! - R2: a member leaves by a change of the record first; until that succeeded nothing is
+//!   acknowledged without it. A syncing member becomes full when it has everything.
+//! - R3: a takeover raises the epoch, which fences the owner before; then the highest transaction among
+//!   the full members that answer is adopted: all of them are prefixes of one order.
+//! - R5: without a full member under its recorded incarnation the group stays closed. Unknown is never
+//!   taken for empty.
+//! - R6: while the register cannot be reached the record stays as it is, and receipt goes on.
+
+use vere_spoolwire::{Incarnation, Txn};
+use vere_units::Timestamp;
+
+use super::membership::{MemberState, Membership};
+use super::replica::{Fault, Replica, Standing};
+use super::{Owner, OwnerEvent, Phase, ReplicaChange};
+
+/// How long to wait before the register is asked again after a failure.
+const RETRY: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// What the register is to be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RegisterRequest {
+    /// The record of the group, linearizably.
+    Read,
+    /// Replace the record if its version is this one; `None`: if there is none.
+    Swap {
+        /// The version it must have.
+        expected: Option<u64>,
+        /// The new record.
+        value: Vec<u8>,
+    },
+}
+
+/// The register was not reached, or its value cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegisterFailed;
+
+/// What the register answered to a [`RegisterRequest::Swap`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RegisterSwap {
+    /// It is replaced; the version it has now.
+    Done(u64),
+    /// Another version was there.
+    Conflict,
+    /// The register was not reached or did not answer: replaced or not, nobody knows.
+    Unknown,
+}
+
+/// What is known of the record.
+#[derive(Debug, Default)]
+pub(super) struct Register {
+    /// What was read last, and its version; `None` inside: there is no record.
+    known: Option<Option<(u64, Membership)>>,
+    asked: Option<Asked>,
+    request: Option<RegisterRequest>,
+    retry_at: Timestamp,
+    /// What is wrong with the register was told.
+    alarmed: bool,
+}
+
+#[derive(Debug)]
+enum Asked {
+    Read,
+    Swap(Membership),
+}
+
+impl Owner {
+    /// What the host is to ask the register of the group. One request at a time; the answer comes by
+    /// [`Owner::register_read`] or [`Owner::register_swapped`].
+    pub fn poll_register(&mut self) -> Option<RegisterRequest> {
+        self.register.request.take()
+    }
+
+    /// Whether [`Owner::poll_register`] has something.
+    #[must_use]
+    pub const fn has_register_request(&self) -> bool {
+        self.register.request.is_some()
+    }
+
+    /// The answer to [`RegisterRequest::Read`]: the record and its version, or that there is none;
+    /// `Err` when the register was not reached or its value is damaged.
+    pub fn register_read(
+        &mut self,
+        result: Result<Option<(u64, Vec<u8>)>, RegisterFailed>,
+        now: Timestamp,
+    ) {
+        self.register.asked = None;
+        let decode = |(version, octets): (u64, Vec<u8>)| {
+            let record = Membership::decode(&octets).map_err(|_| RegisterFailed)?;
+            Ok((version, record))
+        };
+        match result.and_then(|value| value.map(decode).transpose()) {
+            Ok(known) => {
+                self.register.alarmed = false;
+                self.register.known = Some(known);
+                self.learned(now);
+            }
+            Err(RegisterFailed) => self.register_failed(now),
+        }
+        self.advance(now);
+    }
+
+    /// The answer to [`RegisterRequest::Swap`].
+    pub fn register_swapped(&mut self, result: &RegisterSwap, now: Timestamp) {
+        let Some(Asked::Swap(wanted)) = self.register.asked.take() else {
+            return;
+        };
+        match result {
+            RegisterSwap::Done(version) => {
+                self.register.alarmed = false;
+                self.register.known = Some(Some((*version, wanted)));
+                self.learned(now);
+            }
+            // Read it again: it may be what was wanted, by an answer that was lost.
+            RegisterSwap::Conflict => self.register.known = None,
+            RegisterSwap::Unknown => {
+                self.register.known = None;
+                self.register_failed(now);
+            }
+        }
+        self.advance(now);
+    }
+
+    fn register_failed(&mut self, now: Timestamp) {
+        self.register.retry_at = now + RETRY;
+        if !std::mem::replace(&mut self.register.alarmed, true) {
+            self.events.push_back(OwnerEvent::RegisterUnreachable);
+        }
+    }
+
+    /// The register may say something else than is known.
+    pub(super) fn read_register_again(&mut self) {
+        if !matches!(self.register.asked, Some(Asked::Swap(_))) {
+            self.register.known = None;
+        }
+    }
+
+    /// Asks the register for what is wanted, unless it was asked something already.
+    pub(super) fn ask_register(&mut self, now: Timestamp) {
+        if self.register.asked.is_some()
+            || now < self.register.retry_at
+            || matches!(self.phase, Phase::Fenced)
+        {
+            return;
+        }
+        let Some(known) = &self.register.known else {
+            self.register.asked = Some(Asked::Read);
+            self.register.request = Some(RegisterRequest::Read);
+            return;
+        };
+        let expected = known.as_ref().map(|(version, _)| *version);
+        if let Some(wanted) = self.wanted(now) {
+            let value = wanted.encode();
+            for replica in &mut self.replicas {
+                let member = wanted.member(&replica.name);
+                let full = member.is_some_and(|member| member.state == MemberState::Full);
+                if full && replica.standing == Standing::Syncing {
+                    replica.promised = expected;
+                }
+            }
+            self.register.request = Some(RegisterRequest::Swap { expected, value });
+            self.register.asked = Some(Asked::Swap(wanted));
+        }
+    }
+
+    /// When time alone makes the register be asked.
+    pub(super) fn register_deadline(&self) -> Option<Timestamp> {
+        let waits = self.register.asked.is_none() && self.register.known.is_none();
+        waits.then_some(self.register.retry_at)
+    }
+
+    /// The record is known anew.
+    fn learned(&mut self, now: Timestamp) {
+        let Some(Some((version, record))) = &self.register.known else {
+            // A group that was claimed has a record. What made it vanish may bring it back.
+            if !matches!(self.phase, Phase::Start) {
+                self.register.known = None;
+                self.register_failed(now);
+            }
+            return;
+        };
+        let (version, record) = (*version, record.clone());
+        let ours = record.owner == self.config.life;
+        if matches!(self.phase, Phase::Start) {
+            if ours {
+                self.record = record;
+                self.phase = Phase::Claimed { since: now };
+                self.apply_record(now);
+            }
+            return;
+        }
+        if !ours || record.epoch != self.record.epoch {
+            self.phase = Phase::Fenced;
+            self.events.push_back(OwnerEvent::Fenced);
+            return;
+        }
+        self.record = record;
+        // Under another version what was asked for before cannot happen any more.
+        for replica in &mut self.replicas {
+            replica.promised = replica.promised.filter(|promised| *promised == version);
+        }
+        self.apply_record(now);
+    }
+
+    /// The replicas become what the record says.
+    fn apply_record(&mut self, now: Timestamp) {
+        for index in 0..self.replicas.len() {
+            let replica = &mut self.replicas[index];
+            let member = self.record.member(&replica.name);
+            let standing = member.map_or(Standing::Out, |member| member.state.into());
+            let before = std::mem::replace(&mut replica.standing, standing);
+            if before == standing {
+                continue;
+            }
+            let change = match standing {
+                Standing::Out => {
+                    if before == Standing::Syncing {
+                        replica.retry_at = now + self.config.rebuild_pause;
+                    }
+                    replica.rebuild = None;
+                    let fault = replica.fault.take().unwrap_or(Fault::Away);
+                    ReplicaChange::Isolated(fault)
+                }
+                Standing::Full => {
+                    replica.rebuild = None;
+                    ReplicaChange::Full
+                }
+                Standing::Syncing => ReplicaChange::Rebuilding,
+            };
+            let node = replica.name.clone();
+            self.events.push_back(OwnerEvent::Replica { node, change });
+        }
+    }
+
+    /// The record that the owner wants instead of the one there is, if any.
+    fn wanted(&self, now: Timestamp) -> Option<Membership> {
+        match self.phase {
+            Phase::Start => {
+                let known = self.register.known.as_ref()?;
+                let first = Membership::new(1, self.config.life);
+                let claim = |(_, record): &(u64, Membership)| record.claimed_by(self.config.life);
+                Some(known.as_ref().map_or(first, claim))
+            }
+            Phase::Claimed { since } if self.record.members.is_empty() => self.formed(since, now),
+            Phase::Claimed { since } => {
+                let adopted = self.adopted(since, now)?;
+                (adopted != self.record).then_some(adopted)
+            }
+            Phase::Learning { .. } | Phase::Fenced => None,
+            Phase::Open => self
+                .isolated(now)
+                .or_else(|| self.promoted())
+                .or_else(|| self.admitted(now)),
+        }
+    }
+
+    /// A group that nobody held before gets its members. None while any node holds something of it:
+    /// then the record was lost, and an operator has to say which node counts.
+    fn formed(&self, since: Timestamp, now: Timestamp) -> Option<Membership> {
+        let up = |replica: &&Replica| replica.is_up() && replica.progress.is_some();
+        let empty = |replica: &Replica| {
+            let processed = replica.progress.as_ref().map(|progress| progress.processed);
+            processed.is_none_or(|processed| processed == Txn(0))
+        };
+        if !self.replicas.iter().all(empty) {
+            return None;
+        }
+        let there = self.replicas.iter().filter(up).count();
+        let waited = now.saturating_since(since) >= self.config.adopt_wait;
+        let enough =
+            there >= self.config.replicas || (waited && there >= self.config.replicas_min.max(1));
+        if !enough {
+            return None;
+        }
+        let chosen = self.replicas.iter().filter(up).take(self.config.replicas);
+        let add = |record: Membership, replica: &Replica| {
+            let incarnation = replica.incarnation.unwrap_or(Incarnation(0));
+            record.with(&replica.name, incarnation, MemberState::Full)
+        };
+        Some(chosen.fold(self.record.clone(), add))
+    }
+
+    /// Which members a takeover goes on with: full ones that answered with the highest transaction.
+    pub(super) fn adopted(&self, since: Timestamp, now: Timestamp) -> Option<Membership> {
+        let waited = now.saturating_since(since) >= self.config.adopt_wait;
+        let full = || self.replicas.iter().filter(|replica| replica.is_full());
+        let answered = |replica: &Replica| replica.is_up() && replica.progress.is_some();
+        if !waited && !full().all(answered) {
+            return None;
+        }
+        let adoptable = |replica: &Replica| {
+            let progress = replica.progress.as_ref().filter(|_| replica.is_up())?;
+            let whole = self.is_recorded(replica) && !progress.syncing;
+            whole.then_some(progress.processed)
+        };
+        let highest = full().filter_map(adoptable).max()?;
+        let mut record = self.record.clone();
+        record.members.retain(|member| {
+            let replica = full().find(|replica| replica.name == member.node);
+            replica.and_then(adoptable) == Some(highest)
+        });
+        Some(record)
+    }
+
+    /// Whether a node's memory is the one that the record speaks of.
+    pub(super) fn is_recorded(&self, replica: &Replica) -> bool {
+        let member = self.record.member(&replica.name);
+        member.is_some_and(|member| Some(Incarnation(member.incarnation)) == replica.incarnation)
+    }
+
+    /// R2: without a member that is away or at fault, as long as another full one is there.
+    fn isolated(&self, now: Timestamp) -> Option<Membership> {
+        let must_go = |replica: &&Replica| {
+            let away = !replica.is_up()
+                && now.saturating_since(replica.away_since) >= self.config.isolate_after;
+            replica.standing != Standing::Out && (replica.fault.is_some() || away)
+        };
+        let gone = self.replicas.iter().find(must_go)?;
+        let other = |replica: &Replica| replica.name != gone.name && replica.is_sound();
+        let replaceable = gone.standing == Standing::Syncing || self.replicas.iter().any(other);
+        replaceable.then(|| self.record.without(&gone.name))
+    }
+
+    /// R2: a rebuilt member that has everything becomes full.
+    fn promoted(&self) -> Option<Membership> {
+        let ready = |replica: &&Replica| {
+            let complete = replica
+                .rebuild
+                .as_ref()
+                .is_some_and(super::rebuild::Rebuild::is_complete);
+            complete && replica.is_up() && replica.acked >= self.changes.acknowledged()
+        };
+        let replica = self.replicas.iter().find(ready)?;
+        let incarnation = replica.incarnation?;
+        Some(
+            self.record
+                .with(&replica.name, incarnation, MemberState::Full),
+        )
+    }
+
+    /// A node is asked to be rebuilt when there are too few members. One at a time.
+    fn admitted(&self, now: Timestamp) -> Option<Membership> {
+        if self.record.members.len() >= self.config.replicas
+            || !self.replicas.iter().any(Replica::is_sound)
+        {
+            return None;
+        }
+        let candidate = |replica: &&Replica| {
+            replica.standing == Standing::Out && replica.is_up() && now >= replica.retry_at
+        };
+        let replica = self.replicas.iter().find(candidate)?;
+        let incarnation = replica.incarnation?;
+        Some(
+            self.record
+                .with(&replica.name, incarnation, MemberState::Syncing),
+        )
+    }
+}

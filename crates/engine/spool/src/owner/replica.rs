@@ -1,0 +1,182 @@
+//! One node as the owner sees it: its connections, what it has, and what it is to the group.
+
+use std::fmt;
+
+use vere_spoolwire::{Incarnation, Refusal, Role, Seq, Txn};
+use vere_units::Timestamp;
+
+use super::config::NodeName;
+use super::connection::Connection;
+use super::membership::MemberState;
+use super::rebuild::Rebuild;
+
+/// What a node is to the group, by the membership record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It holds nothing that counts.
+    Out,
+    /// It holds everything acknowledged; nothing is acknowledged without it.
+    Full,
+    /// It is being rebuilt.
+    Syncing,
+}
+
+impl From<MemberState> for Standing {
+    fn from(state: MemberState) -> Self {
+        match state {
+            MemberState::Full => Self::Full,
+            MemberState::Syncing => Self::Syncing,
+        }
+    }
+}
+
+/// Why a member must leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It came back under another incarnation: its memory is lost.
+    Lost,
+    /// It has not processed what it acknowledged, or has processed what was never sent.
+    Behind,
+    /// Its log failed.
+    LogFailed,
+    /// It refused what others did.
+    Diverged,
+    /// It was away for too long.
+    Away,
+    /// It lags too far behind to be rebuilt.
+    Lagging,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lost => "memory lost",
+            Self::Behind => "behind its acknowledgements",
+            Self::LogFailed => "log failed",
+            Self::Diverged => "refused what others did",
+            Self::Away => "away for too long",
+            Self::Lagging => "too slow to be rebuilt",
+        })
+    }
+}
+
+/// What a node told about the group when it was connected to.
+#[derive(Debug, Clone)]
+pub(super) struct Progress {
+    pub(super) processed: Txn,
+    pub(super) acknowledged: Txn,
+    /// The group is incomplete there.
+    pub(super) syncing: bool,
+    pub(super) refused: Vec<(Txn, Refusal)>,
+}
+
+/// One node.
+#[derive(Debug)]
+pub(super) struct Replica {
+    pub(super) name: String,
+    pub(super) connections: Vec<Connection>,
+    /// The connection that carries changes.
+    pub(super) active: Option<usize>,
+    /// A standby connection that was asked to become the active one.
+    pub(super) attaching: Option<(usize, Seq)>,
+    pub(super) incarnation: Option<Incarnation>,
+    /// What it told when it was connected to last.
+    pub(super) progress: Option<Progress>,
+    /// The last change put into a frame for it.
+    pub(super) position: Txn,
+    /// The last change it acknowledged.
+    pub(super) acked: Txn,
+    pub(super) standing: Standing,
+    pub(super) fault: Option<Fault>,
+    /// Since when it has no active connection.
+    pub(super) away_since: Timestamp,
+    /// When it may be tried again.
+    pub(super) retry_at: Timestamp,
+    pub(super) rebuild: Option<Rebuild>,
+    /// The register was asked to make it full, expecting this version, and may still do so.
+    pub(super) promised: Option<u64>,
+}
+
+impl Replica {
+    pub(super) fn new(node: &NodeName) -> Self {
+        Self {
+            name: node.name.clone(),
+            connections: (0..node.links.max(1)).map(|_| Connection::new()).collect(),
+            active: None,
+            attaching: None,
+            incarnation: None,
+            progress: None,
+            position: Txn(0),
+            acked: Txn(0),
+            standing: Standing::Out,
+            fault: None,
+            away_since: Timestamp::ZERO,
+            retry_at: Timestamp::ZERO,
+            rebuild: None,
+            promised: None,
+        }
+    }
+
+    /// Whether changes can be sent to it.
+    pub(super) const fn is_up(&self) -> bool {
+        self.active.is_some()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.standing == Standing::Full
+    }
+
+    /// Whether it can answer for the group.
+    pub(super) fn is_sound(&self) -> bool {
+        self.is_full() && self.is_up() && self.fault.is_none()
+    }
+
+    /// Whether nothing is acknowledged without it.
+    pub(super) fn is_required(&self) -> bool {
+        let complete = self.rebuild.as_ref().is_some_and(Rebuild::is_complete);
+        self.is_full() || self.promised.is_some() || complete
+    }
+
+    /// Whether changes go to it.
+    pub(super) fn takes_changes(&self) -> bool {
+        self.is_full() || self.rebuild.is_some()
+    }
+
+    pub(super) fn active_connection(&mut self) -> Option<&mut Connection> {
+        let slot = self.active?;
+        self.connections.get_mut(slot)
+    }
+
+    /// As what the connection in `slot` is to say HELLO: only one can be the active one.
+    /// `None` while another one is about to be it: there is nothing to be on standby for yet.
+    pub(super) fn role_for(&self, slot: usize) -> Option<Role> {
+        let taken = self
+            .connections
+            .iter()
+            .enumerate()
+            .any(|(other, connection)| {
+                other != slot && connection.said_hello() && connection.role == Role::Owner
+            });
+        match self.active {
+            Some(active) if active != slot => Some(Role::Standby),
+            None if taken || self.attaching.is_some() => None,
+            _ => Some(Role::Owner),
+        }
+    }
+
+    /// A standby connection to change to.
+    pub(super) fn standby(&self) -> Option<usize> {
+        if self.active.is_some() || self.attaching.is_some() {
+            return None;
+        }
+        let trying = |connection: &Connection| {
+            connection.said_hello() && !connection.is_up() && connection.role == Role::Owner
+        };
+        if self.connections.iter().any(trying) {
+            return None;
+        }
+        let ready =
+            |connection: &Connection| connection.is_up() && connection.role == Role::Standby;
+        self.connections.iter().position(ready)
+    }
+}

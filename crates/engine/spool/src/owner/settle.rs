@@ -1,0 +1,244 @@
+//! Sending and acknowledging: what goes to which replica, and when a change is safe.
+
+use vere_spoolwire::{Refusal, Txn, WINDOW_TXNS_MAX};
+
+use super::batch::Batch;
+use super::changes::What;
+use super::config::OwnerError;
+use super::replica::{Fault, Replica, Standing};
+use super::{Owner, OwnerEvent, Phase};
+
+/// Frames are made up to about so many octets ahead of what is written.
+const OUTPUT_AHEAD: usize = 256 << 10;
+
+/// What becomes of a change that every replica that counts has answered.
+enum Verdict {
+    Done,
+    Refused(Refusal),
+    /// Some did it and some refused, and it cannot be taken back: the latter must leave first.
+    Split,
+}
+
+impl Owner {
+    /// Puts changes into frames for a replica, as far as its window allows.
+    pub(super) fn fill(&mut self, index: usize) {
+        if !matches!(self.phase, Phase::Open | Phase::Learning { .. }) {
+            return;
+        }
+        let window_txns = WINDOW_TXNS_MAX / 2;
+        let submitted = self.changes.submitted();
+        let replica = &mut self.replicas[index];
+        if !replica.takes_changes() || replica.fault.is_some() {
+            return;
+        }
+        let Some(connection) = replica
+            .active
+            .and_then(|slot| replica.connections.get_mut(slot))
+        else {
+            return;
+        };
+        let rebuild = &mut replica.rebuild;
+        let limit = rebuild
+            .as_ref()
+            .map_or(submitted, |rebuild| rebuild.limit(submitted));
+        while replica.position < limit {
+            let next = replica.position.next();
+            let Some(entry) = self.changes.get(next) else {
+                return;
+            };
+            let in_flight = self.changes.octets(replica.acked, replica.position);
+            let first = replica.position == replica.acked;
+            let full = in_flight + entry.len as u64 > self.config.window as u64 && !first;
+            let many = replica.position.0 - replica.acked.0 >= window_txns;
+            if full || many || connection.waiting() >= OUTPUT_AHEAD {
+                return;
+            }
+            connection.write(|out| self.changes.encode(next, out));
+            if let Some(rebuild) = rebuild {
+                rebuild.note(&entry.what);
+            }
+            replica.position = next;
+        }
+    }
+
+    /// A replica acknowledged everything up to a number, but for the refused.
+    pub(super) fn acked(
+        &mut self,
+        index: usize,
+        through: Txn,
+        refused: &[(Txn, Refusal)],
+    ) -> Result<(), OwnerError> {
+        let replica = &mut self.replicas[index];
+        if !matches!(self.phase, Phase::Open | Phase::Learning { .. }) {
+            if let Some(progress) = &mut replica.progress {
+                progress.acknowledged = progress.acknowledged.max(through);
+            }
+            return Ok(());
+        }
+        if !replica.takes_changes() || replica.fault.is_some() {
+            return Ok(());
+        }
+        if through > replica.position {
+            return Err(OwnerError::Protocol);
+        }
+        let before = replica.acked;
+        replica.acked = before.max(through);
+        for &(txn, refusal) in refused {
+            if txn > before
+                && txn <= through
+                && let Some(entry) = self.changes.get_mut(txn)
+            {
+                entry.refused.push((index, refusal));
+            }
+        }
+        Ok(())
+    }
+
+    /// R1: tells what every full replica holds, in order.
+    pub(super) fn settle(&mut self) {
+        if !matches!(self.phase, Phase::Open) || self.record.full() < self.config.replicas_min {
+            return;
+        }
+        let required = self.replicas.iter().filter(|replica| replica.is_required());
+        let Some(through) = required.map(|replica| replica.acked).min() else {
+            return;
+        };
+        let before = self.changes.acknowledged();
+        while self.changes.acknowledged() < through {
+            let txn = self.changes.acknowledged().next();
+            match self.verdict(txn) {
+                Verdict::Done => self.done(txn),
+                Verdict::Refused(refusal) => self.refused(txn, refusal),
+                Verdict::Split => {
+                    self.isolate_refusers(txn);
+                    break;
+                }
+            }
+            self.changes.acknowledge(txn);
+        }
+        let through = self.changes.acknowledged();
+        if through > before {
+            self.events.push_back(OwnerEvent::Acked { through });
+        }
+        self.trim();
+    }
+
+    fn verdict(&self, txn: Txn) -> Verdict {
+        let Some(entry) = self.changes.get(txn) else {
+            return Verdict::Done;
+        };
+        if entry.refused.is_empty() || entry.compensation {
+            return Verdict::Done;
+        }
+        let counts = |index: usize| self.replicas.get(index).is_some_and(Replica::is_required);
+        let mut refusals = entry.refused.iter().filter(|(index, _)| counts(*index));
+        let Some(&(_, refusal)) = refusals.next() else {
+            return Verdict::Done;
+        };
+        let refusers = 1 + refusals.count();
+        let all = self
+            .replicas
+            .iter()
+            .filter(|replica| replica.is_required())
+            .count();
+        if refusers == all || entry.what.made().is_some() {
+            Verdict::Refused(refusal)
+        } else {
+            Verdict::Split
+        }
+    }
+
+    fn done(&mut self, txn: Txn) {
+        if let Some(entry) = self.changes.get(txn)
+            && let What::Purge {
+                queue, drop: true, ..
+            } = entry.what
+        {
+            self.names.remove(queue);
+        }
+    }
+
+    /// Nobody keeps it: who did it all the same is told to take it back.
+    fn refused(&mut self, txn: Txn, refusal: Refusal) {
+        self.events.push_back(OwnerEvent::Refused { txn, refusal });
+        let Some(entry) = self.changes.get_mut(txn) else {
+            return;
+        };
+        entry.void = true;
+        let everybody = self
+            .replicas
+            .iter()
+            .enumerate()
+            .filter(|(_, replica)| replica.takes_changes())
+            .all(|(index, _)| entry.refused.iter().any(|(refuser, _)| *refuser == index));
+        if let What::Create { queue, .. } = entry.what {
+            self.names.remove(queue);
+        }
+        if everybody {
+            return;
+        }
+        let mut undo = Batch::new();
+        for (queue, id) in entry.what.made().into_iter().flatten() {
+            undo.delete(queue, id);
+        }
+        // One change each: a replica that does not have one record may have another one.
+        for operation in undo.into_operations() {
+            let what = What::Batch {
+                batch: Batch::of(operation),
+                ids: Vec::new(),
+            };
+            self.changes.push(what, true);
+        }
+    }
+
+    fn isolate_refusers(&mut self, txn: Txn) {
+        let Some(entry) = self.changes.get(txn) else {
+            return;
+        };
+        for (index, _) in &entry.refused {
+            if let Some(replica) = self.replicas.get_mut(*index)
+                && replica.is_required()
+            {
+                replica.fault = Some(Fault::Diverged);
+            }
+        }
+    }
+
+    /// Lets go of what every replica has acknowledged.
+    fn trim(&mut self) {
+        let takers = self
+            .replicas
+            .iter()
+            .filter(|replica| replica.takes_changes());
+        let Some(needed) = takers.map(|replica| replica.acked).min() else {
+            return;
+        };
+        while let Some(entry) = self.changes.pop(needed) {
+            if entry.refused.is_empty() && !entry.void || entry.compensation {
+                continue;
+            }
+            let undone = entry.void && (entry.what.made().is_some() || entry.what.is_simple());
+            for (index, replica) in self.replicas.iter_mut().enumerate() {
+                let refused = entry.refused.iter().any(|(refuser, _)| *refuser == index);
+                // What is being rebuilt did what the others refused, or the other way round.
+                if replica.standing == Standing::Syncing
+                    && replica.rebuild.is_some()
+                    && refused != entry.void
+                    && !undone
+                {
+                    replica.fault = Some(Fault::Diverged);
+                }
+            }
+        }
+        for replica in &mut self.replicas {
+            if replica.standing == Standing::Syncing
+                && replica.rebuild.is_some()
+                && self.changes.kept() > self.config.lag_max
+                && replica.acked == self.changes.base()
+                && replica.acked < self.changes.acknowledged()
+            {
+                replica.fault = Some(Fault::Lagging);
+            }
+        }
+    }
+}

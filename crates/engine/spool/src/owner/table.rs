@@ -1,0 +1,80 @@
+//! The paper's Table I: the state of every replica, as the owner acts on it.
+
+use vere_spoolwire::Txn;
+
+use super::replica::{Replica, Standing};
+use super::{Fault, Owner};
+
+/// State of a connection (Table I, "Network State").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetworkState {
+    /// It carries changes.
+    Run,
+    /// It is on standby.
+    Ready,
+    /// It is not there.
+    Down,
+}
+
+/// What a replica holds (Table I, "Sync. State").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyncState {
+    /// Everything.
+    Sync,
+    /// It is being rebuilt; so many records were copied.
+    Rebuilding(u64),
+    /// Nothing that counts.
+    Out,
+    /// It is a member and must leave.
+    Faulty(Fault),
+}
+
+/// One row: one replica.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplicaRow {
+    /// The node.
+    pub node: String,
+    /// Its active connection.
+    pub active: NetworkState,
+    /// Its connection on standby.
+    pub standby: NetworkState,
+    /// What it holds.
+    pub sync: SyncState,
+    /// The last transaction it acknowledged.
+    pub transactions: Txn,
+    /// Transactions sent to it and not acknowledged.
+    pub in_flight: u64,
+}
+
+impl Owner {
+    /// The table, in the order of the configured nodes.
+    #[must_use]
+    pub fn table(&self) -> Vec<ReplicaRow> {
+        self.replicas.iter().map(row).collect()
+    }
+}
+
+fn row(replica: &Replica) -> ReplicaRow {
+    let standby = replica
+        .connections
+        .iter()
+        .enumerate()
+        .any(|(slot, connection)| connection.is_up() && replica.active != Some(slot));
+    let sync = match (replica.standing, replica.fault, &replica.rebuild) {
+        (Standing::Out, ..) => SyncState::Out,
+        (_, Some(fault), _) => SyncState::Faulty(fault),
+        (Standing::Full, ..) => SyncState::Sync,
+        (Standing::Syncing, _, rebuild) => {
+            SyncState::Rebuilding(rebuild.as_ref().map_or(0, |rebuild| rebuild.records))
+        }
+    };
+    let state = |there, state| if there { state } else { NetworkState::Down };
+    ReplicaRow {
+        node: replica.name.clone(),
+        active: state(replica.is_up(), NetworkState::Run),
+        standby: state(standby, NetworkState::Ready),
+        sync,
+        transactions: replica.acked,
+        in_flight: replica.position.0.saturating_sub(replica.acked.0),
+    }
+}

@@ -1,0 +1,473 @@
+//! Several nodes and one owner: what is acknowledged when one of them goes, and how it comes back.
+
+use std::collections::BTreeMap;
+
+use crate::node::{ConnectionId, Node};
+use crate::testing::node_output;
+
+use super::*;
+
+type TestNode = Node<MemoryLog>;
+
+/// Nodes without logs, and one owner at a time.
+struct Circle {
+    nodes: Vec<Option<TestNode>>,
+    /// Connections by node and address; cut links carry nothing and are not connected again.
+    connections: BTreeMap<Link, ConnectionId>,
+    cut: Vec<Link>,
+    owner: Owner,
+    register: MemoryRegister,
+    register_reachable: bool,
+    events: Vec<OwnerEvent>,
+    now: Timestamp,
+    nonce: u8,
+    lives: u64,
+    node_config: NodeConfig,
+}
+
+impl Circle {
+    fn new(nodes: usize, links: usize, adjust: impl FnOnce(&mut OwnerConfig)) -> Self {
+        let mut config = owner_config(1);
+        config.nodes = (0..nodes)
+            .map(|number| NodeName {
+                name: format!("n{number}"),
+                links,
+            })
+            .collect();
+        (config.replicas, config.replicas_min) = (2, 1);
+        adjust(&mut config);
+        let mut circle = Self {
+            nodes: Vec::new(),
+            connections: BTreeMap::new(),
+            cut: Vec::new(),
+            owner: Owner::new(config),
+            register: MemoryRegister::default(),
+            register_reachable: true,
+            events: Vec::new(),
+            now: now(),
+            nonce: 0,
+            lives: 100,
+            node_config: NodeConfig::new(secret()),
+        };
+        for number in 0..nodes {
+            circle.nodes.push(None);
+            circle.start(number);
+        }
+        circle
+    }
+
+    /// A node's process starts with nothing in memory.
+    fn start(&mut self, number: usize) {
+        self.lives += 1;
+        let incarnation = Incarnation(self.lives);
+        let node = Node::new(self.node_config.clone(), incarnation, None);
+        self.nodes[number] = Some(node);
+    }
+
+    fn kill(&mut self, number: usize) {
+        self.nodes[number] = None;
+        let links: Vec<Link> = self.owner.links().filter(|l| l.node == number).collect();
+        for link in links {
+            self.disconnect(link);
+        }
+    }
+
+    fn disconnect(&mut self, link: Link) {
+        if let Some(id) = self.connections.remove(&link) {
+            if let Some(node) = &mut self.nodes[link.node] {
+                node.closed(id);
+            }
+            self.owner.disconnected(link, self.now);
+        }
+    }
+
+    /// Another life of the owner takes over.
+    fn succeed(&mut self) {
+        let links: Vec<Link> = self.connections.keys().copied().collect();
+        for link in links {
+            self.disconnect(link);
+        }
+        self.lives += 1;
+        let mut config = self.owner.config.clone();
+        config.life = self.lives;
+        self.owner = Owner::new(config);
+        self.events.clear();
+    }
+
+    fn connect(&mut self) -> bool {
+        let mut connected = false;
+        for link in self.owner.links().collect::<Vec<_>>() {
+            let there = self.connections.contains_key(&link) || self.cut.contains(&link);
+            if there || !self.owner.wants(link) {
+                continue;
+            }
+            let Some(node) = &mut self.nodes[link.node] else {
+                continue;
+            };
+            self.nonce = self.nonce.wrapping_add(1);
+            let id = node.accept([self.nonce; 32], self.now).unwrap();
+            self.connections.insert(link, id);
+            self.owner.connected(link, [self.nonce; 32], self.now);
+            connected = true;
+        }
+        connected
+    }
+
+    /// Carries what waits on one link, in both directions. True when something moved.
+    fn carry(&mut self, link: Link) -> bool {
+        let Some(&id) = self.connections.get(&link) else {
+            return false;
+        };
+        let Some(node) = &mut self.nodes[link.node] else {
+            return false;
+        };
+        let pending = self.owner.output(link);
+        let buffer = node.buffer(id);
+        let count = pending.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&pending[..count]);
+        if count > 0 {
+            self.owner.sent(link, count);
+            node.received(id, count, self.now);
+        }
+        node.end_turn();
+        let octets = node_output(node, id, usize::MAX);
+        node.sent(id, octets.len());
+        let finished = node.is_finished(id);
+        let lost = !octets.is_empty() && self.owner.input(link, &octets, self.now).is_err();
+        if lost || finished {
+            self.disconnect(link);
+        }
+        count > 0 || !octets.is_empty()
+    }
+
+    /// Lets everything happen that happens without time.
+    fn settle(&mut self) {
+        for _ in 0..10_000 {
+            let mut moved = self.connect();
+            if self.register_reachable {
+                moved |= self.register.serve(&mut self.owner, self.now);
+            }
+            for link in self.owner.links().collect::<Vec<_>>() {
+                moved |= self.carry(link);
+            }
+            while let Some((link, _)) = self.owner.poll_drop() {
+                self.disconnect(link);
+                moved = true;
+            }
+            while let Some(event) = self.owner.poll_event() {
+                self.events.push(event);
+            }
+            if !moved {
+                return;
+            }
+        }
+        panic!("never comes to rest: {:?}", self.owner.table());
+    }
+
+    /// Time passes, in steps of a heartbeat.
+    fn pass(&mut self, time: Duration) {
+        let until = self.now + time;
+        while self.now < until {
+            self.now = self.now + Duration::from_millis(300);
+            self.owner.timed_out(self.now);
+            self.settle();
+        }
+    }
+
+    fn open(&mut self) {
+        self.owner.timed_out(self.now);
+        self.settle();
+        assert!(self.owner.is_open(), "{:?}", self.events);
+    }
+
+    fn queue(&mut self, name: &str) -> QueueId {
+        let (queue, _) = self
+            .owner
+            .create_queue(name, QueueLimits::UNLIMITED)
+            .unwrap();
+        self.settle();
+        queue
+    }
+
+    fn states(&self) -> Vec<SyncState> {
+        self.owner.table().iter().map(|row| row.sync).collect()
+    }
+
+    /// Everything a node holds.
+    fn held(&self, number: usize) -> Vec<QueueStat> {
+        self.nodes[number].as_ref().unwrap().queues("gateway")
+    }
+
+    fn told(&self, event: &OwnerEvent) -> bool {
+        self.events.contains(event)
+    }
+}
+
+#[test]
+fn what_is_acknowledged_is_on_both() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    circle.open();
+    let queue = circle.queue("q");
+    for _ in 0..100 {
+        circle.owner.commit(put(queue, 1_000)).unwrap();
+    }
+    assert_eq!(circle.owner.acknowledged(), Txn(1));
+    circle.carry(Link {
+        node: 0,
+        address: 0,
+    });
+    assert_eq!(
+        circle.owner.acknowledged(),
+        Txn(1),
+        "one of two is not enough"
+    );
+    circle.settle();
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+    assert_eq!(circle.held(0), circle.held(1));
+    assert_eq!(circle.held(0)[0].length, 100);
+}
+
+#[test]
+fn a_node_that_dies_is_isolated_and_rebuilt_when_it_returns() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    circle.open();
+    let (queue, other) = (circle.queue("q"), circle.queue("r"));
+    for number in 0..10_000 {
+        circle.owner.commit(put(queue, number % 300)).unwrap();
+        if number % 100 == 0 {
+            circle.settle();
+        }
+    }
+    circle.settle();
+    circle.kill(1);
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.settle();
+    assert!(circle.owner.acknowledged() < circle.owner.submitted());
+    circle.pass(Duration::from_secs(4));
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+    assert_eq!(circle.states(), [SyncState::Sync, SyncState::Out]);
+    circle.start(1);
+    circle.connect();
+    // Changes of all kinds while it is being rebuilt.
+    for number in 1..2_000_u64 {
+        let mut batch = Batch::new();
+        match number % 4 {
+            0 => batch.delete(queue, RecordId(number * 3)),
+            1 => batch.replace(queue, RecordId(number * 4 + 1), Bytes::from_static(b"new")),
+            2 => batch.move_to(queue, RecordId(number * 5 + 3), other, None),
+            _ => batch.put(other, Bytes::new(), Bytes::from(vec![7; 20])),
+        };
+        circle.owner.commit(batch).unwrap();
+        if number % 50 == 0 {
+            circle.carry(Link {
+                node: 0,
+                address: 0,
+            });
+            circle.register.serve(&mut circle.owner, circle.now);
+            circle.carry(Link {
+                node: 1,
+                address: 0,
+            });
+        }
+    }
+    circle.pass(Duration::from_secs(1));
+    assert_eq!(circle.states(), [SyncState::Sync, SyncState::Sync]);
+    assert_eq!(circle.held(0), circle.held(1));
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+    // It counts now: the other one may go, for good.
+    circle.kill(0);
+    circle.pass(Duration::from_secs(4));
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.settle();
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+}
+
+#[test]
+fn another_node_steps_in() {
+    let mut circle = Circle::new(3, 1, |_| {});
+    circle.open();
+    let queue = circle.queue("q");
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.settle();
+    assert_eq!(circle.states()[2], SyncState::Out);
+    circle.kill(0);
+    circle.pass(Duration::from_secs(5));
+    assert_eq!(
+        circle.states(),
+        [SyncState::Out, SyncState::Sync, SyncState::Sync]
+    );
+    assert_eq!(circle.held(1), circle.held(2));
+}
+
+#[test]
+fn too_few_replicas_shut_the_group() {
+    let mut circle = Circle::new(2, 1, |config| config.replicas_min = 2);
+    circle.open();
+    let queue = circle.queue("q");
+    circle.kill(1);
+    circle.pass(Duration::from_secs(4));
+    assert!(circle.told(&OwnerEvent::Shut(ShutReason::TooFew)));
+    let txn = circle.owner.commit(put(queue, 10)).unwrap().txn;
+    circle.pass(Duration::from_secs(1));
+    assert!(circle.owner.acknowledged() < txn);
+    circle.start(1);
+    circle.pass(Duration::from_secs(1));
+    assert!(circle.owner.is_open());
+    assert_eq!(circle.owner.acknowledged(), txn);
+    assert_eq!(circle.held(0), circle.held(1));
+}
+
+#[test]
+fn without_the_register_membership_is_frozen() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    circle.open();
+    let queue = circle.queue("q");
+    circle.register_reachable = false;
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.settle();
+    assert_eq!(
+        circle.owner.acknowledged(),
+        circle.owner.submitted(),
+        "receipt goes on"
+    );
+    circle.kill(1);
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.pass(Duration::from_secs(10));
+    assert!(circle.owner.acknowledged() < circle.owner.submitted());
+    assert!(!circle.owner.is_open());
+    circle.register_reachable = true;
+    circle.pass(Duration::from_secs(1));
+    assert!(circle.owner.is_open());
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+}
+
+#[test]
+fn a_successor_adopts_the_longer_prefix_and_fences_who_was_before() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    circle.open();
+    let queue = circle.queue("q");
+    for _ in 0..10 {
+        circle.owner.commit(put(queue, 10)).unwrap();
+    }
+    // Only one of them has them.
+    circle.carry(Link {
+        node: 1,
+        address: 0,
+    });
+    let acked = circle.owner.acknowledged();
+    assert_eq!(circle.held(1)[0].length, 10);
+    let mut config = circle.owner.config.clone();
+    config.life = 77;
+    let old = std::mem::replace(&mut circle.owner, Owner::new(config));
+    let old_connections = std::mem::take(&mut circle.connections);
+    circle.open();
+    assert!(circle.owner.acknowledged() > acked);
+    circle.pass(Duration::from_secs(1));
+    assert_eq!(circle.states(), [SyncState::Sync, SyncState::Sync]);
+    assert_eq!(circle.held(0), circle.held(1));
+    assert_eq!(circle.held(0)[0].length, 10);
+    // The one before is not heard any more.
+    let new = std::mem::replace(&mut circle.owner, old);
+    let new_connections = std::mem::replace(&mut circle.connections, old_connections);
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.pass(Duration::from_secs(5));
+    assert!(circle.told(&OwnerEvent::Fenced));
+    assert!(circle.owner.acknowledged() <= acked);
+    circle.owner = new;
+    circle.connections = new_connections;
+    assert_eq!(circle.held(0)[0].length, 10);
+}
+
+#[test]
+fn a_successor_goes_on_with_one_of_two() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    circle.open();
+    let queue = circle.queue("q");
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.settle();
+    circle.kill(0);
+    circle.succeed();
+    circle.owner.timed_out(circle.now);
+    circle.settle();
+    assert!(!circle.owner.is_open(), "the other one may have more");
+    circle.pass(Duration::from_secs(6));
+    assert!(circle.owner.is_open());
+    assert_eq!(
+        circle.owner.commit(put(queue, 10)).unwrap().ids,
+        [RecordId(2)]
+    );
+}
+
+#[test]
+fn all_memories_lost_is_told_and_never_taken_for_empty() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    circle.open();
+    circle.queue("q");
+    circle.kill(0);
+    circle.kill(1);
+    circle.start(0);
+    circle.start(1);
+    circle.pass(Duration::from_secs(10));
+    assert!(!circle.owner.is_open());
+    let lost = OwnerEvent::Shut(ShutReason::NoFullReplica);
+    assert!(circle.told(&lost), "{:?}", circle.events);
+    circle.succeed();
+    circle.pass(Duration::from_secs(10));
+    assert!(!circle.owner.is_open());
+    assert!(circle.told(&lost), "{:?}", circle.events);
+}
+
+#[test]
+fn what_one_refused_is_taken_back_on_the_other() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    circle.node_config.memory_max = 64 << 20;
+    circle.start(0);
+    circle.node_config.memory_max = 1 << 30;
+    circle.open();
+    let queue = circle.queue("q");
+    let (mut refused, mut number) = (0, 0);
+    while refused < 5 {
+        number += 1;
+        assert!(number < 2_000, "it never ran full");
+        circle.owner.commit(put(queue, 100_000)).unwrap();
+        circle.settle();
+        let full = |event: &&OwnerEvent| matches!(event, OwnerEvent::Refused { .. });
+        refused = circle.events.iter().filter(full).count();
+    }
+    circle.settle();
+    assert_eq!(circle.states(), [SyncState::Sync, SyncState::Sync]);
+    assert_eq!(circle.held(0)[0].length, circle.held(1)[0].length);
+    assert_eq!(circle.held(0)[0].length as usize, number - refused);
+}
+
+#[test]
+fn a_cut_of_one_address_changes_to_the_other() {
+    let mut circle = Circle::new(2, 2, |_| {});
+    circle.open();
+    circle.pass(Duration::from_secs(1));
+    let row = circle.owner.table()[0].clone();
+    assert_eq!(
+        (row.active, row.standby),
+        (NetworkState::Run, NetworkState::Ready)
+    );
+    let queue = circle.queue("q");
+    circle.owner.commit(put(queue, 10)).unwrap();
+    let link = Link {
+        node: 0,
+        address: 0,
+    };
+    circle.cut.push(link);
+    circle.disconnect(link);
+    circle.settle();
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+    let row = circle.owner.table()[0].clone();
+    assert_eq!(
+        (row.active, row.standby),
+        (NetworkState::Run, NetworkState::Down)
+    );
+    let switched = OwnerEvent::Replica {
+        node: "n0".to_owned(),
+        change: ReplicaChange::Switched,
+    };
+    assert!(circle.told(&switched));
+}
