@@ -10,7 +10,7 @@ use vere_spoolwire::{
 
 use super::group::Group;
 use super::queue::Slot;
-use super::segment::{Memory, Piece, Place, SegmentKey};
+use super::segment::{Memory, Piece, Place, Segment, SegmentKey};
 use super::store::{Name, Store};
 
 /// What lives in a segment.
@@ -74,10 +74,15 @@ impl<L: SpoolLog> Group<L> {
         } else {
             LIVE_PERCENT
         };
-        let percent = |live: u64, len: usize| live * 100 / len as u64;
+        let percent = |live: u64, len: usize| live * 100 / len.max(1) as u64;
+        // What was left free because the next record did not fit in would be left free again.
+        let gains = |segment: &Segment| {
+            percent(segment.live_octets, segment.fill) <= most || segment.fill <= segment.len / 2
+        };
         let segments = self.store.segments.iter();
         segments
             .filter(|(_, segment)| !segment.open && segment.live > 0 && segment.is_resident())
+            .filter(|(_, segment)| gains(segment))
             .map(|(key, segment)| (key, percent(segment.live_octets, segment.len)))
             .filter(|(_, live)| *live <= most)
             .min_by_key(|(_, live)| *live)

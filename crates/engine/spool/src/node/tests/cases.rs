@@ -103,6 +103,24 @@ fn a_full_node_refuses_records_and_still_ends_and_changes_them() {
     assert!(fill(&mut pair, queue, &body).len() > 200, "room again");
 }
 
+/// Records of a quarter of a segment leave a quarter of it free, since the frame around them does not
+/// fit; there is nothing to be gained by writing them again and again.
+#[test]
+fn a_node_full_of_long_records_comes_to_rest() {
+    let mut pair = Pair::new(small_memory(), None);
+    let queue = queue_of(&mut pair);
+    let quarter = pair.node.memory.segment_len / 4;
+    let taken = fill(&mut pair, queue, &body(quarter));
+    assert!(taken.len() > 20, "{}", taken.len());
+    for _ in 0..1_000 {
+        if !pair.node.is_busy() {
+            return;
+        }
+        pair.node.end_turn();
+    }
+    panic!("it is busy for ever");
+}
+
 #[test]
 fn holes_are_closed() {
     let mut pair = Pair::new(small_memory(), None);
