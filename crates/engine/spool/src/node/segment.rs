@@ -9,6 +9,8 @@ use super::config::{NodeConfig, SEGMENT_LEN_MIN};
 
 /// Octets of index per record, for the budget.
 const RECORD_COST: u64 = 24;
+/// The same for a record whose parts lie apart; room for them is kept for others.
+const SIDE_COST: u64 = 48;
 
 /// A segment within its group.
 pub(super) type SegmentKey = u32;
@@ -52,6 +54,8 @@ pub(super) struct Memory {
     scarce: u64,
     /// Records of all groups.
     pub(super) records: u64,
+    /// Places for records whose parts lie apart, of all groups.
+    pub(super) sides: u64,
     /// Whether memory is being written out: who finds none waits instead of being refused.
     pub(super) relief: bool,
     /// Slots of the spill store that nothing needs any more.
@@ -74,6 +78,7 @@ impl Memory {
             reserve: (max / 8).min(64 * segment_len as u64),
             scarce: config.compact_above.unwrap_or(max / 2),
             records: 0,
+            sides: 0,
             relief: false,
             dropped: Vec::new(),
             arrived: false,
@@ -83,7 +88,7 @@ impl Memory {
 
     /// Octets of segments and index.
     pub(super) const fn used(&self) -> u64 {
-        self.used + self.records * RECORD_COST
+        self.used + self.records * RECORD_COST + self.sides * SIDE_COST
     }
 
     pub(super) const fn max(&self) -> u64 {

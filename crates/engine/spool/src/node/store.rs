@@ -88,6 +88,7 @@ impl Store {
     /// the group is incomplete.
     pub(super) fn reset(&mut self, memory: &mut Memory, through: Txn) {
         memory.records -= self.records;
+        memory.sides -= self.sides.len() as u64;
         self.segments.forget_all(memory);
         *self = Self {
             segments: std::mem::take(&mut self.segments),
@@ -252,7 +253,7 @@ impl Store {
                 renamed: false,
             };
             self.hold(&side);
-            let slot = Slot::new(home, meta.len + body.len, self.add_side(side));
+            let slot = Slot::new(home, meta.len + body.len, self.add_side(memory, side));
             self.insert(memory, queue, id, slot);
         }
     }
@@ -394,12 +395,13 @@ impl Store {
             .retain(side.meta.at.segment, u64::from(side.meta.len));
     }
 
-    fn add_side(&mut self, side: Side) -> Detail {
+    fn add_side(&mut self, memory: &mut Memory, side: Side) -> Detail {
         if let Some(index) = self.sides_vacant.pop() {
             self.sides[index as usize] = side;
             return Detail::Side(index);
         }
         self.sides.push(side);
+        memory.sides += 1;
         Detail::Side(self.sides.len() as u32 - 1)
     }
 
@@ -425,7 +427,7 @@ impl Store {
         self.hold(&side);
         let len = u64::from(slot.len) + RECORD_OVERHEAD;
         self.segments.forget(memory, slot.home.segment, len);
-        let detail = self.add_side(side);
+        let detail = self.add_side(memory, side);
         if let Some(slot) = self.queue_mut(queue).and_then(|queue| queue.slot_mut(id)) {
             *slot = Slot::new(slot.home, slot.len, detail);
         }
