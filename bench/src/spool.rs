@@ -188,7 +188,7 @@ impl Plan {
             time: Duration::from_millis(800),
             recovered: 500_000,
             blocks: &[1, 10, 100, 1_000],
-            recovery_max: Duration::from_secs(60),
+            recovery_max: Duration::from_secs(2),
             killed: 1_000_000,
             killed_size: 1_000,
             limited: 1_000_000,
