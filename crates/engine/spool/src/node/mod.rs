@@ -20,6 +20,7 @@ mod group;
 mod handshake;
 mod ingest;
 mod journal;
+mod memory;
 mod output;
 mod perform;
 mod queue;
