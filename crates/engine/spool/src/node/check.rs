@@ -56,7 +56,7 @@ impl Store {
         for change in changes {
             match change {
                 Change::Put { queue, id, .. } => {
-                    self.try_number(queue, id)?;
+                    self.try_incomplete(queue, id)?;
                     if full {
                         return Err(Refusal::NodeFull);
                     }
@@ -72,11 +72,19 @@ impl Store {
                     ..
                 } => {
                     self.named.push((queue, id));
-                    self.try_number(to, to_id)?;
+                    self.try_incomplete(to, to_id)?;
                 }
             }
         }
         self.named_once()
+    }
+
+    /// A queue that is not here yet is copied whole, with what is put into it meanwhile.
+    fn try_incomplete(&mut self, id: QueueId, record: RecordId) -> Result<(), Refusal> {
+        match self.try_number(id, record) {
+            Err(Refusal::NoQueue) => Ok(()),
+            result => result,
+        }
     }
 
     fn try_number(&mut self, id: QueueId, record: RecordId) -> Result<(), Refusal> {

@@ -134,7 +134,7 @@ impl Replay<'_> {
                 to_id: id,
                 ..
             } => {
-                if self.store.queue(queue).is_none() {
+                if self.store.queue(queue).is_none() && !self.store.syncing {
                     Some(format!("no queue {queue}"))
                 } else if id.0 == u64::MAX {
                     // None could come after it; no owner may ask for that.

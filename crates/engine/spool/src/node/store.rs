@@ -129,7 +129,8 @@ impl Store {
     }
 
     /// Does a mutation whose frame lies at `home`. What it refers to and is not there is passed over:
-    /// a log from which the oldest segments were removed names such records. `kept`: compaction wrote
+    /// a log from which the oldest segments were removed names such records, and a group that is being
+    /// rebuilt is told of queues that it does not have yet. `kept`: compaction wrote
     /// it, so that it stands for a record that may be here already.
     pub(super) fn execute(
         &mut self,
@@ -145,6 +146,9 @@ impl Store {
                 meta,
                 body,
             }) => {
+                if self.queue(*queue).is_none() {
+                    return;
+                }
                 if kept {
                     self.remove(memory, *queue, *id);
                 }
@@ -244,6 +248,9 @@ impl Store {
                 body = payload.piece(TARGET_LEN + meta.len(), own.len());
                 shares = sharers(rest);
             }
+            if self.queue(queue).is_none() {
+                continue;
+            }
             let meta = payload.piece(TARGET_LEN, meta.len());
             let side = Side {
                 meta,
@@ -324,6 +331,10 @@ impl Store {
             self.skip(to);
             return;
         };
+        if self.queue(to.0).is_none() {
+            self.remove(memory, from.0, from.1);
+            return;
+        }
         let side = self.with_side(memory, from.0, from.1, slot);
         self.sides[side].renamed = true;
         let meta_home = self.sides[side].meta_home;

@@ -33,8 +33,9 @@ pub(super) enum What {
 }
 
 impl What {
-    /// Whether it changes one record that is there. Where it is not, nothing happens: a replica that is
-    /// being rebuilt passes over what others refuse.
+    /// Whether it ends or changes one record that is there. Where it is not, nothing happens: a replica
+    /// that is being rebuilt passes over what others refuse. A MOVE may also be refused for want of room,
+    /// which does not count there.
     pub(super) fn is_simple(&self) -> bool {
         let Self::Batch { batch, .. } = self else {
             return false;
@@ -42,7 +43,10 @@ impl What {
         let [operation] = batch.operations() else {
             return false;
         };
-        !matches!(operation, Operation::Put { .. })
+        matches!(
+            operation,
+            Operation::Delete { .. } | Operation::Replace { .. }
+        )
     }
 
     /// The records it makes, when undoing it loses nothing: it does nothing else.
@@ -88,7 +92,11 @@ pub(super) struct Changes {
     base: Txn,
     /// Octets up to `base`.
     base_end: u64,
+    /// What became of everything up to here is known.
+    decided: Txn,
+    /// So far the caller was told, and octets up to there.
     acknowledged: Txn,
+    acknowledged_end: u64,
     entries: VecDeque<Entry>,
     /// The least of what the nodes accept, once one has said.
     frame_max: Option<u32>,
@@ -100,7 +108,9 @@ impl Changes {
             ready: false,
             base: Txn(0),
             base_end: 0,
+            decided: Txn(0),
             acknowledged: Txn(0),
+            acknowledged_end: 0,
             entries: VecDeque::new(),
             frame_max: None,
         }
@@ -109,7 +119,8 @@ impl Changes {
     /// Numbers begin after this one, and nothing is on its way.
     pub(super) fn restart(&mut self, processed: Txn) {
         self.entries.clear();
-        (self.base, self.acknowledged) = (processed, processed);
+        (self.base, self.decided) = (processed, processed);
+        self.acknowledge();
     }
 
     /// The queues are known: changes are taken.
@@ -125,6 +136,11 @@ impl Changes {
     /// The longest frame that every node accepts.
     pub(super) fn frame_max(&self) -> u32 {
         self.frame_max.unwrap_or(FRAME_MAX_UNKNOWN)
+    }
+
+    /// What became of everything up to here is known.
+    pub(super) const fn decided(&self) -> Txn {
+        self.decided
     }
 
     pub(super) const fn acknowledged(&self) -> Txn {
@@ -153,6 +169,13 @@ impl Changes {
         self.entries.get_mut(index)
     }
 
+    /// What a replica refused does not matter any more: it gets what the others have.
+    pub(super) fn forget_refusals(&mut self, index: usize) {
+        for entry in &mut self.entries {
+            entry.refused.retain(|(refuser, _)| *refuser != index);
+        }
+    }
+
     /// Octets of all changes up to and with this one.
     fn end_of(&self, txn: Txn) -> u64 {
         self.get(txn).map_or(self.base_end, |entry| entry.end)
@@ -165,7 +188,8 @@ impl Changes {
 
     /// Octets submitted and not acknowledged.
     pub(super) fn pending(&self) -> usize {
-        self.octets(self.acknowledged, self.submitted()) as usize
+        self.end_of(self.submitted())
+            .saturating_sub(self.acknowledged_end) as usize
     }
 
     /// Octets kept.
@@ -230,14 +254,20 @@ impl Changes {
         self.submitted()
     }
 
-    /// Everything up to a number is acknowledged.
-    pub(super) fn acknowledge(&mut self, through: Txn) {
-        self.acknowledged = self.acknowledged.max(through);
+    /// What became of everything up to a number is known.
+    pub(super) fn decide(&mut self, through: Txn) {
+        self.decided = self.decided.max(through);
     }
 
-    /// Takes out the oldest change when it is acknowledged and not above `needed`.
+    /// The caller is told what was decided.
+    pub(super) fn acknowledge(&mut self) {
+        self.acknowledged = self.decided;
+        self.acknowledged_end = self.end_of(self.decided);
+    }
+
+    /// Takes out the oldest change when it is decided and not above `needed`.
     pub(super) fn pop(&mut self, needed: Txn) -> Option<Entry> {
-        if self.base >= needed.min(self.acknowledged) {
+        if self.base >= needed.min(self.decided) {
             return None;
         }
         let entry = self.entries.pop_front()?;

@@ -22,6 +22,8 @@ use super::incoming::{Incoming, Message};
 
 /// A drained buffer keeps so much memory.
 const OUTPUT_KEPT: usize = 512 << 10;
+/// So many heartbeats a handshake may take.
+const HANDSHAKE_BEATS: u32 = 10;
 
 /// What a HELLO says.
 #[derive(Debug, Clone, Copy)]
@@ -88,10 +90,15 @@ impl Connection {
         }
     }
 
-    pub(super) fn connected(&mut self, nonce: [u8; SECRET_LEN], now: Timestamp) {
+    pub(super) fn connected(
+        &mut self,
+        nonce: [u8; SECRET_LEN],
+        now: Timestamp,
+        heartbeat: Duration,
+    ) {
         self.disconnected();
         self.state = State::Greeting(nonce);
-        self.heard = now;
+        (self.heard, self.heartbeat_at) = (now, now + heartbeat * HANDSHAKE_BEATS);
     }
 
     pub(super) fn disconnected(&mut self) {
@@ -194,14 +201,17 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`OwnerError::Silent`] after three that were not answered.
+    /// [`OwnerError::Silent`] after three that were not answered, or when the handshake takes too long.
     pub(super) fn timed_out(
         &mut self,
         now: Timestamp,
         heartbeat: Duration,
     ) -> Result<(), OwnerError> {
-        if !self.is_up() || now < self.heartbeat_at {
+        if now < self.heartbeat_at {
             return Ok(());
+        }
+        if !self.is_up() {
+            return Err(OwnerError::Silent);
         }
         if now.saturating_since(self.heard) > heartbeat * 3 {
             return Err(OwnerError::Silent);

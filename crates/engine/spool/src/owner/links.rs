@@ -68,7 +68,7 @@ impl Owner {
     pub fn connected(&mut self, link: Link, nonce: [u8; SECRET_LEN], now: Timestamp) {
         self.now = now;
         let replica = &mut self.replicas[link.node];
-        replica.connections[link.address].connected(nonce, now);
+        replica.connections[link.address].connected(nonce, now, self.config.heartbeat);
     }
 
     /// The connection is gone. What was not acknowledged is kept.
@@ -184,7 +184,9 @@ impl Owner {
         }
         self.changes.limit_frame(welcome.frame_max);
         replica.active = Some(link.address);
-        replica.incarnation = Some(incarnation);
+        if replica.incarnation.replace(incarnation) != Some(incarnation) {
+            replica.progress = None;
+        }
         let node = replica.name.clone();
         let change = ReplicaChange::Up;
         self.events.push_back(OwnerEvent::Replica { node, change });
@@ -203,7 +205,8 @@ impl Owner {
         let submitted = self.changes.submitted();
         let open = matches!(self.phase, Phase::Open | Phase::Learning { .. });
         let replica = &mut self.replicas[index];
-        replica.progress = Some(progress.clone());
+        let told = replica.told(&progress);
+        replica.progress = Some(told);
         if !open {
             let lost = replica.is_full() && !recorded;
             replica.fault = lost.then_some(Fault::Lost);
@@ -211,12 +214,13 @@ impl Owner {
         }
         match replica.standing {
             Standing::Out => Ok(()),
-            Standing::Syncing if recorded => {
+            Standing::Syncing if recorded && replica.promised.is_none() => {
                 // From the start: nobody knows which copies arrived.
                 replica.rebuild = None;
                 Ok(())
             }
-            Standing::Full if recorded && !progress.syncing => {
+            // What may be full already by the record is not rebuilt: it must keep what it has.
+            Standing::Full | Standing::Syncing if recorded && !progress.syncing => {
                 if progress.processed < replica.acked || progress.processed > submitted {
                     replica.fault = Some(Fault::Behind);
                     return Err(OwnerError::Behind);
@@ -255,7 +259,7 @@ impl Owner {
                         let event = OwnerEvent::Queues { seq, queues, end };
                         self.events.push_back(event);
                     }
-                    Purpose::Learn => self.learned_queues(&queues, end)?,
+                    Purpose::Learn => self.learned_queues(link.node, &queues, end)?,
                     Purpose::CopyQueues(target) => self.copied_queues(target, seq, queues, end),
                     Purpose::CopyRecords(..) => return Err(OwnerError::Protocol),
                 }
@@ -319,6 +323,9 @@ impl Owner {
             OwnerError::Closed(CloseReason::LogFailed) => {
                 self.replicas[index].fault = Some(Fault::LogFailed);
             }
+            OwnerError::Closed(CloseReason::NoRoom) => {
+                self.replicas[index].fault = Some(Fault::NoRoom);
+            }
             OwnerError::Closed(CloseReason::Fenced) => self.read_register_again(),
             _ => {}
         }
@@ -335,6 +342,10 @@ impl Owner {
     /// So many octets were written.
     pub fn sent(&mut self, link: Link, count: usize) {
         self.replicas[link.node].connections[link.address].sent(count);
+        if self.replicas[link.node].rebuild.is_some() {
+            // What was too much to be written at once may be copied on now.
+            self.rebuild(link.node);
+        }
     }
 
     /// When [`Owner::timed_out`] has something to do, at the latest.

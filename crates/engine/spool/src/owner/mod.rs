@@ -153,10 +153,9 @@ enum Phase {
     Claimed {
         since: Timestamp,
     },
-    /// One of them is asked which queues there are, and all make safe what they have.
+    /// They are asked which queues there are, and make safe what they have.
     Learning {
         leader: usize,
-        listed: bool,
     },
     Open,
     /// It is another owner's.
@@ -199,6 +198,8 @@ pub struct Owner {
     reads: BTreeMap<Seq, Read>,
     next_seq: Seq,
     events: VecDeque<OwnerEvent>,
+    /// What is decided, to be told when there are enough full replicas.
+    untold: VecDeque<OwnerEvent>,
     /// Connections that the host is to end.
     drops: VecDeque<(Link, OwnerError)>,
     /// What was told last; `None`: open.
@@ -220,6 +221,7 @@ impl Owner {
             reads: BTreeMap::new(),
             next_seq: Seq(1),
             events: VecDeque::new(),
+            untold: VecDeque::new(),
             drops: VecDeque::new(),
             shut: Some(ShutReason::Starting),
             now: Timestamp::ZERO,
@@ -442,12 +444,15 @@ impl Owner {
             {
                 self.learn();
             }
-            Phase::Learning { leader, listed } => {
+            Phase::Learning { leader } => {
                 let full = || self.replicas.iter().filter(|replica| replica.is_full());
                 let base = self.changes.base();
-                if !self.replicas[leader].is_sound() || !full().all(Replica::is_sound) {
+                let sound = self.replicas[leader].is_sound() && full().all(Replica::is_sound);
+                let safe = full().all(|replica| replica.listed && replica.acked >= base);
+                let agree = full().all(|replica| replica.agrees(&self.replicas[leader]));
+                if !sound || !agree {
                     self.phase = Phase::Claimed { since: now };
-                } else if listed && full().all(|replica| replica.acked >= base) {
+                } else if safe {
                     // From now on no crash of a member makes it fall behind where numbers began.
                     self.phase = Phase::Open;
                     self.changes.open();
@@ -473,37 +478,43 @@ impl Owner {
         self.names.clear();
         self.reads
             .retain(|_, read| matches!(read.purpose, Purpose::Caller));
-        self.phase = Phase::Learning {
-            leader,
-            listed: false,
-        };
-        self.ask_queues(leader, QueueId(0));
+        // What one refused and another one did and took back used up a number only there.
+        let full = self.replicas.iter().enumerate();
+        let full: Vec<_> = full
+            .filter(|(_, replica)| replica.is_full())
+            .map(|(i, _)| i)
+            .collect();
+        self.phase = Phase::Learning { leader };
+        for index in full {
+            self.replicas[index].listed = false;
+            self.ask_queues(index, QueueId(0));
+        }
     }
 
-    fn ask_queues(&mut self, leader: usize, from: QueueId) {
+    fn ask_queues(&mut self, index: usize, from: QueueId) {
         let request = Request::Queues {
             from,
             count: QUEUES_AT_ONCE,
         };
-        self.ask(leader, request, Purpose::Learn);
+        self.ask(index, request, Purpose::Learn);
     }
 
-    /// The leader told queues.
-    fn learned_queues(&mut self, queues: &[QueueStat], end: bool) -> Result<(), OwnerError> {
-        let Phase::Learning { leader, .. } = self.phase else {
+    /// A full replica told queues.
+    fn learned_queues(
+        &mut self,
+        index: usize,
+        queues: &[QueueStat],
+        end: bool,
+    ) -> Result<(), OwnerError> {
+        if !matches!(self.phase, Phase::Learning { .. }) {
             return Ok(());
-        };
+        }
+        self.replicas[index].listed = end || queues.is_empty();
         if !queues.iter().all(|queue| self.names.learn(queue)) {
             return Err(OwnerError::Protocol);
         }
-        match queues.last() {
-            Some(last) if !end => self.ask_queues(leader, QueueId(last.id.0 + 1)),
-            _ => {
-                self.phase = Phase::Learning {
-                    leader,
-                    listed: true,
-                };
-            }
+        if let Some(last) = queues.last().filter(|_| !end) {
+            self.ask_queues(index, QueueId(last.id.0 + 1));
         }
         Ok(())
     }

@@ -29,6 +29,8 @@ const OUTPUT_MAX: usize = 4 << 20;
 /// A node on its way to be a full replica.
 #[derive(Debug)]
 pub(super) struct Rebuild {
+    /// What was submitted up to here the node does not do itself: it copies what came of it.
+    since: Txn,
     step: Step,
     /// The stream does not go beyond this change for now.
     hold: Option<Txn>,
@@ -63,6 +65,7 @@ enum Copied {
 impl Rebuild {
     const fn new(at: Txn) -> Self {
         Self {
+            since: at,
             step: Step::Copying,
             hold: Some(at),
             cursors: BTreeMap::new(),
@@ -71,6 +74,11 @@ impl Rebuild {
             copied: None,
             records: 0,
         }
+    }
+
+    /// Whether the node does a change itself, rather than copying what came of it.
+    pub(super) fn does(&self, txn: Txn) -> bool {
+        txn > self.since
     }
 
     /// Whether the node holds everything and counts.
@@ -128,8 +136,11 @@ impl Owner {
         {
             return;
         }
-        if self.replicas[target].rebuild.is_none() && !self.begin_rebuild(target) {
-            return;
+        if self.replicas[target].rebuild.is_none() {
+            // It may be full already by the record.
+            if self.replicas[target].promised.is_some() || !self.begin_rebuild(target) {
+                return;
+            }
         }
         self.fill(target);
         self.put_copied(target);
@@ -153,6 +164,7 @@ impl Owner {
         connection.write(|out| encode_reset(out, at));
         (replica.position, replica.acked) = (at, at);
         replica.rebuild = Some(Rebuild::new(at));
+        self.changes.forget_refusals(target);
         true
     }
 
@@ -244,6 +256,7 @@ impl Owner {
             (None, None) => {
                 connection.write(|out| Request::Complete.encode(out, seq));
                 rebuild.step = Step::Completing(seq);
+                replica.whole_after = position;
                 rebuild.hold = None;
                 self.next_seq = Seq(seq.0 + 1);
                 return;

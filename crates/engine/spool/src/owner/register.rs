@@ -298,10 +298,13 @@ impl Owner {
             whole.then_some(progress.processed)
         };
         let highest = full().filter_map(adoptable).max()?;
+        let leader = full().find(|replica| adoptable(replica) == Some(highest))?;
         let mut record = self.record.clone();
         record.members.retain(|member| {
             let replica = full().find(|replica| replica.name == member.node);
-            replica.and_then(adoptable) == Some(highest)
+            replica.is_some_and(|replica| {
+                adoptable(replica) == Some(highest) && replica.agrees(leader)
+            })
         });
         Some(record)
     }
@@ -332,7 +335,11 @@ impl Owner {
                 .rebuild
                 .as_ref()
                 .is_some_and(super::rebuild::Rebuild::is_complete);
-            complete && replica.is_up() && replica.acked >= self.changes.acknowledged()
+            let whole = complete || replica.promised.is_some() && !replica.is_full();
+            let acked = replica.acked >= self.changes.decided();
+            // What the others did and it did not, or the other way round, is known by then.
+            let decided = self.changes.decided() >= replica.whole_after;
+            whole && replica.is_up() && replica.fault.is_none() && acked && decided
         };
         let replica = self.replicas.iter().find(ready)?;
         let incarnation = replica.incarnation?;

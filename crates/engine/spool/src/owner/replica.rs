@@ -45,6 +45,8 @@ pub enum Fault {
     Away,
     /// It lags too far behind to be rebuilt.
     Lagging,
+    /// It has no room for what it is to be given.
+    NoRoom,
 }
 
 impl fmt::Display for Fault {
@@ -56,6 +58,7 @@ impl fmt::Display for Fault {
             Self::Diverged => "refused what others did",
             Self::Away => "away for too long",
             Self::Lagging => "too slow to be rebuilt",
+            Self::NoRoom => "no room for what it is to hold",
         })
     }
 }
@@ -82,6 +85,11 @@ pub(super) struct Replica {
     pub(super) incarnation: Option<Incarnation>,
     /// What it told when it was connected to last.
     pub(super) progress: Option<Progress>,
+    /// What it answered to changes up to here says nothing: it was being rebuilt and passed over what it
+    /// did not have.
+    pub(super) whole_after: Txn,
+    /// Whether it told all its queues to this owner when that took over.
+    pub(super) listed: bool,
     /// The last change put into a frame for it.
     pub(super) position: Txn,
     /// The last change it acknowledged.
@@ -106,6 +114,8 @@ impl Replica {
             attaching: None,
             incarnation: None,
             progress: None,
+            whole_after: Txn(0),
+            listed: false,
             position: Txn(0),
             acked: Txn(0),
             standing: Standing::Out,
@@ -115,6 +125,28 @@ impl Replica {
             rebuild: None,
             promised: None,
         }
+    }
+
+    /// What it told, with the refusals that it told before: on a new connection it leaves out those
+    /// that were acknowledged.
+    pub(super) fn told(&self, progress: &Progress) -> Progress {
+        let before = self.progress.as_ref().map(|before| &before.refused);
+        let mut told = progress.clone();
+        told.refused.extend(before.into_iter().flatten().copied());
+        told.refused.retain(|(txn, _)| *txn <= progress.processed);
+        told.refused.sort_unstable();
+        told.refused.dedup();
+        told
+    }
+
+    /// Whether another member with the same last transaction did the same, as far as both are safe.
+    /// One may have had no room for what the other did, and their owner died before it saw that.
+    pub(super) fn agrees(&self, other: &Self) -> bool {
+        let safe = |progress: &&Progress| progress.acknowledged >= progress.processed;
+        let one = self.progress.as_ref().filter(safe);
+        let another = other.progress.as_ref().filter(safe);
+        one.zip(another)
+            .is_none_or(|(one, another)| one.refused == another.refused)
     }
 
     /// Whether changes can be sent to it.
@@ -139,7 +171,7 @@ impl Replica {
 
     /// Whether changes go to it.
     pub(super) fn takes_changes(&self) -> bool {
-        self.is_full() || self.rebuild.is_some()
+        self.is_full() || self.rebuild.is_some() || self.promised.is_some()
     }
 
     pub(super) fn active_connection(&mut self) -> Option<&mut Connection> {

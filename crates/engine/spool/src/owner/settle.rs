@@ -69,10 +69,16 @@ impl Owner {
         refused: &[(Txn, Refusal)],
     ) -> Result<(), OwnerError> {
         let replica = &mut self.replicas[index];
+        if !matches!(self.phase, Phase::Open)
+            && let Some(progress) = &mut replica.progress
+        {
+            // So that members can be compared.
+            progress.acknowledged = progress.acknowledged.max(through);
+            progress.refused.extend_from_slice(refused);
+            progress.refused.sort_unstable();
+            progress.refused.dedup();
+        }
         if !matches!(self.phase, Phase::Open | Phase::Learning { .. }) {
-            if let Some(progress) = &mut replica.progress {
-                progress.acknowledged = progress.acknowledged.max(through);
-            }
             return Ok(());
         }
         if !replica.takes_changes() || replica.fault.is_some() {
@@ -96,16 +102,26 @@ impl Owner {
 
     /// R1: tells what every full replica holds, in order.
     pub(super) fn settle(&mut self) {
-        if !matches!(self.phase, Phase::Open) || self.record.full() < self.config.replicas_min {
+        if !matches!(self.phase, Phase::Open) {
             return;
         }
+        self.decide();
+        if self.record.full() >= self.config.replicas_min {
+            self.changes.acknowledge();
+            self.events.append(&mut self.untold);
+        }
+    }
+
+    /// What became of changes that every full replica has answered. It stands also while there are too
+    /// few of them for anybody to be told: who is rebuilt from one of them copies what came of it.
+    fn decide(&mut self) {
         let required = self.replicas.iter().filter(|replica| replica.is_required());
         let Some(through) = required.map(|replica| replica.acked).min() else {
             return;
         };
-        let before = self.changes.acknowledged();
-        while self.changes.acknowledged() < through {
-            let txn = self.changes.acknowledged().next();
+        let before = self.changes.decided();
+        while self.changes.decided() < through {
+            let txn = self.changes.decided().next();
             match self.verdict(txn) {
                 Verdict::Done => self.done(txn),
                 Verdict::Refused(refusal) => self.refused(txn, refusal),
@@ -114,11 +130,11 @@ impl Owner {
                     break;
                 }
             }
-            self.changes.acknowledge(txn);
+            self.changes.decide(txn);
         }
-        let through = self.changes.acknowledged();
+        let through = self.changes.decided();
         if through > before {
-            self.events.push_back(OwnerEvent::Acked { through });
+            self.untold.push_back(OwnerEvent::Acked { through });
         }
         self.trim();
     }
@@ -130,7 +146,8 @@ impl Owner {
         if entry.refused.is_empty() || entry.compensation {
             return Verdict::Done;
         }
-        let counts = |index: usize| self.replicas.get(index).is_some_and(Replica::is_required);
+        let votes = |replica: &Replica| replica.is_required() && replica.whole_after < txn;
+        let counts = |index: usize| self.replicas.get(index).is_some_and(votes);
         let mut refusals = entry.refused.iter().filter(|(index, _)| counts(*index));
         let Some(&(_, refusal)) = refusals.next() else {
             return Verdict::Done;
@@ -139,7 +156,7 @@ impl Owner {
         let all = self
             .replicas
             .iter()
-            .filter(|replica| replica.is_required())
+            .filter(|replica| votes(replica))
             .count();
         if refusers == all || entry.what.made().is_some() {
             Verdict::Refused(refusal)
@@ -160,7 +177,7 @@ impl Owner {
 
     /// Nobody keeps it: who did it all the same is told to take it back.
     fn refused(&mut self, txn: Txn, refusal: Refusal) {
-        self.events.push_back(OwnerEvent::Refused { txn, refusal });
+        self.untold.push_back(OwnerEvent::Refused { txn, refusal });
         let Some(entry) = self.changes.get_mut(txn) else {
             return;
         };
@@ -217,12 +234,16 @@ impl Owner {
             if entry.refused.is_empty() && !entry.void || entry.compensation {
                 continue;
             }
+            let txn = self.changes.base();
             let undone = entry.void && (entry.what.made().is_some() || entry.what.is_simple());
             for (index, replica) in self.replicas.iter_mut().enumerate() {
                 let refused = entry.refused.iter().any(|(refuser, _)| *refuser == index);
                 // What is being rebuilt did what the others refused, or the other way round.
                 if replica.standing == Standing::Syncing
-                    && replica.rebuild.is_some()
+                    && replica
+                        .rebuild
+                        .as_ref()
+                        .is_some_and(|rebuild| rebuild.does(txn))
                     && refused != entry.void
                     && !undone
                 {
@@ -235,7 +256,7 @@ impl Owner {
                 && replica.rebuild.is_some()
                 && self.changes.kept() > self.config.lag_max
                 && replica.acked == self.changes.base()
-                && replica.acked < self.changes.acknowledged()
+                && replica.acked < self.changes.decided()
             {
                 replica.fault = Some(Fault::Lagging);
             }

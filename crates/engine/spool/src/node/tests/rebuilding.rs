@@ -294,9 +294,9 @@ fn changes_of_what_is_not_here_yet_are_passed_over() {
                     delete(7),
                 ],
             ),
-            change(17, put(stranger, 1, b"refused")),
-            change(18, move_to(9, stranger, 1)),
-            batch(19, &[put(OTHER, 52, b"refused"), move_to(6, stranger, 1)]),
+            change(17, put(stranger, 1, b"copied with its queue")),
+            change(18, move_to(6, stranger, 2)),
+            batch(19, &[put(stranger, 3, b"copied"), move_to(6, stranger, 4)]),
             batch(20, &[put(OTHER, 52, b"refused"), delete(6), delete(6)]),
             batch(
                 21,
@@ -312,9 +312,6 @@ fn changes_of_what_is_not_here_yet_are_passed_over() {
                 23,
                 vec![
                     (14, Refusal::RecordOrder),
-                    (17, Refusal::NoQueue),
-                    (18, Refusal::NoQueue),
-                    (19, Refusal::NoQueue),
                     (20, Refusal::BatchConflict),
                     (21, Refusal::RecordOrder),
                     (22, Refusal::QueueNotEmpty),
@@ -624,5 +621,33 @@ fn what_ends_something_has_room_of_its_own() {
         owner.send(&mut site.node, &change(txn, delete(done)));
         assert_eq!(acks(&mut site, &mut owner), (txn, vec![]));
         assert!(site.node.memory.used() <= 64 << 20);
+    }
+}
+
+/// A node was told of a queue before it had a list of them, refused, and was said to differ.
+#[test]
+fn what_goes_to_a_queue_that_is_not_here_yet_leaves_where_it_was() {
+    let stranger = QueueId(9);
+    for mut site in Site::both() {
+        let mut owner = incomplete(&mut site);
+        let frames = [
+            kept(10, put(QUEUE, 7, b"seven")),
+            kept(10, put(QUEUE, 9, b"nine")),
+            change(11, move_to(7, stranger, 1)),
+            batch(12, &[move_to(9, stranger, 2), put(OTHER, 50, b"stays")]),
+            kept_queue(12, stranger, 3),
+            kept(12, put(stranger, 1, b"seven")),
+        ];
+        owner.send(&mut site.node, &frames.concat());
+        assert_eq!(acks(&mut site, &mut owner), (12, vec![]));
+        for crash in [false, true] {
+            if crash && site.log.is_some() {
+                site.crash(0);
+            }
+            assert_eq!(records(&site, QUEUE), []);
+            assert_eq!(records(&site, OTHER), [(50, b"stays".to_vec())]);
+            assert_eq!(records(&site, stranger), [(1, b"seven".to_vec())]);
+            assert_eq!(site.stat().records, 2);
+        }
     }
 }

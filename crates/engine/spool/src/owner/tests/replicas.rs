@@ -7,6 +7,8 @@ use crate::testing::node_output;
 
 use super::*;
 
+mod found;
+
 type TestNode = Node<MemoryLog>;
 
 /// Nodes without logs, and one owner at a time.
