@@ -170,6 +170,15 @@ impl Reception {
                 (address, local) = real;
             }
         }
+        if self.gateway.link.state().borrow().is_shut() {
+            // A client that knows another system goes there; one that does not comes back later.
+            self.gateway.metrics.turned_away(Refusal::Spool);
+            let shut = format!(
+                "421 4.3.2 {} takes no mail for now, try again later\r\n",
+                settings.hostname
+            );
+            return stream.write_all(shut.as_bytes()).await;
+        }
         let _place = match Place::take(self, &settings, address.ip()) {
             Ok(place) => place,
             Err(reason) => {

@@ -135,6 +135,14 @@ impl LinkState {
     pub(crate) const fn is_up(self) -> bool {
         matches!(self, Self::Connected)
     }
+
+    /// Whether it is not a matter of seconds: too few nodes are left, or none that counts.
+    pub(crate) const fn is_shut(self) -> bool {
+        matches!(
+            self,
+            Self::Down(ShutReason::TooFew | ShutReason::NoFullReplica) | Self::Fenced
+        )
+    }
 }
 
 /// Why a commit or a read did not succeed.

@@ -28,6 +28,8 @@ label! {
         Client = "client",
         /// A front end sent no valid PROXY header.
         Proxy = "proxy",
+        /// The spool acknowledges nothing until something is done about it.
+        Spool = "spool",
     }
 }
 

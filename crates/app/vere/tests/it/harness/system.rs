@@ -136,11 +136,6 @@ impl System {
         self.serve = Child::spawn(&mut serve_command(&self.config, self.directory.path()));
     }
 
-    /// Whether it greets at once.
-    pub(crate) fn is_ready(&self) -> bool {
-        Session::try_connect(self.smtp).is_ok()
-    }
-
     fn roles_left(&self) -> usize {
         let roles = ["gateway", "spool"];
         roles.iter().map(|role| self.role_pids(role).len()).sum()
