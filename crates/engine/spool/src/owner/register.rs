@@ -21,6 +21,9 @@ use super::{Owner, OwnerEvent, Phase, ReplicaChange};
 /// How long to wait before the register is asked again after a failure.
 const RETRY: std::time::Duration = std::time::Duration::from_millis(500);
 
+/// How often it is looked at again while the group is shut.
+const LOOK: std::time::Duration = std::time::Duration::from_secs(5);
+
 /// What the register is to be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegisterRequest {
@@ -58,6 +61,8 @@ pub(super) struct Register {
     asked: Option<Asked>,
     request: Option<RegisterRequest>,
     retry_at: Timestamp,
+    /// When it was read last.
+    read_at: Timestamp,
     /// What is wrong with the register was told.
     alarmed: bool,
 }
@@ -147,9 +152,14 @@ impl Owner {
         {
             return;
         }
+        // While it is shut somebody else may have decided something: another owner, or an operator.
+        if self.shut.is_some() && now.saturating_since(self.register.read_at) >= LOOK {
+            self.register.known = None;
+        }
         let Some(known) = &self.register.known else {
             self.register.asked = Some(Asked::Read);
             self.register.request = Some(RegisterRequest::Read);
+            self.register.read_at = now;
             return;
         };
         let expected = known.as_ref().map(|(version, _)| *version);
@@ -169,8 +179,16 @@ impl Owner {
 
     /// When time alone makes the register be asked.
     pub(super) fn register_deadline(&self) -> Option<Timestamp> {
-        let waits = self.register.asked.is_none() && self.register.known.is_none();
-        waits.then_some(self.register.retry_at)
+        if self.register.asked.is_some() || matches!(self.phase, Phase::Fenced) {
+            return None;
+        }
+        let looks = self.shut.map(|_| self.register.read_at + LOOK);
+        let retries = self
+            .register
+            .known
+            .is_none()
+            .then_some(self.register.retry_at);
+        looks.into_iter().chain(retries).min()
     }
 
     /// The record is known anew.
