@@ -1,6 +1,6 @@
 //! Checks a mutation and does it: the way of everything an owner sends.
 
-use vere_spoolwire::{Change, Mutation, Refusal};
+use vere_spoolwire::{Change, Changes, Mutation, Refusal};
 
 use super::queue::{Detail, Slot};
 use super::segment::{Memory, Place};
@@ -69,4 +69,17 @@ impl Store {
             .retain(slot.home.segment, len + RECORD_OVERHEAD);
         Ok(())
     }
+}
+
+/// How many records share the body of a PUT that `rest` follows.
+pub(super) fn sharers(rest: Changes<'_>) -> u32 {
+    let mut count = 1;
+    for (_, change) in rest {
+        match change {
+            Change::Put { body: None, .. } => count += 1,
+            Change::Put { body: Some(_), .. } => break,
+            _ => {}
+        }
+    }
+    count
 }

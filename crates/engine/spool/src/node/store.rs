@@ -11,6 +11,7 @@ use vere_spoolwire::{
 };
 
 use super::fence::Title;
+use super::perform::sharers;
 use super::queue::{Detail, Queue, Slot};
 use super::segment::{Memory, Piece, Place, Segments};
 
@@ -488,19 +489,6 @@ impl Store {
 /// Where the payload of a frame begins.
 const fn home_piece(home: Place) -> Place {
     home.piece(HEADER_LEN, 0).at
-}
-
-/// How many records share the body of a PUT that `rest` follows.
-fn sharers(rest: Changes<'_>) -> u32 {
-    let mut count = 1;
-    for (_, change) in rest {
-        match change {
-            Change::Put { body: None, .. } => count += 1,
-            Change::Put { body: Some(_), .. } => break,
-            _ => {}
-        }
-    }
-    count
 }
 
 fn body_cost(side: &Side) -> u64 {

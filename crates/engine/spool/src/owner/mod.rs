@@ -429,7 +429,6 @@ impl Owner {
             self.rebuild(index);
         }
         self.settle();
-        self.find_stalled(now);
         // A fault that was found just now, or a rebuild that is complete.
         self.ask_register(now);
         self.drop_unwanted();
