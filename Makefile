@@ -21,8 +21,9 @@ test: ## everything CI checks; installs what the tests need first
 check: ## the same without installing anything, and without network
 	@$(CARGO) xtask check
 
-soak: ## the long daemon tests: 10,000 messages and 20 kills, floods of 1 GB, expiry
+soak: ## the long daemon tests (kills, floods, expiry), then simulated spools until one fails
 	@VERE_FULL=1 $(CARGO) test --locked --package vere --test it
+	@VERE_SIM_SEEDS=endless $(CARGO) test --locked --package vere-sim --test seeds -- --nocapture
 
 fmt: ## format all code
 	@$(CARGO) fmt --all

@@ -1,0 +1,353 @@
+//! A node's disk: logs that keep what was synced, and of the rest what a crash leaves.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use vere_ports::spool_log::{
+    LogError, LogPosition, LogReader, LogRoom, SpoolLog, SpoolLogStore, UnreadableEntry,
+};
+
+use crate::random::Random;
+
+#[derive(Debug, Default)]
+struct Segment {
+    /// Where it begins.
+    position: u64,
+    head: Vec<u8>,
+    /// Entries and where they end.
+    entries: Vec<(u64, Vec<u8>)>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    segments: BTreeMap<u64, Segment>,
+    position: u64,
+    synced: u64,
+    /// A sync was asked for since the last one began.
+    wanted: bool,
+    /// What the sync that is under way will have synced.
+    running: Option<u64>,
+    /// Removals that wait for a sync: (segment, position).
+    removals: Vec<(u64, u64)>,
+}
+
+impl Log {
+    fn octets(&self) -> u64 {
+        let entries = self.segments.values().flat_map(|segment| &segment.entries);
+        entries.map(|(_, entry)| entry.len() as u64).sum()
+    }
+
+    fn sync_done(&mut self) {
+        if let Some(position) = self.running.take() {
+            self.synced = self.synced.max(position);
+        }
+        let synced = self.synced;
+        let due: Vec<u64> = self
+            .removals
+            .extract_if(.., |(_, at)| *at <= synced)
+            .map(|(segment, _)| segment)
+            .collect();
+        if let Some(segment) = due.into_iter().max() {
+            self.segments = self.segments.split_off(&segment);
+        }
+    }
+
+    /// Keeps what was synced and so many entries more.
+    fn crash(&mut self, synced: u64, more: usize) {
+        let mut left = more;
+        let mut end = synced;
+        for segment in self.segments.values_mut() {
+            segment.entries.retain(|(at, _)| {
+                let stays = *at <= synced || left > 0;
+                if *at > synced {
+                    left = left.saturating_sub(1);
+                }
+                if stays {
+                    end = end.max(*at);
+                }
+                stays
+            });
+        }
+        // A segment that began after what is lost goes with it.
+        self.segments.retain(|_, segment| segment.position <= end);
+        (self.position, self.synced) = (end, end);
+        self.forget_requests();
+    }
+
+    fn forget_requests(&mut self) {
+        (self.wanted, self.running) = (false, None);
+        self.removals.clear();
+    }
+}
+
+/// What is wrong with a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Trouble {
+    #[default]
+    None,
+    /// Only the reserve is left.
+    Reserve,
+    /// Nothing fits any more.
+    Full,
+    /// A sync failed.
+    Failed,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    groups: BTreeMap<String, Rc<RefCell<Log>>>,
+    trouble: Trouble,
+    segment_len: u64,
+    /// Something was damaged: no log opens.
+    rotten: bool,
+}
+
+/// The disk of one node.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Disk(Rc<RefCell<State>>);
+
+impl Disk {
+    pub(crate) fn new(segment_len: u64) -> Self {
+        let disk = Self::default();
+        disk.0.borrow_mut().segment_len = segment_len;
+        disk
+    }
+
+    pub(crate) fn set_trouble(&self, trouble: Trouble) {
+        self.0.borrow_mut().trouble = trouble;
+    }
+
+    pub(crate) fn trouble(&self) -> Trouble {
+        self.0.borrow().trouble
+    }
+
+    /// Octets that were written go bad.
+    pub(crate) fn rot(&self) {
+        self.0.borrow_mut().rotten = true;
+    }
+
+    pub(crate) fn is_rotten(&self) -> bool {
+        self.0.borrow().rotten
+    }
+
+    /// Another, empty disk.
+    pub(crate) fn wipe(&self) {
+        let mut state = self.0.borrow_mut();
+        state.groups.clear();
+        (state.rotten, state.trouble) = (false, Trouble::None);
+    }
+
+    /// Begins the syncs that are wanted. True when one began.
+    pub(crate) fn begin_syncs(&self) -> bool {
+        let state = self.0.borrow();
+        let mut began = false;
+        for log in state.groups.values() {
+            let mut log = log.borrow_mut();
+            if log.running.is_none() && std::mem::take(&mut log.wanted) {
+                log.running = Some(log.position);
+                began = true;
+            }
+        }
+        began
+    }
+
+    /// The syncs that are under way are done.
+    pub(crate) fn syncs_done(&self) {
+        let state = self.0.borrow();
+        for log in state.groups.values() {
+            if state.trouble == Trouble::Failed {
+                log.borrow_mut().running = None;
+            } else {
+                log.borrow_mut().sync_done();
+            }
+        }
+    }
+
+    /// The process is gone; what it wrote is still on its way to the disk, and arrives.
+    pub(crate) fn process_died(&self) {
+        let mut state = self.0.borrow_mut();
+        state.trouble = Trouble::None;
+        for log in state.groups.values() {
+            let mut log = log.borrow_mut();
+            log.forget_requests();
+            log.synced = log.position;
+        }
+    }
+
+    /// Power fails: what was not synced may be there up to some entry. `lies`: the disk said that it
+    /// had synced, and had not.
+    pub(crate) fn power_failed(&self, random: &mut Random, lies: bool) {
+        let mut state = self.0.borrow_mut();
+        state.trouble = Trouble::None;
+        for log in state.groups.values() {
+            let mut log = log.borrow_mut();
+            let synced = if lies {
+                random.range(0..log.synced + 1)
+            } else {
+                log.synced
+            };
+            let more = random.below(8);
+            log.crash(synced, more);
+        }
+    }
+
+    pub(crate) fn groups(&self) -> Vec<String> {
+        self.0.borrow().groups.keys().cloned().collect()
+    }
+
+    /// Reads a group's log and gives it for appending.
+    pub(crate) fn open(
+        &self,
+        group: &str,
+        reader: &mut dyn LogReader,
+    ) -> Result<SimLog, UnreadableEntry> {
+        let state = self.0.borrow();
+        let log = state.groups.get(group).cloned().unwrap_or_default();
+        for (number, segment) in &log.borrow().segments {
+            reader.head(*number, &segment.head)?;
+            for (_, entry) in &segment.entries {
+                reader.entry(*number, entry)?;
+            }
+        }
+        Ok(SimLog {
+            log,
+            disk: self.clone(),
+        })
+    }
+}
+
+/// The log of one group.
+#[derive(Debug, Clone)]
+pub(crate) struct SimLog {
+    log: Rc<RefCell<Log>>,
+    disk: Disk,
+}
+
+impl SimLog {
+    fn check(&self) -> Result<(), LogError> {
+        match self.disk.trouble() {
+            Trouble::Failed => Err(LogError::Failed("simulated".to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_room(&self) -> Result<(), LogError> {
+        self.check()?;
+        match self.disk.trouble() {
+            Trouble::Full => Err(LogError::Full),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl SpoolLog for SimLog {
+    fn append(&mut self, entry: &[u8]) -> Result<LogPosition, LogError> {
+        self.check_room()?;
+        let mut log = self.log.borrow_mut();
+        log.position += entry.len() as u64;
+        let position = log.position;
+        if let Some(mut last) = log.segments.last_entry() {
+            last.get_mut().entries.push((position, entry.to_vec()));
+        }
+        Ok(LogPosition(position))
+    }
+
+    fn start_sync(&mut self) {
+        self.log.borrow_mut().wanted = true;
+    }
+
+    fn synced(&self) -> Result<LogPosition, LogError> {
+        self.check()?;
+        Ok(LogPosition(self.log.borrow().synced))
+    }
+
+    fn newest(&self) -> u64 {
+        let log = self.log.borrow();
+        log.segments
+            .last_key_value()
+            .map_or(0, |(number, _)| *number)
+    }
+
+    fn wants_roll(&self) -> bool {
+        let log = self.log.borrow();
+        let begun = log
+            .segments
+            .last_key_value()
+            .map_or(0, |(_, segment)| segment.position);
+        log.position - begun >= self.disk.0.borrow().segment_len
+    }
+
+    fn roll(&mut self, head: &[u8]) -> Result<(), LogError> {
+        self.check_room()?;
+        let number = self.newest() + 1;
+        let mut log = self.log.borrow_mut();
+        let segment = Segment {
+            position: log.position,
+            head: head.to_vec(),
+            entries: Vec::new(),
+        };
+        log.segments.insert(number, segment);
+        Ok(())
+    }
+
+    fn remove_before(&mut self, segment: u64) -> Result<(), LogError> {
+        self.check()?;
+        let mut log = self.log.borrow_mut();
+        let position = log.position;
+        if log
+            .segments
+            .keys()
+            .next()
+            .is_some_and(|first| *first < segment)
+        {
+            log.removals.push((segment, position));
+            log.wanted = true;
+        }
+        Ok(())
+    }
+
+    fn keep_house(&mut self) {}
+
+    fn octets(&self) -> u64 {
+        self.log.borrow().octets()
+    }
+
+    fn room(&self) -> LogRoom {
+        match self.disk.trouble() {
+            Trouble::Reserve | Trouble::Full => LogRoom::Reserve,
+            _ => LogRoom::Plenty,
+        }
+    }
+}
+
+impl SpoolLogStore for Disk {
+    type Log = SimLog;
+
+    fn create(&mut self, group: &str, head: &[u8]) -> Result<SimLog, LogError> {
+        let segment = Segment {
+            head: head.to_vec(),
+            ..Segment::default()
+        };
+        let log = Log {
+            segments: BTreeMap::from([(1, segment)]),
+            ..Log::default()
+        };
+        let log = Rc::new(RefCell::new(log));
+        let made = SimLog {
+            log: Rc::clone(&log),
+            disk: self.clone(),
+        };
+        made.check_room()?;
+        self.0.borrow_mut().groups.insert(group.to_owned(), log);
+        Ok(made)
+    }
+
+    fn remove(&mut self, group: &str) -> Result<(), LogError> {
+        if self.trouble() == Trouble::Failed {
+            return Err(LogError::Failed("simulated".to_owned()));
+        }
+        self.0.borrow_mut().groups.remove(group);
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! Simulates the spool: the nodes and owners that run in production, under virtual time, on a network,
+//! disks and a register that fail as a seed says.
+//!
+//! [`run`] makes one run of a seed, the same one every time. `docs/internals/simulation.md` says what is
+//! simulated, which faults there are, and what is checked.
+
+mod check;
+mod client;
+mod disk;
+mod faults;
+mod inspect;
+mod model;
+mod net;
+mod node_host;
+mod owner_host;
+mod random;
+mod register;
+mod scenario;
+mod schedule;
+mod trace;
+mod wires;
+mod workload;
+mod world;
+
+pub use world::Broken;
+
+/// How a run went.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Its seed.
+    pub seed: u64,
+    /// What was wrong, if anything.
+    pub wrong: Option<String>,
+    /// What the seed decided before it began.
+    pub scenario: String,
+    /// The last things that happened; empty unless it was asked for.
+    pub trace: Vec<String>,
+    /// Two runs of a seed have the same one.
+    pub digest: u64,
+    /// How much happened.
+    pub figures: Figures,
+}
+
+/// How much happened in runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Figures {
+    /// Changes acknowledged.
+    pub acknowledged: u64,
+    /// Changes refused.
+    pub refused: u64,
+    /// Lives of owners.
+    pub owners: u64,
+    /// Of them that opened.
+    pub opened: u64,
+    /// Blocks read and checked.
+    pub blocks: u64,
+    /// Events.
+    pub events: u64,
+    /// Runs in which the last full replica was lost, and nothing opened afterwards.
+    pub lost: u64,
+    /// Virtual seconds.
+    pub seconds: u64,
+}
+
+impl Figures {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            acknowledged: self.acknowledged + other.acknowledged,
+            refused: self.refused + other.refused,
+            owners: self.owners + other.owners,
+            opened: self.opened + other.opened,
+            blocks: self.blocks + other.blocks,
+            events: self.events + other.events,
+            lost: self.lost + other.lost,
+            seconds: self.seconds + other.seconds,
+        }
+    }
+}
+
+/// Makes the run of a seed. `traced`: notes what happens, which takes longer.
+#[must_use]
+pub fn run(seed: u64, broken: Broken, traced: bool) -> Outcome {
+    world::World::new(seed, broken, traced).run(seed)
+}

@@ -1,0 +1,393 @@
+//! The processes of the nodes: what `vere spool serve` does around the engine.
+
+use std::io::IoSlice;
+
+use vere_spool::node::{ConnectionId, Node};
+use vere_spoolwire::Incarnation;
+use vere_units::Timestamp;
+
+use crate::disk::{Disk, Trouble};
+use crate::net::Chunk;
+use crate::scenario::GROUP;
+use crate::schedule::{Event, MILLI, Micros, SECOND};
+use crate::world::{Broken, World};
+
+/// How a node's process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Death {
+    Process,
+    Power,
+    Disk,
+    Rot,
+}
+
+/// A node: its machine, and its process while it runs.
+#[derive(Debug)]
+pub(crate) struct SimNode {
+    pub(crate) name: String,
+    pub(crate) synced: bool,
+    pub(crate) disk: Disk,
+    pub(crate) incarnation: Incarnation,
+    /// Counts the lives of its process.
+    pub(crate) boot: u64,
+    pub(crate) process: Option<Node<Disk>>,
+    /// Its machine is on: it says so when a connection is unknown.
+    pub(crate) powered: bool,
+    pub(crate) paused_until: Micros,
+    /// Added to each turn of its loop.
+    pub(crate) slowness: Micros,
+    /// Added to each sync.
+    pub(crate) sync_slowness: Micros,
+    syncing: bool,
+    turn_at: Option<Micros>,
+    /// How far its clock has jumped, in milliseconds.
+    pub(crate) skew: u64,
+}
+
+impl SimNode {
+    pub(crate) fn new(index: usize, synced: bool, log_segment: u64) -> Self {
+        Self {
+            name: format!("n{index}"),
+            synced,
+            disk: Disk::new(log_segment),
+            incarnation: Incarnation(0),
+            boot: 0,
+            process: None,
+            powered: true,
+            paused_until: 0,
+            slowness: 0,
+            sync_slowness: 0,
+            syncing: false,
+            turn_at: None,
+            skew: 0,
+        }
+    }
+}
+
+impl World {
+    fn node_time(&self, node: usize) -> Timestamp {
+        self.clock(self.nodes[node].skew)
+    }
+
+    /// Starts a node's process, as the supervisor does after it died.
+    pub(crate) fn start_node(&mut self, node: usize, boot: u64) {
+        if self.nodes[node].boot != boot || self.nodes[node].process.is_some() {
+            return;
+        }
+        if self.nodes[node].disk.is_rotten() {
+            // It does not serve. The operator puts in another disk, some time later.
+            self.note(3, || format!("n{node} does not start: its log is damaged"));
+            self.nodes[node].disk.wipe();
+            self.nodes[node].incarnation = Incarnation(0);
+        }
+        let fresh = Incarnation(self.random.next() | 1);
+        let state = &mut self.nodes[node];
+        state.powered = true;
+        let keeps = state.synced && state.incarnation.0 != 0 || self.broken == Broken::SameMemory;
+        if !keeps || state.incarnation.0 == 0 {
+            state.incarnation = fresh;
+        }
+        let store = state.synced.then(|| state.disk.clone());
+        let config = self.scenario.node.clone();
+        let mut process = Node::new(config, state.incarnation, store);
+        for group in if state.synced {
+            state.disk.groups()
+        } else {
+            Vec::new()
+        } {
+            let disk = state.disk.clone();
+            if let Err(error) = process.restore(&group, |replay| disk.open(&group, replay)) {
+                self.fail(format!("n{node} cannot read its log: {}", error.0));
+                return;
+            }
+        }
+        let incarnation = state.incarnation;
+        state.process = Some(process);
+        self.note(4, || {
+            format!("n{node} starts, incarnation {:x}", incarnation.0)
+        });
+        self.schedule.after(SECOND, Event::NodeTick { node, boot });
+        self.wake_node(node);
+    }
+
+    /// A node's process ends, and is started again some time later.
+    pub(crate) fn kill_node(&mut self, node: usize, death: Death) {
+        let synced = self.nodes[node].synced;
+        let keeps = synced && matches!(death, Death::Process | Death::Power);
+        if !keeps && !self.may_lose(node) {
+            return;
+        }
+        self.note(5, || format!("n{node} dies: {death:?}"));
+        let lies = self.broken == Broken::LyingDisk;
+        let state = &mut self.nodes[node];
+        state.process = None;
+        state.boot += 1;
+        (state.turn_at, state.syncing) = (None, false);
+        state.paused_until = 0;
+        state.powered = death == Death::Process;
+        match death {
+            Death::Process => state.disk.process_died(),
+            Death::Power => state.disk.power_failed(&mut self.random, lies),
+            Death::Disk => {
+                state.disk.wipe();
+                state.incarnation = Incarnation(0);
+            }
+            Death::Rot => state.disk.rot(),
+        }
+        if !synced && self.broken != Broken::SameMemory {
+            self.nodes[node].incarnation = Incarnation(0);
+        }
+        if death == Death::Rot {
+            self.nodes[node].incarnation = Incarnation(0);
+        }
+        let boot = self.nodes[node].boot;
+        self.part_from_node(node, death == Death::Process);
+        let delay = if self.calm {
+            SECOND
+        } else {
+            self.random.span(10 * MILLI..20 * SECOND)
+        };
+        self.schedule.after(delay, Event::NodeStart { node, boot });
+    }
+
+    /// Its ends of connections are gone; the kernel says so if it lives.
+    fn part_from_node(&mut self, node: usize, told: bool) {
+        let conns = self.network.conns.iter();
+        let its = conns.filter(|(_, conn)| conn.link.node == node && conn.id.is_some());
+        for id in its.map(|(id, _)| *id).collect::<Vec<_>>() {
+            if let Some(conn) = self.network.conns.get_mut(&id) {
+                conn.id = None;
+                conn.up.read_all();
+            }
+            if told {
+                self.send(id, false, Chunk::End);
+            }
+            self.network.forget(id);
+        }
+    }
+
+    pub(crate) fn pause_node(&mut self, node: usize, long: Micros) {
+        let until = self.schedule.now() + long;
+        let state = &mut self.nodes[node];
+        state.paused_until = state.paused_until.max(until);
+        state.turn_at = None;
+        self.wake_node(node);
+    }
+
+    /// Something is to be done by a node.
+    pub(crate) fn wake_node(&mut self, node: usize) {
+        let now = self.schedule.now();
+        let pause = 20 + self.random.range(0..60);
+        let state = &mut self.nodes[node];
+        if state.process.is_none() || state.turn_at.is_some() {
+            return;
+        }
+        let at = (now + pause + state.slowness).max(state.paused_until);
+        state.turn_at = Some(at);
+        let boot = state.boot;
+        self.schedule.at(at, Event::NodeTurn { node, boot });
+    }
+
+    /// The node's loop goes round once.
+    pub(crate) fn node_turn(&mut self, node: usize, boot: u64) {
+        let now = self.schedule.now();
+        let state = &mut self.nodes[node];
+        if state.boot != boot || state.turn_at != Some(now) {
+            return;
+        }
+        state.turn_at = None;
+        let mut again = false;
+        for conn in self.conns_of_node(node) {
+            again |= self.node_reads(node, conn);
+        }
+        let Some(process) = &mut self.nodes[node].process else {
+            return;
+        };
+        process.end_turn();
+        self.serve_touched(node);
+        if self.nodes[node].disk.begin_syncs() || self.nodes[node].syncing {
+            self.sync_later(node);
+        }
+        let Some(process) = &self.nodes[node].process else {
+            return;
+        };
+        if again || process.is_busy() {
+            self.wake_node(node);
+        }
+    }
+
+    fn conns_of_node(&self, node: usize) -> Vec<u64> {
+        let conns = self.network.conns.iter();
+        let its = conns.filter(|(_, conn)| conn.link.node == node && conn.id.is_some());
+        its.map(|(id, _)| *id).collect()
+    }
+
+    /// Reads once from a connection. True when there is more.
+    fn node_reads(&mut self, node: usize, conn: u64) -> bool {
+        let now = self.node_time(node);
+        let (Some(link), Some(process)) = (
+            self.network.conns.get_mut(&conn),
+            &mut self.nodes[node].process,
+        ) else {
+            return false;
+        };
+        let Some(id) = link.id else { return false };
+        if link.up.waiting() == 0 {
+            if link.up.ended {
+                link.id = None;
+                process.closed(id);
+                self.send(conn, false, Chunk::End);
+                self.network.forget(conn);
+            } else {
+                self.node_writes(node, conn);
+            }
+            return false;
+        }
+        let buffer = process.buffer(id);
+        if buffer.is_empty() {
+            return false;
+        }
+        let count = link.up.read(buffer);
+        let more = link.up.is_readable();
+        process.received(id, count, now);
+        self.node_writes(node, conn);
+        self.owner_may_write(conn);
+        more
+    }
+
+    fn serve_touched(&mut self, node: usize) {
+        loop {
+            let Some(process) = &mut self.nodes[node].process else {
+                return;
+            };
+            let Some(id) = process.next_touched() else {
+                return;
+            };
+            let takes = process.takes_input(id);
+            let conns = self.network.conns.iter();
+            let mut its = conns.filter(|(_, conn)| conn.link.node == node && conn.id == Some(id));
+            let Some(conn) = its.next().map(|(id, _)| *id) else {
+                continue;
+            };
+            self.node_writes(node, conn);
+            let readable = self
+                .network
+                .conns
+                .get(&conn)
+                .is_some_and(|c| c.up.is_readable());
+            if takes && readable {
+                self.wake_node(node);
+            }
+        }
+    }
+
+    /// Writes what is pending, as far as the connection takes it.
+    fn node_writes(&mut self, node: usize, conn: u64) {
+        let capacity = self.scenario.capacity;
+        loop {
+            let Some(link) = self.network.conns.get(&conn) else {
+                return;
+            };
+            let (Some(id), Some(process)) = (link.id, &mut self.nodes[node].process) else {
+                return;
+            };
+            let room = link.down.room(capacity);
+            let octets = output(process, id, room);
+            if octets.is_empty() {
+                if process.is_finished(id) {
+                    process.closed(id);
+                    if let Some(link) = self.network.conns.get_mut(&conn) {
+                        link.id = None;
+                        link.up.read_all();
+                    }
+                    self.send(conn, false, Chunk::End);
+                    self.network.forget(conn);
+                }
+                return;
+            }
+            process.sent(id, octets.len());
+            self.send(conn, false, Chunk::Octets(octets));
+        }
+    }
+
+    fn sync_later(&mut self, node: usize) {
+        if std::mem::replace(&mut self.nodes[node].syncing, true) {
+            return;
+        }
+        let usual = self.random.range(50..2 * self.scenario.sync);
+        let delay = usual + self.nodes[node].sync_slowness;
+        let boot = self.nodes[node].boot;
+        self.schedule.after(delay, Event::Synced { node, boot });
+    }
+
+    /// The disk is done with what was wanted.
+    pub(crate) fn synced(&mut self, node: usize, boot: u64) {
+        if self.nodes[node].boot != boot {
+            return;
+        }
+        self.nodes[node].syncing = false;
+        self.nodes[node].disk.syncs_done();
+        if self.nodes[node].disk.begin_syncs() {
+            self.sync_later(node);
+        }
+        self.wake_node(node);
+    }
+
+    pub(crate) fn node_tick(&mut self, node: usize, boot: u64) {
+        if self.nodes[node].boot != boot {
+            return;
+        }
+        self.schedule.after(SECOND, Event::NodeTick { node, boot });
+        if self.nodes[node].paused_until > self.schedule.now() {
+            return;
+        }
+        let now = self.node_time(node);
+        let Some(process) = &mut self.nodes[node].process else {
+            return;
+        };
+        process.tick(now);
+        if let Some((_, stat)) = process.stats().into_iter().find(|(name, _)| name == GROUP) {
+            // One more segment for the tail and one for what is kept, of what length they need.
+            let spare = 2 * u64::from(self.scenario.node.frame_max) + (128 << 10);
+            if stat.memory_used > stat.memory_max + spare {
+                let used = stat.memory_used;
+                self.fail(format!(
+                    "n{node} uses {used} octets of memory, over its limit"
+                ));
+            }
+        }
+        self.serve_touched(node);
+        self.wake_node(node);
+    }
+
+    /// Everything about nodes that is broken is repaired.
+    pub(crate) fn calm_nodes(&mut self) {
+        for node in 0..self.nodes.len() {
+            let state = &mut self.nodes[node];
+            (state.slowness, state.sync_slowness) = (0, 0);
+            state.paused_until = state.paused_until.min(self.schedule.now());
+            state.turn_at = None;
+            if state.disk.trouble() == Trouble::Failed {
+                self.kill_node(node, Death::Process);
+            }
+            self.nodes[node].disk.set_trouble(Trouble::None);
+            let boot = self.nodes[node].boot;
+            if self.nodes[node].process.is_none() {
+                self.schedule.after(SECOND, Event::NodeStart { node, boot });
+            }
+            self.wake_node(node);
+        }
+    }
+}
+
+/// Up to so many octets of what a connection is to be told.
+pub(crate) fn output(node: &Node<Disk>, id: ConnectionId, most: usize) -> Vec<u8> {
+    let mut slices = [IoSlice::new(&[]); 16];
+    let count = node.output(id, &mut slices);
+    let mut octets = Vec::new();
+    for slice in slices.iter().take(count) {
+        let left = most - octets.len();
+        octets.extend(slice.iter().take(left));
+    }
+    octets
+}

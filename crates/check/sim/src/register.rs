@@ -1,0 +1,130 @@
+//! The register of one group: a value that is replaced by compare-and-set, reached over a network of
+//! its own. Requests fail, take long, and may be done without anybody being told, also much later.
+
+use std::collections::BTreeMap;
+
+use vere_spool::owner::{Membership, RegisterFailed, RegisterRequest, RegisterSwap};
+
+/// What is asked and not answered.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) owner: usize,
+    pub(crate) request: RegisterRequest,
+    /// The answer on its way; `None`: there is none so far.
+    pub(crate) reply: Option<Reply>,
+    /// The asker has given up.
+    pub(crate) told: bool,
+    /// It was done, or never will be.
+    pub(crate) over: bool,
+}
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub(crate) enum Reply {
+    Read(Result<Option<(u64, Vec<u8>)>, RegisterFailed>),
+    Swapped(RegisterSwap),
+}
+
+/// The register.
+#[derive(Debug, Default)]
+pub(crate) struct Register {
+    value: Option<(u64, Vec<u8>)>,
+    pub(crate) pending: BTreeMap<u64, Pending>,
+    next: u64,
+    /// From how many hosts it is not reached, each with how often that was asked for.
+    pub(crate) cut_off: BTreeMap<usize, u32>,
+}
+
+impl Register {
+    pub(crate) fn ask(&mut self, owner: usize, request: RegisterRequest) -> u64 {
+        self.next += 1;
+        let pending = Pending {
+            owner,
+            request,
+            reply: None,
+            told: false,
+            over: false,
+        };
+        self.pending.insert(self.next, pending);
+        self.next
+    }
+
+    /// What it holds.
+    pub(crate) fn record(&self) -> Option<Membership> {
+        let (_, value) = self.value.as_ref()?;
+        Membership::decode(value).ok()
+    }
+
+    /// What it holds, and what it may hold without anybody asking again.
+    pub(crate) fn possible(&self) -> Vec<Membership> {
+        let version = self.value.as_ref().map(|(version, _)| *version);
+        let late = self
+            .pending
+            .values()
+            .filter_map(|pending| match &pending.request {
+                RegisterRequest::Swap { expected, value }
+                    if !pending.over && *expected == version =>
+                {
+                    Membership::decode(value).ok()
+                }
+                _ => None,
+            });
+        self.record().into_iter().chain(late).collect()
+    }
+
+    /// Does what it was asked. `blind`: without looking at the version.
+    pub(crate) fn serve(&mut self, request: u64, blind: bool) -> Option<&Reply> {
+        let pending = self.pending.get_mut(&request)?;
+        pending.over = true;
+        let reply = match &pending.request {
+            RegisterRequest::Read => Reply::Read(Ok(self.value.clone())),
+            RegisterRequest::Swap { expected, value } => {
+                let version = self.value.as_ref().map(|(version, _)| *version);
+                if version != *expected && !blind {
+                    Reply::Swapped(RegisterSwap::Conflict)
+                } else {
+                    let version = version.unwrap_or(0) + 1;
+                    self.value = Some((version, value.clone()));
+                    Reply::Swapped(RegisterSwap::Done(version))
+                }
+            }
+        };
+        pending.reply = Some(reply);
+        pending.reply.as_ref()
+    }
+
+    /// Says that it did what it was asked.
+    pub(crate) fn pretend(&mut self, request: u64) {
+        let version = self.value.as_ref().map_or(1, |(version, _)| version + 1);
+        if let Some(pending) = self.pending.get_mut(&request) {
+            pending.over = true;
+            pending.reply = Some(match pending.request {
+                RegisterRequest::Read => Reply::Read(Ok(self.value.clone())),
+                RegisterRequest::Swap { .. } => Reply::Swapped(RegisterSwap::Done(version)),
+            });
+        }
+    }
+
+    /// Takes the answer for whoever asked: what it was, or that it did not come.
+    pub(crate) fn answer(&mut self, request: u64, lost: bool) -> Option<(usize, Reply)> {
+        let pending = self.pending.get_mut(&request)?;
+        pending.told = true;
+        let nothing = match pending.request {
+            RegisterRequest::Read => Reply::Read(Err(RegisterFailed)),
+            RegisterRequest::Swap { .. } => Reply::Swapped(RegisterSwap::Unknown),
+        };
+        let reply = pending.reply.take().filter(|_| !lost).unwrap_or(nothing);
+        Some((pending.owner, reply))
+    }
+
+    /// Forgets a request that is done and answered.
+    pub(crate) fn forget(&mut self, request: u64) {
+        if self
+            .pending
+            .get(&request)
+            .is_some_and(|pending| pending.told && pending.over)
+        {
+            self.pending.remove(&request);
+        }
+    }
+}

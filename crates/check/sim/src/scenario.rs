@@ -1,0 +1,129 @@
+//! What a seed decides before anything happens: how many nodes of what kind, sizes, and which faults
+//! there are and how often. Not every run has every fault: some bugs need the others to be quiet.
+
+use std::time::Duration;
+
+use vere_spool::node::{NodeConfig, SEGMENT_LEN_MIN};
+use vere_spool::owner::{NodeName, OwnerConfig};
+use vere_units::Secret;
+
+use crate::faults::Kind;
+use crate::random::Random;
+use crate::schedule::{MILLI, Micros, SECOND};
+
+/// The group there is.
+pub(crate) const GROUP: &str = "gateway";
+
+/// The world of one seed.
+#[derive(Debug, Clone)]
+pub(crate) struct Scenario {
+    /// Whether the nodes keep logs.
+    pub(crate) synced: Vec<bool>,
+    /// Addresses of each node.
+    pub(crate) addresses: Vec<usize>,
+    /// Machines with owners.
+    pub(crate) hosts: usize,
+    pub(crate) node: NodeConfig,
+    pub(crate) owner: OwnerConfig,
+    /// Octets of a segment of the log.
+    pub(crate) log_segment: u64,
+    /// Octets that a connection takes without being read.
+    pub(crate) capacity: usize,
+    /// The longest body.
+    pub(crate) body_max: u64,
+    /// Between two changes of the client, about.
+    pub(crate) think: Micros,
+    /// Changes before the calm, at most.
+    pub(crate) changes_max: u64,
+    /// Changes in flight, at most.
+    pub(crate) flying_max: usize,
+    /// Delay of the network.
+    pub(crate) delay: Micros,
+    /// Of a sync.
+    pub(crate) sync: Micros,
+    /// Faults, each as often as it is listed.
+    pub(crate) faults: Vec<Kind>,
+    /// Between two faults, about.
+    pub(crate) peace: Micros,
+    /// No faults after this.
+    pub(crate) calm_at: Micros,
+    /// Whether faults may take the last full replica.
+    pub(crate) reckless: bool,
+    /// Whether memory or queues are so small that changes are refused.
+    pub(crate) tight: bool,
+}
+
+impl Scenario {
+    pub(crate) fn of(random: &mut Random) -> Self {
+        let nodes = 2 + random.below(3);
+        let replicas = 1 + random.below(nodes.min(3));
+        let kinds = random.below(3);
+        let synced = (0..nodes).map(|_| match kinds {
+            0 => true,
+            1 => false,
+            _ => random.percent(50),
+        });
+        let synced = synced.collect::<Vec<_>>();
+        let addresses = (0..nodes).map(|_| 1 + random.below(2)).collect::<Vec<_>>();
+        let tight = random.percent(25);
+        let body_max = random.span(50..20_000);
+        let faults = Kind::ALL.iter().flat_map(|kind| {
+            let weight = if random.percent(60) {
+                random.range(1..6)
+            } else {
+                0
+            };
+            std::iter::repeat_n(*kind, weight as usize)
+        });
+        let faults = faults.collect();
+        Self {
+            node: node(random, tight),
+            owner: owner(random, &addresses, replicas),
+            synced,
+            addresses,
+            hosts: 2,
+            log_segment: random.span(500..50_000),
+            capacity: random.span(500..100_000) as usize,
+            body_max,
+            think: random.span(4 * MILLI..300 * MILLI),
+            changes_max: random.span(50..1_000),
+            flying_max: random.span(2..64) as usize,
+            delay: random.span(50..5 * MILLI),
+            sync: random.span(100..20 * MILLI),
+            faults,
+            peace: random.span(50 * MILLI..4 * SECOND),
+            calm_at: random.span(3 * SECOND..20 * SECOND),
+            reckless: random.percent(10),
+            tight,
+        }
+    }
+}
+
+fn node(random: &mut Random, tight: bool) -> NodeConfig {
+    let mut config = NodeConfig::new(Secret::new([5; 32]));
+    config.segment_len = SEGMENT_LEN_MIN * (1 + random.below(4));
+    config.memory_max = if tight { 100 << 10 } else { 64 << 20 };
+    config.compact_above = random.percent(50).then_some(100 << 10);
+    config.frame_max = 256 << 10;
+    config.block_max = random.span(200..100_000) as u32;
+    config.log_spare = random.span(2_000..200_000);
+    config
+}
+
+fn owner(random: &mut Random, addresses: &[usize], replicas: usize) -> OwnerConfig {
+    let mut config = OwnerConfig::new(GROUP, Secret::new([5; 32]), 1);
+    let name = |(index, links): (usize, &usize)| NodeName {
+        name: format!("n{index}"),
+        links: *links,
+    };
+    config.nodes = addresses.iter().enumerate().map(name).collect();
+    config.replicas = replicas;
+    config.replicas_min = 1 + random.below(replicas.min(2));
+    config.window = random.span(2_000..500_000) as usize;
+    config.pending_max = random.span(20_000..2_000_000) as usize;
+    config.lag_max = random.span(100_000..4_000_000);
+    config.isolate_after = Duration::from_millis(random.range(1_000..4_000));
+    config.adopt_wait = Duration::from_millis(random.range(500..5_000));
+    config.rebuild_pause = Duration::from_millis(random.range(300..5_000));
+    config
+}

@@ -1,0 +1,239 @@
+//! Changes as a gateway makes them: new mail for several queues with one body, results that end a
+//! record and make a report, other times of delivery, other ways.
+
+use bytes::Bytes;
+use vere_spool::owner::{Batch, SubmitError};
+use vere_spoolwire::{QueueLimits, RecordId};
+
+use crate::model::{Effects, Key, Made, Model, QueueIndex};
+use crate::world::World;
+
+/// Queues at once, about.
+const QUEUES: usize = 6;
+/// Records at once, about.
+const RECORDS: usize = 150;
+
+/// A batch that is being put together.
+#[derive(Debug, Default)]
+struct Making {
+    batch: Batch,
+    effects: Effects,
+    /// Queues that its new records go to, in order.
+    to: Vec<(QueueIndex, Made)>,
+    taken: Vec<Key>,
+}
+
+impl World {
+    /// Submits one change.
+    ///
+    /// # Errors
+    ///
+    /// When the owner gives out a number twice.
+    pub(crate) fn submit_something(&mut self, owner: usize) -> Result<(), String> {
+        let queues = self.model.usable_queues();
+        let choice = self.owners[owner].client.random.below(100);
+        match choice {
+            _ if queues.is_empty() => self.submit_create(owner),
+            0..4 if queues.len() < QUEUES => self.submit_create(owner),
+            4..8 => self.submit_purge(owner, &queues),
+            _ => self.submit_batch(owner, &queues),
+        }
+    }
+
+    fn submit_create(&mut self, owner: usize) -> Result<(), String> {
+        let name = format!("queue-{}", self.model.queues.len());
+        let tight = self.scenario.tight;
+        let state = &mut self.owners[owner];
+        let mut limits = QueueLimits::UNLIMITED;
+        if tight && state.client.random.percent(50) {
+            limits.length_max = state.client.random.span(1..50);
+        }
+        let Ok((id, txn)) = state.machine.create_queue(&name, limits) else {
+            return Ok(());
+        };
+        let life = state.life;
+        let queue = self.model.add_queue(id, name);
+        let effects = Effects {
+            creates: Some(queue),
+            ..Effects::default()
+        };
+        self.model.submit(life, txn, effects).map(|_| ())
+    }
+
+    fn submit_purge(&mut self, owner: usize, queues: &[QueueIndex]) -> Result<(), String> {
+        let Some(queue) = self.owners[owner].client.random.pick(queues) else {
+            return Ok(());
+        };
+        let Some(known) = self.model.queues.get(queue) else {
+            return Ok(());
+        };
+        let records = known.records.iter();
+        let live = records
+            .filter(|(_, record)| !self.model.is_over(record))
+            .collect::<Vec<_>>();
+        let idle = live
+            .iter()
+            .take_while(|(_, record)| self.model.is_idle(record));
+        let idle: Vec<u64> = idle.map(|(id, _)| **id).collect();
+        let whole = idle.len() == live.len();
+        let random = &mut self.owners[owner].client.random;
+        let drop = whole && random.percent(40);
+        let count = if drop {
+            idle.len()
+        } else {
+            random.below(idle.len() + 1)
+        };
+        let through = idle.get(..count).and_then(<[u64]>::last).copied();
+        let Some(through) = through.or_else(|| drop.then_some(0)) else {
+            return Ok(());
+        };
+        let (id, state) = (known.id, &mut self.owners[owner]);
+        let Ok(txn) = state.machine.purge(id, RecordId(through), drop) else {
+            return Ok(());
+        };
+        let effects = Effects {
+            ends: idle.iter().take(count).map(|id| (queue, *id)).collect(),
+            drops: drop.then_some(queue),
+            ..Effects::default()
+        };
+        self.model.submit(state.life, txn, effects).map(|_| ())
+    }
+
+    fn submit_batch(&mut self, owner: usize, queues: &[QueueIndex]) -> Result<(), String> {
+        let idle = self.model.idle_records();
+        let mut making = Making::default();
+        let random = &mut self.owners[owner].client.random;
+        let choice = random.below(100);
+        // The more there is the more of it ends.
+        let full = idle.len() >= RECORDS;
+        if self.calm && self.scenario.tight && idle.len() > 10 {
+            // What was shared takes more room where it is copied to: let there be some.
+            self.add_end(owner, &idle, &mut making);
+        }
+        match choice {
+            _ if !making.batch.is_empty() => {}
+            0..45 if !full => self.add_mail(owner, queues, &mut making),
+            0..70 => self.add_end(owner, &idle, &mut making),
+            70..75 => {
+                self.add_end(owner, &idle, &mut making);
+                self.add_mail(owner, queues, &mut making);
+            }
+            75..85 => self.add_replace(owner, &idle, &mut making),
+            85..95 => self.add_move(owner, &idle, queues, &mut making),
+            _ => {
+                for _ in 0..4 {
+                    self.add_end(owner, &idle, &mut making);
+                    self.add_replace(owner, &idle, &mut making);
+                    self.add_move(owner, &idle, queues, &mut making);
+                }
+                self.add_mail(owner, queues, &mut making);
+            }
+        }
+        let state = &mut self.owners[owner];
+        let committed = match state.machine.commit(making.batch) {
+            Ok(committed) => committed,
+            Err(SubmitError::Busy | SubmitError::Unknown | SubmitError::Invalid) => return Ok(()),
+        };
+        let mut effects = making.effects;
+        for (id, (queue, made)) in committed.ids.iter().zip(making.to) {
+            effects.makes.push(((queue, id.0), made));
+        }
+        self.model
+            .submit(state.life, committed.txn, effects)
+            .map(|_| ())
+    }
+
+    /// Nothing is like anything else.
+    fn octets(&mut self, owner: usize, len: u64) -> Bytes {
+        let random = &mut self.owners[owner].client.random;
+        let tag = random.next().to_le_bytes();
+        tag.iter().copied().cycle().take(8 + len as usize).collect()
+    }
+
+    fn add_mail(&mut self, owner: usize, queues: &[QueueIndex], making: &mut Making) {
+        let body_max = self.scenario.body_max;
+        let random = &mut self.owners[owner].client.random;
+        let copies = if random.percent(60) {
+            1
+        } else {
+            1 + random.below(5)
+        };
+        let len = random.span(1..body_max);
+        let mut body = self.octets(owner, len);
+        for _ in 0..copies {
+            let random = &mut self.owners[owner].client.random;
+            let Some(queue) = random.pick(queues) else {
+                return;
+            };
+            let (other, meta_len) = (random.percent(20), random.span(1..400));
+            if other {
+                body = self.octets(owner, len / 2);
+            }
+            let meta = self.octets(owner, meta_len);
+            making
+                .batch
+                .put(self.model.queue_id(queue), meta.clone(), body.clone());
+            let body = body.clone();
+            making.to.push((queue, Made { meta, body }));
+        }
+    }
+
+    /// A record that nothing in the batch is done to yet.
+    fn take(&mut self, owner: usize, idle: &[Key], making: &mut Making) -> Option<Key> {
+        let random = &mut self.owners[owner].client.random;
+        let key = random.pick(idle)?;
+        let free = !making.taken.contains(&key);
+        free.then(|| {
+            making.taken.push(key);
+            key
+        })
+    }
+
+    fn add_end(&mut self, owner: usize, idle: &[Key], making: &mut Making) {
+        if let Some(key) = self.take(owner, idle, making) {
+            making
+                .batch
+                .delete(self.model.queue_id(key.0), Model::key_id(key));
+            making.effects.ends.push(key);
+        }
+    }
+
+    fn add_replace(&mut self, owner: usize, idle: &[Key], making: &mut Making) {
+        if let Some(key) = self.take(owner, idle, making) {
+            let len = self.owners[owner].client.random.span(1..400);
+            let meta = self.octets(owner, len);
+            making
+                .batch
+                .replace(self.model.queue_id(key.0), Model::key_id(key), meta.clone());
+            making.effects.replaces.push((key, meta));
+        }
+    }
+
+    fn add_move(&mut self, owner: usize, idle: &[Key], queues: &[QueueIndex], making: &mut Making) {
+        let Some(to) = self.owners[owner].client.random.pick(queues) else {
+            return;
+        };
+        let Some(key) = self.take(owner, idle, making) else {
+            return;
+        };
+        let Some(record) = self.model.record(key) else {
+            return;
+        };
+        let mut made = Made {
+            meta: self.model.meta_of(record),
+            body: record.body.clone(),
+        };
+        let mut meta = None;
+        if self.owners[owner].client.random.percent(50) {
+            let len = self.owners[owner].client.random.span(1..400);
+            made.meta = self.octets(owner, len);
+            meta = Some(made.meta.clone());
+        }
+        let (from_id, to_id) = (self.model.queue_id(key.0), self.model.queue_id(to));
+        making
+            .batch
+            .move_to(from_id, Model::key_id(key), to_id, meta);
+        making.effects.ends.push(key);
+        making.to.push((to, made));
+    }
+}
