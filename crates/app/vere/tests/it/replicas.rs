@@ -144,6 +144,9 @@ fn a_lost_register_is_never_taken_for_empty_queues_and_salvage_ends_it() {
     let next_hop = free_address();
     let mut system = System::start(&Options::to(next_hop));
     submit(&system, "kept");
+    wait_states(&system, ["sync", "sync"]);
+    let (_, error) = system.failing_command(&["spool", "salvage", "--take", "b"]);
+    assert!(error.contains("a gateway runs"), "{error}");
     let register = system.directory.path().join("data/register");
     std::fs::remove_dir_all(&register).expect("the register");
     system.crash_without_waiting();

@@ -41,6 +41,9 @@ pub struct OwnerConfig {
     pub heartbeat: Duration,
     /// How long a full replica may be away before it is isolated.
     pub isolate_after: Duration,
+    /// How long a full replica that lives may acknowledge nothing while another one is ahead of it,
+    /// before it is isolated.
+    pub stall_after: Duration,
     /// How long a takeover waits for full replicas that do not answer.
     pub adopt_wait: Duration,
     /// How long a node is left alone after a rebuild on it failed.
@@ -66,6 +69,7 @@ impl OwnerConfig {
             lag_max: 64 << 20,
             heartbeat: Duration::from_millis(300),
             isolate_after: Duration::from_secs(3),
+            stall_after: Duration::from_secs(5),
             adopt_wait: Duration::from_secs(5),
             rebuild_pause: Duration::from_secs(5),
         }

@@ -429,6 +429,7 @@ impl Owner {
             self.rebuild(index);
         }
         self.settle();
+        self.find_stalled(now);
         // A fault that was found just now, or a rebuild that is complete.
         self.ask_register(now);
         self.drop_unwanted();

@@ -21,8 +21,8 @@ use super::{Owner, OwnerEvent, Phase, ReplicaChange};
 /// How long to wait before the register is asked again after a failure.
 const RETRY: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// After so long it is read again while the group is not open.
-const READ_AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
+/// How often it is looked at again while the group is shut.
+const LOOK: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// What the register is to be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,14 +152,14 @@ impl Owner {
         {
             return;
         }
-        if self.shut.is_some() && now >= self.register.read_at + READ_AGAIN {
-            // Nobody may be left who would tell that another owner took over.
+        // While it is shut somebody else may have decided something: another owner, or an operator.
+        if self.shut.is_some() && now.saturating_since(self.register.read_at) >= LOOK {
             self.register.known = None;
         }
         let Some(known) = &self.register.known else {
-            self.register.read_at = now;
             self.register.asked = Some(Asked::Read);
             self.register.request = Some(RegisterRequest::Read);
+            self.register.read_at = now;
             return;
         };
         let expected = known.as_ref().map(|(version, _)| *version);
@@ -179,8 +179,16 @@ impl Owner {
 
     /// When time alone makes the register be asked.
     pub(super) fn register_deadline(&self) -> Option<Timestamp> {
-        let waits = self.register.asked.is_none() && self.register.known.is_none();
-        waits.then_some(self.register.retry_at)
+        if self.register.asked.is_some() || matches!(self.phase, Phase::Fenced) {
+            return None;
+        }
+        let looks = self.shut.map(|_| self.register.read_at + LOOK);
+        let retries = self
+            .register
+            .known
+            .is_none()
+            .then_some(self.register.retry_at);
+        looks.into_iter().chain(retries).min()
     }
 
     /// The record is known anew.

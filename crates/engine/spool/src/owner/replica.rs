@@ -45,6 +45,8 @@ pub enum Fault {
     Away,
     /// It lags too far behind to be rebuilt.
     Lagging,
+    /// It lives and acknowledges nothing, while another one does.
+    Stalled,
     /// It has no room for what it is to be given.
     NoRoom,
 }
@@ -58,6 +60,7 @@ impl fmt::Display for Fault {
             Self::Diverged => "refused what others did",
             Self::Away => "away for too long",
             Self::Lagging => "too slow to be rebuilt",
+            Self::Stalled => "acknowledges nothing",
             Self::NoRoom => "no room for what it is to hold",
         })
     }
@@ -96,6 +99,10 @@ pub(super) struct Replica {
     pub(super) acked: Txn,
     pub(super) standing: Standing,
     pub(super) fault: Option<Fault>,
+    /// Since when it has acknowledged nothing, while another one was ahead.
+    pub(super) moved_at: Timestamp,
+    /// What it had acknowledged then.
+    pub(super) moved_to: Txn,
     /// Since when it has no active connection.
     pub(super) away_since: Timestamp,
     /// When it may be tried again.
@@ -120,6 +127,8 @@ impl Replica {
             acked: Txn(0),
             standing: Standing::Out,
             fault: None,
+            moved_at: Timestamp::ZERO,
+            moved_to: Txn(0),
             away_since: Timestamp::ZERO,
             retry_at: Timestamp::ZERO,
             rebuild: None,

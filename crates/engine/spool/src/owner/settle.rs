@@ -1,6 +1,7 @@
 //! Sending and acknowledging: what goes to which replica, and when a change is safe.
 
 use vere_spoolwire::{Refusal, Txn, WINDOW_TXNS_MAX};
+use vere_units::Timestamp;
 
 use super::batch::Batch;
 use super::changes::What;
@@ -217,6 +218,21 @@ impl Owner {
                 && replica.is_required()
             {
                 replica.fault = Some(Fault::Diverged);
+            }
+        }
+    }
+
+    /// A disk that hangs lets its node live and acknowledge nothing: the others must not wait for ever.
+    pub(super) fn find_stalled(&mut self, now: Timestamp) {
+        let sound = self.replicas.iter().filter(|replica| replica.is_sound());
+        let Some(ahead) = sound.map(|replica| replica.acked).max() else {
+            return;
+        };
+        for replica in &mut self.replicas {
+            if replica.acked >= ahead || replica.acked != replica.moved_to || !replica.is_sound() {
+                (replica.moved_at, replica.moved_to) = (now, replica.acked);
+            } else if now.saturating_since(replica.moved_at) >= self.config.stall_after {
+                replica.fault = Some(Fault::Stalled);
             }
         }
     }

@@ -62,6 +62,11 @@ pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Fai
         };
         let _ = writeln!(out, "node {}: {line}", node.name);
     }
+    if args.take.is_some() && in_use(settings) {
+        return Err(Failure::new(format!(
+            "{out}a gateway runs and holds the group on a full node; nothing was changed"
+        )));
+    }
     let Some(take) = &args.take else {
         out.push_str("nothing was changed; --take NODE goes on with what that node holds\n");
         return Ok(out);
@@ -93,6 +98,13 @@ pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Fai
         )),
         Err(error) => Err(Failure::new(format!("cannot write the register: {error}"))),
     }
+}
+
+/// Whether a gateway has what it needs: then there is nothing to salvage.
+fn in_use(settings: &Settings) -> bool {
+    let rows = super::replicas(&settings.control.socket).unwrap_or_default();
+    rows.iter()
+        .any(|row| row.active == "run" && row.sync == "sync")
 }
 
 fn describe(out: &mut String, now: Option<&Versioned>, record: Option<&Membership>) {

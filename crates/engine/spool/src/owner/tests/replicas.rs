@@ -25,6 +25,8 @@ struct Circle {
     nonce: u8,
     lives: u64,
     node_config: NodeConfig,
+    /// A node of which nothing but ALIVE is heard.
+    stalled: Option<usize>,
 }
 
 impl Circle {
@@ -50,6 +52,7 @@ impl Circle {
             nonce: 0,
             lives: 100,
             node_config: NodeConfig::new(secret()),
+            stalled: None,
         };
         for number in 0..nodes {
             circle.nodes.push(None);
@@ -132,8 +135,11 @@ impl Circle {
             node.received(id, count, self.now);
         }
         node.end_turn();
-        let octets = node_output(node, id, usize::MAX);
+        let mut octets = node_output(node, id, usize::MAX);
         node.sent(id, octets.len());
+        if self.stalled == Some(link.node) {
+            octets = only_alive(&octets);
+        }
         let finished = node.is_finished(id);
         let lost = !octets.is_empty() && self.owner.input(link, &octets, self.now).is_err();
         if lost || finished {
@@ -203,6 +209,19 @@ impl Circle {
     fn told(&self, event: &OwnerEvent) -> bool {
         self.events.contains(event)
     }
+}
+
+/// What is left of a node's answers when its log does not move.
+fn only_alive(mut octets: &[u8]) -> Vec<u8> {
+    let mut left = Vec::new();
+    while let Ok(Some(header)) = Header::peek(octets, usize::MAX) {
+        let (frame, rest) = octets.split_at(header.len);
+        if header.op != Op::Ack {
+            left.extend_from_slice(frame);
+        }
+        octets = rest;
+    }
+    left
 }
 
 #[test]
@@ -282,6 +301,47 @@ fn a_node_that_dies_is_isolated_and_rebuilt_when_it_returns() {
     circle.owner.commit(put(queue, 10)).unwrap();
     circle.settle();
     assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+}
+
+/// A node whose disk hangs answers heartbeats; here one whose answers to changes never arrive.
+#[test]
+fn a_node_that_lives_and_acknowledges_nothing_is_isolated() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    circle.open();
+    let queue = circle.queue("q");
+    circle.stalled = Some(1);
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.pass(Duration::from_secs(4));
+    assert!(circle.owner.acknowledged() < circle.owner.submitted());
+    circle.pass(Duration::from_secs(3));
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+    let isolated = OwnerEvent::Replica {
+        node: "n1".to_owned(),
+        change: ReplicaChange::Isolated(Fault::Stalled),
+    };
+    assert!(circle.told(&isolated), "{:?}", circle.events);
+    circle.stalled = None;
+    circle.pass(Duration::from_secs(10));
+    assert_eq!(circle.states(), [SyncState::Sync, SyncState::Sync]);
+    assert_eq!(circle.held(0), circle.held(1));
+}
+
+/// An operator has decided meanwhile.
+#[test]
+fn an_owner_that_is_shut_looks_at_the_register_again() {
+    let mut circle = Circle::new(1, 1, |config| config.replicas = 1);
+    circle.open();
+    circle.kill(0);
+    circle.start(0);
+    circle.pass(Duration::from_secs(2));
+    assert!(!circle.owner.is_open());
+    let (version, record) = circle.register.value.clone().unwrap();
+    let record = Membership::decode(&record).unwrap();
+    let incarnation = circle.owner.replicas[0].incarnation.unwrap();
+    let salvaged = Membership::new(record.epoch + 1, 0).with("n0", incarnation, MemberState::Full);
+    circle.register.value = Some((version + 1, salvaged.encode()));
+    circle.pass(Duration::from_secs(6));
+    assert!(circle.told(&OwnerEvent::Fenced));
 }
 
 #[test]
