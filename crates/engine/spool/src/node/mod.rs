@@ -25,6 +25,7 @@ mod output;
 mod perform;
 mod queue;
 mod rebuild;
+mod refusals;
 mod replay;
 mod segment;
 mod serve;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use vere_spoolwire::{
     Change, Changes, FRAME_MIN, HEADER_LEN, ITEM_HEADER_LEN, Mutation, QueueId, QueueLimits,
-    RecordId, Refusal, TARGET_LEN, Txn, WINDOW_TXNS_MAX,
+    RecordId, Refusal, TARGET_LEN, Txn,
 };
 
 use super::fence::Title;
@@ -44,7 +44,7 @@ pub(super) struct Store {
     /// Whether the group is incomplete here: it is being rebuilt from another node.
     pub(super) syncing: bool,
     /// Refusals of the last window.
-    refused: VecDeque<(Txn, Refusal)>,
+    pub(super) refused: VecDeque<(Txn, Refusal)>,
     queues: Vec<Option<Queue>>,
     pub(super) by_name: BTreeMap<Box<str>, QueueId>,
     sides: Vec<Side>,
@@ -98,35 +98,6 @@ impl Store {
             syncing: true,
             ..Self::new(self.queues_max)
         };
-    }
-
-    /// A refusal among those remembered.
-    pub(super) fn refusal(&self, txn: Txn) -> Option<Refusal> {
-        let index = self
-            .refused
-            .binary_search_by_key(&txn, |(txn, _)| *txn)
-            .ok()?;
-        Some(self.refused[index].1)
-    }
-
-    /// The refusals remembered after `from` up to and with `through`.
-    pub(super) fn refused(&self, from: Txn, through: Txn) -> Vec<(Txn, Refusal)> {
-        let start = self.refused.partition_point(|(txn, _)| *txn <= from);
-        let until = |&&(txn, _): &&(Txn, Refusal)| txn <= through;
-        self.refused
-            .range(start..)
-            .take_while(until)
-            .copied()
-            .collect()
-    }
-
-    /// Notes the refusal of a transaction.
-    pub(super) fn refuse(&mut self, txn: Txn, refusal: Refusal) {
-        self.refused.push_back((txn, refusal));
-        let old = txn.0.saturating_sub(WINDOW_TXNS_MAX);
-        while self.refused.front().is_some_and(|(txn, _)| txn.0 <= old) {
-            self.refused.pop_front();
-        }
     }
 
     /// Does a mutation whose frame lies at `home`. What it refers to and is not there is passed over:

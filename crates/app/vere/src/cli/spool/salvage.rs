@@ -10,6 +10,7 @@ use clap::Args;
 use vere_cluster::{Swap, Versioned};
 use vere_settings::Settings;
 use vere_spool::owner::{MemberState, Membership};
+use vere_spoolwire::{Incarnation, NodeStat, SharedSecret};
 
 use super::reader::Reader;
 use super::{Failure, key};
@@ -41,27 +42,7 @@ pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Fai
         .and_then(|now| Membership::decode(&now.value).ok());
     let mut out = String::new();
     describe(&mut out, now.as_ref(), record.as_ref());
-    let mut taken = None;
-    for node in &settings.spool.nodes {
-        let line = match Reader::connect(node, &key, GROUP) {
-            Err(error) => error,
-            Ok(mut reader) => {
-                let stat = reader.stat().map_err(Failure::new)?;
-                let text = format!(
-                    "life {}, {} records up to transaction {}{}",
-                    reader.greeting.incarnation,
-                    stat.records,
-                    reader.welcome.processed,
-                    if stat.syncing { ", incomplete" } else { "" },
-                );
-                if args.take.as_deref() == Some(&node.name) {
-                    taken = Some((reader.greeting.incarnation, stat));
-                }
-                text
-            }
-        };
-        let _ = writeln!(out, "node {}: {line}", node.name);
-    }
+    let taken = look(&mut out, settings, &key, args.take.as_deref())?;
     if args.take.is_some() && in_use(settings) {
         return Err(Failure::new(format!(
             "{out}a gateway runs and holds the group on a full node; nothing was changed"
@@ -98,6 +79,36 @@ pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Fai
         )),
         Err(error) => Err(Failure::new(format!("cannot write the register: {error}"))),
     }
+}
+
+/// Writes what each node holds; gives the life of memory and the figures of the one named `take`.
+fn look(
+    out: &mut String,
+    settings: &Settings,
+    key: &SharedSecret,
+    take: Option<&str>,
+) -> Result<Option<(Incarnation, NodeStat)>, Failure> {
+    let mut taken = None;
+    for node in &settings.spool.nodes {
+        let line = match Reader::connect(node, key, GROUP) {
+            Err(error) => error,
+            Ok(mut reader) => {
+                let stat = reader.stat().map_err(Failure::new)?;
+                let incarnation = reader.greeting.incarnation;
+                if take == Some(&node.name) {
+                    taken = Some((incarnation, stat));
+                }
+                format!(
+                    "life {incarnation}, {} records up to transaction {}{}",
+                    stat.records,
+                    reader.welcome.processed,
+                    if stat.syncing { ", incomplete" } else { "" },
+                )
+            }
+        };
+        let _ = writeln!(out, "node {}: {line}", node.name);
+    }
+    Ok(taken)
 }
 
 /// Whether a gateway has what it needs: then there is nothing to salvage.

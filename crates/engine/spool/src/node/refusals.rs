@@ -1,0 +1,36 @@
+//! What was refused lately: told again to an owner that asks for it again.
+
+use vere_spoolwire::{Refusal, Txn, WINDOW_TXNS_MAX};
+
+use super::store::Store;
+
+impl Store {
+    /// A refusal among those remembered.
+    pub(super) fn refusal(&self, txn: Txn) -> Option<Refusal> {
+        let index = self
+            .refused
+            .binary_search_by_key(&txn, |(txn, _)| *txn)
+            .ok()?;
+        Some(self.refused[index].1)
+    }
+
+    /// The refusals remembered after `from` up to and with `through`.
+    pub(super) fn refused(&self, from: Txn, through: Txn) -> Vec<(Txn, Refusal)> {
+        let start = self.refused.partition_point(|(txn, _)| *txn <= from);
+        let until = |&&(txn, _): &&(Txn, Refusal)| txn <= through;
+        self.refused
+            .range(start..)
+            .take_while(until)
+            .copied()
+            .collect()
+    }
+
+    /// Notes the refusal of a transaction.
+    pub(super) fn refuse(&mut self, txn: Txn, refusal: Refusal) {
+        self.refused.push_back((txn, refusal));
+        let old = txn.0.saturating_sub(WINDOW_TXNS_MAX);
+        while self.refused.front().is_some_and(|(txn, _)| txn.0 <= old) {
+            self.refused.pop_front();
+        }
+    }
+}
