@@ -28,6 +28,8 @@ pub(crate) struct SimNode {
     pub(crate) synced: bool,
     pub(crate) disk: Disk,
     pub(crate) incarnation: Incarnation,
+    /// What it had before it lost what it held, and when that was.
+    pub(crate) lost: (Incarnation, Micros),
     /// Counts the lives of its process.
     pub(crate) boot: u64,
     pub(crate) process: Option<Node<Disk>>,
@@ -51,6 +53,7 @@ impl SimNode {
             synced,
             disk: Disk::new(log_segment),
             incarnation: Incarnation(0),
+            lost: (Incarnation(0), 0),
             boot: 0,
             process: None,
             powered: true,
@@ -119,7 +122,11 @@ impl World {
         }
         self.note(5, || format!("n{node} dies: {death:?}"));
         let lies = self.broken == Broken::LyingDisk;
+        let now = self.schedule.now();
         let state = &mut self.nodes[node];
+        if state.incarnation.0 != 0 {
+            state.lost = (state.incarnation, now);
+        }
         state.process = None;
         state.boot += 1;
         (state.turn_at, state.syncing) = (None, false);

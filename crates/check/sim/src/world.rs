@@ -309,13 +309,24 @@ impl World {
         Ok(())
     }
 
-    /// R5: an owner opens with a full copy, or with nothing where nothing was.
+    /// R5: an owner opens with a full copy, or with nothing where nothing was. It may not know yet that
+    /// what it reached is gone since.
     pub(crate) fn check_opening(&self, owner: usize) -> Result<(), String> {
-        match self.register.record() {
-            Some(record) if self.has_copy(&record, None) => Ok(()),
-            // Another one may have taken the group from it this moment.
-            Some(record) if record.owner != self.owners[owner].life => Ok(()),
-            _ => Err("opens without a full replica".to_owned()),
+        let now = self.schedule.now();
+        let life = self.owners[owner].life;
+        let Some(record) = self.register.record() else {
+            return Err("opens without a record".to_owned());
+        };
+        let just_lost = self.nodes.iter().any(|node| {
+            let (incarnation, at) = node.lost;
+            let member = record.member(&node.name);
+            now < at + 5 * SECOND && member.is_some_and(|m| m.incarnation == incarnation.0)
+        });
+        // Another one may have taken the group from it this moment.
+        if self.has_copy(&record, None) || just_lost || record.owner != life {
+            Ok(())
+        } else {
+            Err("opens without a full replica".to_owned())
         }
     }
 
