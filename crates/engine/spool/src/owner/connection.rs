@@ -236,9 +236,16 @@ impl Connection {
         self.out.get(self.out_sent..).unwrap_or_default()
     }
 
-    pub(super) fn sent(&mut self, count: usize) {
+    /// So many octets were written. More than the line takes at once goes as fast as the node takes it
+    /// in: that is a sign of life, when its answers wait for the end of a long frame. What goes in one
+    /// piece is none.
+    pub(super) fn sent(&mut self, count: usize, now: Timestamp) {
         self.out_sent += count;
-        if self.out_sent >= self.out.len() {
+        if self.out_sent < self.out.len() {
+            if count > 0 {
+                self.heard = self.heard.max(now);
+            }
+        } else {
             self.out.clear();
             self.out.shrink_to(OUTPUT_KEPT);
             self.out_sent = 0;

@@ -341,7 +341,8 @@ impl Owner {
 
     /// So many octets were written.
     pub fn sent(&mut self, link: Link, count: usize) {
-        self.replicas[link.node].connections[link.address].sent(count);
+        let connection = &mut self.replicas[link.node].connections[link.address];
+        connection.sent(count, self.now);
         if self.replicas[link.node].rebuild.is_some() {
             // What was too much to be written at once may be copied on now.
             self.rebuild(link.node);

@@ -254,6 +254,28 @@ fn a_silent_node_is_asked_and_then_given_up() {
     assert_eq!(pair.owner.poll_drop(), Some((LINK, OwnerError::Silent)));
 }
 
+/// On a slow line the answers wait for the end of a long frame.
+#[test]
+fn a_node_that_takes_in_a_long_frame_is_not_silent() {
+    let mut pair = pair();
+    let queue = queue(&mut pair);
+    let beat = Duration::from_millis(300);
+    pair.owner.commit(put(queue, 500_000)).unwrap();
+    let mut time = now();
+    for _ in 0..20 {
+        time = time + beat;
+        pair.owner.timed_out(time);
+        assert_eq!(pair.owner.poll_drop(), None);
+        assert!(pair.owner.output(LINK).len() > 10_000);
+        pair.owner.sent(LINK, 10_000);
+    }
+    // It goes no further.
+    pair.owner.timed_out(time + beat * 3);
+    assert_eq!(pair.owner.poll_drop(), None);
+    pair.owner.timed_out(time + beat * 4);
+    assert_eq!(pair.owner.poll_drop(), Some((LINK, OwnerError::Silent)));
+}
+
 #[test]
 fn reads_are_asked_again_after_a_cut() {
     let mut pair = pair();
