@@ -127,7 +127,7 @@ impl Owner {
         self.replicas[link.node].connections[link.address].received(octets, now);
         let result = self.hear(link);
         if let Err(error) = result {
-            self.failed(link.node, error);
+            self.failed(link, error);
         }
         self.advance(now);
         result
@@ -184,6 +184,7 @@ impl Owner {
         }
         self.changes.limit_frame(welcome.frame_max);
         replica.active = Some(link.address);
+        replica.fenced = false;
         if replica.incarnation.replace(incarnation) != Some(incarnation) {
             replica.progress = None;
         }
@@ -318,15 +319,16 @@ impl Owner {
     }
 
     /// What the end of a connection says about the node.
-    fn failed(&mut self, index: usize, error: OwnerError) {
+    fn failed(&mut self, link: Link, error: OwnerError) {
+        let replica = &mut self.replicas[link.node];
         match error {
-            OwnerError::Closed(CloseReason::LogFailed) => {
-                self.replicas[index].fault = Some(Fault::LogFailed);
+            OwnerError::Closed(CloseReason::LogFailed) => replica.fault = Some(Fault::LogFailed),
+            OwnerError::Closed(CloseReason::NoRoom) => replica.fault = Some(Fault::NoRoom),
+            OwnerError::Closed(CloseReason::Fenced) => {
+                // On standby it may only not have heard of this owner yet.
+                replica.fenced |= replica.connections[link.address].role == Role::Owner;
+                self.read_register_again();
             }
-            OwnerError::Closed(CloseReason::NoRoom) => {
-                self.replicas[index].fault = Some(Fault::NoRoom);
-            }
-            OwnerError::Closed(CloseReason::Fenced) => self.read_register_again(),
             _ => {}
         }
     }

@@ -556,9 +556,7 @@ impl Owner {
                     None
                 }
             }
-            Phase::Claimed { .. } if self.record.full() > 0 && full().all(lost) => {
-                Some(ShutReason::NoFullReplica)
-            }
+            Phase::Claimed { .. } if self.is_left_to_operator() => Some(ShutReason::NoFullReplica),
             Phase::Start | Phase::Claimed { .. } | Phase::Learning { .. } => {
                 Some(self.shut.unwrap_or(ShutReason::Starting))
             }

@@ -11,7 +11,7 @@
 //!   taken for empty.
 //! - R6: while the register cannot be reached the record stays as it is, and receipt goes on.
 
-use vere_spoolwire::{Incarnation, Txn};
+use vere_spoolwire::Incarnation;
 use vere_units::Timestamp;
 
 use super::membership::{MemberState, Membership};
@@ -280,11 +280,7 @@ impl Owner {
     /// then the record was lost, and an operator has to say which node counts.
     fn formed(&self, since: Timestamp, now: Timestamp) -> Option<Membership> {
         let up = |replica: &&Replica| replica.is_up() && replica.progress.is_some();
-        let empty = |replica: &Replica| {
-            let processed = replica.progress.as_ref().map(|progress| progress.processed);
-            processed.is_none_or(|processed| processed == Txn(0))
-        };
-        if !self.replicas.iter().all(empty) {
+        if self.replicas.iter().any(Replica::is_used) {
             return None;
         }
         let there = self.replicas.iter().filter(up).count();
@@ -302,12 +298,27 @@ impl Owner {
         Some(chosen.fold(self.record.clone(), add))
     }
 
+    /// R5: whether nobody but an operator can say which node counts. What a node says about another
+    /// owner is believed once the register does not know of one.
+    pub(super) fn is_left_to_operator(&self) -> bool {
+        let sure = self.register.known.is_some();
+        if self.record.members.is_empty() {
+            return sure && self.replicas.iter().any(Replica::is_used);
+        }
+        let full = || self.replicas.iter().filter(|replica| replica.is_full());
+        let other_life = |replica: &Replica| replica.is_up() && !self.is_recorded(replica);
+        let lost = self.record.full() > 0 && full().all(other_life);
+        lost || sure && full().any(|replica| replica.fenced)
+    }
+
     /// Which members a takeover goes on with: full ones that answered with the highest transaction.
     pub(super) fn adopted(&self, since: Timestamp, now: Timestamp) -> Option<Membership> {
         let waited = now.saturating_since(since) >= self.config.adopt_wait;
         let full = || self.replicas.iter().filter(|replica| replica.is_full());
         let answered = |replica: &Replica| replica.is_up() && replica.progress.is_some();
-        if !waited && !full().all(answered) {
+        // One that knows of a later owner: the register has gone back, and names who no longer counts.
+        let fenced = full().any(|replica| replica.fenced);
+        if fenced || !waited && !full().all(answered) {
             return None;
         }
         let adoptable = |replica: &Replica| {

@@ -86,6 +86,8 @@ pub(super) struct Replica {
     /// A standby connection that was asked to become the active one.
     pub(super) attaching: Option<(usize, Seq)>,
     pub(super) incarnation: Option<Incarnation>,
+    /// It said last that the group is another owner's: it holds something.
+    pub(super) fenced: bool,
     /// What it told when it was connected to last.
     pub(super) progress: Option<Progress>,
     /// What it answered to changes up to here says nothing: it was being rebuilt and passed over what it
@@ -120,6 +122,7 @@ impl Replica {
             active: None,
             attaching: None,
             incarnation: None,
+            fenced: false,
             progress: None,
             whole_after: Txn(0),
             listed: false,
@@ -156,6 +159,12 @@ impl Replica {
         let another = other.progress.as_ref().filter(safe);
         one.zip(another)
             .is_none_or(|(one, another)| one.refused == another.refused)
+    }
+
+    /// Whether it has shown that it holds, or held, something of the group.
+    pub(super) fn is_used(&self) -> bool {
+        let progress = self.progress.as_ref();
+        self.fenced || progress.is_some_and(|progress| progress.processed > Txn(0))
     }
 
     /// Whether changes can be sent to it.

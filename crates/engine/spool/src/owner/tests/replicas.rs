@@ -8,6 +8,7 @@ use crate::testing::node_output;
 use super::*;
 
 mod found;
+mod takeover;
 
 type TestNode = Node<MemoryLog>;
 

@@ -1,0 +1,68 @@
+//! What a takeover must not believe, and with whom it must not go on.
+
+use super::*;
+
+impl Circle {
+    /// These nodes tell the owner that the group is another one's, and are not connected to again: that
+    /// would go on for ever.
+    fn hear_fenced(&mut self, nodes: &[usize]) {
+        self.owner.timed_out(self.now);
+        while self.register.serve(&mut self.owner, self.now) {}
+        self.connect();
+        for &node in nodes {
+            let link = Link { node, address: 0 };
+            while self.carry(link) {}
+            assert!(!self.connections.contains_key(&link));
+            self.cut.push(link);
+        }
+    }
+}
+
+/// Two nodes hold everything and know of a later owner than the register does: nothing may be formed
+/// on the third one, which is empty.
+#[test]
+fn a_lost_register_is_never_taken_for_a_new_group() {
+    let mut circle = Circle::new(3, 1, |_| {});
+    circle.open();
+    let queue = circle.queue("q");
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.settle();
+    circle.succeed();
+    circle.open();
+    circle.succeed();
+    circle.register = MemoryRegister::default();
+    circle.hear_fenced(&[0, 1]);
+    circle.pass(Duration::from_secs(10));
+    assert!(!circle.owner.is_open(), "{:?}", circle.events);
+    assert!(circle.told(&OwnerEvent::Shut(ShutReason::NoFullReplica)));
+    assert!(circle.owner.membership().members.is_empty());
+}
+
+/// A register that was put back to what it was yesterday names a member that was isolated since.
+#[test]
+fn a_register_of_yesterday_is_not_believed() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    circle.open();
+    let queue = circle.queue("q");
+    let yesterday = circle.register.clone();
+    let second = Link {
+        node: 1,
+        address: 0,
+    };
+    circle.cut.push(second);
+    circle.disconnect(second);
+    circle.pass(Duration::from_secs(4));
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.settle();
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+    circle.succeed();
+    circle.open();
+    circle.succeed();
+    circle.register = yesterday;
+    circle.hear_fenced(&[0]);
+    circle.cut.retain(|link| *link != second);
+    circle.pass(Duration::from_secs(10));
+    assert!(!circle.owner.is_open(), "{:?}", circle.events);
+    assert!(circle.told(&OwnerEvent::Shut(ShutReason::NoFullReplica)));
+    assert_eq!(circle.held(0)[0].length, 1);
+}
