@@ -323,7 +323,7 @@ impl Owner {
         }
         let adoptable = |replica: &Replica| {
             let progress = replica.progress.as_ref().filter(|_| replica.is_up())?;
-            let whole = self.is_recorded(replica) && !progress.syncing;
+            let whole = self.is_recorded(replica) && !progress.syncing && replica.fault.is_none();
             whole.then_some(progress.processed)
         };
         let highest = full().filter_map(adoptable).max()?;

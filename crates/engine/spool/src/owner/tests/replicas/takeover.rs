@@ -66,3 +66,27 @@ fn a_register_of_yesterday_is_not_believed() {
     assert!(circle.told(&OwnerEvent::Shut(ShutReason::NoFullReplica)));
     assert_eq!(circle.held(0)[0].length, 1);
 }
+
+/// One that stands still was adopted, found to stand still, and adopted again, without end.
+#[test]
+fn a_member_at_fault_is_not_adopted() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    circle.open();
+    let queue = circle.queue("q");
+    circle.succeed();
+    circle.owner.timed_out(circle.now);
+    while circle.register.serve(&mut circle.owner, circle.now) {}
+    circle.connect();
+    while !matches!(circle.owner.phase, Phase::Learning { .. }) {
+        for node in 0..2 {
+            circle.carry(Link { node, address: 0 });
+        }
+    }
+    circle.owner.replicas[1].fault = Some(Fault::Stalled);
+    circle.settle();
+    assert!(circle.owner.is_open());
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.pass(Duration::from_secs(6));
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+    assert_eq!(circle.states(), [SyncState::Sync, SyncState::Sync]);
+}
