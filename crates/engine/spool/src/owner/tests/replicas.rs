@@ -18,6 +18,8 @@ struct Circle {
     /// Connections by node and address; cut links carry nothing and are not connected again.
     connections: BTreeMap<Link, ConnectionId>,
     cut: Vec<Link>,
+    /// Links that were given up; time passes before they are tried again.
+    resting: Vec<Link>,
     owner: Owner,
     register: MemoryRegister,
     register_reachable: bool,
@@ -45,6 +47,7 @@ impl Circle {
             nodes: Vec::new(),
             connections: BTreeMap::new(),
             cut: Vec::new(),
+            resting: Vec::new(),
             owner: Owner::new(config),
             register: MemoryRegister::default(),
             register_reachable: true,
@@ -103,7 +106,9 @@ impl Circle {
     fn connect(&mut self) -> bool {
         let mut connected = false;
         for link in self.owner.links().collect::<Vec<_>>() {
-            let there = self.connections.contains_key(&link) || self.cut.contains(&link);
+            let there = self.connections.contains_key(&link)
+                || self.cut.contains(&link)
+                || self.resting.contains(&link);
             if there || !self.owner.wants(link) {
                 continue;
             }
@@ -144,6 +149,7 @@ impl Circle {
         let finished = node.is_finished(id);
         let lost = !octets.is_empty() && self.owner.input(link, &octets, self.now).is_err();
         if lost || finished {
+            self.resting.push(link);
             self.disconnect(link);
         }
         count > 0 || !octets.is_empty()
@@ -178,6 +184,7 @@ impl Circle {
         let until = self.now + time;
         while self.now < until {
             self.now = self.now + Duration::from_millis(300);
+            self.resting.clear();
             self.owner.timed_out(self.now);
             self.settle();
         }
