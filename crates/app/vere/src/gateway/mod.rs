@@ -46,7 +46,7 @@ use vere_telemetry::trace::{TraceLog, TraceOptions};
 use self::listeners::{Reception, Service};
 use self::state::{Gateway, Parts};
 use crate::cli::Failure;
-use crate::spool::link::{LinkOptions, LinkState, NodeAddresses, SpoolLink};
+use crate::spool::link::{LinkOptions, LinkState, NodeAddresses, SpoolError, SpoolLink};
 use crate::{secret, spool as nodes, supervisor};
 
 /// The group of queues that this gateway owns.
@@ -247,6 +247,7 @@ async fn recover(gateway: &Gateway) {
                 tracing::info!("recovered {found}");
                 return gateway.set_delivering(true);
             }
+            Err(SpoolError::Closed) => return,
             Err(error) => tracing::warn!(?error, "cannot recover yet"),
         }
         tokio::time::sleep(RECOVERY_PAUSE).await;
@@ -316,7 +317,7 @@ fn reload(reception: &Reception, gateway: &Gateway, path: &Path) {
 
 /// Ends sessions at their next command and lets attempts under way finish, within [`STOP_PATIENCE`].
 async fn wind_down(gateway: &Gateway, stop: &watch::Sender<bool>) {
-    gateway.set_delivering(false);
+    gateway.stop_delivering();
     stop.send_replace(true);
     let quiet = async {
         while stop.receiver_count() > 1 || gateway.in_flight() > 0 {

@@ -72,6 +72,7 @@ pub(super) struct Gateway {
     /// Queues are made one at a time, so that no destination gets two.
     making: Mutex<()>,
     delivering: Cell<bool>,
+    stopping: Cell<bool>,
 }
 
 impl Gateway {
@@ -97,6 +98,7 @@ impl Gateway {
             wakers: RefCell::default(),
             making: Mutex::new(()),
             delivering: Cell::new(false),
+            stopping: Cell::new(false),
         })
     }
 
@@ -125,8 +127,14 @@ impl Gateway {
 
     /// Starts or stops new attempts.
     pub(super) fn set_delivering(&self, delivering: bool) {
-        self.delivering.set(delivering);
+        self.delivering.set(delivering && !self.stopping.get());
         self.changed.notify_one();
+    }
+
+    /// Delivers no more, whatever comes: the gateway is about to end.
+    pub(super) fn stop_delivering(&self) {
+        self.stopping.set(true);
+        self.delivering.set(false);
     }
 
     /// What wakes an idle worker of a queue.

@@ -202,6 +202,9 @@ impl Owner {
 
     /// A replica is there, and so far it is.
     fn resume(&mut self, index: usize, progress: Progress) -> Result<(), OwnerError> {
+        if progress.acknowledged > progress.processed {
+            return Err(OwnerError::Protocol);
+        }
         let recorded = self.is_recorded(&self.replicas[index]);
         let submitted = self.changes.submitted();
         let open = matches!(self.phase, Phase::Open | Phase::Learning { .. });
@@ -339,6 +342,13 @@ impl Owner {
             self.fill(link.node);
         }
         self.replicas[link.node].connections[link.address].output()
+    }
+
+    /// Whether something waits to be written that was put into frames already.
+    #[must_use]
+    pub fn has_output(&self, link: Link) -> bool {
+        self.connection(link)
+            .is_some_and(|connection| connection.waiting() > 0)
     }
 
     /// So many octets were written.

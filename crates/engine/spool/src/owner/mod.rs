@@ -418,6 +418,9 @@ impl Owner {
 
     /// Does what has become possible.
     fn advance(&mut self, now: Timestamp) {
+        if now.saturating_since(self.now) > self.config.heartbeat * 3 {
+            self.paused(now);
+        }
         self.now = now;
         for index in 0..self.replicas.len() {
             self.attach_standby(index);

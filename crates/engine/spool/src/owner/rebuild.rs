@@ -196,7 +196,9 @@ impl Owner {
                         rebuild.cursors.insert(queue.id, queue.first);
                     }
                 }
-                let after = queues.last().map(|last| QueueId(last.id.0 + 1));
+                let after = queues
+                    .last()
+                    .map(|last| QueueId(last.id.0.saturating_add(1)));
                 rebuild.unlisted = if end { None } else { after };
             }
             Copied::Records(queue, None) => {

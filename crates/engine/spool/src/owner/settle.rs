@@ -82,6 +82,10 @@ impl Owner {
         if !matches!(self.phase, Phase::Open | Phase::Learning { .. }) {
             return Ok(());
         }
+        if replica.fault == Some(Fault::Stalled) && through > replica.acked {
+            // Its disk moves again.
+            replica.fault = None;
+        }
         if !replica.takes_changes() || replica.fault.is_some() {
             return Ok(());
         }
@@ -219,6 +223,13 @@ impl Owner {
             {
                 replica.fault = Some(Fault::Diverged);
             }
+        }
+    }
+
+    /// This owner itself did not run for a while: nobody was slow meanwhile.
+    pub(super) fn paused(&mut self, now: Timestamp) {
+        for replica in &mut self.replicas {
+            replica.moved_at = now;
         }
     }
 

@@ -31,7 +31,9 @@ impl Reader {
         key: &SharedSecret,
         group: &str,
     ) -> Result<Self, String> {
-        let stream = TcpStream::connect_timeout(&node.listen, PATIENCE)
+        let connect = |address| TcpStream::connect_timeout(&address, PATIENCE);
+        let stream = connect(node.listen)
+            .or_else(|error| node.standby.map_or(Err(error), connect))
             .map_err(|error| format!("cannot connect: {error}"))?;
         let set = |result: std::io::Result<()>| result.map_err(|error| error.to_string());
         set(stream.set_read_timeout(Some(PATIENCE)))?;

@@ -42,7 +42,7 @@ pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Fai
         .and_then(|now| Membership::decode(&now.value).ok());
     let mut out = String::new();
     describe(&mut out, now.as_ref(), record.as_ref());
-    let taken = look(&mut out, settings, &key, args.take.as_deref())?;
+    let taken = look(&mut out, settings, &key, args.take.as_deref());
     if args.take.is_some() && in_use(settings) {
         return Err(Failure::new(format!(
             "{out}a gateway runs and holds the group on a full node; nothing was changed"
@@ -87,13 +87,14 @@ fn look(
     settings: &Settings,
     key: &SharedSecret,
     take: Option<&str>,
-) -> Result<Option<(Incarnation, NodeStat)>, Failure> {
+) -> Option<(Incarnation, NodeStat)> {
     let mut taken = None;
     for node in &settings.spool.nodes {
-        let line = match Reader::connect(node, key, GROUP) {
+        let asked = Reader::connect(node, key, GROUP)
+            .and_then(|mut reader| reader.stat().map(|stat| (reader, stat)));
+        let line = match asked {
             Err(error) => error,
-            Ok(mut reader) => {
-                let stat = reader.stat().map_err(Failure::new)?;
+            Ok((reader, stat)) => {
                 let incarnation = reader.greeting.incarnation;
                 if take == Some(&node.name) {
                     taken = Some((incarnation, stat));
@@ -108,7 +109,7 @@ fn look(
         };
         let _ = writeln!(out, "node {}: {line}", node.name);
     }
-    Ok(taken)
+    taken
 }
 
 /// Whether a gateway has what it needs: then there is nothing to salvage.

@@ -230,7 +230,9 @@ async fn serve(
             if !inner.owner.is_up(link) && Instant::now() >= handshake_until {
                 return Err(Broken::HandshakeTimeout);
             }
-            write(&mut inner, link, stream)?
+            let wants_write = write(&mut inner, link, stream)?;
+            wake_others(shared, &inner, number);
+            wants_write
         };
         let interest = if wants_write {
             Interest::READABLE | Interest::WRITABLE
@@ -245,6 +247,15 @@ async fn serve(
             }
             () = shared.wakers[number].notified() => {}
             () = tokio::time::sleep_until(handshake_until), if Instant::now() < handshake_until => {}
+        }
+    }
+}
+
+/// What was written may let another link go on: a rebuild reads from one and writes to another.
+fn wake_others(shared: &Shared, inner: &Inner, number: usize) {
+    for (other, link) in inner.owner.links().enumerate() {
+        if other != number && inner.owner.has_output(link) {
+            shared.wakers[other].notify_one();
         }
     }
 }
@@ -331,10 +342,12 @@ fn tell(shared: &Shared, inner: &mut Inner, event: OwnerEvent) {
         OwnerEvent::Refused { txn, refusal } => inner.pending.refuse(txn, refusal),
         OwnerEvent::Acked { through } => {
             let undo = inner.pending.acknowledge(through);
-            if !undo.is_empty()
-                && let Ok(committed) = inner.owner.commit(undo)
-            {
-                inner.pending.post(committed.txn);
+            if !undo.is_empty() {
+                match inner.owner.commit(undo) {
+                    Ok(committed) => inner.pending.post(committed.txn),
+                    // They stay in the spool and are found at the next start.
+                    Err(error) => tracing::error!(%error, "cannot take records back"),
+                }
             }
         }
         OwnerEvent::Block { seq, block } => answer(inner, seq, Read::Block(block)),
