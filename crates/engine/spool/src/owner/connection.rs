@@ -197,6 +197,11 @@ impl Connection {
         Ok(Said::Welcome(incarnation, welcome))
     }
 
+    /// Silence until now does not count.
+    pub(super) fn forgive(&mut self, now: Timestamp) {
+        self.heard = self.heard.max(now);
+    }
+
     /// Asks for a sign of life when one is due.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use vere_units::Timestamp;
 use super::config::OwnerError;
 use super::connection::{Connection, Said, Terms};
 use super::replica::{Fault, Progress, Standing};
-use super::{Owner, OwnerEvent, Phase, Purpose, ReplicaChange};
+use super::{Owner, OwnerEvent, Phase, Purpose, Read, ReplicaChange};
 
 /// One way to one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,7 +66,7 @@ impl Owner {
 
     /// A connection to the node exists; 32 octets nobody can guess.
     pub fn connected(&mut self, link: Link, nonce: [u8; SECRET_LEN], now: Timestamp) {
-        self.now = now;
+        self.look_at_clock(now);
         let replica = &mut self.replicas[link.node];
         replica.connections[link.address].connected(nonce, now, self.config.heartbeat);
     }
@@ -95,7 +95,7 @@ impl Owner {
     }
 
     /// What was asked of a replica will not be answered: others are asked.
-    fn unasked(&mut self, index: usize) {
+    pub(super) fn unasked(&mut self, index: usize) {
         let mut lost = Vec::new();
         self.reads.retain(|seq, read| {
             if read.asked != Some(index) {
@@ -116,6 +116,12 @@ impl Owner {
                 rebuild.source_lost(seq);
             }
         }
+    }
+
+    /// The read that a node answers, unless another one was asked since.
+    fn take_read(&mut self, seq: Seq, node: usize) -> Option<Read> {
+        let its = self.reads.get(&seq)?.asked == Some(node);
+        if its { self.reads.remove(&seq) } else { None }
     }
 
     /// Octets came from the node.
@@ -155,7 +161,7 @@ impl Owner {
                 Said::Welcome(incarnation, welcome) => self.welcomed(link, incarnation, welcome)?,
                 Said::Answer(answer) => self.answered(link, answer)?,
                 Said::Block(seq, block) => {
-                    let Some(read) = self.reads.remove(&seq) else {
+                    let Some(read) = self.take_read(seq, link.node) else {
                         continue;
                     };
                     match read.purpose {
@@ -250,12 +256,12 @@ impl Owner {
                 }
             }
             Answer::Stats { seq, stat } => {
-                if self.reads.remove(&seq).is_some() {
+                if self.take_read(seq, link.node).is_some() {
                     self.events.push_back(OwnerEvent::Stat { seq, stat });
                 }
             }
             Answer::QueueList { seq, queues, end } => {
-                let Some(read) = self.reads.remove(&seq) else {
+                let Some(read) = self.take_read(seq, link.node) else {
                     return Ok(());
                 };
                 match read.purpose {
@@ -383,6 +389,7 @@ impl Owner {
 
     /// Time has passed.
     pub fn timed_out(&mut self, now: Timestamp) {
+        self.look_at_clock(now);
         for link in self.links().collect::<Vec<_>>() {
             let connection = &mut self.replicas[link.node].connections[link.address];
             if let Err(error) = connection.timed_out(now, self.config.heartbeat) {
@@ -390,6 +397,23 @@ impl Owner {
             }
         }
         self.advance(now);
+    }
+
+    /// While the owner stood still itself nobody else was late: what came meanwhile it has not read yet.
+    pub(super) fn look_at_clock(&mut self, now: Timestamp) {
+        let stood = now.saturating_since(self.now);
+        let first = self.now == Timestamp::ZERO;
+        self.now = now;
+        if stood <= self.config.heartbeat * 3 || first {
+            return;
+        }
+        for replica in &mut self.replicas {
+            replica.moved_at = now;
+            replica.away_since = replica.away_since + stood;
+            for connection in &mut replica.connections {
+                connection.forgive(now);
+            }
+        }
     }
 
     /// Connections that are needed no more.

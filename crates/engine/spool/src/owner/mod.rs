@@ -418,10 +418,7 @@ impl Owner {
 
     /// Does what has become possible.
     fn advance(&mut self, now: Timestamp) {
-        if now.saturating_since(self.now) > self.config.heartbeat * 3 {
-            self.paused(now);
-        }
-        self.now = now;
+        self.look_at_clock(now);
         for index in 0..self.replicas.len() {
             self.attach_standby(index);
         }

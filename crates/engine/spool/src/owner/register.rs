@@ -251,6 +251,10 @@ impl Owner {
             };
             let node = replica.name.clone();
             self.events.push_back(OwnerEvent::Replica { node, change });
+            if before == Standing::Full {
+                // What it would answer may be old.
+                self.unasked(index);
+            }
         }
     }
 

@@ -226,13 +226,6 @@ impl Owner {
         }
     }
 
-    /// This owner itself did not run for a while: nobody was slow meanwhile.
-    pub(super) fn paused(&mut self, now: Timestamp) {
-        for replica in &mut self.replicas {
-            replica.moved_at = now;
-        }
-    }
-
     /// A disk that hangs lets its node live and acknowledge nothing: the others must not wait for ever.
     pub(super) fn find_stalled(&mut self, now: Timestamp) {
         let sound = self.replicas.iter().filter(|replica| replica.is_sound());

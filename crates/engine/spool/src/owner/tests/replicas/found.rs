@@ -240,3 +240,48 @@ fn a_node_that_may_be_full_already_is_not_reset() {
     assert_eq!(circle.held(0), circle.held(1));
     assert_eq!(circle.held(1)[0].length, 10_000);
 }
+
+/// An owner that had been stopped took that for the slowness of a healthy node, and isolated it.
+#[test]
+fn who_stood_still_isolates_nobody_for_it() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    circle.open();
+    let queue = circle.queue("q");
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.carry(SECOND);
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.now = circle.now + Duration::from_secs(20);
+    circle.owner.timed_out(circle.now);
+    circle.settle();
+    assert_eq!(circle.states(), [SyncState::Sync, SyncState::Sync]);
+    let isolated = |event: &OwnerEvent| {
+        let OwnerEvent::Replica { change, .. } = event else {
+            return false;
+        };
+        matches!(change, ReplicaChange::Isolated(_))
+    };
+    assert!(!circle.events.iter().any(isolated), "{:?}", circle.events);
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+}
+
+/// What was asked of a node that was isolated before it answered was taken from its old memory.
+#[test]
+fn a_node_that_was_isolated_answers_no_reads() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    circle.open();
+    let queue = circle.queue("q");
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.settle();
+    let fetch = circle.owner.fetch(queue, RecordId(0), 10, 1_000);
+    circle.carry_up(FIRST);
+    circle.owner.replicas[0].fault = Some(Fault::Diverged);
+    circle.owner.timed_out(circle.now);
+    circle.register.serve(&mut circle.owner, circle.now);
+    assert_eq!(circle.owner.reads[&fetch].asked, Some(1));
+    circle.pass(Duration::from_secs(1));
+    let answers = circle.events.iter().filter(|event| {
+        let seq = fetch;
+        matches!(event, OwnerEvent::Block { seq: of, .. } if *of == seq)
+    });
+    assert_eq!(answers.count(), 1);
+}
