@@ -73,6 +73,9 @@ impl World {
                     return Ok(());
                 };
                 self.blocks += 1;
+                if self.model.head() != life {
+                    return Ok(());
+                }
                 let Some(block) = block else {
                     let usable = self.model.queues.get(queue);
                     let usable = usable.is_some_and(|queue| self.model.is_usable(queue));
@@ -82,9 +85,6 @@ impl World {
                         Ok(())
                     };
                 };
-                if self.model.head() != life {
-                    return Ok(());
-                }
                 self.model.check_block(queue, from, &block, since)?;
                 if !block.end {
                     self.client_fetches(owner, queue, block.next);
