@@ -4,7 +4,7 @@ use vere_spool::owner::Link;
 
 use crate::net::Chunk;
 use crate::schedule::{Event, MILLI, Micros, SECOND};
-use crate::world::World;
+use crate::world::{Broken, World};
 
 impl World {
     fn delay(&mut self) -> Micros {
@@ -21,6 +21,10 @@ impl World {
     /// Sends something over a connection, in pieces as a network likes them.
     pub(crate) fn send(&mut self, conn: u64, up: bool, chunk: Chunk) {
         let at = self.schedule.now() + self.delay();
+        let octets = matches!(chunk, Chunk::Octets(_));
+        if self.broken == Broken::HoleyNetwork && octets && !up && self.random.percent(5) {
+            return;
+        }
         let cut = self.random.percent(20);
         let piece = self.random.span(1..2_000) as usize;
         let Some(link) = self.network.conns.get_mut(&conn) else {

@@ -36,6 +36,8 @@ pub enum Broken {
     BlindRegister,
     /// The register says that it has replaced, and has not.
     ForgetfulRegister,
+    /// Connections leave out what a node says now and then, and go on.
+    HoleyNetwork,
 }
 
 /// Everything there is.

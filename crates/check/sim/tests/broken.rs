@@ -36,6 +36,11 @@ fn a_register_that_forgets_is_found() {
 }
 
 #[test]
+fn a_network_with_holes_is_found() {
+    is_found(Broken::HoleyNetwork);
+}
+
+#[test]
 fn a_seed_is_always_the_same_run() {
     for seed in 0..20 {
         let (once, twice) = (
