@@ -7,8 +7,9 @@ use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
 use crate::model::{
     Acme, Auth, CertificateFiles, Cluster, Control, Delivery, Directory, DirectoryStore,
-    Durability, Etcd, Limits, Listen, Log, LogFormat, LogLevel, Metrics, Networks, NextHop,
-    Protocol, Register, Resolver, Route, Settings, Sni, Spool, SpoolNode, Tls, TlsMode,
+    Durability, Etcd, Limits, LineTls, Listen, Log, LogFormat, LogLevel, Metrics, Networks,
+    NextHop, Protocol, Register, Resolver, Route, Settings, Sni, Spool, SpoolNode, SpoolTls, Tls,
+    TlsMode,
 };
 use crate::value::FromValue;
 
@@ -274,6 +275,7 @@ impl Assembly {
                     listen: ([127, 0, 0, 1], port).into(),
                     standby: None,
                     remote: false,
+                    tls: LineTls::Auto,
                     data: self.data.join("spool").join(name),
                 });
             }
@@ -291,7 +293,19 @@ impl Assembly {
             spill_max: self.need("spool.spill_max"),
             segment_size: self.need("spool.segment_size"),
             nodes,
+            tls: self.spool_tls(),
         }
+    }
+
+    fn spool_tls(&self) -> Option<SpoolTls> {
+        let given = self.document.counts.contains_key("spool.tls");
+        given.then(|| SpoolTls {
+            files: CertificateFiles {
+                certificate: self.path("spool.tls.certificate"),
+                key: self.path("spool.tls.key"),
+            },
+            ca: self.path("spool.tls.ca"),
+        })
     }
 
     /// Without `[cluster.etcd]`, which `cross` then misses, it is the folder.
@@ -321,6 +335,7 @@ impl Assembly {
             listen: self.need(&format!("{at}.listen")),
             standby: self.maybe(&format!("{at}.standby")),
             remote: self.choice(&format!("{at}.runs"), |text| Some(text == "elsewhere")),
+            tls: self.choice(&format!("{at}.tls"), line_tls),
             data: self.resolve(&data),
             name,
         }
@@ -332,6 +347,15 @@ fn tls_mode(text: &str) -> Option<TlsMode> {
         "off" => TlsMode::Off,
         "opportunistic" => TlsMode::Opportunistic,
         "required" => TlsMode::Required,
+        _ => return None,
+    })
+}
+
+fn line_tls(text: &str) -> Option<LineTls> {
+    Some(match text {
+        "auto" => LineTls::Auto,
+        "required" => LineTls::Required,
+        "off" => LineTls::Off,
         _ => return None,
     })
 }

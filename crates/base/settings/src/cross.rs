@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use crate::document::Document;
 use crate::errors::{ConfigError, Problem};
-use crate::model::{Etcd, NextHop, Register, Settings, TlsMode};
+use crate::model::{Etcd, LineTls, NextHop, Register, Settings, TlsMode};
 use crate::value::Value;
 
 /// Linux's `sun_path` has 108 octets, the last one for the end.
@@ -182,6 +182,9 @@ fn spool(settings: &Settings, found: &mut Found<'_>) {
                 &key("data"),
                 format!("{} stands twice", node.data.display()),
             );
+        }
+        if node.tls == LineTls::Required && spool.tls.is_none() {
+            found.add(&key("tls"), "needs certificates: [spool.tls]");
         }
     }
     let nodes = spool.nodes.len();

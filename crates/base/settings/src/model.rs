@@ -339,6 +339,45 @@ pub struct Spool {
     pub segment_size: ByteSize,
     /// The nodes; two local ones when the file names none.
     pub nodes: Vec<SpoolNode>,
+    /// Certificates for the connections to nodes.
+    pub tls: Option<SpoolTls>,
+}
+
+impl Spool {
+    /// Nodes, by their places from 0, whose connections leave this machine in clear text although
+    /// nobody said so: there is no `[spool.tls]`.
+    pub fn exposed(&self) -> impl Iterator<Item = (usize, &SpoolNode)> {
+        let exposed = |node: &SpoolNode| {
+            let outside = node
+                .addresses()
+                .any(|address| !address.ip().to_canonical().is_loopback());
+            self.tls.is_none() && node.tls == LineTls::Auto && outside
+        };
+        self.nodes
+            .iter()
+            .enumerate()
+            .filter(move |(_, node)| exposed(node))
+    }
+}
+
+/// Mutual TLS between gateways and nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpoolTls {
+    /// What is shown to the other side, by nodes and gateways alike.
+    pub files: CertificateFiles,
+    /// A PEM file of the authorities that the other side's certificate must come from.
+    pub ca: PathBuf,
+}
+
+/// Which connections to a node are encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineTls {
+    /// With `[spool.tls]` those over addresses that are not loopback.
+    Auto,
+    /// All.
+    Required,
+    /// None.
+    Off,
 }
 
 /// One node of the spool.
@@ -352,6 +391,8 @@ pub struct SpoolNode {
     pub standby: Option<SocketAddr>,
     /// Whether it runs on another machine.
     pub remote: bool,
+    /// Which connections to it are encrypted.
+    pub tls: LineTls,
     /// The folder of its logs.
     pub data: PathBuf,
 }

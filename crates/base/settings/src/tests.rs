@@ -143,6 +143,11 @@ listen = "127.0.0.1:2600"
 name = "b"
 listen = "127.0.0.1:2601"
 data = "/mnt/b"
+tls = "required"
+[spool.tls]
+certificate = "n.pem"
+key = "n.key"
+ca = "/etc/ca.pem"
 [cluster]
 register = "etcd"
 lease = "30s"
@@ -193,6 +198,12 @@ fn every_section_together() {
         settings.spool.nodes[0].data.to_str(),
         Some("/var/lib/vere/spool/a")
     );
+    let tls = settings.spool.tls.as_ref().unwrap();
+    assert_eq!(tls.files.certificate.to_str(), Some("/etc/vere/n.pem"));
+    assert_eq!(tls.files.key.to_str(), Some("/etc/vere/n.key"));
+    assert_eq!(tls.ca.to_str(), Some("/etc/ca.pem"));
+    let wanted = [settings.spool.nodes[0].tls, settings.spool.nodes[1].tls];
+    assert_eq!(wanted, [LineTls::Auto, LineTls::Required]);
     assert_eq!(
         settings.tls.sni[0].files.key.to_str(),
         Some("/etc/vere/m.key")
@@ -218,6 +229,34 @@ fn every_section_together() {
         !format!("{settings:?}").contains("very secret"),
         "secrets stay out of logs"
     );
+}
+
+#[test]
+fn nodes_in_clear_text_on_a_network_are_known() {
+    let node = |rest: &str| format!("[[spool.node]]\nname = \"a\"\n{rest}\n");
+    let tls = "[spool.tls]\ncertificate = \"c\"\nkey = \"k\"\nca = \"r\"\n";
+    for (file, exposed) in [
+        (node("listen = \"192.0.2.1:2600\""), true),
+        (node("listen = \"[::]:2600\""), true),
+        (
+            node("listen = \"127.0.0.1:2600\"\nstandby = \"192.0.2.1:2600\""),
+            true,
+        ),
+        (node("listen = \"127.0.0.1:2600\""), false),
+        (node("listen = \"192.0.2.1:2600\"\ntls = \"off\""), false),
+        (tls.to_owned() + &node("listen = \"192.0.2.1:2600\""), false),
+    ] {
+        let settings = parse(&file).unwrap();
+        assert_eq!(
+            settings.spool.exposed().count(),
+            usize::from(exposed),
+            "{file}"
+        );
+    }
+    let wants = node("listen = \"127.0.0.1:2600\"\ntls = \"required\"");
+    one_error(&wants, 6, "spool.node[1].tls", "[spool.tls]");
+    let part = "[spool.tls]\ncertificate = \"c\"\nkey = \"k\"\n";
+    one_error(part, 3, "spool.tls.ca", "missing");
 }
 
 #[test]

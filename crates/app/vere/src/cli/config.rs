@@ -62,8 +62,9 @@ pub(crate) fn check(
         .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
     // Paths in the file are taken from its folder, which must be known in full to be looked at.
     let whole = std::path::absolute(&path)?;
-    let (said, mistakes) = match Settings::parse(&text, &whole.to_string_lossy()) {
-        Ok(settings) => (summary(&settings), unreadable(&settings)),
+    let parsed = Settings::parse(&text, &whole.to_string_lossy());
+    let (said, mistakes) = match &parsed {
+        Ok(settings) => (summary(settings), unreadable(settings)),
         Err(errors) => {
             let mistake = |error: &vere_settings::ConfigError| Mistake {
                 line: Some(error.line),
@@ -73,34 +74,42 @@ pub(crate) fn check(
             (String::new(), errors.errors().iter().map(mistake).collect())
         }
     };
+    let warnings = parsed.as_ref().map(warnings).unwrap_or_default();
     let code = if mistakes.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     };
     let printed = if args.json {
-        in_json(&path, &mistakes)
+        in_json(&path, &mistakes, &warnings)
     } else {
-        in_text(&path, &said, &mistakes)
+        in_text(&path, &said, &mistakes, &warnings)
     };
     Ok((printed, code))
 }
 
-fn in_json(path: &Path, mistakes: &[Mistake]) -> String {
+fn in_json(path: &Path, mistakes: &[Mistake], warnings: &[Mistake]) -> String {
     let one = |m: &Mistake| json!({ "line": m.line, "key": m.key, "text": m.text });
     let errors: Vec<_> = mistakes.iter().map(one).collect();
+    let warnings: Vec<_> = warnings.iter().map(one).collect();
     let file = path.display().to_string();
     format!(
         "{:#}\n",
-        json!({ "file": file, "ok": mistakes.is_empty(), "errors": errors })
+        json!({ "file": file, "ok": mistakes.is_empty(), "errors": errors, "warnings": warnings })
     )
 }
 
-fn in_text(path: &Path, said: &str, mistakes: &[Mistake]) -> String {
-    if mistakes.is_empty() {
-        return format!("{} is right\n{said}", path.display());
-    }
+fn in_text(path: &Path, said: &str, mistakes: &[Mistake], warnings: &[Mistake]) -> String {
     let mut text = String::new();
+    for Mistake {
+        key, text: words, ..
+    } in warnings
+    {
+        let _ = writeln!(text, "{}: warning: {key}: {words}", path.display());
+    }
+    if mistakes.is_empty() {
+        return format!("{text}{} is right\n{said}", path.display());
+    }
     for mistake in mistakes {
         let line = mistake
             .line
@@ -149,6 +158,11 @@ fn unreadable(settings: &Settings) -> Vec<Mistake> {
             .as_deref()
             .map(|path| ("delivery.ca".to_owned(), path)),
     );
+    if let Some(tls) = &settings.spool.tls {
+        named.push(("spool.tls.certificate".to_owned(), &tls.files.certificate));
+        named.push(("spool.tls.key".to_owned(), &tls.files.key));
+        named.push(("spool.tls.ca".to_owned(), &tls.ca));
+    }
     let wrong = |(key, path): (String, &Path)| {
         let error = std::fs::File::open(path).err()?;
         Some(Mistake {
@@ -158,6 +172,20 @@ fn unreadable(settings: &Settings) -> Vec<Mistake> {
         })
     };
     named.into_iter().filter_map(wrong).collect()
+}
+
+/// What works and is hardly meant.
+fn warnings(settings: &Settings) -> Vec<Mistake> {
+    let exposed = settings.spool.exposed();
+    let warning = exposed.map(|(n, node)| Mistake {
+        line: None,
+        key: format!("spool.node[{}].listen", n + 1),
+        text: format!(
+            "messages go to and from node {} in clear text: give [spool.tls], or tls = \"off\" when the network is safe",
+            node.name
+        ),
+    });
+    warning.collect()
 }
 
 /// Says in a few lines what the file amounts to.
@@ -256,6 +284,25 @@ mod tests {
             "{printed}"
         );
         assert!(printed.ends_with("2 errors\n"), "{printed}");
+    }
+
+    #[test]
+    fn nodes_in_clear_text_are_warned_of_and_no_error() {
+        let text = "version = 1\nhostname = \"a.b\"\n[[spool.node]]\nname = \"n\"\nlisten = \"192.0.2.1:2600\"\n";
+        let (printed, ok) = checked(text, false);
+        assert!(ok, "{printed}");
+        let (first, rest) = printed.split_once('\n').unwrap();
+        assert!(
+            first.starts_with("DIR/vere.toml: warning: spool.node[1].listen: "),
+            "{first}"
+        );
+        assert!(rest.starts_with("DIR/vere.toml is right\n"), "{rest}");
+        let (printed, _) = checked(text, true);
+        let value: serde_json::Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(value["ok"], true);
+        assert_eq!(value["warnings"][0]["key"], "spool.node[1].listen");
+        let (printed, _) = checked("version = 1\nhostname = \"a.b\"\n", false);
+        assert!(!printed.contains("warning"), "{printed}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use clap::Subcommand;
 use serde::Serialize;
+use vere_net::tls::MutualTls;
 use vere_settings::{Settings, SpoolNode};
 use vere_spoolwire::{NodeStat, QueueStat, SharedSecret};
 use vere_units::ByteSize;
@@ -16,6 +17,7 @@ use self::reader::Reader;
 use super::Failure;
 use crate::control::{ReplicaLine, Request, ask};
 use crate::gateway::GROUP;
+use crate::spool::encryption;
 use crate::{secret, spool};
 
 /// Looks after the nodes that hold the queues.
@@ -126,12 +128,13 @@ impl From<QueueStat> for QueueLine {
 
 fn stat(settings: &Settings, queues: bool, json: bool) -> Result<String, Failure> {
     let key = key(&settings.spool.secret)?;
+    let tls = encryption::certificates(settings)?;
     let replicas = replicas(&settings.control.socket);
     let nodes: Vec<NodeLine> = settings
         .spool
         .nodes
         .iter()
-        .map(|node| node_line(node, &key, queues))
+        .map(|node| node_line(node, tls.as_ref(), &key, queues))
         .collect();
     if json {
         let value = serde_json::json!({
@@ -170,8 +173,13 @@ fn replicas(socket: &Path) -> Result<Vec<ReplicaLine>, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-fn node_line(node: &SpoolNode, key: &SharedSecret, queues: bool) -> NodeLine {
-    let asked = Reader::connect(node, key, GROUP).and_then(|mut reader| {
+fn node_line(
+    node: &SpoolNode,
+    tls: Option<&MutualTls>,
+    key: &SharedSecret,
+    queues: bool,
+) -> NodeLine {
+    let asked = Reader::connect(node, tls, key, GROUP).and_then(|mut reader| {
         let stat = reader.stat()?;
         let queues = queues.then(|| reader.queues()).transpose()?;
         Ok((stat, queues))

@@ -46,6 +46,7 @@ use vere_telemetry::trace::{TraceLog, TraceOptions};
 use self::listeners::{Reception, Service};
 use self::state::{Gateway, Parts};
 use crate::cli::Failure;
+use crate::spool::encryption::{self, Encryption};
 use crate::spool::link::{LinkOptions, LinkState, NodeAddresses, SpoolError, SpoolLink};
 use crate::{secret, spool as nodes, supervisor};
 
@@ -153,9 +154,11 @@ async fn serve(
 
 fn link_options(settings: &Settings) -> Result<LinkOptions, Failure> {
     let spool = &settings.spool;
+    let tls = encryption::certificates(settings)?;
     let addresses = |node: &SpoolNode| NodeAddresses {
         name: node.name.clone(),
         addresses: node.addresses().collect(),
+        encryption: Encryption::of(tls.as_ref(), node),
     };
     let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     Ok(LinkOptions {

@@ -5,7 +5,7 @@
 //! sockets and the register. What is asked of the handle within one turn of the loop leaves in one write; one
 //! acknowledgement wakes everybody whose transaction it covers, in order.
 //!
-//! What the driver does is in `driver`, what waits for an acknowledgement in `pending`.
+//! What the driver does is in `driver`, what waits for an acknowledgement in `pending`, TLS in `wire`.
 //!
 //! After a cut the driver connects again and sends what was not acknowledged; a node knows by the
 //! transaction number what it has done already. Which nodes count, and how one that lost the group gets
@@ -13,6 +13,7 @@
 
 mod driver;
 mod pending;
+mod wire;
 
 #[cfg(test)]
 mod tests;
@@ -39,17 +40,20 @@ use vere_units::{ByteSize, Secret};
 
 use self::pending::{Answered, Pending};
 use super::clock::Clock;
+use super::encryption::Encryption;
 
 /// Queues asked for at once.
 const QUEUES_AT_ONCE: u32 = 4096;
 
 /// A node of the group's circle.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct NodeAddresses {
     /// Its name in the settings.
     pub(crate) name: String,
     /// Where it listens; over a second address a connection is on standby.
     pub(crate) addresses: Vec<SocketAddr>,
+    /// Which connections are encrypted; `None`: none.
+    pub(crate) encryption: Option<Encryption>,
 }
 
 /// How to reach the nodes, and how much to have in flight.

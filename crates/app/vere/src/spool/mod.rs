@@ -4,8 +4,10 @@
 //! whoever waits.
 
 mod clock;
+pub(crate) mod encryption;
 pub(crate) mod link;
 pub(crate) mod node;
+mod socket;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -22,6 +24,7 @@ use vere_units::ByteSize;
 
 use crate::cli::Failure;
 use crate::{secret, supervisor};
+use encryption::Encryption;
 use node::{Durability, NodeOptions, Stop};
 
 /// What a record takes beside its message: envelope, headers of ours, frame.
@@ -49,6 +52,7 @@ pub(crate) fn run(settings: &Settings, name: &str) -> Result<(), Failure> {
         spill: spill(settings, &config).map(|spill| (node.data.clone(), spill)),
         config,
         durability: durability(settings, &node.data),
+        encryption: Encryption::of(encryption::certificates(settings)?.as_ref(), node),
         alive: supervisor::notify_watchdog,
     };
     let stop = Stop::default();

@@ -2,23 +2,26 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io::{self, IoSlice, Read as _, Write as _};
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use mio::net::{TcpListener, TcpStream};
+use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 use vere_disk::log::{LogOptions, NodeDirectory, Wake};
 use vere_disk::spill::{SpillFile, SpillOptions};
+use vere_net::tls::Line;
 use vere_ports::spool_log::{OpenLogError, SpoolLogStore};
 use vere_spool::node::{ConnectionId, NoLog, Node, NodeConfig};
 use vere_spoolwire::Incarnation;
 use vere_units::Timestamp;
 
 use super::clock::Clock;
+use super::encryption::Encryption;
+use super::socket::{Listener, Socket};
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKE: Token = Token(usize::MAX - 1);
@@ -53,6 +56,8 @@ pub(crate) struct NodeOptions {
     pub(crate) durability: Durability,
     /// The directory of a file for what its memory does not hold, and how large that may be.
     pub(crate) spill: Option<(PathBuf, SpillOptions)>,
+    /// Which connections are encrypted; `None`: none.
+    pub(crate) encryption: Option<Encryption>,
     /// Called about once a second from the loop that does the work.
     pub(crate) alive: fn(),
 }
@@ -138,8 +143,14 @@ pub(crate) fn serve(
         config,
         durability,
         spill,
+        encryption,
         alive,
     } = options;
+    let listeners = listeners
+        .into_iter()
+        .map(|socket| Listener::new(socket, encryption.as_ref()))
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(io_error("use a listening socket"))?;
     let wake: Wake = Arc::new(move || {
         // It fails only when the loop is gone.
         let _ = waker.wake();
@@ -191,18 +202,10 @@ fn restore(
     Ok(node)
 }
 
-/// A socket and what is known of its readiness.
-struct Socket {
-    stream: TcpStream,
-    readable: bool,
-    writable: bool,
-    queued: bool,
-}
-
 /// Sockets and the node.
 struct Host<S: SpoolLogStore> {
     poll: Poll,
-    listeners: Vec<TcpListener>,
+    listeners: Vec<Listener>,
     node: Node<S>,
     stop: Stop,
     alive: fn(),
@@ -218,21 +221,15 @@ struct Host<S: SpoolLogStore> {
 impl<S: SpoolLogStore> Host<S> {
     fn new(
         poll: Poll,
-        sockets: Vec<std::net::TcpListener>,
+        mut listeners: Vec<Listener>,
         node: Node<S>,
         stop: Stop,
         alive: fn(),
     ) -> Result<Self, NodeError> {
-        let mut listeners = Vec::new();
-        for socket in sockets {
-            socket
-                .set_nonblocking(true)
-                .map_err(io_error("use a listening socket"))?;
-            let mut listener = TcpListener::from_std(socket);
+        for listener in &mut listeners {
             poll.registry()
-                .register(&mut listener, LISTENER, Interest::READABLE)
+                .register(&mut listener.socket, LISTENER, Interest::READABLE)
                 .map_err(io_error("use a listening socket"))?;
-            listeners.push(listener);
         }
         Ok(Self {
             poll,
@@ -350,7 +347,10 @@ impl<S: SpoolLogStore> Host<S> {
         for number in 0..self.listeners.len() {
             let error = loop {
                 match self.listeners[number].accept() {
-                    Ok((stream, peer)) => self.add(stream, peer, now),
+                    Ok((stream, peer, Ok(line))) => self.add(stream, peer, line, now),
+                    Ok((_, peer, Err(error))) => {
+                        tracing::error!(%peer, %error, "connection dropped");
+                    }
                     Err(error) => break error,
                 }
             };
@@ -362,7 +362,7 @@ impl<S: SpoolLogStore> Host<S> {
         self.accepting = false;
     }
 
-    fn add(&mut self, mut stream: TcpStream, peer: SocketAddr, now: Timestamp) {
+    fn add(&mut self, mut stream: TcpStream, peer: SocketAddr, line: Option<Line>, now: Timestamp) {
         // Without it acknowledgements wait; a socket that refuses is only slower.
         let _ = stream.set_nodelay(true);
         let Some(id) = self.node.accept(crate::secret::random(), now) else {
@@ -379,12 +379,7 @@ impl<S: SpoolLogStore> Host<S> {
             self.node.closed(id);
             return;
         }
-        let socket = Socket {
-            stream,
-            readable: true,
-            writable: true,
-            queued: false,
-        };
+        let socket = Socket::new(stream, peer, line);
         if self.sockets.len() <= id.0 {
             self.sockets.resize_with(id.0 + 1, || None);
         }
@@ -414,13 +409,13 @@ impl<S: SpoolLogStore> Host<S> {
             return;
         }
         let room = buffer.len();
-        match socket.stream.read(buffer) {
+        match socket.read(buffer) {
             Ok(0) => self.close(index),
             Ok(count) => {
-                // Less than there was room for: what comes next makes an event of its own.
-                socket.readable = count == room;
+                let more = !socket.is_drained(count, room);
+                socket.readable = more;
                 self.node.received(id, count, now);
-                if count == room {
+                if more {
                     self.enqueue(index);
                 }
             }
@@ -442,13 +437,24 @@ impl<S: SpoolLogStore> Host<S> {
             if !socket.writable {
                 return;
             }
+            if socket.is_handshaking() {
+                // Closed by the node, which waits for nobody longer than it may take.
+                if !self.node.takes_input(id) {
+                    socket.part(false);
+                    self.close(index);
+                }
+                return;
+            }
             let mut slices = [IoSlice::new(&[]); SLICES];
             let count = self.node.output(id, &mut slices);
-            if count == 0 {
-                break;
-            }
-            match socket.stream.write_vectored(&slices[..count]) {
-                Ok(written) => self.node.sent(id, written),
+            let written = if count == 0 {
+                socket.flush().map(|()| None)
+            } else {
+                socket.write(&slices[..count]).map(Some)
+            };
+            match written {
+                Ok(None) => break,
+                Ok(Some(written)) => self.node.sent(id, written),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => {
                         socket.writable = false;
@@ -466,6 +472,7 @@ impl<S: SpoolLogStore> Host<S> {
 
     fn close(&mut self, index: usize) {
         if let Some(mut socket) = self.sockets[index].take() {
+            socket.part(true);
             // The socket goes with its registration in any case.
             let _ = self.poll.registry().deregister(&mut socket.stream);
             self.node.closed(ConnectionId(index));

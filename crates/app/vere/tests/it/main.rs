@@ -32,5 +32,6 @@ mod reload;
 mod replicas;
 mod scripts;
 mod smuggling;
+mod spool_tls;
 mod tls;
 mod trouble;

@@ -207,6 +207,31 @@ pub(super) static SECTIONS: &[Section] = &[
         ],
     },
     Section {
+        name: "spool.tls",
+        shape: Shape::Optional,
+        text: "Mutual TLS (1.3) between gateways and nodes on several machines. Both sides show the certificate and ask for the other's. Changed files hold for the next connection, without a reload.",
+        options: &[
+            fixed(
+                "certificate",
+                Path,
+                Required("certificate = \"/etc/vere/spool.pem\""),
+                "PEM file of this machine's certificate with the chain. For a node it must name, as a DNS name, the node's `name`, or its address. With extended key usage it needs both server and client authentication.",
+            ),
+            fixed(
+                "key",
+                Path,
+                Required("key = \"/etc/vere/spool.key\""),
+                "PEM file of its private key.",
+            ),
+            fixed(
+                "ca",
+                Path,
+                Required("ca = \"/etc/vere/spool-ca.pem\""),
+                "PEM file of the authorities that the other side's certificate must come from; none of the system's counts. Whoever has a certificate of theirs may connect, so use an authority for nothing else.",
+            ),
+        ],
+    },
+    Section {
         name: "spool.node",
         shape: Shape::Repeated,
         text: "One node. Without any, two nodes named `a` and `b` run on this machine and listen on 127.0.0.1:2600 and 127.0.0.1:2601.",
@@ -234,6 +259,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 Choice(&["here", "elsewhere"]),
                 Is("\"here\""),
                 "`elsewhere`: on another machine, so that nothing is started for it here.",
+            ),
+            fixed(
+                "tls",
+                Choice(&["auto", "required", "off"]),
+                Is("\"auto\""),
+                "Encryption of its connections with the certificates of `[spool.tls]`: `auto`, where the address is not a loopback address and there is `[spool.tls]`; `required`, on loopback too; `off`. Gateway and node must agree.",
             ),
             fixed(
                 "data",

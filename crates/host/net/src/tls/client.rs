@@ -88,6 +88,10 @@ impl Roots {
         })
     }
 
+    pub(super) fn store(&self) -> Arc<RootCertStore> {
+        Arc::clone(&self.store)
+    }
+
     /// For a client that trusts nothing else.
     pub(crate) fn client_config(&self) -> Result<ClientConfig, TlsError> {
         Ok(ClientConfig::builder_with_provider(provider())

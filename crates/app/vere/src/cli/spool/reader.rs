@@ -1,14 +1,17 @@
 //! A reader's connection to a node: figures and queues, nothing else.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{self, IoSlice, Read as _};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use vere_net::tls::{Line, MutualTls};
 use vere_settings::SpoolNode;
 use vere_spoolwire::{
     ANSWER_FRAME_MAX, Answer, Frame, Greeting, HANDSHAKE_FRAME_MAX, Header, Hello, NodeStat, Op,
     QueueId, QueueStat, Request, Role, Seq, SharedSecret, Txn, VERSION, WELCOME_FRAME_MAX, Welcome,
 };
+
+use crate::spool::encryption::Encryption;
 
 /// How long a node may take for anything.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -17,7 +20,7 @@ const QUEUES_AT_ONCE: u32 = 4096;
 
 /// A connection on which the node has proven itself.
 pub(super) struct Reader {
-    stream: TcpStream,
+    stream: Stream,
     octets: Vec<u8>,
     /// What the node said of the group when it was connected to.
     pub(super) greeting: Greeting,
@@ -28,18 +31,22 @@ impl Reader {
     /// Connects to a node to read a group. The error is a text for people.
     pub(super) fn connect(
         node: &SpoolNode,
+        tls: Option<&MutualTls>,
         key: &SharedSecret,
         group: &str,
     ) -> Result<Self, String> {
-        let connect = |address| TcpStream::connect_timeout(&address, PATIENCE);
-        let stream = connect(node.listen)
+        let connect = |address| {
+            TcpStream::connect_timeout(&address, PATIENCE).map(|socket| (socket, address))
+        };
+        let (socket, address) = connect(node.listen)
             .or_else(|error| node.standby.map_or(Err(error), connect))
             .map_err(|error| format!("cannot connect: {error}"))?;
         let set = |result: std::io::Result<()>| result.map_err(|error| error.to_string());
-        set(stream.set_read_timeout(Some(PATIENCE)))?;
-        set(stream.set_write_timeout(Some(PATIENCE)))?;
+        set(socket.set_read_timeout(Some(PATIENCE)))?;
+        set(socket.set_write_timeout(Some(PATIENCE)))?;
+        let mut stream = Stream::open(socket, address, node, tls)?;
         let mut octets = Vec::new();
-        let greeting = next(&stream, &mut octets, HANDSHAKE_FRAME_MAX, |frame| {
+        let greeting = next(&mut stream, &mut octets, HANDSHAKE_FRAME_MAX, |frame| {
             Greeting::decode(frame).map_err(|error| error.to_string())
         })?;
         let hello = Hello {
@@ -54,8 +61,8 @@ impl Reader {
             proof: [0; 32],
         };
         let hello = hello.sign(&greeting, key);
-        send(&stream, |out| hello.encode(out))?;
-        let welcome = next(&stream, &mut octets, WELCOME_FRAME_MAX, |frame| {
+        send(&mut stream, |out| hello.encode(out))?;
+        let welcome = next(&mut stream, &mut octets, WELCOME_FRAME_MAX, |frame| {
             Welcome::decode(frame).map_err(|error| error.to_string())
         })?;
         if welcome.proof != hello.answer(&greeting, key) {
@@ -98,14 +105,61 @@ impl Reader {
     }
 
     fn ask(&mut self, request: Request) -> Result<Answer, String> {
-        send(&self.stream, |out| request.encode(out, Seq(1)))?;
-        next(&self.stream, &mut self.octets, ANSWER_FRAME_MAX, |frame| {
-            Answer::decode(frame).map_err(|error| error.to_string())
-        })
+        send(&mut self.stream, |out| request.encode(out, Seq(1)))?;
+        next(
+            &mut self.stream,
+            &mut self.octets,
+            ANSWER_FRAME_MAX,
+            |frame| Answer::decode(frame).map_err(|error| error.to_string()),
+        )
     }
 }
 
-fn send(mut stream: &TcpStream, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), String> {
+/// A socket that blocks, and TLS on it or not.
+struct Stream {
+    socket: TcpStream,
+    line: Option<Line>,
+}
+
+impl Stream {
+    fn open(
+        socket: TcpStream,
+        address: SocketAddr,
+        node: &SpoolNode,
+        tls: Option<&MutualTls>,
+    ) -> Result<Self, String> {
+        let wanted = Encryption::of(tls, node);
+        let tls = wanted.as_ref().and_then(|wanted| wanted.covers(address));
+        let line = tls.map(|tls| tls.connect(&node.name, address.ip()));
+        let line = line.transpose().map_err(|error| error.to_string())?;
+        let mut stream = Self { socket, line };
+        if let Some(line) = &mut stream.line {
+            let done = line.shake_hands(&mut stream.socket);
+            done.map_err(|error| error.to_string())?;
+        }
+        Ok(stream)
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.line {
+            None => self.socket.read(buffer),
+            Some(line) => line.read(&mut self.socket, buffer),
+        }
+    }
+
+    fn write_all(&mut self, mut octets: &[u8]) -> io::Result<()> {
+        let Some(line) = &mut self.line else {
+            return io::Write::write_all(&mut self.socket, octets);
+        };
+        while !octets.is_empty() {
+            let count = line.write(&mut self.socket, &[IoSlice::new(octets)])?;
+            octets = octets.get(count..).unwrap_or_default();
+        }
+        line.flush(&mut self.socket)
+    }
+}
+
+fn send(stream: &mut Stream, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), String> {
     let mut out = Vec::new();
     write(&mut out);
     stream.write_all(&out).map_err(|error| error.to_string())
@@ -113,7 +167,7 @@ fn send(mut stream: &TcpStream, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), 
 
 /// Reads the next frame; a CLOSE is told as what it says.
 fn next<T>(
-    mut stream: &TcpStream,
+    stream: &mut Stream,
     octets: &mut Vec<u8>,
     most: usize,
     read: impl FnOnce(&Frame<'_>) -> Result<T, String>,

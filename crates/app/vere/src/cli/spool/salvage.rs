@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use vere_cluster::{Swap, Versioned};
+use vere_net::tls::MutualTls;
 use vere_settings::Settings;
 use vere_spool::owner::{MemberState, Membership};
 use vere_spoolwire::{Incarnation, NodeStat, SharedSecret};
@@ -15,7 +16,7 @@ use vere_spoolwire::{Incarnation, NodeStat, SharedSecret};
 use super::reader::Reader;
 use super::{Failure, key};
 use crate::gateway::GROUP;
-use crate::spool;
+use crate::spool::{self, encryption};
 
 /// Says which node counts after the membership register or all full replicas were lost.
 #[derive(Debug, Args)]
@@ -42,7 +43,8 @@ pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Fai
         .and_then(|now| Membership::decode(&now.value).ok());
     let mut out = String::new();
     describe(&mut out, now.as_ref(), record.as_ref());
-    let taken = look(&mut out, settings, &key, args.take.as_deref());
+    let tls = encryption::certificates(settings)?;
+    let taken = look(&mut out, settings, tls.as_ref(), &key, args.take.as_deref());
     if args.take.is_some() && in_use(settings) {
         return Err(Failure::new(format!(
             "{out}a gateway runs and holds the group on a full node; nothing was changed"
@@ -85,12 +87,13 @@ pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Fai
 fn look(
     out: &mut String,
     settings: &Settings,
+    tls: Option<&MutualTls>,
     key: &SharedSecret,
     take: Option<&str>,
 ) -> Option<(Incarnation, NodeStat)> {
     let mut taken = None;
     for node in &settings.spool.nodes {
-        let asked = Reader::connect(node, key, GROUP)
+        let asked = Reader::connect(node, tls, key, GROUP)
             .and_then(|mut reader| reader.stat().map(|stat| (reader, stat)));
         let line = match asked {
             Err(error) => error,

@@ -12,10 +12,12 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use vere_cluster::{RegisterError, Swap};
+use vere_net::tls::TlsError;
 use vere_spool::owner::{
     Link, OwnerError, OwnerEvent, RegisterFailed, RegisterRequest, RegisterSwap, ReplicaChange,
 };
 
+use super::wire::Wire;
 use super::{Inner, LinkState, Read, Shared, SpoolError};
 
 /// Octets read at once.
@@ -32,6 +34,9 @@ enum Broken {
     Io(io::Error),
     Owner(OwnerError),
     HandshakeTimeout,
+    /// It was connected to, and did not answer without encryption.
+    NoPlainAnswer,
+    Tls(TlsError),
 }
 
 impl From<io::Error> for Broken {
@@ -164,8 +169,12 @@ fn tell_broken(shared: &Shared, link: Link, broken: &Broken) {
     let node = shared.options.nodes[link.node].name.as_str();
     let text = match broken {
         Broken::Over | Broken::Owner(OwnerError::NotWanted) => return,
+        // It says what is wrong with TLS.
+        Broken::Io(error) if error.kind() == io::ErrorKind::InvalidData => error.to_string(),
         Broken::Io(error) => format!("connection broke: {error}"),
         Broken::HandshakeTimeout => "does not answer".to_owned(),
+        Broken::NoPlainAnswer => "does not answer, or only with TLS".to_owned(),
+        Broken::Tls(error) => error.to_string(),
         Broken::Owner(error) => error.to_string(),
     };
     let mut inner = shared.inner.borrow_mut();
@@ -178,11 +187,16 @@ fn tell_broken(shared: &Shared, link: Link, broken: &Broken) {
 
 /// One connection, from its beginning to its end.
 async fn attempt(shared: &Shared, number: usize, link: Link) -> Result<(), Broken> {
-    let address = shared.options.nodes[link.node].addresses[link.address];
+    let node = &shared.options.nodes[link.node];
+    let address = node.addresses[link.address];
+    let tls = node.encryption.as_ref();
+    let tls = tls.and_then(|wanted| wanted.covers(address));
     let connect = tokio::time::timeout(shared.options.connect_timeout, TcpStream::connect(address));
     let stream = connect.await.map_err(|_| Broken::HandshakeTimeout)??;
     // Without it small frames wait for acknowledgements; a socket that refuses is only slower.
     let _ = stream.set_nodelay(true);
+    let line = tls.map(|tls| tls.connect(&node.name, address.ip()));
+    let wire = Wire::new(stream, line.transpose().map_err(Broken::Tls)?);
     let nonce = crate::secret::random();
     shared
         .inner
@@ -191,7 +205,7 @@ async fn attempt(shared: &Shared, number: usize, link: Link) -> Result<(), Broke
         .connected(link, nonce, shared.clock.now());
     // Also when this task is ended.
     let _end = End { shared, link };
-    serve(shared, number, link, &stream).await
+    serve(shared, number, link, wire).await
 }
 
 /// The end of a connection is told however it comes.
@@ -209,12 +223,7 @@ impl Drop for End<'_> {
     }
 }
 
-async fn serve(
-    shared: &Shared,
-    number: usize,
-    link: Link,
-    stream: &TcpStream,
-) -> Result<(), Broken> {
+async fn serve(shared: &Shared, number: usize, link: Link, mut wire: Wire) -> Result<(), Broken> {
     let handshake_until = Instant::now() + shared.options.connect_timeout;
     let mut buffer = vec![0; READ_MAX];
     loop {
@@ -228,9 +237,13 @@ async fn serve(
                 return Err(Broken::Owner(*error));
             }
             if !inner.owner.is_up(link) && Instant::now() >= handshake_until {
-                return Err(Broken::HandshakeTimeout);
+                return Err(if wire.is_encrypted() {
+                    Broken::HandshakeTimeout
+                } else {
+                    Broken::NoPlainAnswer
+                });
             }
-            let wants_write = write(&mut inner, link, stream)?;
+            let wants_write = write(&mut inner, link, &mut wire)?;
             wake_others(shared, &inner, number);
             wants_write
         };
@@ -240,9 +253,9 @@ async fn serve(
             Interest::READABLE
         };
         tokio::select! {
-            ready = stream.ready(interest) => {
+            ready = wire.stream.ready(interest) => {
                 if ready?.is_readable() {
-                    read(shared, link, stream, &mut buffer)?;
+                    read(shared, link, &mut wire, &mut buffer)?;
                 }
             }
             () = shared.wakers[number].notified() => {}
@@ -261,13 +274,19 @@ fn wake_others(shared: &Shared, inner: &Inner, number: usize) {
 }
 
 /// Writes what is pending. True when the socket takes no more.
-fn write(inner: &mut Inner, link: Link, stream: &TcpStream) -> io::Result<bool> {
+fn write(inner: &mut Inner, link: Link, wire: &mut Wire) -> io::Result<bool> {
     loop {
+        match wire.try_flush() {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+            Err(error) => return Err(error),
+        }
         let octets = inner.owner.output(link);
         if octets.is_empty() {
             return Ok(false);
         }
-        match stream.try_write(octets) {
+        match wire.try_write(octets) {
             Ok(count) => inner.owner.sent(link, count),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
             Err(error) => return Err(error),
@@ -275,8 +294,8 @@ fn write(inner: &mut Inner, link: Link, stream: &TcpStream) -> io::Result<bool> 
     }
 }
 
-fn read(shared: &Shared, link: Link, stream: &TcpStream, buffer: &mut [u8]) -> Result<(), Broken> {
-    match stream.try_read(buffer) {
+fn read(shared: &Shared, link: Link, wire: &mut Wire, buffer: &mut [u8]) -> Result<(), Broken> {
+    match wire.try_read(buffer) {
         Ok(0) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
         Ok(count) => {
             let mut inner = shared.inner.borrow_mut();

@@ -39,7 +39,7 @@ impl Options {
 
     /// Sets `section.key` to a value in TOML.
     pub(crate) fn set(mut self, key: &str, value: &str) -> Self {
-        let (section, key) = key.split_once('.').expect("section.key");
+        let (section, key) = key.rsplit_once('.').expect("section.key");
         let section = self.sections.entry(section.to_owned()).or_default();
         section.insert(key.to_owned(), value.to_owned());
         self
@@ -93,6 +93,17 @@ impl Options {
             quoted(&files.certificate),
             quoted(&files.key)
         ))
+    }
+
+    /// The certificate that gateway and nodes show each other, on loopback too.
+    pub(crate) fn spool_tls(self, files: &Files, ca: &Path) -> Self {
+        self.set("spool.tls.certificate", &quoted(&files.certificate))
+            .set("spool.tls.key", &quoted(&files.key))
+            .set("spool.tls.ca", &quoted(ca))
+    }
+
+    pub(super) fn encrypts_spool(&self) -> bool {
+        self.sections.contains_key("spool.tls")
     }
 
     pub(super) fn has_certificate(&self) -> bool {

@@ -25,7 +25,7 @@ pub(crate) struct System {
     pub(crate) submission: SocketAddr,
     pub(crate) submissions: SocketAddr,
     pub(crate) config: PathBuf,
-    nodes: [SocketAddr; 2],
+    pub(crate) nodes: [SocketAddr; 2],
     serve: Child,
 }
 
@@ -351,6 +351,9 @@ impl Prepared {
                 text,
                 "[[spool.node]]\nname = \"{name}\"\nlisten = \"{address}\"\n"
             );
+            if options.encrypts_spool() {
+                text.push_str("tls = \"required\"\n");
+            }
         }
         std::fs::write(directory.join("vere.toml"), text).expect("the configuration");
     }

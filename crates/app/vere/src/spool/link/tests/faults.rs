@@ -17,10 +17,10 @@ const NODE_ADDRESS: &str = "VERE_TEST_NODE_ADDRESS";
 const MOST_RECORDS: usize = 2_000;
 
 /// Random enough, and the same in every run.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -30,14 +30,14 @@ impl Dice {
 
 /// What the queue must hold in the end.
 #[derive(Default)]
-struct Expected {
+pub(super) struct Expected {
     records: BTreeMap<RecordId, String>,
     commits: usize,
     refused: usize,
 }
 
 impl Expected {
-    async fn check(&self, link: &SpoolLink, queue: QueueId) {
+    pub(super) async fn check(&self, link: &SpoolLink, queue: QueueId) {
         let (mut from, mut found) = (RecordId(0), BTreeMap::new());
         loop {
             let block = link.fetch(queue, from, 500, 1 << 20).await.unwrap();
@@ -55,7 +55,7 @@ impl Expected {
 }
 
 /// Stores and deletes with much in flight until `until`; waits for every acknowledgement.
-async fn load(
+pub(super) async fn load(
     link: &SpoolLink,
     queue: QueueId,
     dice: &mut Dice,
@@ -106,7 +106,7 @@ async fn load(
 }
 
 /// Passes connections on and cuts each after a random number of octets in each direction.
-async fn cutting_proxy(listener: TokioListener, node: SocketAddr) {
+pub(super) async fn cutting_proxy(listener: TokioListener, node: SocketAddr) {
     let mut dice = Dice(0x1234_5678_9abc_def1);
     loop {
         let (mut client, _) = listener.accept().await.unwrap();
@@ -180,6 +180,7 @@ fn node_process() {
         config: config(),
         durability,
         spill: None,
+        encryption: None,
         alive: || {},
     };
     let listener = TcpListener::bind(address).unwrap();

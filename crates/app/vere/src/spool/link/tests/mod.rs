@@ -2,6 +2,7 @@
 
 mod faults;
 mod spill;
+mod tls;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -54,15 +55,20 @@ impl RunningNode {
         spill: Option<(PathBuf, SpillOptions)>,
         config: NodeConfig,
     ) -> Self {
-        let address = listener.local_addr().unwrap();
-        let stop = Stop::default();
-        let stopping = stop.clone();
         let options = NodeOptions {
             config,
             durability,
             spill,
+            encryption: None,
             alive: || {},
         };
+        Self::start_options(listener, options)
+    }
+
+    fn start_options(listener: TcpListener, options: NodeOptions) -> Self {
+        let address = listener.local_addr().unwrap();
+        let stop = Stop::default();
+        let stopping = stop.clone();
         let thread = std::thread::spawn(move || serve(options, vec![listener], stopping, || {}));
         Self {
             address,
@@ -119,6 +125,7 @@ fn options_for(nodes: &[SocketAddr], register: &TestRegister) -> LinkOptions {
         .map(|(address, name)| NodeAddresses {
             name: name.to_string(),
             addresses: vec![*address],
+            encryption: None,
         });
     LinkOptions::new(named.collect(), register.open(), "gateway", secret())
 }

@@ -1,0 +1,51 @@
+//! Which connections between gateway and nodes are encrypted.
+
+use std::net::SocketAddr;
+
+use vere_net::tls::{CertificateFiles, MutualTls, MutualTlsOptions};
+use vere_settings::{LineTls, Settings, SpoolNode};
+
+use crate::cli::Failure;
+
+/// Mutual TLS with one node.
+#[derive(Debug, Clone)]
+pub(crate) struct Encryption {
+    /// The certificates.
+    pub(crate) tls: MutualTls,
+    /// On loopback as well.
+    pub(crate) everywhere: bool,
+}
+
+impl Encryption {
+    /// What the settings want with that node.
+    pub(crate) fn of(tls: Option<&MutualTls>, node: &SpoolNode) -> Option<Self> {
+        let tls = tls?.clone();
+        match node.tls {
+            LineTls::Off => None,
+            LineTls::Auto | LineTls::Required => Some(Self {
+                tls,
+                everywhere: node.tls == LineTls::Required,
+            }),
+        }
+    }
+
+    /// The certificates, when a connection to this address of the node is encrypted.
+    pub(crate) fn covers(&self, address: SocketAddr) -> Option<&MutualTls> {
+        let loopback = address.ip().to_canonical().is_loopback();
+        (self.everywhere || !loopback).then_some(&self.tls)
+    }
+}
+
+/// The certificates of `[spool.tls]`, when there are some.
+///
+/// # Errors
+/// When a file is missing or wrong.
+pub(crate) fn certificates(settings: &Settings) -> Result<Option<MutualTls>, Failure> {
+    let Some(tls) = &settings.spool.tls else {
+        return Ok(None);
+    };
+    Ok(Some(MutualTls::new(MutualTlsOptions {
+        files: CertificateFiles::new(&tls.files.certificate, &tls.files.key),
+        ca: tls.ca.clone(),
+    })?))
+}

@@ -1,0 +1,138 @@
+//! Gateway and nodes as real processes with mutual TLS between them, and who is refused by a node.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::harness::{Authority, Files, Options, Session, System};
+
+/// How long a node may take to close a connection; it gives a handshake five seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Setup {
+    authority: Authority,
+    folder: tempfile::TempDir,
+    ca: PathBuf,
+    system: System,
+}
+
+impl Setup {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let authority = Authority::new();
+        let ca = authority.write(folder.path());
+        let files = authority.sign(folder.path(), "own", &["a", "b"]);
+        let system = System::start(&Options::default().spool_tls(&files, &ca));
+        Self {
+            authority,
+            folder,
+            ca,
+            system,
+        }
+    }
+
+    /// A client of a node that shows these files, or nothing, and trusts everything it should.
+    fn client(&self, node: SocketAddr, shown: Option<&Files>) -> Client {
+        let mut roots = RootCertStore::empty();
+        let root = CertificateDer::from_pem_file(&self.ca).expect("the root");
+        roots.add(root).expect("a root");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("protocol versions")
+            .with_root_certificates(roots);
+        let config = match shown {
+            None => builder.with_no_client_auth(),
+            Some(files) => {
+                let chain = CertificateDer::from_pem_file(&files.certificate).expect("PEM");
+                let key = PrivateKeyDer::from_pem_file(&files.key).expect("PEM");
+                builder
+                    .with_client_auth_cert(vec![chain], key)
+                    .expect("a pair")
+            }
+        };
+        let name = ServerName::try_from("a").expect("a name");
+        let connection = ClientConnection::new(Arc::new(config), name).expect("a client");
+        let stream = TcpStream::connect(node).expect("the node listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        StreamOwned::new(connection, stream)
+    }
+}
+
+type Client = StreamOwned<ClientConnection, TcpStream>;
+
+/// Whether the node ended the connection, without a greeting.
+fn is_refused(client: &mut Client) -> bool {
+    match client.read(&mut [0; 16]) {
+        Ok(count) => count == 0,
+        Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+    }
+}
+
+#[test]
+fn mail_passes_and_the_nodes_can_be_asked() {
+    let setup = Setup::start();
+    let system = &setup.system;
+    let text = "Subject: over TLS\r\n\r\nbody";
+    Session::greeted(system.smtp).submit("a@example.net", &["alice@example.org"], text);
+    assert!(system.wait_mail("alice", 1)[0].contains("over TLS"));
+    let table = system.command(&["spool", "stat"]);
+    assert_eq!(table.matches("synced").count(), 2, "{table}");
+    // Whoever has a certificate is greeted, encrypted with the newest version only.
+    let files = setup.authority.sign(setup.folder.path(), "new", &["x"]);
+    let mut client = setup.client(system.nodes[0], Some(&files));
+    let mut greeting = [0; 24];
+    client.read_exact(&mut greeting).expect("a greeting");
+    assert!(
+        greeting.windows(7).any(|octets| octets == b"VERESPL"),
+        "{greeting:?}"
+    );
+    let version = client.conn.protocol_version();
+    assert_eq!(version, Some(rustls::ProtocolVersion::TLSv1_3));
+    setup.system.stop();
+}
+
+#[test]
+fn strangers_are_refused_with_the_reason_in_the_log() {
+    let setup = Setup::start();
+    let system = &setup.system;
+    let node = system.nodes[0];
+    let refused = "connection refused";
+    assert!(is_refused(&mut setup.client(node, None)));
+    system.wait_log(&[refused, "the other side shows no certificate"]);
+
+    let others = tempfile::tempdir().expect("a temporary directory");
+    let foreign = Authority::new().sign(others.path(), "foreign", &["a"]);
+    assert!(is_refused(&mut setup.client(node, Some(&foreign))));
+    system.wait_log(&[refused, "certificate: "]);
+
+    let folder = setup.folder.path();
+    let expired = setup.authority.sign_expired(folder, "expired", &["a"]);
+    assert!(is_refused(&mut setup.client(node, Some(&expired))));
+    system.wait_log(&[refused, "certificate: ", "expired"]);
+
+    let mut plain = TcpStream::connect(node).expect("the node listens");
+    plain.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    let _ = plain.write_all(b"EHLO there\r\n");
+    system.wait_log(&[refused, "does not speak TLS"]);
+
+    // Who says nothing is not waited for without end, and is told nothing in clear text.
+    let mut silent = TcpStream::connect(node).expect("the node listens");
+    silent.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    let mut heard = Vec::new();
+    silent.read_to_end(&mut heard).expect("an end");
+    assert!(!heard.windows(4).any(|octets| octets == b"VERE"));
+    system.wait_log(&[refused, "no TLS handshake in time"]);
+
+    // Nobody else noticed.
+    let text = "Subject: after all\r\n\r\nbody";
+    Session::greeted(system.smtp).submit("a@example.net", &["alice@example.org"], text);
+    system.wait_mail("alice", 1);
+    setup.system.stop();
+}

@@ -1,0 +1,426 @@
+//! Mutual TLS between processes of one system: both sides show a certificate of one authority.
+//!
+//! [`MutualTls`] holds the certificates and makes a [`Line`] for each connection. A line is driven by
+//! whoever owns the socket, in a readiness loop as well as with blocking calls: [`Line::read`] and
+//! [`Line::write`] stand where those of the socket stood.
+//!
+//! TLS 1.3 only (RFC 8446), no session is resumed, so that every connection verifies both
+//! certificates anew.
+
+use std::fmt;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustls::client::Resumption;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::version::TLS13;
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct, Error,
+    InvalidMessage, ServerConfig, ServerConnection, SignatureScheme,
+};
+
+use super::certificates::{Fingerprint, fingerprint, load};
+use super::{CertificateFiles, Roots, TlsError, provider};
+
+/// Octets of ciphertext read at once, and kept at most while the reader of the plaintext waits: two
+/// records of the greatest length (RFC 8446 section 5.2).
+const INPUT_LEN: usize = 36 * 1024;
+/// Octets that wait for the socket, at most; one call of [`Line::write`] takes no more.
+const OUTPUT_MAX: usize = 64 * 1024;
+/// What both sides say they speak (RFC 7301), so that a line is not taken for another service that
+/// has certificates of the same authority.
+const PROTOCOL: &[u8] = b"vere-spool";
+
+/// The files of one side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MutualTlsOptions {
+    /// What is shown to the other side.
+    pub files: CertificateFiles,
+    /// A PEM file of the authorities that the other side's certificate must come from.
+    pub ca: PathBuf,
+}
+
+/// Certificates for connections in both directions; clones share them.
+#[derive(Clone)]
+pub struct MutualTls {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    options: MutualTlsOptions,
+    state: Mutex<State>,
+}
+
+struct State {
+    keys: Keys,
+    /// The files as they were at the last attempt to load them, whether it succeeded or not.
+    attempted: [Fingerprint; 3],
+}
+
+#[derive(Clone)]
+struct Keys {
+    server: Arc<ServerConfig>,
+    own: Arc<CertifiedKey>,
+    verifier: Arc<WebPkiServerVerifier>,
+}
+
+impl fmt::Debug for MutualTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MutualTls")
+            .field("options", &self.inner.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl MutualTls {
+    /// Loads the files.
+    ///
+    /// # Errors
+    /// A file cannot be read or is wrong, or the key does not fit the certificate.
+    pub fn new(options: MutualTlsOptions) -> Result<Self, TlsError> {
+        // Taken before reading: a change in between shows at the next look.
+        let attempted = options.fingerprints();
+        let state = Mutex::new(State {
+            keys: Keys::load(&options)?,
+            attempted,
+        });
+        let inner = Arc::new(Inner { options, state });
+        Ok(Self { inner })
+    }
+
+    /// The server's side of a new connection.
+    ///
+    /// # Errors
+    /// The TLS library refuses, which it has no reason for.
+    pub fn accept(&self) -> Result<Line, TlsError> {
+        let connection = ServerConnection::new(self.keys().server);
+        let connection = connection.map_err(|source| TlsError::Library { source })?;
+        Ok(Line::new(Connection::Server(connection)))
+    }
+
+    /// The client's side of a new connection to `address`. The server's certificate must name the
+    /// address or, as a DNS name, `name`.
+    ///
+    /// # Errors
+    /// The TLS library refuses, which it has no reason for.
+    pub fn connect(&self, name: &str, address: IpAddr) -> Result<Line, TlsError> {
+        let library = |source| TlsError::Library { source };
+        let keys = self.keys();
+        let peer = Peer {
+            verifier: keys.verifier,
+            name: ServerName::try_from(name.to_owned()).ok(),
+        };
+        let mut config = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13])
+            .map_err(library)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(peer))
+            .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(keys.own)));
+        config.resumption = Resumption::disabled();
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        let server = ServerName::from(address.to_canonical());
+        let connection = ClientConnection::new(Arc::new(config), server).map_err(library)?;
+        Ok(Line::new(Connection::Client(connection)))
+    }
+
+    /// The keys for a new connection: those of files that changed, if they can be used. Costs three
+    /// `stat`.
+    fn keys(&self) -> Keys {
+        let options = &self.inner.options;
+        let state = self.inner.state.lock();
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let found = options.fingerprints();
+        if found != state.attempted {
+            state.attempted = found;
+            match Keys::load(options) {
+                Ok(keys) => {
+                    state.keys = keys;
+                    tracing::info!("certificates of the spool loaded");
+                }
+                Err(error) => tracing::error!(%error, "old certificates of the spool stay in use"),
+            }
+        }
+        state.keys.clone()
+    }
+}
+
+impl MutualTlsOptions {
+    fn fingerprints(&self) -> [Fingerprint; 3] {
+        let files = &self.files;
+        [&files.certificate, &files.key, &self.ca].map(|path| fingerprint(path))
+    }
+}
+
+impl Keys {
+    fn load(options: &MutualTlsOptions) -> Result<Self, TlsError> {
+        let library = |source| TlsError::Library { source };
+        let invalid = |problem: &dyn fmt::Display| TlsError::Invalid {
+            path: options.ca.clone(),
+            problem: problem.to_string(),
+        };
+        let own = Arc::new(load(&options.files)?);
+        let roots = Roots::only(&options.ca)?.store();
+        let clients = WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), provider());
+        let clients = clients.build().map_err(|error| invalid(&error))?;
+        let servers = WebPkiServerVerifier::builder_with_provider(roots, provider());
+        let verifier = servers.build().map_err(|error| invalid(&error))?;
+        let mut server = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13])
+            .map_err(library)?
+            .with_client_cert_verifier(clients)
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&own))));
+        server.send_tls13_tickets = 0;
+        server.alpn_protocols = vec![PROTOCOL.to_vec()];
+        Ok(Self {
+            server: Arc::new(server),
+            own,
+            verifier,
+        })
+    }
+}
+
+/// Verifies a server for its address or its name.
+#[derive(Debug)]
+struct Peer {
+    verifier: Arc<WebPkiServerVerifier>,
+    /// `None` when it cannot be a DNS name.
+    name: Option<ServerName<'static>>,
+}
+
+impl ServerCertVerifier for Peer {
+    fn verify_server_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        address: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verify = |name| {
+            self.verifier
+                .verify_server_cert(own, others, name, ocsp, now)
+        };
+        match (verify(address), &self.name) {
+            (
+                Err(Error::InvalidCertificate(
+                    CertificateError::NotValidForName
+                    | CertificateError::NotValidForNameContext { .. },
+                )),
+                Some(name),
+            ) => verify(name),
+            (result, _) => result,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = provider().signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, &algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = provider().signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, &algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
+    }
+}
+
+/// One encrypted connection without its socket, which every call is given. Holds at most about
+/// 200 KiB.
+pub struct Line {
+    connection: Connection,
+    /// Ciphertext that was read and not yet taken.
+    input: Box<[u8]>,
+    begin: usize,
+    end: usize,
+    failure: Option<Error>,
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Line").finish_non_exhaustive()
+    }
+}
+
+impl Line {
+    fn new(mut connection: Connection) -> Self {
+        connection.set_buffer_limit(Some(OUTPUT_MAX));
+        Self {
+            connection,
+            input: vec![0; INPUT_LEN].into_boxed_slice(),
+            begin: 0,
+            end: 0,
+            failure: None,
+        }
+    }
+
+    /// Whether the other side has not proven itself yet: nothing can be written.
+    #[must_use]
+    pub fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    /// Reads plaintext as far as there is some, and from the socket when there is none; goes on with
+    /// the handshake on the way. 0 is the end that the other side declared; an end that it did not
+    /// declare is [`io::ErrorKind::UnexpectedEof`].
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] only when the socket said so and nothing is left in here.
+    /// [`io::ErrorKind::InvalidData`] when the other side is not who it should be or does not speak
+    /// TLS; it is told as far as the socket takes it. Those of the socket.
+    pub fn read(
+        &mut self,
+        socket: &mut (impl Read + Write),
+        buffer: &mut [u8],
+    ) -> io::Result<usize> {
+        let mut count = 0;
+        loop {
+            let rest = buffer.get_mut(count..).unwrap_or_default();
+            match self.connection.reader().read(rest) {
+                // Declared by the other side; told once what came before it is taken.
+                Ok(0) => return Ok(count),
+                Ok(read) => count += read,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            if count == buffer.len() {
+                return Ok(count);
+            }
+            if self.failure.is_none() && self.begin < self.end {
+                self.take(socket);
+                continue;
+            }
+            if count > 0 {
+                return Ok(count);
+            }
+            if let Some(failure) = &self.failure {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    describe(failure),
+                ));
+            }
+            match socket.read(&mut self.input)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => (self.begin, self.end) = (0, read),
+            }
+        }
+    }
+
+    /// Decrypts what was read from the socket.
+    fn take(&mut self, socket: &mut impl Write) {
+        let mut octets = self.input.get(self.begin..self.end).unwrap_or_default();
+        let before = octets.len();
+        // There is room: all plaintext was taken before.
+        let taken = self.connection.read_tls(&mut octets);
+        self.begin += before - octets.len();
+        if let Err(error) = self.connection.process_new_packets() {
+            self.failure = Some(error);
+        } else if let Err(error) = taken {
+            self.failure = Some(Error::General(error.to_string()));
+        }
+        // What the handshake or the failure says; a socket that takes no more now is asked again.
+        let _ = self.flush(socket);
+    }
+
+    /// Encrypts as much of `slices` as there is room for, and writes what the socket takes. What it
+    /// does not take is written by the next call of this or of [`Self::flush`].
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when the socket took too little of what was written before, or
+    /// during the handshake. Those of the socket.
+    pub fn write(&mut self, socket: &mut impl Write, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.flush(socket)?;
+        if self.connection.is_handshaking() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let count = self.connection.writer().write_vectored(slices)?;
+        match self.flush(socket) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ => Ok(count),
+        }
+    }
+
+    /// Writes what is encrypted.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when the socket did not take all of it. Those of the socket.
+    pub fn flush(&mut self, socket: &mut impl Write) -> io::Result<()> {
+        while self.connection.wants_write() {
+            match self.connection.write_tls(socket) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that nothing more comes, as far as the socket takes it.
+    pub fn close(&mut self, socket: &mut impl Write) {
+        self.connection.send_close_notify();
+        // The other side notices in any case.
+        let _ = self.flush(socket);
+    }
+
+    /// Does the whole handshake with a socket that blocks.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn shake_hands(&mut self, socket: &mut (impl Read + Write)) -> io::Result<()> {
+        self.flush(socket)?;
+        while self.connection.is_handshaking() {
+            if self.begin == self.end {
+                match socket.read(&mut self.input)? {
+                    0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    read => (self.begin, self.end) = (0, read),
+                }
+            }
+            self.take(socket);
+            if let Some(failure) = &self.failure {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    describe(failure),
+                ));
+            }
+        }
+        self.flush(socket)
+    }
+}
+
+/// The library's words, and what they mean where they do not say it.
+fn describe(error: &Error) -> String {
+    match error {
+        Error::NoCertificatesPresented => {
+            "TLS refused: the other side shows no certificate".to_owned()
+        }
+        Error::InvalidCertificate(problem) => format!("TLS refused: certificate: {problem}"),
+        Error::AlertReceived(alert) => format!("the other side refused TLS: {alert:?}"),
+        Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            "TLS refused: the other side does not speak TLS".to_owned()
+        }
+        other => format!("TLS failed: {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
