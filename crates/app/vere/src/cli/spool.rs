@@ -49,6 +49,7 @@ pub(crate) enum SpoolCommand {
 pub(crate) fn run(command: &SpoolCommand, settings: &Settings) -> Result<String, Failure> {
     match command {
         SpoolCommand::Serve { node } => {
+            super::log(settings, &format!("spool-{node}"))?;
             spool::run(settings, node)?;
             Ok(String::new())
         }

@@ -1,5 +1,6 @@
 //! Gateway and nodes as real processes with mutual TLS between them, and who is refused by a node.
 
+use std::fs::File;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -10,7 +11,9 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::harness::{Authority, Files, Options, Session, System};
+use crate::harness::{
+    Authority, Child, Files, Options, Session, System, free_address, quoted, vere, wait_for,
+};
 
 /// How long a node may take to close a connection; it gives a handshake five seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -135,4 +138,38 @@ fn strangers_are_refused_with_the_reason_in_the_log() {
     Session::greeted(system.smtp).submit("a@example.net", &["alice@example.org"], text);
     system.wait_mail("alice", 1);
     setup.system.stop();
+}
+
+/// It wrote no log: whoever ran a node on a machine of its own did not learn whom it refused.
+#[test]
+fn a_node_by_itself_writes_a_log() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let authority = Authority::new();
+    let ca = authority.write(folder.path());
+    let files = authority.sign(folder.path(), "own", &["n"]);
+    let address = free_address();
+    let config = folder.path().join("vere.toml");
+    let text = format!(
+        "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n[spool.tls]\ncertificate = {}\nkey = {}\n\
+         ca = {}\n[[spool.node]]\nname = \"n\"\nlisten = \"{address}\"\ntls = \"required\"\n",
+        quoted(&files.certificate),
+        quoted(&files.key),
+        quoted(&ca)
+    );
+    std::fs::write(&config, text).expect("the configuration");
+    std::fs::create_dir(folder.path().join("data")).expect("a folder");
+    let log = folder.path().join("log");
+    let mut command = vere();
+    command
+        .args(["spool", "serve", "--node", "n", "-c"])
+        .arg(&config);
+    command.stderr(File::create(&log).expect("the log"));
+    let mut node = Child::spawn(&mut command);
+    let mut plain = wait_for("the node", || TcpStream::connect(address).ok());
+    let _ = plain.write_all(b"EHLO there\r\n");
+    wait_for("the reason in the log", || {
+        let log = std::fs::read_to_string(&log).expect("the log");
+        log.contains("does not speak TLS").then_some(())
+    });
+    assert!(node.stop(PATIENCE).success());
 }
