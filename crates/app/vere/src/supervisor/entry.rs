@@ -1,5 +1,8 @@
 //! What a role's process does at its start and says while it runs.
 
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind};
+use std::os::unix::net::UnixDatagram;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -41,8 +44,26 @@ pub(crate) fn notify_ready() {
 
 /// Tells the supervisor that this role is alive. To be called from the loop that does the work, not
 /// from a thread of its own: a heartbeat beside a stuck loop would be a lie.
+///
+/// Never waits: a supervisor that stands still must not stop its roles, and when its socket is full of
+/// heartbeats, one more would say nothing new.
 pub(crate) fn notify_watchdog() {
-    tell(&[NotifyState::Watchdog]);
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else {
+        return;
+    };
+    match beat(&path) {
+        Err(error) if error.kind() != ErrorKind::WouldBlock => {
+            tracing::warn!(%error, "cannot notify the service manager");
+        }
+        _ => {}
+    }
+}
+
+fn beat(path: &OsStr) -> io::Result<()> {
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(true)?;
+    socket.send_to(format!("{}\n", NotifyState::Watchdog).as_bytes(), path)?;
+    Ok(())
 }
 
 /// How often [`notify_watchdog`] is due: half the time after which silence kills; `None` when nobody
@@ -55,5 +76,27 @@ pub(crate) fn watchdog_interval() -> Option<Duration> {
 pub(super) fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "cannot notify the service manager");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::os::unix::net::UnixDatagram;
+
+    use super::beat;
+
+    #[test]
+    fn a_supervisor_that_does_not_read_holds_nobody_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify.sock");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        // The system has room for a few datagrams, 10 unless set otherwise.
+        let full = (0..100_000).find_map(|_| beat(path.as_os_str()).err());
+        assert_eq!(full.map(|error| error.kind()), Some(ErrorKind::WouldBlock));
+        let mut octets = [0; 64];
+        let count = socket.recv(&mut octets).unwrap();
+        assert_eq!(&octets[..count], b"WATCHDOG=1\n");
+        beat(path.as_os_str()).unwrap();
     }
 }
