@@ -10,6 +10,9 @@
 #   etcd                   the register of clusters: unpacked into target/test-tools/etcd, so that no
 #                          daemon is left on the machine
 #   gsasl                  every SASL mechanism over SMTP
+#   ip, nft                networks of the tests' own, whose packets are dropped
+#   strace                 lets the disk fail under one process
+#   libfaketime            moves the clock of some processes
 #   (shellcheck)           checks these scripts
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -157,6 +160,10 @@ install python3 python3
 install swaks swaks libnet-ssleay-perl libauthen-sasl-perl libdigest-hmac-perl
 install gsasl gsasl
 install postfix postfix
+install ip iproute2
+install nft nftables
+install strace strace
+install faketime faketime libfaketime
 install shellcheck shellcheck
 unpack_exim
 unpack_etcd

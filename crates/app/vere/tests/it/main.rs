@@ -5,7 +5,7 @@
 //!
 //! | variable | what it does |
 //! |---|---|
-//! | `VERE_FULL=1` | the long versions of the kill and bad-input tests (`make soak`) |
+//! | `VERE_FULL=1` | the long versions of the kill, fault and bad-input tests (`make soak`) |
 //! | `VERE_SEED` | the seed of the kill test, printed when it fails |
 //! | `VERE_CORPUS` | the mbox with real mail, else `../shared/corpus/mail.mbox.zst` beside the repository |
 
@@ -29,6 +29,10 @@ mod operate;
 mod peers;
 mod proxy;
 mod reload;
+mod replica_disks;
+mod replica_faults;
+mod replica_network;
+mod replica_register;
 mod replicas;
 mod scripts;
 mod smuggling;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::harness::{Options, Session, Sink, System, free_address, wait_for, wait_within};
 
 /// The state of the replicas as `vere spool stat` tells it: node and what it holds.
-fn states(system: &System) -> Vec<(String, String)> {
+pub(crate) fn states(system: &System) -> Vec<(String, String)> {
     let text = system.command(&["spool", "stat", "--json"]);
     let stat: Value = serde_json::from_str(&text).expect("JSON");
     // None while there is no gateway to ask.
@@ -19,7 +19,8 @@ fn states(system: &System) -> Vec<(String, String)> {
         .collect()
 }
 
-fn wait_states(system: &System, expected: [&str; 2]) {
+/// Waits until nodes a and b are so.
+pub(crate) fn wait_states(system: &System, expected: [&str; 2]) {
     let expected = ["a", "b"]
         .map(str::to_owned)
         .into_iter()

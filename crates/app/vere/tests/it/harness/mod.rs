@@ -1,6 +1,9 @@
 //! Starts whole systems, sinks and peers, and speaks SMTP to them.
 
 mod certificates;
+mod etcd;
+mod load;
+mod network;
 mod options;
 mod process;
 mod session;
@@ -15,6 +18,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 pub(crate) use certificates::{Authority, Files};
+pub(crate) use etcd::Etcd;
+pub(crate) use load::{Counted, probe, wait_greeting};
+pub(crate) use network::Network;
 pub(crate) use options::{Options, quoted};
 pub(crate) use process::{
     Child, cpu_time, cpu_wait, private_memory, raise_descriptor_limit, signal,

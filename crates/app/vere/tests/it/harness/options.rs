@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use super::Files;
@@ -14,6 +15,7 @@ pub(crate) struct Options {
     top: String,
     tables: String,
     zone: String,
+    nodes: BTreeMap<String, (SocketAddr, String)>,
 }
 
 impl Default for Options {
@@ -23,6 +25,7 @@ impl Default for Options {
             top: String::new(),
             tables: String::new(),
             zone: String::new(),
+            nodes: BTreeMap::new(),
         };
         options
             .set("relay.networks", "[\"127.0.0.0/8\"]")
@@ -72,6 +75,22 @@ impl Options {
     pub(crate) fn table(mut self, lines: &str) -> Self {
         let _ = writeln!(self.tables, "{lines}");
         self
+    }
+
+    /// Says where a spool node listens, with further lines of its section.
+    pub(crate) fn node(mut self, name: &str, listen: SocketAddr, lines: &str) -> Self {
+        self.nodes
+            .insert(name.to_owned(), (listen, lines.to_owned()));
+        self
+    }
+
+    /// The section of a spool node, which listens at `address` unless a test says otherwise.
+    pub(super) fn node_section(&self, name: &str, address: SocketAddr) -> String {
+        let (listen, lines) = match self.nodes.get(name) {
+            Some((listen, lines)) => (*listen, lines.as_str()),
+            None => (address, ""),
+        };
+        format!("[[spool.node]]\nname = \"{name}\"\nlisten = \"{listen}\"\n{lines}\n")
     }
 
     /// Adds a record to the test zone, which is then asked instead of the network.

@@ -1,6 +1,5 @@
 //! A running system.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -121,6 +120,17 @@ impl System {
 
     /// Kills everything at once and starts it again.
     pub(crate) fn crash_without_waiting(&mut self) {
+        self.kill();
+        self.start_again();
+    }
+
+    /// Starts it after [`System::kill`].
+    pub(crate) fn start_again(&mut self) {
+        self.serve = Child::spawn(&mut serve_command(&self.config, self.directory.path()));
+    }
+
+    /// Kills everything at once and waits until nothing of it is left.
+    pub(crate) fn kill(&mut self) {
         self.signal(Signal::SIGKILL);
         wait_for("the end of vere serve", || self.serve.ended());
         wait_for("the end of its roles", || {
@@ -133,7 +143,6 @@ impl System {
             let free = |address: &SocketAddr| TcpListener::bind(address).is_ok();
             addresses.iter().all(free).then_some(())
         });
-        self.serve = Child::spawn(&mut serve_command(&self.config, self.directory.path()));
     }
 
     fn roles_left(&self) -> usize {
@@ -347,10 +356,7 @@ impl Prepared {
         }
         text.push_str(&options.render(directory));
         for (name, address) in ["a", "b"].iter().zip(self.nodes) {
-            let _ = write!(
-                text,
-                "[[spool.node]]\nname = \"{name}\"\nlisten = \"{address}\"\n"
-            );
+            text.push_str(&options.node_section(name, address));
             if options.encrypts_spool() {
                 text.push_str("tls = \"required\"\n");
             }

@@ -1,0 +1,191 @@
+//! Disks under the nodes: one that fails to sync, and a power cut of all of them.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::Signal;
+use nix::unistd::geteuid;
+
+use crate::harness::{
+    Child, Counted, PATIENCE, System, is_full, output_of, probe, program, run, skip, wait_for,
+};
+use crate::replicas::{states, wait_states};
+
+/// What ext4 does at a power cut: nothing that is not on the disk gets there any more.
+const CUT: &str = "import fcntl, os, struct, sys\n\
+                   disk = os.open(sys.argv[1], os.O_RDONLY)\n\
+                   fcntl.ioctl(disk, 0x8004587d, struct.pack('I', 2))\n";
+
+/// A file system of its own in a file, whose power can be cut.
+struct Disk {
+    image: PathBuf,
+    mounted: PathBuf,
+}
+
+impl Disk {
+    /// Makes it and mounts it there; says so where it cannot.
+    fn mount(image: PathBuf, mounted: &Path) -> Option<Self> {
+        let skipped = |why: &str| {
+            skip("a power cut", why);
+            None
+        };
+        if !geteuid().is_root() {
+            return skipped("only root may mount a disk");
+        }
+        program("mkfs.ext4")?;
+        program("python3")?;
+        let file = File::create(&image).expect("the image");
+        file.set_len(256 << 20).expect("its size");
+        run(Command::new("mkfs.ext4").arg("-q").arg(&image));
+        std::fs::create_dir_all(mounted).expect("a folder");
+        let disk = Self {
+            image,
+            mounted: mounted.to_owned(),
+        };
+        if !disk.try_mount() {
+            return skipped("no image may be mounted here");
+        }
+        Some(disk)
+    }
+
+    fn try_mount(&self) -> bool {
+        let mut mount = Command::new("mount");
+        mount.args(["-o", "loop"]).arg(&self.image);
+        let output = output_of(mount.arg(&self.mounted), "");
+        output.status.success()
+    }
+
+    /// From now on nothing is written any more.
+    fn cut_power(&self) {
+        run(Command::new("python3").args(["-c", CUT]).arg(&self.mounted));
+    }
+
+    /// What is there after the cut, when nothing uses it any more.
+    fn mount_again(&self) {
+        // A process that was killed closes its files a moment after it has lost its command line.
+        wait_for("the disk to be free", || {
+            let output = output_of(Command::new("umount").arg(&self.mounted), "");
+            output.status.success().then_some(())
+        });
+        assert!(self.try_mount(), "it can be mounted again");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let mut umount = Command::new("umount");
+        let _ = umount.arg("--lazy").arg(&self.mounted).status();
+    }
+}
+
+/// How often faults are repeated.
+fn rounds() -> u32 {
+    if is_full() { 10 } else { 1 }
+}
+
+#[test]
+fn every_acknowledged_message_arrives_after_a_power_cut_of_all_nodes() {
+    let cuts = 2 * rounds();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let data = directory.path().join("data");
+    let Some(disk) = Disk::mount(directory.path().join("disk"), &data) else {
+        return;
+    };
+    let sink = Counted::start();
+    let mut system = System::start_in(directory, &sink.options());
+    let smtp = system.smtp;
+    // The test wrote it, not the system.
+    let accounts = File::open(data.join("directory.toml"));
+    accounts.and_then(|file| file.sync_all()).expect("a sync");
+    sink.run(smtp, cuts, |_| {
+        disk.cut_power();
+        system.kill();
+        disk.mount_again();
+        system.start_again();
+        system.wait_ready();
+    });
+    wait_states(&system, ["sync", "sync"]);
+    system.wait_empty();
+    system.stop();
+    drop(disk);
+}
+
+/// Lets every sync of a process fail until the end of this.
+struct FailingSync(Child);
+
+impl FailingSync {
+    fn begin(pid: u32) -> Option<Self> {
+        program("strace")?;
+        let mut strace = Command::new("strace");
+        strace
+            .args([
+                "-f",
+                "-qq",
+                "-o",
+                "/dev/null",
+                "-e",
+                "trace=fsync,fdatasync",
+            ])
+            .args(["-e", "inject=fsync,fdatasync:error=EIO", "-p"])
+            .arg(pid.to_string())
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
+        let mut strace = Child::spawn(&mut strace);
+        let traced = wait_for("the tracer", || {
+            let ended = strace.ended().map(|_| false);
+            ended.or_else(|| is_traced(pid).then_some(true))
+        });
+        if !traced {
+            skip("a disk that fails", "no process may be traced here");
+            return None;
+        }
+        Some(Self(strace))
+    }
+
+    fn end(mut self) {
+        self.0.stop(PATIENCE);
+    }
+}
+
+/// Whether all threads of a process have a tracer.
+fn is_traced(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    threads.expect("its threads").flatten().all(|thread| {
+        let status = std::fs::read_to_string(thread.path().join("status"));
+        let status = status.unwrap_or_default();
+        let tracer = status
+            .lines()
+            .find_map(|line| line.strip_prefix("TracerPid:"));
+        tracer.is_some_and(|tracer| tracer.trim() != "0")
+    })
+}
+
+#[test]
+fn mail_goes_on_without_a_node_whose_disk_fails() {
+    let sink = Counted::start();
+    let system = System::start(&sink.options());
+    wait_states(&system, ["sync", "sync"]);
+    let mut skipped = false;
+    sink.run(system.smtp, rounds(), |_| {
+        let pids = system.role_pids("spool b");
+        let Some(failing) = FailingSync::begin(pids[0]) else {
+            skipped = true;
+            return;
+        };
+        wait_for("the end of the node's membership", || {
+            (states(&system)[1].1 != "sync").then_some(())
+        });
+        probe(system.smtp);
+        assert_eq!(states(&system)[0].1, "sync");
+        failing.end();
+        // What was not synced must never be taken for synced: the node starts anew from its disk.
+        system.signal_role("spool b", Signal::SIGKILL);
+        wait_states(&system, ["sync", "sync"]);
+    });
+    if !skipped {
+        system.wait_log(&["the group goes on without this spool node"]);
+    }
+    system.wait_empty();
+    system.stop();
+}

@@ -1,0 +1,157 @@
+//! Processes of a replicated spool that are killed and paused in turn, that have no descriptors
+//! left, and whose clock is moved: every acknowledged message arrives.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::harness::{
+    Counted, Session, System, is_full, probe, program, run, skip, wait_for, wait_greeting,
+};
+use crate::replicas::{states, wait_states};
+
+const ROLES: [&str; 3] = ["gateway", "spool a", "spool b"];
+
+/// How often faults are repeated.
+fn rounds() -> u32 {
+    if is_full() { 10 } else { 1 }
+}
+
+#[test]
+fn each_process_in_turn_is_killed_and_paused_under_load() {
+    let sink = Counted::start();
+    let system = System::start(&sink.options());
+    wait_states(&system, ["sync", "sync"]);
+    sink.run(system.smtp, rounds() * 6, |number| {
+        let role = ROLES[(number / 2 % 3) as usize];
+        if number % 2 == 0 {
+            wait_for("a process to kill", || {
+                (system.signal_role(role, Signal::SIGKILL) > 0).then_some(())
+            });
+        } else {
+            pause(&system, role);
+        }
+        wait_greeting(system.smtp);
+        wait_states(&system, ["sync", "sync"]);
+    });
+    system.wait_empty();
+    system.stop();
+}
+
+/// Stops a process, and lets it go on when the others have noticed.
+fn pause(system: &System, role: &str) {
+    // The supervisor would replace it.
+    system.signal(Signal::SIGSTOP);
+    assert_eq!(system.signal_role(role, Signal::SIGSTOP), 1);
+    if role == "gateway" {
+        // Longer than the nodes are silent for; not a wait for an event, but the pause itself.
+        std::thread::sleep(Duration::from_secs(4));
+    } else {
+        probe(system.smtp);
+        let node = usize::from(role == "spool b");
+        assert_eq!(states(system)[node].1, "out");
+    }
+    assert_eq!(system.signal_role(role, Signal::SIGCONT), 1);
+    system.signal(Signal::SIGCONT);
+}
+
+#[test]
+fn a_node_without_descriptors_is_done_without_and_comes_back() {
+    if program("prlimit").is_none() {
+        return;
+    }
+    let sink = Counted::start();
+    let system = System::start(&sink.options());
+    wait_states(&system, ["sync", "sync"]);
+    sink.run(system.smtp, rounds(), |_| {
+        let pid = system.role_pids("spool b")[0];
+        // Every descriptor below the limit is in use.
+        limit_descriptors(pid, "3:");
+        // Its connections end; it can take no new ones.
+        system.kill_and_wait("gateway");
+        wait_greeting(system.smtp);
+        probe(system.smtp);
+        assert_ne!(states(&system)[1].1, "sync");
+        limit_descriptors(pid, "1024:");
+        wait_states(&system, ["sync", "sync"]);
+        assert_eq!(system.role_pids("spool b"), [pid], "it was not restarted");
+    });
+    system.wait_empty();
+    system.stop();
+}
+
+/// Sets the soft limit.
+fn limit_descriptors(pid: u32, limit: &str) {
+    let mut prlimit = Command::new("prlimit");
+    prlimit.args(["--pid", &pid.to_string()]);
+    run(prlimit.arg(format!("--nofile={limit}")));
+}
+
+#[test]
+fn a_clock_that_jumps_by_more_than_a_year_changes_nothing() {
+    let Some(library) = faketime() else {
+        return;
+    };
+    let sink = Counted::start();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("time");
+    let set = |offset: &str| {
+        // Replaced at once, so that nobody reads half of it.
+        let new = file.with_extension("new");
+        std::fs::write(&new, offset).expect("the time");
+        std::fs::rename(&new, &file).expect("the time");
+    };
+    set("+0d\n");
+    let system = System::start_as(directory, &sink.options(), |command, _| {
+        command
+            .env("LD_PRELOAD", library)
+            .env("FAKETIME_TIMESTAMP_FILE", &file)
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    });
+    wait_states(&system, ["sync", "sync"]);
+    let ids = || ROLES.map(|role| system.role_pids(role));
+    let before = ids();
+    sink.run(system.smtp, rounds() * 2, |number| {
+        set(if number % 2 == 0 {
+            "+400d\n"
+        } else {
+            "-400d\n"
+        });
+        let days = if number % 2 == 0 {
+            "400 days"
+        } else {
+            "400 days ago"
+        };
+        let there = run(Command::new("date").args(["-u", "-d", days, "+%b %Y"]));
+        let text = format!("Subject: then {number}\r\n\r\nbody");
+        Session::greeted(system.smtp).submit("a@example.net", &["alice@example.org"], &text);
+        let texts = system.wait_mail("alice", number as usize + 1);
+        let text = texts
+            .iter()
+            .find(|text| text.contains(&format!("then {number}")));
+        let text = text.expect("the message");
+        assert!(text.contains(there.trim()), "the clock is there: {text}");
+    });
+    wait_states(&system, ["sync", "sync"]);
+    assert_eq!(ids(), before, "nothing was restarted");
+    system.wait_empty();
+    system.stop();
+}
+
+fn faketime() -> Option<PathBuf> {
+    let folders = std::fs::read_dir("/usr/lib")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let found = folders
+        .map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"))
+        .find(|file| file.is_file());
+    if found.is_none() {
+        let why = "no libfaketime (scripts/install-test-tools.sh installs it)";
+        skip("a clock that jumps", why);
+    }
+    found
+}
