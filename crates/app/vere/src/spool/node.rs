@@ -434,7 +434,8 @@ impl<S: SpoolLogStore> Host<S> {
             let Some(Some(socket)) = self.sockets.get_mut(index) else {
                 return;
             };
-            if !socket.writable {
+            // What is to be closed need not wait until its peer reads.
+            if !socket.writable && !self.node.is_finished(id) {
                 return;
             }
             if socket.is_handshaking() {

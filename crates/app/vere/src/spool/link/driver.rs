@@ -243,8 +243,12 @@ async fn serve(shared: &Shared, number: usize, link: Link, mut wire: Wire) -> Re
                     Broken::NoPlainAnswer
                 });
             }
-            let wants_write = write(&mut inner, link, &mut wire)?;
-            wake_others(shared, &inner, number);
+            let mut moved = false;
+            let wants_write = write(&mut inner, link, &mut wire, &mut moved)?;
+            // Only then: two links that cannot write would wake each other for ever.
+            if moved {
+                wake_others(shared, &inner, number);
+            }
             wants_write
         };
         let interest = if wants_write {
@@ -273,8 +277,8 @@ fn wake_others(shared: &Shared, inner: &Inner, number: usize) {
     }
 }
 
-/// Writes what is pending. True when the socket takes no more.
-fn write(inner: &mut Inner, link: Link, wire: &mut Wire) -> io::Result<bool> {
+/// Writes what is pending. True when the socket takes no more; `moved` tells whether it took anything.
+fn write(inner: &mut Inner, link: Link, wire: &mut Wire, moved: &mut bool) -> io::Result<bool> {
     loop {
         match wire.try_flush() {
             Ok(true) => {}
@@ -287,7 +291,10 @@ fn write(inner: &mut Inner, link: Link, wire: &mut Wire) -> io::Result<bool> {
             return Ok(false);
         }
         match wire.try_write(octets) {
-            Ok(count) => inner.owner.sent(link, count),
+            Ok(count) => {
+                inner.owner.sent(link, count);
+                *moved = true;
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
             Err(error) => return Err(error),
         }
