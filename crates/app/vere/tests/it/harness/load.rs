@@ -12,9 +12,9 @@ use vere_bench::sink::{RunningSink, SinkOptions};
 use super::{Options, PATIENCE, Session, say, wait_for};
 
 /// Messages sent at a time.
-const BURST: u32 = 100;
+const BURST: u32 = 50;
 /// Messages acknowledged before, between and after faults.
-const BETWEEN: u64 = 200;
+const BETWEEN: u64 = 100;
 /// Rest between bursts, which leaves the machine to others.
 const REST: Duration = Duration::from_millis(50);
 
