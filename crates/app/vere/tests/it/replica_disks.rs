@@ -8,7 +8,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 
 use crate::harness::{
-    Child, Counted, PATIENCE, System, is_full, output_of, probe, program, run, skip, wait_for,
+    Child, Counted, PATIENCE, System, in_soak, is_full, output_of, probe, program, run, skip,
+    wait_for,
 };
 use crate::replicas::{states, wait_states};
 
@@ -86,6 +87,9 @@ fn rounds() -> u32 {
 
 #[test]
 fn every_acknowledged_message_arrives_after_a_power_cut_of_all_nodes() {
+    if !in_soak("every acknowledged message arrives after a power cut of all nodes") {
+        return;
+    }
     let cuts = 2 * rounds();
     let directory = tempfile::tempdir().expect("a temporary directory");
     let data = directory.path().join("data");
@@ -163,6 +167,9 @@ fn is_traced(pid: u32) -> bool {
 
 #[test]
 fn mail_goes_on_without_a_node_whose_disk_fails() {
+    if !in_soak("mail goes on without a node whose disk fails") {
+        return;
+    }
     let sink = Counted::start();
     let system = System::start(&sink.options());
     wait_states(&system, ["sync", "sync"]);

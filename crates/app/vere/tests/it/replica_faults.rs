@@ -8,7 +8,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::harness::{
-    Counted, Session, System, is_full, probe, program, run, skip, wait_for, wait_greeting,
+    Counted, Session, System, in_soak, is_full, probe, program, run, skip, wait_for, wait_greeting,
 };
 use crate::replicas::{states, wait_states};
 
@@ -59,6 +59,9 @@ fn pause(system: &System, role: &str) {
 
 #[test]
 fn a_node_without_descriptors_is_done_without_and_comes_back() {
+    if !in_soak("a node without descriptors is done without and comes back") {
+        return;
+    }
     if program("prlimit").is_none() {
         return;
     }
@@ -91,6 +94,9 @@ fn limit_descriptors(pid: u32, limit: &str) {
 
 #[test]
 fn a_clock_that_jumps_by_more_than_a_year_changes_nothing() {
+    if !in_soak("a clock that jumps by more than a year changes nothing") {
+        return;
+    }
     let Some(library) = faketime() else {
         return;
     };

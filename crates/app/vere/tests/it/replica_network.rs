@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::harness::{Child, Counted, Network, System, is_full, probe, say, wait_for};
+use crate::harness::{Child, Counted, Network, System, in_soak, is_full, probe, say, wait_for};
 use crate::replicas::{states, wait_states};
 
 /// A gateway with node a here, and node b on the other machine.
@@ -74,6 +74,9 @@ fn rounds() -> u32 {
 
 #[test]
 fn mail_goes_on_over_the_standby_address_when_one_is_cut() {
+    if !in_soak("mail goes on over the standby address when one is cut") {
+        return;
+    }
     Network::with(|network| {
         let apart = Apart::start(network);
         apart.wait_connections("run", "ready");
@@ -110,6 +113,9 @@ fn mail_goes_on_over_the_standby_address_when_one_is_cut() {
 
 #[test]
 fn mail_goes_on_without_a_node_that_is_cut_off_and_it_is_rebuilt_when_it_is_back() {
+    if !in_soak("mail goes on without a node that is cut off and it is rebuilt when it is back") {
+        return;
+    }
     Network::with(|network| {
         let apart = Apart::start(network);
         let doubled = apart.sink.run(apart.system.smtp, rounds(), |_| {
@@ -132,6 +138,9 @@ fn mail_goes_on_without_a_node_that_is_cut_off_and_it_is_rebuilt_when_it_is_back
 
 #[test]
 fn mail_goes_on_without_a_node_that_hears_and_is_not_heard() {
+    if !in_soak("mail goes on without a node that hears and is not heard") {
+        return;
+    }
     Network::with(|network| {
         let apart = Apart::start(network);
         let doubled = apart.sink.run(apart.system.smtp, rounds(), |_| {
@@ -148,6 +157,9 @@ fn mail_goes_on_without_a_node_that_hears_and_is_not_heard() {
 
 #[test]
 fn thirty_percent_of_lost_packets_lose_no_mail() {
+    if !in_soak("thirty percent of lost packets lose no mail") {
+        return;
+    }
     Network::with(|network| {
         let apart = Apart::start(network);
         network.lose(30);

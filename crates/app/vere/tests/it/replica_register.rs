@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{Counted, Etcd, PATIENCE, Session, System, is_full, probe, wait_for};
+use crate::harness::{Counted, Etcd, PATIENCE, Session, System, in_soak, is_full, probe, wait_for};
 use crate::replicas::{states, wait_states};
 
 /// How often faults are repeated.
@@ -51,6 +51,9 @@ fn receipt_without_register(system: &System, heal: impl FnOnce()) {
 
 #[test]
 fn receipt_goes_on_while_the_only_member_of_etcd_is_dead_until_a_node_is_missing() {
+    if !in_soak("receipt goes on while the only member of etcd is dead until a node is missing") {
+        return;
+    }
     let Some(mut etcd) = Etcd::start(1) else {
         return;
     };
@@ -67,6 +70,11 @@ fn receipt_goes_on_while_the_only_member_of_etcd_is_dead_until_a_node_is_missing
 
 #[test]
 fn a_node_is_removed_though_the_leader_of_etcd_is_dead_and_not_while_all_members_hang() {
+    if !in_soak(
+        "a node is removed though the leader of etcd is dead and not while all members hang",
+    ) {
+        return;
+    }
     let Some(mut etcd) = Etcd::start(3) else {
         return;
     };

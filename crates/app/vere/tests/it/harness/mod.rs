@@ -131,6 +131,14 @@ pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// Whether what takes long, or bends the machine it runs on, is wanted; says so when it is not.
+pub(crate) fn in_soak(what: &str) -> bool {
+    if !is_full() {
+        skip(what, "make soak runs it, or VERE_FULL=1");
+    }
+    is_full()
+}
+
 /// Says that something was not tried.
 pub(crate) fn skip(what: &str, why: &str) {
     say(&format!("skipped: {what}: {why}"));
