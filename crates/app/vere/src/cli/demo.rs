@@ -217,6 +217,8 @@ mod tests {
         let (config, settings) = init(&args(folder.path())).unwrap();
         let text = banner::text("Running.", &config, &settings, sink_address(&settings));
         for part in [
+            "./vere spool stat",
+            "a on 127.0.0.1:",
             "swaks --server 127.0.0.1:3525",
             "127.0.0.1:3587",
             "alice@demo.test",

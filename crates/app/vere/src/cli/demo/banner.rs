@@ -46,6 +46,7 @@ pub(super) fn text(
     if let Some(metrics) = settings.metrics.listen {
         line(&mut text, "metrics", &format!("http://{metrics}/metrics"));
     }
+    line(&mut text, "spool nodes", &nodes(settings));
     let accounts: Vec<String> = USERS
         .iter()
         .map(|user| format!("{user}@{DOMAIN}"))
@@ -74,13 +75,24 @@ pub(super) fn text(
     line(&mut text, "CA", &format!("{folder}/ca.pem"));
     line(&mut text, "settings", &shown(config));
     text.push_str("\nThe way of a message (the id is in the 250 reply):  ./vere trace ID\n");
-    text.push_str("Waiting messages:  ./vere queue list\n");
+    text.push_str("Waiting messages:  ./vere queue list     Both replicas:  ./vere spool stat\n");
     let _ = writeln!(
         text,
         "Changed settings:  kill -HUP {}        Ctrl-C stops; the data stays.\n",
         std::process::id()
     );
     text
+}
+
+/// The spool nodes and where they listen.
+fn nodes(settings: &Settings) -> String {
+    let nodes: Vec<String> = settings
+        .spool
+        .nodes
+        .iter()
+        .map(|node| format!("{} on {}", node.name, node.listen))
+        .collect();
+    format!("{}; each message is on both", nodes.join(", "))
 }
 
 /// A path as short as a person would type it.
