@@ -60,8 +60,10 @@ fn shell(name: &str, folder: &Path, script: &'static str) -> Role {
     Role {
         name: name.to_owned(),
         command: Box::new(move || {
-            let mut command = Command::new("/bin/sh");
-            command.arg("-c").arg(script).current_dir(&folder);
+            // A shell cannot trap what was ignored when it was started, as under nohup.
+            let mut command = Command::new("env");
+            command.args(["--default-signal=HUP", "/bin/sh", "-c", script]);
+            command.current_dir(&folder);
             command
         }),
         listeners: Vec::new(),
