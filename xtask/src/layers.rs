@@ -24,13 +24,20 @@ const fn layer(folder: &'static str, may_use: &'static [&'static str], outside: 
 /// other, so that each can be read, tested and simulated alone.
 const LAYERS: &[Layer] = &[
     layer("crates/base", &["crates/base"], false),
-    layer("crates/proto", &["crates/base"], false),
-    layer("crates/engine", &["crates/base", "crates/proto"], false),
+    // Authentication is a part of several protocols; a folder is looked up by the first line it fits.
+    layer("crates/proto/sasl", &["crates/base"], false),
+    layer("crates/proto", &["crates/base", "crates/proto/sasl"], false),
+    layer(
+        "crates/engine",
+        &["crates/base", "crates/proto/sasl", "crates/proto"],
+        false,
+    ),
     layer("crates/host", &["crates/base"], true),
     layer(
         "crates/check",
         &[
             "crates/base",
+            "crates/proto/sasl",
             "crates/proto",
             "crates/engine",
             "crates/host",
@@ -38,11 +45,16 @@ const LAYERS: &[Layer] = &[
         ],
         true,
     ),
-    layer("bench", &["crates/base", "crates/proto"], true),
+    layer(
+        "bench",
+        &["crates/base", "crates/proto/sasl", "crates/proto"],
+        true,
+    ),
     layer(
         "crates/app",
         &[
             "crates/base",
+            "crates/proto/sasl",
             "crates/proto",
             "crates/engine",
             "crates/host",

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
-use vere_smtp::sasl::client::{Credentials, Exchange};
-use vere_smtp::sasl::{self, Mechanism, NonceSource};
+use vere_sasl::client::{Credentials, Exchange};
+use vere_sasl::{Mechanism, NonceSource};
 
 use crate::parse::{Action, Requirement, Script, Side, Statement};
 use crate::template::{Template, Variables};
@@ -355,7 +355,7 @@ impl<S: Subject> Runner<'_, S> {
             .map_err(|error| error.to_string())?;
         let mut line = format!(
             "AUTH SCRAM-SHA-256 {}",
-            sasl::encode(&initial.unwrap_or_default())
+            vere_sasl::encode(&initial.unwrap_or_default())
         );
         // Two challenges: the server-first-message and the server-final-message.
         for _ in 0..2 {
@@ -371,7 +371,7 @@ impl<S: Subject> Runner<'_, S> {
             let response = exchange
                 .respond(&challenge)
                 .map_err(|error| error.to_string())?;
-            line = sasl::encode(&response);
+            line = vere_sasl::encode(&response);
         }
         line.push_str("\r\n");
         self.pending
@@ -386,7 +386,7 @@ impl<S: Subject> Runner<'_, S> {
         let line = self.hear_line(connection)?;
         match line.strip_prefix(b"334 ") {
             Some(challenge) => {
-                let challenge = sasl::decode(challenge).map_err(|error| error.to_string())?;
+                let challenge = vere_sasl::decode(challenge).map_err(|error| error.to_string())?;
                 Ok(Some(challenge))
             }
             None => {

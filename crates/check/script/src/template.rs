@@ -85,7 +85,7 @@ impl Template {
                 Piece::Octets(octets) => out.extend_from_slice(octets),
                 Piece::Wild => out.push(b'*'),
                 Piece::Base64(inner) => {
-                    let encoded = vere_smtp::sasl::encode(&inner.expand(variables)?);
+                    let encoded = vere_sasl::encode(&inner.expand(variables)?);
                     out.extend_from_slice(encoded.as_bytes());
                 }
                 Piece::Variable(name) => match variables.get(name) {
@@ -117,7 +117,7 @@ fn fits(pieces: &[Piece], line: &[u8], variables: &mut Variables) -> bool {
         Piece::Octets(octets) => begins(octets, pieces, line, variables),
         Piece::Base64(inner) => match inner.expand(variables) {
             Ok(plain) => {
-                let encoded = vere_smtp::sasl::encode(&plain);
+                let encoded = vere_sasl::encode(&plain);
                 begins(encoded.as_bytes(), pieces, line, variables)
             }
             Err(_) => false,

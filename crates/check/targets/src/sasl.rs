@@ -1,9 +1,9 @@
 //! Both sides of an authentication exchange; `0xff` ends a message.
 
-use vere_smtp::sasl::client::{Credentials, Exchange as Ours};
-use vere_smtp::sasl::server::{Exchange as Theirs, Step};
-use vere_smtp::sasl::{
-    self, FakeKeys, Mechanism, NAME_LENGTH_MAX, NonceSource, PASSWORD_LENGTH_MAX, ScramKeys,
+use vere_sasl::client::{Credentials, Exchange as Ours};
+use vere_sasl::server::{Exchange as Theirs, Step};
+use vere_sasl::{
+    FakeKeys, Mechanism, NAME_LENGTH_MAX, NonceSource, PASSWORD_LENGTH_MAX, ScramKeys,
 };
 
 use crate::choice;
@@ -83,8 +83,8 @@ pub(crate) fn client(octets: &[u8]) {
         if let Ok(keys) = text.parse::<ScramKeys>() {
             assert_eq!(keys.encode().parse(), Ok(keys));
         }
-        if let Ok(message) = sasl::decode(octets) {
-            assert_eq!(sasl::encode(&message), text);
+        if let Ok(message) = vere_sasl::decode(octets) {
+            assert_eq!(vere_sasl::encode(&message), text);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use vere_sasl::client::Credentials;
 use vere_script::bare::World;
 use vere_smtp::address::{AddrSpec, ForwardPath, ReversePath};
 use vere_smtp::client::{
@@ -10,7 +11,6 @@ use vere_smtp::client::{
 };
 use vere_smtp::command::{BodyType, RcptTo};
 use vere_smtp::reply::ReplyParser;
-use vere_smtp::sasl::client::Credentials;
 use vere_smtp::server::{Message, Question, Role, Server, Step, TlsInfo};
 use vere_units::{ByteSize, Timestamp};
 

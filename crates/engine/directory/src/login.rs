@@ -1,7 +1,7 @@
 //! Whether somebody is who they say they are.
 
 use vere_ports::directory::{AccountName, Credentials, StoreError};
-use vere_smtp::sasl::ScramKeys;
+use vere_sasl::ScramKeys;
 use vere_units::Secret;
 
 use crate::password::{self, Verdict};

@@ -9,7 +9,7 @@ use std::fmt;
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use argon2::{Algorithm, Argon2, Params, Version};
 use vere_ports::directory::Credentials;
-use vere_smtp::sasl::{FakeKeys, KeyError, PASSWORD_LENGTH_MAX, ScramKeys, prepare};
+use vere_sasl::{FakeKeys, KeyError, PASSWORD_LENGTH_MAX, ScramKeys, prepare};
 use vere_units::Secret;
 
 /// Rounds of PBKDF2 in SCRAM keys: 40 ms of a client's core, 25 times the least of RFC 7677, and

@@ -1,8 +1,8 @@
 use std::time::{Duration, Instant};
 
 use vere_ports::directory::{Change, ChangeError, Credentials, MemoryStore};
+use vere_sasl::ScramKeys;
 use vere_smtp::address::AddrSpec;
-use vere_smtp::sasl::ScramKeys;
 use vere_units::Secret;
 
 use super::*;

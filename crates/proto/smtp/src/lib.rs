@@ -5,8 +5,9 @@
 //! this message safe.
 //!
 //! In reading order: [`address`] (who), [`reply`] (what servers say), [`command`] (what clients say),
-//! [`server`] and [`client`] (the two machines), [`sasl`] (their authentication), [`refusal`] (every
+//! [`server`] and [`client`] (the two machines), [`refusal`] (every
 //! reason to say no, and its reply), [`xclient`] and [`proxy`] (who the client really is), [`limits`].
+//! Authentication is in the crate `vere-sasl`.
 //!
 //! Covered: RFC 5321, STARTTLS (3207), AUTH (4954), PIPELINING (2920), SIZE (1870), 8BITMIME (6152),
 //! CHUNKING and BINARYMIME (3030), SMTPUTF8 (6531), DSN (3461), ENHANCEDSTATUSCODES (2034), LIMITS
@@ -35,6 +36,5 @@ pub mod limits;
 pub mod proxy;
 pub mod refusal;
 pub mod reply;
-pub mod sasl;
 pub mod server;
 pub mod xclient;

@@ -9,9 +9,9 @@ use std::time::Instant;
 use bytes::Bytes;
 use vere_directory::Login;
 use vere_queue::Envelope;
+use vere_sasl::server::PasswordAttempt;
 use vere_smtp::command::{MailFrom, RcptTo};
 use vere_smtp::refusal::Refusal;
-use vere_smtp::sasl::server::PasswordAttempt;
 use vere_smtp::server::{
     AuthOutcome, ClientRights, Message, Peer, ScramLookup, Server, SessionInfo, count_received,
     received_header,

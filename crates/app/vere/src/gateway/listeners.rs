@@ -13,9 +13,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 use vere_directory::password::SCRAM_ITERATIONS;
+use vere_sasl::{FakeKeys, Mechanism, NonceSource};
 use vere_settings::Settings;
 use vere_smtp::limits::Limits;
-use vere_smtp::sasl::{FakeKeys, Mechanism, NonceSource};
 use vere_smtp::server::{AuthConfig, Peer, Role, ServerConfig};
 use vere_telemetry::metrics::Refusal;
 

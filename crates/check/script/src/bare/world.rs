@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use vere_sasl::server::PasswordAttempt;
+use vere_sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
 use vere_smtp::address::AddrSpec;
 use vere_smtp::command::{MailFrom, RcptTo};
 use vere_smtp::refusal::Refusal;
-use vere_smtp::sasl::server::PasswordAttempt;
-use vere_smtp::sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
 use vere_smtp::server::{
     Answer, AuthConfig, AuthOutcome, ClientRights, Message, Peer, Question, Role, ScramLookup,
     Server, ServerConfig,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::reply::{EnhancedStatusCode, Reply, ReplyError};
-use crate::sasl::client::ExchangeError;
+use vere_sasl::client::ExchangeError;
 
 /// What the client was waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::sasl::NonceSource;
-use crate::sasl::client::Credentials;
+use vere_sasl::NonceSource;
+use vere_sasl::client::Credentials;
 
 /// Settings of a client machine, shared by all connections to one kind of destination.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! What a server says it can do (RFC 5321 section 4.1.1.1).
 
 use crate::reply::Reply;
-use crate::sasl::Mechanism;
+use vere_sasl::Mechanism;
 
 /// The extensions of a server, as its reply to EHLO or LHLO lists them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use super::wire::Awaited;
 use super::{Client, CloseReason, Extensions, Misbehaviour, Phase, TlsMode};
 use crate::reply::Reply;
-use crate::sasl::client::{Exchange, ExchangeError};
-use crate::sasl::{self, Mechanism};
+use vere_sasl::Mechanism;
+use vere_sasl::client::{Exchange, ExchangeError};
 
 /// Octets of a command line with its CRLF that every server takes (RFC 5321 section 4.5.3.1.4).
 const COMMAND_LENGTH_MAX: usize = 512;
@@ -140,7 +140,7 @@ impl Client {
         let (line, held_back) = match initial {
             None => (line, None),
             Some(initial) => {
-                let encoded = sasl::encode(&initial);
+                let encoded = vere_sasl::encode(&initial);
                 let whole = format!("{line} {encoded}");
                 if whole.len().saturating_add(2) <= COMMAND_LENGTH_MAX {
                     (whole, None)
@@ -169,7 +169,7 @@ impl Client {
             },
             334 => match authentication.respond(&reply) {
                 Ok(response) => {
-                    self.command(Awaited::Auth, &[&sasl::encode(&response)]);
+                    self.command(Awaited::Auth, &[&vere_sasl::encode(&response)]);
                     self.phase = Phase::Authenticating(authentication);
                 }
                 Err(error) => {
@@ -206,7 +206,7 @@ impl Authentication {
             return Ok(initial);
         }
         let challenge = reply.text.first().map_or("", |line| line.trim_ascii());
-        let challenge = sasl::decode(challenge.as_bytes())
+        let challenge = vere_sasl::decode(challenge.as_bytes())
             .map_err(|_| ExchangeError::Malformed("base64 challenge"))?;
         self.exchange.respond(&challenge)
     }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::command::AuthCommand;
-use crate::sasl::server::{Exchange, Failure, Step as SaslStep};
-use crate::sasl::{self, Mechanism};
+use vere_sasl::Mechanism;
+use vere_sasl::server::{Exchange, Failure, Step as SaslStep};
 
 use super::line::LineError;
 use super::output::Fixed;
@@ -40,7 +40,7 @@ impl Server {
         {
             None => None,
             Some("=") => Some(Vec::new()),
-            Some(text) => match sasl::decode(text.as_bytes()) {
+            Some(text) => match vere_sasl::decode(text.as_bytes()) {
                 Ok(message) => Some(message),
                 Err(_) => return self.fail(replies::AUTH_SYNTAX),
             },
@@ -90,7 +90,7 @@ impl Server {
         if *line == *b"*" {
             return self.fail(replies::AUTH_CANCELLED);
         }
-        match sasl::decode(&line) {
+        match vere_sasl::decode(&line) {
             Ok(message) => {
                 let step = auth.exchange.respond(&message);
                 self.auth_step(auth, step);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::command::Workarounds;
 use crate::limits::Limits;
-use crate::sasl::{FakeKeys, Mechanism, NonceSource};
+use vere_sasl::{FakeKeys, Mechanism, NonceSource};
 
 /// What a listener is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -2,8 +2,8 @@
 
 use crate::command::{MailFrom, RcptTo};
 use crate::refusal::Refusal;
-use crate::sasl::ScramKeys;
-use crate::sasl::server::PasswordAttempt;
+use vere_sasl::ScramKeys;
+use vere_sasl::server::PasswordAttempt;
 
 use super::config::Peer;
 use super::message::Message;

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::refusal::Refusal;
 use crate::reply::EnhancedStatusCode;
-use crate::sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
+use vere_sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
 
 /// A host that answers by simple rules and writes down what it hears.
 pub(super) struct Host {

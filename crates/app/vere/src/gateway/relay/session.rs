@@ -8,10 +8,10 @@ use bytes::Bytes;
 use tokio::net::TcpStream;
 use vere_net::connect::{ConnectOptions, connect};
 use vere_queue::{Attempt, Envelope};
+use vere_sasl::client::Credentials;
 use vere_settings::{Protocol, TlsMode};
 use vere_smtp::client::TlsMode as ClientTls;
 use vere_smtp::client::{Client, ClientConfig, ClientStep, CloseReason, TransactionOutcome};
-use vere_smtp::sasl::client::Credentials;
 use vere_telemetry::metrics::{ConnectionResult, HandshakeResult, TlsSide};
 
 use super::hosts::{self, Host, Hosts};

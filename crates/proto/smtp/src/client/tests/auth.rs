@@ -2,9 +2,9 @@
 
 use super::{Talk, config};
 use crate::client::{ClientConfig, CloseReason, TlsMode};
-use crate::sasl::client::{Credentials, ExchangeError};
-use crate::sasl::server::{Exchange, Step};
-use crate::sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys, decode, encode};
+use vere_sasl::client::{Credentials, ExchangeError};
+use vere_sasl::server::{Exchange, Step};
+use vere_sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys, decode, encode};
 
 fn secured() -> ClientConfig {
     ClientConfig {

@@ -10,12 +10,12 @@ use super::{config, message, short};
 use crate::client::{Client, ClientConfig, ClientStep, OutgoingMessage, TransactionOutcome};
 use crate::command::BodyType;
 use crate::refusal::Refusal;
-use crate::sasl::client::Credentials;
-use crate::sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
 use crate::server::{
     Answer, AuthConfig, AuthOutcome, Message, Peer, Question, Role, ScramLookup, Server,
     ServerConfig, Step, TlsInfo,
 };
+use vere_sasl::client::Credentials;
+use vere_sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 

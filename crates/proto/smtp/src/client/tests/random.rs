@@ -4,7 +4,7 @@ use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof, p
 
 use super::{Talk, config, message};
 use crate::client::{ClientConfig, ClientStep, TlsMode};
-use crate::sasl::client::Credentials;
+use vere_sasl::client::Credentials;
 
 fn reply() -> impl Strategy<Value = Vec<u8>> {
     let fitting = prop::sample::select(vec![

@@ -1,9 +1,9 @@
 //! AUTH, STARTTLS and XCLIENT.
 
 use super::{Host, codes, config, peer, tls, with_auth};
-use crate::sasl::client::{Credentials, Exchange};
-use crate::sasl::{Mechanism, Nonce, decode, encode};
 use crate::server::{Role, ServerConfig};
+use vere_sasl::client::{Credentials, Exchange};
+use vere_sasl::{Mechanism, Nonce, decode, encode};
 
 const EHLO: &str = "EHLO client.example\r\n";
 

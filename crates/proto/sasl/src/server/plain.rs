@@ -1,7 +1,7 @@
 //! PLAIN, RFC 4616.
 
 use super::{Failure, PasswordAttempt, Step, checked_name, checked_password};
-use crate::sasl::Mechanism;
+use crate::Mechanism;
 
 /// Reads the only message.
 ///

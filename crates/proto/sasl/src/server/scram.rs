@@ -5,9 +5,9 @@ use std::fmt;
 use vere_units::constant_time_eq;
 
 use super::{Failure, State, Step};
-use crate::sasl::nonce::is_nonce;
-use crate::sasl::scram::{Hash, attribute, decode_hash, hash, signature, unescape_name, xor};
-use crate::sasl::{FakeKeys, NAME_LENGTH_MAX, Nonce, ScramKeys, decode, encode, prepare};
+use crate::nonce::is_nonce;
+use crate::scram::{Hash, attribute, decode_hash, hash, signature, unescape_name, xor};
+use crate::{FakeKeys, NAME_LENGTH_MAX, Nonce, ScramKeys, decode, encode, prepare};
 
 /// After the client-first-message: waits for the keys of the user.
 #[derive(Debug)]

@@ -5,12 +5,12 @@ use std::fmt;
 use vere_units::{Secret, constant_time_eq};
 
 use super::{Credentials, ExchangeError};
-use crate::sasl::nonce::is_nonce;
-use crate::sasl::scram::{
+use crate::nonce::is_nonce;
+use crate::scram::{
     Hash, attribute, client_key, decode_hash, escape_name, hash, salted_password, server_key,
     signature, xor,
 };
-use crate::sasl::{KeyError, Nonce, decode, encode, prepare};
+use crate::{KeyError, Nonce, decode, encode, prepare};
 
 /// After our client-first-message: waits for the server-first-message.
 #[derive(Debug)]

@@ -100,8 +100,8 @@ impl std::error::Error for Failure {}
 /// One authentication exchange; decoded messages in, [`Step`]s out.
 ///
 /// ```
-/// use vere_smtp::sasl::server::{Exchange, Step};
-/// use vere_smtp::sasl::{Mechanism, NonceSource};
+/// use vere_sasl::server::{Exchange, Step};
+/// use vere_sasl::{Mechanism, NonceSource};
 ///
 /// let nonces = NonceSource::new([0; 32]); // random in earnest
 /// let (_, step) = Exchange::begin(Mechanism::Plain, Some(b"\0tim\0tanstaaftanstaaf"), nonces.next());

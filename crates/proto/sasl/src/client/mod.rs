@@ -73,15 +73,15 @@ impl std::error::Error for ExchangeError {}
 /// One authentication exchange; decoded challenges in, decoded responses out.
 ///
 /// ```
-/// use vere_smtp::sasl::client::{Credentials, Exchange};
-/// use vere_smtp::sasl::{Mechanism, NonceSource};
+/// use vere_sasl::client::{Credentials, Exchange};
+/// use vere_sasl::{Mechanism, NonceSource};
 ///
 /// let nonces = NonceSource::new([0; 32]); // random in earnest
 /// let tim = Credentials::new("tim", "tanstaaftanstaaf");
 /// let (exchange, initial) = Exchange::begin(Mechanism::Plain, &tim, nonces.next())?;
 /// assert_eq!(initial.as_deref(), Some(&b"\0tim\0tanstaaftanstaaf"[..]));
 /// exchange.succeeded()?;
-/// # Ok::<(), vere_smtp::sasl::client::ExchangeError>(())
+/// # Ok::<(), vere_sasl::client::ExchangeError>(())
 /// ```
 #[derive(Debug)]
 pub struct Exchange(State);

@@ -18,7 +18,7 @@ fn fake() -> FakeKeys {
 }
 
 fn keys() -> ScramKeys {
-    let salt = crate::sasl::decode(b"W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
+    let salt = crate::decode(b"W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
     ScramKeys::derive("pencil", &salt, 4096).unwrap()
 }
 
@@ -120,7 +120,7 @@ fn scram_binding_flags() {
     let (mut exchange, step) = scram(b"y,,n=user,r=abc");
     assert!(matches!(step, Step::ScramUser(_)));
     let _ = exchange.keys(Some(keys()), &fake());
-    let forged = format!("c=biws,r=abc{NONCE},p={}", crate::sasl::encode(&[0; 32]));
+    let forged = format!("c=biws,r=abc{NONCE},p={}", crate::encode(&[0; 32]));
     assert_eq!(
         failure(exchange.respond(forged.as_bytes())),
         Failure::ChannelBinding
@@ -190,8 +190,8 @@ fn scram_fake_keys_never_fit() {
     let bound = format!("c=biws,r=rOprNGfwEbeRWgbNEkqO{NONCE}");
     let bare = std::str::from_utf8(&FIRST[3..]).unwrap();
     let stored = secret.for_user("user").stored_key;
-    let proof = crate::sasl::scram::signature(&stored, bare, &first, &bound);
-    let message = format!("{bound},p={}", crate::sasl::encode(&proof));
+    let proof = crate::scram::signature(&stored, bare, &first, &bound);
+    let message = format!("{bound},p={}", crate::encode(&proof));
     assert_eq!(
         failure(exchange.respond(message.as_bytes())),
         Failure::Credentials

@@ -1,6 +1,6 @@
 use super::*;
-use crate::sasl::server::{self, Step};
-use crate::sasl::{FakeKeys, NonceSource, ScramKeys};
+use crate::server::{self, Step};
+use crate::{FakeKeys, NonceSource, ScramKeys};
 
 const FIRST: &[u8] = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
     s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
@@ -137,7 +137,7 @@ fn client_and_server_agree() {
                 other => panic!("{other:?}"),
             };
         };
-        assert_eq!(user, crate::sasl::prepare(name).unwrap());
+        assert_eq!(user, crate::prepare(name).unwrap());
         client.succeeded().unwrap();
     }
 }

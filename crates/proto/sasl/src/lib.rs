@@ -1,4 +1,5 @@
-//! SASL (RFC 4422) for SMTP AUTH (RFC 4954), both sides: PLAIN, LOGIN and SCRAM-SHA-256.
+//! SASL (RFC 4422) for SMTP AUTH (RFC 4954) and IMAP AUTHENTICATE, both sides: PLAIN, LOGIN and
+//! SCRAM-SHA-256.
 //!
 //! The exchanges here see decoded messages; how they travel (`334`, base64, `*`, the lone `=`) is
 //! the command's business, with [`decode`] and [`encode`] as its tools. Nothing here draws random
@@ -6,6 +7,21 @@
 //!
 //! Not covered: channel binding (no `-PLUS` name is offered; the `y` and `p` flags are answered as
 //! RFC 5802 section 6 asks), SASL security layers, EXTERNAL, and the OAuth mechanisms.
+
+#![warn(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        reason = "a panic is how a test fails"
+    )
+)]
 
 pub mod client;
 pub mod server;

@@ -5,7 +5,7 @@
 //! which the draft does not foresee and several clients send.
 
 use super::{Failure, PasswordAttempt, State, Step, checked_name, checked_password};
-use crate::sasl::Mechanism;
+use crate::Mechanism;
 
 pub(super) const NAME_PROMPT: &[u8] = b"Username:";
 const PASSWORD_PROMPT: &[u8] = b"Password:";
