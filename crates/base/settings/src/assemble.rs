@@ -7,9 +7,9 @@ use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
 use crate::model::{
     Acme, Auth, CertificateFiles, Cluster, Control, Delivery, Directory, DirectoryStore,
-    Durability, Etcd, Limits, LineTls, Listen, Log, LogFormat, LogLevel, Metrics, Networks,
-    NextHop, Protocol, Register, Resolver, Route, Settings, Sni, Spool, SpoolNode, SpoolTls, Tls,
-    TlsMode,
+    Durability, Etcd, Gateway, Limits, LineTls, Listen, Log, LogFormat, LogLevel, Metrics,
+    Networks, NextHop, Protocol, Register, Resolver, Route, Settings, Sni, Spool, SpoolNode,
+    SpoolTls, Tls, TlsMode,
 };
 use crate::value::FromValue;
 
@@ -83,6 +83,9 @@ impl Assembly {
             directory: self.directory(),
             delivery: self.delivery(tls, port),
             routes: self.each("route", |at| self.route(at, tls, port)),
+            gateway: Gateway {
+                name: self.need("gateway.name"),
+            },
             spool: self.spool(),
             cluster: Cluster {
                 register: self.register(),

@@ -42,9 +42,9 @@ pub use changes::Changes;
 pub use errors::{ConfigError, ConfigErrors, Problem};
 pub use model::{
     Acme, Auth, CertificateFiles, Cluster, Control, Delivery, Directory, DirectoryStore,
-    Durability, Etcd, Limits, LineTls, Listen, Log, LogFormat, LogLevel, Metrics, Networks,
-    NextHop, Protocol, Register, Resolver, Route, RoutePattern, Settings, Sni, Spool, SpoolNode,
-    SpoolTls, Tls, TlsMode,
+    Durability, Etcd, Gateway, Limits, LineTls, Listen, Log, LogFormat, LogLevel, Metrics,
+    Networks, NextHop, Protocol, Register, Resolver, Route, RoutePattern, Settings, Sni, Spool,
+    SpoolNode, SpoolTls, Tls, TlsMode,
 };
 pub use nearest::nearest;
 pub use network::{IpNetwork, ParseNetworkError};

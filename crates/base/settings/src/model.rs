@@ -49,6 +49,8 @@ pub struct Settings {
     pub delivery: Delivery,
     /// Exceptions from delivery by MX, first match first.
     pub routes: Vec<Route>,
+    /// This gateway among others.
+    pub gateway: Gateway,
     /// Queue storage.
     pub spool: Spool,
     /// Who of several gateways and nodes is responsible.
@@ -309,6 +311,13 @@ pub enum Protocol {
     Smtp,
     /// RFC 2033.
     Lmtp,
+}
+
+/// One of the gateways that share nodes and register.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gateway {
+    /// Its name, and that of its group of queues.
+    pub name: String,
 }
 
 /// When a message counts as safe.

@@ -16,7 +16,6 @@ use vere_units::ByteSize;
 use self::reader::Reader;
 use super::Failure;
 use crate::control::{ReplicaLine, Request, ask};
-use crate::gateway::GROUP;
 use crate::spool::encryption;
 use crate::{secret, spool};
 
@@ -31,6 +30,9 @@ pub(crate) enum SpoolCommand {
     },
     /// Prints the state of every replica, and what each node holds and uses.
     Stat {
+        /// Looks at the queues of the gateway of this name; without it, at those of this machine's.
+        #[arg(long, value_name = "NAME")]
+        group: Option<String>,
         /// Prints the queues of each node as well.
         #[arg(long)]
         queues: bool,
@@ -53,7 +55,11 @@ pub(crate) fn run(command: &SpoolCommand, settings: &Settings) -> Result<String,
             spool::run(settings, node)?;
             Ok(String::new())
         }
-        SpoolCommand::Stat { queues, json } => stat(settings, *queues, *json),
+        SpoolCommand::Stat {
+            group,
+            queues,
+            json,
+        } => stat(settings, group.as_deref(), *queues, *json),
         SpoolCommand::Salvage(args) => salvage::run(args, settings),
     }
 }
@@ -127,15 +133,26 @@ impl From<QueueStat> for QueueLine {
     }
 }
 
-fn stat(settings: &Settings, queues: bool, json: bool) -> Result<String, Failure> {
+fn stat(
+    settings: &Settings,
+    group: Option<&str>,
+    queues: bool,
+    json: bool,
+) -> Result<String, Failure> {
     let key = key(&settings.spool.secret)?;
     let tls = encryption::certificates(settings)?;
-    let replicas = replicas(&settings.control.socket);
+    let own = settings.gateway.name.as_str();
+    let group = group.unwrap_or(own);
+    let replicas = if group == own {
+        replicas(&settings.control.socket)
+    } else {
+        Err(format!("the gateway of this machine is {own}"))
+    };
     let nodes: Vec<NodeLine> = settings
         .spool
         .nodes
         .iter()
-        .map(|node| node_line(node, tls.as_ref(), &key, queues))
+        .map(|node| node_line(node, tls.as_ref(), (&key, group), queues))
         .collect();
     if json {
         let value = serde_json::json!({
@@ -177,10 +194,10 @@ fn replicas(socket: &Path) -> Result<Vec<ReplicaLine>, String> {
 fn node_line(
     node: &SpoolNode,
     tls: Option<&MutualTls>,
-    key: &SharedSecret,
+    (key, group): (&SharedSecret, &str),
     queues: bool,
 ) -> NodeLine {
-    let asked = Reader::connect(node, tls, key, GROUP).and_then(|mut reader| {
+    let asked = Reader::connect(node, tls, key, group).and_then(|mut reader| {
         let stat = reader.stat()?;
         let queues = queues.then(|| reader.queues()).transpose()?;
         Ok((stat, queues))

@@ -50,8 +50,6 @@ use crate::spool::encryption::{self, Encryption};
 use crate::spool::link::{LinkOptions, LinkState, NodeAddresses, SpoolError, SpoolLink};
 use crate::{secret, spool as nodes, supervisor};
 
-/// The group of queues that this gateway owns.
-pub(crate) const GROUP: &str = "gateway";
 /// How long deliveries and sessions may go on after the stop was asked for.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// The supervisor hears from the role at least this often: one notice that comes late must not kill it.
@@ -167,7 +165,7 @@ fn link_options(settings: &Settings) -> Result<LinkOptions, Failure> {
         ..LinkOptions::new(
             spool.nodes.iter().map(addresses).collect(),
             Rc::new(nodes::register(settings)?),
-            GROUP,
+            &settings.gateway.name,
             secret::load_or_make(&spool.secret)?,
         )
     })

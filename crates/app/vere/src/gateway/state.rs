@@ -83,6 +83,7 @@ impl Gateway {
     pub(super) fn new(parts: Parts) -> Result<Self, Failure> {
         let queues = Queues::new(super::policy(&parts.settings));
         Ok(Self {
+            ids: TraceIds::of(&parts.settings.gateway.name),
             client_tls: RefCell::new(ClientTls::new(&parts.settings)?),
             settings: RefCell::new(parts.settings),
             router: Router {
@@ -92,7 +93,6 @@ impl Gateway {
             resolver: parts.resolver,
             queues: RefCell::new(queues),
             changed: Notify::new(),
-            ids: TraceIds::default(),
             metrics: Rc::default(),
             trace: parts.trace,
             wakers: RefCell::default(),

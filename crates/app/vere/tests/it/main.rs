@@ -21,6 +21,7 @@ mod clients;
 mod commands;
 mod delivery;
 mod extensions;
+mod gateways;
 mod harness;
 mod idle;
 mod kill;

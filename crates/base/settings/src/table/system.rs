@@ -158,6 +158,17 @@ pub(super) static SECTIONS: &[Section] = &[
         ],
     },
     Section {
+        name: "gateway",
+        shape: Shape::Always,
+        text: "The gateway of this machine, among those that share nodes and register.",
+        options: &[fixed(
+            "name",
+            Name,
+            Is("\"gateway\""),
+            "Its name, and that of the group of queues that it owns. Each gateway with the same `[cluster]` needs another one. It must not be changed while messages wait.",
+        )],
+    },
+    Section {
         name: "spool",
         shape: Shape::Always,
         text: "Queue storage.",

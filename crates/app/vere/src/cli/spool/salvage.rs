@@ -15,7 +15,6 @@ use vere_spoolwire::{Incarnation, NodeStat, SharedSecret};
 
 use super::reader::Reader;
 use super::{Failure, key};
-use crate::gateway::GROUP;
 use crate::spool::{self, encryption};
 
 /// Says which node counts after the membership register or all full replicas were lost.
@@ -24,6 +23,9 @@ pub(crate) struct SalvageArgs {
     /// Goes on with what this node holds. Without it nothing is changed.
     #[arg(long, value_name = "NODE")]
     take: Option<String>,
+    /// The gateway whose queues are meant; without it, this machine's.
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
 }
 
 pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Failure> {
@@ -32,7 +34,8 @@ pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Fai
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let name = format!("group/{GROUP}");
+    let group = args.group.as_deref().unwrap_or(&settings.gateway.name);
+    let name = format!("group/{group}");
     let read = runtime.block_on(register.read(&name));
     let now = match read {
         Ok(now) => now,
@@ -44,8 +47,14 @@ pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Fai
     let mut out = String::new();
     describe(&mut out, now.as_ref(), record.as_ref());
     let tls = encryption::certificates(settings)?;
-    let taken = look(&mut out, settings, tls.as_ref(), &key, args.take.as_deref());
-    if args.take.is_some() && in_use(settings) {
+    let taken = look(
+        &mut out,
+        settings,
+        tls.as_ref(),
+        (&key, group),
+        args.take.as_deref(),
+    );
+    if args.take.is_some() && group == settings.gateway.name && in_use(settings) {
         return Err(Failure::new(format!(
             "{out}a gateway runs and holds the group on a full node; nothing was changed"
         )));
@@ -88,12 +97,12 @@ fn look(
     out: &mut String,
     settings: &Settings,
     tls: Option<&MutualTls>,
-    key: &SharedSecret,
+    (key, group): (&SharedSecret, &str),
     take: Option<&str>,
 ) -> Option<(Incarnation, NodeStat)> {
     let mut taken = None;
     for node in &settings.spool.nodes {
-        let asked = Reader::connect(node, tls, key, GROUP)
+        let asked = Reader::connect(node, tls, key, group)
             .and_then(|mut reader| reader.stat().map(|stat| (reader, stat)));
         let line = match asked {
             Err(error) => error,

@@ -215,6 +215,19 @@ impl System {
         messages.map(|count| count.expect("a number")).sum()
     }
 
+    /// How many messages wait, if a gateway answers.
+    pub(crate) fn queued_if_up(&self) -> Option<u64> {
+        let mut command = vere();
+        command.args(["queue", "list", "--json", "-c"]);
+        let output = output_of(command.arg(&self.config), "");
+        let queues: Value = serde_json::from_slice(&output.stdout).ok()?;
+        let messages = queues
+            .as_array()?
+            .iter()
+            .map(|queue| queue["messages"].as_u64());
+        messages.sum()
+    }
+
     /// Waits until nothing is queued.
     pub(crate) fn wait_empty(&self) {
         wait_for("empty queues", || (self.queued() == 0).then_some(()));
