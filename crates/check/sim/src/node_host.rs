@@ -42,6 +42,8 @@ pub(crate) struct SimNode {
     pub(crate) sync_slowness: Micros,
     syncing: bool,
     turn_at: Option<Micros>,
+    /// When a sync is due.
+    due_at: Option<Micros>,
     /// How far its clock has jumped, in milliseconds.
     pub(crate) skew: u64,
 }
@@ -62,6 +64,7 @@ impl SimNode {
             sync_slowness: 0,
             syncing: false,
             turn_at: None,
+            due_at: None,
             skew: 0,
         }
     }
@@ -129,7 +132,7 @@ impl World {
         }
         state.process = None;
         state.boot += 1;
-        (state.turn_at, state.syncing) = (None, false);
+        (state.turn_at, state.due_at, state.syncing) = (None, None, false);
         state.paused_until = 0;
         state.powered = death == Death::Process;
         match death {
@@ -198,6 +201,7 @@ impl World {
     /// The node's loop goes round once.
     pub(crate) fn node_turn(&mut self, node: usize, boot: u64) {
         let now = self.schedule.now();
+        let time = self.node_time(node);
         let state = &mut self.nodes[node];
         if state.boot != boot || state.turn_at != Some(now) {
             return;
@@ -210,8 +214,9 @@ impl World {
         let Some(process) = &mut self.nodes[node].process else {
             return;
         };
-        process.end_turn();
+        process.end_turn(time);
         self.serve_touched(node);
+        self.turn_when_due(node, time);
         if self.nodes[node].disk.begin_syncs() || self.nodes[node].syncing {
             self.sync_later(node);
         }
@@ -220,6 +225,20 @@ impl World {
         };
         if again || process.is_busy() {
             self.wake_node(node);
+        }
+    }
+
+    /// Its loop goes round again when a sync is due.
+    fn turn_when_due(&mut self, node: usize, time: Timestamp) {
+        let now = self.schedule.now();
+        let state = &mut self.nodes[node];
+        let due = state.process.as_ref().and_then(Node::deadline);
+        let Some(due) = due else { return };
+        let wait = due.saturating_since(time).as_micros() as Micros;
+        if state.due_at.is_none_or(|at| at <= now || at > now + wait) {
+            state.due_at = Some(now + wait);
+            let boot = state.boot;
+            self.schedule.after(wait, Event::NodeDue { node, boot });
         }
     }
 

@@ -106,6 +106,7 @@ fn node(random: &mut Random, tight: bool) -> NodeConfig {
     config.compact_above = random.percent(50).then_some(100 << 10);
     config.frame_max = 256 << 10;
     config.block_max = random.span(200..100_000) as u32;
+    config.sync_delay = Duration::from_millis(random.range(0..200));
     config.log_spare = random.span(2_000..200_000);
     config
 }

@@ -16,6 +16,8 @@ pub(crate) const SECOND: Micros = 1_000_000;
 pub(crate) enum Event {
     /// A node's loop goes round once.
     NodeTurn { node: usize, boot: u64 },
+    /// Something of a node is due.
+    NodeDue { node: usize, boot: u64 },
     /// A second has passed for a node.
     NodeTick { node: usize, boot: u64 },
     /// A node's process is started.

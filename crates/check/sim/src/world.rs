@@ -161,6 +161,11 @@ impl World {
     fn happen(&mut self, event: Event) {
         match event {
             Event::NodeTurn { node, boot } => self.node_turn(node, boot),
+            Event::NodeDue { node, boot } => {
+                if self.nodes[node].boot == boot {
+                    self.wake_node(node);
+                }
+            }
             Event::NodeTick { node, boot } => self.node_tick(node, boot),
             Event::NodeStart { node, boot } => self.start_node(node, boot),
             Event::Synced { node, boot } => self.synced(node, boot),

@@ -211,7 +211,7 @@ fn talk(
             owner.sent(LINK, up);
             node.received(connection, up, NOW);
         }
-        node.end_turn();
+        node.end_turn(NOW);
         let octets = output(node, connection);
         node.sent(connection, octets.len());
         match owner.input(LINK, &octets, NOW) {

@@ -39,6 +39,8 @@ pub(crate) struct LogState {
     pub(crate) reserve: bool,
     pub(crate) failed: bool,
     pub(crate) removed: u64,
+    /// Syncs that were asked for.
+    pub(crate) asked: u64,
     /// Removals that wait for a sync: (segment, position).
     removals: Vec<(u64, u64)>,
 }
@@ -137,7 +139,9 @@ impl SpoolLog for MemoryLog {
         Ok(LogPosition(position))
     }
 
-    fn start_sync(&mut self) {}
+    fn start_sync(&mut self) {
+        self.0.borrow_mut().asked += 1;
+    }
 
     fn synced(&self) -> Result<LogPosition, LogError> {
         let state = self.0.borrow();
@@ -448,11 +452,11 @@ impl Pair {
     }
 
     pub(crate) fn sync(&mut self) {
-        self.node.end_turn();
+        self.node.end_turn(now());
         if let Some(log) = &self.log {
             log.0.borrow_mut().sync();
         }
-        self.node.end_turn();
+        self.node.end_turn(now());
     }
 
     pub(crate) fn acked(&self) -> Txn {

@@ -252,8 +252,11 @@ impl<S: SpoolLogStore> Host<S> {
         ready();
         loop {
             let busy = !self.queue.is_empty() || self.node.is_busy();
-            let wait = next_tick.saturating_duration_since(Instant::now());
-            let wait = if busy { Duration::ZERO } else { wait };
+            let wait = if busy {
+                Duration::ZERO
+            } else {
+                self.wait(next_tick)
+            };
             match self.poll.poll(&mut events, Some(wait)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => other.map_err(io_error("wait for sockets"))?,
@@ -278,6 +281,13 @@ impl<S: SpoolLogStore> Host<S> {
                 }
             }
         }
+    }
+
+    /// How long there is nothing to do unless something happens.
+    fn wait(&self, next_tick: Instant) -> Duration {
+        let tick = next_tick.saturating_duration_since(Instant::now());
+        let due = self.node.deadline();
+        due.map_or(tick, |due| tick.min(due.saturating_since(self.clock.now())))
     }
 
     fn note(&mut self, event: &mio::event::Event) {
@@ -313,7 +323,7 @@ impl<S: SpoolLogStore> Host<S> {
             };
             self.serve_socket(index, now);
         }
-        self.node.end_turn();
+        self.node.end_turn(now);
         self.serve_touched();
         if let Some(reason) = self.node.take_spill_trouble() {
             tracing::warn!(reason, "cannot write out what memory does not hold");

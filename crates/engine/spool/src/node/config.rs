@@ -35,6 +35,9 @@ pub struct NodeConfig {
     pub handshake_timeout: Duration,
     /// How long a peer may be silent.
     pub idle_timeout: Duration,
+    /// How long a change that nobody waits for, one that only ends records, may wait for a sync that
+    /// is made for others. Its acknowledgement waits as long.
+    pub sync_delay: Duration,
     /// Octets of log that a group may have beyond a multiple of what lives in it.
     pub log_spare: u64,
 }
@@ -42,6 +45,10 @@ pub struct NodeConfig {
 /// The least that [`NodeConfig::segment_len`] may be: what a peer sends along with its HELLO must fit
 /// into the least room that is read into.
 pub const SEGMENT_LEN_MIN: usize = 8 * HANDSHAKE_FRAME_MAX;
+
+/// The default of [`NodeConfig::sync_delay`]: long beside a sync, short beside everything that waits for
+/// acknowledgements in general.
+const SYNC_DELAY: Duration = Duration::from_millis(50);
 
 impl NodeConfig {
     /// Defaults for everything but the secret.
@@ -61,6 +68,7 @@ impl NodeConfig {
             strangers_max: 64,
             handshake_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(60),
+            sync_delay: SYNC_DELAY,
             log_spare: 256 << 20,
         }
     }

@@ -8,7 +8,7 @@ use vere_ports::spool_log::{LogError, SpoolLog, SpoolLogStore};
 use vere_spoolwire::{CloseReason, Request, Seq};
 
 use super::group::Group;
-use super::journal::Journal;
+use super::journal::{Journal, Urgency};
 use super::output::Output;
 use super::segment::Memory;
 use super::{ConnectionId, Node, snapshot};
@@ -117,7 +117,7 @@ impl<L: SpoolLog> Group<L> {
         if !self.store.syncing {
             let mut entry = Vec::new();
             Request::Complete.encode(&mut entry, Seq(self.store.processed.0));
-            if !journal.append(&entry, self.store.processed) {
+            if !journal.append(&entry, self.store.processed, Urgency::Now) {
                 return false;
             }
         }

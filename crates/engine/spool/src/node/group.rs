@@ -1,14 +1,17 @@
 //! One group: its queues, its owner's octets, its log, and what is acknowledged.
 
+use std::time::Duration;
+
 use vere_ports::spool_log::{LogError, LogPosition, LogRoom, SpoolLog};
 use vere_spoolwire::{
     Answer, CloseReason, Incarnation, NodeStat, Request, Seq, Txn, encode_ack, encode_owned,
 };
+use vere_units::Timestamp;
 
 use super::ConnectionId;
 use super::fence::Title;
 use super::ingest::{Done, Event, Tail, Terms};
-use super::journal::Journal;
+use super::journal::{Journal, Urgency};
 use super::output::Output;
 use super::segment::{Memory, Piece, SegmentKey};
 use super::serve;
@@ -120,7 +123,7 @@ impl<L: SpoolLog> Group<L> {
         if let Some(journal) = &mut self.log {
             let mut entry = Vec::new();
             encode_owned(&mut entry, self.store.processed, title.owner, title.epoch);
-            if !journal.append(&entry, self.store.processed) {
+            if !journal.append(&entry, self.store.processed, Urgency::Now) {
                 return Err(CloseReason::LogFull);
             }
         }
@@ -214,7 +217,7 @@ impl<L: SpoolLog> Group<L> {
         };
         while let Some(&kept) = journal.kept.first() {
             let entry = self.store.segments.octets(kept);
-            if !journal.append(entry, self.acknowledged) {
+            if !journal.append(entry, self.acknowledged, Urgency::Lazy) {
                 return;
             }
             journal.kept.remove(0);
@@ -231,9 +234,10 @@ impl<L: SpoolLog> Group<L> {
             return;
         }
         let entry = &self.store.segments.at(key).octets[journal.logged..self.tail.start];
-        if !journal.append(entry, self.store.processed) {
+        if !journal.append(entry, self.store.processed, self.tail.urgency) {
             return;
         }
+        self.tail.urgency = Urgency::Lazy;
         journal.logged = self.tail.start;
         journal.caught_up();
         if journal.log.wants_roll() {
@@ -269,18 +273,17 @@ impl<L: SpoolLog> Group<L> {
     pub(super) fn log_kept(&mut self, written: Option<Piece>) {
         if let (Some(piece), Some(journal)) = (written, &mut self.log) {
             let entry = self.store.segments.octets(piece);
-            if !journal.kept.is_empty() || !journal.append(entry, self.acknowledged) {
+            let waits = !journal.kept.is_empty();
+            if waits || !journal.append(entry, self.acknowledged, Urgency::Lazy) {
                 journal.kept.push(piece);
             }
         }
     }
 
-    /// Starts a sync of what was appended.
-    pub(super) fn start_sync(&mut self) {
-        if let Some(journal) = &mut self.log
-            && std::mem::take(&mut journal.dirty)
-        {
-            journal.log.start_sync();
+    /// Starts a sync of what was appended, if it is time.
+    pub(super) fn start_sync(&mut self, now: Timestamp, delay: Duration) {
+        if let Some(journal) = &mut self.log {
+            journal.start_sync(now, delay);
         }
     }
 

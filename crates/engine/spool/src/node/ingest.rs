@@ -7,6 +7,7 @@ use vere_spoolwire::{
     encode_refused, encode_reset,
 };
 
+use super::journal::Urgency;
 use super::segment::{Memory, Place, Segment, SegmentKey};
 use super::store::Store;
 
@@ -29,6 +30,8 @@ pub(super) struct Tail {
     /// Octets of the frame that begins there, once its header is known.
     need: usize,
     discard: Option<Discard>,
+    /// Whether somebody waits for what is kept and not in the log yet.
+    pub(super) urgency: Urgency,
 }
 
 /// A frame for which there is no room: it is read over.
@@ -298,6 +301,9 @@ impl Tail {
         };
         if !header.op.is_mutation() {
             let event = other(&frame)?;
+            if matches!(event, Event::Reset(_)) {
+                self.urgency = Urgency::Now;
+            }
             keep_other(event, store, terms, octets, cursor);
             cursor.read += header.len;
             return Ok(Some(event));
@@ -310,6 +316,7 @@ impl Tail {
             Ok(mutation) => mutation,
             Err(error) => {
                 take_over(store, memory, terms, &frame, home, error)?;
+                self.urgency = Urgency::Now;
                 cursor.keep(octets, header.len);
                 return Ok(None);
             }
@@ -324,6 +331,7 @@ impl Tail {
             return Ok(None);
         }
         store.processed = txn;
+        self.urgency = self.urgency.max(Urgency::of(&mutation));
         let full = (terms.disk_full || memory.is_full(0)) && !has_reserve(memory, terms, &mutation);
         match store.perform(memory, &mutation, home, full) {
             Ok(()) => cursor.keep(octets, header.len),
@@ -388,6 +396,7 @@ impl Tail {
             return;
         }
         store.processed = txn;
+        self.urgency = Urgency::Now;
         store.refuse(txn, Refusal::NodeFull);
         if terms.logged {
             let segment = store.segments.at_mut(key);

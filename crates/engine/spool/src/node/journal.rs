@@ -1,11 +1,50 @@
 //! The log of a group, and what waits for it.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use vere_ports::spool_log::{LogError, LogPosition, SpoolLog};
-use vere_spoolwire::{Seq, Txn};
+use vere_spoolwire::{Change, Mutation, Seq, Txn};
+use vere_units::Timestamp;
 
 use super::segment::Piece;
+
+/// So much that nobody waits for is synced at once, so that it does not fill its owner's window.
+const LAZY_OCTETS_MAX: usize = 64 << 10;
+
+/// Whether somebody waits for a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) enum Urgency {
+    /// It is synced along with what comes after it, or [`super::NodeConfig::sync_delay`] later.
+    #[default]
+    Lazy,
+    /// It is synced at once.
+    Now,
+}
+
+impl Urgency {
+    /// Nobody waits for what only ends records.
+    #[inline]
+    pub(super) fn of(mutation: &Mutation<'_>) -> Self {
+        let ends = match *mutation {
+            Mutation::Change(change) => matches!(change, Change::Delete { .. }),
+            Mutation::Batch(mut changes) => {
+                changes.all(|(_, change)| matches!(change, Change::Delete { .. }))
+            }
+            _ => false,
+        };
+        if ends { Self::Lazy } else { Self::Now }
+    }
+}
+
+/// What was appended since the last sync began.
+#[derive(Debug, Default)]
+struct Unsynced {
+    octets: usize,
+    urgent: bool,
+    /// When it is synced at the latest.
+    due: Option<Timestamp>,
+}
 
 /// A group's log and how far it is.
 #[derive(Debug)]
@@ -21,8 +60,7 @@ pub(super) struct Journal<L> {
     pub(super) blocked: bool,
     /// The log is lost, and why.
     pub(super) failure: Option<LogError>,
-    /// Something was appended since the last sync began.
-    pub(super) dirty: bool,
+    unsynced: Unsynced,
     /// Requests to be answered when everything before them is synced, and where that is; `None`: it is
     /// not appended yet.
     pub(super) promises: Vec<(Seq, Option<LogPosition>)>,
@@ -43,7 +81,7 @@ impl<L: SpoolLog> Journal<L> {
             kept: Vec::new(),
             blocked: false,
             failure: None,
-            dirty: false,
+            unsynced: Unsynced::default(),
             promises: Vec::new(),
             filling: false,
             end: LogPosition(0),
@@ -52,12 +90,14 @@ impl<L: SpoolLog> Journal<L> {
     }
 
     /// Appends an entry after which everything up to `txn` is in the log.
-    pub(super) fn append(&mut self, entry: &[u8], txn: Txn) -> bool {
+    pub(super) fn append(&mut self, entry: &[u8], txn: Txn, urgency: Urgency) -> bool {
         match self.log.append(entry) {
             Ok(position) => {
                 self.awaiting.push_back((position, txn));
                 self.end = position;
-                (self.blocked, self.dirty) = (false, true);
+                self.blocked = false;
+                self.unsynced.octets += entry.len();
+                self.unsynced.urgent |= urgency == Urgency::Now;
                 true
             }
             Err(LogError::Full) => {
@@ -69,6 +109,31 @@ impl<L: SpoolLog> Journal<L> {
                 false
             }
         }
+    }
+
+    /// Starts a sync of what was appended, when somebody waits for it or it has waited long enough.
+    pub(super) fn start_sync(&mut self, now: Timestamp, delay: Duration) {
+        let Unsynced {
+            octets,
+            urgent,
+            due,
+        } = self.unsynced;
+        if octets == 0 {
+            return;
+        }
+        let due = due.unwrap_or(now + delay);
+        let many = octets >= LAZY_OCTETS_MAX;
+        if urgent || many || now >= due || !self.promises.is_empty() {
+            self.unsynced = Unsynced::default();
+            self.log.start_sync();
+        } else {
+            self.unsynced.due = Some(due);
+        }
+    }
+
+    /// When a sync is due that was not started yet.
+    pub(super) const fn sync_due(&self) -> Option<Timestamp> {
+        self.unsynced.due
     }
 
     /// The last transaction that became safe since, if any.

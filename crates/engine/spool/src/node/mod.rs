@@ -47,6 +47,7 @@ use vere_units::Timestamp;
 use connection::{Connection, Phase};
 use group::{Group, Shared};
 use ingest::Tail;
+use journal::Journal;
 use segment::Memory;
 use spill::Spill;
 use store::Store;
@@ -365,23 +366,24 @@ impl<S: SpoolLogStore> Node<S> {
 
     /// The end of a turn of the host's loop, and what to do when a sync is done: starts syncs,
     /// acknowledges what was synced, closes owners whose log is lost, compacts a little.
-    pub fn end_turn(&mut self) {
+    pub fn end_turn(&mut self, now: Timestamp) {
         self.take_back();
+        let delay = self.config.sync_delay;
         let mut compacted = false;
         for index in 0..self.groups.len() {
             let group = &mut self.groups[index];
             let blocked = group.log.as_ref().is_some_and(|journal| journal.blocked);
             group.flush(self.incarnation);
-            group.start_sync();
+            group.start_sync(now, delay);
             let tell = group.settle();
             let unblocked = blocked && group.takes_input();
             if self.compact && group.compact(&mut self.memory, self.config.log_spare) {
                 group.remove_old_log();
-                group.start_sync();
+                group.start_sync(now, delay);
                 compacted = true;
             }
             if group.fill(&mut self.memory) {
-                group.start_sync();
+                group.start_sync(now, delay);
                 compacted = true;
             }
             let failed = group.failure().is_some();
@@ -399,6 +401,13 @@ impl<S: SpoolLogStore> Node<S> {
         }
         self.compact = compacted;
         self.make_room();
+    }
+
+    /// When [`Node::end_turn`] is to be called at the latest: something is to be synced then.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        let journals = self.groups.iter().filter_map(|group| group.log.as_ref());
+        journals.filter_map(Journal::sync_due).min()
     }
 
     /// Whether [`Node::end_turn`] has more to do at once.

@@ -116,7 +116,7 @@ fn a_node_full_of_long_records_comes_to_rest() {
         if !pair.node.is_busy() {
             return;
         }
-        pair.node.end_turn();
+        pair.node.end_turn(now());
     }
     panic!("it is busy for ever");
 }
@@ -388,10 +388,10 @@ fn nothing_is_acknowledged_before_it_is_synced() {
         pair.owner.commit(put(queue, &body(10))).unwrap();
     }
     pair.up(usize::MAX);
-    pair.node.end_turn();
+    pair.node.end_turn(now());
     assert_eq!(pair.down(usize::MAX), 0);
     log.0.borrow_mut().sync();
-    pair.node.end_turn();
+    pair.node.end_turn(now());
     pair.down(usize::MAX);
     assert_eq!(pair.acked().0, acked.0 + 10);
     let acks = pair

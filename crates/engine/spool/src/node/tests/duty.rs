@@ -110,10 +110,10 @@ fn a_log_that_is_not_filled_is_an_incomplete_group() {
             if turn % 3 == 0 {
                 owner.send(&mut site.node, &put(103 + turn / 3, 101 + turn / 3));
             }
-            site.node.end_turn();
+            site.node.end_turn(now());
             site.log.as_ref().unwrap().0.borrow_mut().sync();
         }
-        site.node.end_turn();
+        site.node.end_turn(now());
         let told = is_alive(&owner.answers(&mut site.node), 9);
         let (before, acknowledged) = (site.contents(), site.stat().acknowledged);
         site.crash(usize::MAX);

@@ -2,6 +2,7 @@ mod busy;
 mod cases;
 mod duty;
 mod fencing;
+mod lazy;
 mod peer;
 mod peers;
 mod rebuilding;
@@ -330,7 +331,7 @@ impl Run {
             }
             Step::Carry(up, down) => {
                 self.pair.up(*up);
-                self.pair.node.end_turn();
+                self.pair.node.end_turn(now());
                 self.pair.down(*down);
             }
             Step::Sync => self.pair.sync(),

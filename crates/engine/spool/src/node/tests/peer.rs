@@ -177,11 +177,11 @@ impl Site {
     /// Syncs, and does everything that is left to do.
     pub(super) fn settle(&mut self) {
         loop {
-            self.node.end_turn();
+            self.node.end_turn(now());
             if let Some(log) = &self.log {
                 log.0.borrow_mut().sync();
             }
-            self.node.end_turn();
+            self.node.end_turn(now());
             if !self.node.is_busy() {
                 return;
             }

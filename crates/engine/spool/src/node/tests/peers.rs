@@ -265,7 +265,7 @@ proptest! {
         }
         for piece in octets.chunks(piece) {
             peer.send(&mut node, piece);
-            node.end_turn();
+            node.end_turn(now());
         }
         prop_assert!(node.memory.used() < 9 << 20);
         peer.frames(&mut node);

@@ -390,12 +390,12 @@ fn completion_is_told_when_it_is_synced() {
         request(Request::Complete, 5),
     ];
     owner.send(&mut site.node, &frames.concat());
-    site.node.end_turn();
+    site.node.end_turn(now());
     assert_eq!(owner.answers(&mut site.node), []);
     let synced = log.0.borrow().synced;
     assert!(synced < log.0.borrow().position);
     log.0.borrow_mut().sync();
-    site.node.end_turn();
+    site.node.end_turn(now());
     let alive = |seq| Answer::Alive {
         seq: Seq(seq),
         processed: Txn(10),
@@ -404,7 +404,7 @@ fn completion_is_told_when_it_is_synced() {
     assert_eq!(owner.answers(&mut site.node), [alive(5)]);
     // Nothing new to sync: at once.
     owner.send(&mut site.node, &request(Request::Complete, 6));
-    site.node.end_turn();
+    site.node.end_turn(now());
     assert_eq!(owner.answers(&mut site.node), [alive(6)]);
     // Whoever asked is gone: nobody else is told.
     let late = [

@@ -182,9 +182,9 @@ fn a_reader_hears_of_what_is_lost() {
     let mut reader = peer::Peer::new(node).unwrap();
     reader.say(node, peer::READER).unwrap();
     reader.send(node, &fetch_from(40));
-    node.end_turn();
+    node.end_turn(now());
     while spill(&run).finish_all() {
-        run.pair.node.end_turn();
+        run.pair.node.end_turn(now());
     }
     let reason = reader.closed(&mut run.pair.node);
     assert_eq!(reason, Some(CloseReason::LogFailed));
@@ -214,7 +214,7 @@ fn who_waits_for_the_disk_keeps_nobody_else_waiting() {
     octets.extend(peer::request(Request::Heartbeat, 41));
     octets.extend(fetch_from(100));
     slow.send(node, &octets);
-    node.end_turn();
+    node.end_turn(now());
     assert_eq!(slow.answers(node), [], "in its order");
     assert!(!node.takes_input(slow.id) && node.takes_input(other.id));
     other.send(node, &fetch_from(100));
@@ -224,7 +224,7 @@ fn who_waits_for_the_disk_keeps_nobody_else_waiting() {
     let mut answers = Vec::new();
     while spill(&run).finish_all() {
         let node = &mut run.pair.node;
-        node.end_turn();
+        node.end_turn(now());
         answers.extend(slow.answers(node));
     }
     let blocks = |at| answers.iter().position(|answer| is_block(answer, at));

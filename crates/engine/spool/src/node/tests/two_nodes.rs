@@ -318,8 +318,8 @@ impl Pair {
             }
             Step::Crash(_) => {}
         }
-        self.source.node.end_turn();
-        self.target.node.end_turn();
+        self.source.node.end_turn(now());
+        self.target.node.end_turn(now());
         assert_eq!(self.copier.closed(&mut self.target.node), None);
         assert_eq!(self.owner.closed(&mut self.source.node), None);
         assert!(self.target.stat().syncing);

@@ -140,7 +140,7 @@ impl Circle {
             self.owner.sent(link, count);
             node.received(id, count, self.now);
         }
-        node.end_turn();
+        node.end_turn(self.now);
         let mut octets = node_output(node, id, usize::MAX);
         node.sent(id, octets.len());
         if self.stalled == Some(link.node) {

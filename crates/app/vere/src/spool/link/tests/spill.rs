@@ -89,7 +89,12 @@ async fn work(durability: Durability, directory: &Path) {
     for number in 0..RECORDS {
         let (mut batch, id) = (Batch::new(), ids[number as usize]);
         match number % 4 {
-            0 => batch.delete(queue, id),
+            0 => {
+                // Nobody waits for it alone: its sync is that of the next change.
+                batch.delete(queue, id);
+                link.post(batch).unwrap();
+                continue;
+            }
             1 => batch.replace(queue, id, Bytes::from("later")),
             2 => batch.move_to(queue, id, other, None),
             _ => continue,
