@@ -9,6 +9,8 @@
 #   pebble                 ACME server: built as a Go module where Go is present
 #   etcd                   the register of clusters: unpacked into target/test-tools/etcd, so that no
 #                          daemon is left on the machine
+#   mutt, bsd-mailx, s-nail, git send-email
+#                          programs that send through sendmail
 #   gsasl                  every SASL mechanism over SMTP
 #   ip, nft                networks of the tests' own, whose packets are dropped
 #   strace                 lets the disk fail under one process
@@ -160,6 +162,12 @@ install python3 python3
 install swaks swaks libnet-ssleay-perl libauthen-sasl-perl libdigest-hmac-perl
 install gsasl gsasl
 install postfix postfix
+install mutt mutt
+# Behind postfix, which is the mail system it asks for.
+install bsd-mailx bsd-mailx
+install s-nail s-nail
+install git git
+[[ -x /usr/lib/git-core/git-send-email ]] || install git-send-email git-email libmailtools-perl
 install ip iproute2
 install nft nftables
 install strace strace

@@ -3,13 +3,14 @@
 //!
 //! Reading order: [`cli`] (what a person types), [`supervisor`] (starts the roles), [`gateway`] (the way
 //! of a message), [`spool`] (the node, and the gateway's link to it), [`control`] (how commands talk to a
-//! running gateway).
+//! running gateway), [`sendmail`] (mail from the programs of this machine).
 
 mod cli;
 mod config;
 mod control;
 mod gateway;
 mod secret;
+mod sendmail;
 mod spool;
 mod supervisor;
 
@@ -21,6 +22,11 @@ use clap::Parser;
 use cli::{Cli, Outcome};
 
 fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    // Before the usual parser, which knows nothing of the old command line.
+    if let Some((name, words)) = sendmail::called(&arguments) {
+        return sendmail::run(&name, &words);
+    }
     match cli::run(Cli::parse()) {
         Ok(Outcome::Print(text)) => print(&text),
         Ok(Outcome::Report(text, code)) => {

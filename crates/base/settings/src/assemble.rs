@@ -40,7 +40,7 @@ impl Settings {
     }
 }
 
-struct Assembly {
+pub(crate) struct Assembly {
     document: Document,
     folder: PathBuf,
     data: PathBuf,
@@ -69,6 +69,7 @@ impl Assembly {
             submissions: self.listen("submissions"),
             limits: self.limits(),
             relay: self.networks("relay.networks"),
+            sendmail: self.sendmail(),
             xclient: self.networks("xclient.networks"),
             proxy: self.networks("proxy.networks"),
             auth: Auth {
@@ -107,7 +108,7 @@ impl Assembly {
         (settings, self.document)
     }
 
-    fn maybe<T: FromValue>(&self, key: &str) -> Option<T> {
+    pub(crate) fn maybe<T: FromValue>(&self, key: &str) -> Option<T> {
         let value = self.document.values.get(key)?;
         let taken = T::from_value(value);
         assert!(
@@ -117,14 +118,14 @@ impl Assembly {
         taken
     }
 
-    fn need<T: FromValue>(&self, key: &str) -> T {
+    pub(crate) fn need<T: FromValue>(&self, key: &str) -> T {
         match self.maybe(key) {
             Some(value) => value,
             None => panic!("{key} has no value, though the option table requires or defaults it"),
         }
     }
 
-    fn choice<T>(&self, key: &str, read: fn(&str) -> Option<T>) -> T {
+    pub(crate) fn choice<T>(&self, key: &str, read: fn(&str) -> Option<T>) -> T {
         match read(self.need::<&'static str>(key)) {
             Some(value) => value,
             None => panic!("{key} allows a choice in the option table that the model lacks"),
@@ -132,7 +133,7 @@ impl Assembly {
     }
 
     /// Puts `{data}` in and takes relative paths from the folder of the file.
-    fn resolve(&self, path: &Path) -> PathBuf {
+    pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
         let path = match path.strip_prefix("{data}") {
             Ok(rest) => self.data.join(rest),
             Err(_) => path.to_path_buf(),
@@ -141,11 +142,11 @@ impl Assembly {
         self.folder.join(path).components().collect()
     }
 
-    fn path(&self, key: &str) -> PathBuf {
+    pub(crate) fn path(&self, key: &str) -> PathBuf {
         self.resolve(&self.need::<PathBuf>(key))
     }
 
-    fn maybe_path(&self, key: &str) -> Option<PathBuf> {
+    pub(crate) fn maybe_path(&self, key: &str) -> Option<PathBuf> {
         self.maybe::<PathBuf>(key).map(|path| self.resolve(&path))
     }
 
@@ -153,6 +154,11 @@ impl Assembly {
         Listen {
             listen: self.need(&format!("{section}.listen")),
         }
+    }
+
+    /// Whether an optional section is there.
+    pub(crate) fn section(&self, name: &str) -> bool {
+        self.document.counts.contains_key(name)
     }
 
     fn networks(&self, key: &str) -> Networks {

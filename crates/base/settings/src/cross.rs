@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::path::Path;
 
 use crate::document::Document;
 use crate::errors::{ConfigError, Problem};
@@ -24,9 +25,9 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     routes(settings, &mut found);
     spool(settings, &mut found);
     cluster(settings, &mut found);
-    if settings.control.socket.as_os_str().len() > SOCKET_PATH_MAX {
-        let text = format!("a socket's path has at most {SOCKET_PATH_MAX} octets");
-        found.add("control.socket", text);
+    found.socket("control.socket", &settings.control.socket);
+    if let Some(sendmail) = &settings.sendmail {
+        found.socket("sendmail.socket", &sendmail.socket);
     }
     found.errors
 }
@@ -45,6 +46,13 @@ impl Found<'_> {
             key: key.to_owned(),
             problem,
         });
+    }
+
+    fn socket(&mut self, key: &str, path: &Path) {
+        if path.as_os_str().len() > SOCKET_PATH_MAX {
+            let text = format!("a socket's path has at most {SOCKET_PATH_MAX} octets");
+            self.add(key, text);
+        }
     }
 
     /// Two keys of which none goes without the other.

@@ -35,6 +35,7 @@ mod model;
 mod nearest;
 mod network;
 mod reference;
+mod services;
 mod table;
 mod value;
 
@@ -49,6 +50,7 @@ pub use model::{
 pub use nearest::nearest;
 pub use network::{IpNetwork, ParseNetworkError};
 pub use reference::reference;
+pub use services::Sendmail;
 
 #[cfg(test)]
 mod tests;

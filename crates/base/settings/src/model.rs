@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use vere_units::{ByteSize, Secret, Span};
 
 use crate::network::IpNetwork;
+use crate::services::Sendmail;
 use crate::value::Value;
 
 /// One checked, immutable configuration.
@@ -31,6 +32,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Who may relay without authentication.
     pub relay: Networks,
+    /// Mail from the programs of this machine; none without the section.
+    pub sendmail: Option<Sendmail>,
     /// Who may use XCLIENT.
     pub xclient: Networks,
     /// Whose connections begin with a PROXY header.

@@ -1,6 +1,7 @@
 //! The table of all options: the one place where an option exists.
 
 mod intake;
+mod services;
 mod system;
 
 use crate::kind::Kind;
@@ -57,7 +58,10 @@ pub(crate) fn top() -> &'static Section {
 
 /// Every section, in the order of the reference; a section stands behind the one it lies in.
 pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
-    intake::SECTIONS.iter().chain(system::SECTIONS)
+    intake::SECTIONS
+        .iter()
+        .chain(services::SECTIONS)
+        .chain(system::SECTIONS)
 }
 
 const fn live(name: &'static str, kind: Kind, default: Fallback, text: &'static str) -> Opt {

@@ -5,6 +5,7 @@ mod alias;
 mod config;
 mod demo;
 mod domain;
+pub(crate) mod mailq;
 pub(crate) mod queue;
 mod quickstart;
 mod spool;
@@ -106,6 +107,12 @@ enum Command {
         #[command(flatten)]
         args: trace::TraceArgs,
     },
+    /// Sends mail from this machine, with the classic command line (docs/sendmail.md).
+    Sendmail {
+        /// As every program that knows sendmail gives them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<std::ffi::OsString>,
+    },
     /// Runs the bundled destination: takes mail for anybody and keeps it in a folder.
     Sink(vere_bench::sink::SinkArgs),
     /// Measures this program beside its peers on this machine.
@@ -197,6 +204,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
             spool::run(&command, &config.load()?.1).map(Outcome::Print)
         }
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1).map(Outcome::Print),
+        Command::Sendmail { words } => Ok(Outcome::Exit(crate::sendmail::run("sendmail", &words))),
         Command::Sink(args) => done(vere_bench::sink::run(&args)),
         Command::Bench { command } => match command {
             BenchCommand::Gateway(args) => done(vere_bench::gateway::run(&args)),

@@ -110,7 +110,7 @@ impl Intake for ServiceIntake {
         let trace = self.gateway.trace_id();
         let begun = Instant::now();
         let (octets, recipients) = (message.body.len(), message.recipients.len());
-        let stored = accept(&self.gateway, trace, message).await;
+        let stored = accept(&self.gateway, self.service, trace, message).await;
         self.gateway.metrics.received(
             self.service,
             octets,
@@ -131,16 +131,28 @@ impl Intake for ServiceIntake {
     }
 }
 
-async fn accept(gateway: &Rc<Gateway>, trace: TraceId, message: Message) -> Result<(), Refusal> {
+async fn accept(
+    gateway: &Rc<Gateway>,
+    service: Service,
+    trace: TraceId,
+    message: Message,
+) -> Result<(), Refusal> {
     let settings = gateway.settings();
     let hops_max = usize::try_from(settings.limits.hops_max).unwrap_or(usize::MAX);
     if count_received(&message.body, hops_max) >= hops_max {
         return Err(Refusal::RoutingLoop);
     }
     let message_id = header::message_id(&message.body);
-    let body = with_trace_header(&settings.hostname, trace, &message);
+    let local = service == Service::Sendmail;
+    let submitted = local || message.session.account.is_some();
+    let body = with_trace_header(&settings.hostname, trace, &message, submitted);
     let base = envelope(trace, &message, message_id, body.len());
-    note_received(gateway, &message, &base);
+    // A local program has no account; the user's number stands for it.
+    let account = match local {
+        true => message.session.name.as_deref(),
+        false => message.session.account.as_deref(),
+    };
+    note_received(gateway, &message, account, &base);
     let parts = gateway.router.parts(&settings, &message, &base, &body)?;
     gateway
         .store(vere_spool::owner::Batch::new(), parts)
@@ -150,7 +162,7 @@ async fn accept(gateway: &Rc<Gateway>, trace: TraceId, message: Message) -> Resu
 
 /// The message as it goes on: our Received field in front; a submitted message without a date gets one
 /// (RFC 6409 section 8.1).
-fn with_trace_header(hostname: &str, trace: TraceId, message: &Message) -> Bytes {
+fn with_trace_header(hostname: &str, trace: TraceId, message: &Message, submitted: bool) -> Bytes {
     let only = match message.recipients.as_slice() {
         [one] => Some(&one.forward_path),
         _ => None,
@@ -159,7 +171,7 @@ fn with_trace_header(hostname: &str, trace: TraceId, message: &Message) -> Bytes
     let received = received_header(&message.session, hostname, &trace.to_string(), now, only);
     let mut body = Vec::with_capacity(received.len() + message.body.len() + 128);
     body.extend_from_slice(&received);
-    if message.session.account.is_some() {
+    if submitted {
         if !header::has(&message.body, "date") {
             body.extend_from_slice(format!("Date: {}\r\n", now.rfc5322()).as_bytes());
         }
@@ -199,7 +211,7 @@ fn envelope(
     }
 }
 
-fn note_received(gateway: &Gateway, message: &Message, envelope: &Envelope) {
+fn note_received(gateway: &Gateway, message: &Message, account: Option<&str>, envelope: &Envelope) {
     let session: &SessionInfo = &message.session;
     gateway.note(&Event {
         reverse_path: Some(envelope.reverse_path.as_deref().unwrap_or_default()),
@@ -207,7 +219,7 @@ fn note_received(gateway: &Gateway, message: &Message, envelope: &Envelope) {
         size: Some(u64::from(envelope.size)),
         recipients: u32::try_from(message.recipients.len()).ok(),
         peer: Some(session.address),
-        account: session.account.as_deref(),
+        account,
         tls: session.tls.as_ref().map(|tls| tls.version.as_str()),
         ..Event::new(EventKind::Received, envelope.trace, envelope.accepted)
     });

@@ -1,5 +1,7 @@
 //! Accepts connections: who the client is, what it may do, how many there may be.
 
+mod local;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
@@ -33,10 +35,17 @@ pub(super) enum Service {
     Smtp,
     Submission,
     Submissions,
+    /// Programs of this machine, over a socket in the file system.
+    Sendmail,
 }
 
 impl Service {
-    pub(super) const ALL: [Self; 3] = [Self::Smtp, Self::Submission, Self::Submissions];
+    pub(super) const ALL: [Self; 4] = [
+        Self::Smtp,
+        Self::Submission,
+        Self::Submissions,
+        Self::Sendmail,
+    ];
 
     /// The section's name, which is the inherited listeners' name too.
     pub(super) const fn name(self) -> &'static str {
@@ -44,14 +53,17 @@ impl Service {
             Self::Smtp => "smtp",
             Self::Submission => "submission",
             Self::Submissions => "submissions",
+            Self::Sendmail => "sendmail",
         }
     }
 
+    /// Where it listens in the internet.
     pub(super) fn addresses(self, settings: &Settings) -> &[SocketAddr] {
         match self {
             Self::Smtp => &settings.smtp.listen,
             Self::Submission => &settings.submission.listen,
             Self::Submissions => &settings.submissions.listen,
+            Self::Sendmail => &[],
         }
     }
 }
@@ -66,7 +78,7 @@ pub(super) struct Reception {
     fake_keys: FakeKeys,
     memory: Rc<TextMemory>,
     connections: Cell<u32>,
-    clients: RefCell<HashMap<IpAddr, u32>>,
+    clients: RefCell<HashMap<Client, u32>>,
     stop: watch::Receiver<bool>,
 }
 
@@ -110,6 +122,14 @@ impl Reception {
         };
         let mut config = ServerConfig::new(settings.hostname.clone(), role);
         config.limits = limits(settings);
+        if service == Service::Sendmail {
+            // The greeting tells the client which domain to complete addresses with.
+            config.hostname = settings
+                .sendmail
+                .as_ref()
+                .map_or_else(|| settings.hostname.clone(), |local| local.domain.clone());
+            return config;
+        }
         // Users' devices still authenticate on the MX port of small sites; it is offered only where a
         // password is protected, as everywhere.
         config.auth = Some(AuthConfig {
@@ -179,7 +199,8 @@ impl Reception {
             );
             return stream.write_all(shut.as_bytes()).await;
         }
-        let _place = match Place::take(self, &settings, address.ip()) {
+        let client = Client::at(address.ip());
+        let _place = match Place::take(self, &settings, client) {
             Ok(place) => place,
             Err(reason) => {
                 self.gateway.metrics.turned_away(reason);
@@ -190,19 +211,25 @@ impl Reception {
                 return stream.write_all(busy.as_bytes()).await;
             }
         };
-        let context = SessionContext {
+        let context = self.context(service);
+        let peer = self.peer(&settings, address, local, from.ip(), &context.intake);
+        // Boxed: most of a session's life is waiting, and its size is what an idle client costs.
+        match service {
+            Service::Smtp | Service::Submission => session::serve(stream, peer, context).await,
+            Service::Submissions => Box::pin(session::serve_tls(stream, peer, context)).await,
+            // Its sockets are none of the internet: `local`.
+            Service::Sendmail => Ok(()),
+        }
+    }
+
+    fn context(&self, service: Service) -> SessionContext<ServiceIntake> {
+        SessionContext {
             config: Arc::clone(&self.configs.borrow()[&service]),
             intake: self.intake(service),
             tls: self.tls.clone(),
             metrics: Rc::clone(&self.gateway.metrics),
             memory: Rc::clone(&self.memory),
             stop: self.stop.clone(),
-        };
-        let peer = self.peer(&settings, address, local, from.ip(), &context.intake);
-        // Boxed: most of a session's life is waiting, and its size is what an idle client costs.
-        match service {
-            Service::Smtp | Service::Submission => session::serve(stream, peer, context).await,
-            Service::Submissions => Box::pin(session::serve_tls(stream, peer, context)).await,
         }
     }
 
@@ -235,16 +262,15 @@ impl Reception {
 /// One of the places that `connections_max` and `connections_per_client_max` give.
 struct Place {
     reception: Rc<Reception>,
-    client: IpAddr,
+    client: Client,
 }
 
 impl Place {
     fn take(
         reception: &Rc<Reception>,
         settings: &Settings,
-        address: IpAddr,
+        client: Client,
     ) -> Result<Self, Refusal> {
-        let client = client_of(address);
         let mut clients = reception.clients.borrow_mut();
         let of_client = clients.get(&client).copied().unwrap_or(0);
         let limits = &settings.limits;
@@ -279,15 +305,25 @@ impl Drop for Place {
     }
 }
 
-/// Who counts as one client: an IPv4 address, or an IPv6 /64, which is what one customer gets.
-fn client_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(v6) => {
-            let mut segments = v6.segments();
-            segments[4..].fill(0);
-            IpAddr::V6(Ipv6Addr::from(segments))
-        }
-        v4 => v4,
+/// Who counts as one client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Client {
+    /// An IPv4 address, or the beginning of an IPv6 /64, which is what one customer gets.
+    Address(IpAddr),
+    /// A user of this machine, by number.
+    User(u32),
+}
+
+impl Client {
+    fn at(address: IpAddr) -> Self {
+        Self::Address(match address.to_canonical() {
+            IpAddr::V6(v6) => {
+                let mut segments = v6.segments();
+                segments[4..].fill(0);
+                IpAddr::V6(Ipv6Addr::from(segments))
+            }
+            v4 => v4,
+        })
     }
 }
 
@@ -315,7 +351,7 @@ mod tests {
 
     #[test]
     fn an_ipv6_customer_is_one_client() {
-        let client = |text: &str| client_of(text.parse().expect("an address"));
+        let client = |text: &str| Client::at(text.parse().expect("an address"));
         assert_eq!(client("2001:db8:1:2:3::4"), client("2001:db8:1:2:ffff::1"));
         assert_ne!(client("2001:db8:1:2::1"), client("2001:db8:1:3::1"));
         assert_eq!(client("::ffff:192.0.2.1"), client("192.0.2.1"));

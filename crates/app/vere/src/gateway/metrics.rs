@@ -241,5 +241,6 @@ fn label(service: Service) -> SmtpService {
         Service::Smtp => SmtpService::Smtp,
         Service::Submission => SmtpService::Submission,
         Service::Submissions => SmtpService::Submissions,
+        Service::Sendmail => SmtpService::Sendmail,
     }
 }

@@ -29,7 +29,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{LocalSet, spawn_local};
@@ -117,6 +117,7 @@ async fn serve(
             settings.control.socket.display()
         ))
     })?;
+    let local = inherited.take_local("sendmail");
     let (link, driver) = SpoolLink::connect(link_options(&settings)?);
     spawn_local(driver);
     let gateway = Rc::new(Gateway::new(parts(settings, link)?)?);
@@ -139,6 +140,9 @@ async fn serve(
     wait_recovered(&gateway).await;
     for (service, listener) in listeners {
         spawn_local(Rc::clone(&reception).accept(service, listener));
+    }
+    if let Some(listener) = local {
+        spawn_local(Rc::clone(&reception).accept_local(UnixListener::from_std(listener)?));
     }
     // Whoever hears that it is ready may send signals.
     let mut signals = Signals::new()?;

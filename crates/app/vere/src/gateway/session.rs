@@ -6,7 +6,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use vere_net::tls::ServerStream;
 use vere_smtp::server::{Answer, Peer, Question, Server, ServerConfig, Step, TlsInfo};
@@ -113,6 +113,19 @@ pub(super) async fn serve<I: Intake>(
         Pause::Closed => Ok(()),
         Pause::StartTls => Box::pin(upgrade(stream, server, context)).await,
     }
+}
+
+/// Serves a program of this machine, over a socket in the file system.
+///
+/// # Errors
+/// As [`serve`].
+pub(super) async fn serve_local<I: Intake>(
+    mut stream: UnixStream,
+    peer: Peer,
+    mut context: SessionContext<I>,
+) -> io::Result<()> {
+    let mut server = Server::new(Arc::clone(&context.config), peer, clock::now());
+    run(&mut stream, &mut server, &mut context).await.map(drop)
 }
 
 async fn upgrade<I: Intake>(

@@ -19,6 +19,13 @@ pub(crate) enum SupervisorError {
         /// Why.
         source: ListenError,
     },
+    /// A socket in the file system could not be opened.
+    Socket {
+        /// Its path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The user named in the settings does not exist on this machine.
     UserUnknown {
         /// The setting `user`.
@@ -88,6 +95,9 @@ impl fmt::Display for SupervisorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Listen { section, source } => write!(f, "{section}: {source}"),
+            Self::Socket { path, source } => {
+                write!(f, "cannot listen on {}: {source}", path.display())
+            }
             Self::UserUnknown { user } => {
                 write!(
                     f,
@@ -133,6 +143,7 @@ impl Error for SupervisorError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Privileges { source, .. }
+            | Self::Socket { source, .. }
             | Self::DataDirectory { source, .. }
             | Self::ConfigUnreadable { source, .. }
             | Self::System { source, .. } => source.source(),

@@ -2,13 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::sync::Arc;
 
-use vere_net::listen::{Inherited, ListenOptions};
+use vere_net::listen::{Inherited, ListenOptions, bind_local};
 use vere_settings::Settings;
 
 use super::error::SupervisorError;
 use super::role::Listener;
+
+/// Permissions of a socket that every user of the machine may connect to.
+const FOR_EVERYBODY: u32 = 0o666;
 
 /// The bound sockets by the role that inherits them.
 #[derive(Debug, Default)]
@@ -28,13 +34,17 @@ pub(super) fn open(settings: &Settings) -> Result<Listeners, SupervisorError> {
         source,
     };
     let mut inherited = Inherited::from_env().map_err(|source| wrong("systemd", source))?;
+    let mut listeners = Listeners::default();
+    if let Some(sendmail) = &settings.sendmail {
+        let socket = local(&mut inherited, "sendmail", &sendmail.socket, FOR_EVERYBODY)?;
+        listeners.gateway.push(socket);
+    }
     let mut take = |section: &str, addresses: &[SocketAddr]| {
         let options = ListenOptions::default();
         inherited
             .take_or_bind(section, addresses, options)
             .map_err(|source| wrong(section, source))
     };
-    let mut listeners = Listeners::default();
     let acme = settings.acme.as_ref().map_or(&[][..], |acme| &acme.listen);
     let sections = [
         ("smtp", settings.smtp.listen.as_slice()),
@@ -68,6 +78,26 @@ fn named(name: &str, sockets: Vec<TcpListener>) -> impl Iterator<Item = Listener
     let name = name.to_owned();
     sockets.into_iter().map(move |socket| Listener {
         name: name.clone(),
-        socket: Arc::new(socket),
+        socket: Arc::new(OwnedFd::from(socket)),
+    })
+}
+
+/// A socket in the file system: what systemd passed under this name, or a new one.
+fn local(
+    inherited: &mut Inherited,
+    name: &str,
+    path: &Path,
+    mode: u32,
+) -> Result<Listener, SupervisorError> {
+    let socket: UnixListener = match inherited.take_local(name) {
+        Some(socket) => socket,
+        None => bind_local(path, mode).map_err(|source| SupervisorError::Socket {
+            path: path.to_owned(),
+            source,
+        })?,
+    };
+    Ok(Listener {
+        name: name.to_owned(),
+        socket: Arc::new(OwnedFd::from(socket)),
     })
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -37,8 +36,8 @@ pub(crate) enum Readiness {
 pub(crate) struct Listener {
     /// What the role calls it: the settings section (`smtp`, `submission`, ...).
     pub(crate) name: String,
-    /// The bound socket.
-    pub(crate) socket: Arc<TcpListener>,
+    /// The bound socket, of the internet or in the file system.
+    pub(crate) socket: Arc<OwnedFd>,
 }
 
 /// Builds the command of a role; called at every start.
@@ -105,7 +104,7 @@ impl Role {
         (LISTEN_FDS_START..)
             .zip(&self.listeners)
             .map(|(child_fd, listener)| {
-                let parent_fd = OwnedFd::from(listener.socket.try_clone()?);
+                let parent_fd = listener.socket.try_clone()?;
                 Ok(FdMapping {
                     parent_fd,
                     child_fd,

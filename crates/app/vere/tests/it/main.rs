@@ -36,6 +36,7 @@ mod replica_network;
 mod replica_register;
 mod replicas;
 mod scripts;
+mod sendmail;
 mod smuggling;
 mod spool_tls;
 mod tls;

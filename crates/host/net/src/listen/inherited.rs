@@ -4,6 +4,8 @@ use std::env;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
 
 use listenfd::ListenFd;
 use socket2::SockRef;
@@ -21,13 +23,12 @@ const SYSTEMD_NAMES: &str = "LISTEN_FDNAMES";
 #[derive(Default)]
 pub struct Inherited {
     sockets: Vec<(String, TcpListener)>,
+    local: Vec<(String, UnixListener)>,
 }
 
 impl fmt::Debug for Inherited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list()
-            .entries(self.sockets.iter().map(|(name, _)| name))
-            .finish()
+        f.debug_list().entries(self.names()).finish()
     }
 }
 
@@ -36,7 +37,7 @@ impl Inherited {
     /// are started: the variables are removed, so that they mean nothing to children.
     ///
     /// # Errors
-    /// A descriptor is not a listening TCP socket, or the names do not fit the descriptors.
+    /// A descriptor is not a listening socket, or the names do not fit the descriptors.
     pub fn from_env() -> Result<Self, ListenError> {
         let supervisor = env::var(SUPERVISOR_NAMES)
             .ok()
@@ -58,20 +59,39 @@ impl Inherited {
                 names: names.len(),
             });
         }
-        let mut sockets = Vec::with_capacity(count);
+        let mut inherited = Self::default();
         for (index, name) in names.into_iter().enumerate() {
-            match descriptors.take_tcp_listener(index).and_then(checked) {
-                Ok(socket) => sockets.push((name, socket)),
-                Err(source) => return Err(ListenError::Inherited { name, source }),
+            if let Err(source) = inherited.take_over(&mut descriptors, index, &name) {
+                return Err(ListenError::Inherited { name, source });
             }
         }
-        Ok(Self { sockets })
+        Ok(inherited)
+    }
+
+    fn take_over(&mut self, from: &mut ListenFd, index: usize, name: &str) -> io::Result<()> {
+        // A socket of another family is left where it is.
+        match from.take_tcp_listener(index) {
+            Ok(socket) => {
+                let socket = checked(socket)?;
+                socket.set_nonblocking(true)?;
+                self.sockets.push((name.to_owned(), socket));
+            }
+            Err(not_tcp) => {
+                let taken = from.take_unix_listener(index).map_err(|_| not_tcp)?;
+                let socket = checked(taken)?;
+                socket.set_nonblocking(true)?;
+                self.local.push((name.to_owned(), socket));
+            }
+        }
+        Ok(())
     }
 
     /// The names that were not taken yet, each once.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self.sockets.iter().map(|(name, _)| name.as_str()).collect();
+        let internet = self.sockets.iter().map(|(name, _)| name.as_str());
+        let local = self.local.iter().map(|(name, _)| name.as_str());
+        let mut names: Vec<&str> = internet.chain(local).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -85,6 +105,12 @@ impl Inherited {
         self.sockets = left;
         let taken: Vec<(String, TcpListener)> = taken;
         taken.into_iter().map(|(_, socket)| socket).collect()
+    }
+
+    /// Takes the socket of a name that lies in the file system, if there is one.
+    pub fn take_local(&mut self, name: &str) -> Option<UnixListener> {
+        let place = self.local.iter().position(|(own, _)| own == name)?;
+        Some(self.local.swap_remove(place).1)
     }
 
     /// Takes the sockets of a name, or binds `addresses` when there is none of that name.
@@ -106,11 +132,10 @@ impl Inherited {
     }
 }
 
-fn checked(socket: Option<TcpListener>) -> io::Result<TcpListener> {
+fn checked<S: AsFd>(socket: Option<S>) -> io::Result<S> {
     let socket = socket.ok_or_else(|| io::Error::other("it was taken already"))?;
     if !SockRef::from(&socket).is_listener()? {
         return Err(io::Error::other("it is a socket, but does not listen"));
     }
-    socket.set_nonblocking(true)?;
     Ok(socket)
 }

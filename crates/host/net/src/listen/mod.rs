@@ -1,9 +1,11 @@
 //! Listening sockets: bound, or inherited from systemd or from the supervisor.
 //!
 //! [`Inherited::from_env`] takes what the process was started with; what is not there is bound by
-//! [`bind`]. A port that is taken is reported with the process that has it.
+//! [`bind`]. A port that is taken is reported with the process that has it. [`bind_local`] makes a
+//! socket in the file system, for the programs of this machine.
 
 mod inherited;
+mod local;
 mod owner;
 
 use std::fmt;
@@ -13,6 +15,7 @@ use std::net::{SocketAddr, TcpListener};
 use socket2::{Domain, Protocol, Socket, Type};
 
 pub use inherited::Inherited;
+pub use local::bind_local;
 pub use owner::PortOwner;
 
 /// How a listening socket is made.

@@ -16,6 +16,8 @@ label! {
         Submission = "submission",
         /// Mail from users, within TLS.
         Submissions = "submissions",
+        /// Mail from programs of this machine.
+        Sendmail = "sendmail",
     }
 }
 

@@ -4,6 +4,7 @@
 //! which is started again with [`HELPER`] set.
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -390,14 +391,14 @@ fn an_accepted_reload_reaches_the_roles_and_a_refused_one_does_not() {
 #[test]
 fn clients_wait_while_the_listening_role_is_away() {
     let marks = Marks::new();
-    let socket = Arc::new(std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     let script =
         "echo $VERE_LISTEN_FDNAMES >> names; ls -l /proc/$$/fd/3 >> fds; sleep 0.1; exit 1";
     let mut role = shell("away", &marks.path(), script);
     role.listeners = vec![Listener {
         name: "smtp".to_owned(),
-        socket,
+        socket: Arc::new(OwnedFd::from(socket)),
     }];
     let running = start(vec![role]);
     marks.wait("names", 2);

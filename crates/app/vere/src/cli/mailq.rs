@@ -1,0 +1,119 @@
+//! What `mailq` prints: every message that waits, in the form that scripts know from other systems.
+
+use std::fmt::Write as _;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use vere_settings::Settings;
+
+use super::Failure;
+use crate::control::{MessageRow, QueueRow, Request, ask};
+
+/// Messages asked for at once.
+const PAGE: usize = 1_000;
+
+/// The messages of all queues, in the order of their queues' names.
+///
+/// # Errors
+/// When no gateway answers, or this user may not ask it.
+pub(crate) fn list(settings: &Settings) -> Result<String, Failure> {
+    let mut listing = Listing::default();
+    for queue in request::<Vec<QueueRow>>(settings, &Request::QueueList)? {
+        let mut skip = 0;
+        while skip < queue.messages {
+            let page: Vec<MessageRow> = request(
+                settings,
+                &Request::QueueShow {
+                    destination: queue.destination.clone(),
+                    skip,
+                    limit: PAGE,
+                },
+            )?;
+            if page.is_empty() {
+                break;
+            }
+            skip += page.len();
+            page.iter().for_each(|row| listing.add(row));
+        }
+    }
+    Ok(listing.finish())
+}
+
+fn request<T: DeserializeOwned>(settings: &Settings, request: &Request) -> Result<T, Failure> {
+    let value: Value = ask(&settings.control.socket, request).map_err(Failure::new)?;
+    serde_json::from_value(value)
+        .map_err(|error| Failure::new(format!("the gateway's answer cannot be read: {error}")))
+}
+
+#[derive(Debug, Default)]
+struct Listing {
+    text: String,
+    messages: usize,
+    octets: u64,
+}
+
+impl Listing {
+    fn add(&mut self, row: &MessageRow) {
+        self.messages += 1;
+        self.octets += u64::from(row.size);
+        let sender = match row.reverse_path.as_str() {
+            "" => "MAILER-DAEMON",
+            sender => sender,
+        };
+        // A `String` never fails to take text.
+        let _ = writeln!(
+            self.text,
+            "{:<16} {:>9} {:<24} {sender}",
+            row.id, row.size, row.accepted
+        );
+        if let Some(reply) = &row.last_reply {
+            let _ = writeln!(self.text, "    ({reply})");
+        }
+        for recipient in &row.recipients {
+            let _ = writeln!(self.text, "{:52}{recipient}", "");
+        }
+        self.text.push('\n');
+    }
+
+    fn finish(self) -> String {
+        if self.messages == 0 {
+            return "Mail queue is empty\n".to_owned();
+        }
+        format!(
+            "{:<16} {:>9} {:<24} -Sender/Recipient-\n{}-- {} Kbytes in {} Requests.\n",
+            "-Queue ID-",
+            "--Size--",
+            "-Arrival Time-",
+            self.text,
+            self.octets.div_ceil(1024),
+            self.messages
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_listed_with_what_they_wait_for() {
+        assert_eq!(Listing::default().finish(), "Mail queue is empty\n");
+        let mut listing = Listing::default();
+        listing.add(&MessageRow {
+            id: "1Y3KQ0000000".to_owned(),
+            accepted: "2026-01-02T03:04:05Z".to_owned(),
+            attempts: 1,
+            not_before: None,
+            size: 1500,
+            reverse_path: String::new(),
+            recipients: vec!["a@b.example".to_owned(), "c@b.example".to_owned()],
+            last_reply: Some("451 later".to_owned()),
+        });
+        let text = listing.finish();
+        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        assert!(lines[0].starts_with("-Queue ID-"), "{text}");
+        assert!(lines[1].ends_with("MAILER-DAEMON"), "{text}");
+        assert_eq!(lines[2..5], ["(451 later)", "a@b.example", "c@b.example"]);
+        assert_eq!(lines[6], "-- 2 Kbytes in 1 Requests.");
+    }
+}

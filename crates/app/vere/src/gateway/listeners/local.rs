@@ -1,0 +1,69 @@
+//! Takes mail from the programs and users of this machine (`vere sendmail`), over a socket in the file
+//! system. The kernel says which user connects, so nobody needs a password.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::spawn_local;
+use vere_smtp::server::Peer;
+
+use super::{ACCEPT_PAUSE, Client, Place, Reception, Service};
+use crate::gateway::session;
+
+impl Reception {
+    /// Accepts local programs until the gateway stops.
+    pub(in crate::gateway) async fn accept_local(self: Rc<Self>, listener: UnixListener) {
+        let mut stop = self.stop.clone();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = stop.wait_for(|stopping| *stopping) => return,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    spawn_local(Rc::clone(&self).receive_local(stream));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, service = "sendmail", "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn receive_local(self: Rc<Self>, stream: UnixStream) {
+        self.gateway.metrics.accepted(Service::Sendmail);
+        if let Err(error) = self.serve_local(stream).await {
+            tracing::debug!(%error, "connection of a local program lost");
+        }
+        self.gateway.metrics.ended(Service::Sendmail);
+    }
+
+    async fn serve_local(self: &Rc<Self>, mut stream: UnixStream) -> io::Result<()> {
+        let user = stream.peer_cred()?.uid();
+        let settings = self.gateway.settings();
+        let _place = match Place::take(self, &settings, Client::User(user)) {
+            Ok(place) => place,
+            Err(reason) => {
+                self.gateway.metrics.turned_away(reason);
+                let busy = b"421 4.7.0 too many connections, try again later\r\n";
+                return stream.write_all(busy).await;
+            }
+        };
+        let context = self.context(Service::Sendmail);
+        Box::pin(session::serve_local(stream, local_peer(user), context)).await
+    }
+}
+
+/// A user of this machine: may send anywhere, and stands in the trace by number.
+fn local_peer(user: u32) -> Peer {
+    let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    Peer {
+        name: Some(format!("uid {user}")),
+        may_relay: true,
+        ..Peer::new(loopback, loopback)
+    }
+}
