@@ -1,6 +1,7 @@
 //! The small traits through which engines reach the outside.
 
 pub mod directory;
+pub mod mail_meta;
 pub mod spill;
 pub mod spool_log;
 pub mod storage;

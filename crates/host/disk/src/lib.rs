@@ -1,6 +1,7 @@
-//! Files: the synced log, Maildir, directory stores.
+//! Files: the synced log, Maildir, directory stores, the mail store's metadata.
 
 pub mod directory;
 pub mod log;
+pub mod mail_meta;
 pub mod maildir;
 pub mod spill;

@@ -1,0 +1,303 @@
+//! A directory in memory.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use vere_ports::storage::{Storage, StorageFile};
+
+use crate::Fate;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What was done to a file since its last sync.
+#[derive(Debug, Clone)]
+enum Change {
+    Write(u64, Vec<u8>),
+    Truncate(u64),
+}
+
+impl Change {
+    fn apply(&self, data: &mut Vec<u8>, torn_to: usize) {
+        match self {
+            Self::Write(offset, octets) => {
+                let octets = &octets[..octets.len().min(torn_to)];
+                let (start, end) = (*offset as usize, *offset as usize + octets.len());
+                if data.len() < end {
+                    data.resize(end, 0);
+                }
+                data[start..end].copy_from_slice(octets);
+            }
+            Self::Truncate(len) => data.resize(*len as usize, 0),
+        }
+    }
+
+    /// The length of a file of `len` octets after it.
+    fn len_after(&self, len: u64) -> u64 {
+        match self {
+            Self::Write(offset, octets) => len.max(offset + octets.len() as u64),
+            Self::Truncate(len) => *len,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct FileState {
+    /// What a reader sees.
+    data: Vec<u8>,
+    /// What is on the disk.
+    durable: Vec<u8>,
+    pending: Vec<Change>,
+}
+
+#[derive(Debug, Default)]
+struct DiskState {
+    names: BTreeMap<String, MemoryFile>,
+    durable_names: BTreeMap<String, MemoryFile>,
+    capacity: Option<u64>,
+    fail_syncs: bool,
+    /// Changes and syncs until now.
+    steps: u64,
+    /// The step from which on nothing is done any more.
+    stop_at: Option<u64>,
+}
+
+impl DiskState {
+    fn step(&mut self) -> io::Result<()> {
+        if self.stop_at.is_some_and(|stop| self.steps >= stop) {
+            return Err(io::Error::other("the power is off"));
+        }
+        self.steps += 1;
+        Ok(())
+    }
+}
+
+/// A file on a [`MemoryDisk`].
+#[derive(Debug, Clone)]
+pub struct MemoryFile {
+    state: Arc<Mutex<FileState>>,
+    disk: Arc<Mutex<DiskState>>,
+}
+
+/// A directory in memory; clones are the same one.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryDisk(Arc<Mutex<DiskState>>);
+
+impl MemoryDisk {
+    /// Power fails: of what was not synced any part may be there, torn or not.
+    pub fn crash(&self, fate: &mut dyn Fate) {
+        let mut disk = lock(&self.0);
+        (disk.fail_syncs, disk.stop_at) = (false, None);
+        if fate.pick(2) == 0 {
+            disk.names = disk.durable_names.clone();
+        }
+        disk.durable_names = disk.names.clone();
+        for file in disk.names.values() {
+            let mut file = lock(&file.state);
+            let mut data = file.durable.clone();
+            for change in std::mem::take(&mut file.pending) {
+                match fate.pick(3) {
+                    0 => change.apply(&mut data, usize::MAX),
+                    1 => change.apply(&mut data, fate.pick(200)),
+                    _ => {}
+                }
+            }
+            file.data.clone_from(&data);
+            file.durable = data;
+        }
+    }
+
+    /// Octets that fit in from now on.
+    pub fn set_capacity(&self, octets: Option<u64>) {
+        lock(&self.0).capacity = octets;
+    }
+
+    /// Whether syncs fail from now on, and what was not synced is then taken for clean.
+    pub fn fail_syncs(&self, fail: bool) {
+        lock(&self.0).fail_syncs = fail;
+    }
+
+    /// Changes and syncs until now.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        lock(&self.0).steps
+    }
+
+    /// From this step on everything fails, until the next crash.
+    pub fn stop_at(&self, step: u64) {
+        lock(&self.0).stop_at = Some(step);
+    }
+
+    /// What a reader sees of a file.
+    #[must_use]
+    pub fn file(&self, name: &str) -> Option<Vec<u8>> {
+        let file = lock(&self.0).names.get(name)?.clone();
+        let data = lock(&file.state).data.clone();
+        Some(data)
+    }
+
+    /// Changes or removes a file behind everybody's back.
+    pub fn set_file(&self, name: &str, data: Option<Vec<u8>>) {
+        let mut disk = lock(&self.0);
+        match (data, disk.names.get(name)) {
+            (Some(data), Some(file)) => {
+                let mut file = lock(&file.state);
+                (file.durable, file.data) = (data.clone(), data);
+                file.pending.clear();
+            }
+            (Some(_), None) => {}
+            (None, _) => drop(disk.names.remove(name)),
+        }
+    }
+
+    /// A disk with the same files, all synced, to be damaged.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let copy = Self::default();
+        for (name, file) in &lock(&self.0).names {
+            let data = lock(&file.state).data.clone();
+            let state = FileState {
+                durable: data.clone(),
+                data,
+                pending: Vec::new(),
+            };
+            let file = MemoryFile {
+                state: Arc::new(Mutex::new(state)),
+                disk: Arc::clone(&copy.0),
+            };
+            let mut disk = lock(&copy.0);
+            disk.names.insert(name.clone(), file.clone());
+            disk.durable_names.insert(name.clone(), file);
+        }
+        copy
+    }
+}
+
+impl Storage for MemoryDisk {
+    type File = MemoryFile;
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        Ok(lock(&self.0).names.keys().cloned().collect())
+    }
+
+    fn create(&self, name: &str) -> io::Result<MemoryFile> {
+        let mut disk = lock(&self.0);
+        disk.step()?;
+        if disk.names.contains_key(name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let file = MemoryFile {
+            state: Arc::default(),
+            disk: Arc::clone(&self.0),
+        };
+        disk.names.insert(name.to_owned(), file.clone());
+        Ok(file)
+    }
+
+    fn open(&self, name: &str) -> io::Result<MemoryFile> {
+        let file = lock(&self.0).names.get(name).cloned();
+        file.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut disk = lock(&self.0);
+        disk.step()?;
+        let file = disk.names.remove(name);
+        file.map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut disk = lock(&self.0);
+        disk.step()?;
+        let file = disk.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        disk.names.insert(to.to_owned(), file);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut disk = lock(&self.0);
+        disk.step()?;
+        if disk.fail_syncs {
+            return Err(io::Error::other("sync failed"));
+        }
+        disk.durable_names = disk.names.clone();
+        Ok(())
+    }
+}
+
+impl MemoryFile {
+    fn change(&self, change: Change) -> io::Result<()> {
+        let mut disk = lock(&self.disk);
+        disk.step()?;
+        let capacity = disk.capacity;
+        let len = lock(&self.state).data.len() as u64;
+        let grown = change.len_after(len).saturating_sub(len);
+        if let Some(capacity) = capacity
+            && grown > 0
+            && used(&disk) + grown > capacity
+        {
+            // Half of it is there, as with a real disk.
+            let mut state = lock(&self.state);
+            change.apply(&mut state.data, usize::MAX);
+            state.data.truncate((len + grown / 2) as usize);
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        drop(disk);
+        let mut state = lock(&self.state);
+        change.apply(&mut state.data, usize::MAX);
+        state.pending.push(change);
+        Ok(())
+    }
+}
+
+fn used(disk: &DiskState) -> u64 {
+    let files = disk.names.values();
+    files.map(|file| lock(&file.state).data.len() as u64).sum()
+}
+
+impl StorageFile for MemoryFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(lock(&self.state).data.len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let state = lock(&self.state);
+        let octets = state.data.get(offset as usize..);
+        let octets = octets.and_then(|data| data.get(..buffer.len()));
+        buffer.copy_from_slice(octets.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn write_at(&self, parts: [&[u8]; 2], offset: u64) -> io::Result<()> {
+        self.change(Change::Write(offset, parts.concat()))
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.change(Change::Truncate(len))
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        let now = self.len()?;
+        self.change(Change::Truncate(len.max(now)))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let failing = {
+            let mut disk = lock(&self.disk);
+            disk.step()?;
+            disk.fail_syncs
+        };
+        let mut state = lock(&self.state);
+        let pending = std::mem::take(&mut state.pending);
+        if failing {
+            return Err(io::Error::other("sync failed"));
+        }
+        let FileState { durable, .. } = &mut *state;
+        pending
+            .iter()
+            .for_each(|change| change.apply(durable, usize::MAX));
+        Ok(())
+    }
+}

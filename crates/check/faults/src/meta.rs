@@ -1,0 +1,158 @@
+//! A metadata engine in memory.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use vere_ports::mail_meta::{Batch, MetaEngine, MetaError, Partition, Visit};
+
+use crate::Fate;
+
+type Rows = BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>;
+
+#[derive(Debug, Clone, Default)]
+struct State {
+    /// By the octets of the partition and the key.
+    rows: Rows,
+    versions: BTreeMap<Vec<u8>, u64>,
+    applied: u64,
+}
+
+impl State {
+    fn apply(&mut self, batches: &[Batch], upto: u64) -> Result<(), MetaError> {
+        for batch in batches {
+            let partition = batch.partition.encode();
+            let found = self.versions.get(&partition).copied().unwrap_or_default();
+            if batch.version <= found {
+                continue;
+            }
+            if batch.expected != found {
+                return Err(MetaError::Conflict {
+                    partition: batch.partition.clone(),
+                    found,
+                    expected: batch.expected,
+                });
+            }
+            if batch.clear {
+                self.rows.retain(|(each, _), _| *each != partition);
+            }
+            let rows = batch.rows.iter().map(|row| (partition.clone(), row));
+            let hints = batch.hints.iter().map(|(other, row)| (other.encode(), row));
+            for (partition, row) in rows.chain(hints) {
+                let key = (partition, row.key.clone());
+                match &row.value {
+                    Some(value) => self.rows.insert(key, value.clone()),
+                    None => self.rows.remove(&key),
+                };
+            }
+            self.versions.insert(partition, batch.version);
+        }
+        self.applied = upto;
+        Ok(())
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    now: State,
+    lasting: State,
+    /// What was applied since, in order.
+    since: Vec<(Vec<Batch>, u64)>,
+}
+
+/// A metadata engine in memory; clones are the same one.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryMeta(Arc<Mutex<Shared>>);
+
+impl MemoryMeta {
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Power fails: some beginning of what was applied since the last persist is there.
+    pub fn crash(&self, fate: &mut dyn Fate) {
+        let mut shared = self.lock();
+        let mut state = shared.lasting.clone();
+        let since = std::mem::take(&mut shared.since);
+        let keep = fate.pick(since.len() + 1);
+        for (batches, upto) in &since[..keep] {
+            // It was applied before in the same order, so it cannot fail.
+            let _ = state.apply(batches, *upto);
+        }
+        shared.lasting = state.clone();
+        shared.now = state;
+    }
+
+    /// Everything in it, to be compared.
+    #[must_use]
+    pub fn rows(&self) -> BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>> {
+        self.lock().now.rows.clone()
+    }
+}
+
+impl MetaEngine for MemoryMeta {
+    fn version(&self, partition: &Partition) -> Result<u64, MetaError> {
+        let versions = &self.lock().now.versions;
+        Ok(versions
+            .get(&partition.encode())
+            .copied()
+            .unwrap_or_default())
+    }
+
+    fn row(&self, partition: &Partition, key: &[u8]) -> Result<Option<Vec<u8>>, MetaError> {
+        let key = (partition.encode(), key.to_vec());
+        Ok(self.lock().now.rows.get(&key).cloned())
+    }
+
+    fn scan(
+        &self,
+        partition: &Partition,
+        prefix: &[u8],
+        visit: &mut Visit<'_>,
+    ) -> Result<(), MetaError> {
+        let partition = partition.encode();
+        let shared = self.lock();
+        let from = (partition.clone(), prefix.to_vec());
+        for ((each, key), value) in shared.now.rows.range(from..) {
+            if *each != partition || !key.starts_with(prefix) || !visit(key, value) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn partitions(
+        &self,
+        after: Option<&Partition>,
+        limit: usize,
+    ) -> Result<Vec<Partition>, MetaError> {
+        let after = after.map(Partition::encode);
+        let shared = self.lock();
+        let behind = shared
+            .now
+            .versions
+            .keys()
+            .filter(|each| after.as_ref().is_none_or(|after| *each > after));
+        Ok(behind
+            .filter_map(|each| Some(Partition::decode(each)?.0))
+            .take(limit)
+            .collect())
+    }
+
+    fn apply(&mut self, batches: &[Batch], upto: u64) -> Result<(), MetaError> {
+        let mut shared = self.lock();
+        shared.now.apply(batches, upto)?;
+        shared.since.push((batches.to_vec(), upto));
+        Ok(())
+    }
+
+    fn applied(&self) -> Result<u64, MetaError> {
+        Ok(self.lock().now.applied)
+    }
+
+    fn persist(&mut self) -> Result<(), MetaError> {
+        let mut shared = self.lock();
+        shared.lasting = shared.now.clone();
+        shared.since.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,338 @@
+//! Accounts: the list of mailboxes and what is done with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vere_ports::directory::AccountName;
+use vere_ports::mail_meta::{MetaEngine, Partition};
+use vere_ports::storage::Storage;
+use vere_units::Timestamp;
+
+use crate::model::{MailboxId, MailboxName, SpecialUse};
+use crate::rows::{AccountHead, MailboxHead, MailboxRow, keys};
+use crate::store::{Change, Committed};
+use crate::{Store, StoreError};
+
+/// An account in memory.
+#[derive(Debug, Clone)]
+pub(crate) struct Account {
+    version: u64,
+    head: AccountHead,
+    pub(crate) mailboxes: BTreeMap<MailboxName, MailboxRow>,
+    subscriptions: BTreeSet<MailboxName>,
+    /// Mailboxes that were deleted and whose partition is not empty yet.
+    purges: BTreeSet<MailboxId>,
+}
+
+/// A name in the list of an account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListEntry {
+    /// The name.
+    pub name: MailboxName,
+    /// The mailbox; none for a name that is subscribed to without being there (RFC 9051 section 6.3.7).
+    pub mailbox: Option<MailboxId>,
+    /// What it is for.
+    pub special_use: Option<SpecialUse>,
+    /// Whether it is subscribed to.
+    pub subscribed: bool,
+}
+
+fn damaged(account: &AccountName) -> StoreError {
+    StoreError::Damaged(format!("the list of mailboxes of {account}"))
+}
+
+impl<S: Storage, M: MetaEngine> Store<S, M> {
+    /// The account in memory, read if it is not there.
+    pub(crate) fn account(&mut self, name: &AccountName) -> Result<&Account, StoreError> {
+        if !self.accounts.contains_key(name) {
+            let account = self.read_account(name)?;
+            self.accounts.insert(name.clone(), account);
+        }
+        self.accounts.get(name).ok_or_else(|| damaged(name))
+    }
+
+    fn read_account(&self, name: &AccountName) -> Result<Account, StoreError> {
+        let partition = Partition::Account(name.clone());
+        let scan = |prefix: &[u8]| self.pending.scan(&self.meta, &partition, prefix);
+        let bad = || damaged(name);
+        let head = self
+            .pending
+            .row(&self.meta, &partition, keys::ACCOUNT_HEAD)?;
+        let head = head
+            .map(|row| AccountHead::decode(&row).ok_or_else(bad))
+            .transpose()?;
+        let mut mailboxes = BTreeMap::new();
+        for (key, row) in scan(keys::MAILBOXES)? {
+            let name = keys::name_of(&key).ok_or_else(bad)?;
+            mailboxes.insert(name, MailboxRow::decode(&row).ok_or_else(bad)?);
+        }
+        let subscriptions = scan(keys::SUBSCRIPTIONS)?;
+        let subscriptions = subscriptions
+            .keys()
+            .map(|key| keys::name_of(key).ok_or_else(bad));
+        let purges = scan(keys::PURGES)?;
+        let purges = purges
+            .keys()
+            .map(|key| keys::mailbox_of(key).ok_or_else(bad));
+        Ok(Account {
+            version: self.pending.version(&self.meta, &partition)?,
+            head: head.unwrap_or_default(),
+            mailboxes,
+            subscriptions: subscriptions.collect::<Result<_, _>>()?,
+            purges: purges.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Begins a change of an account.
+    fn change_account(&mut self, name: &AccountName) -> Result<(Account, Change), StoreError> {
+        let account = self.account(name)?.clone();
+        let change = Change::new(Partition::Account(name.clone()), account.version);
+        Ok((account, change))
+    }
+
+    /// Makes a change of an account, which then is `account`.
+    fn commit_account(
+        &mut self,
+        name: &AccountName,
+        mut account: Account,
+        change: Change,
+    ) -> Result<u64, StoreError> {
+        account.version = self.commit(change)?;
+        let version = account.version;
+        self.accounts.insert(name.clone(), account);
+        Ok(version)
+    }
+
+    /// Sees to it that an account has its `INBOX`, and finishes deletions that a crash cut off. To be
+    /// called before anything else is done with the account.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
+    pub fn open_account(
+        &mut self,
+        name: &AccountName,
+        now: Timestamp,
+    ) -> Result<Committed<MailboxId>, StoreError> {
+        let purges: Vec<_> = self.account(name)?.purges.iter().copied().collect();
+        for mailbox in purges {
+            self.purge(name, mailbox)?;
+        }
+        match self.mailbox_named(name, &MailboxName::inbox()) {
+            Err(StoreError::NoMailbox) => {
+                self.create_mailbox(name, &MailboxName::inbox(), None, now)
+            }
+            found => found,
+        }
+    }
+
+    /// Finds a mailbox by name.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoMailbox`].
+    pub fn mailbox_named(
+        &mut self,
+        account: &AccountName,
+        name: &MailboxName,
+    ) -> Result<Committed<MailboxId>, StoreError> {
+        let account = self.account(account)?;
+        let row = account.mailboxes.get(name).ok_or(StoreError::NoMailbox)?;
+        Ok(Committed::new(row.id, account.safe_at()))
+    }
+
+    /// Lists the mailboxes and subscriptions of an account, sorted by name.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
+    pub fn list(&mut self, account: &AccountName) -> Result<Committed<Vec<ListEntry>>, StoreError> {
+        let account = self.account(account)?;
+        let names: BTreeSet<_> = account
+            .mailboxes
+            .keys()
+            .chain(&account.subscriptions)
+            .collect();
+        let entry = |name: &MailboxName| {
+            let row = account.mailboxes.get(name);
+            ListEntry {
+                name: name.clone(),
+                mailbox: row.map(|row| row.id),
+                special_use: row.and_then(|row| row.special_use),
+                subscribed: account.subscriptions.contains(name),
+            }
+        };
+        let entries = names.into_iter().map(entry).collect();
+        Ok(Committed::new(entries, account.safe_at()))
+    }
+
+    /// Makes a mailbox. Its UIDVALIDITY is greater than any the account ever had.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Exists`], [`StoreError::MailboxesFull`].
+    pub fn create_mailbox(
+        &mut self,
+        name: &AccountName,
+        mailbox: &MailboxName,
+        special_use: Option<SpecialUse>,
+        now: Timestamp,
+    ) -> Result<Committed<MailboxId>, StoreError> {
+        let (mut account, mut change) = self.change_account(name)?;
+        if account.mailboxes.contains_key(mailbox) {
+            return Err(StoreError::Exists);
+        }
+        if account.mailboxes.len() >= self.config.mailboxes_max as usize {
+            return Err(StoreError::MailboxesFull);
+        }
+        let seconds = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX);
+        let above = account.head.uid_validity.checked_add(1);
+        account.head.uid_validity = above.ok_or(StoreError::NumbersUsedUp)?.max(seconds);
+        // The mailbox first: without its account's list it is not reachable, and goes at the next
+        // check; the list never names one that is not there.
+        let id = self.create_partition(name, account.head.uid_validity)?;
+        let row = MailboxRow { id, special_use };
+        change.put(keys::ACCOUNT_HEAD, account.head.encode());
+        change.put(keys::mailbox(mailbox), row.encode());
+        account.mailboxes.insert(mailbox.clone(), row);
+        let version = self.commit_account(name, account, change)?;
+        Ok(Committed::new(id, version + 1))
+    }
+
+    fn create_partition(
+        &mut self,
+        owner: &AccountName,
+        uid_validity: u32,
+    ) -> Result<MailboxId, StoreError> {
+        let id = MailboxId(self.log.end());
+        let mut change = Change::new(Partition::Mailbox(id.0), 0);
+        change.put(keys::OWNER, owner.to_string().into_bytes());
+        change.put(keys::HEAD, MailboxHead::new(uid_validity).encode());
+        self.commit(change)?;
+        Ok(id)
+    }
+
+    /// Deletes a mailbox with its messages; those below it stay.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Inbox`], [`StoreError::NoMailbox`].
+    pub fn delete_mailbox(
+        &mut self,
+        name: &AccountName,
+        mailbox: &MailboxName,
+    ) -> Result<Committed<()>, StoreError> {
+        if mailbox.is_inbox() {
+            return Err(StoreError::Inbox);
+        }
+        let (mut account, mut change) = self.change_account(name)?;
+        let row = account
+            .mailboxes
+            .remove(mailbox)
+            .ok_or(StoreError::NoMailbox)?;
+        change.remove(keys::mailbox(mailbox));
+        change.put(keys::purge(row.id), Vec::new());
+        account.purges.insert(row.id);
+        self.commit_account(name, account, change)?;
+        self.purge(name, row.id)?;
+        Ok(Committed::new((), self.log.end()))
+    }
+
+    /// Empties the partition of a deleted mailbox; may be done again.
+    fn purge(&mut self, name: &AccountName, mailbox: MailboxId) -> Result<(), StoreError> {
+        let partition = Partition::Mailbox(mailbox.0);
+        let version = self.pending.version(&self.meta, &partition)?;
+        let mut change = Change::new(partition, version);
+        change.clear = true;
+        self.commit(change)?;
+        self.forget(mailbox);
+        let (mut account, mut change) = self.change_account(name)?;
+        account.purges.remove(&mailbox);
+        change.remove(keys::purge(mailbox));
+        self.commit_account(name, account, change)?;
+        Ok(())
+    }
+
+    /// Gives a mailbox, and those below it, another name (RFC 9051 section 6.3.6, except for `INBOX`,
+    /// whose messages the caller moves).
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Inbox`], [`StoreError::NoMailbox`], [`StoreError::Exists`], [`StoreError::Name`].
+    pub fn rename_mailbox(
+        &mut self,
+        name: &AccountName,
+        from: &MailboxName,
+        to: &MailboxName,
+    ) -> Result<Committed<()>, StoreError> {
+        if from.is_inbox() || to.is_inbox() {
+            return Err(StoreError::Inbox);
+        }
+        let (mut account, mut change) = self.change_account(name)?;
+        let below = |each: &MailboxName| each == from || each.is_below(from);
+        let moving: Vec<_> = account
+            .mailboxes
+            .keys()
+            .filter(|each| below(each))
+            .cloned()
+            .collect();
+        if moving.is_empty() {
+            return Err(StoreError::NoMailbox);
+        }
+        if to.is_below(from) {
+            return Err(StoreError::Name);
+        }
+        for old in moving {
+            let new = old.moved(from, to)?;
+            if account.mailboxes.contains_key(&new) {
+                return Err(StoreError::Exists);
+            }
+            if let Some(row) = account.mailboxes.remove(&old) {
+                change.remove(keys::mailbox(&old));
+                change.put(keys::mailbox(&new), row.encode());
+                account.mailboxes.insert(new, row);
+            }
+        }
+        let version = self.commit_account(name, account, change)?;
+        Ok(Committed::new((), version + 1))
+    }
+
+    /// Subscribes to a name or ends that; the name need not be there.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::MailboxesFull`].
+    pub fn subscribe(
+        &mut self,
+        name: &AccountName,
+        mailbox: &MailboxName,
+        subscribed: bool,
+    ) -> Result<Committed<()>, StoreError> {
+        let (mut account, mut change) = self.change_account(name)?;
+        let changed = if subscribed {
+            change.put(keys::subscription(mailbox), Vec::new());
+            account.subscriptions.insert(mailbox.clone())
+        } else {
+            change.remove(keys::subscription(mailbox));
+            account.subscriptions.remove(mailbox)
+        };
+        if !changed {
+            return Ok(Committed::new((), account.safe_at()));
+        }
+        if account.subscriptions.len() > self.config.mailboxes_max as usize {
+            return Err(StoreError::MailboxesFull);
+        }
+        let version = self.commit_account(name, account, change)?;
+        Ok(Committed::new((), version + 1))
+    }
+}
+
+impl Account {
+    /// The position before which everything known of it lies.
+    fn safe_at(&self) -> u64 {
+        if self.version == 0 {
+            0
+        } else {
+            self.version + 1
+        }
+    }
+}

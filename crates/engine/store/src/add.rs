@@ -1,0 +1,411 @@
+//! Adding messages: delivery to several mailboxes, APPEND, COPY and MOVE.
+
+use vere_ports::mail_meta::{MetaEngine, Partition};
+use vere_ports::storage::Storage;
+
+use crate::body::Prepared;
+use crate::log::format::{RECORD_HEAD, RecordKind};
+use crate::mailbox::Edit;
+use crate::model::{
+    BlobId, FlagMode, Flags, InternalDate, Keyword, MailboxId, OperationId, SystemFlags, Uid,
+};
+use crate::rows::{MessageRow, OperationRow, RecipientFields, keys};
+use crate::snapshot::Message;
+use crate::store::Committed;
+use crate::{OPERATIONS_MAX, Store, StoreError, batch};
+
+/// What an account may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QuotaLimit {
+    /// Octets of messages.
+    pub octets: Option<u64>,
+    /// Messages.
+    pub messages: Option<u64>,
+}
+
+/// What an account holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QuotaUsage {
+    /// Octets of messages.
+    pub octets: u64,
+    /// Messages.
+    pub messages: u64,
+}
+
+/// A mailbox that a message goes to, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The mailbox.
+    pub mailbox: MailboxId,
+    /// Its flags there.
+    pub flags: Flags,
+    /// When it arrived.
+    pub internal_date: InternalDate,
+    /// The fields that only this recipient's copy has.
+    pub fields: RecipientFields,
+    /// What the account may hold.
+    pub quota: QuotaLimit,
+}
+
+/// A message that was added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Added {
+    /// `UIDVALIDITY` of its mailbox.
+    pub uid_validity: u32,
+    /// Its UID there.
+    pub uid: Uid,
+}
+
+/// Messages that were copied or moved (RFC 4315 `COPYUID`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    /// `UIDVALIDITY` of the mailbox they are in now.
+    pub uid_validity: u32,
+    /// UIDs there, rising.
+    pub to: Vec<Uid>,
+    /// UIDs they were copied from, in the same order.
+    pub from: Vec<Uid>,
+}
+
+impl<S: Storage, M: MetaEngine> Store<S, M> {
+    /// Writes one message to any number of mailboxes (the paper's `mail_nwrite`): the body once, a
+    /// reference in each mailbox. Each mailbox has a result of its own; one that the operation already
+    /// added the message to is not changed and answers as before.
+    ///
+    /// # Errors
+    ///
+    /// As a whole: [`StoreError::DiskFull`], [`StoreError::Failed`]. For a mailbox:
+    /// [`StoreError::NoMailbox`], [`StoreError::OverQuota`], [`StoreError::IdCollision`],
+    /// [`StoreError::KeywordsFull`], [`StoreError::NumbersUsedUp`], and those of the whole.
+    pub fn deliver(
+        &mut self,
+        message: &Prepared,
+        targets: &[Target],
+        operation: OperationId,
+    ) -> Result<Committed<Vec<Result<Added, StoreError>>>, StoreError> {
+        self.log
+            .reserve((RECORD_HEAD + message.payload.len()) as u64)?;
+        let mut written = None;
+        let mut results = Vec::with_capacity(targets.len());
+        for target in targets {
+            results.push(self.deliver_to(message, target, operation, &mut written));
+        }
+        // Also what was done before is safe only when the log is synced that far.
+        Ok(Committed::new(results, self.log.end()))
+    }
+
+    fn deliver_to(
+        &mut self,
+        message: &Prepared,
+        target: &Target,
+        operation: OperationId,
+        written: &mut Option<BlobId>,
+    ) -> Result<Added, StoreError> {
+        let id = target.mailbox;
+        let content = message.content();
+        let uid_validity = self.mailbox(id)?.head.uid_validity;
+        if let Some(before) = self.done_before(id, operation, &content)? {
+            return Ok(Added {
+                uid_validity,
+                uid: before.first,
+            });
+        }
+        let own = target.fields.render();
+        let size = u32::try_from(own.len())
+            .ok()
+            .and_then(|own| own.checked_add(message.octets));
+        let size = size.ok_or(StoreError::TooLarge {
+            max: u64::from(u32::MAX),
+        })?;
+        self.check_quota(id, target.quota, u64::from(size), 1)?;
+        let mut edit = self.edit(id)?;
+        let flags = edit.flags(FlagMode::Replace, &target.flags)?;
+        let (flags, keywords) = flags.apply(SystemFlags::NONE, 0);
+        let blob = self.share(id, message, written)?;
+        let uid = edit.add(&MessageRow {
+            mod_seq: edit.head.mod_seq,
+            flags,
+            keywords,
+            internal_date: target.internal_date,
+            size,
+            blob,
+            thread: 0,
+            own_fields: !own.is_empty(),
+        })?;
+        if !own.is_empty() {
+            edit.change.put(keys::fields(uid), target.fields.encode());
+        }
+        let row = OperationRow {
+            content,
+            first: uid,
+            count: 1,
+            sources: Vec::new(),
+        };
+        self.remember(&mut edit, operation, &row)?;
+        let owner = self.owner(id)?.clone();
+        let hint = batch::put(keys::content(&content), blob.0.to_le_bytes().to_vec());
+        edit.change.hints.push((Partition::Account(owner), hint));
+        self.commit_edit(edit)?;
+        Ok(Added { uid_validity, uid })
+    }
+
+    /// The body that a message of a mailbox refers to: one that the account has already, or the one
+    /// written for all recipients.
+    fn share(
+        &mut self,
+        id: MailboxId,
+        message: &Prepared,
+        written: &mut Option<BlobId>,
+    ) -> Result<BlobId, StoreError> {
+        if let Some(blob) = self.known(id, message)? {
+            return Ok(blob);
+        }
+        if let Some(blob) = *written {
+            return Ok(blob);
+        }
+        let blob = BlobId(self.log.append(RecordKind::Body, &[&message.payload])?);
+        *written = Some(blob);
+        Ok(blob)
+    }
+}
+
+impl<S: Storage, M: MetaEngine> Store<S, M> {
+    /// A body with the same content that the account has.
+    fn known(&mut self, id: MailboxId, message: &Prepared) -> Result<Option<BlobId>, StoreError> {
+        let partition = Partition::Account(self.owner(id)?.clone());
+        let row = self
+            .meta
+            .row(&partition, &keys::content(&message.content()))?;
+        let Some(blob) = row.as_deref().and_then(<[u8]>::first_chunk) else {
+            return Ok(None);
+        };
+        let blob = BlobId(u64::from_le_bytes(*blob));
+        // What the hint names may be gone, or damaged: then it is written once more.
+        let body = self.body_reader().open(blob).ok();
+        Ok(body
+            .filter(|body| *body.hash() == message.hash)
+            .map(|_| blob))
+    }
+
+    /// What an operation did in a mailbox, if it was done.
+    fn done_before(
+        &mut self,
+        id: MailboxId,
+        operation: OperationId,
+        content: &[u8; 16],
+    ) -> Result<Option<OperationRow>, StoreError> {
+        let row = self.pending.row(
+            &self.meta,
+            &Partition::Mailbox(id.0),
+            &keys::operation(operation),
+        )?;
+        let bad = || StoreError::Damaged(format!("an operation of mailbox {}", id.0));
+        let row = row
+            .map(|row| OperationRow::decode(&row).ok_or_else(bad))
+            .transpose()?;
+        match row {
+            Some(row) if row.content != *content => Err(StoreError::IdCollision),
+            row => Ok(row),
+        }
+    }
+
+    /// Notes what an operation does, and forgets the oldest when there are too many.
+    fn remember(
+        &mut self,
+        edit: &mut Edit,
+        operation: OperationId,
+        row: &OperationRow,
+    ) -> Result<(), StoreError> {
+        let (oldest, next) = edit.head.operations;
+        edit.change.put(keys::operation(operation), row.encode());
+        edit.change.put(keys::order(next), operation.0.to_vec());
+        edit.head.operations.1 = next + 1;
+        if next - oldest >= OPERATIONS_MAX {
+            let key = keys::order(oldest);
+            let id = self
+                .pending
+                .row(&self.meta, &Partition::Mailbox(edit.id.0), &key)?;
+            if let Some(id) = id.as_deref().and_then(<[u8]>::first_chunk) {
+                edit.change.remove(keys::operation(OperationId(*id)));
+            }
+            edit.change.remove(key);
+            edit.head.operations.0 = oldest + 1;
+        }
+        Ok(())
+    }
+
+    /// What an account holds: the sum of what its mailboxes count (RFC 9208).
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
+    pub fn quota(
+        &mut self,
+        account: &vere_ports::directory::AccountName,
+    ) -> Result<QuotaUsage, StoreError> {
+        let ids: Vec<_> = self
+            .account(account)?
+            .mailboxes
+            .values()
+            .map(|row| row.id)
+            .collect();
+        let mut usage = QuotaUsage::default();
+        for id in ids {
+            let head = self.mailbox(id)?.head;
+            usage.octets += head.octets;
+            usage.messages += u64::from(head.messages);
+        }
+        Ok(usage)
+    }
+
+    fn check_quota(
+        &mut self,
+        id: MailboxId,
+        limit: QuotaLimit,
+        octets: u64,
+        messages: u64,
+    ) -> Result<(), StoreError> {
+        if limit == QuotaLimit::default() {
+            return Ok(());
+        }
+        let owner = self.owner(id)?.clone();
+        let usage = self.quota(&owner)?;
+        let over = |limit: Option<u64>, used: u64, more: u64| {
+            limit.is_some_and(|limit| used + more > limit)
+        };
+        if over(limit.octets, usage.octets, octets)
+            || over(limit.messages, usage.messages, messages)
+        {
+            return Err(StoreError::OverQuota);
+        }
+        Ok(())
+    }
+
+    /// Copies messages into a mailbox of the same account, all or none; those that are gone are left
+    /// out (RFC 9051 section 6.4.7). Doing it again with the same operation answers as before.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoMailbox`], [`StoreError::OtherAccount`], [`StoreError::OverQuota`],
+    /// [`StoreError::IdCollision`], [`StoreError::KeywordsFull`].
+    pub fn copy(
+        &mut self,
+        from: MailboxId,
+        uids: &[Uid],
+        to: MailboxId,
+        quota: QuotaLimit,
+        operation: OperationId,
+    ) -> Result<Committed<Copied>, StoreError> {
+        let owner = self.owner(from)?.clone();
+        if *self.owner(to)? != owner {
+            return Err(StoreError::OtherAccount);
+        }
+        let content = content_of(from, uids);
+        if let Some(before) = self.done_before(to, operation, &content)? {
+            return self.copied(to, before);
+        }
+        let chunks = self.messages(from)?;
+        let messages: Vec<Message> = uids
+            .iter()
+            .filter_map(|uid| chunks.find(*uid))
+            .copied()
+            .collect();
+        drop(chunks);
+        let octets = messages.iter().map(|message| u64::from(message.size)).sum();
+        self.check_quota(to, quota, octets, messages.len() as u64)?;
+        let mut edit = self.edit(to)?;
+        let row = OperationRow {
+            content,
+            first: edit.head.uid_next,
+            count: messages.len() as u32,
+            sources: messages.iter().map(|message| message.uid).collect(),
+        };
+        let names = self.mailbox(from)?.keywords.to_vec();
+        for message in &messages {
+            self.copy_one(from, &names, message, &mut edit)?;
+        }
+        if !messages.is_empty() {
+            self.remember(&mut edit, operation, &row)?;
+            self.commit_edit(edit)?;
+        }
+        self.copied(to, row)
+    }
+
+    fn copy_one(
+        &self,
+        from: MailboxId,
+        names: &[Keyword],
+        message: &Message,
+        edit: &mut Edit,
+    ) -> Result<(), StoreError> {
+        let keywords = names
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| message.keywords >> bit & 1 == 1);
+        let flags = Flags {
+            system: message.flags,
+            keywords: keywords.map(|(_, keyword)| keyword.clone()).collect(),
+        };
+        let flags = edit.flags(FlagMode::Replace, &flags)?;
+        let (flags, keywords) = flags.apply(SystemFlags::NONE, 0);
+        let mut row = message.row();
+        (row.flags, row.keywords, row.mod_seq) = (flags, keywords, edit.head.mod_seq);
+        let uid = edit.add(&row)?;
+        if message.own_fields {
+            let fields = self.own_fields(from, message.uid)?;
+            edit.change.put(keys::fields(uid), fields.encode());
+        }
+        Ok(())
+    }
+
+    fn copied(
+        &mut self,
+        to: MailboxId,
+        row: OperationRow,
+    ) -> Result<Committed<Copied>, StoreError> {
+        let uid_validity = self.mailbox(to)?.head.uid_validity;
+        let given = (0..row.count).filter_map(|more| Uid::new(row.first.get().checked_add(more)?));
+        let copied = Copied {
+            uid_validity,
+            to: given.collect(),
+            from: row.sources,
+        };
+        Ok(Committed::new(copied, self.log.end()))
+    }
+
+    /// Moves messages into another mailbox of the same account (RFC 6851): copies, then expunges the
+    /// originals. A crash between leaves both; doing it again with the same operation finishes it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::copy`].
+    pub fn move_to(
+        &mut self,
+        from: MailboxId,
+        uids: &[Uid],
+        to: MailboxId,
+        quota: QuotaLimit,
+        operation: OperationId,
+    ) -> Result<Committed<Copied>, StoreError> {
+        let copied = self.copy(from, uids, to, quota, operation)?;
+        let end = copied.position();
+        let copied = match copied.when(end) {
+            Ok(copied) => copied,
+            Err(waiting) => return Ok(waiting),
+        };
+        self.expunge_these(from, &copied.from)?;
+        Ok(Committed::new(copied, self.log.end()))
+    }
+}
+
+/// What names the content of a copy.
+fn content_of(from: MailboxId, uids: &[Uid]) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&from.0.to_le_bytes());
+    uids.iter().for_each(|uid| {
+        hasher.update(&uid.get().to_le_bytes());
+    });
+    let mut content = [0; 16];
+    content.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+    content
+}

@@ -1,0 +1,277 @@
+//! Bodies: the one copy of a message, with what was found in it when it was delivered.
+//!
+//! A body's record has three parts, so that what is asked for most is read alone: what the parser
+//! found, the header as it came, and the rest, compressed where that pays.
+//! `docs/internals/store-log.md` draws it.
+
+use std::io::{self, Read};
+
+use vere_ports::storage::{Storage, StorageFile};
+
+use crate::StoreError;
+use crate::log::format::{RECORD_HEAD, RecordHead, RecordKind, u32_at};
+use crate::log::{Segments, locate};
+use crate::model::BlobId;
+
+/// The version of a body's record.
+const VERSION: u8 = 1;
+/// Octets before the three parts.
+const BODY_HEAD: usize = 56;
+/// The rest as it came.
+const PLAIN: u8 = 0;
+/// The rest compressed by zstd.
+const ZSTD: u8 = 1;
+/// Below this nothing is compressed.
+const COMPRESS_FROM: usize = 512;
+/// Of zstd: the fastest that is named by a number.
+const LEVEL: i32 = 1;
+/// What is read at once in the hope that parsed part and header are in it.
+const FIRST_READ: usize = 4 * 1024;
+
+/// A message made ready to be stored, away from the store: hashed, compressed, cut in parts.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    pub(crate) payload: Vec<u8>,
+    pub(crate) hash: [u8; 32],
+    pub(crate) octets: u32,
+}
+
+impl Prepared {
+    /// Takes a message, lines ended by CRLF, and what the parser found in it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::TooLarge`].
+    pub fn new(message: &[u8], parsed: &[u8]) -> Result<Self, StoreError> {
+        let max = crate::MESSAGE_OCTETS_MAX;
+        let octets = u32::try_from(message.len())
+            .ok()
+            .filter(|octets| *octets <= max);
+        let (Some(octets), Ok(parsed_len)) = (octets, u32::try_from(parsed.len())) else {
+            return Err(StoreError::TooLarge {
+                max: u64::from(max),
+            });
+        };
+        let (header, rest) = message.split_at(header_len(message));
+        let compressed = compress(rest);
+        let codec = if compressed.is_some() { ZSTD } else { PLAIN };
+        let hash = *blake3::hash(message).as_bytes();
+        let stored = compressed.as_deref().unwrap_or(rest);
+        let mut payload =
+            Vec::with_capacity(BODY_HEAD + parsed.len() + header.len() + stored.len());
+        payload.extend_from_slice(&[VERSION, codec, 0, 0]);
+        payload.extend_from_slice(&parsed_len.to_le_bytes());
+        payload.extend_from_slice(&(header.len() as u32).to_le_bytes());
+        payload.extend_from_slice(&(rest.len() as u32).to_le_bytes());
+        payload.extend_from_slice(&crc32fast::hash(parsed).to_le_bytes());
+        payload.extend_from_slice(&crc32fast::hash(header).to_le_bytes());
+        payload.extend_from_slice(&hash);
+        payload.extend_from_slice(parsed);
+        payload.extend_from_slice(header);
+        payload.extend_from_slice(stored);
+        Ok(Self {
+            payload,
+            hash,
+            octets,
+        })
+    }
+
+    /// Octets of the message.
+    #[must_use]
+    pub fn octets(&self) -> u32 {
+        self.octets
+    }
+
+    /// What names the content.
+    pub(crate) fn content(&self) -> [u8; 16] {
+        let mut content = [0; 16];
+        content.copy_from_slice(&self.hash[..16]);
+        content
+    }
+}
+
+/// Octets of the header, the empty line after it included; all of a message without one.
+#[must_use]
+pub fn header_len(message: &[u8]) -> usize {
+    if message.starts_with(b"\r\n") {
+        return 2;
+    }
+    memchr::memmem::find(message, b"\r\n\r\n").map_or(message.len(), |at| at + 4)
+}
+
+/// Compresses what gets at least an eighth smaller.
+fn compress(rest: &[u8]) -> Option<Vec<u8>> {
+    if rest.len() < COMPRESS_FROM {
+        return None;
+    }
+    let compressed = zstd::bulk::compress(rest, LEVEL).ok()?;
+    (compressed.len() <= rest.len() - rest.len() / 8).then_some(compressed)
+}
+
+/// Finds bodies, without the store at hand: a view of the log's files as they were. What was removed
+/// since can still be read.
+#[derive(Debug, Clone)]
+pub struct BodyReader<S: Storage> {
+    pub(crate) segments: Segments<S::File>,
+    pub(crate) written: u64,
+    pub(crate) log: u64,
+}
+
+impl<S: Storage> BodyReader<S> {
+    /// Reads the beginning of a body: at least what the parser found in it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Gone`] when there is none, [`StoreError::Damaged`], [`StoreError::Failed`].
+    pub fn open(&self, blob: BlobId) -> Result<Body<S::File>, StoreError> {
+        let place = locate(&self.segments, blob.0).filter(|_| blob.0 < self.written);
+        let (file, offset) = place.ok_or(StoreError::Gone)?;
+        let available = file.len().map_err(failed)?.saturating_sub(offset);
+        let first = (FIRST_READ as u64).min(available) as usize;
+        let mut octets = vec![0; first];
+        file.read_at(&mut octets, offset).map_err(failed)?;
+        let head = octets
+            .first_chunk()
+            .and_then(|head| RecordHead::decode(head, self.log));
+        let fits = |head: &RecordHead| head.end() - head.position <= available;
+        let head = head.filter(|head| head.position == blob.0 && head.kind == RecordKind::Body);
+        let head = head.filter(fits);
+        let head = head.ok_or(StoreError::Gone)?;
+        let fixed = octets.get(RECORD_HEAD..RECORD_HEAD + BODY_HEAD);
+        let fixed = fixed.filter(|fixed| fixed[0] == VERSION && fixed[1] <= ZSTD);
+        let fixed = fixed.ok_or_else(|| damaged(blob))?;
+        let mut hash = [0; 32];
+        hash.copy_from_slice(&fixed[24..56]);
+        let body = Body {
+            codec: fixed[1],
+            parsed: u32_at(fixed, 4) as usize,
+            header: u32_at(fixed, 8) as usize,
+            rest: u32_at(fixed, 12) as usize,
+            parsed_crc: u32_at(fixed, 16),
+            header_crc: u32_at(fixed, 20),
+            hash,
+            blob,
+            head,
+            file,
+            offset,
+            octets,
+        };
+        let parts = body.parsed.checked_add(body.header);
+        let fits = parts.is_some_and(|parts| BODY_HEAD + parts <= head.length as usize);
+        if fits { Ok(body) } else { Err(damaged(blob)) }
+    }
+}
+
+fn failed(error: io::Error) -> StoreError {
+    StoreError::Failed(error.to_string())
+}
+
+fn damaged(blob: BlobId) -> StoreError {
+    StoreError::Damaged(format!("body at position {}", blob.0))
+}
+
+/// A body that was found.
+#[derive(Debug)]
+pub struct Body<F> {
+    codec: u8,
+    parsed: usize,
+    header: usize,
+    rest: usize,
+    parsed_crc: u32,
+    header_crc: u32,
+    hash: [u8; 32],
+    blob: BlobId,
+    head: RecordHead,
+    file: F,
+    offset: u64,
+    /// The beginning of the record.
+    octets: Vec<u8>,
+}
+
+impl<F: StorageFile> Body<F> {
+    /// Octets of the header, the empty line included.
+    #[must_use]
+    pub fn header_octets(&self) -> usize {
+        self.header
+    }
+
+    /// Octets of the message.
+    #[must_use]
+    pub fn octets(&self) -> usize {
+        self.header + self.rest
+    }
+
+    /// The hash of the message.
+    pub(crate) fn hash(&self) -> &[u8; 32] {
+        &self.hash
+    }
+
+    /// What the parser found.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Damaged`], [`StoreError::Failed`].
+    pub fn parsed(&mut self) -> Result<&[u8], StoreError> {
+        let start = RECORD_HEAD + BODY_HEAD;
+        let (crc, end) = (self.parsed_crc, start + self.parsed);
+        self.checked(start, end, crc)
+    }
+
+    /// The header as it came, the empty line included.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Damaged`], [`StoreError::Failed`].
+    pub fn header(&mut self) -> Result<&[u8], StoreError> {
+        let start = RECORD_HEAD + BODY_HEAD + self.parsed;
+        let (crc, end) = (self.header_crc, start + self.header);
+        self.checked(start, end, crc)
+    }
+
+    /// The whole message as it came.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Damaged`], [`StoreError::Failed`].
+    pub fn message(&mut self) -> Result<Vec<u8>, StoreError> {
+        let end = RECORD_HEAD + self.head.length as usize;
+        let crc = self.head.payload_crc;
+        self.checked(RECORD_HEAD, end, crc)?;
+        let header = RECORD_HEAD + BODY_HEAD + self.parsed;
+        let stored = &self.octets[header + self.header..end];
+        let mut message = Vec::with_capacity(self.octets());
+        message.extend_from_slice(&self.octets[header..header + self.header]);
+        if self.codec == PLAIN {
+            message.extend_from_slice(stored);
+        } else {
+            let decoder = zstd::stream::read::Decoder::with_buffer(stored).map_err(failed)?;
+            let mut limited = decoder.take(self.rest as u64 + 1);
+            limited
+                .read_to_end(&mut message)
+                .map_err(|_| damaged(self.blob))?;
+        }
+        if message.len() == self.octets() {
+            Ok(message)
+        } else {
+            Err(damaged(self.blob))
+        }
+    }
+
+    /// Octets of the record, read if they were not yet, whose checksum is right.
+    fn checked(&mut self, start: usize, end: usize, crc: u32) -> Result<&[u8], StoreError> {
+        let have = self.octets.len();
+        if have < end {
+            self.octets.resize(end, 0);
+            let at = self.offset + have as u64;
+            self.file
+                .read_at(&mut self.octets[have..], at)
+                .map_err(failed)?;
+        }
+        let part = &self.octets[start..end];
+        if crc32fast::hash(part) == crc {
+            Ok(part)
+        } else {
+            Err(damaged(self.blob))
+        }
+    }
+}

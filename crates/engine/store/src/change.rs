@@ -1,0 +1,150 @@
+//! Changing messages that are there: flags and expunging.
+
+use vere_ports::mail_meta::{MetaEngine, Partition};
+use vere_ports::storage::Storage;
+
+use crate::mailbox::Edit;
+use crate::model::{FlagMode, Flags, MailboxId, ModSeq, SystemFlags, Uid};
+use crate::rows::{decode_expunged, encode_expunged, keys};
+use crate::store::Committed;
+use crate::{Store, StoreError};
+
+/// What a change of flags did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stored {
+    /// Messages whose flags are others now, rising.
+    pub changed: Vec<Uid>,
+    /// Messages left alone because they had changed since (RFC 7162 section 3.1.3 `MODIFIED`), rising.
+    pub modified: Vec<Uid>,
+    /// The mod-sequence of the change; that of the mailbox when nothing changed.
+    pub mod_seq: ModSeq,
+}
+
+impl<S: Storage, M: MetaEngine> Store<S, M> {
+    /// Changes the flags of messages, all or none; those that are gone are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoMailbox`], [`StoreError::KeywordsFull`].
+    pub fn store_flags(
+        &mut self,
+        id: MailboxId,
+        uids: &[Uid],
+        mode: FlagMode,
+        flags: &Flags,
+        unchanged_since: Option<ModSeq>,
+    ) -> Result<Committed<Stored>, StoreError> {
+        let chunks = self.messages(id)?;
+        let before = self.mailbox(id)?.head.mod_seq;
+        let mut edit = self.edit(id)?;
+        let bits = edit.flags(mode, flags)?;
+        let mut stored = Stored::default();
+        for message in uids.iter().filter_map(|uid| chunks.find(*uid)) {
+            if unchanged_since.is_some_and(|since| message.mod_seq > since) {
+                stored.modified.push(message.uid);
+                continue;
+            }
+            let (flags, keywords) = bits.apply(message.flags, message.keywords);
+            if (flags, keywords) == (message.flags, message.keywords) {
+                continue;
+            }
+            edit.head.count_flags(message.flags, flags);
+            let mut row = message.row();
+            (row.flags, row.keywords, row.mod_seq) = (flags, keywords, edit.head.mod_seq);
+            edit.put(message.uid, &row);
+            stored.changed.push(message.uid);
+        }
+        drop(chunks);
+        if stored.changed.is_empty() {
+            stored.mod_seq = before;
+        } else {
+            stored.mod_seq = edit.head.mod_seq;
+            self.commit_edit(edit)?;
+        }
+        // Also what was found unchanged may be waiting for its sync.
+        Ok(Committed::new(stored, self.log.end()))
+    }
+
+    /// Removes messages that have `\Deleted`: all of them, or those among `uids` (RFC 9051 sections
+    /// 6.4.3 and 6.4.9). Gives their UIDs, rising.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoMailbox`].
+    pub fn expunge(
+        &mut self,
+        id: MailboxId,
+        uids: Option<&[Uid]>,
+    ) -> Result<Committed<Vec<Uid>>, StoreError> {
+        let chunks = self.messages(id)?;
+        let deleted = |uid: &Uid| {
+            let message = chunks.find(*uid);
+            message.is_some_and(|message| message.flags.contains(SystemFlags::DELETED))
+        };
+        let mut gone: Vec<Uid> = match uids {
+            Some(uids) => uids.iter().copied().filter(deleted).collect(),
+            None if self.mailbox(id)?.head.deleted == 0 => Vec::new(),
+            None => chunks
+                .iter_from(0)
+                .map(|message| message.uid)
+                .filter(deleted)
+                .collect(),
+        };
+        drop(chunks);
+        gone.sort_unstable();
+        gone.dedup();
+        self.expunge_these(id, &gone)?;
+        Ok(Committed::new(gone, self.log.end()))
+    }
+
+    /// Removes messages whatever flags they have; those that are gone are left out.
+    pub(crate) fn expunge_these(&mut self, id: MailboxId, uids: &[Uid]) -> Result<(), StoreError> {
+        let chunks = self.messages(id)?;
+        let mut edit = self.edit(id)?;
+        let mut gone = Vec::with_capacity(uids.len());
+        for message in uids.iter().filter_map(|uid| chunks.find(*uid)) {
+            edit.head.count_out(message.flags, message.size);
+            edit.change.remove(keys::message(message.uid));
+            if message.own_fields {
+                edit.change.remove(keys::fields(message.uid));
+            }
+            gone.push(message.uid);
+        }
+        drop(chunks);
+        if gone.is_empty() {
+            return Ok(());
+        }
+        gone.sort_unstable();
+        edit.head.expunged += gone.len() as u32;
+        let at = edit.head.mod_seq;
+        edit.change.put(keys::expunged(at), encode_expunged(&gone));
+        self.shorten_history(&mut edit)?;
+        self.commit_edit(edit)?;
+        Ok(())
+    }
+
+    /// Forgets the oldest of what was expunged when there is too much.
+    fn shorten_history(&mut self, edit: &mut Edit) -> Result<(), StoreError> {
+        let max = self.config.expunged_max;
+        if edit.head.expunged <= max {
+            return Ok(());
+        }
+        let bad = || StoreError::Damaged(format!("what was expunged from mailbox {}", edit.id.0));
+        let partition = Partition::Mailbox(edit.id.0);
+        let mut head = edit.head;
+        let mut rows = Vec::new();
+        // Down to half, so that it does not happen at every change.
+        for (key, row) in self.pending.scan(&self.meta, &partition, keys::EXPUNGED)? {
+            if head.expunged <= max / 2 {
+                break;
+            }
+            head.floor = keys::mod_seq_of(&key).ok_or_else(bad)?;
+            let count = decode_expunged(&row).ok_or_else(bad)?.len();
+            head.expunged = head.expunged.saturating_sub(count as u32);
+            rows.push(key);
+        }
+        rows.into_iter().for_each(|key| edit.change.remove(key));
+        edit.head = head;
+        Ok(())
+    }
+}

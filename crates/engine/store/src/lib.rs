@@ -1,0 +1,57 @@
+//! The mail store: one copy of every message, mailboxes of references to it.
+//!
+//! A message is written once to an append-only log, whatever the number of its recipients; mailboxes
+//! hold references. Every change is a batch on one partition (an account's list of mailboxes, or a
+//! mailbox) and is made by one record in the same log; metadata lie in an engine behind
+//! [`vere_ports::mail_meta`] and are replayed from the log, so that one sync of one file makes any
+//! number of changes safe. `docs/internals/store.md` explains it, `docs/internals/store-log.md` draws
+//! the files.
+//!
+//! Reading order: [`Store`] (opening, syncing), [`Committed`] (what may be shown when), [`Snapshot`]
+//! (what a mailbox holds), [`Prepared`] and [`BodyReader`] (messages in and out). The operations are
+//! methods of [`Store`], a file for each family.
+//!
+//! Nothing here blocks on anything but the [`vere_ports::storage::Storage`] it was given; a
+//! [`SyncJob`] is run by the host where it may take its time. Not covered: protocols, and who may do
+//! what to which account.
+
+mod account;
+mod add;
+mod batch;
+mod body;
+mod change;
+mod error;
+mod log;
+mod mailbox;
+mod model;
+mod pending;
+mod rows;
+mod snapshot;
+mod store;
+
+pub use account::ListEntry;
+pub use add::{Added, Copied, QuotaLimit, QuotaUsage, Target};
+pub use body::{Body, BodyReader, Prepared, header_len};
+pub use change::Stored;
+pub use error::StoreError;
+pub use log::{OpenError, OpenReport, Position, SyncJob, SyncOutcome};
+pub use model::{
+    BlobId, FlagMode, Flags, HIERARCHY_DELIMITER, InternalDate, KEYWORD_OCTETS_MAX, Keyword,
+    MAILBOX_LEVELS_MAX, MAILBOX_NAME_OCTETS_MAX, MailboxId, MailboxName, ModSeq, OperationId,
+    SpecialUse, SystemFlags, Uid,
+};
+pub use rows::RecipientFields;
+pub use snapshot::{Difference, Message, Snapshot, Status};
+pub use store::{Committed, Published, Store, StoreConfig};
+
+/// The longest message, in octets.
+pub const MESSAGE_OCTETS_MAX: u32 = 256 * 1024 * 1024;
+/// The most messages of a mailbox.
+pub const MESSAGES_MAX: u32 = 16_000_000;
+/// The most keywords of a mailbox, used ones and such that were used.
+pub const KEYWORDS_MAX: usize = 64;
+/// Operations that a mailbox remembers.
+const OPERATIONS_MAX: u64 = 4_096;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! The octets of segments and records; `docs/internals/store-log.md` draws them.
+
+/// The version of the format.
+pub(crate) const VERSION: u32 = 1;
+/// Octets of the head of a segment.
+pub(crate) const SEGMENT_HEAD: usize = 64;
+/// Octets of the head of a record.
+pub(crate) const RECORD_HEAD: usize = 40;
+/// The position of the first record of a store.
+pub(crate) const FIRST_POSITION: u64 = 64;
+/// The longest payload of a record.
+pub(crate) const PAYLOAD_MAX: usize = 512 * 1024 * 1024;
+
+const MAGIC: &[u8; 8] = b"VERESTOR";
+
+/// The head of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentHead {
+    /// Random, made with the store.
+    pub(crate) log: u64,
+    /// The position of its first record.
+    pub(crate) first: u64,
+    /// The position after its last record when it was written again by reclaiming; 0 otherwise.
+    pub(crate) end: u64,
+}
+
+/// Why octets are no head of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeadError {
+    /// Not what was written, or not written whole.
+    Damaged,
+    /// Another version's.
+    Version(u32),
+}
+
+impl SegmentHead {
+    pub(crate) fn encode(&self) -> [u8; SEGMENT_HEAD] {
+        let mut octets = [0; SEGMENT_HEAD];
+        octets[..8].copy_from_slice(MAGIC);
+        octets[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        octets[16..24].copy_from_slice(&self.log.to_le_bytes());
+        octets[24..32].copy_from_slice(&self.first.to_le_bytes());
+        octets[32..40].copy_from_slice(&self.end.to_le_bytes());
+        let crc = crc32fast::hash(&octets[..60]);
+        octets[60..].copy_from_slice(&crc.to_le_bytes());
+        octets
+    }
+
+    pub(crate) fn decode(octets: &[u8; SEGMENT_HEAD]) -> Result<Self, HeadError> {
+        if &octets[..8] != MAGIC || crc32fast::hash(&octets[..60]) != u32_at(octets, 60) {
+            return Err(HeadError::Damaged);
+        }
+        match u32_at(octets, 8) {
+            VERSION => Ok(Self {
+                log: u64_at(octets, 16),
+                first: u64_at(octets, 24),
+                end: u64_at(octets, 32),
+            }),
+            version => Err(HeadError::Version(version)),
+        }
+    }
+}
+
+/// What a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RecordKind {
+    /// The one copy of a message.
+    Body = 1,
+    /// A change of a partition.
+    Batch = 2,
+    /// Part of all rows of a partition, written by reclaiming; the last part takes effect.
+    Snapshot = 3,
+}
+
+impl RecordKind {
+    fn from_octet(octet: u8) -> Option<Self> {
+        [Self::Body, Self::Batch, Self::Snapshot]
+            .into_iter()
+            .find(|kind| *kind as u8 == octet)
+    }
+}
+
+/// The head of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RecordHead {
+    pub(crate) log: u64,
+    pub(crate) position: u64,
+    pub(crate) synced: u64,
+    pub(crate) kind: RecordKind,
+    pub(crate) length: u32,
+    pub(crate) payload_crc: u32,
+}
+
+impl RecordHead {
+    pub(crate) fn encode(&self) -> [u8; RECORD_HEAD] {
+        let mut octets = [0; RECORD_HEAD];
+        octets[..8].copy_from_slice(&self.log.to_le_bytes());
+        octets[8..16].copy_from_slice(&self.position.to_le_bytes());
+        octets[16..24].copy_from_slice(&self.synced.to_le_bytes());
+        octets[24] = self.kind as u8;
+        octets[28..32].copy_from_slice(&self.length.to_le_bytes());
+        octets[32..36].copy_from_slice(&self.payload_crc.to_le_bytes());
+        let crc = crc32fast::hash(&octets[..36]);
+        octets[36..].copy_from_slice(&crc.to_le_bytes());
+        octets
+    }
+
+    /// None when they are no head of this log's.
+    pub(crate) fn decode(octets: &[u8; RECORD_HEAD], log: u64) -> Option<Self> {
+        if u64_at(octets, 0) != log || crc32fast::hash(&octets[..36]) != u32_at(octets, 36) {
+            return None;
+        }
+        Some(Self {
+            log,
+            position: u64_at(octets, 8),
+            synced: u64_at(octets, 16),
+            kind: RecordKind::from_octet(octets[24])?,
+            length: u32_at(octets, 28),
+            payload_crc: u32_at(octets, 32),
+        })
+    }
+
+    /// The position after the record.
+    pub(crate) fn end(&self) -> u64 {
+        self.position + RECORD_HEAD as u64 + u64::from(self.length)
+    }
+}
+
+/// The file of a segment by the position of its first record.
+pub(crate) fn segment_name(first: u64) -> String {
+    format!("{first:016x}.log")
+}
+
+/// The position in the name of a segment's file.
+pub(crate) fn segment_position(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".log")?;
+    (digits.len() == 16)
+        .then(|| u64::from_str_radix(digits, 16).ok())
+        .flatten()
+}
+
+pub(crate) fn u32_at(octets: &[u8], at: usize) -> u32 {
+    let mut number = [0; 4];
+    number.copy_from_slice(&octets[at..at + 4]);
+    u32::from_le_bytes(number)
+}
+
+pub(crate) fn u64_at(octets: &[u8], at: usize) -> u64 {
+    let mut number = [0; 8];
+    number.copy_from_slice(&octets[at..at + 8]);
+    u64::from_le_bytes(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_come_back_and_damage_shows() {
+        let head = SegmentHead {
+            log: 7,
+            first: 64,
+            end: 0,
+        };
+        let octets = head.encode();
+        assert_eq!(SegmentHead::decode(&octets), Ok(head));
+        for at in 0..SEGMENT_HEAD {
+            let mut damaged = octets;
+            damaged[at] ^= 1;
+            assert!(SegmentHead::decode(&damaged).is_err(), "octet {at}");
+        }
+        let record = RecordHead {
+            log: 7,
+            position: 64,
+            synced: 0,
+            kind: RecordKind::Batch,
+            length: 3,
+            payload_crc: 9,
+        };
+        let octets = record.encode();
+        assert_eq!(RecordHead::decode(&octets, 7), Some(record));
+        assert_eq!(RecordHead::decode(&octets, 8), None);
+        for at in 0..RECORD_HEAD {
+            let mut damaged = octets;
+            damaged[at] ^= 1;
+            assert_eq!(RecordHead::decode(&damaged, 7), None, "octet {at}");
+        }
+    }
+
+    #[test]
+    fn names_of_segments_sort_by_position() {
+        assert_eq!(segment_position(&segment_name(0xabc)), Some(0xabc));
+        assert_eq!(segment_position("lock"), None);
+        assert!(segment_name(255) < segment_name(256));
+    }
+}

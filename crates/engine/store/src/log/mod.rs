@@ -1,0 +1,313 @@
+//! The segment log: everything the store knows, appended once and synced in groups.
+//!
+//! Records have positions, counted in octets since the store began. Segments are files that hold
+//! the records from one position to the next segment's. Appending gathers records in memory; a
+//! [`SyncJob`] writes and syncs what was gathered, away from the store, and everybody who waits for
+//! a position before its end is served by the one sync.
+
+pub(crate) mod format;
+mod recover;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use vere_ports::storage::{Storage, StorageFile};
+
+use crate::StoreError;
+use format::{RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD, SegmentHead, segment_name};
+
+pub(crate) use recover::Replay;
+pub use recover::{OpenError, OpenReport};
+
+/// A place in the log; what lies before it happened before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Position(pub u64);
+
+/// Gathered octets beyond which they are written without waiting for a sync.
+const BUFFER_MAX: usize = 1024 * 1024;
+
+/// Segments by the position of their first record.
+pub(crate) type Segments<F> = Arc<BTreeMap<u64, Segment<F>>>;
+
+/// A segment.
+#[derive(Debug, Clone)]
+pub(crate) struct Segment<F> {
+    file: F,
+    /// Octets that its file can take, its head included.
+    room: u64,
+}
+
+/// The log.
+#[derive(Debug)]
+pub(crate) struct Log<S: Storage> {
+    storage: S,
+    id: u64,
+    segment_size: u64,
+    /// By the position of the first record.
+    segments: Segments<S::File>,
+    /// Records from `written` on.
+    buffer: Vec<u8>,
+    written: u64,
+    synced: u64,
+    /// Files written to since they were last given to a job.
+    touched: Vec<S::File>,
+    /// Whether a file was made since.
+    names: bool,
+    /// Whether a job is under way: two could finish in the wrong order.
+    syncing: bool,
+    failed: Option<String>,
+}
+
+/// Brings a part of the log to stable storage; needs nothing but time.
+#[derive(Debug)]
+#[must_use = "nothing is safe until it ran and its outcome was handed in"]
+pub struct SyncJob<S: Storage> {
+    storage: S,
+    files: Vec<S::File>,
+    names: bool,
+    upto: u64,
+}
+
+/// What came of a [`SyncJob`].
+#[derive(Debug)]
+#[must_use = "hand it to the store"]
+pub struct SyncOutcome {
+    pub(crate) upto: u64,
+    pub(crate) result: Result<(), String>,
+}
+
+impl<S: Storage> SyncJob<S> {
+    /// Syncs; blocks on the disk.
+    pub fn run(self) -> SyncOutcome {
+        let result = self.try_run().map_err(|error| error.to_string());
+        SyncOutcome {
+            upto: self.upto,
+            result,
+        }
+    }
+
+    fn try_run(&self) -> io::Result<()> {
+        for file in &self.files {
+            file.sync()?;
+        }
+        if self.names {
+            self.storage.sync()?;
+        }
+        Ok(())
+    }
+}
+
+impl<S: Storage> Log<S> {
+    /// The position after the last record.
+    pub(crate) fn end(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// Everything before it is on stable storage.
+    pub(crate) fn synced(&self) -> u64 {
+        self.synced
+    }
+
+    /// Takes nothing more.
+    pub(crate) fn fail(&mut self, reason: String) -> StoreError {
+        StoreError::Failed(self.failed.get_or_insert(reason).clone())
+    }
+
+    /// Says whether it takes anything.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        match &self.failed {
+            Some(reason) => Err(StoreError::Failed(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes sure that `octets` of records, heads included, can be appended.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::DiskFull`] leaves everything as it was; [`StoreError::Failed`] is final.
+    pub(crate) fn reserve(&mut self, octets: u64) -> Result<(), StoreError> {
+        self.check()?;
+        if self.newest_room() >= octets {
+            return Ok(());
+        }
+        self.flush()?;
+        self.roll(octets)
+    }
+
+    fn newest_room(&self) -> u64 {
+        let Some((first, segment)) = self.segments.last_key_value() else {
+            return 0;
+        };
+        let used = SEGMENT_HEAD as u64 + (self.end() - first);
+        segment.room.saturating_sub(used)
+    }
+
+    /// Appends a record for which room was reserved, and gives its position.
+    pub(crate) fn append(&mut self, kind: RecordKind, parts: &[&[u8]]) -> Result<u64, StoreError> {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let short = u32::try_from(length)
+            .ok()
+            .filter(|_| length <= format::PAYLOAD_MAX);
+        let Some(short) = short else {
+            return Err(StoreError::TooLarge {
+                max: format::PAYLOAD_MAX as u64,
+            });
+        };
+        self.reserve((RECORD_HEAD + length) as u64)?;
+        let mut crc = crc32fast::Hasher::new();
+        parts.iter().for_each(|part| crc.update(part));
+        let head = RecordHead {
+            log: self.id,
+            position: self.end(),
+            synced: self.synced,
+            kind,
+            length: short,
+            payload_crc: crc.finalize(),
+        };
+        self.buffer.extend_from_slice(&head.encode());
+        parts
+            .iter()
+            .for_each(|part| self.buffer.extend_from_slice(part));
+        if self.buffer.len() > BUFFER_MAX {
+            self.flush()?;
+        }
+        Ok(head.position)
+    }
+
+    /// Writes what was gathered.
+    fn flush(&mut self) -> Result<(), StoreError> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let Some((first, segment)) = self.segments.last_key_value() else {
+            return Err(self.fail("no segment to write to".to_owned()));
+        };
+        let offset = SEGMENT_HEAD as u64 + (self.written - first);
+        let file = segment.file.clone();
+        if let Err(error) = file.write_at([&self.buffer, &[]], offset) {
+            // Part of it may be there; nothing may be taken for written.
+            return Err(self.fail(error.to_string()));
+        }
+        self.written = self.end();
+        self.buffer.clear();
+        if self.touched.is_empty() {
+            self.touched.push(file);
+        }
+        Ok(())
+    }
+
+    /// Begins another segment with room for `octets` of records.
+    fn roll(&mut self, octets: u64) -> Result<(), StoreError> {
+        let first = self.end();
+        let room = self.segment_size.max(octets + SEGMENT_HEAD as u64);
+        let name = segment_name(first);
+        let file = match self.make(&name, first, room) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                // What there is of it would be in the way of the next attempt.
+                return match self.storage.remove(&name) {
+                    Ok(()) => Err(StoreError::DiskFull),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        Err(StoreError::DiskFull)
+                    }
+                    Err(error) => Err(self.fail(error.to_string())),
+                };
+            }
+            Err(error) => return Err(self.fail(error.to_string())),
+        };
+        self.give_back_room()?;
+        Arc::make_mut(&mut self.segments).insert(
+            first,
+            Segment {
+                file: file.clone(),
+                room,
+            },
+        );
+        // Everything in the one before is given to the next job with it.
+        self.touched.push(file);
+        self.names = true;
+        Ok(())
+    }
+
+    fn make(&self, name: &str, first: u64, room: u64) -> io::Result<S::File> {
+        let file = self.storage.create(name)?;
+        file.allocate(room)?;
+        let head = SegmentHead {
+            log: self.id,
+            first,
+            end: 0,
+        };
+        file.write_at([&head.encode(), &[]], 0)?;
+        Ok(file)
+    }
+
+    /// Cuts the newest segment to what is in it.
+    fn give_back_room(&mut self) -> Result<(), StoreError> {
+        let end = self.end();
+        let Some((first, segment)) = self.segments.last_key_value() else {
+            return Ok(());
+        };
+        let used = SEGMENT_HEAD as u64 + (end - first);
+        match segment.file.truncate(used) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.fail(error.to_string())),
+        }
+    }
+
+    /// Writes what was gathered and gives the job that syncs it; none when everything is synced, or
+    /// another job is under way.
+    pub(crate) fn sync_job(&mut self) -> Result<Option<SyncJob<S>>, StoreError> {
+        self.check()?;
+        if self.syncing || (self.end() == self.synced && !self.names) {
+            return Ok(None);
+        }
+        self.flush()?;
+        let newest = self.segments.last_key_value();
+        let newest = newest.map(|(_, segment)| segment.file.clone());
+        let mut files = std::mem::take(&mut self.touched);
+        if files.is_empty() {
+            files.extend(newest);
+        }
+        self.syncing = true;
+        Ok(Some(SyncJob {
+            storage: self.storage.clone(),
+            files,
+            names: std::mem::take(&mut self.names),
+            upto: self.written,
+        }))
+    }
+
+    /// Takes what came of a job.
+    pub(crate) fn finish(&mut self, outcome: SyncOutcome) -> Result<(), StoreError> {
+        self.syncing = false;
+        match outcome.result {
+            Ok(()) => {
+                self.synced = self.synced.max(outcome.upto);
+                Ok(())
+            }
+            // The system may have dropped what it could not write and call the rest clean.
+            Err(reason) => Err(self.fail(reason)),
+        }
+    }
+
+    /// Where records lie, and the position before which they are written.
+    pub(crate) fn segments(&self) -> (Segments<S::File>, u64) {
+        (Arc::clone(&self.segments), self.written)
+    }
+
+    /// The log's random number.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+/// Where the record at a position lies.
+pub(crate) fn locate<F: Clone>(segments: &Segments<F>, position: u64) -> Option<(F, u64)> {
+    let (first, segment) = segments.range(..=position).next_back()?;
+    Some((
+        segment.file.clone(),
+        SEGMENT_HEAD as u64 + (position - first),
+    ))
+}

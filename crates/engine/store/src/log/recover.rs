@@ -1,0 +1,450 @@
+//! Opening a log: finds its end, cuts what was not written whole, tells damage from that.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use memchr::memmem;
+use vere_ports::storage::{Storage, StorageFile};
+
+use super::format::{
+    FIRST_POSITION, HeadError, PAYLOAD_MAX, RECORD_HEAD, RecordHead, SEGMENT_HEAD, SegmentHead,
+    segment_name, segment_position,
+};
+use super::{Log, Segment};
+
+/// Octets read at once.
+const WINDOW: usize = 1024 * 1024;
+
+/// Takes what a log held, in order.
+pub(crate) trait Replay {
+    /// A record.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with its payload, whose checksum is right.
+    fn record(&mut self, head: &RecordHead, payload: &[u8]) -> Result<(), String>;
+}
+
+/// What opening found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OpenReport {
+    /// Records replayed into the metadata.
+    pub replayed: u64,
+    /// Octets behind the last whole record that were cut: writes that a crash tore, none acknowledged.
+    pub cut: u64,
+}
+
+/// Why a store was not opened. What is in it is not empty but unknown.
+#[derive(Debug)]
+pub enum OpenError {
+    /// Octets that were synced are not what was written.
+    Damaged {
+        /// The file.
+        file: String,
+        /// Where in it the damage begins.
+        offset: u64,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// Written by a version this one does not read.
+    Version {
+        /// The file.
+        file: String,
+        /// Its version.
+        version: u32,
+    },
+    /// A file could not be read or written.
+    Io {
+        /// The file.
+        file: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The metadata engine did not do as asked.
+    Meta(vere_ports::mail_meta::MetaError),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damaged {
+                file,
+                offset,
+                reason,
+            } => write!(f, "{file} is damaged at offset {offset}: {reason}"),
+            Self::Version { file, version } => {
+                write!(f, "{file} has format version {version}, not read here")
+            }
+            Self::Io { file, error } => write!(f, "{file}: {error}"),
+            Self::Meta(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+fn io_error(file: &str) -> impl Fn(io::Error) -> OpenError + '_ {
+    move |error| OpenError::Io {
+        file: file.to_owned(),
+        error,
+    }
+}
+
+/// A segment that was found.
+#[derive(Debug)]
+struct Found<F> {
+    file: F,
+    len: u64,
+    /// None when the head is not whole.
+    head: Option<SegmentHead>,
+}
+
+/// Where the log stops being what was written.
+struct End {
+    /// The position of the first record that is not there.
+    position: u64,
+    /// Everything before it was proven to have been synced.
+    proven: u64,
+}
+
+impl<S: Storage> Log<S> {
+    /// Opens a log, or begins one under `id` where there is none, and gives everything from the
+    /// position `from` on to `replay`; what is before was applied and so was synced.
+    pub(crate) fn open(
+        storage: S,
+        segment_size: u64,
+        id: u64,
+        from: u64,
+        replay: &mut dyn Replay,
+    ) -> Result<(Self, OpenReport), OpenError> {
+        let mut found = find(&storage)?;
+        let from = from.max(FIRST_POSITION);
+        let mut log = Self {
+            id,
+            storage,
+            segment_size,
+            segments: Arc::default(),
+            buffer: Vec::new(),
+            written: FIRST_POSITION,
+            synced: FIRST_POSITION,
+            touched: Vec::new(),
+            names: false,
+            syncing: false,
+            failed: None,
+        };
+        let mut report = OpenReport::default();
+        if found.values().all(|segment| segment.head.is_none()) {
+            if from > FIRST_POSITION {
+                return Err(missing(from, "the log is gone, its metadata is there"));
+            }
+        } else {
+            log.id = identify(&found)?;
+            let end = scan(&found, log.id, from, replay, &mut report)?;
+            log.adopt(&mut found, &end, &mut report)?;
+        }
+        log.clear_away(found)?;
+        Ok((log, report))
+    }
+
+    /// Takes the segments before the end, and makes sure of everything in them.
+    fn adopt(
+        &mut self,
+        found: &mut BTreeMap<u64, Found<S::File>>,
+        end: &End,
+        report: &mut OpenReport,
+    ) -> Result<(), OpenError> {
+        (self.written, self.synced) = (end.position, end.position);
+        let behind = found.split_off(&end.position);
+        let kept = std::mem::replace(found, behind);
+        let newest = kept.keys().next_back().copied();
+        for (first, segment) in kept {
+            let name = segment_name(first);
+            let error = io_error(&name);
+            let mut room = segment.len;
+            if Some(first) == newest {
+                let used = SEGMENT_HEAD as u64 + (end.position - first);
+                report.cut += count_cut(&segment.file, used, segment.len).map_err(&error)?;
+                segment.file.truncate(used).map_err(&error)?;
+                room = used;
+                if used < self.segment_size && segment.file.allocate(self.segment_size).is_ok() {
+                    room = self.segment_size;
+                }
+            }
+            if end.proven < end.position {
+                write_again(&segment.file, first, end.proven).map_err(&error)?;
+            }
+            let file = segment.file;
+            Arc::make_mut(&mut self.segments).insert(first, Segment { file, room });
+        }
+        Ok(())
+    }
+
+    /// Removes segments that hold nothing that was ever synced.
+    fn clear_away(&mut self, found: BTreeMap<u64, Found<S::File>>) -> Result<(), OpenError> {
+        for first in found.into_keys() {
+            let name = segment_name(first);
+            self.storage.remove(&name).map_err(io_error(&name))?;
+        }
+        self.storage.sync().map_err(io_error("."))
+    }
+}
+
+fn missing(offset: u64, reason: &str) -> OpenError {
+    OpenError::Damaged {
+        file: "log".to_owned(),
+        offset,
+        reason: reason.to_owned(),
+    }
+}
+
+/// Opens the segments there are.
+fn find<S: Storage>(storage: &S) -> Result<BTreeMap<u64, Found<S::File>>, OpenError> {
+    let mut found = BTreeMap::new();
+    for name in storage.list().map_err(io_error("."))? {
+        let Some(first) = segment_position(&name) else {
+            continue;
+        };
+        let segment = look_at(storage, &name, first)?;
+        found.insert(first, segment);
+    }
+    Ok(found)
+}
+
+fn look_at<S: Storage>(storage: &S, name: &str, first: u64) -> Result<Found<S::File>, OpenError> {
+    let error = io_error(name);
+    let file = storage.open(name).map_err(&error)?;
+    let len = file.len().map_err(&error)?;
+    if len < SEGMENT_HEAD as u64 {
+        return Ok(Found {
+            file,
+            len,
+            head: None,
+        });
+    }
+    let mut octets = [0; SEGMENT_HEAD];
+    file.read_at(&mut octets, 0).map_err(&error)?;
+    let head = match SegmentHead::decode(&octets) {
+        Ok(head) => Some(head).filter(|head| head.first == first),
+        Err(HeadError::Damaged) => None,
+        Err(HeadError::Version(version)) => {
+            let file = name.to_owned();
+            return Err(OpenError::Version { file, version });
+        }
+    };
+    Ok(Found { file, len, head })
+}
+
+/// The log's number, which all segments share.
+fn identify<F>(found: &BTreeMap<u64, Found<F>>) -> Result<u64, OpenError> {
+    let mut ids = found
+        .iter()
+        .filter_map(|(first, segment)| Some((first, segment.head?.log)));
+    let id = ids.next().map(|(_, id)| id).unwrap_or_default();
+    match ids.find(|(_, other)| *other != id) {
+        None => Ok(id),
+        Some((first, _)) => Err(OpenError::Damaged {
+            file: segment_name(*first),
+            offset: 0,
+            reason: "the segment belongs to another store".to_owned(),
+        }),
+    }
+}
+
+/// Reads a file in windows.
+struct Windowed<'a, F> {
+    file: &'a F,
+    len: u64,
+    at: u64,
+    octets: Vec<u8>,
+}
+
+impl<F: StorageFile> Windowed<'_, F> {
+    /// `count` octets from `offset` on; none when the file ends before.
+    fn get(&mut self, offset: u64, count: usize) -> io::Result<Option<&[u8]>> {
+        if offset + count as u64 > self.len {
+            return Ok(None);
+        }
+        let held = self.at..self.at + self.octets.len() as u64;
+        if offset < held.start || offset + count as u64 > held.end {
+            let want = (self.len - offset).min(count.max(WINDOW) as u64);
+            self.octets
+                .resize(usize::try_from(want).map_err(io::Error::other)?, 0);
+            self.file.read_at(&mut self.octets, offset)?;
+            self.at = offset;
+        }
+        let start = (offset - self.at) as usize;
+        Ok(self.octets.get(start..start + count))
+    }
+}
+
+/// Gives every record from `from` on to `replay`, and finds the end.
+fn scan<F: StorageFile>(
+    found: &BTreeMap<u64, Found<F>>,
+    id: u64,
+    from: u64,
+    replay: &mut dyn Replay,
+    report: &mut OpenReport,
+) -> Result<End, OpenError> {
+    let start = found.range(..=from).next_back().map(|(first, _)| *first);
+    let Some(start) = start else {
+        return Err(missing(from, "the beginning of the log is missing"));
+    };
+    let mut end = End {
+        position: from,
+        proven: from,
+    };
+    let reaches = |segment: &Found<F>| SEGMENT_HEAD as u64 + (from - start) <= segment.len;
+    if !found
+        .get(&start)
+        .is_some_and(|segment| segment.head.is_some() && reaches(segment))
+    {
+        return Err(OpenError::Damaged {
+            file: segment_name(start),
+            offset: 0,
+            reason: "it ends before what was taken from it".to_owned(),
+        });
+    }
+    for (first, segment) in found.range(start..) {
+        let name = segment_name(*first);
+        if *first > end.position || segment.head.is_none() {
+            break;
+        }
+        let mut reader = Windowed {
+            file: &segment.file,
+            len: segment.len,
+            at: 0,
+            octets: Vec::new(),
+        };
+        while let Some(head) =
+            whole(&mut reader, *first, id, end.position).map_err(io_error(&name))?
+        {
+            let offset = SEGMENT_HEAD as u64 + (end.position - first);
+            let payload = reader.get(offset + RECORD_HEAD as u64, head.length as usize);
+            let payload = payload.map_err(io_error(&name))?.unwrap_or_default();
+            let done = replay.record(&head, payload);
+            done.map_err(|reason| OpenError::Damaged {
+                file: name.clone(),
+                offset,
+                reason,
+            })?;
+            report.replayed += 1;
+            end.proven = end.proven.max(head.synced);
+            end.position = head.end();
+        }
+    }
+    refuse_damage(found, id, &end)?;
+    Ok(end)
+}
+
+/// The head of the record at a position, if all of it is there.
+fn whole<F: StorageFile>(
+    reader: &mut Windowed<'_, F>,
+    first: u64,
+    id: u64,
+    position: u64,
+) -> io::Result<Option<RecordHead>> {
+    let offset = SEGMENT_HEAD as u64 + (position - first);
+    let head = reader.get(offset, RECORD_HEAD)?;
+    let head = head.and_then(|octets| RecordHead::decode(octets.first_chunk()?, id));
+    let Some(head) = head.filter(|head| head.position == position) else {
+        return Ok(None);
+    };
+    if head.length as usize > PAYLOAD_MAX {
+        return Ok(None);
+    }
+    let payload = reader.get(offset + RECORD_HEAD as u64, head.length as usize)?;
+    let right = payload.is_some_and(|payload| crc32fast::hash(payload) == head.payload_crc);
+    Ok(right.then_some(head))
+}
+
+/// Looks for a record behind the end that says that what is missing was synced.
+fn refuse_damage<F: StorageFile>(
+    found: &BTreeMap<u64, Found<F>>,
+    id: u64,
+    end: &End,
+) -> Result<(), OpenError> {
+    let newest = found.range(..end.position.saturating_add(1)).next_back();
+    let Some((first, _)) = newest else {
+        return Ok(());
+    };
+    for (other, segment) in found.range(first..) {
+        let name = segment_name(*other);
+        let skip = end.position.saturating_sub(*other) + SEGMENT_HEAD as u64;
+        let proof = proof_behind(&segment.file, segment.len, skip, id, end.position);
+        if let Some(claim) = proof.map_err(io_error(&name))? {
+            let offset = SEGMENT_HEAD as u64 + (end.position - first);
+            return Err(OpenError::Damaged {
+                file: segment_name(*first),
+                offset,
+                reason: format!("{name} says that everything before position {claim} was synced"),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The `synced` of a record behind `offset` that claims more than `position`.
+fn proof_behind<F: StorageFile>(
+    file: &F,
+    len: u64,
+    mut offset: u64,
+    id: u64,
+    position: u64,
+) -> io::Result<Option<u64>> {
+    let needle = id.to_le_bytes();
+    let finder = memmem::Finder::new(&needle);
+    let mut octets = Vec::new();
+    while offset + RECORD_HEAD as u64 <= len {
+        let count = (len - offset).min(WINDOW as u64);
+        octets.resize(usize::try_from(count).map_err(io::Error::other)?, 0);
+        file.read_at(&mut octets, offset)?;
+        for at in finder.find_iter(&octets) {
+            let head = octets[at..]
+                .first_chunk()
+                .and_then(|head| RecordHead::decode(head, id));
+            if let Some(head) = head.filter(|head| head.synced > position) {
+                return Ok(Some(head.synced));
+            }
+        }
+        // A head may lie across the border of two windows.
+        offset += (count + 1).saturating_sub(RECORD_HEAD as u64).max(1);
+    }
+    Ok(None)
+}
+
+/// Octets behind `used` up to the last that is not zero.
+fn count_cut<F: StorageFile>(file: &F, used: u64, len: u64) -> io::Result<u64> {
+    let mut end = len;
+    let mut octets = Vec::new();
+    while end > used {
+        let count = (end - used).min(WINDOW as u64);
+        octets.resize(usize::try_from(count).map_err(io::Error::other)?, 0);
+        file.read_at(&mut octets, end - count)?;
+        if let Some(last) = octets.iter().rposition(|octet| *octet != 0) {
+            return Ok(end - count + last as u64 + 1 - used);
+        }
+        end -= count;
+    }
+    Ok(0)
+}
+
+/// Writes everything from `proven` on once more and syncs it: after a failed sync or a crash a system
+/// may hold pages for clean that never reached the disk.
+fn write_again<F: StorageFile>(file: &F, first: u64, proven: u64) -> io::Result<()> {
+    let len = file.len()?;
+    let mut offset = SEGMENT_HEAD as u64 + proven.saturating_sub(first);
+    if offset == SEGMENT_HEAD as u64 {
+        offset = 0;
+    }
+    let mut octets = Vec::new();
+    while offset < len {
+        let count = (len - offset).min(WINDOW as u64);
+        octets.resize(usize::try_from(count).map_err(io::Error::other)?, 0);
+        file.read_at(&mut octets, offset)?;
+        file.write_at([&octets, &[]], offset)?;
+        offset += count;
+    }
+    file.sync()
+}

@@ -1,0 +1,406 @@
+//! Mailboxes in memory: read when they are needed, forgotten when others need the room.
+
+use std::sync::Arc;
+
+use vere_ports::directory::AccountName;
+use vere_ports::mail_meta::{MetaEngine, Partition, RowChange};
+use vere_ports::storage::Storage;
+
+use crate::model::{FlagMode, Flags, Keyword, MailboxId, ModSeq, SystemFlags, Uid};
+use crate::rows::{MailboxHead, MessageRow, RecipientFields, decode_expunged, keys};
+use crate::snapshot::{Chunks, Message, Snapshot, Status};
+use crate::store::{Change, Committed};
+use crate::{KEYWORDS_MAX, Store, StoreError};
+
+/// Mailboxes whose counters are kept in memory; one takes some hundred octets.
+const HEADS_MAX: usize = 100_000;
+
+/// A mailbox in memory, after everything that was logged.
+#[derive(Debug, Clone)]
+pub(crate) struct Mailbox {
+    pub(crate) owner: AccountName,
+    pub(crate) version: u64,
+    pub(crate) head: MailboxHead,
+    pub(crate) keywords: Arc<Vec<Keyword>>,
+    /// None until somebody looks at messages.
+    pub(crate) messages: Option<Chunks>,
+    /// When it was last used.
+    used: u64,
+}
+
+impl Mailbox {
+    fn safe_at(&self) -> u64 {
+        self.version + 1
+    }
+}
+
+/// Applies the rows of a change to messages in memory.
+pub(crate) fn apply_rows(chunks: &mut Chunks, rows: &[RowChange]) -> Result<(), StoreError> {
+    let mut removed = Vec::new();
+    for row in rows
+        .iter()
+        .filter(|row| row.key.starts_with(keys::MESSAGES))
+    {
+        let bad = || StoreError::Damaged("a message in the metadata".to_owned());
+        let uid = keys::uid_of(&row.key).ok_or_else(bad)?;
+        match &row.value {
+            None => removed.push(uid),
+            Some(value) => {
+                let row = MessageRow::decode(value).ok_or_else(bad)?;
+                chunks.put(Message::of(uid, &row));
+            }
+        }
+    }
+    if !removed.is_empty() {
+        removed.sort_unstable();
+        chunks.remove(&removed);
+    }
+    Ok(())
+}
+
+impl<S: Storage, M: MetaEngine> Store<S, M> {
+    /// The mailbox in memory, its messages not needed.
+    pub(crate) fn mailbox(&mut self, id: MailboxId) -> Result<&mut Mailbox, StoreError> {
+        if !self.mailboxes.contains_key(&id) {
+            let mailbox = self.read_mailbox(id)?;
+            if self.mailboxes.len() >= HEADS_MAX {
+                self.forget_all();
+            }
+            self.mailboxes.insert(id, mailbox);
+        }
+        self.uses += 1;
+        let uses = self.uses;
+        let mailbox = self.mailboxes.get_mut(&id).ok_or(StoreError::NoMailbox)?;
+        mailbox.used = uses;
+        Ok(mailbox)
+    }
+
+    fn read_mailbox(&self, id: MailboxId) -> Result<Mailbox, StoreError> {
+        let partition = Partition::Mailbox(id.0);
+        let bad = || StoreError::Damaged(format!("the counters of mailbox {}", id.0));
+        let row = |key| self.pending.row(&self.meta, &partition, key);
+        let head = row(keys::HEAD)?.ok_or(StoreError::NoMailbox)?;
+        let owner = row(keys::OWNER)?.ok_or(StoreError::NoMailbox)?;
+        let owner = std::str::from_utf8(&owner).ok();
+        let mut keywords = Vec::new();
+        for row in self
+            .pending
+            .scan(&self.meta, &partition, keys::KEYWORDS)?
+            .values()
+        {
+            let text = std::str::from_utf8(row).map_err(|_| bad())?;
+            keywords.push(Keyword::new(text)?);
+        }
+        Ok(Mailbox {
+            owner: owner
+                .and_then(|name| AccountName::parse(name).ok())
+                .ok_or_else(bad)?,
+            version: self.pending.version(&self.meta, &partition)?,
+            head: MailboxHead::decode(&head).ok_or_else(bad)?,
+            keywords: Arc::new(keywords),
+            messages: None,
+            used: 0,
+        })
+    }
+
+    /// The messages of a mailbox, read if they are not in memory. A clone shares everything.
+    pub(crate) fn messages(&mut self, id: MailboxId) -> Result<Chunks, StoreError> {
+        if let Some(chunks) = &self.mailbox(id)?.messages {
+            return Ok(chunks.clone());
+        }
+        let chunks = self.read_messages(id)?;
+        self.resident += chunks.resident();
+        self.mailbox(id)?.messages = Some(chunks.clone());
+        self.make_room(id);
+        Ok(chunks)
+    }
+
+    fn read_messages(&self, id: MailboxId) -> Result<Chunks, StoreError> {
+        let partition = Partition::Mailbox(id.0);
+        let mut chunks = Chunks::default();
+        let mut bad = false;
+        self.meta
+            .scan(&partition, keys::MESSAGES, &mut |key, value| {
+                match (keys::uid_of(key), MessageRow::decode(value)) {
+                    (Some(uid), Some(row)) => chunks.put(Message::of(uid, &row)),
+                    _ => bad = true,
+                }
+                !bad
+            })?;
+        if bad {
+            return Err(StoreError::Damaged(format!(
+                "a message of mailbox {}",
+                id.0
+            )));
+        }
+        for batch in self.pending.of(&partition) {
+            if batch.clear {
+                chunks = Chunks::default();
+            }
+            apply_rows(&mut chunks, &batch.rows)?;
+        }
+        Ok(chunks)
+    }
+
+    /// Forgets messages of the mailboxes not used for longest, except `id`'s.
+    fn make_room(&mut self, id: MailboxId) {
+        let max = usize::try_from(self.config.resident_max.as_u64()).unwrap_or(usize::MAX);
+        if self.resident <= max {
+            return;
+        }
+        let others = self.mailboxes.iter().filter(|(other, _)| **other != id);
+        let mut others: Vec<_> = others
+            .filter(|(_, mailbox)| mailbox.messages.is_some())
+            .map(|(other, mailbox)| (mailbox.used, *other))
+            .collect();
+        others.sort_unstable();
+        for (_, other) in others {
+            if self.resident <= max {
+                return;
+            }
+            if let Some(mailbox) = self.mailboxes.get_mut(&other)
+                && let Some(chunks) = mailbox.messages.take()
+            {
+                self.resident -= chunks.resident();
+            }
+        }
+    }
+
+    /// Forgets a mailbox.
+    pub(crate) fn forget(&mut self, id: MailboxId) {
+        let mailbox = self.mailboxes.remove(&id);
+        let chunks = mailbox.and_then(|mailbox| mailbox.messages);
+        self.resident -= chunks.map_or(0, |chunks| chunks.resident());
+    }
+
+    fn forget_all(&mut self) {
+        self.mailboxes.clear();
+        self.resident = 0;
+    }
+
+    /// What a mailbox holds now.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoMailbox`].
+    pub fn snapshot(&mut self, id: MailboxId) -> Result<Committed<Snapshot>, StoreError> {
+        let chunks = self.messages(id)?;
+        let mailbox = self.mailbox(id)?;
+        let snapshot = Snapshot {
+            id,
+            head: mailbox.head,
+            keywords: Arc::clone(&mailbox.keywords),
+            chunks,
+        };
+        Ok(Committed::new(snapshot, mailbox.safe_at()))
+    }
+
+    /// What a mailbox counts, without reading its messages.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoMailbox`].
+    pub fn status(&mut self, id: MailboxId) -> Result<Committed<Status>, StoreError> {
+        let mailbox = self.mailbox(id)?;
+        Ok(Committed::new(Status::of(&mailbox.head), mailbox.safe_at()))
+    }
+
+    /// The account that a mailbox belongs to.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoMailbox`].
+    pub fn owner(&mut self, id: MailboxId) -> Result<&AccountName, StoreError> {
+        Ok(&self.mailbox(id)?.owner)
+    }
+
+    /// The fields that a message has of its own ([`Message::own_fields`] says whether).
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Damaged`].
+    pub fn own_fields(&self, id: MailboxId, uid: Uid) -> Result<RecipientFields, StoreError> {
+        let row = self
+            .pending
+            .row(&self.meta, &Partition::Mailbox(id.0), &keys::fields(uid))?;
+        let bad =
+            || StoreError::Damaged(format!("the fields of message {uid} of mailbox {}", id.0));
+        let fields = row
+            .map(|row| RecipientFields::decode(&row).ok_or_else(bad))
+            .transpose()?;
+        Ok(fields.unwrap_or_default())
+    }
+
+    /// The UIDs that were expunged after a mod-sequence, sorted; none when that is not known that far
+    /// back ([`Status::expunged_floor`]): then everything absent counts as expunged (RFC 7162
+    /// section 3.2.5).
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoMailbox`].
+    pub fn expunged_since(
+        &mut self,
+        id: MailboxId,
+        since: ModSeq,
+    ) -> Result<Committed<Option<Vec<Uid>>>, StoreError> {
+        let mailbox = self.mailbox(id)?;
+        let (floor, safe_at) = (mailbox.head.floor, mailbox.safe_at());
+        if since < floor {
+            return Ok(Committed::new(None, safe_at));
+        }
+        let bad = || StoreError::Damaged(format!("what was expunged from mailbox {}", id.0));
+        let rows = self
+            .pending
+            .scan(&self.meta, &Partition::Mailbox(id.0), keys::EXPUNGED)?;
+        let mut uids = Vec::new();
+        for (key, row) in rows {
+            if keys::mod_seq_of(&key).ok_or_else(bad)? > since {
+                uids.extend(decode_expunged(&row).ok_or_else(bad)?);
+            }
+        }
+        uids.sort_unstable();
+        Ok(Committed::new(Some(uids), safe_at))
+    }
+
+    /// Begins a change of a mailbox.
+    pub(crate) fn edit(&mut self, id: MailboxId) -> Result<Edit, StoreError> {
+        let mailbox = self.mailbox(id)?;
+        let mut head = mailbox.head;
+        if head.mod_seq.0 >= MOD_SEQ_MAX {
+            return Err(StoreError::NumbersUsedUp);
+        }
+        head.mod_seq = head.mod_seq.next();
+        Ok(Edit {
+            id,
+            head,
+            keywords: Arc::clone(&mailbox.keywords),
+            change: Change::new(Partition::Mailbox(id.0), mailbox.version),
+        })
+    }
+
+    /// Makes a change of a mailbox, whole or not at all, and gives the position after it.
+    pub(crate) fn commit_edit(&mut self, mut edit: Edit) -> Result<u64, StoreError> {
+        edit.change.put(keys::HEAD, edit.head.encode());
+        let version = self.commit(edit.change)?;
+        let rows = self.pending.newest();
+        let Some(mailbox) = self.mailboxes.get_mut(&edit.id) else {
+            return Ok(version + 1);
+        };
+        (mailbox.version, mailbox.head, mailbox.keywords) = (version, edit.head, edit.keywords);
+        if let Some(chunks) = &mut mailbox.messages {
+            self.resident -= chunks.resident();
+            apply_rows(chunks, rows)?;
+            self.resident += chunks.resident();
+        }
+        Ok(version + 1)
+    }
+
+    /// Gives everything that nobody saw as `\Recent` yet to the caller, for this session alone (RFC
+    /// 3501 section 2.3.2): UIDs from the returned one on.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoMailbox`].
+    pub fn claim_recent(&mut self, id: MailboxId) -> Result<Committed<Uid>, StoreError> {
+        let mailbox = self.mailbox(id)?;
+        let (from, next, safe_at) = (
+            mailbox.head.recent,
+            mailbox.head.uid_next,
+            mailbox.safe_at(),
+        );
+        if from == next {
+            return Ok(Committed::new(from, safe_at));
+        }
+        let mut edit = self.edit(id)?;
+        edit.head.mod_seq = self.mailbox(id)?.head.mod_seq;
+        edit.head.recent = next;
+        let end = self.commit_edit(edit)?;
+        Ok(Committed::new(from, end))
+    }
+}
+
+/// RFC 7162 section 3.1: a mod-sequence is a positive 63-bit number.
+const MOD_SEQ_MAX: u64 = (1 << 63) - 1;
+
+/// A change of a mailbox in the making.
+#[derive(Debug)]
+pub(crate) struct Edit {
+    pub(crate) id: MailboxId,
+    /// The counters as they will be; the mod-sequence is that of the change.
+    pub(crate) head: MailboxHead,
+    pub(crate) keywords: Arc<Vec<Keyword>>,
+    pub(crate) change: Change,
+}
+
+impl Edit {
+    /// The bits of keywords. Those the mailbox has not had yet are added to it when `add`, and left
+    /// out when not.
+    fn bits(&mut self, keywords: &[Keyword], add: bool) -> Result<u64, StoreError> {
+        let mut bits = 0;
+        for keyword in keywords {
+            let known = self.keywords.iter().position(|known| known == keyword);
+            let bit = match known {
+                Some(bit) => bit,
+                None if !add => continue,
+                None if self.keywords.len() >= KEYWORDS_MAX => {
+                    return Err(StoreError::KeywordsFull);
+                }
+                None => {
+                    let bit = self.keywords.len();
+                    let text = keyword.as_str().as_bytes().to_vec();
+                    self.change.put(keys::keyword(bit as u8), text);
+                    Arc::make_mut(&mut self.keywords).push(keyword.clone());
+                    bit
+                }
+            };
+            bits |= 1 << bit;
+        }
+        Ok(bits)
+    }
+
+    /// The change of flags that `flags` means in this mailbox.
+    pub(crate) fn flags(&mut self, mode: FlagMode, flags: &Flags) -> Result<FlagBits, StoreError> {
+        let keywords = self.bits(&flags.keywords, mode != FlagMode::Remove)?;
+        Ok(FlagBits {
+            mode,
+            system: flags.system,
+            keywords,
+        })
+    }
+
+    /// Writes a message.
+    pub(crate) fn put(&mut self, uid: Uid, row: &MessageRow) {
+        self.change.put(keys::message(uid), row.encode());
+    }
+
+    /// Writes a new message and gives its UID.
+    pub(crate) fn add(&mut self, row: &MessageRow) -> Result<Uid, StoreError> {
+        let uid = self.head.uid_next;
+        if uid == Uid::MAX || self.head.messages >= crate::MESSAGES_MAX {
+            return Err(StoreError::NumbersUsedUp);
+        }
+        self.head.uid_next = uid.next();
+        self.head.count_in(row.flags, row.size);
+        self.put(uid, row);
+        Ok(uid)
+    }
+}
+
+/// A change of flags in the terms of one mailbox.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FlagBits {
+    mode: FlagMode,
+    system: SystemFlags,
+    keywords: u64,
+}
+
+impl FlagBits {
+    /// What becomes of a message's flags and keywords.
+    pub(crate) fn apply(&self, flags: SystemFlags, keywords: u64) -> (SystemFlags, u64) {
+        match self.mode {
+            FlagMode::Replace => (self.system, self.keywords),
+            FlagMode::Add => (flags.with(self.system), keywords | self.keywords),
+            FlagMode::Remove => (flags.without(self.system), keywords & !self.keywords),
+        }
+    }
+}

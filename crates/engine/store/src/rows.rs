@@ -1,0 +1,388 @@
+//! The rows of partitions: their keys and the octets of their values.
+//! `docs/internals/store-log.md` draws them.
+
+mod codec;
+pub(crate) mod keys;
+
+use codec::{Reader, Writer};
+
+use crate::model::{BlobId, InternalDate, MailboxId, ModSeq, SpecialUse, SystemFlags, Uid};
+
+/// The most UIDs in one value: as many messages as a mailbox may have.
+const UIDS_MAX: usize = crate::MESSAGES_MAX as usize;
+/// The version of the rows.
+const VERSION: u8 = 1;
+
+/// The account's own row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct AccountHead {
+    /// The greatest UIDVALIDITY that was given.
+    pub(crate) uid_validity: u32,
+}
+
+impl AccountHead {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        Writer::new(VERSION).u32(self.uid_validity).done()
+    }
+
+    pub(crate) fn decode(octets: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(octets, VERSION)?;
+        Some(Self {
+            uid_validity: reader.u32()?,
+        })
+    }
+}
+
+/// A mailbox in the list of its account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MailboxRow {
+    pub(crate) id: MailboxId,
+    pub(crate) special_use: Option<SpecialUse>,
+}
+
+impl MailboxRow {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let use_ = SpecialUse::octet(self.special_use);
+        Writer::new(VERSION).u8(use_).u64(self.id.0).done()
+    }
+
+    pub(crate) fn decode(octets: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(octets, VERSION)?;
+        let special_use = SpecialUse::from_octet(reader.u8()?);
+        Some(Self {
+            id: MailboxId(reader.u64()?),
+            special_use,
+        })
+    }
+}
+
+/// What a mailbox counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MailboxHead {
+    pub(crate) uid_validity: u32,
+    /// The UID that the next message gets.
+    pub(crate) uid_next: Uid,
+    /// The newest change.
+    pub(crate) mod_seq: ModSeq,
+    /// What was expunged at or before it is not known any more.
+    pub(crate) floor: ModSeq,
+    pub(crate) messages: u32,
+    pub(crate) unseen: u32,
+    pub(crate) deleted: u32,
+    /// UIDs from here on were shown to nobody as `\Recent`.
+    pub(crate) recent: Uid,
+    /// Octets of all messages.
+    pub(crate) octets: u64,
+    /// UIDs in the history of what was expunged.
+    pub(crate) expunged: u32,
+    /// The numbers of the operations that are remembered.
+    pub(crate) operations: (u64, u64),
+}
+
+impl MailboxHead {
+    pub(crate) fn new(uid_validity: u32) -> Self {
+        Self {
+            uid_validity,
+            uid_next: Uid::FIRST,
+            mod_seq: ModSeq(1),
+            floor: ModSeq(1),
+            messages: 0,
+            unseen: 0,
+            deleted: 0,
+            recent: Uid::FIRST,
+            octets: 0,
+            expunged: 0,
+            operations: (0, 0),
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        Writer::new(VERSION)
+            .u32(self.uid_validity)
+            .u32(self.uid_next.get())
+            .u64(self.mod_seq.0)
+            .u64(self.floor.0)
+            .u32(self.messages)
+            .u32(self.unseen)
+            .u32(self.deleted)
+            .u32(self.recent.get())
+            .u64(self.octets)
+            .u32(self.expunged)
+            .u64(self.operations.0)
+            .u64(self.operations.1)
+            .done()
+    }
+
+    pub(crate) fn decode(octets: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(octets, VERSION)?;
+        Some(Self {
+            uid_validity: reader.u32()?,
+            uid_next: Uid::new(reader.u32()?)?,
+            mod_seq: ModSeq(reader.u64()?),
+            floor: ModSeq(reader.u64()?),
+            messages: reader.u32()?,
+            unseen: reader.u32()?,
+            deleted: reader.u32()?,
+            recent: Uid::new(reader.u32()?)?,
+            octets: reader.u64()?,
+            expunged: reader.u32()?,
+            operations: (reader.u64()?, reader.u64()?),
+        })
+    }
+
+    /// Counts a message with these flags in.
+    pub(crate) fn count_in(&mut self, flags: SystemFlags, octets: u32) {
+        self.messages += 1;
+        self.octets += u64::from(octets);
+        self.count_flags(SystemFlags::SEEN, flags);
+    }
+
+    /// Counts a message with these flags out.
+    pub(crate) fn count_out(&mut self, flags: SystemFlags, octets: u32) {
+        self.messages -= 1;
+        self.octets -= u64::from(octets);
+        self.count_flags(flags, SystemFlags::SEEN);
+    }
+
+    /// Counts a change of flags. A message that is seen and not deleted counts in neither number.
+    pub(crate) fn count_flags(&mut self, before: SystemFlags, after: SystemFlags) {
+        self.unseen -= u32::from(!before.contains(SystemFlags::SEEN));
+        self.unseen += u32::from(!after.contains(SystemFlags::SEEN));
+        self.deleted -= u32::from(before.contains(SystemFlags::DELETED));
+        self.deleted += u32::from(after.contains(SystemFlags::DELETED));
+    }
+}
+
+/// A message in its mailbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MessageRow {
+    pub(crate) mod_seq: ModSeq,
+    pub(crate) flags: SystemFlags,
+    /// A bit for each keyword of the mailbox.
+    pub(crate) keywords: u64,
+    pub(crate) internal_date: InternalDate,
+    pub(crate) size: u32,
+    pub(crate) blob: BlobId,
+    pub(crate) thread: u64,
+    /// Whether there is a row of the recipient's own fields.
+    pub(crate) own_fields: bool,
+}
+
+/// The bit beside the flags that says so.
+const OWN_FIELDS: u8 = 0x80;
+
+impl MessageRow {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        Writer::new(VERSION)
+            .u8(self.flags.bits() | if self.own_fields { OWN_FIELDS } else { 0 })
+            .variable(self.mod_seq.0)
+            .variable(self.keywords)
+            .u64(self.internal_date.seconds.cast_unsigned())
+            .u16(self.internal_date.zone_minutes.cast_unsigned())
+            .u32(self.size)
+            .variable(self.blob.0)
+            .u64(self.thread)
+            .done()
+    }
+
+    pub(crate) fn decode(octets: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(octets, VERSION)?;
+        let flags = reader.u8()?;
+        Some(Self {
+            flags: SystemFlags::from_bits(flags),
+            own_fields: flags & OWN_FIELDS != 0,
+            mod_seq: ModSeq(reader.variable()?),
+            keywords: reader.variable()?,
+            internal_date: InternalDate {
+                seconds: reader.u64()?.cast_signed(),
+                zone_minutes: reader.u16()?.cast_signed(),
+            },
+            size: reader.u32()?,
+            blob: BlobId(reader.variable()?),
+            thread: reader.u64()?,
+        })
+    }
+}
+
+/// What a recipient's copy has and the shared body has not.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecipientFields {
+    /// The reverse path, without angle brackets; `Return-Path` (RFC 5321 section 4.4).
+    pub return_path: Option<Box<[u8]>>,
+    /// The address that the message was delivered for; `Delivered-To` (RFC 9228).
+    pub delivered_to: Option<Box<[u8]>>,
+}
+
+impl RecipientFields {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.return_path.is_none() && self.delivered_to.is_none()
+    }
+
+    /// The fields as they stand before the shared ones.
+    #[must_use]
+    pub fn render(&self) -> Vec<u8> {
+        let mut octets = Vec::new();
+        if let Some(path) = &self.return_path {
+            octets.extend_from_slice(b"Return-Path: <");
+            octets.extend_from_slice(path);
+            octets.extend_from_slice(b">\r\n");
+        }
+        if let Some(address) = &self.delivered_to {
+            octets.extend_from_slice(b"Delivered-To: ");
+            octets.extend_from_slice(address);
+            octets.extend_from_slice(b"\r\n");
+        }
+        octets
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        Writer::new(VERSION)
+            .optional(self.return_path.as_deref())
+            .optional(self.delivered_to.as_deref())
+            .done()
+    }
+
+    pub(crate) fn decode(octets: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(octets, VERSION)?;
+        Some(Self {
+            return_path: reader.optional()?.map(Into::into),
+            delivered_to: reader.optional()?.map(Into::into),
+        })
+    }
+}
+
+/// What an operation did in the mailbox that it added messages to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OperationRow {
+    /// What it was done with: another operation of this id has another one.
+    pub(crate) content: [u8; 16],
+    /// The UIDs it gave; the first and how many, they follow one another.
+    pub(crate) first: Uid,
+    pub(crate) count: u32,
+    /// The UIDs copied from, in the order of those given.
+    pub(crate) sources: Vec<Uid>,
+}
+
+impl OperationRow {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let writer = Writer::new(VERSION)
+            .octets(&self.content)
+            .u32(self.first.get())
+            .u32(self.count);
+        encode_uids(writer, &self.sources).done()
+    }
+
+    pub(crate) fn decode(octets: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(octets, VERSION)?;
+        Some(Self {
+            content: *reader.take(16)?.first_chunk()?,
+            first: Uid::new(reader.u32()?)?,
+            count: reader.u32()?,
+            sources: decode_uids(&mut reader)?,
+        })
+    }
+}
+
+/// Writes rising UIDs as runs: gap, length.
+fn encode_uids(mut writer: Writer, uids: &[Uid]) -> Writer {
+    let mut before = 0;
+    let mut rest = uids;
+    while let Some(first) = rest.first() {
+        let follows = |at: &usize| {
+            rest.get(*at)
+                .is_some_and(|uid| uid.get() == first.get() + *at as u32)
+        };
+        let length = (1..rest.len()).take_while(follows).count() + 1;
+        writer = writer
+            .variable(u64::from(first.get() - before))
+            .variable(length as u64);
+        before = first.get() + length as u32 - 1;
+        rest = &rest[length..];
+    }
+    writer
+}
+
+fn decode_uids(reader: &mut Reader<'_>) -> Option<Vec<Uid>> {
+    let mut uids = Vec::new();
+    let mut before = 0_u32;
+    while !reader.is_empty() {
+        let first = before.checked_add(u32::try_from(reader.variable()?).ok()?)?;
+        let length = u32::try_from(reader.variable()?).ok()?;
+        let last = first.checked_add(length.checked_sub(1)?)?;
+        if uids.len() + length as usize > UIDS_MAX {
+            return None;
+        }
+        uids.extend((first..=last).filter_map(Uid::new));
+        before = last;
+    }
+    Some(uids)
+}
+
+/// UIDs that were expunged by one change.
+pub(crate) fn encode_expunged(uids: &[Uid]) -> Vec<u8> {
+    encode_uids(Writer::new(VERSION), uids).done()
+}
+
+pub(crate) fn decode_expunged(octets: &[u8]) -> Option<Vec<Uid>> {
+    decode_uids(&mut Reader::new(octets, VERSION)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn uids_come_back(numbers in proptest::collection::btree_set(1_u32..5_000, 0..300)) {
+            let uids: Vec<_> = numbers.into_iter().filter_map(Uid::new).collect();
+            prop_assert_eq!(decode_expunged(&encode_expunged(&uids)), Some(uids));
+        }
+
+        #[test]
+        fn no_octets_make_a_row_panic(octets in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let mut octets = octets;
+            octets.insert(0, VERSION);
+            let _ = (MessageRow::decode(&octets), OperationRow::decode(&octets));
+            let _ = (MailboxHead::decode(&octets), RecipientFields::decode(&octets));
+            let _ = (AccountHead::decode(&octets), MailboxRow::decode(&octets));
+        }
+    }
+
+    #[test]
+    fn rows_come_back() {
+        let message = MessageRow {
+            mod_seq: ModSeq(1 << 40),
+            flags: SystemFlags::SEEN.with(SystemFlags::DRAFT),
+            keywords: 1 << 63,
+            internal_date: InternalDate {
+                seconds: -5,
+                zone_minutes: -720,
+            },
+            size: u32::MAX,
+            blob: BlobId(u64::MAX),
+            thread: 3,
+            own_fields: true,
+        };
+        assert_eq!(MessageRow::decode(&message.encode()), Some(message));
+        assert_eq!(MessageRow::decode(&message.encode()[1..]), None);
+        let mut head = MailboxHead::new(7);
+        head.count_in(SystemFlags::DELETED, 10);
+        assert_eq!((head.unseen, head.deleted, head.octets), (1, 1, 10));
+        assert_eq!(MailboxHead::decode(&head.encode()), Some(head));
+        let fields = RecipientFields {
+            return_path: Some(Box::default()),
+            delivered_to: None,
+        };
+        assert_eq!(RecipientFields::decode(&fields.encode()), Some(fields));
+        let operation = OperationRow {
+            content: [1; 16],
+            first: Uid::FIRST,
+            count: 2,
+            sources: vec![Uid::FIRST, Uid::FIRST.next().next()],
+        };
+        assert_eq!(OperationRow::decode(&operation.encode()), Some(operation));
+    }
+}

@@ -1,0 +1,102 @@
+//! The keys of rows: an octet for the kind, then what is unique in it, most significant octet first,
+//! so that rows sort as what they are about.
+
+use crate::model::{MailboxId, MailboxName, ModSeq, OperationId, Uid};
+
+/// Account: its own row.
+pub(crate) const ACCOUNT_HEAD: &[u8] = &[0x01];
+/// Account: the mailboxes, by name.
+pub(crate) const MAILBOXES: &[u8] = &[0x02];
+/// Account: the names subscribed to.
+pub(crate) const SUBSCRIPTIONS: &[u8] = &[0x03];
+/// Account: mailboxes that were deleted and whose own partition is not empty yet.
+pub(crate) const PURGES: &[u8] = &[0x04];
+/// Account, a hint: the body that has a content.
+pub(crate) const CONTENTS: u8 = 0x05;
+
+/// Mailbox: the account it belongs to.
+pub(crate) const OWNER: &[u8] = &[0x01];
+/// Mailbox: what it counts.
+pub(crate) const HEAD: &[u8] = &[0x02];
+/// Mailbox: its keywords, by bit.
+pub(crate) const KEYWORDS: &[u8] = &[0x03];
+/// Mailbox: its messages, by UID.
+pub(crate) const MESSAGES: &[u8] = &[0x04];
+/// Mailbox: the recipients' own fields, by UID.
+const FIELDS: u8 = 0x05;
+/// Mailbox: what was expunged, by mod-sequence.
+pub(crate) const EXPUNGED: &[u8] = &[0x06];
+/// Mailbox: what operations did, by id.
+const OPERATIONS: u8 = 0x07;
+/// Mailbox: the ids of operations, in their order.
+const ORDER: u8 = 0x08;
+
+fn key(kind: u8, rest: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(1 + rest.len());
+    key.push(kind);
+    key.extend_from_slice(rest);
+    key
+}
+
+pub(crate) fn mailbox(name: &MailboxName) -> Vec<u8> {
+    key(MAILBOXES[0], name.as_str().as_bytes())
+}
+
+pub(crate) fn subscription(name: &MailboxName) -> Vec<u8> {
+    key(SUBSCRIPTIONS[0], name.as_str().as_bytes())
+}
+
+pub(crate) fn purge(id: MailboxId) -> Vec<u8> {
+    key(PURGES[0], &id.0.to_be_bytes())
+}
+
+pub(crate) fn content(hash: &[u8; 16]) -> Vec<u8> {
+    key(CONTENTS, hash)
+}
+
+pub(crate) fn keyword(bit: u8) -> Vec<u8> {
+    key(KEYWORDS[0], &[bit])
+}
+
+pub(crate) fn message(uid: Uid) -> Vec<u8> {
+    key(MESSAGES[0], &uid.get().to_be_bytes())
+}
+
+pub(crate) fn fields(uid: Uid) -> Vec<u8> {
+    key(FIELDS, &uid.get().to_be_bytes())
+}
+
+pub(crate) fn expunged(at: ModSeq) -> Vec<u8> {
+    key(EXPUNGED[0], &at.0.to_be_bytes())
+}
+
+pub(crate) fn operation(id: OperationId) -> Vec<u8> {
+    key(OPERATIONS, &id.0)
+}
+
+pub(crate) fn order(number: u64) -> Vec<u8> {
+    key(ORDER, &number.to_be_bytes())
+}
+
+/// The UID in the key of a message.
+pub(crate) fn uid_of(key: &[u8]) -> Option<Uid> {
+    let number = key.get(1..)?.first_chunk()?;
+    Uid::new(u32::from_be_bytes(*number))
+}
+
+/// The mod-sequence in the key of what was expunged.
+pub(crate) fn mod_seq_of(key: &[u8]) -> Option<ModSeq> {
+    let number = key.get(1..)?.first_chunk()?;
+    Some(ModSeq(u64::from_be_bytes(*number)))
+}
+
+/// The mailbox in the key of a purge.
+pub(crate) fn mailbox_of(key: &[u8]) -> Option<MailboxId> {
+    let number = key.get(1..)?.first_chunk()?;
+    Some(MailboxId(u64::from_be_bytes(*number)))
+}
+
+/// The name in the key of a mailbox or a subscription.
+pub(crate) fn name_of(key: &[u8]) -> Option<MailboxName> {
+    MailboxName::new(std::str::from_utf8(key.get(1..)?).ok()?).ok()
+}

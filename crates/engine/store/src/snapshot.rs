@@ -1,0 +1,366 @@
+//! What a mailbox holds at one moment, shared by everybody who looks at it.
+//!
+//! Messages lie in chunks behind shared pointers; a change copies the chunks it touches and no
+//! others. So a snapshot costs a pointer for each chunk, however many sessions keep one, and what
+//! became of a mailbox since is found by comparing the chunks that differ.
+
+use std::sync::Arc;
+
+use crate::model::{BlobId, InternalDate, Keyword, MailboxId, ModSeq, SystemFlags, Uid};
+use crate::rows::{MailboxHead, MessageRow};
+
+/// Messages that a chunk is split at.
+const CHUNK_MAX: usize = 1024;
+
+/// A message as its mailbox knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// Its identifier.
+    pub uid: Uid,
+    /// Its last change.
+    pub mod_seq: ModSeq,
+    /// Its flags.
+    pub flags: SystemFlags,
+    /// A bit for each of [`Snapshot::keywords`].
+    pub keywords: u64,
+    /// When it arrived.
+    pub internal_date: InternalDate,
+    /// Octets of the whole message, its recipient's own fields included.
+    pub size: u32,
+    /// The one copy.
+    pub blob: BlobId,
+    /// Its thread (RFC 8474 `THREADID`); 0 when it has none.
+    pub thread: u64,
+    /// Whether it has fields of its own ([`crate::RecipientFields`]) before the shared ones.
+    pub own_fields: bool,
+}
+
+impl Message {
+    pub(crate) fn of(uid: Uid, row: &MessageRow) -> Self {
+        Self {
+            uid,
+            mod_seq: row.mod_seq,
+            flags: row.flags,
+            keywords: row.keywords,
+            internal_date: row.internal_date,
+            size: row.size,
+            blob: row.blob,
+            thread: row.thread,
+            own_fields: row.own_fields,
+        }
+    }
+
+    pub(crate) fn row(&self) -> MessageRow {
+        MessageRow {
+            mod_seq: self.mod_seq,
+            flags: self.flags,
+            keywords: self.keywords,
+            internal_date: self.internal_date,
+            size: self.size,
+            blob: self.blob,
+            thread: self.thread,
+            own_fields: self.own_fields,
+        }
+    }
+}
+
+/// Messages in the order of their UIDs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Chunks {
+    chunks: Vec<Arc<Vec<Message>>>,
+    /// How many messages lie before each chunk.
+    before: Vec<usize>,
+    len: usize,
+}
+
+impl Chunks {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many messages have a UID below `uid`.
+    pub(crate) fn below(&self, uid: Uid) -> usize {
+        let at = self
+            .chunks
+            .partition_point(|chunk| chunk.last().is_some_and(|last| last.uid < uid));
+        match self.chunks.get(at) {
+            None => self.len,
+            Some(chunk) => self.before[at] + chunk.partition_point(|each| each.uid < uid),
+        }
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&Message> {
+        let at = self
+            .before
+            .partition_point(|before| *before <= index)
+            .checked_sub(1)?;
+        self.chunks.get(at)?.get(index - self.before[at])
+    }
+
+    pub(crate) fn find(&self, uid: Uid) -> Option<&Message> {
+        self.get(self.below(uid))
+            .filter(|message| message.uid == uid)
+    }
+
+    pub(crate) fn iter_from(&self, index: usize) -> impl Iterator<Item = &Message> + '_ {
+        let at = self
+            .before
+            .partition_point(|before| *before <= index)
+            .saturating_sub(1);
+        let skip = index - self.before.get(at).copied().unwrap_or(index);
+        self.chunks
+            .iter()
+            .skip(at)
+            .flat_map(|chunk| chunk.iter())
+            .skip(skip)
+    }
+
+    /// Puts a message in its place, or in the place of the one with its UID.
+    pub(crate) fn put(&mut self, message: Message) {
+        let at = self
+            .chunks
+            .partition_point(|chunk| chunk.last().is_some_and(|last| last.uid < message.uid));
+        if let Some(chunk) = self.chunks.get_mut(at) {
+            let chunk = Arc::make_mut(chunk);
+            match chunk.binary_search_by_key(&message.uid, |each| each.uid) {
+                Ok(index) => chunk[index] = message,
+                Err(index) => {
+                    // Rare: UIDs rise, so a new one belongs behind the last.
+                    chunk.insert(index, message);
+                    self.count();
+                }
+            }
+            return;
+        }
+        match self.chunks.last_mut().filter(|last| last.len() < CHUNK_MAX) {
+            Some(last) => Arc::make_mut(last).push(message),
+            None => {
+                self.before.push(self.len);
+                self.chunks.push(Arc::new(vec![message]));
+            }
+        }
+        self.len += 1;
+    }
+
+    /// Takes messages out; `uids` rise.
+    pub(crate) fn remove(&mut self, uids: &[Uid]) {
+        let mut rest = uids;
+        for chunk in &mut self.chunks {
+            let Some(last) = chunk.last() else { continue };
+            let split = rest.partition_point(|uid| *uid <= last.uid);
+            let (here, behind) = rest.split_at(split);
+            rest = behind;
+            if !here.is_empty() {
+                let gone = |message: &Message| here.binary_search(&message.uid).is_ok();
+                Arc::make_mut(chunk).retain(|message| !gone(message));
+            }
+        }
+        self.chunks.retain(|chunk| !chunk.is_empty());
+        self.count();
+    }
+
+    fn count(&mut self) {
+        self.len = 0;
+        self.before.clear();
+        for chunk in &self.chunks {
+            self.before.push(self.len);
+            self.len += chunk.len();
+        }
+    }
+
+    /// Octets that the messages take in memory.
+    pub(crate) fn resident(&self) -> usize {
+        let octets = |chunk: &Arc<Vec<Message>>| chunk.capacity() * size_of::<Message>();
+        self.chunks.iter().map(octets).sum()
+    }
+}
+
+/// A mailbox at one moment, after changes that are safe on the disk. Cheap to clone and to keep.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    pub(crate) id: MailboxId,
+    pub(crate) head: MailboxHead,
+    pub(crate) keywords: Arc<Vec<Keyword>>,
+    pub(crate) chunks: Chunks,
+}
+
+impl Snapshot {
+    /// The mailbox.
+    #[must_use]
+    pub fn mailbox(&self) -> MailboxId {
+        self.id
+    }
+
+    /// What the mailbox counts.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        Status::of(&self.head)
+    }
+
+    /// Its keywords, by the bit they have in [`Message::keywords`].
+    #[must_use]
+    pub fn keywords(&self) -> &[Keyword] {
+        &self.keywords
+    }
+
+    /// How many messages there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The message with a sequence number less one.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&Message> {
+        self.chunks.get(index)
+    }
+
+    /// The message with a UID.
+    #[must_use]
+    pub fn find(&self, uid: Uid) -> Option<&Message> {
+        self.chunks.find(uid)
+    }
+
+    /// How many messages have a smaller UID: the sequence number less one of `uid`, if it is there,
+    /// or of the first one after it.
+    #[must_use]
+    pub fn below(&self, uid: Uid) -> usize {
+        self.chunks.below(uid)
+    }
+
+    /// The messages from an index on.
+    pub fn iter_from(&self, index: usize) -> impl Iterator<Item = &Message> + '_ {
+        self.chunks.iter_from(index)
+    }
+
+    /// What became of `before`, an earlier snapshot of the same mailbox, until this one.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Difference {
+        let mut difference = Difference::default();
+        let (mut old, mut new) = (Walk::new(&before.chunks), Walk::new(&self.chunks));
+        loop {
+            Walk::skip_shared(&mut old, &mut new);
+            match (old.message(), new.message()) {
+                (None, None) => return difference,
+                (Some(gone), other) if other.is_none_or(|other| gone.uid < other.uid) => {
+                    difference.expunged.push((old.index, gone.uid));
+                    old.step();
+                }
+                (Some(was), Some(is)) if was.uid == is.uid => {
+                    if was != is {
+                        difference.changed.push(new.index);
+                    }
+                    old.step();
+                    new.step();
+                }
+                _ => {
+                    difference.arrived += 1;
+                    new.step();
+                }
+            }
+        }
+    }
+}
+
+/// What became of a mailbox between two snapshots.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Difference {
+    /// Index (sequence number less one) in the earlier snapshot, and UID, of those that are gone; rising.
+    pub expunged: Vec<(usize, Uid)>,
+    /// Index in the later snapshot of those whose flags or mod-sequence changed; rising.
+    pub changed: Vec<usize>,
+    /// How many arrived; they are the last of the later snapshot.
+    pub arrived: usize,
+}
+
+/// Walks over chunks.
+struct Walk<'a> {
+    chunks: &'a [Arc<Vec<Message>>],
+    at: usize,
+    index: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(chunks: &'a Chunks) -> Self {
+        Self {
+            chunks: &chunks.chunks,
+            at: 0,
+            index: 0,
+        }
+    }
+
+    fn message(&self) -> Option<&'a Message> {
+        self.chunks.first()?.get(self.at)
+    }
+
+    fn step(&mut self) {
+        (self.at, self.index) = (self.at + 1, self.index + 1);
+        if let Some((first, rest)) = self.chunks.split_first()
+            && self.at == first.len()
+        {
+            (self.chunks, self.at) = (rest, 0);
+        }
+    }
+
+    /// Steps over chunks that both have, as long as both are at the beginning of the same one.
+    fn skip_shared(old: &mut Self, new: &mut Self) {
+        while old.at == 0
+            && new.at == 0
+            && let (Some(was), Some(is)) = (old.chunks.first(), new.chunks.first())
+            && Arc::ptr_eq(was, is)
+        {
+            for walk in [&mut *old, &mut *new] {
+                walk.index += was.len();
+                walk.chunks = &walk.chunks[1..];
+            }
+        }
+    }
+}
+
+/// What a mailbox counts (RFC 9051 section 6.3.11, RFC 7162, RFC 8438).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    /// `UIDVALIDITY`
+    pub uid_validity: u32,
+    /// `UIDNEXT`
+    pub uid_next: Uid,
+    /// `HIGHESTMODSEQ`
+    pub highest_mod_seq: ModSeq,
+    /// What was expunged at or before it is not known any more.
+    pub expunged_floor: ModSeq,
+    /// `MESSAGES`
+    pub messages: u32,
+    /// `UNSEEN`: how many are not seen.
+    pub unseen: u32,
+    /// `DELETED`: how many have `\Deleted`.
+    pub deleted: u32,
+    /// `SIZE`: octets of all messages.
+    pub octets: u64,
+    /// UIDs from here on were shown to nobody as `\Recent`.
+    pub recent_from: Uid,
+}
+
+impl Status {
+    pub(crate) fn of(head: &MailboxHead) -> Self {
+        Self {
+            uid_validity: head.uid_validity,
+            uid_next: head.uid_next,
+            highest_mod_seq: head.mod_seq,
+            expunged_floor: head.floor,
+            messages: head.messages,
+            unseen: head.unseen,
+            deleted: head.deleted,
+            octets: head.octets,
+            recent_from: head.recent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

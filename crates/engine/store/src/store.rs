@@ -1,0 +1,306 @@
+//! The store itself: opening, changing, syncing.
+
+use std::collections::{BTreeSet, HashMap};
+
+use vere_ports::directory::AccountName;
+use vere_ports::mail_meta::{Batch, MetaEngine, Partition, RowChange};
+use vere_ports::storage::Storage;
+use vere_units::ByteSize;
+
+use crate::account::Account;
+use crate::body::BodyReader;
+use crate::log::format::{RECORD_HEAD, RecordHead, RecordKind};
+use crate::log::{Log, OpenError, OpenReport, Position, Replay, SyncJob, SyncOutcome};
+use crate::mailbox::Mailbox;
+use crate::model::MailboxId;
+use crate::pending::Pending;
+use crate::{StoreError, batch};
+
+/// How the store is built.
+#[derive(Debug, Clone)]
+pub struct StoreConfig {
+    /// Octets of a segment file; a longer record gets one of its own.
+    pub segment_size: ByteSize,
+    /// Octets that messages of mailboxes may take in memory; those not used for longest are read
+    /// again when they are needed.
+    pub resident_max: ByteSize,
+    /// Mailboxes of an account.
+    pub mailboxes_max: u32,
+    /// UIDs in the history of what was expunged from a mailbox.
+    pub expunged_max: u32,
+    /// A random number for a store that is made.
+    pub log_id: u64,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            segment_size: ByteSize::mib(64),
+            resident_max: ByteSize::mib(256),
+            mailboxes_max: 10_000,
+            expunged_max: 100_000,
+            log_id: 0,
+        }
+    }
+}
+
+/// A value that may be shown to nobody before the log is synced up to a position: else a crash could
+/// take back what was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "it is not safe yet"]
+pub struct Committed<T> {
+    value: T,
+    position: Position,
+}
+
+impl<T> Committed<T> {
+    pub(crate) fn new(value: T, position: u64) -> Self {
+        Self {
+            value,
+            position: Position(position),
+        }
+    }
+
+    /// Once this is synced, it is safe.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    ///
+    /// Itself, when what is synced does not reach its position.
+    pub fn when(self, synced: Position) -> Result<T, Self> {
+        if self.position <= synced {
+            Ok(self.value)
+        } else {
+            Err(self)
+        }
+    }
+
+    /// Makes another value of it, as safe as it.
+    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Committed<U> {
+        Committed {
+            value: make(self.value),
+            position: self.position,
+        }
+    }
+}
+
+/// What became visible by a sync: whoever watches these looks at them again.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Published {
+    /// Everything before it is safe now.
+    pub synced: Position,
+    /// Mailboxes that changed.
+    pub mailboxes: BTreeSet<MailboxId>,
+    /// Accounts whose list of mailboxes changed.
+    pub accounts: BTreeSet<AccountName>,
+}
+
+/// The mail store: a log of everything, and the metadata that follows from it.
+#[derive(Debug)]
+pub struct Store<S: Storage, M: MetaEngine> {
+    pub(crate) log: Log<S>,
+    pub(crate) meta: M,
+    pub(crate) config: StoreConfig,
+    pub(crate) pending: Pending,
+    pub(crate) accounts: HashMap<AccountName, Account>,
+    pub(crate) mailboxes: HashMap<MailboxId, Mailbox>,
+    /// Octets that messages take in memory, and the use that comes next.
+    pub(crate) resident: usize,
+    pub(crate) uses: u64,
+}
+
+/// Puts into the metadata engine what the log has and it has not.
+struct Applying<'a, M> {
+    meta: &'a mut M,
+    batches: Vec<Batch>,
+    octets: usize,
+}
+
+/// Octets of batches that are applied at once when a store is opened.
+const APPLY_OCTETS: usize = 4 * 1024 * 1024;
+
+impl<M: MetaEngine> Applying<'_, M> {
+    fn apply(&mut self, upto: u64) -> Result<(), String> {
+        self.octets = 0;
+        let batches = std::mem::take(&mut self.batches);
+        self.meta
+            .apply(&batches, upto)
+            .map_err(|error| error.to_string())
+    }
+}
+
+impl<M: MetaEngine> Replay for Applying<'_, M> {
+    fn record(&mut self, head: &RecordHead, payload: &[u8]) -> Result<(), String> {
+        if head.kind == RecordKind::Body {
+            return Ok(());
+        }
+        let batch = batch::decode(payload, head.position);
+        self.batches
+            .push(batch.ok_or("not a batch that can be read")?);
+        self.octets += payload.len();
+        if self.octets > APPLY_OCTETS {
+            self.apply(head.end())?;
+        }
+        Ok(())
+    }
+}
+
+impl<S: Storage, M: MetaEngine> Store<S, M> {
+    /// Opens the store in a directory, or makes one where there is none, and brings the metadata
+    /// to where the log is.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`]: nothing is served then, and nothing was changed that matters.
+    pub fn open(
+        storage: S,
+        mut meta: M,
+        config: StoreConfig,
+    ) -> Result<(Self, OpenReport), OpenError> {
+        let from = meta.applied().map_err(OpenError::Meta)?;
+        let mut replay = Applying {
+            meta: &mut meta,
+            batches: Vec::new(),
+            octets: 0,
+        };
+        let size = config.segment_size.as_u64();
+        let (log, report) = Log::open(storage, size, config.log_id, from, &mut replay)?;
+        let batches = std::mem::take(&mut replay.batches);
+        meta.apply(&batches, log.end()).map_err(OpenError::Meta)?;
+        let store = Self {
+            log,
+            meta,
+            config,
+            pending: Pending::default(),
+            accounts: HashMap::new(),
+            mailboxes: HashMap::new(),
+            resident: 0,
+            uses: 0,
+        };
+        Ok((store, report))
+    }
+
+    /// Everything before it is safe.
+    #[must_use]
+    pub fn synced(&self) -> Position {
+        Position(self.log.synced())
+    }
+
+    /// The position after everything that was changed.
+    #[must_use]
+    pub fn end(&self) -> Position {
+        Position(self.log.end())
+    }
+
+    /// What is to be done so that everything changed until now is safe; none when it is, or while
+    /// another job is under way. Run it where it may block, then hand in what came of it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`], for good.
+    pub fn sync_job(&mut self) -> Result<Option<SyncJob<S>>, StoreError> {
+        self.log.sync_job()
+    }
+
+    /// Takes what came of a [`SyncJob`].
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`], for good: nobody may be told that what waits is done.
+    pub fn finish_sync(&mut self, outcome: SyncOutcome) -> Result<Published, StoreError> {
+        self.log.finish(outcome)?;
+        let synced = self.log.synced();
+        let batches = self.pending.take_before(synced);
+        if let Err(error) = self.meta.apply(&batches, synced) {
+            return Err(self.log.fail(error.to_string()));
+        }
+        self.pending.applied(&batches);
+        let mut published = Published {
+            synced: Position(synced),
+            ..Published::default()
+        };
+        for batch in batches {
+            match batch.partition {
+                Partition::Account(name) => drop(published.accounts.insert(name)),
+                Partition::Mailbox(id) => drop(published.mailboxes.insert(MailboxId(id))),
+            }
+        }
+        Ok(published)
+    }
+
+    /// Makes what the metadata engine has last, so that the next start replays less.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    pub fn persist(&mut self) -> Result<(), StoreError> {
+        Ok(self.meta.persist()?)
+    }
+
+    /// Reads bodies that were written until now, away from the store.
+    #[must_use]
+    pub fn body_reader(&self) -> BodyReader<S> {
+        let (segments, written) = self.log.segments();
+        BodyReader {
+            segments,
+            written,
+            log: self.log.id(),
+        }
+    }
+
+    /// Logs a change of a partition, whole or not at all, and gives its new version.
+    pub(crate) fn commit(&mut self, change: Change) -> Result<u64, StoreError> {
+        let payload = batch::encode(
+            &change.partition,
+            change.expected,
+            change.clear,
+            &change.rows,
+        );
+        self.log.reserve((RECORD_HEAD + payload.len()) as u64)?;
+        let version = self.log.append(RecordKind::Batch, &[&payload])?;
+        self.pending.push(Batch {
+            partition: change.partition,
+            expected: change.expected,
+            version,
+            clear: change.clear,
+            rows: change.rows,
+            hints: change.hints,
+        });
+        Ok(version)
+    }
+}
+
+/// A change of a partition in the making.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) partition: Partition,
+    pub(crate) expected: u64,
+    pub(crate) clear: bool,
+    pub(crate) rows: Vec<RowChange>,
+    pub(crate) hints: Vec<(Partition, RowChange)>,
+}
+
+impl Change {
+    pub(crate) fn new(partition: Partition, expected: u64) -> Self {
+        Self {
+            partition,
+            expected,
+            clear: false,
+            rows: Vec::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    pub(crate) fn put(&mut self, key: impl Into<Vec<u8>>, value: Vec<u8>) {
+        self.rows.push(batch::put(key, value));
+    }
+
+    pub(crate) fn remove(&mut self, key: impl Into<Vec<u8>>) {
+        self.rows.push(batch::remove(key));
+    }
+}

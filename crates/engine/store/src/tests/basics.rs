@@ -1,0 +1,351 @@
+//! Every operation, and that it is still so after the store was opened again.
+
+use super::*;
+use crate::{FlagMode, Keyword, ModSeq, SpecialUse, SystemFlags, Uid};
+
+fn uid(number: u32) -> Uid {
+    Uid::new(number).unwrap()
+}
+
+fn flags(system: SystemFlags, keywords: &[&str]) -> Flags {
+    Flags {
+        system,
+        keywords: keywords
+            .iter()
+            .map(|text| Keyword::new(text).unwrap())
+            .collect(),
+    }
+}
+
+#[test]
+fn a_message_to_many_is_written_once() {
+    let mut bench = Bench::new();
+    let boxes: Vec<_> = (0..15)
+        .map(|n| {
+            let opened = bench
+                .store
+                .open_account(&account(&format!("user{n}")), NOW)
+                .unwrap();
+            safe(&mut bench.store, opened)
+        })
+        .collect();
+    let body = Prepared::new(&[&b"Subject: x\r\n\r\n"[..], &[b'x'; 300]].concat(), &[]).unwrap();
+    let before = bench.store.end().0;
+    let targets: Vec<_> = boxes
+        .iter()
+        .enumerate()
+        .map(|(n, id)| {
+            let mut target = target(*id);
+            target.fields.return_path = Some(b"from@demo.test".as_slice().into());
+            target.fields.delivered_to = Some(format!("user{n}@demo.test").into_bytes().into());
+            target
+        })
+        .collect();
+    let results = bench.store.deliver(&body, &targets, operation(1)).unwrap();
+    let results = safe(&mut bench.store, results);
+    assert!(
+        results
+            .iter()
+            .all(|result| result.as_ref().is_ok_and(|added| added.uid == Uid::FIRST))
+    );
+    let written = bench.store.end().0 - before;
+    assert!(
+        written < 15 * 600,
+        "{written} octets for 15 references and one body"
+    );
+    for (n, id) in boxes.iter().enumerate() {
+        let read = bench.read(*id);
+        let text = format!(
+            "Return-Path: <from@demo.test>\r\nDelivered-To: user{n}@demo.test\r\nSubject: x\r\n\r\n"
+        );
+        assert!(read[0].1.starts_with(text.as_bytes()));
+    }
+    let blobs: std::collections::BTreeSet<_> = boxes
+        .iter()
+        .map(|id| bench.snapshot(*id).get(0).unwrap().blob)
+        .collect();
+    assert_eq!(blobs.len(), 1);
+}
+
+#[test]
+fn equal_content_is_shared_within_an_account_only() {
+    let mut bench = Bench::new();
+    let sent = bench.create("Sent");
+    let other = bench.store.open_account(&account("bob"), NOW).unwrap();
+    let other = safe(&mut bench.store, other);
+    for (mailbox, id) in [(bench.inbox, 1), (sent, 2), (other, 3)] {
+        bench.try_deliver(mailbox, 7, operation(id)).unwrap();
+    }
+    let (inbox, sent) = (bench.snapshot(bench.inbox), bench.snapshot(sent));
+    let other = bench.snapshot(other);
+    assert_eq!(inbox.get(0).unwrap().blob, sent.get(0).unwrap().blob);
+    assert_ne!(inbox.get(0).unwrap().blob, other.get(0).unwrap().blob);
+}
+
+#[test]
+fn an_operation_is_done_once_and_its_id_is_not_for_other_content() {
+    let mut bench = Bench::new();
+    let first = bench.deliver(bench.inbox, 1);
+    assert_eq!(bench.deliver(bench.inbox, 1), first);
+    bench.reopen(false);
+    assert_eq!(bench.deliver(bench.inbox, 1), first);
+    let guessed = bench.try_deliver(bench.inbox, 2, operation(1));
+    assert_eq!(guessed, Err(StoreError::IdCollision));
+    assert_eq!(bench.snapshot(bench.inbox).len(), 1);
+}
+
+#[test]
+fn everything_is_there_again_from_the_log_alone() {
+    let mut bench = Bench::new();
+    let (inbox, archive) = (bench.inbox, bench.create("Archive/2024"));
+    bench.fill(inbox, 1..=120);
+    let seen = flags(SystemFlags::SEEN, &["Work"]);
+    let stored = bench
+        .store
+        .store_flags(inbox, &[uid(3), uid(5)], FlagMode::Add, &seen, None);
+    drop(safe(&mut bench.store, stored.unwrap()));
+    let uids: Vec<_> = (10..60).map(uid).collect();
+    let moved = bench
+        .store
+        .move_to(inbox, &uids, archive, QuotaLimit::default(), operation(900));
+    assert_eq!(safe(&mut bench.store, moved.unwrap()).from, uids);
+    let subscribed = bench
+        .store
+        .subscribe(&account("ann"), &name("Archive/2024"), true)
+        .unwrap();
+    safe(&mut bench.store, subscribed);
+    let gone =
+        bench
+            .store
+            .create_mailbox(&account("ann"), &name("Old"), Some(SpecialUse::Junk), NOW);
+    let gone = safe(&mut bench.store, gone.unwrap());
+    bench.deliver(gone, 500);
+    let deleted = bench
+        .store
+        .delete_mailbox(&account("ann"), &name("Old"))
+        .unwrap();
+    safe(&mut bench.store, deleted);
+
+    let (before, read) = (bench.meta.rows(), bench.read(archive));
+    let difference = bench.snapshot(inbox);
+    bench.reopen(true);
+    let mut hints = before;
+    // Which content lies where is a hint, and not in the log.
+    hints.retain(|(_, key), _| key[0] != crate::rows::keys::CONTENTS || key.len() != 17);
+    assert_eq!(bench.meta.rows(), hints);
+    assert_eq!(bench.read(archive), read);
+    let now = bench.snapshot(inbox);
+    assert_eq!(now.since(&difference), crate::Difference::default());
+    assert_eq!(now.status(), difference.status());
+    assert_eq!(bench.store.status(gone).unwrap_err(), StoreError::NoMailbox);
+    assert_eq!(bench.read(inbox).len(), 70);
+}
+
+#[test]
+fn flags_count_and_conditions_hold() {
+    let mut bench = Bench::new();
+    let inbox = bench.inbox;
+    bench.fill(inbox, 1..=3);
+    let at = bench.snapshot(inbox).status();
+    assert_eq!((at.messages, at.unseen, at.deleted), (3, 3, 0));
+    let seen = flags(SystemFlags::SEEN, &[]);
+    let all = [uid(1), uid(2), uid(9)];
+    let stored = bench
+        .store
+        .store_flags(inbox, &all, FlagMode::Add, &seen, None)
+        .unwrap();
+    let stored = safe(&mut bench.store, stored);
+    assert_eq!(stored.changed, [uid(1), uid(2)]);
+    assert!(stored.mod_seq > at.highest_mod_seq);
+    // Again: nothing changes, no number is used.
+    let again = bench
+        .store
+        .store_flags(inbox, &all, FlagMode::Add, &seen, None)
+        .unwrap();
+    let again = safe(&mut bench.store, again);
+    assert_eq!((again.changed.len(), again.mod_seq), (0, stored.mod_seq));
+    // What changed since stays.
+    let deleted = flags(SystemFlags::DELETED, &["$Junk"]);
+    let since = Some(at.highest_mod_seq);
+    let both = [uid(1), uid(3)];
+    let stored = bench
+        .store
+        .store_flags(inbox, &both, FlagMode::Replace, &deleted, since)
+        .unwrap();
+    let stored = safe(&mut bench.store, stored);
+    assert_eq!(
+        (stored.changed, stored.modified),
+        (vec![uid(3)], vec![uid(1)])
+    );
+    let snapshot = bench.snapshot(inbox);
+    let status = snapshot.status();
+    assert_eq!((status.unseen, status.deleted), (1, 1));
+    assert_eq!(snapshot.keywords(), [Keyword::new("$JUNK").unwrap()]);
+    assert_eq!(snapshot.find(uid(3)).unwrap().keywords, 1);
+}
+
+#[test]
+fn what_was_expunged_is_known_for_a_while() {
+    let mut bench = Bench::new();
+    let inbox = bench.inbox;
+    bench.fill(inbox, 1..=300);
+    let deleted = flags(SystemFlags::DELETED, &[]);
+    let mut marks: Vec<(ModSeq, Vec<Uid>)> = Vec::new();
+    for round in 0..10_u32 {
+        let uids: Vec<_> = (0..25).map(|n| uid(round * 25 + n + 1)).collect();
+        let stored = bench
+            .store
+            .store_flags(inbox, &uids, FlagMode::Add, &deleted, None)
+            .unwrap();
+        let stored = safe(&mut bench.store, stored);
+        marks.push((stored.mod_seq, uids.clone()));
+        let expunged = bench.store.expunge(inbox, None).unwrap();
+        assert_eq!(safe(&mut bench.store, expunged), uids);
+    }
+    let status = bench.snapshot(inbox).status();
+    assert_eq!((status.messages, status.deleted), (50, 0));
+    let mut known = 0;
+    for (at, (mod_seq, _)) in marks.iter().enumerate() {
+        let expunged = bench.store.expunged_since(inbox, *mod_seq).unwrap();
+        match safe(&mut bench.store, expunged) {
+            Some(uids) => {
+                known += 1;
+                assert_eq!(
+                    uids,
+                    marks[at..]
+                        .iter()
+                        .flat_map(|(_, uids)| uids.clone())
+                        .collect::<Vec<_>>()
+                );
+            }
+            None => assert!(*mod_seq < status.expunged_floor),
+        }
+    }
+    assert!((2..=4).contains(&known), "{known} of 100 UIDs' worth");
+}
+
+#[test]
+fn names_move_with_those_below_and_validity_rises() {
+    let mut bench = Bench::new();
+    let ann = account("ann");
+    let first = bench.create("a");
+    bench.create("a/b");
+    bench.create("ab");
+    let renamed = bench
+        .store
+        .rename_mailbox(&ann, &name("a"), &name("c/d"))
+        .unwrap();
+    safe(&mut bench.store, renamed);
+    let list = bench.store.list(&ann).unwrap();
+    let list = safe(&mut bench.store, list);
+    let names: Vec<_> = list.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(names, ["INBOX", "ab", "c/d", "c/d/b"]);
+    assert_eq!(list[2].mailbox, Some(first));
+    let taken = bench
+        .store
+        .rename_mailbox(&ann, &name("ab"), &name("c/d/b"))
+        .unwrap_err();
+    assert_eq!(taken, StoreError::Exists);
+    let inside = bench
+        .store
+        .rename_mailbox(&ann, &name("c/d"), &name("c/d/e"))
+        .unwrap_err();
+    assert_eq!(inside, StoreError::Name);
+    let inbox = bench
+        .store
+        .delete_mailbox(&ann, &MailboxName::inbox())
+        .unwrap_err();
+    assert_eq!(inbox, StoreError::Inbox);
+
+    let before = bench.snapshot(first).status().uid_validity;
+    let deleted = bench.store.delete_mailbox(&ann, &name("c/d")).unwrap();
+    safe(&mut bench.store, deleted);
+    bench.reopen(false);
+    let again = bench.create("c/d");
+    assert_ne!(again, first);
+    assert!(bench.snapshot(again).status().uid_validity > before);
+}
+
+#[test]
+fn quota_is_the_sum_of_the_mailboxes() {
+    let mut bench = Bench::new();
+    let other = bench.create("other");
+    bench.deliver(bench.inbox, 1);
+    bench.deliver(other, 2);
+    let used = bench.store.quota(&account("ann")).unwrap();
+    assert_eq!(used.messages, 2);
+    assert_eq!(used.octets, (message(1).len() + message(2).len()) as u64);
+    let mut full = target(other);
+    full.quota.octets = Some(used.octets + 10);
+    let results = bench
+        .store
+        .deliver(&prepared(3), &[full], operation(3))
+        .unwrap();
+    assert_eq!(
+        safe(&mut bench.store, results),
+        [Err(StoreError::OverQuota)]
+    );
+    let none = QuotaLimit {
+        octets: None,
+        messages: Some(2),
+    };
+    let copied = bench
+        .store
+        .copy(other, &[uid(1)], bench.inbox, none, operation(4));
+    assert_eq!(copied.unwrap_err(), StoreError::OverQuota);
+}
+
+#[test]
+fn what_is_not_synced_is_shown_to_nobody() {
+    let mut bench = Bench::new();
+    let inbox = bench.inbox;
+    let results = bench
+        .store
+        .deliver(&prepared(1), &[target(inbox)], operation(1))
+        .unwrap();
+    let snapshot = bench.store.snapshot(inbox).unwrap();
+    let synced = bench.store.synced();
+    let (results, snapshot) = (
+        results.when(synced).unwrap_err(),
+        snapshot.when(synced).unwrap_err(),
+    );
+    let job = bench.store.sync_job().unwrap().unwrap();
+    // One at a time; what comes meanwhile waits for the next.
+    let late = bench
+        .store
+        .deliver(&prepared(2), &[target(inbox)], operation(2))
+        .unwrap();
+    assert!(bench.store.sync_job().unwrap().is_none());
+    let published = bench.store.finish_sync(job.run()).unwrap();
+    assert_eq!(published.mailboxes.into_iter().collect::<Vec<_>>(), [inbox]);
+    let synced = published.synced;
+    assert!(results.when(synced).is_ok() && snapshot.when(synced).is_ok());
+    assert!(late.when(synced).is_err());
+}
+
+#[test]
+fn messages_leave_memory_and_come_back() {
+    let mut bench = Bench::new();
+    let other = bench.create("other");
+    bench.fill(bench.inbox, 1..=50);
+    bench.fill(other, 51..=90);
+    bench.store.config.resident_max = ByteSize::new(1);
+    for (mailbox, len) in [(bench.inbox, 50), (other, 40), (bench.inbox, 50)] {
+        assert_eq!(bench.snapshot(mailbox).len(), len);
+        let loaded = bench
+            .store
+            .mailboxes
+            .values()
+            .filter(|each| each.messages.is_some());
+        assert_eq!(loaded.count(), 1);
+    }
+    // Also what is not synced yet.
+    let waiting = bench
+        .store
+        .deliver(&prepared(91), &[target(other)], operation(91))
+        .unwrap();
+    bench.snapshot(bench.inbox);
+    let snapshot = bench.store.snapshot(other).unwrap();
+    assert_eq!(safe(&mut bench.store, snapshot).len(), 41);
+    drop(safe(&mut bench.store, waiting));
+}
