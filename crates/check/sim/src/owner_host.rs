@@ -1,7 +1,9 @@
 //! The owners: what the gateway does around the engine.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use vere_spool::lease::{LeaseKeeper, LeaseOptions, LeaseState};
 use vere_spool::owner::{
     Fault, Link, Membership, Owner, OwnerEvent, RegisterRequest, RegisterSwap, ReplicaChange,
 };
@@ -9,9 +11,13 @@ use vere_units::Timestamp;
 
 use crate::client::Client;
 use crate::net::Chunk;
-use crate::register::Reply;
+use crate::register::{Asked, Reply};
 use crate::schedule::{Event, MILLI, Micros, SECOND};
-use crate::world::{Broken, World};
+use crate::world::{Broken, CLOCK_BASE, World};
+
+/// By so many millionths a clock for leases may be too fast or too slow: with a skew of a quarter of the
+/// lease, as in [`crate::scenario`], it may be a ninth.
+const CLOCK_OFF: u64 = 100_000;
 
 /// One life of an owner.
 #[derive(Debug)]
@@ -27,6 +33,10 @@ pub(crate) struct SimOwner {
     pub(crate) retry: BTreeMap<Link, Micros>,
     turn_at: Option<Micros>,
     pub(crate) client: Client,
+    /// What may deliver.
+    pub(crate) lease: LeaseKeeper,
+    /// Its clock for that, in millionths of the true time.
+    pub(crate) rate: u64,
 }
 
 impl World {
@@ -39,6 +49,34 @@ impl World {
         (0..self.owners.len()).filter(alive).collect()
     }
 
+    /// What an owner's clock for leases says: it is never set, and it is not exact.
+    pub(crate) fn lease_time(&self, owner: usize) -> Timestamp {
+        self.lease_clock(owner, self.schedule.now())
+    }
+
+    fn lease_clock(&self, owner: usize, now: Micros) -> Timestamp {
+        let now = u128::from(now) * u128::from(self.owners[owner].rate);
+        Timestamp::ZERO + Duration::from_micros((now / 1_000_000) as u64)
+    }
+
+    /// What that clock said when the owner's other one, which is set now and then, said this, or before.
+    fn lease_sent(&self, owner: usize, sent: Timestamp) -> Timestamp {
+        let began = Timestamp::from_millis(CLOCK_BASE + self.owners[owner].skew);
+        let then = sent.saturating_since(began).as_micros() as u64;
+        self.lease_clock(owner, then)
+    }
+
+    /// Owners of which a host's operating system says that they are dead.
+    fn known_dead(&self, host: usize) -> Vec<u64> {
+        let all = self.broken == Broken::HastySuccessor;
+        let dead = |owner: &&SimOwner| all || owner.host == host && !owner.alive;
+        self.owners
+            .iter()
+            .filter(dead)
+            .map(|owner| owner.life)
+            .collect()
+    }
+
     /// Another life of an owner begins.
     pub(crate) fn new_owner(&mut self, host: usize) {
         if self.calm && !self.alive_owners().is_empty() {
@@ -48,6 +86,13 @@ impl World {
         let mut config = self.scenario.owner.clone();
         config.life = index as u64 + 1;
         let life = config.life;
+        let lease = LeaseKeeper::new(LeaseOptions {
+            life,
+            terms: self.scenario.lease,
+            adopted: false,
+            dead: self.known_dead(host),
+        });
+        let rate = 1_000_000 - CLOCK_OFF + self.random.range(0..2 * CLOCK_OFF);
         self.note(7, || format!("o{index} begins on host {host}"));
         let client = Client::new(self.random.fork());
         self.owners.push(SimOwner {
@@ -62,6 +107,8 @@ impl World {
             retry: BTreeMap::new(),
             turn_at: None,
             client,
+            lease,
+            rate,
         });
         let now = self.owner_time(index);
         self.owners[index].machine.timed_out(now);
@@ -147,6 +194,7 @@ impl World {
         self.client_turn(owner);
         self.owner_connects(owner);
         self.owner_asks_register(owner);
+        self.owner_leases(owner);
         self.owner_writes(owner);
         self.owner_events(owner);
         self.check_owner(owner);
@@ -218,44 +266,66 @@ impl World {
 
     fn owner_asks_register(&mut self, owner: usize) {
         while let Some(request) = self.owners[owner].machine.poll_register() {
-            let host = self.owners[owner].host;
             if let RegisterRequest::Swap { expected, value } = &request {
                 let (expected, record) = (*expected, Membership::decode(value));
                 self.note(12, || {
                     format!("o{owner} asks to replace {expected:?} by {record:?}")
                 });
             }
-            let asked = self.register.ask(owner, request);
-            let cut_off = self
-                .register
-                .cut_off
-                .get(&host)
-                .is_some_and(|count| *count > 0);
-            let delay = self.random.span(MILLI..30 * MILLI);
-            if !cut_off {
-                self.schedule
-                    .after(delay, Event::Register { request: asked });
-                self.schedule
-                    .after(2 * delay, Event::Answer { request: asked });
-                continue;
-            }
-            // It may arrive all the same, now or much later.
-            let patience = self.random.range(100 * MILLI..2 * SECOND);
+            self.ask(owner, Asked::Group(request));
+        }
+    }
+
+    /// What an owner's lease wants to know. One that lost the group gives it back.
+    fn owner_leases(&mut self, owner: usize) {
+        let now = self.lease_time(owner);
+        let mut title = self.owners[owner].machine.title();
+        if let Some(title) = &mut title {
+            title.confirmed = title.confirmed.map(|sent| self.lease_sent(owner, sent));
+        }
+        let state = &mut self.owners[owner];
+        state.lease.look(title, now);
+        if state.fenced && state.lease.state(now) == LeaseState::Waiting {
+            state.lease.give_back(now);
+        }
+        while let Some(request) = self.owners[owner].lease.poll(now) {
+            self.ask(owner, Asked::Lease(request));
+        }
+    }
+
+    /// A question goes to the register, and comes there or does not.
+    fn ask(&mut self, owner: usize, request: Asked) {
+        let host = self.owners[owner].host;
+        let asked = self.register.ask(owner, request);
+        let cut_off = self
+            .register
+            .cut_off
+            .get(&host)
+            .is_some_and(|count| *count > 0);
+        let delay = self.random.span(MILLI..30 * MILLI);
+        if !cut_off {
             self.schedule
-                .after(patience, Event::Answer { request: asked });
-            match self.random.below(3) {
-                0 => self
-                    .schedule
-                    .after(delay, Event::Register { request: asked }),
-                1 => {
-                    let late = self.random.range(0..15 * SECOND);
-                    self.schedule
-                        .after(late, Event::Register { request: asked });
-                }
-                _ => {
-                    if let Some(pending) = self.register.pending.get_mut(&asked) {
-                        pending.over = true;
-                    }
+                .after(delay, Event::Register { request: asked });
+            self.schedule
+                .after(2 * delay, Event::Answer { request: asked });
+            return;
+        }
+        // It may arrive all the same, now or much later.
+        let patience = self.random.range(100 * MILLI..2 * SECOND);
+        self.schedule
+            .after(patience, Event::Answer { request: asked });
+        match self.random.below(3) {
+            0 => self
+                .schedule
+                .after(delay, Event::Register { request: asked }),
+            1 => {
+                let late = self.random.range(0..15 * SECOND);
+                self.schedule
+                    .after(late, Event::Register { request: asked });
+            }
+            _ => {
+                if let Some(pending) = self.register.pending.get_mut(&asked) {
+                    pending.over = true;
                 }
             }
         }
@@ -303,6 +373,10 @@ impl World {
         match reply {
             Reply::Read(result) => machine.register_read(result, time),
             Reply::Swapped(result) => machine.register_swapped(&result, time),
+            Reply::Lease(answer) => {
+                let time = self.lease_time(owner);
+                self.owners[owner].lease.answered(answer, time);
+            }
         }
         self.wake_owner(owner);
     }
@@ -352,6 +426,13 @@ impl World {
         if deadline < Timestamp::MAX {
             let wait = deadline.saturating_since(time).as_micros() as u64;
             at = now + wait.max(MILLI);
+        }
+        if let Some(deadline) = state.lease.deadline() {
+            let wait = deadline
+                .saturating_since(self.lease_time(owner))
+                .as_micros();
+            let wait = wait * 1_000_000 / u128::from(state.rate);
+            at = at.min(now + (wait as u64).max(MILLI));
         }
         for (link, retry) in &state.retry {
             if !state.conns.contains_key(link) && *retry > now && state.machine.wants(*link) {

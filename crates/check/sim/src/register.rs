@@ -1,15 +1,16 @@
-//! The register of one group: a value that is replaced by compare-and-set, reached over a network of
-//! its own. Requests fail, take long, and may be done without anybody being told, also much later.
+//! The register of one group: its record and its delivery lease, each replaced by compare-and-set, reached
+//! over a network of its own. Requests fail, take long, and may be done without anybody being told, also much later.
 
 use std::collections::BTreeMap;
 
+use vere_spool::lease::{LeaseAnswer, LeaseRequest};
 use vere_spool::owner::{Membership, RegisterFailed, RegisterRequest, RegisterSwap};
 
 /// What is asked and not answered.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) owner: usize,
-    pub(crate) request: RegisterRequest,
+    pub(crate) request: Asked,
     /// The answer on its way; `None`: there is none so far.
     pub(crate) reply: Option<Reply>,
     /// The asker has given up.
@@ -18,17 +19,26 @@ pub(crate) struct Pending {
     pub(crate) over: bool,
 }
 
+/// What is asked: about the record, or about the lease.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    Group(RegisterRequest),
+    Lease(LeaseRequest),
+}
+
 /// An answer.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     Read(Result<Option<(u64, Vec<u8>)>, RegisterFailed>),
     Swapped(RegisterSwap),
+    Lease(LeaseAnswer),
 }
 
 /// The register.
 #[derive(Debug, Default)]
 pub(crate) struct Register {
     value: Option<(u64, Vec<u8>)>,
+    lease: Option<(u64, Vec<u8>)>,
     pub(crate) pending: BTreeMap<u64, Pending>,
     next: u64,
     /// From how many hosts it is not reached, each with how often that was asked for.
@@ -36,7 +46,7 @@ pub(crate) struct Register {
 }
 
 impl Register {
-    pub(crate) fn ask(&mut self, owner: usize, request: RegisterRequest) -> u64 {
+    pub(crate) fn ask(&mut self, owner: usize, request: Asked) -> u64 {
         self.next += 1;
         let pending = Pending {
             owner,
@@ -62,7 +72,7 @@ impl Register {
             .pending
             .values()
             .filter_map(|pending| match &pending.request {
-                RegisterRequest::Swap { expected, value }
+                Asked::Group(RegisterRequest::Swap { expected, value })
                     if !pending.over && *expected == version =>
                 {
                     Membership::decode(value).ok()
@@ -77,8 +87,16 @@ impl Register {
         let pending = self.pending.get_mut(&request)?;
         pending.over = true;
         let reply = match &pending.request {
-            RegisterRequest::Read => Reply::Read(Ok(self.value.clone())),
-            RegisterRequest::Swap { expected, value } => {
+            Asked::Group(RegisterRequest::Read) => Reply::Read(Ok(self.value.clone())),
+            Asked::Lease(LeaseRequest::Swap { expected, value })
+                if *expected == self.lease.as_ref().map(|(version, _)| *version) =>
+            {
+                let version = expected.unwrap_or(0) + 1;
+                self.lease = Some((version, value.clone()));
+                Reply::Lease(LeaseAnswer::Done(version))
+            }
+            Asked::Lease(_) => Reply::Lease(LeaseAnswer::There(self.lease.clone())),
+            Asked::Group(RegisterRequest::Swap { expected, value }) => {
                 let version = self.value.as_ref().map(|(version, _)| *version);
                 if version != *expected && !blind {
                     Reply::Swapped(RegisterSwap::Conflict)
@@ -99,8 +117,11 @@ impl Register {
         if let Some(pending) = self.pending.get_mut(&request) {
             pending.over = true;
             pending.reply = Some(match pending.request {
-                RegisterRequest::Read => Reply::Read(Ok(self.value.clone())),
-                RegisterRequest::Swap { .. } => Reply::Swapped(RegisterSwap::Done(version)),
+                Asked::Group(RegisterRequest::Read) => Reply::Read(Ok(self.value.clone())),
+                Asked::Group(RegisterRequest::Swap { .. }) => {
+                    Reply::Swapped(RegisterSwap::Done(version))
+                }
+                Asked::Lease(_) => Reply::Lease(LeaseAnswer::There(self.lease.clone())),
             });
         }
     }
@@ -110,8 +131,9 @@ impl Register {
         let pending = self.pending.get_mut(&request)?;
         pending.told = true;
         let nothing = match pending.request {
-            RegisterRequest::Read => Reply::Read(Err(RegisterFailed)),
-            RegisterRequest::Swap { .. } => Reply::Swapped(RegisterSwap::Unknown),
+            Asked::Group(RegisterRequest::Read) => Reply::Read(Err(RegisterFailed)),
+            Asked::Group(RegisterRequest::Swap { .. }) => Reply::Swapped(RegisterSwap::Unknown),
+            Asked::Lease(_) => Reply::Lease(LeaseAnswer::Failed),
         };
         let reply = pending.reply.take().filter(|_| !lost).unwrap_or(nothing);
         Some((pending.owner, reply))

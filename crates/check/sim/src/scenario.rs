@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use vere_spool::lease::LeaseTerms;
 use vere_spool::node::{NodeConfig, SEGMENT_LEN_MIN};
 use vere_spool::owner::{NodeName, OwnerConfig};
 use vere_units::Secret;
@@ -41,6 +42,8 @@ pub(crate) struct Scenario {
     pub(crate) delay: Micros,
     /// Of a sync.
     pub(crate) sync: Micros,
+    /// Of a delivery lease.
+    pub(crate) lease: LeaseTerms,
     /// Faults, each as often as it is listed.
     pub(crate) faults: Vec<Kind>,
     /// Between two faults, about.
@@ -90,12 +93,21 @@ impl Scenario {
             flying_max: random.span(2..64) as usize,
             delay: random.span(50..5 * MILLI),
             sync: random.span(100..20 * MILLI),
+            lease: lease(random),
             faults,
             peace: random.span(50 * MILLI..4 * SECOND),
             calm_at: random.span(3 * SECOND..20 * SECOND),
             reckless: random.percent(10),
             tight,
         }
+    }
+}
+
+fn lease(random: &mut Random) -> LeaseTerms {
+    let lease = Duration::from_micros(random.range(2 * SECOND..8 * SECOND));
+    LeaseTerms {
+        lease,
+        skew: lease / 4,
     }
 }
 

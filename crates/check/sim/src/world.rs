@@ -22,6 +22,9 @@ const RECOVERY: Micros = 180 * SECOND;
 /// A run with more events than this runs in circles.
 const EVENTS_MAX: u64 = 3_000_000;
 
+/// What a clock that was never set says at the beginning, in ms.
+pub(crate) const CLOCK_BASE: u64 = 1_000_000_000;
+
 /// A fault that no spool can survive, put in to see that it is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Broken {
@@ -38,6 +41,8 @@ pub enum Broken {
     ForgetfulRegister,
     /// Connections leave out what a node says now and then, and go on.
     HoleyNetwork,
+    /// Owners take every other one for dead, and do not wait for its lease.
+    HastySuccessor,
 }
 
 /// Everything there is.
@@ -111,7 +116,7 @@ impl World {
     /// What a machine's clock says.
     pub(crate) fn clock(&self, skew: u64) -> Timestamp {
         let now = Duration::from_micros(self.schedule.now());
-        Timestamp::from_millis(1_000_000_000 + skew) + now
+        Timestamp::from_millis(CLOCK_BASE + skew) + now
     }
 
     /// Notes what happened.
@@ -131,6 +136,7 @@ impl World {
                 break;
             };
             self.happen(event);
+            self.check_leases();
             if self.schedule.serial() > EVENTS_MAX {
                 self.fail("there is no end to it".to_owned());
             }
@@ -274,6 +280,8 @@ impl World {
             Some(format!("{full} full replicas"))
         } else if !self.owners[owner].client.ready {
             Some("not everything was read back".to_owned())
+        } else if !self.owners[owner].lease.is_held(self.lease_time(owner)) {
+            Some("deliveries may not begin".to_owned())
         } else if self.quiet && !self.is_settled(owner) {
             Some("changes are not settled".to_owned())
         } else if !self.quiet && self.schedule.now() < self.give_up_at - RECOVERY + 5 * SECOND {
@@ -334,6 +342,20 @@ impl World {
             Ok(())
         } else {
             Err("opens without a full replica".to_owned())
+        }
+    }
+
+    /// R4: two owners never begin deliveries at the same moment.
+    fn check_leases(&mut self) {
+        let now = self.schedule.now();
+        let delivers = |index: &usize| {
+            let owner = &self.owners[*index];
+            let runs = owner.alive && owner.paused_until <= now;
+            runs && owner.lease.is_held(self.lease_time(*index))
+        };
+        let all: Vec<usize> = (0..self.owners.len()).filter(delivers).collect();
+        if all.len() > 1 {
+            self.fail(format!("owners {all:?} may deliver at the same time"));
         }
     }
 

@@ -41,6 +41,11 @@ fn a_network_with_holes_is_found() {
 }
 
 #[test]
+fn owners_that_do_not_wait_for_a_lease_are_found() {
+    is_found(Broken::HastySuccessor);
+}
+
+#[test]
 fn a_seed_is_always_the_same_run() {
     for seed in 0..20 {
         let (once, twice) = (

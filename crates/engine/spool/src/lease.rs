@@ -13,6 +13,9 @@
 //! until lease + skew after a full member was fenced ([`LeaseWatcher::fenced`]), and never takes the
 //! lease of a later epoch than its own, which its fence did not reach.
 //!
+//! A holder that is known to be dead need not be waited for ([`LeaseWatcher::knowing`]).
+//! [`LeaseKeeper`] is both sides as one owner of a group goes through them.
+//!
 //! Times are those of a clock that only goes forward, since any moment that stays the same. It should
 //! count the time in which the machine is suspended (`CLOCK_BOOTTIME`).
 
@@ -20,8 +23,12 @@ use std::time::Duration;
 
 use LeaseAnswer as Answer;
 
+mod keeper;
+
 #[cfg(test)]
 mod tests;
+
+pub use keeper::{LeaseKeeper, LeaseOptions, LeaseState};
 
 const FORMAT: u32 = 1;
 /// Octets of an encoded record.
@@ -51,9 +58,11 @@ impl LeaseTerms {
 }
 
 /// What the register holds under `lease/GROUP`:
-/// `format version u32 = 1 | 0 u32 | epoch u64 | holder u64 | counter u64`, little-endian.
+/// `format version u32 = 1 | adopted u32 | epoch u64 | holder u64 | counter u64`, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseRecord {
+    /// Whether the holder is not the gateway that the group is named for.
+    pub adopted: bool,
     /// The epoch under which the holder owns the group.
     pub epoch: u64,
     /// The life of the owner that holds the lease; 0: it was given back.
@@ -68,7 +77,7 @@ impl LeaseRecord {
     pub fn encode(self) -> Vec<u8> {
         let mut out = Vec::with_capacity(RECORD_LEN);
         out.extend_from_slice(&FORMAT.to_le_bytes());
-        out.extend_from_slice(&0_u32.to_le_bytes());
+        out.extend_from_slice(&u32::from(self.adopted).to_le_bytes());
         for number in [self.epoch, self.holder, self.counter] {
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -81,8 +90,10 @@ impl LeaseRecord {
         let octets: &[u8; RECORD_LEN] = octets.try_into().ok()?;
         let (numbers, _) = octets.as_chunks::<8>();
         let [head, epoch, holder, counter] = *<&[[u8; 8]; 4]>::try_from(numbers).ok()?;
-        let known = u64::from_le_bytes(head) == u64::from(FORMAT);
+        let head = u64::from_le_bytes(head);
+        let known = head & u64::from(u32::MAX) == u64::from(FORMAT) && head >> 32 <= 1;
         known.then_some(Self {
+            adopted: head >> 32 == 1,
             epoch: u64::from_le_bytes(epoch),
             holder: u64::from_le_bytes(holder),
             counter: u64::from_le_bytes(counter),
@@ -120,6 +131,7 @@ pub enum LeaseAnswer {
 pub struct LeaseHolder {
     life: u64,
     epoch: u64,
+    adopted: bool,
     terms: LeaseTerms,
     /// What the next swap expects; `None` while that must be read.
     expected: Option<Option<u64>>,
@@ -154,6 +166,7 @@ impl LeaseHolder {
         Self {
             life,
             epoch,
+            adopted: false,
             terms,
             expected: Some(expected),
             based_on: expected,
@@ -163,6 +176,13 @@ impl LeaseHolder {
             until: None,
             phase: Phase::Holding,
         }
+    }
+
+    /// Says in its records whether the group is named for another gateway.
+    #[must_use]
+    pub const fn adopting(mut self, adopted: bool) -> Self {
+        self.adopted = adopted;
+        self
     }
 
     /// Whether deliveries may begin at this moment.
@@ -176,6 +196,12 @@ impl LeaseHolder {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Ended
+    }
+
+    /// Whether it is over and nothing is asked of the register any more.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.is_over() && self.asked.is_none()
     }
 
     /// What the register is to be asked now; one request at a time.
@@ -203,6 +229,7 @@ impl LeaseHolder {
         self.based_on = expected;
         self.counter += 1;
         let record = LeaseRecord {
+            adopted: self.adopted,
             epoch: self.epoch,
             holder,
             counter: self.counter,
@@ -310,6 +337,7 @@ pub struct LeaseWatcher {
     terms: LeaseTerms,
     seen: Option<Seen>,
     fenced: Option<Duration>,
+    dead: Vec<u64>,
     asked: bool,
     ask_at: Duration,
 }
@@ -319,8 +347,8 @@ enum Seen {
     Nothing,
     GivenBack(u64),
     Lost(u64),
-    /// The version, and when it was seen first.
-    Held(u64, Duration),
+    /// The version, when it was seen first, and whether its holder is known to be dead.
+    Held(u64, Duration, bool),
 }
 
 impl LeaseWatcher {
@@ -332,9 +360,17 @@ impl LeaseWatcher {
             terms,
             seen: None,
             fenced: None,
+            dead: Vec::new(),
             asked: false,
             ask_at: now,
         }
+    }
+
+    /// Owners' lives that are known to be over: their lease is free at once.
+    #[must_use]
+    pub fn knowing(mut self, dead: &[u64]) -> Self {
+        self.dead = dead.to_vec();
+        self
     }
 
     /// What the register is to be asked now; one request at a time.
@@ -363,7 +399,7 @@ impl LeaseWatcher {
             (Some((version, value)), _) => match LeaseRecord::decode(&value) {
                 Some(record) if record.epoch > self.epoch => Seen::Lost(version),
                 Some(record) if record.holder == NOBODY => Seen::GivenBack(version),
-                Some(_) => Seen::Held(version, now),
+                Some(record) => Seen::Held(version, now, self.dead.contains(&record.holder)),
                 None => Seen::Lost(version),
             },
         });
@@ -380,10 +416,10 @@ impl LeaseWatcher {
     pub fn watched(&self, now: Duration) -> Watched {
         match self.seen {
             Some(Seen::Nothing) => Watched::Free { expected: None },
-            Some(Seen::GivenBack(version)) => Watched::Free {
+            Some(Seen::GivenBack(version) | Seen::Held(version, _, true)) => Watched::Free {
                 expected: Some(version),
             },
-            Some(Seen::Held(version, _)) if self.end().is_some_and(|end| now >= end) => {
+            Some(Seen::Held(version, ..)) if self.end().is_some_and(|end| now >= end) => {
                 Watched::Free {
                     expected: Some(version),
                 }
@@ -395,7 +431,7 @@ impl LeaseWatcher {
 
     fn end(&self) -> Option<Duration> {
         match (self.seen, self.fenced) {
-            (Some(Seen::Held(_, at)), Some(fenced)) => {
+            (Some(Seen::Held(_, at, _)), Some(fenced)) => {
                 Some(at.max(fenced) + self.terms.lease + self.terms.skew)
             }
             _ => None,
@@ -414,7 +450,7 @@ impl Seen {
     const fn version(self) -> Option<u64> {
         match self {
             Self::Nothing => None,
-            Self::GivenBack(version) | Self::Lost(version) | Self::Held(version, _) => {
+            Self::GivenBack(version) | Self::Lost(version) | Self::Held(version, ..) => {
                 Some(version)
             }
         }

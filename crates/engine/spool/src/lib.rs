@@ -4,8 +4,6 @@
 //! library with which a gateway changes its group. Both are machines without sockets, clock or files;
 //! the frames between them are those of `vere-spoolwire`, the log is behind
 //! [`vere_ports::spool_log::SpoolLog`]. [`lease`] says which of two owners of a group may deliver.
-//!
-//! Not covered yet: owners of more than one node per group, membership.
 
 pub mod lease;
 pub mod node;

@@ -89,7 +89,7 @@ impl Intake for ServiceIntake {
     }
 
     async fn mail(&self, session: &Server, mail: &MailFrom) -> Result<(), Refusal> {
-        if !self.gateway.delivering() || !self.gateway.link.state().borrow().is_up() {
+        if !self.gateway.is_recovered() || !self.gateway.link.state().borrow().is_up() {
             return Err(Refusal::Busy);
         }
         match (session.account(), mail.reverse_path.address()) {

@@ -47,7 +47,11 @@ use self::listeners::{Reception, Service};
 use self::state::{Gateway, Parts};
 use crate::cli::Failure;
 use crate::spool::encryption::{self, Encryption};
-use crate::spool::link::{LinkOptions, LinkState, NodeAddresses, SpoolError, SpoolLink};
+use crate::spool::link::{
+    LinkOptions, LinkState, NodeAddresses, SpoolError, SpoolLink, random_life,
+};
+use crate::spool::mark::OwnerMark;
+use crate::spool::namesake::{self, Namesake};
 use crate::{secret, spool as nodes, supervisor};
 
 /// How long deliveries and sessions may go on after the stop was asked for.
@@ -118,7 +122,10 @@ async fn serve(
         ))
     })?;
     let local = inherited.take_local("sendmail");
-    let (link, driver) = SpoolLink::connect(link_options(&settings)?);
+    // What follows may have to wait for another gateway's lease.
+    spawn_local(feed_watchdog());
+    let (options, _mark) = own(&settings).await?;
+    let (link, driver) = SpoolLink::connect(options);
     spawn_local(driver);
     let gateway = Rc::new(Gateway::new(parts(settings, link)?)?);
     let (stop, stopping) = watch::channel(false);
@@ -128,7 +135,7 @@ async fn serve(
     spawn_local(scheduler::run(Rc::clone(&gateway)));
     spawn_local(control::serve(Rc::clone(&gateway), control));
     spawn_local(follow_link(Rc::clone(&gateway)));
-    spawn_local(feed_watchdog());
+    spawn_local(follow_lease(Rc::clone(&gateway)));
     spawn_local({
         let tls = reception.tls().clone();
         async move { tls.watch().await }
@@ -148,10 +155,44 @@ async fn serve(
     let mut signals = Signals::new()?;
     supervisor::notify_ready();
     health.send_replace(Health::Ready);
-    wait_for_stop(&mut signals, &reception, &gateway, config).await;
-    health.send_replace(Health::Stopping);
+    let end = tokio::select! {
+        () = wait_for_stop(&mut signals, &reception, &gateway, config) => Ok(()),
+        () = fenced(&gateway) => Err(Failure::new(
+            "another gateway has taken the queues over; nothing acknowledged is lost",
+        )),
+    };
+    health.send_replace(match &end {
+        Ok(()) => Health::Stopping,
+        Err(failure) => Health::NotReady(failure.to_string()),
+    });
     wind_down(&gateway, &stop).await;
-    Ok(())
+    end
+}
+
+/// Waits until another gateway has taken the queues.
+async fn fenced(gateway: &Gateway) {
+    let mut state = gateway.link.state();
+    let fenced = |state: &LinkState| *state == LinkState::Fenced;
+    // The link is never dropped before the gateway.
+    let _ = state.wait_for(fenced).await;
+}
+
+/// What makes this gateway the owner of its group, unless another one of its name lives.
+async fn own(settings: &Settings) -> Result<(LinkOptions, OwnerMark), Failure> {
+    let (group, life) = (settings.gateway.name.as_str(), random_life());
+    let mark = nodes::mark(settings, group, life)?;
+    if mark.is_elsewhere() {
+        tracing::warn!(group, "another process of this machine owns the queues");
+    }
+    let mut options = link_options(settings)?;
+    let seen = namesake::look(&options.register, group, options.lease, &mark.dead).await;
+    if seen == Namesake::Alive {
+        return Err(Failure::new(format!(
+            "another gateway named {group} lives and has the queues: each needs its own gateway.name"
+        )));
+    }
+    (options.life, options.dead) = (life, mark.dead.clone());
+    Ok((options, mark))
 }
 
 fn link_options(settings: &Settings) -> Result<LinkOptions, Failure> {
@@ -166,6 +207,7 @@ fn link_options(settings: &Settings) -> Result<LinkOptions, Failure> {
     Ok(LinkOptions {
         replicas: count(spool.replicas),
         replicas_min: count(spool.replicas_min),
+        lease: nodes::lease_terms(settings),
         ..LinkOptions::new(
             spool.nodes.iter().map(addresses).collect(),
             Rc::new(nodes::register(settings)?),
@@ -212,7 +254,7 @@ fn keep_certificate(
 
 /// Waits until what the spool holds is back; mail is taken only then.
 async fn wait_recovered(gateway: &Gateway) {
-    while !gateway.delivering() {
+    while !gateway.is_recovered() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -223,7 +265,7 @@ async fn follow_link(gateway: Rc<Gateway>) {
     loop {
         let now = *state.borrow_and_update();
         match now {
-            LinkState::Connected if !gateway.delivering() => recover(&gateway).await,
+            LinkState::Connected if !gateway.is_recovered() => recover(&gateway).await,
             LinkState::Connected => tracing::info!("the spool acknowledges again"),
             LinkState::Down(ShutReason::NoFullReplica) => tracing::error!(
                 "no spool node holds the queues any more as the register knows them: mail is answered \
@@ -236,7 +278,7 @@ async fn follow_link(gateway: Rc<Gateway>) {
                 );
             }
             // Whoever took over delivers from now on.
-            LinkState::Fenced => gateway.set_delivering(false),
+            LinkState::Fenced => return gateway.stop_delivering(),
             LinkState::Connecting => {}
         }
         if state.changed().await.is_err() {
@@ -245,12 +287,20 @@ async fn follow_link(gateway: Rc<Gateway>) {
     }
 }
 
+/// Wakes the scheduler when deliveries may begin.
+async fn follow_lease(gateway: Rc<Gateway>) {
+    let mut lease = gateway.link.lease();
+    while lease.changed().await.is_ok() {
+        gateway.changed.notify_one();
+    }
+}
+
 async fn recover(gateway: &Gateway) {
     loop {
         match recovery::recover(gateway).await {
             Ok(found) => {
                 tracing::info!("recovered {found}");
-                return gateway.set_delivering(true);
+                return gateway.recovered();
             }
             Err(SpoolError::Closed) => return,
             Err(error) => tracing::warn!(?error, "cannot recover yet"),
@@ -334,6 +384,8 @@ async fn wind_down(gateway: &Gateway, stop: &watch::Sender<bool>) {
             "stopping with sessions or attempts under way; nothing acknowledged is lost"
         );
     }
+    // Nothing is begun any more: whoever is next need not wait.
+    gateway.link.give_back().await;
     gateway.link.close();
     gateway.flush_trace();
 }

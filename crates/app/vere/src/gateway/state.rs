@@ -71,7 +71,7 @@ pub(super) struct Gateway {
     wakers: RefCell<HashMap<u32, Rc<Notify>>>,
     /// Queues are made one at a time, so that no destination gets two.
     making: Mutex<()>,
-    delivering: Cell<bool>,
+    recovered: Cell<bool>,
     stopping: Cell<bool>,
 }
 
@@ -97,7 +97,7 @@ impl Gateway {
             trace: parts.trace,
             wakers: RefCell::default(),
             making: Mutex::new(()),
-            delivering: Cell::new(false),
+            recovered: Cell::new(false),
             stopping: Cell::new(false),
         })
     }
@@ -120,21 +120,25 @@ impl Gateway {
         Ok(())
     }
 
-    /// Whether attempts are made: after recovery and until the stop.
-    pub(super) fn delivering(&self) -> bool {
-        self.delivering.get()
+    /// Whether what the spool holds was taken back: then the queues are known.
+    pub(super) fn is_recovered(&self) -> bool {
+        self.recovered.get()
     }
 
-    /// Starts or stops new attempts.
-    pub(super) fn set_delivering(&self, delivering: bool) {
-        self.delivering.set(delivering && !self.stopping.get());
+    /// What the spool holds was taken back.
+    pub(super) fn recovered(&self) {
+        self.recovered.set(true);
         self.changed.notify_one();
+    }
+
+    /// Whether attempts may begin now: after recovery, until the stop, and under the delivery lease.
+    pub(super) fn delivering(&self) -> bool {
+        self.recovered.get() && !self.stopping.get() && self.link.may_deliver()
     }
 
     /// Delivers no more, whatever comes: the gateway is about to end.
     pub(super) fn stop_delivering(&self) {
         self.stopping.set(true);
-        self.delivering.set(false);
     }
 
     /// What wakes an idle worker of a queue.
@@ -231,9 +235,22 @@ impl Gateway {
     /// The body of a job, from memory or from the spool; `None` when the spool cannot give it now: the
     /// job is given back, and the worker should end.
     pub(super) async fn body(&self, queue: u32, job: &Job) -> Option<Bytes> {
-        if let Some(body) = &job.body {
-            return Some(body.clone());
+        let body = match &job.body {
+            Some(body) => Some(body.clone()),
+            None => self.fetch_body(queue, job).await,
+        };
+        // The delivery begins now: whoever fetched for long, or was stopped, may not do so any more.
+        if body.is_some() && self.delivering() {
+            return body;
         }
+        self.queues.borrow_mut().give_back(queue, job.record);
+        if body.is_none() {
+            tokio::time::sleep(POST_RETRY).await;
+        }
+        None
+    }
+
+    async fn fetch_body(&self, queue: u32, job: &Job) -> Option<Bytes> {
         let id = RecordId(job.record);
         let fetched = self.link.fetch(QueueId(queue), id, 1, FETCH_BYTES).await;
         match fetched {
@@ -244,11 +261,9 @@ impl Gateway {
                 tracing::error!(queue_id = %job.envelope.trace, "record is not in the spool");
             }
             Err(error) => {
-                tracing::warn!(queue_id = %job.envelope.trace, ?error, "cannot fetch a body")
+                tracing::warn!(queue_id = %job.envelope.trace, ?error, "cannot fetch a body");
             }
         }
-        self.queues.borrow_mut().give_back(queue, job.record);
-        tokio::time::sleep(POST_RETRY).await;
         None
     }
 

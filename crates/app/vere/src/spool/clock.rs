@@ -1,13 +1,15 @@
 //! A clock that is not set: the time at its start, and what has passed since.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use nix::time::{ClockId, clock_gettime};
 use vere_units::Timestamp;
 
-/// Time for timeouts; setting the system's clock does not move it.
+/// Time for timeouts and leases. Setting the system's clock does not move it; the time in which the
+/// machine is suspended counts, for others have gone on meanwhile.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
-    begun: Instant,
+    begun: Duration,
     then: Timestamp,
 }
 
@@ -16,14 +18,24 @@ impl Clock {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        let then = Timestamp::ZERO + since;
         Self {
-            begun: Instant::now(),
-            then,
+            begun: since_boot(),
+            then: Timestamp::ZERO + since,
         }
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        self.then + self.begun.elapsed()
+        self.then + since_boot().saturating_sub(self.begun)
     }
+}
+
+/// `CLOCK_BOOTTIME` (`clock_gettime(2)`), which every kernel that this program runs on has.
+#[allow(
+    clippy::expect_used,
+    reason = "without a clock no lease and no timeout can be kept"
+)]
+fn since_boot() -> Duration {
+    let time =
+        clock_gettime(ClockId::CLOCK_BOOTTIME).expect("the kernel tells the time since boot");
+    Duration::from(time)
 }

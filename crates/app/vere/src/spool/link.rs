@@ -12,13 +12,14 @@
 //! it back, is the business of [`vere_spool::owner::Owner`].
 
 mod driver;
+mod lease;
 mod pending;
 mod wire;
 
 #[cfg(test)]
 mod tests;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
@@ -31,6 +32,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 use vere_cluster::Register;
+use vere_spool::lease::{LeaseKeeper, LeaseOptions, LeaseState, LeaseTerms};
 use vere_spool::owner::{
     Batch, Block, Committed, Link, NodeName, Owner, OwnerConfig, OwnerError, ReplicaRow,
     ShutReason, SubmitError,
@@ -38,6 +40,7 @@ use vere_spool::owner::{
 use vere_spoolwire::{NodeStat, QueueId, QueueLimits, QueueStat, RecordId, Refusal, Seq, Txn};
 use vere_units::{ByteSize, Secret};
 
+pub(crate) use self::lease::ask as ask_lease;
 use self::pending::{Answered, Pending};
 use super::clock::Clock;
 use super::encryption::Encryption;
@@ -90,6 +93,12 @@ pub(crate) struct LinkOptions {
     pub(crate) heartbeat: Duration,
     /// How long a node may be away before the group goes on without it.
     pub(crate) isolate_after: Duration,
+    /// How long the delivery lease lasts.
+    pub(crate) lease: LeaseTerms,
+    /// The life of this owner: a number that no owner of the group had before.
+    pub(crate) life: u64,
+    /// Lives of owners of the group that are known to be over: their lease is not waited for.
+    pub(crate) dead: Vec<u64>,
 }
 
 impl LinkOptions {
@@ -117,8 +126,23 @@ impl LinkOptions {
             backoff_max: Duration::from_secs(2),
             heartbeat: Duration::from_millis(300),
             isolate_after: Duration::from_secs(3),
+            lease: LeaseTerms {
+                lease: Duration::from_secs(10),
+                skew: Duration::from_secs(2),
+            },
+            life: random_life(),
+            dead: Vec::new(),
         }
     }
+}
+
+/// A number that no owner had before.
+pub(crate) fn random_life() -> u64 {
+    let octets = crate::secret::random();
+    let life = octets
+        .first_chunk()
+        .map_or(1, |octets| u64::from_le_bytes(*octets));
+    life.max(1)
 }
 
 /// Whether the group can be used.
@@ -196,6 +220,13 @@ struct Shared {
     wakers: Vec<Notify>,
     /// Wakes whoever looks after deadlines and the register.
     keeper: Notify,
+    /// Whether deliveries may begin (rule R4), as it was when that changed last.
+    lease_state: watch::Sender<LeaseState>,
+    lease: RefCell<LeaseKeeper>,
+    /// Wakes whoever looks after the lease.
+    lease_waker: Notify,
+    /// Nobody uses the link any more.
+    closing: Cell<bool>,
     inner: RefCell<Inner>,
 }
 
@@ -279,7 +310,7 @@ impl SpoolLink {
     pub(crate) fn connect(options: LinkOptions) -> (Self, impl Future<Output = ()> + use<>) {
         let (state, _) = watch::channel(LinkState::Connecting);
         let owner = Owner::new(OwnerConfig {
-            life: driver::random_life(),
+            life: options.life,
             nodes: options.nodes.iter().map(node_name).collect(),
             replicas: options.replicas,
             replicas_min: options.replicas_min,
@@ -290,6 +321,12 @@ impl SpoolLink {
             ..OwnerConfig::new(&options.group, options.secret.clone(), 0)
         });
         let wakers = owner.links().map(|_| Notify::new()).collect();
+        let lease = LeaseKeeper::new(LeaseOptions {
+            life: options.life,
+            terms: options.lease,
+            adopted: false,
+            dead: options.dead.clone(),
+        });
         let inner = Inner {
             owner,
             pending: Pending::default(),
@@ -305,6 +342,10 @@ impl SpoolLink {
             replicas: watch::Sender::new(Vec::new()),
             wakers,
             keeper: Notify::new(),
+            lease_state: watch::Sender::new(LeaseState::Waiting),
+            lease: RefCell::new(lease),
+            lease_waker: Notify::new(),
+            closing: Cell::new(false),
             inner: RefCell::new(inner),
         });
         let driver = driver::drive(Rc::clone(&shared));
@@ -314,6 +355,23 @@ impl SpoolLink {
     /// Whether the node is there, and every change of it.
     pub(crate) fn state(&self) -> watch::Receiver<LinkState> {
         self.shared.state.subscribe()
+    }
+
+    /// Whether deliveries may begin at this moment (rule R4): this gateway owns the group and holds its
+    /// delivery lease.
+    pub(crate) fn may_deliver(&self) -> bool {
+        lease::is_held(&self.shared)
+    }
+
+    /// The state of the delivery lease, and every change of it.
+    pub(crate) fn lease(&self) -> watch::Receiver<LeaseState> {
+        self.shared.lease_state.subscribe()
+    }
+
+    /// Gives the delivery lease back, so that whoever delivers next does so at once. What was begun
+    /// must have ended; nothing may be begun after it.
+    pub(crate) async fn give_back(&self) {
+        lease::give_back(&self.shared).await;
     }
 
     /// The state of every replica (the paper's Table I).
@@ -533,10 +591,11 @@ impl SpoolLink {
     }
 
     /// Ends the link. What is not acknowledged fails.
-    #[allow(dead_code, reason = "a process that ends closes it as well")]
     pub(crate) fn close(&self) {
         self.shared.inner.borrow_mut().closed = true;
+        self.shared.closing.set(true);
         self.shared.keeper.notify_one();
+        self.shared.lease_waker.notify_one();
         self.shared.wake();
     }
 }

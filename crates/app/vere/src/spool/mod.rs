@@ -6,6 +6,8 @@
 mod clock;
 pub(crate) mod encryption;
 pub(crate) mod link;
+pub(crate) mod mark;
+pub(crate) mod namesake;
 pub(crate) mod node;
 mod socket;
 
@@ -18,6 +20,7 @@ use vere_disk::log::LogOptions;
 use vere_disk::spill::SpillOptions;
 use vere_net::listen::{Inherited, ListenOptions};
 use vere_settings::Settings;
+use vere_spool::lease::LeaseTerms;
 use vere_spool::node::NodeConfig;
 use vere_spoolwire::SharedSecret;
 use vere_units::ByteSize;
@@ -25,6 +28,7 @@ use vere_units::ByteSize;
 use crate::cli::Failure;
 use crate::{secret, supervisor};
 use encryption::Encryption;
+use mark::OwnerMark;
 use node::{Durability, NodeOptions, Stop};
 
 /// What a record takes beside its message: envelope, headers of ours, frame.
@@ -68,6 +72,25 @@ pub(crate) fn run(settings: &Settings, name: &str) -> Result<(), Failure> {
 pub(crate) fn register(settings: &Settings) -> Result<Register, Failure> {
     Register::open(&settings.cluster)
         .map_err(|error| Failure::new(format!("cannot open the membership register: {error}")))
+}
+
+/// How long a delivery lease lasts.
+pub(crate) fn lease_terms(settings: &Settings) -> LeaseTerms {
+    LeaseTerms {
+        lease: settings.cluster.lease.duration(),
+        skew: settings.cluster.skew.duration(),
+    }
+}
+
+/// Marks on this machine that the owner of this life lives.
+///
+/// # Errors
+/// When the file cannot be used.
+pub(crate) fn mark(settings: &Settings, group: &str, life: u64) -> Result<OwnerMark, Failure> {
+    let local = matches!(settings.cluster.register, vere_settings::Register::File(_));
+    let folder = settings.data.join("owner");
+    OwnerMark::take(&folder, group, life, local)
+        .map_err(|error| Failure::new(format!("cannot use {}: {error}", folder.display())))
 }
 
 fn config(settings: &Settings) -> Result<NodeConfig, Failure> {

@@ -63,3 +63,26 @@ fn subject(text: &str) -> String {
     let line = text.lines().find_map(|line| line.strip_prefix("Subject: "));
     line.unwrap_or_default().to_owned()
 }
+
+#[test]
+fn a_gateway_of_a_name_that_lives_does_not_begin_and_the_first_goes_on() {
+    let next_hop = free_address();
+    let mut first = System::start(&Options::to(next_hop));
+    wait_states(&first, ["sync", "sync"]);
+    let (status, log) = System::failing_start(&beside(&first, Options::to(next_hop), "gateway"));
+    assert!(!status.success(), "{status}");
+    let text = "another gateway named gateway lives";
+    assert!(log.contains(text), "{log}");
+    submit(&first, "one");
+    assert!(!first.log().contains("taken the group over"));
+    // Stopped in order, killed, and all at once: it delivers at once again, though its lease is long.
+    first.configure(&Options::to(next_hop).set("cluster.lease", "\"10m\""));
+    first.restart();
+    first.kill_and_wait("gateway");
+    wait_for("the gateway", || first.queued_if_up());
+    first.crash();
+    let sink = Sink::start_at(next_hop, &[]);
+    sink.wait_mail(1);
+    first.wait_empty();
+    first.stop();
+}

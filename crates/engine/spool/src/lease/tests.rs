@@ -17,6 +17,7 @@ const EPOCH: u64 = 3;
 fn value(holder: u64, counter: u64) -> Vec<u8> {
     let epoch = EPOCH;
     let record = LeaseRecord {
+        adopted: false,
         epoch,
         holder,
         counter,
@@ -40,6 +41,7 @@ fn holding() -> LeaseHolder {
 #[test]
 fn a_record_is_as_documented() {
     let record = LeaseRecord {
+        adopted: false,
         epoch: 9,
         holder: 0x0102,
         counter: 3,
@@ -49,7 +51,15 @@ fn a_record_is_as_documented() {
     assert_eq!(LeaseRecord::decode(octets), Some(record));
     let mut later = octets.to_vec();
     later[0] = 2;
-    for other in [&octets[..31], &later, b""] {
+    let adopted = LeaseRecord {
+        adopted: true,
+        ..record
+    };
+    assert_eq!(adopted.encode()[4], 1);
+    assert_eq!(LeaseRecord::decode(&adopted.encode()), Some(adopted));
+    let mut other = octets.to_vec();
+    other[4] = 2;
+    for other in [&octets[..31], &later, &other, b""] {
         assert_eq!(LeaseRecord::decode(other), None);
     }
 }
@@ -232,6 +242,7 @@ fn the_lease_of_a_later_epoch_is_never_taken() {
         (value(8, 1), Watched::Held),
         (
             LeaseRecord {
+                adopted: false,
                 epoch: EPOCH + 2,
                 holder: 8,
                 counter: 1,
@@ -241,6 +252,7 @@ fn the_lease_of_a_later_epoch_is_never_taken() {
         ),
         (
             LeaseRecord {
+                adopted: false,
                 epoch: EPOCH + 2,
                 holder: NOBODY,
                 counter: 1,

@@ -25,6 +25,9 @@ const OUTPUT_KEPT: usize = 512 << 10;
 /// So many heartbeats a handshake may take.
 const HANDSHAKE_BEATS: u32 = 10;
 
+/// The number of questions for a sign of life; all others are higher.
+pub(super) const HEARTBEAT: Seq = Seq(0);
+
 /// What a HELLO says.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms<'a> {
@@ -75,6 +78,13 @@ pub(super) struct Connection {
     pub(super) heard: Timestamp,
     /// When a sign of life is due.
     pub(super) heartbeat_at: Timestamp,
+    /// Signs of life asked for and given; they come in order.
+    beats_asked: u64,
+    beats_given: u64,
+    /// The first one asked for since [`Connection::confirmed`], and when.
+    probe: Option<(u64, Timestamp)>,
+    /// When the last question went out that was answered since: the node knows of no later owner then.
+    pub(super) confirmed: Option<Timestamp>,
 }
 
 impl Connection {
@@ -87,6 +97,10 @@ impl Connection {
             out_sent: 0,
             heard: Timestamp::ZERO,
             heartbeat_at: Timestamp::MAX,
+            beats_asked: 0,
+            beats_given: 0,
+            probe: None,
+            confirmed: None,
         }
     }
 
@@ -222,9 +236,18 @@ impl Connection {
             return Err(OwnerError::Silent);
         }
         self.heartbeat_at = now + heartbeat;
-        // Nobody waits for this answer; that it comes is enough.
-        self.write(|out| Request::Heartbeat.encode(out, Seq(0)));
+        self.beats_asked += 1;
+        self.probe.get_or_insert((self.beats_asked, now));
+        self.write(|out| Request::Heartbeat.encode(out, HEARTBEAT));
         Ok(())
+    }
+
+    /// The node gave a sign of life that was asked for.
+    pub(super) fn beat(&mut self) {
+        self.beats_given += 1;
+        if let Some((_, sent)) = self.probe.take_if(|(beat, _)| *beat <= self.beats_given) {
+            self.confirmed = Some(sent);
+        }
     }
 
     /// Appends a frame.

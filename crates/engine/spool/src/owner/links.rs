@@ -6,7 +6,7 @@ use vere_spoolwire::{
 use vere_units::Timestamp;
 
 use super::config::OwnerError;
-use super::connection::{Connection, Said, Terms};
+use super::connection::{Connection, HEARTBEAT, Said, Terms};
 use super::replica::{Fault, Progress, Standing};
 use super::{Owner, OwnerEvent, Phase, Purpose, Read, ReplicaChange};
 
@@ -273,6 +273,9 @@ impl Owner {
                     Purpose::CopyQueues(target) => self.copied_queues(target, seq, queues, end),
                     Purpose::CopyRecords(..) => return Err(OwnerError::Protocol),
                 }
+            }
+            Answer::Alive { seq: HEARTBEAT, .. } => {
+                self.replicas[link.node].connections[link.address].beat();
             }
             Answer::Alive { seq, .. } => self.completed(link.node, seq),
             Answer::Attached {

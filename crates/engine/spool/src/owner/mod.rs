@@ -32,6 +32,7 @@ mod register;
 mod replica;
 mod settle;
 mod table;
+mod title;
 
 #[cfg(test)]
 mod tests;
@@ -55,6 +56,7 @@ pub use membership::{MEMBERS_MAX, Member, MemberState, Membership, MembershipErr
 pub use register::{RegisterFailed, RegisterRequest, RegisterSwap};
 pub use replica::Fault;
 pub use table::{NetworkState, ReplicaRow, SyncState};
+pub use title::Title;
 
 /// Queues asked for at once.
 const QUEUES_AT_ONCE: u32 = 4096;

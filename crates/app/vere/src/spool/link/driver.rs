@@ -45,14 +45,18 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// Runs until the link is closed or the group is taken over.
+/// Runs until the link is closed, or the group is taken over and its lease given back.
 pub(super) async fn drive(shared: Rc<Shared>) {
+    tokio::join!(drive_owner(&shared), super::lease::keep(&shared));
+}
+
+async fn drive_owner(shared: &Rc<Shared>) {
     let links: Vec<Link> = shared.inner.borrow().owner.links().collect();
     let mut tasks = JoinSet::new();
     for (number, link) in links.into_iter().enumerate() {
-        tasks.spawn_local(keep_connected(Rc::clone(&shared), number, link));
+        tasks.spawn_local(keep_connected(Rc::clone(shared), number, link));
     }
-    keep_house(&shared).await;
+    keep_house(shared).await;
     tasks.abort_all();
     let mut inner = shared.inner.borrow_mut();
     inner.closed = true;
@@ -346,6 +350,7 @@ fn after(shared: &Shared, mut inner: RefMut<'_, Inner>) {
 fn tell(shared: &Shared, inner: &mut Inner, event: OwnerEvent) {
     match event {
         OwnerEvent::Opened => {
+            shared.lease_waker.notify_one();
             shared.state.send_replace(LinkState::Connected);
         }
         OwnerEvent::Shut(reason) => {
@@ -355,6 +360,7 @@ fn tell(shared: &Shared, inner: &mut Inner, event: OwnerEvent) {
             tracing::error!(group = %shared.options.group, "another gateway has taken the group over");
             shared.state.send_replace(LinkState::Fenced);
             shared.keeper.notify_one();
+            shared.lease_waker.notify_one();
         }
         OwnerEvent::RegisterUnreachable => {
             tracing::error!("the membership register does not answer; membership stays as it is");
@@ -405,13 +411,4 @@ fn answer(inner: &mut Inner, seq: vere_spoolwire::Seq, read: Read) {
 /// Fails commits that have waited too long; gives when to look again.
 fn expire(shared: &Shared) -> Option<Instant> {
     shared.inner.borrow_mut().pending.expire(Instant::now())
-}
-
-/// A number that no owner had before.
-pub(super) fn random_life() -> u64 {
-    let octets = crate::secret::random();
-    let life = octets
-        .first_chunk()
-        .map_or(1, |octets| u64::from_le_bytes(*octets));
-    life.max(1)
 }

@@ -79,6 +79,24 @@ impl System {
         system
     }
 
+    /// Starts it with settings under which it ends; gives how, and its log.
+    pub(crate) fn failing_start(options: &Options) -> (ExitStatus, String) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let config = directory.path().join("vere.toml");
+        give_accounts(&directory.path().join("data"));
+        let mut prepared = Prepared {
+            smtp: free_address(),
+            submission: free_address(),
+            submissions: free_address(),
+            nodes: [free_address(), free_address()],
+        };
+        prepared.write(options, directory.path());
+        let mut serve = Child::spawn(&mut serve_command(&config, directory.path()));
+        let status = wait_for("the end of vere serve", || serve.ended());
+        let log = std::fs::read(directory.path().join("log")).expect("the log");
+        (status, String::from_utf8_lossy(&log).into_owned())
+    }
+
     /// Waits until it takes mail.
     pub(crate) fn wait_ready(&mut self) {
         wait_for("the greeting", || {
