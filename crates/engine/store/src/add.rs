@@ -122,6 +122,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let flags = edit.flags(FlagMode::Replace, &target.flags)?;
         let (flags, keywords) = flags.apply(SystemFlags::NONE, 0);
         let blob = self.share(id, message, written)?;
+        let thread = self.thread(id, message, blob, &mut edit)?;
         let uid = edit.add(&MessageRow {
             mod_seq: edit.head.mod_seq,
             flags,
@@ -129,7 +130,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             internal_date: target.internal_date,
             size,
             blob,
-            thread: 0,
+            thread,
             own_fields: !own.is_empty(),
         })?;
         if !own.is_empty() {
@@ -185,6 +186,36 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(body
             .filter(|body| *body.hash() == message.hash)
             .map(|_| blob))
+    }
+
+    /// The thread of a new message: that of the newest message it refers to which the account knows,
+    /// or one of its own.
+    fn thread(
+        &mut self,
+        id: MailboxId,
+        message: &Prepared,
+        blob: BlobId,
+        edit: &mut Edit,
+    ) -> Result<u64, StoreError> {
+        let account = Partition::Account(self.owner(id)?.clone());
+        let known = message
+            .references
+            .iter()
+            .filter(|reference| **reference != 0);
+        let mut thread = None;
+        for reference in known.clone() {
+            let row = self.meta.row(&account, &keys::thread(*reference))?;
+            if let Some(found) = row.as_deref().and_then(<[u8]>::first_chunk) {
+                thread = Some(u64::from_le_bytes(*found));
+                break;
+            }
+        }
+        let thread = thread.unwrap_or(blob.0);
+        for reference in known {
+            let hint = batch::put(keys::thread(*reference), thread.to_le_bytes().to_vec());
+            edit.change.hints.push((account.clone(), hint));
+        }
+        Ok(thread)
     }
 
     /// What an operation did in a mailbox, if it was done.

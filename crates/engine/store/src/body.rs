@@ -34,15 +34,17 @@ pub struct Prepared {
     pub(crate) payload: Vec<u8>,
     pub(crate) hash: [u8; 32],
     pub(crate) octets: u32,
+    pub(crate) references: Vec<u64>,
 }
 
 impl Prepared {
-    /// Takes a message, lines ended by CRLF, and what the parser found in it.
+    /// Takes a message, lines ended by CRLF, what the parser found in it, and hashes of its message id
+    /// (0 without one) and of those it refers to: messages of an account that share one are a thread.
     ///
     /// # Errors
     ///
     /// [`StoreError::TooLarge`].
-    pub fn new(message: &[u8], parsed: &[u8]) -> Result<Self, StoreError> {
+    pub fn new(message: &[u8], parsed: &[u8], references: &[u64]) -> Result<Self, StoreError> {
         let max = crate::MESSAGE_OCTETS_MAX;
         let octets = u32::try_from(message.len())
             .ok()
@@ -73,6 +75,7 @@ impl Prepared {
             payload,
             hash,
             octets,
+            references: references.to_vec(),
         })
     }
 

@@ -13,6 +13,8 @@ pub(crate) const SUBSCRIPTIONS: &[u8] = &[0x03];
 pub(crate) const PURGES: &[u8] = &[0x04];
 /// Account, a hint: the body that has a content.
 pub(crate) const CONTENTS: u8 = 0x05;
+/// Account, a hint: the thread that a message id belongs to.
+pub(crate) const THREADS: u8 = 0x06;
 
 /// Mailbox: the account it belongs to.
 pub(crate) const OWNER: &[u8] = &[0x01];
@@ -52,6 +54,10 @@ pub(crate) fn purge(id: MailboxId) -> Vec<u8> {
 
 pub(crate) fn content(hash: &[u8; 16]) -> Vec<u8> {
     key(CONTENTS, hash)
+}
+
+pub(crate) fn thread(reference: u64) -> Vec<u8> {
+    key(THREADS, &reference.to_be_bytes())
 }
 
 pub(crate) fn keyword(bit: u8) -> Vec<u8> {

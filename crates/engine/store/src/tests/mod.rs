@@ -46,7 +46,7 @@ fn message(number: u64) -> Vec<u8> {
 }
 
 fn prepared(number: u64) -> Prepared {
-    Prepared::new(&message(number), b"parsed").unwrap()
+    Prepared::new(&message(number), b"parsed", &[]).unwrap()
 }
 
 fn target(mailbox: MailboxId) -> Target {
