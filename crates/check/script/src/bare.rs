@@ -8,6 +8,7 @@
 //! or PROXY may relay.
 
 mod host;
+mod imap;
 mod world;
 
 use std::collections::BTreeMap;
@@ -36,12 +37,17 @@ pub enum Pieces {
 ///
 /// [`Failure`] at the first line at which a machine does something else.
 pub fn run(script: &Script, pieces: Pieces) -> Result<Verdict, Failure> {
-    let mut bare = Bare::new(script, pieces).map_err(|problem| Failure {
+    let failure = |problem| Failure {
         script: script.name.clone(),
         line: 0,
         problem,
         transcript: Vec::new(),
-    })?;
+    };
+    if script.requirements.contains(&Requirement::Imap) {
+        let mut bare = imap::BareImap::new(script, pieces).map_err(failure)?;
+        return run_script(script, &mut bare);
+    }
+    let mut bare = Bare::new(script, pieces).map_err(failure)?;
     run_script(script, &mut bare)
 }
 
@@ -63,7 +69,7 @@ impl Bare {
                 Requirement::Right { right, has } => world.grant(right, *has),
                 Requirement::Limit { name, value } => limit(&mut world, name, *value)?,
                 Requirement::Switch(name) => switch(&mut world, name)?,
-                Requirement::Bare(_) | Requirement::Together(_) => {}
+                Requirement::Imap | Requirement::Bare(_) | Requirement::Together(_) => {}
             }
         }
         let now = Timestamp::from_millis(1_750_000_000_000);

@@ -11,7 +11,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use crate::parse::{Requirement, Script};
-use crate::runner::{Failure, Heard, Subject, SubjectError, Verdict, run};
+use crate::runner::{Dialect, Failure, Heard, Subject, SubjectError, Verdict, run};
 
 use tls::Stream;
 
@@ -31,6 +31,8 @@ pub struct Target {
     pub smtp: SocketAddr,
     /// Where it takes mail from users.
     pub submission: Option<SocketAddr>,
+    /// Where it speaks IMAP.
+    pub imap: Option<SocketAddr>,
     /// The rights of this client, as in `@peer`: `relay`, `auth-in-clear`, `xclient`, `proxy`, `tls`.
     pub rights: Vec<String>,
     /// The bounds it is known to have, as in `@limit`.
@@ -45,6 +47,7 @@ impl From<SocketAddr> for Target {
         Self {
             smtp,
             submission: None,
+            imap: None,
             rights: vec!["tls".to_owned()],
             limits: BTreeMap::new(),
             patience: Duration::from_secs(10),
@@ -59,10 +62,14 @@ impl From<SocketAddr> for Target {
 /// [`Failure`] at the first line at which the daemon does something else.
 pub fn run_against(target: impl Into<Target>, script: &Script) -> Result<Verdict, Failure> {
     let target = target.into();
-    let submission = script.requirements.contains(&Requirement::Submission);
+    let listener = script
+        .requirements
+        .iter()
+        .find(|needed| matches!(needed, Requirement::Submission | Requirement::Imap))
+        .cloned();
     let mut daemon = Daemon {
         target,
-        submission,
+        listener,
         connections: BTreeMap::new(),
     };
     run(script, &mut daemon)
@@ -71,7 +78,8 @@ pub fn run_against(target: impl Into<Target>, script: &Script) -> Result<Verdict
 #[derive(Debug)]
 struct Daemon {
     target: Target,
-    submission: bool,
+    /// Which port the script wants, where it is not that of SMTP.
+    listener: Option<Requirement>,
     connections: BTreeMap<u32, Connection>,
 }
 
@@ -85,10 +93,12 @@ struct Connection {
 impl Daemon {
     fn connection(&mut self, number: u32) -> Result<&mut Connection, SubjectError> {
         if !self.connections.contains_key(&number) {
-            let address = match self.target.submission {
-                Some(submission) if self.submission => submission,
-                _ => self.target.smtp,
+            let wanted = match self.listener {
+                Some(Requirement::Submission) => self.target.submission,
+                Some(Requirement::Imap) => self.target.imap,
+                _ => None,
             };
+            let address = wanted.unwrap_or(self.target.smtp);
             let stream = TcpStream::connect_timeout(&address, self.target.patience)
                 .and_then(|stream| stream.set_nodelay(true).map(|()| stream))
                 .map_err(|error| SubjectError(format!("cannot connect to {address}: {error}")))?;
@@ -109,7 +119,10 @@ impl Subject for Daemon {
             Requirement::Submission if self.target.submission.is_none() => {
                 Some("needs the submission port".to_owned())
             }
-            Requirement::Submission => None,
+            Requirement::Imap if self.target.imap.is_none() => {
+                Some("needs the IMAP port".to_owned())
+            }
+            Requirement::Submission | Requirement::Imap => None,
             Requirement::Right { right, has } => {
                 let granted = self.target.rights.contains(right);
                 (granted != *has).then(|| match has {
@@ -127,6 +140,13 @@ impl Subject for Daemon {
 
     fn lacks_wait(&self, time: Duration) -> Option<String> {
         (time > WAIT_MAX).then(|| format!("needs {} s of waiting", time.as_secs()))
+    }
+
+    fn dialect(&self) -> Dialect {
+        match self.listener {
+            Some(Requirement::Imap) => Dialect::Imap,
+            _ => Dialect::Smtp,
+        }
     }
 
     fn send(&mut self, connection: u32, octets: &[u8]) -> Result<(), SubjectError> {

@@ -26,5 +26,5 @@ mod template;
 
 pub use daemon::run_against;
 pub use parse::{Action, ParseError, Requirement, Script, Side, Statement};
-pub use runner::{Failure, Heard, Subject, SubjectError, Verdict, run};
+pub use runner::{Dialect, Failure, Heard, Subject, SubjectError, Verdict, run};
 pub use template::{Template, TemplateError};

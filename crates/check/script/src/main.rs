@@ -18,6 +18,9 @@ struct Arguments {
     /// Where the daemon takes mail from users.
     #[arg(long, value_name = "ADDRESS")]
     submission: Option<SocketAddr>,
+    /// Where the daemon speaks IMAP.
+    #[arg(long, value_name = "ADDRESS")]
+    imap: Option<SocketAddr>,
     /// What the daemon grants to us: relay, auth-in-clear, xclient, proxy, tls.
     #[arg(
         long,
@@ -81,6 +84,7 @@ fn run_one(arguments: &Arguments, script: &Script) -> Result<Verdict, Failure> {
         Some(address) => {
             let target = Target {
                 submission: arguments.submission,
+                imap: arguments.imap,
                 rights: arguments.rights.clone(),
                 limits: arguments.limits.iter().cloned().collect(),
                 ..Target::from(address)

@@ -23,6 +23,8 @@ pub struct Script {
 pub enum Requirement {
     /// `@listener submission`: the port for users and not the one for servers.
     Submission,
+    /// `@listener imap`: IMAP, and not SMTP.
+    Imap,
     /// `@peer RIGHT` or `@peer no-RIGHT`: what the client may do or not.
     Right {
         /// `relay`, `auth-in-clear`, `xclient`, `proxy` or `tls`.
@@ -175,6 +177,7 @@ fn requirement(directive: &str) -> Result<Requirement, String> {
     let value = value.trim();
     match key {
         "listener" if value == "submission" => Ok(Requirement::Submission),
+        "listener" if value == "imap" => Ok(Requirement::Imap),
         "peer" => {
             let (right, has) = match value.strip_prefix("no-") {
                 Some(right) => (right, false),

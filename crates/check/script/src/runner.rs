@@ -24,6 +24,11 @@ pub trait Subject {
     /// Says why such a wait cannot be made here, if so.
     fn lacks_wait(&self, time: Duration) -> Option<String>;
 
+    /// How it wants to be spoken to.
+    fn dialect(&self) -> Dialect {
+        Dialect::Smtp
+    }
+
     /// Sends octets on a connection, which is made if there is none of this number.
     ///
     /// # Errors
@@ -60,6 +65,15 @@ pub trait Subject {
     /// Describes the message stored last, where that can be known: `from <a@b> to <c@d> size 12 with
     /// ESMTP`, behind it ` account NAME` and ` client ADDRESS` for these.
     fn message(&mut self) -> Option<String>;
+}
+
+/// How an authentication exchange is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// `AUTH`, and challenges behind `334`.
+    Smtp,
+    /// `AUTHENTICATE` with the tag `scram`, and challenges behind `+`.
+    Imap,
 }
 
 /// What came from a server.
@@ -354,7 +368,11 @@ impl<S: Subject> Runner<'_, S> {
         let (mut exchange, initial) = Exchange::begin(Mechanism::ScramSha256, &credentials, nonce)
             .map_err(|error| error.to_string())?;
         let mut line = format!(
-            "AUTH SCRAM-SHA-256 {}",
+            "{} SCRAM-SHA-256 {}",
+            match self.subject.dialect() {
+                Dialect::Smtp => "AUTH",
+                Dialect::Imap => "scram AUTHENTICATE",
+            },
             vere_sasl::encode(&initial.unwrap_or_default())
         );
         // Two challenges: the server-first-message and the server-final-message.
@@ -384,7 +402,11 @@ impl<S: Subject> Runner<'_, S> {
     /// Takes the next line if it is a challenge, and otherwise leaves it.
     fn challenge(&mut self, connection: u32) -> Result<Option<Vec<u8>>, String> {
         let line = self.hear_line(connection)?;
-        match line.strip_prefix(b"334 ") {
+        let mark: &[u8] = match self.subject.dialect() {
+            Dialect::Smtp => b"334 ",
+            Dialect::Imap => b"+ ",
+        };
+        match line.strip_prefix(mark) {
             Some(challenge) => {
                 let challenge = vere_sasl::decode(challenge).map_err(|error| error.to_string())?;
                 Ok(Some(challenge))

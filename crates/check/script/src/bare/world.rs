@@ -16,7 +16,7 @@ use vere_smtp::server::{
 const HOSTNAME: &str = "mx.demo.test";
 const DOMAIN: &str = "demo.test";
 const PASSWORD: &str = "demo";
-const ITERATIONS: u32 = 4096;
+pub(super) const ITERATIONS: u32 = 4096;
 
 /// The made-up world: who a client is, who exists, and what was stored.
 #[derive(Debug)]
@@ -138,26 +138,35 @@ fn account(name: &str) -> Option<&'static str> {
 }
 
 fn password(attempt: &PasswordAttempt) -> AuthOutcome {
+    match password_of(attempt) {
+        Some(account) => AuthOutcome::Accepted { account },
+        None => AuthOutcome::Rejected,
+    }
+}
+
+/// The account whose password this is.
+pub(super) fn password_of(attempt: &PasswordAttempt) -> Option<String> {
     let own = attempt
         .authzid
         .as_ref()
         .is_none_or(|authzid| *authzid == attempt.authcid);
-    match account(&attempt.authcid) {
-        Some(account) if own && attempt.password.expose() == PASSWORD => AuthOutcome::Accepted {
-            account: account.to_owned(),
-        },
-        _ => AuthOutcome::Rejected,
-    }
+    let account = account(&attempt.authcid)?;
+    (own && attempt.password.expose() == PASSWORD).then(|| account.to_owned())
+}
+
+/// The keys of an account.
+pub(super) fn scram_keys_of(username: &str) -> Option<ScramKeys> {
+    account(username)?;
+    ScramKeys::derive(PASSWORD, b"sixteen octets !", ITERATIONS).ok()
 }
 
 fn keys(username: String) -> ScramLookup {
-    let keys = ScramKeys::derive(PASSWORD, b"sixteen octets !", ITERATIONS);
-    match (account(&username), keys) {
-        (Some(account), Ok(keys)) => ScramLookup::Found {
-            account: account.to_owned(),
+    match scram_keys_of(&username) {
+        Some(keys) => ScramLookup::Found {
+            account: username,
             keys,
         },
-        _ => ScramLookup::Unknown,
+        None => ScramLookup::Unknown,
     }
 }
 

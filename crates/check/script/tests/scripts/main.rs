@@ -9,18 +9,23 @@ use std::path::{Path, PathBuf};
 use vere_script::{Script, Verdict, bare};
 
 fn scripts() -> Vec<(PathBuf, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scripts/smtp");
-    let mut scripts: Vec<_> = std::fs::read_dir(&folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .map(|path| (path.clone(), std::fs::read_to_string(path).unwrap()))
-        .collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scripts");
+    let mut scripts = Vec::new();
+    for (name, least) in [("smtp", 50), ("imap", 15)] {
+        let before = scripts.len();
+        let entries = std::fs::read_dir(folder.join(name)).unwrap();
+        scripts.extend(
+            entries
+                .map(|entry| entry.unwrap().path())
+                .map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())),
+        );
+        assert!(
+            scripts.len() - before > least,
+            "scripts are missing from {}/{name}",
+            folder.display()
+        );
+    }
     scripts.sort();
-    assert!(
-        scripts.len() > 50,
-        "scripts are missing from {}",
-        folder.display()
-    );
     scripts
 }
 

@@ -1,0 +1,52 @@
+//! Which messages a search finds, for messages in ASCII without encodings.
+
+use vere_imap::command::SearchKey;
+use vere_imap::date::Day;
+use vere_imap::message::header::{fields, header_length, unfold};
+use vere_imap::set::UidSet;
+use vere_units::Timestamp;
+
+use super::mailbox::Message;
+
+pub(super) fn fits(
+    key: &SearchKey,
+    uid: u32,
+    message: &Message,
+    recent: &UidSet,
+    now: Timestamp,
+) -> bool {
+    let again = |key: &SearchKey| fits(key, uid, message, recent, now);
+    let body = header_length(&message.octets);
+    let age = now.saturating_since(message.date).as_secs();
+    match key {
+        SearchKey::All => true,
+        SearchKey::And(keys) => keys.iter().all(again),
+        SearchKey::Or(keys) => again(&keys.0) || again(&keys.1),
+        SearchKey::Not(key) => !again(key),
+        SearchKey::Flag(flag) => message.flags.contains(flag),
+        SearchKey::Recent => recent.contains(uid),
+        SearchKey::Messages(uids) => uids.contains(uid),
+        SearchKey::Sequence(_) | SearchKey::Uid(_) => false,
+        SearchKey::Header { name, text } => fields(&message.octets).any(|field| {
+            field.name.eq_ignore_ascii_case(name.as_bytes()) && holds(&unfold(field.value), text)
+        }),
+        SearchKey::Body(text) => holds(&message.octets[body..], text),
+        SearchKey::Text(text) => holds(&message.octets, text),
+        SearchKey::Before(day) => Day::of(message.date) < *day,
+        SearchKey::On(day) => Day::of(message.date) == *day,
+        SearchKey::Since(day) => Day::of(message.date) >= *day,
+        SearchKey::SentBefore(_) | SearchKey::SentOn(_) | SearchKey::SentSince(_) => false,
+        SearchKey::Younger(seconds) => age <= u64::from(*seconds),
+        SearchKey::Older(seconds) => age >= u64::from(*seconds),
+        SearchKey::Larger(octets) => message.octets.len() as u64 > *octets,
+        SearchKey::Smaller(octets) => (message.octets.len() as u64) < *octets,
+        SearchKey::ModSeq(mod_seq) => message.mod_seq >= *mod_seq,
+    }
+}
+
+fn holds(octets: &[u8], text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    String::from_utf8_lossy(octets)
+        .to_ascii_lowercase()
+        .contains(&text)
+}

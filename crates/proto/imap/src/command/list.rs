@@ -1,0 +1,143 @@
+//! LIST (RFC 9051 section 6.3.9, RFC 5258, RFC 5819, RFC 6154) and LSUB.
+
+use super::Command;
+use super::cursor::{Cursor, Result, expected, is_atom_char};
+use super::mailbox::{StatusItem, status_items};
+
+/// Which mailboxes LIST shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListSelection {
+    /// Only those subscribed, also when they do not exist.
+    pub subscribed: bool,
+    /// Remote ones too, of which there are none.
+    pub remote: bool,
+    /// Also those with subscribed ones below them.
+    pub recursive_match: bool,
+    /// Only those with a special use.
+    pub special_use: bool,
+}
+
+/// What LIST says of each beside its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListReturn {
+    /// Whether it is subscribed.
+    pub subscribed: bool,
+    /// Whether others lie below it.
+    pub children: bool,
+    /// Its special use.
+    pub special_use: bool,
+    /// These numbers.
+    pub status: Vec<StatusItem>,
+}
+
+/// LIST.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListCommand {
+    /// The options in front, where there are any.
+    pub selection: Option<ListSelection>,
+    /// What stands before the patterns.
+    pub reference: String,
+    /// The patterns.
+    pub patterns: Vec<String>,
+    /// The options behind, where there are any.
+    pub returns: Option<ListReturn>,
+}
+
+/// `list = "LIST" [SP list-select-opts] SP mailbox SP mbox-or-pat [SP list-return-opts]`.
+pub(super) fn list(cursor: &mut Cursor<'_>) -> Result<Command> {
+    let selection = if cursor.peek() == Some(b'(') {
+        let selection = selection(cursor)?;
+        cursor.space()?;
+        Some(selection)
+    } else {
+        None
+    };
+    let reference = cursor.mailbox()?;
+    cursor.space()?;
+    let patterns = if cursor.peek() == Some(b'(') {
+        cursor.list(false, pattern)?
+    } else {
+        vec![pattern(cursor)?]
+    };
+    let returns = if cursor.eat(b' ') {
+        if !cursor.eat_word("RETURN ") {
+            return expected("RETURN");
+        }
+        Some(returns(cursor)?)
+    } else {
+        None
+    };
+    Ok(Command::List(ListCommand {
+        selection,
+        reference,
+        patterns,
+        returns,
+    }))
+}
+
+/// `lsub = "LSUB" SP mailbox SP list-mailbox`.
+pub(super) fn lsub(cursor: &mut Cursor<'_>) -> Result<Command> {
+    let reference = cursor.mailbox()?;
+    cursor.space()?;
+    Ok(Command::Lsub {
+        reference,
+        pattern: pattern(cursor)?,
+    })
+}
+
+/// `list-mailbox = 1*(ATOM-CHAR / list-wildcards / resp-specials) / string`.
+fn pattern(cursor: &mut Cursor<'_>) -> Result<String> {
+    if matches!(cursor.peek(), Some(b'"' | b'{')) {
+        return cursor.mailbox();
+    }
+    let text = cursor.take_while(|octet| is_atom_char(octet) || b"%*]".contains(&octet));
+    if text.is_empty() {
+        return expected("a pattern of mailbox names");
+    }
+    cursor.mailbox_name(text)
+}
+
+fn selection(cursor: &mut Cursor<'_>) -> Result<ListSelection> {
+    let mut options = ListSelection::default();
+    cursor.list(true, |cursor| {
+        match cursor
+            .atom("a selection option")?
+            .to_ascii_uppercase()
+            .as_str()
+        {
+            "SUBSCRIBED" => options.subscribed = true,
+            "REMOTE" => options.remote = true,
+            "RECURSIVEMATCH" => options.recursive_match = true,
+            "SPECIAL-USE" => options.special_use = true,
+            _ => return expected("a selection option"),
+        }
+        Ok(())
+    })?;
+    // It only widens another option (RFC 5258 section 3).
+    if options.recursive_match && !options.subscribed && !options.special_use {
+        return expected("an option beside RECURSIVEMATCH");
+    }
+    Ok(options)
+}
+
+fn returns(cursor: &mut Cursor<'_>) -> Result<ListReturn> {
+    let mut options = ListReturn::default();
+    cursor.list(true, |cursor| {
+        match cursor
+            .atom("a return option")?
+            .to_ascii_uppercase()
+            .as_str()
+        {
+            "SUBSCRIBED" => options.subscribed = true,
+            "CHILDREN" => options.children = true,
+            "SPECIAL-USE" => options.special_use = true,
+            "STATUS" => {
+                cursor.space()?;
+                options.status = status_items(cursor)?;
+            }
+            _ => return expected("a return option"),
+        }
+        Ok(())
+    })?;
+    Ok(options)
+}

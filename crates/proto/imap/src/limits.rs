@@ -1,0 +1,64 @@
+//! Every bound of a session, by name, with its default and the reason for it.
+
+use std::time::Duration;
+
+use vere_units::ByteSize;
+
+/// The bounds of one session.
+///
+/// At a bound the client gets the response that is named with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Size of a message given by APPEND, announced by APPENDLIMIT; beyond it `NO [TOOBIG]` (RFC 7889).
+    pub message_size_max: ByteSize,
+    /// What a client may go on sending in a literal that is refused already; for more the connection
+    /// is closed (RFC 7888 section 4).
+    pub refused_size_max: ByteSize,
+    /// A command with its literals, the message of APPEND excepted; beyond it `BAD`. RFC 7162 section 4
+    /// asks for at least 8192, and some clients list thousands of UIDs in one command.
+    pub command_octets_max: usize,
+    /// The same before login, where a connection shall cost little.
+    pub login_octets_max: usize,
+    /// A line of an authentication exchange.
+    pub auth_octets_max: usize,
+    /// Commands refused as wrong or unknown; then `BYE`.
+    pub errors_max: usize,
+    /// Failed logins in a session; then `BYE`.
+    pub auth_failures_max: usize,
+    /// Octets that wait for the client to read them; at the bound nothing more is done for it. A part
+    /// of a message beyond that is not copied.
+    pub output_octets_max: usize,
+    /// How long a client may take before it has logged in; then `BYE`.
+    pub login_timeout: Duration,
+    /// How long a client may say nothing; then `BYE`. RFC 9051 section 5.4 asks for at least 30 minutes.
+    pub command_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_size_max: ByteSize::mib(50),
+            refused_size_max: ByteSize::mib(64),
+            command_octets_max: 64 * 1024,
+            login_octets_max: 8 * 1024,
+            auth_octets_max: 12_290,
+            errors_max: 20,
+            auth_failures_max: 3,
+            output_octets_max: 64 * 1024,
+            login_timeout: Duration::from_secs(60),
+            command_timeout: Duration::from_secs(1800),
+        }
+    }
+}
+
+/// Keys within keys of a search; beyond it `BAD`, so that no command takes much stack.
+pub const SEARCH_DEPTH_MAX: usize = 32;
+
+/// Octets of a mailbox name; beyond it `NO [CANNOT]`.
+pub const MAILBOX_NAME_OCTETS_MAX: usize = 1_000;
+
+/// Octets of a keyword; beyond it `BAD`.
+pub const KEYWORD_OCTETS_MAX: usize = 200;
+
+/// Names of clients and their values that ID takes (RFC 2971 section 3.3).
+pub const ID_PAIRS_MAX: usize = 30;

@@ -1,0 +1,36 @@
+//! What the host decides about a session before it begins.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use vere_sasl::{FakeKeys, Mechanism, NonceSource};
+
+use crate::limits::Limits;
+
+/// What all sessions of a listener share.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Our name, in the greeting.
+    pub hostname: String,
+    /// The bounds.
+    pub limits: Limits,
+    /// The mechanisms offered, best first; LOGIN is the command's, not this list's.
+    pub mechanisms: Vec<Mechanism>,
+    /// Where SCRAM's nonces come from.
+    pub nonces: Arc<NonceSource>,
+    /// What users that do not exist are answered with.
+    pub fake_keys: FakeKeys,
+}
+
+/// Who connected, and what the host allows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// The client's address.
+    pub address: SocketAddr,
+    /// Whether the connection is encrypted.
+    pub tls: bool,
+    /// Whether STARTTLS is offered.
+    pub tls_available: bool,
+    /// Whether passwords may travel without TLS.
+    pub may_auth_in_clear: bool,
+}

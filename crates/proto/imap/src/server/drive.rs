@@ -1,0 +1,267 @@
+//! How octets, answers and time move a session on.
+
+use vere_units::Timestamp;
+
+use crate::command::{CommandError, beginning, parse};
+
+use super::frame::{Bounds, FrameError, Framed};
+use super::question::{Answer, MailboxKey, Question};
+use super::refusal::Refusal;
+use super::sync::SyncWork;
+use super::{About, Asking, Phase, Server, Session};
+
+impl Server {
+    /// Gives the machine what the client sent, and says how many octets it has taken.
+    ///
+    /// It takes all of them, unless a question, a handshake or output that waits comes before.
+    pub fn input(&mut self, bytes: &[u8], now: Timestamp) -> usize {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let taken = match &mut self.phase {
+                Phase::Asking(_) => break,
+                Phase::Closing => rest.len(),
+                Phase::StartTls if self.output.is_empty() => break,
+                Phase::StartTls => {
+                    // Commands in the clear behind STARTTLS are somebody else's (RFC 9051 section 6.2.1).
+                    self.bye("no command may follow STARTTLS");
+                    rest.len()
+                }
+                Phase::Command | Phase::AuthResponse(_) | Phase::Idle(_) => {
+                    if self.output.len() >= self.config.limits.output_octets_max {
+                        break;
+                    }
+                    self.take(rest, now)
+                }
+            };
+            rest = rest.get(taken..).unwrap_or_default();
+        }
+        self.end_if_shutting_down();
+        bytes.len().saturating_sub(rest.len())
+    }
+
+    fn take(&mut self, bytes: &[u8], now: Timestamp) -> usize {
+        let bounds = Bounds {
+            limits: &self.config.limits,
+            logged_in: !matches!(self.session, Session::NotAuthenticated),
+        };
+        let (taken, framed) = self.frames.take(bytes, bounds);
+        self.waiting_since = now;
+        if let Some(framed) = framed {
+            let more = taken < bytes.len();
+            self.framed(framed, more);
+        }
+        taken
+    }
+
+    fn framed(&mut self, framed: Framed, more: bool) {
+        let text = match framed {
+            Framed::Continue => return self.output.line("+ OK"),
+            Framed::Hopeless => return self.bye("[TOOBIG] the literal is too large"),
+            Framed::Refused(text, error) => return self.refuse_frame(&text, error),
+            Framed::Command(text) => text,
+        };
+        match std::mem::replace(&mut self.phase, Phase::Command) {
+            Phase::AuthResponse(auth) => self.auth_response(*auth, &text),
+            Phase::Idle(tag) if text.eq_ignore_ascii_case(b"DONE") => {
+                self.complete(tag, "OK idle ended")
+            }
+            Phase::Idle(tag) => self.bad(Some(&tag), "expected DONE"),
+            _ => self.run(text, more),
+        }
+    }
+
+    fn refuse_frame(&mut self, text: &[u8], error: FrameError) {
+        let (tag, _) = beginning(text);
+        let tag = match std::mem::replace(&mut self.phase, Phase::Command) {
+            Phase::AuthResponse(auth) => Some(auth.tag),
+            Phase::Idle(tag) => Some(tag),
+            _ => tag,
+        };
+        let no = |text: &str| tag.as_deref().map(|tag| format!("{tag} NO {text}"));
+        let line = match error {
+            FrameError::TooBig => no("[TOOBIG] the message is too large"),
+            FrameError::NoRoom => no("[LIMIT] no room for the message now, try again later"),
+            FrameError::TooLong | FrameError::BareLf | FrameError::Nul => None,
+        };
+        match line {
+            Some(line) => self.output.line(&line),
+            None => self.bad(
+                tag.as_deref(),
+                match error {
+                    FrameError::BareLf => "a line ends with CRLF",
+                    FrameError::Nul => "NUL may not stand here",
+                    _ => "the command is too long",
+                },
+            ),
+        }
+    }
+
+    fn run(&mut self, text: Vec<u8>, more: bool) {
+        let parsed = parse(&text, self.enabled.rev2);
+        match (parsed.tag, parsed.command) {
+            (Some(tag), Ok(command)) => self.command(tag, command, text, more),
+            (_, Err(CommandError::OtherProtocol)) => self.bye("this is IMAP"),
+            (Some(tag), Err(CommandError::Charset)) => {
+                self.output.line(&format!(
+                    "{tag} NO [BADCHARSET (UTF-8 US-ASCII)] unknown charset"
+                ));
+            }
+            (Some(tag), Err(CommandError::NameTooLong)) => {
+                self.output
+                    .line(&format!("{tag} NO [CANNOT] the name is too long"));
+            }
+            (tag, Err(error)) => self.bad(tag.as_deref(), &error.to_string()),
+            (None, Ok(_)) => self.bad(None, "expected a tag"),
+        }
+    }
+
+    /// Takes the answer to the open question; without one it does nothing.
+    pub fn answer(&mut self, answer: Answer, now: Timestamp) {
+        let asking = match std::mem::replace(&mut self.phase, Phase::Command) {
+            Phase::Asking(asking) => asking,
+            other => {
+                self.phase = other;
+                return;
+            }
+        };
+        self.waiting_since = now;
+        match (asking.about, answer) {
+            (About::Password(tag), Answer::Login(outcome)) => self.password_answered(tag, outcome),
+            (About::ScramUser(auth), Answer::ScramUser(found)) => self.keys_answered(auth, found),
+            (About::List(work), Answer::Mailboxes(result)) => self.list_answered(work, result),
+            (About::ListStatus(work), Answer::Status(result)) => {
+                self.list_status_answered(work, result)
+            }
+            (About::Status(work), Answer::Status(result)) => self.status_answered(work, result),
+            (About::Change { tag, name }, Answer::Done(result)) => self.done(tag, name, result),
+            (About::Quota { tag, mailbox }, Answer::Quota(result)) => {
+                self.quota_answered(tag, mailbox, result)
+            }
+            (About::Open(work), Answer::Opened(result)) => self.open_answered(work, result),
+            (About::Resync(work), Answer::Changes(result)) => self.resync_answered(work, result),
+            (About::Vanished(work), Answer::Changes(result)) => {
+                self.vanished_answered(work, result)
+            }
+            (About::Seen(work), Answer::Flags(result)) => self.seen_answered(work, result),
+            (About::Fetch(work), Answer::Messages(result)) => self.fetch_answered(work, result),
+            (About::Store(work), Answer::Flags(result)) => self.store_answered(work, result),
+            (About::Expunge { tag, close }, Answer::Done(result)) => {
+                self.expunge_answered(tag, close, result)
+            }
+            (About::Copy(work), Answer::Copied(result)) => self.copy_answered(work, result),
+            (About::Append(tag), Answer::Appended(result)) => self.append_answered(tag, result),
+            (About::Search(work), Answer::Found(result)) => self.search_answered(work, result),
+            (About::Sync(work), Answer::Changes(result)) => self.sync_answered(work, result),
+            _ => self.bye("[SERVERBUG] an answer did not fit its question"),
+        }
+        self.end_if_shutting_down();
+    }
+
+    /// Takes note that something in a mailbox may be other than before; a client that idles is told at
+    /// once, another one with its next command.
+    pub fn mailbox_changed(&mut self, key: MailboxKey) {
+        match self.selected() {
+            Some(selected) if selected.key == key => selected.dirty = true,
+            _ => return,
+        }
+        match std::mem::replace(&mut self.phase, Phase::Command) {
+            Phase::Idle(tag) => self.sync(SyncWork::idle(tag)),
+            other => self.phase = other,
+        }
+    }
+
+    /// When [`Server::timed_out`] is due unless something happens before.
+    ///
+    /// While a question is open there is no such time: how long an answer takes is up to the host.
+    #[must_use]
+    pub fn deadline(&self) -> Timestamp {
+        let limits = &self.config.limits;
+        match (&self.phase, &self.session) {
+            (Phase::Asking(_), _) => Timestamp::MAX,
+            (_, Session::NotAuthenticated) => self.began + limits.login_timeout,
+            _ => self.waiting_since + limits.command_timeout,
+        }
+    }
+
+    /// Takes note that the deadline has passed: the session ends.
+    pub fn timed_out(&mut self) {
+        if self.output.is_empty() {
+            self.bye("[UNAVAILABLE] idle for too long");
+        } else {
+            // The client does not even read.
+            self.output.discard();
+            self.close();
+        }
+    }
+
+    /// Frees the message that is being received, which is then refused: the host has no memory for it.
+    pub fn refuse_for_room(&mut self) {
+        self.frames.refuse_for_room();
+    }
+
+    /// Takes note that the handshake is done.
+    pub fn tls_started(&mut self, now: Timestamp) {
+        if matches!(self.phase, Phase::StartTls) {
+            self.peer.tls = true;
+            self.phase = Phase::Command;
+            self.waiting_since = now;
+        }
+    }
+
+    /// Ends the session at the next place where a command could begin.
+    pub fn shut_down(&mut self) {
+        self.shutting_down = true;
+        self.end_if_shutting_down();
+    }
+
+    fn end_if_shutting_down(&mut self) {
+        let between = match self.phase {
+            Phase::Command => !self.frames.is_begun(),
+            Phase::AuthResponse(_) | Phase::Idle(_) => true,
+            _ => false,
+        };
+        if self.shutting_down && between {
+            self.bye("[UNAVAILABLE] shutting down");
+        }
+    }
+
+    pub(super) fn ask(&mut self, question: Question, about: About) {
+        self.phase = Phase::Asking(Box::new(Asking {
+            question: Some(question),
+            about,
+        }));
+    }
+
+    /// Refuses what the client should not have sent so or now; after too many it ends.
+    pub(super) fn bad(&mut self, tag: Option<&str>, why: &str) {
+        let tag = tag.unwrap_or("*");
+        self.output.line(&format!("{tag} BAD {why}"));
+        self.counts.errors = self.counts.errors.saturating_add(1);
+        if self.counts.errors > self.config.limits.errors_max {
+            self.bye("too many errors");
+        }
+    }
+
+    /// Passes on why something is not done.
+    pub(super) fn no(&mut self, tag: String, refusal: Refusal) {
+        if refusal == Refusal::Gone {
+            // What is open is no more, and no number means anything.
+            return self.bye(refusal.text());
+        }
+        self.complete(tag, &format!("NO {}", refusal.text()));
+    }
+
+    pub(super) fn bye(&mut self, why: &str) {
+        if !matches!(self.phase, Phase::Closing) {
+            self.output.line(&format!("* BYE {why}"));
+            self.close();
+        }
+    }
+
+    /// Ends the session once its output is sent; what it held is let go.
+    pub(super) fn close(&mut self) {
+        self.phase = Phase::Closing;
+        self.session = Session::NotAuthenticated;
+        self.frames = super::FrameReader::default();
+    }
+}

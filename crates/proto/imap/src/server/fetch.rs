@@ -1,0 +1,209 @@
+//! FETCH (RFC 9051 section 6.4.5, RFC 7162 sections 3.1.4 and 3.2.6).
+
+use crate::ModSeq;
+use crate::command::{FetchCommand, FetchItem, StoreAction};
+use crate::flags::{Flag, SystemFlag};
+use crate::set::UidSet;
+
+use super::question::{
+    Changes, FetchQuery, FlagsChanged, Messages, Need, Question, Row, StoreQuery,
+};
+use super::refusal::Refusal;
+use super::row::{self, RowWriter};
+use super::sync::vanished;
+use super::{About, Server, Session};
+
+/// A FETCH under way.
+#[derive(Debug)]
+pub(super) struct FetchWork {
+    tag: String,
+    uid: bool,
+    items: Vec<FetchItem>,
+    /// Those not given yet.
+    uids: UidSet,
+    /// What was asked for, whether it is there or not.
+    named: UidSet,
+    need: Need,
+    changed_since: Option<ModSeq>,
+    /// Those that are seen now and were not before.
+    seen: UidSet,
+    /// How many are still to come.
+    missing: u32,
+    unknown_encoding: bool,
+}
+
+impl Server {
+    pub(super) fn fetch(&mut self, tag: String, command: FetchCommand) {
+        if command.vanished && !self.enabled.qresync {
+            return self.bad(Some(&tag), "enable QRESYNC first");
+        }
+        let Some(selected) = self.selected() else {
+            return;
+        };
+        let Some(uids) = selected.resolve(&command.set, command.uid) else {
+            return self.bad(Some(&tag), "there is no message of this number");
+        };
+        let named = command.set.resolve(selected.view.last());
+        let mut items = command.items;
+        if command.uid && !items.contains(&FetchItem::Uid) {
+            items.insert(0, FetchItem::Uid);
+        }
+        if command.changed_since.is_some() && !items.contains(&FetchItem::ModSeq) {
+            items.push(FetchItem::ModSeq);
+        }
+        // To ask for the numbers of changes is to want them (RFC 7162 section 3.1).
+        self.enabled.condstore |= items.contains(&FetchItem::ModSeq);
+        let work = FetchWork {
+            tag,
+            uid: command.uid,
+            need: items.iter().map(row::need).max().unwrap_or_default(),
+            items,
+            missing: uids.len(),
+            uids,
+            named,
+            changed_since: command.changed_since,
+            seen: UidSet::new(),
+            unknown_encoding: false,
+        };
+        if command.vanished {
+            self.ask_vanished(work);
+        } else {
+            self.fetch_seen(work);
+        }
+    }
+
+    fn ask_vanished(&mut self, work: FetchWork) {
+        let Some(selected) = self.selected() else {
+            return;
+        };
+        let question = Question::Changes {
+            mailbox: selected.key,
+            since: work.changed_since.unwrap_or_default(),
+            uid_next: selected.uid_next,
+            // Nothing is claimed by looking back.
+            read_only: true,
+        };
+        self.ask(question, About::Vanished(work));
+    }
+
+    pub(super) fn vanished_answered(&mut self, work: FetchWork, result: Result<Changes, Refusal>) {
+        let changes = match result {
+            Ok(changes) => changes,
+            Err(refusal) => return self.no(work.tag, refusal),
+        };
+        let Some(selected) = self.selected() else {
+            return;
+        };
+        let known = UidSet::range(1, selected.uid_next.saturating_sub(1)).intersection(&work.named);
+        let gone = vanished(changes.gone, &known);
+        if !gone.is_empty() {
+            self.output.line(&format!("* VANISHED (EARLIER) {gone}"));
+        }
+        self.fetch_seen(work);
+    }
+
+    /// Marks as seen what is fetched to be seen, and then fetches.
+    fn fetch_seen(&mut self, work: FetchWork) {
+        let Some(selected) = self.selected() else {
+            return;
+        };
+        if selected.read_only
+            || work.uids.is_empty()
+            || !work.items.iter().any(FetchItem::sets_seen)
+        {
+            return self.fetch_rows(work);
+        }
+        let query = StoreQuery {
+            mailbox: selected.key,
+            uids: work.uids.clone(),
+            action: StoreAction::Add,
+            flags: vec![Flag::System(SystemFlag::Seen)],
+            unchanged_since: None,
+        };
+        self.ask(Question::Store(query), About::Seen(work));
+    }
+
+    pub(super) fn seen_answered(
+        &mut self,
+        mut work: FetchWork,
+        result: Result<FlagsChanged, Refusal>,
+    ) {
+        match result {
+            Ok(done) => work.seen = done.changed,
+            Err(refusal) => return self.no(work.tag, refusal),
+        }
+        if let Some(selected) = self.selected() {
+            selected.dirty |= !work.seen.is_empty();
+        }
+        self.fetch_rows(work);
+    }
+
+    fn fetch_rows(&mut self, work: FetchWork) {
+        let octets_max = self.config.limits.output_octets_max;
+        let Some(selected) = self.selected() else {
+            return;
+        };
+        if work.uids.is_empty() {
+            return self.fetched(work);
+        }
+        let query = FetchQuery {
+            mailbox: selected.key,
+            uids: work.uids.clone(),
+            changed_since: work.changed_since,
+            need: work.need,
+            octets_max,
+        };
+        self.ask(Question::Fetch(query), About::Fetch(work));
+    }
+
+    pub(super) fn fetch_answered(
+        &mut self,
+        mut work: FetchWork,
+        result: Result<Messages, Refusal>,
+    ) {
+        let messages = match result {
+            Ok(messages) => messages,
+            Err(refusal) => return self.no(work.tag, refusal),
+        };
+        for row in &messages.rows {
+            self.fetch_row(&mut work, row);
+        }
+        work.uids = messages.rest;
+        self.fetch_rows(work);
+    }
+
+    fn fetch_row(&mut self, work: &mut FetchWork, row: &Row) {
+        let Session::Selected { mailbox, .. } = &mut self.session else {
+            return;
+        };
+        let Some(number) = mailbox.view.number(row.flags.uid) else {
+            return;
+        };
+        let mut writer = RowWriter {
+            output: &mut self.output,
+            selected: mailbox,
+            enabled: self.enabled,
+            row,
+            structure: None,
+            unknown_encoding: false,
+        };
+        writer.write(number, &work.items, work.seen.contains(row.flags.uid));
+        work.unknown_encoding |= writer.unknown_encoding;
+        work.missing = work.missing.saturating_sub(1);
+    }
+
+    fn fetched(&mut self, work: FetchWork) {
+        let text = if work.unknown_encoding {
+            "NO [UNKNOWN-CTE] a part is encoded in a way that is not known"
+        } else if work.missing > 0 && work.changed_since.is_none() {
+            "OK [EXPUNGEISSUED] some of them are gone"
+        } else {
+            "OK done"
+        };
+        if work.uid {
+            self.complete(work.tag, text);
+        } else {
+            self.complete_numbered(work.tag, text);
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! Whole commands, with their literals, out of octets that arrive in any pieces (RFC 9051 section 4.3,
+//! RFC 7888).
+
+use crate::command::beginning;
+use crate::limits::Limits;
+
+/// Octets of the end of a line that announce a literal: `~{18446744073709551615+}` and CRLF.
+const ANNOUNCEMENT_OCTETS_MAX: usize = 32;
+
+/// Octets of memory reserved when a literal is announced: what is announced need not come.
+const RESERVED_OCTETS_MAX: usize = 1 << 20;
+
+/// Why what came is no command; always the peer's fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FrameError {
+    /// The command is longer than its bound.
+    TooLong,
+    /// The message of APPEND is larger than its bound.
+    TooBig,
+    /// There is no room for the message now.
+    NoRoom,
+    /// A line ends with LF alone.
+    BareLf,
+    /// A NUL stands where none may.
+    Nul,
+}
+
+/// What came.
+#[derive(Debug)]
+pub(super) enum Framed {
+    /// A command, without the CRLF at its end.
+    Command(Vec<u8>),
+    /// None: this is wrong with it, and it began so.
+    Refused(Vec<u8>, FrameError),
+    /// The client waits for leave to send a literal.
+    Continue,
+    /// So much is on its way that must not be taken for commands that the connection ends.
+    Hopeless,
+}
+
+/// Collects a command; between commands it holds nothing.
+#[derive(Debug, Default)]
+pub(super) struct FrameReader {
+    buffer: Vec<u8>,
+    /// Where in the buffer the line at hand begins.
+    line: usize,
+    /// Octets of the buffer that are messages of APPEND, which have another bound.
+    message: usize,
+    expect: Expect,
+    refused: Option<FrameError>,
+    /// The end of a line of which no more is kept.
+    tail: Vec<u8>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+enum Expect {
+    #[default]
+    Line,
+    /// So many octets of a literal.
+    Literal(usize),
+    /// So many octets of a literal that is refused.
+    Refused(u64),
+}
+
+/// Which bounds hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds<'a> {
+    pub(super) limits: &'a Limits,
+    /// Before login commands are shorter, and there is no APPEND.
+    pub(super) logged_in: bool,
+}
+
+impl Bounds<'_> {
+    fn command(&self) -> usize {
+        if self.logged_in {
+            self.limits.command_octets_max
+        } else {
+            self.limits.login_octets_max
+        }
+    }
+}
+
+impl FrameReader {
+    /// Takes octets up to the next thing that came: how many, and the thing.
+    pub(super) fn take(&mut self, bytes: &[u8], bounds: Bounds<'_>) -> (usize, Option<Framed>) {
+        match self.expect {
+            Expect::Line => self.take_line(bytes, bounds),
+            Expect::Literal(left) => {
+                let piece = bytes.get(..left).unwrap_or(bytes);
+                self.buffer.extend_from_slice(piece);
+                self.expect = match left.saturating_sub(piece.len()) {
+                    0 => self.next_line(),
+                    left => Expect::Literal(left),
+                };
+                (piece.len(), None)
+            }
+            Expect::Refused(left) => {
+                let skipped = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                let left = left.saturating_sub(u64::try_from(skipped).unwrap_or(left));
+                self.expect = match left {
+                    0 => self.next_line(),
+                    left => Expect::Refused(left),
+                };
+                (skipped, None)
+            }
+        }
+    }
+
+    /// Whether a part of a command is here.
+    pub(super) fn is_begun(&self) -> bool {
+        !self.buffer.is_empty() || self.refused.is_some()
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.buffer.capacity().saturating_add(self.tail.capacity())
+    }
+
+    /// Lets go of the message on its way; its command is refused at its end.
+    pub(super) fn refuse_for_room(&mut self) {
+        if self.message == 0 {
+            return;
+        }
+        if let Expect::Literal(left) = self.expect {
+            self.expect = Expect::Refused(u64::try_from(left).unwrap_or(u64::MAX));
+        }
+        self.refuse(FrameError::NoRoom);
+    }
+
+    fn next_line(&mut self) -> Expect {
+        self.line = self.buffer.len();
+        self.tail.clear();
+        Expect::Line
+    }
+
+    fn refuse(&mut self, error: FrameError) {
+        self.refused.get_or_insert(error);
+        // Of what is refused, the beginning is kept: it has the tag.
+        self.buffer
+            .truncate(ANNOUNCEMENT_OCTETS_MAX.saturating_mul(8));
+        self.buffer.shrink_to_fit();
+        self.line = self.buffer.len();
+        self.message = 0;
+    }
+
+    fn take_line(&mut self, bytes: &[u8], bounds: Bounds<'_>) -> (usize, Option<Framed>) {
+        let end = memchr::memchr(b'\n', bytes);
+        let taken = end.map_or(bytes.len(), |end| end.saturating_add(1));
+        self.keep(bytes.get(..taken).unwrap_or(bytes), bounds);
+        let framed = end.and_then(|_| self.end_line(bounds));
+        (taken, framed)
+    }
+
+    /// Adds a piece of a line; of one that is refused only its end is kept.
+    fn keep(&mut self, piece: &[u8], bounds: Bounds<'_>) {
+        if self.refused.is_none() {
+            let text = self.buffer.len().saturating_sub(self.message);
+            if text.saturating_add(piece.len()) <= bounds.command() {
+                self.buffer.extend_from_slice(piece);
+                return;
+            }
+            // The tag may be in a piece that is too long as a whole.
+            let room = ANNOUNCEMENT_OCTETS_MAX.saturating_sub(self.buffer.len());
+            self.buffer
+                .extend_from_slice(piece.get(..room).unwrap_or(piece));
+            self.refuse(FrameError::TooLong);
+        }
+        let begin = piece.len().saturating_sub(ANNOUNCEMENT_OCTETS_MAX);
+        self.tail
+            .extend_from_slice(piece.get(begin..).unwrap_or(piece));
+        let excess = self.tail.len().saturating_sub(ANNOUNCEMENT_OCTETS_MAX);
+        self.tail.drain(..excess);
+    }
+
+    fn end_line(&mut self, bounds: Bounds<'_>) -> Option<Framed> {
+        let line = if self.refused.is_some() {
+            self.tail.as_slice()
+        } else {
+            self.buffer.get(self.line..).unwrap_or_default()
+        };
+        let literal = line.strip_suffix(b"\r\n").and_then(announced);
+        let error = match line {
+            [.., b'\r', b'\n'] if memchr::memchr(0, line).is_some() => Some(FrameError::Nul),
+            [.., b'\r', b'\n'] => None,
+            _ => Some(FrameError::BareLf),
+        };
+        if let Some(error) = error {
+            self.refuse(error);
+        }
+        match literal {
+            Some(literal) => self.announce(literal, bounds),
+            None => Some(self.end_command()),
+        }
+    }
+
+    fn end_command(&mut self) -> Framed {
+        let refused = self.refused;
+        let mut text = std::mem::take(self).buffer;
+        if let Some(error) = refused {
+            return Framed::Refused(text, error);
+        }
+        text.truncate(text.len().saturating_sub(2));
+        Framed::Command(text)
+    }
+
+    fn announce(&mut self, literal: Announced, bounds: Bounds<'_>) -> Option<Framed> {
+        if self.refused.is_none() {
+            match self.room_for(literal.octets, bounds) {
+                Ok(octets) => {
+                    self.buffer.reserve(octets.min(RESERVED_OCTETS_MAX));
+                    self.expect = Expect::Literal(octets);
+                    if octets == 0 {
+                        self.expect = self.next_line();
+                    }
+                    return literal.waits.then_some(Framed::Continue);
+                }
+                Err(error) => self.refuse(error),
+            }
+        }
+        if literal.waits {
+            // Without leave the literal does not come, and the command ends here.
+            return Some(self.end_command());
+        }
+        if literal.octets > bounds.limits.refused_size_max.as_u64() {
+            return Some(Framed::Hopeless);
+        }
+        self.tail.clear();
+        if literal.octets > 0 {
+            self.expect = Expect::Refused(literal.octets);
+        }
+        None
+    }
+
+    fn room_for(&mut self, octets: u64, bounds: Bounds<'_>) -> Result<usize, FrameError> {
+        let text = self.buffer.len().saturating_sub(self.message);
+        let room = bounds.command().saturating_sub(text);
+        let octets_here = usize::try_from(octets).unwrap_or(usize::MAX);
+        if octets_here <= room {
+            return Ok(octets_here);
+        }
+        let (_, word) = beginning(&self.buffer);
+        if !bounds.logged_in || !word.eq_ignore_ascii_case(b"APPEND") {
+            return Err(FrameError::TooLong);
+        }
+        if octets > bounds.limits.message_size_max.as_u64() {
+            return Err(FrameError::TooBig);
+        }
+        self.message = self.message.saturating_add(octets_here);
+        Ok(octets_here)
+    }
+}
+
+/// A literal at the end of a line.
+#[derive(Debug, Clone, Copy)]
+struct Announced {
+    octets: u64,
+    /// Whether the client waits for leave.
+    waits: bool,
+}
+
+/// `"{" number64 ["+"] "}"` at the end of a line.
+fn announced(line: &[u8]) -> Option<Announced> {
+    let inside = line.strip_suffix(b"}")?;
+    let begin = memchr::memrchr(b'{', inside)?;
+    let inside = inside.get(begin.saturating_add(1)..)?;
+    let (digits, waits) = match inside.strip_suffix(b"+") {
+        Some(digits) => (digits, false),
+        None => (inside, true),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    // A number of more digits than that is larger than any bound.
+    let octets = std::str::from_utf8(digits)
+        .ok()?
+        .parse()
+        .unwrap_or(u64::MAX);
+    Some(Announced { octets, waits })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vere_units::ByteSize;
+
+    fn limits() -> Limits {
+        Limits {
+            command_octets_max: 40,
+            login_octets_max: 20,
+            message_size_max: ByteSize::new(100),
+            refused_size_max: ByteSize::new(1_000),
+            ..Limits::default()
+        }
+    }
+
+    /// Everything that comes of octets, in pieces of a size.
+    fn all(octets: &[u8], piece: usize, logged_in: bool) -> Vec<String> {
+        let limits = limits();
+        let mut reader = FrameReader::default();
+        let mut found = Vec::new();
+        for piece in octets.chunks(piece) {
+            let mut rest = piece;
+            while !rest.is_empty() {
+                let (taken, framed) = reader.take(
+                    rest,
+                    Bounds {
+                        limits: &limits,
+                        logged_in,
+                    },
+                );
+                rest = &rest[taken..];
+                found.extend(framed.map(|framed| match framed {
+                    Framed::Command(text) => format!("[{}]", String::from_utf8_lossy(&text)),
+                    Framed::Refused(text, error) => {
+                        format!("{:?} {error:?}", beginning(&text).0.unwrap_or_default())
+                    }
+                    other => format!("{other:?}"),
+                }));
+                assert!(reader.memory() < 10_000);
+            }
+        }
+        found
+    }
+
+    fn check(octets: &str, wanted: &[&str]) {
+        for piece in [1, 2, 7, 10_000] {
+            assert_eq!(
+                all(octets.as_bytes(), piece, true),
+                wanted,
+                "{octets:?} by {piece}"
+            );
+        }
+    }
+
+    #[test]
+    fn literals_are_part_of_a_command() {
+        check("a noop\r\nb x\r\n", &["[a noop]", "[b x]"]);
+        check("a {3}\r\nx\r\n y\r\n", &["Continue", "[a {3}\r\nx\r\n y]"]);
+        check("a {3+}\r\n{9} {0+}\r\n\r\n", &["[a {3+}\r\n{9} {0+}\r\n]"]);
+        check("a \"{3}\"\r\n", &["[a \"{3}\"]"]);
+        check(
+            "a {3\r\na {x}\r\na {}\r\n",
+            &["[a {3]", "[a {x}]", "[a {}]"],
+        );
+    }
+
+    #[test]
+    fn what_is_too_long_is_passed_over() {
+        let long = "x".repeat(100);
+        check(&format!("a {long}\r\nb\r\n"), &["\"a\" TooLong", "[b]"]);
+        check(
+            &format!("a {long}{{9+}}\r\nb noop\r\n1\r\nc\r\n"),
+            &["\"a\" TooLong", "[c]"],
+        );
+        check("a {50}\r\nb\r\n", &["\"a\" TooLong", "[b]"]);
+        check(
+            &format!("a {{100+}}\r\n{long} x\r\nb\r\n"),
+            &["\"a\" TooLong", "[b]"],
+        );
+        check("a {4294967296}\r\nb\r\n", &["\"a\" TooLong", "[b]"]);
+        check(
+            "a {99999999999999999999999}\r\nb\r\n",
+            &["\"a\" TooLong", "[b]"],
+        );
+        check("a {4294967296+}\r\n", &["Hopeless"]);
+    }
+
+    #[test]
+    fn messages_have_their_own_bound() {
+        let message = "m".repeat(100);
+        check(
+            &format!("a append x {{100+}}\r\n{message}\r\nb\r\n"),
+            &[&format!("[a append x {{100+}}\r\n{message}]"), "[b]"],
+        );
+        check("a append x {101}\r\nb\r\n", &["\"a\" TooBig", "[b]"]);
+        check(
+            &format!("a append x {{101+}}\r\n{message}m\r\nb\r\n"),
+            &["\"a\" TooBig", "[b]"],
+        );
+        assert_eq!(
+            all(b"a append x {30}\r\nb\r\n", 3, false),
+            ["\"a\" TooLong", "[b]"]
+        );
+    }
+
+    #[test]
+    fn lines_end_with_crlf_and_hold_no_nul() {
+        check("a noop\nb\r\n", &["\"a\" BareLf", "[b]"]);
+        check("a \0\r\nb\r\n", &["\"a\" Nul", "[b]"]);
+    }
+}

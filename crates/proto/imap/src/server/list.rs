@@ -1,0 +1,232 @@
+//! LIST and LSUB (RFC 9051 section 6.3.9, RFC 5258, RFC 5819, RFC 6154).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::command::{ListCommand, ListReturn, ListSelection, StatusItem};
+use crate::write;
+
+use super::question::{MailboxEntry, Question, Status};
+use super::refusal::Refusal;
+use super::{About, Server};
+
+/// A LIST or LSUB under way.
+#[derive(Debug)]
+pub(super) struct ListWork {
+    tag: String,
+    lsub: bool,
+    patterns: Vec<String>,
+    selection: ListSelection,
+    returns: ListReturn,
+    /// Mailboxes whose numbers are still to be told.
+    waiting: VecDeque<String>,
+}
+
+/// A name as it is shown.
+#[derive(Debug, Default, Clone, Copy)]
+struct Shown {
+    exists: bool,
+    subscribed: bool,
+    special_use: Option<&'static str>,
+    has_children: bool,
+    /// Something below is subscribed.
+    subscribed_below: bool,
+}
+
+impl Server {
+    pub(super) fn list(&mut self, tag: String, command: ListCommand) {
+        // Which separator is used is asked like this (RFC 9051 section 6.3.9).
+        if command.selection.is_none() && command.patterns.iter().all(String::is_empty) {
+            self.output.line("* LIST (\\Noselect) \"/\" \"\"");
+            return self.complete(tag, "OK done");
+        }
+        let selection = command.selection.unwrap_or_default();
+        let mut returns = command.returns.unwrap_or_default();
+        returns.subscribed |= selection.subscribed;
+        let patterns = command.patterns.iter();
+        let work = ListWork {
+            tag,
+            lsub: false,
+            patterns: patterns
+                .map(|pattern| format!("{}{pattern}", command.reference))
+                .collect(),
+            selection,
+            returns,
+            waiting: VecDeque::new(),
+        };
+        self.ask(Question::Mailboxes, About::List(work));
+    }
+
+    pub(super) fn lsub(&mut self, tag: String, reference: &str, pattern: &str) {
+        let work = ListWork {
+            tag,
+            lsub: true,
+            patterns: vec![format!("{reference}{pattern}")],
+            selection: ListSelection {
+                subscribed: true,
+                recursive_match: true,
+                ..ListSelection::default()
+            },
+            returns: ListReturn::default(),
+            waiting: VecDeque::new(),
+        };
+        self.ask(Question::Mailboxes, About::List(work));
+    }
+
+    pub(super) fn list_answered(
+        &mut self,
+        mut work: ListWork,
+        result: Result<Vec<MailboxEntry>, Refusal>,
+    ) {
+        let entries = match result {
+            Ok(entries) => entries,
+            Err(refusal) => return self.no(work.tag, refusal),
+        };
+        for (name, shown) in tree(&entries) {
+            if !work.shows(name, shown) {
+                continue;
+            }
+            self.tell_name(&work, name, shown);
+            if shown.exists && !work.returns.status.is_empty() {
+                work.waiting.push_back(name.to_owned());
+            }
+        }
+        self.next_status(work);
+    }
+
+    fn next_status(&mut self, work: ListWork) {
+        match work.waiting.front() {
+            Some(mailbox) => {
+                let mailbox = mailbox.clone();
+                self.ask(Question::Status { mailbox }, About::ListStatus(work));
+            }
+            None => self.complete(work.tag, "OK done"),
+        }
+    }
+
+    pub(super) fn list_status_answered(
+        &mut self,
+        mut work: ListWork,
+        result: Result<Status, Refusal>,
+    ) {
+        let mailbox = work.waiting.pop_front();
+        // One that has gone meanwhile has no numbers.
+        if let (Some(mailbox), Ok(status)) = (mailbox, result) {
+            let items: Vec<StatusItem> = work.returns.status.clone();
+            self.tell_status(&mailbox, &items, &status);
+        }
+        self.next_status(work);
+    }
+
+    fn tell_name(&mut self, work: &ListWork, name: &str, shown: Shown) {
+        let mut attributes = Vec::new();
+        if work.lsub {
+            if !shown.subscribed || !shown.exists {
+                attributes.push("\\Noselect");
+            }
+        } else {
+            if !shown.exists {
+                attributes.push("\\NonExistent");
+                attributes.push("\\Noselect");
+            }
+            if shown.subscribed && work.returns.subscribed {
+                attributes.push("\\Subscribed");
+            }
+            attributes.push(if shown.has_children {
+                "\\HasChildren"
+            } else {
+                "\\HasNoChildren"
+            });
+        }
+        let special_use = shown.special_use.map(|name| format!("\\{name}"));
+        attributes.extend(special_use.as_deref().filter(|_| !work.lsub));
+        let command = if work.lsub { "LSUB" } else { "LIST" };
+        self.output
+            .text(&format!("* {command} ({}) \"/\" ", attributes.join(" ")));
+        write::mailbox(self.output.buffer(), name, self.enabled.rev2);
+        // RFC 5258 section 3.5: why a name that is not subscribed itself is shown.
+        let child_info = work.selection.recursive_match && shown.subscribed_below && !work.lsub;
+        self.output.line(if child_info {
+            " (\"CHILDINFO\" (\"SUBSCRIBED\"))"
+        } else {
+            ""
+        });
+    }
+}
+
+impl ListWork {
+    fn shows(&self, name: &str, shown: Shown) -> bool {
+        if !self.patterns.iter().any(|pattern| matches(pattern, name)) {
+            return false;
+        }
+        let recursive = self.selection.recursive_match && shown.subscribed_below;
+        if self.selection.subscribed && !(shown.subscribed || recursive) {
+            return false;
+        }
+        // LSUB shows a parent only where a pattern with % stops at it.
+        if self.lsub
+            && !shown.subscribed
+            && !self.patterns.iter().any(|pattern| pattern.ends_with('%'))
+        {
+            return false;
+        }
+        if self.selection.special_use && shown.special_use.is_none() {
+            return false;
+        }
+        shown.exists || self.selection.subscribed || shown.has_children
+    }
+}
+
+/// All names in order, with those that have none but others below them.
+fn tree(entries: &[MailboxEntry]) -> BTreeMap<&str, Shown> {
+    let mut names: BTreeMap<&str, Shown> = BTreeMap::new();
+    for entry in entries {
+        let own = names.entry(&entry.name).or_default();
+        own.exists |= entry.exists;
+        own.subscribed |= entry.subscribed;
+        own.special_use = own.special_use.or(entry.special_use);
+        for (index, _) in entry.name.match_indices('/') {
+            let parent = names
+                .entry(entry.name.get(..index).unwrap_or_default())
+                .or_default();
+            parent.has_children |= entry.exists;
+            parent.subscribed_below |= entry.subscribed;
+        }
+    }
+    names
+}
+
+/// Whether a name fits a pattern: `*` stands for anything, `%` for anything within a level.
+///
+/// Time is at most the product of both lengths.
+#[must_use]
+pub fn matches(pattern: &str, name: &str) -> bool {
+    let name = name.as_bytes();
+    // Of each beginning of the name: whether the pattern so far fits it.
+    let mut fits = vec![false; name.len().saturating_add(1)];
+    if let Some(first) = fits.first_mut() {
+        *first = true;
+    }
+    for wanted in pattern.bytes() {
+        let mut next = vec![false; fits.len()];
+        for index in 0..fits.len() {
+            let before = index.checked_sub(1);
+            let octet = before.and_then(|before| name.get(before));
+            let at = |list: &[bool], index: Option<usize>| {
+                index
+                    .and_then(|index| list.get(index))
+                    .copied()
+                    .unwrap_or(false)
+            };
+            let fit = match wanted {
+                b'*' => at(&fits, Some(index)) || at(&next, before),
+                b'%' => at(&fits, Some(index)) || (octet != Some(&b'/') && at(&next, before)),
+                _ => octet == Some(&wanted) && at(&fits, before),
+            };
+            if let Some(place) = next.get_mut(index) {
+                *place = fit;
+            }
+        }
+        fits = next;
+    }
+    fits.last().copied().unwrap_or(false)
+}

@@ -1,0 +1,51 @@
+//! Every reason of a host to say no, and its response (RFC 9051 section 7.1, RFC 5530).
+
+/// Why something is not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Peer: there is no such mailbox.
+    NoMailbox,
+    /// Peer: there is no such mailbox to put messages in; it could be created.
+    NoTarget,
+    /// Peer: there is such a mailbox already.
+    Exists,
+    /// Peer: no mailbox can have this name.
+    Name,
+    /// Peer: INBOX stays.
+    Inbox,
+    /// Peer: there are mailboxes below, and the name alone cannot go.
+    HasChildren,
+    /// Peer: a mailbox cannot have this use.
+    SpecialUse,
+    /// Policy: there are as many as there may be, of mailboxes or keywords.
+    TooMany,
+    /// Policy: the quota is used up.
+    OverQuota,
+    /// Policy: the message is too large.
+    TooBig,
+    /// Peer: what was opened is gone.
+    Gone,
+    /// Host: it cannot be done now.
+    Unavailable,
+}
+
+impl Refusal {
+    /// The response code and the text behind `NO`.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::NoMailbox => "[NONEXISTENT] no such mailbox",
+            Self::NoTarget => "[TRYCREATE] no such mailbox",
+            Self::Exists => "[ALREADYEXISTS] there is such a mailbox",
+            Self::Name => "[CANNOT] no mailbox can have this name",
+            Self::Inbox => "[CANNOT] not with INBOX",
+            Self::HasChildren => "[HASCHILDREN] there are mailboxes below",
+            Self::SpecialUse => "[USEATTR] no mailbox can have this use",
+            Self::TooMany => "[LIMIT] there are too many already",
+            Self::OverQuota => "[OVERQUOTA] the quota is used up",
+            Self::TooBig => "[TOOBIG] the message is too large",
+            Self::Gone => "[NONEXISTENT] the mailbox is gone",
+            Self::Unavailable => "[UNAVAILABLE] not possible now, try again later",
+        }
+    }
+}

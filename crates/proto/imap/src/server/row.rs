@@ -1,0 +1,275 @@
+//! The FETCH response of a message (RFC 9051 section 7.5.2).
+
+use bytes::Bytes;
+
+use crate::command::{FetchItem, Part, Partial, Section};
+use crate::date;
+use crate::flags::Flags;
+use crate::message::{self, Extract, Structure};
+use crate::write;
+
+use super::Enabled;
+use super::output::Output;
+use super::question::{FlagsOf, Need, Row};
+use super::selected::Selected;
+
+/// Writes the flags of a message, `\Recent` among them where the client knows it.
+pub(super) fn flags(output: &mut Output, selected: &Selected, enabled: Enabled, row: &FlagsOf) {
+    output.text("(");
+    let recent = !enabled.rev2 && selected.recent.contains(row.uid);
+    let recent = recent.then(|| "\\Recent".to_owned());
+    let all = row.flags.iter().map(|flag| flag.to_string()).chain(recent);
+    for (index, flag) in all.enumerate() {
+        if index > 0 {
+            output.text(" ");
+        }
+        output.text(&flag);
+    }
+    output.text(")");
+}
+
+/// Tells of keywords before they are first used (RFC 9051 section 7.3.5).
+pub(super) fn announce(output: &mut Output, selected: &mut Selected, flags: &Flags) {
+    if selected.learn(flags) {
+        known_flags(output, selected);
+    }
+}
+
+/// `FLAGS`, and what of them can be stored.
+pub(super) fn known_flags(output: &mut Output, selected: &Selected) {
+    let mut names = String::from("\\Answered \\Flagged \\Deleted \\Seen \\Draft");
+    for word in &selected.keywords {
+        names.push(' ');
+        names.push_str(word);
+    }
+    output.line(&format!("* FLAGS ({names})"));
+    if selected.read_only {
+        output.line("* OK [PERMANENTFLAGS ()] nothing can be stored");
+    } else {
+        output.line(&format!(
+            "* OK [PERMANENTFLAGS ({names} \\*)] can be stored"
+        ));
+    }
+}
+
+/// How much of a message an item needs.
+pub(super) fn need(item: &FetchItem) -> Need {
+    let of_header =
+        |part: &Part| matches!(part, Part::Header | Part::Fields(_) | Part::FieldsNot(_));
+    match item {
+        FetchItem::Envelope => Need::Header,
+        FetchItem::Section { section, .. }
+            if section.path.is_empty() && of_header(&section.part) =>
+        {
+            Need::Header
+        }
+        FetchItem::Rfc822(part) if of_header(part) => Need::Header,
+        FetchItem::Body
+        | FetchItem::BodyStructure
+        | FetchItem::Section { .. }
+        | FetchItem::Rfc822(_)
+        | FetchItem::Binary { .. }
+        | FetchItem::BinarySize(_) => Need::Whole,
+        FetchItem::Uid
+        | FetchItem::Flags
+        | FetchItem::InternalDate
+        | FetchItem::Size
+        | FetchItem::ModSeq => Need::Nothing,
+    }
+}
+
+/// Writes items of one message.
+pub(super) struct RowWriter<'a> {
+    pub(super) output: &'a mut Output,
+    pub(super) selected: &'a mut Selected,
+    pub(super) enabled: Enabled,
+    pub(super) row: &'a Row,
+    /// The parts, once they are needed.
+    pub(super) structure: Option<Structure>,
+    /// A part is encoded in a way that is not known.
+    pub(super) unknown_encoding: bool,
+}
+
+impl RowWriter<'_> {
+    /// Writes the whole response.
+    pub(super) fn write(&mut self, number: u32, items: &[FetchItem], with_flags: bool) {
+        let row = self.row;
+        let with_flags = with_flags && !items.contains(&FetchItem::Flags);
+        if with_flags || items.contains(&FetchItem::Flags) {
+            announce(self.output, self.selected, &row.flags.flags);
+            self.selected.told(&row.flags);
+        }
+        self.output.text(&format!("* {number} FETCH ("));
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                self.output.text(" ");
+            }
+            self.item(item);
+        }
+        if with_flags {
+            self.output.text(" ");
+            self.item(&FetchItem::Flags);
+        }
+        self.output.line(")");
+    }
+
+    fn item(&mut self, item: &FetchItem) {
+        let row = self.row;
+        match item {
+            FetchItem::Uid => self.output.text(&format!("UID {}", row.flags.uid)),
+            FetchItem::Flags => {
+                self.output.text("FLAGS ");
+                flags(self.output, self.selected, self.enabled, &row.flags);
+            }
+            FetchItem::InternalDate => {
+                let date = date::date_time(row.date);
+                self.output.text(&format!("INTERNALDATE {date}"));
+            }
+            FetchItem::Size => self.output.text(&format!("RFC822.SIZE {}", row.size)),
+            FetchItem::ModSeq => {
+                let mod_seq = row.flags.mod_seq;
+                self.output.text(&format!("MODSEQ ({mod_seq})"));
+            }
+            FetchItem::Envelope => {
+                self.output.text("ENVELOPE ");
+                message::envelope(&row.content, self.output.buffer());
+            }
+            FetchItem::Body => self.body_structure("BODY ", false),
+            FetchItem::BodyStructure => self.body_structure("BODYSTRUCTURE ", true),
+            FetchItem::Section {
+                section, partial, ..
+            } => {
+                let label = format!("BODY[{}]", section_text(section));
+                self.section(&label, section, *partial);
+            }
+            FetchItem::Rfc822(part) => {
+                let label = match part {
+                    Part::Header => "RFC822.HEADER",
+                    Part::Text => "RFC822.TEXT",
+                    _ => "RFC822",
+                };
+                let section = Section {
+                    path: Vec::new(),
+                    part: part.clone(),
+                };
+                self.section(label, &section, None);
+            }
+            FetchItem::Binary { path, partial, .. } => self.binary(path, *partial),
+            FetchItem::BinarySize(path) => self.binary_size(path),
+        }
+    }
+
+    fn structure(&mut self) -> &Structure {
+        let content = &self.row.content;
+        self.structure.get_or_insert_with(|| Structure::of(content))
+    }
+
+    fn body_structure(&mut self, label: &str, extended: bool) {
+        self.output.text(label);
+        self.structure();
+        if let Some(structure) = &self.structure {
+            message::body_structure(&self.row.content, structure, extended, self.output.buffer());
+        }
+    }
+
+    fn section(&mut self, label: &str, section: &Section, partial: Option<Partial>) {
+        let content = &self.row.content;
+        let found = message::extract(content, self.structure(), section);
+        let found = found.map(|found| match found {
+            Extract::Range(range) => content.slice(range),
+            Extract::Made(octets) => Bytes::from(octets),
+        });
+        self.string(label, found, partial, "");
+    }
+
+    fn string(&mut self, label: &str, found: Option<Bytes>, partial: Option<Partial>, mark: &str) {
+        self.output.text(label);
+        if let Some(partial) = partial {
+            self.output.text(&format!("<{}>", partial.first));
+        }
+        let Some(found) = found else {
+            return self.output.text(" NIL");
+        };
+        let found = match partial {
+            Some(partial) => cut(&found, partial),
+            None => found,
+        };
+        self.output.text(" ");
+        self.output.text(mark);
+        write::literal_head(self.output.buffer(), found.len());
+        self.output.content(found);
+    }
+
+    fn binary(&mut self, path: &[u32], partial: Option<Partial>) {
+        let content = &self.row.content;
+        let found = message::binary(content, self.structure(), path);
+        self.unknown_encoding |= found.is_err();
+        let found = found.ok().flatten().map(Bytes::from);
+        let holds_nul = found
+            .as_ref()
+            .is_some_and(|found| memchr::memchr(0, found).is_some());
+        let label = format!("BINARY[{}]", path_text(path));
+        self.string(&label, found, partial, if holds_nul { "~" } else { "" });
+    }
+
+    fn binary_size(&mut self, path: &[u32]) {
+        let content = &self.row.content;
+        let found = message::binary(content, self.structure(), path);
+        self.unknown_encoding |= found.is_err();
+        let size = found.ok().flatten().map_or(0, |found| found.len());
+        self.output
+            .text(&format!("BINARY.SIZE[{}] {size}", path_text(path)));
+    }
+}
+
+/// The octets of a range, fewer where they end before it does.
+fn cut(octets: &Bytes, partial: Partial) -> Bytes {
+    let place = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let first = place(partial.first).min(octets.len());
+    let last = first.saturating_add(place(partial.count)).min(octets.len());
+    octets.slice(first..last)
+}
+
+fn path_text(path: &[u32]) -> String {
+    let numbers: Vec<String> = path.iter().map(ToString::to_string).collect();
+    numbers.join(".")
+}
+
+fn section_text(section: &Section) -> String {
+    let mut text = path_text(&section.path);
+    let (name, fields) = match &section.part {
+        Part::All => return text,
+        Part::Header => ("HEADER", None),
+        Part::Text => ("TEXT", None),
+        Part::Mime => ("MIME", None),
+        Part::Fields(fields) => ("HEADER.FIELDS", Some(fields)),
+        Part::FieldsNot(fields) => ("HEADER.FIELDS.NOT", Some(fields)),
+    };
+    if !text.is_empty() {
+        text.push('.');
+    }
+    text.push_str(name);
+    if let Some(fields) = fields {
+        let names: Vec<String> = fields.iter().map(|name| field_name(name)).collect();
+        text.push_str(&format!(" ({})", names.join(" ")));
+    }
+    text
+}
+
+/// The name of a field as `astring`; what no field can have as its name is replaced.
+fn field_name(name: &str) -> String {
+    let is_atom = !name.is_empty()
+        && name
+            .bytes()
+            .all(|octet| octet.is_ascii_alphanumeric() || b"-_.".contains(&octet));
+    if is_atom {
+        return name.to_owned();
+    }
+    let mut quoted = Vec::new();
+    let printable: String = name
+        .chars()
+        .map(|c| if matches!(c, ' '..='~') { c } else { '?' })
+        .collect();
+    write::quoted(&mut quoted, printable.as_bytes());
+    String::from_utf8_lossy(&quoted).into_owned()
+}

@@ -1,0 +1,161 @@
+//! SEARCH (RFC 9051 section 6.4.4, RFC 4731, RFC 5182).
+
+use crate::command::{SearchCommand, SearchKey, SearchReturn};
+use crate::set::UidSet;
+
+use super::question::{Found, Question};
+use super::refusal::Refusal;
+use super::selected::Selected;
+use super::{About, Server, Session};
+
+/// A SEARCH under way.
+#[derive(Debug)]
+pub(super) struct SearchWork {
+    tag: String,
+    uid: bool,
+    returns: Option<SearchReturn>,
+    /// Whether the numbers of changes matter (RFC 7162 section 3.1.5).
+    mod_seq: bool,
+}
+
+impl Server {
+    pub(super) fn search(&mut self, tag: String, command: SearchCommand) {
+        let mod_seq = command.key.any(&|key| matches!(key, SearchKey::ModSeq(_)));
+        self.enabled.condstore |= mod_seq;
+        let Some(selected) = self.selected() else {
+            return;
+        };
+        let Some(key) = resolve(command.key, selected) else {
+            return self.bad(Some(&tag), "there is no message of this number");
+        };
+        let question = Question::Search {
+            mailbox: selected.key,
+            key,
+            recent: selected.recent.clone(),
+        };
+        let work = SearchWork {
+            tag,
+            uid: command.uid,
+            returns: command.returns,
+            mod_seq,
+        };
+        self.ask(question, About::Search(work));
+    }
+
+    pub(super) fn search_answered(&mut self, work: SearchWork, result: Result<Found, Refusal>) {
+        let Session::Selected { mailbox, .. } = &mut self.session else {
+            return;
+        };
+        let saves = work.returns.is_some_and(|returns| returns.save);
+        let found = match result {
+            Ok(found) => found,
+            Err(refusal) => {
+                if saves {
+                    mailbox.saved = UidSet::new();
+                }
+                return self.no(work.tag, refusal);
+            }
+        };
+        // What the client was not told of is none of its messages.
+        let uids = found.uids.intersection(&mailbox.view.uids());
+        if let Some(returns) = work.returns.filter(|returns| returns.save) {
+            mailbox.saved = saved(&uids, returns);
+        }
+        let numbers = if work.uid {
+            uids
+        } else {
+            mailbox.view.numbers(&uids)
+        };
+        let mod_seq = (work.mod_seq && !numbers.is_empty()).then_some(found.mod_seq);
+        match work.returns {
+            None if !self.enabled.rev2 => self.plain_result(&numbers, mod_seq),
+            returns => {
+                let all = SearchReturn {
+                    all: true,
+                    ..SearchReturn::default()
+                };
+                self.extended_result(&work, &numbers, returns.unwrap_or(all), mod_seq);
+            }
+        }
+        if work.uid {
+            self.complete(work.tag, "OK done");
+        } else {
+            self.complete_numbered(work.tag, "OK done");
+        }
+    }
+
+    fn plain_result(&mut self, numbers: &UidSet, mod_seq: Option<u64>) {
+        self.output.text("* SEARCH");
+        for number in numbers.iter() {
+            self.output.text(&format!(" {number}"));
+        }
+        if let Some(mod_seq) = mod_seq {
+            self.output.text(&format!(" (MODSEQ {mod_seq})"));
+        }
+        self.output.line("");
+    }
+
+    fn extended_result(
+        &mut self,
+        work: &SearchWork,
+        numbers: &UidSet,
+        returns: SearchReturn,
+        mod_seq: Option<u64>,
+    ) {
+        // To save alone is answered by nothing (RFC 5182 section 2.1).
+        if returns.save && !(returns.min || returns.max || returns.all || returns.count) {
+            return;
+        }
+        let mut line = format!("* ESEARCH (TAG \"{}\")", work.tag);
+        if work.uid {
+            line.push_str(" UID");
+        }
+        if let (Some(first), Some(last)) = (numbers.first(), numbers.last()) {
+            if returns.min {
+                line.push_str(&format!(" MIN {first}"));
+            }
+            if returns.max {
+                line.push_str(&format!(" MAX {last}"));
+            }
+            if returns.all {
+                line.push_str(&format!(" ALL {numbers}"));
+            }
+        }
+        if returns.count {
+            line.push_str(&format!(" COUNT {}", numbers.len()));
+        }
+        if let Some(mod_seq) = mod_seq {
+            line.push_str(&format!(" MODSEQ {mod_seq}"));
+        }
+        self.output.line(&line);
+    }
+}
+
+/// What is saved: all, or the ends when only they were asked for (RFC 5182 section 2.4).
+fn saved(uids: &UidSet, returns: SearchReturn) -> UidSet {
+    if returns.all || returns.count || !(returns.min || returns.max) {
+        return uids.clone();
+    }
+    let first = uids.first().filter(|_| returns.min);
+    let last = uids.last().filter(|_| returns.max);
+    first.into_iter().chain(last).collect()
+}
+
+/// Puts messages in the place of the numbers that the client knows them by.
+fn resolve(key: SearchKey, selected: &Selected) -> Option<SearchKey> {
+    Some(match key {
+        SearchKey::Sequence(set) => SearchKey::Messages(selected.resolve(&set, false)?),
+        SearchKey::Uid(set) => SearchKey::Messages(selected.resolve(&set, true)?),
+        SearchKey::And(keys) => SearchKey::And(
+            keys.into_iter()
+                .map(|key| resolve(key, selected))
+                .collect::<Option<_>>()?,
+        ),
+        SearchKey::Or(keys) => SearchKey::Or(Box::new((
+            resolve(keys.0, selected)?,
+            resolve(keys.1, selected)?,
+        ))),
+        SearchKey::Not(key) => SearchKey::Not(Box::new(resolve(*key, selected)?)),
+        other => other,
+    })
+}

@@ -1,0 +1,112 @@
+//! The mailbox that a session has open.
+
+use std::sync::Arc;
+
+use crate::flags::Flags;
+use crate::set::{SequenceSet, UidSet};
+use crate::{ModSeq, Uid};
+
+use super::question::{FlagsOf, MailboxKey, Opened};
+use super::view::View;
+
+/// An open mailbox as the client knows it.
+#[derive(Debug)]
+pub(super) struct Selected {
+    pub(super) key: MailboxKey,
+    pub(super) read_only: bool,
+    pub(super) view: View,
+    /// Gone, and the client has not been told.
+    pub(super) gone: UidSet,
+    /// `\Recent` in this session.
+    pub(super) recent: UidSet,
+    /// What changed up to here the client knows.
+    pub(super) mod_seq: ModSeq,
+    pub(super) uid_next: Uid,
+    /// Keywords that the client has been told of.
+    pub(super) keywords: Vec<Arc<str>>,
+    /// Something may be other than before.
+    pub(super) dirty: bool,
+    /// What the last SEARCH saved (RFC 5182).
+    pub(super) saved: UidSet,
+    /// Changes of the session's own that the client knows already.
+    pub(super) own: Vec<(Uid, ModSeq)>,
+}
+
+impl Selected {
+    pub(super) fn new(opened: &Opened, read_only: bool) -> Self {
+        Self {
+            key: opened.mailbox,
+            read_only,
+            view: View::new(&opened.uids),
+            gone: UidSet::new(),
+            recent: from(&opened.uids, opened.recent_from),
+            mod_seq: opened.mod_seq,
+            uid_next: opened.uid_next,
+            keywords: opened.keywords.clone(),
+            dirty: false,
+            saved: UidSet::new(),
+            own: Vec::new(),
+        }
+    }
+
+    /// The messages that a client means; `None` when it names a number that there is not.
+    pub(super) fn resolve(&self, set: &SequenceSet, uid: bool) -> Option<UidSet> {
+        if *set == SequenceSet::Saved {
+            return Some(self.saved.intersection(&self.view.uids()));
+        }
+        if uid {
+            let uids = set.resolve(self.view.last());
+            return Some(uids.intersection(&self.view.uids()));
+        }
+        // `*` in an empty mailbox is no number (RFC 9051 section 9, seq-number).
+        let numbers = set.resolve(self.view.len());
+        if numbers.is_empty() {
+            return None;
+        }
+        self.view.of_numbers(&numbers)
+    }
+
+    /// Takes note of flags that the client was just told.
+    pub(super) fn told(&mut self, row: &FlagsOf) {
+        if row.mod_seq > self.mod_seq {
+            self.own.push((row.uid, row.mod_seq));
+        }
+    }
+
+    /// Keywords among these flags that the client has not been told of; it has been now.
+    pub(super) fn learn(&mut self, flags: &Flags) -> bool {
+        let before = self.keywords.len();
+        for word in flags.keywords() {
+            if !self
+                .keywords
+                .iter()
+                .any(|own| own.eq_ignore_ascii_case(word))
+            {
+                self.keywords.push(Arc::clone(word));
+            }
+        }
+        self.keywords.len() > before
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        let own = self
+            .own
+            .capacity()
+            .saturating_mul(size_of::<(Uid, ModSeq)>());
+        [
+            self.view.memory(),
+            self.gone.memory(),
+            self.recent.memory(),
+            self.saved.memory(),
+            own,
+            size_of::<Self>(),
+        ]
+        .iter()
+        .fold(0, |sum, part| sum.saturating_add(*part))
+    }
+}
+
+/// Those of a set that are not below a UID.
+pub(super) fn from(uids: &UidSet, first: Uid) -> UidSet {
+    uids.intersection(&UidSet::range(first, Uid::MAX))
+}
