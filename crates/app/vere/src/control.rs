@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use vere_units::TraceId;
 
 /// Longest request line, in octets.
 pub(crate) const REQUEST_MAX: usize = 64 * 1024;
@@ -21,15 +22,23 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// All queues: a list of [`QueueRow`].
-    QueueList,
-    /// The messages of one queue in acceptance order: a list of [`MessageRow`].
-    QueueShow {
-        /// The destination as `queue list` prints it.
-        destination: String,
-        /// How many to leave out from the start.
+    /// Queues in the order of their destinations: a list of [`QueueRow`]. One answer may hold fewer than
+    /// asked for; the next one begins behind its last.
+    QueueList {
+        /// Only those behind this destination.
         #[serde(default)]
-        skip: usize,
+        after: Option<String>,
+        /// How many to give at most.
+        limit: usize,
+    },
+    /// The messages of one queue in acceptance order, or the places of one message: a list of
+    /// [`MessageRow`].
+    QueueShow {
+        /// The destination as `queue list` prints it, or the id of a message.
+        what: String,
+        /// Only messages of the queue behind this one.
+        #[serde(default)]
+        after: Option<TraceId>,
         /// How many to give at most.
         limit: usize,
     },
@@ -87,11 +96,15 @@ pub(crate) struct ReplicaLine {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MessageRow {
     pub(crate) id: String,
+    pub(crate) destination: String,
+    /// `ready`, `in flight` or `deferred`.
+    pub(crate) state: String,
     pub(crate) accepted: String,
     pub(crate) attempts: u16,
     pub(crate) not_before: Option<String>,
     pub(crate) size: u32,
-    pub(crate) reverse_path: String,
+    /// Empty for the null reverse-path; absent when the spool does not answer.
+    pub(crate) reverse_path: Option<String>,
     pub(crate) recipients: Vec<String>,
     pub(crate) last_reply: Option<String>,
 }

@@ -6,12 +6,12 @@ use crate::cross;
 use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
 use crate::model::{
-    Acme, Auth, CertificateFiles, Cluster, Control, Delivery, Directory, DirectoryStore,
-    Durability, Etcd, Gateway, Limits, LineTls, Listen, Log, LogFormat, LogLevel, Metrics,
-    Networks, NextHop, Protocol, Register, Resolver, Route, Settings, Sni, Spool, SpoolNode,
-    SpoolTls, Tls, TlsMode,
+    Acme, Auth, CertificateFiles, Cluster, Delivery, Directory, DirectoryStore, Durability, Etcd,
+    Gateway, Limits, LineTls, Listen, Networks, NextHop, Protocol, Register, Resolver, Route,
+    Settings, Sni, Spool, SpoolNode, SpoolTls, Tls, TlsMode,
 };
 use crate::value::FromValue;
+use crate::watching::{Control, Log, LogFormat, LogLevel, Metrics};
 
 impl Settings {
     /// Parses and checks the text of a whole file.
@@ -189,6 +189,7 @@ impl Assembly {
             connections_max: self.need("limits.connections_max"),
             connections_per_client_max: self.need("limits.connections_per_client_max"),
             body_memory_max: self.need("limits.body_memory_max"),
+            queue_memory_max: self.need("limits.queue_memory_max"),
         }
     }
 
@@ -243,6 +244,7 @@ impl Assembly {
                 .to_string_lossy()
                 .into_owned(),
             connections_per_destination_max: self.need("delivery.connections_per_destination_max"),
+            connections_max: self.need("delivery.connections_max"),
             connect_timeout: self.need("delivery.connect_timeout"),
             messages_per_connection_max: self.need("delivery.messages_per_connection_max"),
             tls,

@@ -38,19 +38,20 @@ mod reference;
 mod services;
 mod table;
 mod value;
+mod watching;
 
 pub use changes::Changes;
 pub use errors::{ConfigError, ConfigErrors, Problem};
 pub use model::{
-    Acme, Auth, CertificateFiles, Cluster, Control, Delivery, Directory, DirectoryStore,
-    Durability, Etcd, Gateway, Limits, LineTls, Listen, Log, LogFormat, LogLevel, Metrics,
-    Networks, NextHop, Protocol, Register, Resolver, Route, RoutePattern, Settings, Sni, Spool,
-    SpoolNode, SpoolTls, Tls, TlsMode,
+    Acme, Auth, CertificateFiles, Cluster, Delivery, Directory, DirectoryStore, Durability, Etcd,
+    Gateway, Limits, LineTls, Listen, Networks, NextHop, Protocol, Register, Resolver, Route,
+    RoutePattern, Settings, Sni, Spool, SpoolNode, SpoolTls, Tls, TlsMode,
 };
 pub use nearest::nearest;
 pub use network::{IpNetwork, ParseNetworkError};
 pub use reference::reference;
 pub use services::Sendmail;
+pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};
 
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use vere_units::{ByteSize, Secret, Span};
 use crate::network::IpNetwork;
 use crate::services::Sendmail;
 use crate::value::Value;
+use crate::watching::{Control, Log, Metrics};
 
 /// One checked, immutable configuration.
 ///
@@ -114,6 +115,8 @@ pub struct Limits {
     pub connections_per_client_max: u32,
     /// Memory for messages that are being received.
     pub body_memory_max: ByteSize,
+    /// Memory for the messages that leave next.
+    pub queue_memory_max: ByteSize,
 }
 
 /// A set of networks.
@@ -217,6 +220,8 @@ pub struct Delivery {
     pub maildir: String,
     /// Connections at once to one destination.
     pub connections_per_destination_max: u32,
+    /// Connections at once to all destinations.
+    pub connections_max: u32,
     /// Longest wait for a connection.
     pub connect_timeout: Span,
     /// Messages over one connection before a new one is made.
@@ -449,51 +454,4 @@ pub struct Etcd {
     pub certificate: Option<CertificateFiles>,
     /// The user and the file of the password.
     pub login: Option<(String, PathBuf)>,
-}
-
-/// The OpenMetrics endpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Metrics {
-    /// Where it listens; none without an address.
-    pub listen: Option<SocketAddr>,
-}
-
-/// The log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Log {
-    /// The least important events that are written.
-    pub level: LogLevel,
-    /// Their form.
-    pub format: LogFormat,
-}
-
-/// Importance of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogLevel {
-    /// An operator must act.
-    Error,
-    /// Something is odd.
-    Warn,
-    /// One line for each finished transaction.
-    Info,
-    /// Steps of transactions.
-    Debug,
-    /// The protocol itself.
-    Trace,
-}
-
-/// Form of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    /// A line for people.
-    Text,
-    /// A JSON object for programs.
-    Json,
-}
-
-/// The socket of the commands that talk to a running system.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Control {
-    /// Its path.
-    pub socket: PathBuf,
 }

@@ -2,8 +2,8 @@
 //!
 //! The engine decides; it never touches a socket, a clock or the spool. The gateway feeds it accepted
 //! messages ([`Queues::admit`]) and the results of delivery attempts ([`Queues::settle`]), and carries
-//! out what comes back: open a connection ([`Queues::poll`]), deliver a message ([`Queues::take`]),
-//! delete or replace a spool record, store a report.
+//! out what comes back: open a connection or fetch records ([`Queues::poll`]), deliver a message
+//! ([`Queues::take`]), delete or replace a spool record, store a report.
 //!
 //! Reading order: [`destination`] (where a recipient goes), [`envelope`] (what the spool keeps of a
 //! message beside its body, and its format), [`policy`] and [`queues`] (the schedule), [`settlement`] (what the result
@@ -21,6 +21,9 @@ pub mod settlement;
 pub use destination::Destination;
 pub use envelope::{BodyType, Envelope, Notify, Recipient, Ret};
 pub use policy::Policy;
-pub use queues::{Job, Next, QueueSummary, Queues};
+pub use queues::{
+    Job, MessageSummary, Next, QueueNumber, QueueSummary, Queues, RecordId, Standing, Supplied,
+    Totals, Wanted,
+};
 pub use report::{Report, ReportKind};
 pub use settlement::{Attempt, Disposition, RecipientResult, Settlement};

@@ -12,9 +12,11 @@ pub struct Policy {
     /// The age at which the sender is told of a delay; `None`: never.
     pub delay_notice: Option<Duration>,
     /// Connections to one destination at once.
+    pub connections_per_destination_max: usize,
+    /// Connections to all destinations at once.
     pub connections_max: usize,
-    /// Octets of bodies kept in memory; beyond that a body comes back from the spool.
-    pub body_memory_max: usize,
+    /// Octets of envelopes and bodies kept in memory; beyond that they come back from the spool.
+    pub head_memory_max: usize,
 }
 
 impl Default for Policy {
@@ -30,8 +32,9 @@ impl Default for Policy {
             ],
             expire: minutes(5 * 24 * 60),
             delay_notice: Some(minutes(240)),
-            connections_max: 20,
-            body_memory_max: 256 << 20,
+            connections_per_destination_max: 20,
+            connections_max: 2_000,
+            head_memory_max: 256 << 20,
         }
     }
 }

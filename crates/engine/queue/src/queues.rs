@@ -4,23 +4,41 @@
 //! A [`Queues`] holds one queue per destination. Records keep acceptance order; what is deferred leaves
 //! the ready list until its time and returns behind what is ready then. A destination that cannot be
 //! reached at all is paused as a whole, so that a dead host costs one connection attempt per pause,
-//! not one per message, and never slows another destination.
+//! not one per message. Queues take turns, and so do those that wait for a connection when all are in
+//! use, so that no destination slows another one.
+//!
+//! Of every message memory keeps one small entry (`entries`); envelopes and bodies only of those
+//! that leave next (`heads`). Nothing here looks through a queue: every call costs the same with ten
+//! messages as with a million, but for those that list so many.
 
+mod entries;
+mod heads;
+mod known;
+mod look;
 mod queue;
+mod schedule;
+mod wheel;
+mod work;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 
 use bytes::Bytes;
-use vere_units::Timestamp;
+use vere_units::{Timestamp, TraceId};
 
 use crate::destination::Destination;
 use crate::envelope::Envelope;
 use crate::policy::Policy;
-use crate::settlement::{Attempt, Disposition, RecipientResult, Settlement, settle};
 
-pub use queue::QueueSummary;
-use queue::{Entry, Queue};
+use entries::{Chain, Entries, Entry, NONE, Slot};
+use heads::Heads;
+use known::Known;
+use queue::Queue;
+use wheel::Wheel;
+
+pub use entries::Standing;
+pub use heads::Supplied;
+pub use look::{MessageSummary, QueueSummary, Totals};
 
 /// The number of a queue within the gateway's group, as the spool knows it.
 pub type QueueNumber = u32;
@@ -35,6 +53,24 @@ pub enum Next {
     /// Start one more worker (a connection) for this queue. It counts as running until
     /// [`Queues::worker_ended`].
     Open(QueueNumber),
+    /// Fetch a block of records from the spool and hand it to [`Queues::supply`], or tell
+    /// [`Queues::fetch_failed`].
+    Fetch(Wanted),
+}
+
+/// Records to be fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// Their queue.
+    pub queue: QueueNumber,
+    /// The first one.
+    pub from: RecordId,
+    /// How many at most.
+    pub records: u32,
+    /// How many octets, about; one record always comes.
+    pub octets: u32,
+    /// The message of the first one.
+    trace: TraceId,
 }
 
 /// A message to deliver.
@@ -46,19 +82,28 @@ pub struct Job {
     pub envelope: Rc<Envelope>,
     /// Its body when memory holds it; otherwise it is fetched from the spool.
     pub body: Option<Bytes>,
+    slot: Slot,
 }
 
 /// All queues of one gateway.
 #[derive(Debug)]
 pub struct Queues {
     policy: Policy,
-    queues: HashMap<QueueNumber, Queue>,
+    queues: Known,
     numbers: HashMap<Destination, QueueNumber>,
-    /// Queues that may have something to do now.
-    runnable: BTreeSet<QueueNumber>,
-    /// When a queue has something to do again: a deferred message or the end of a pause.
+    /// Queues with messages or something else to show.
+    active: Vec<QueueNumber>,
+    entries: Entries,
+    heads: Heads,
+    /// Deferred messages of all queues.
+    wheel: Wheel,
+    /// Queues that may have something to do now; they take turns.
+    ring: VecDeque<QueueNumber>,
+    /// Queues that wait for a connection to become free.
+    starved: VecDeque<QueueNumber>,
+    /// When a queue has something to do again: the end of a pause.
     timers: BTreeSet<(Timestamp, QueueNumber)>,
-    body_octets: usize,
+    totals: Totals,
 }
 
 impl Queues {
@@ -67,11 +112,16 @@ impl Queues {
     pub fn new(policy: Policy) -> Self {
         Self {
             policy,
-            queues: HashMap::new(),
+            queues: Known::default(),
             numbers: HashMap::new(),
-            runnable: BTreeSet::new(),
+            active: Vec::new(),
+            entries: Entries::default(),
+            heads: Heads::default(),
+            wheel: Wheel::default(),
+            ring: VecDeque::new(),
+            starved: VecDeque::new(),
             timers: BTreeSet::new(),
-            body_octets: 0,
+            totals: Totals::default(),
         }
     }
 
@@ -95,19 +145,18 @@ impl Queues {
     /// The destination of a queue.
     #[must_use]
     pub fn destination(&self, queue: QueueNumber) -> Option<&Destination> {
-        self.queues.get(&queue).map(|queue| &queue.destination)
+        self.queues.get(queue).map(|queue| &queue.destination)
     }
 
     /// Makes a queue known under the number the spool gave it. Doing it again changes nothing.
     pub fn register(&mut self, number: QueueNumber, destination: Destination) {
-        self.numbers.insert(destination.clone(), number);
-        self.queues
-            .entry(number)
-            .or_insert_with(|| Queue::new(destination));
+        if self.queues.insert(number, Queue::new(destination.clone())) {
+            self.numbers.insert(destination, number);
+        }
     }
 
-    /// Takes a message that the spool holds. The body stays in memory while the budget lasts. An unknown
-    /// queue or a record already known changes nothing.
+    /// Takes a message that the spool holds. Envelope and body stay in memory while the budget lasts and
+    /// everything before it is there too. False: the queue is unknown or the record already known.
     pub fn admit(
         &mut self,
         number: QueueNumber,
@@ -115,280 +164,127 @@ impl Queues {
         envelope: Envelope,
         body: Option<Bytes>,
         now: Timestamp,
-    ) {
-        let Some(queue) = self.queues.get_mut(&number) else {
-            return;
-        };
-        if queue.entries.contains_key(&record) {
-            return;
+    ) -> bool {
+        let trace = envelope.trace;
+        if self.entries.find_record(trace, number, record).is_some() {
+            return false;
         }
-        let room = self.policy.body_memory_max.saturating_sub(self.body_octets);
-        let body = body.filter(|body| body.len() <= room);
-        self.body_octets += body.as_ref().map_or(0, Bytes::len);
+        let Some(queue) = self.queues.get_mut(number) else {
+            return false;
+        };
+        let mut entry = Entry::new(number, record, trace);
+        entry.accepted = envelope.accepted;
+        entry.size = envelope.size;
+        entry.attempts = envelope.attempts;
+        entry.due = envelope.not_before.unwrap_or(now);
+        let slot = self.entries.insert(entry);
+        self.entries.push_back(&mut queue.order, Chain::Order, slot);
+        queue.messages += 1;
         queue.octets += u64::from(envelope.size);
-        match envelope.not_before {
-            Some(time) if time > now => {
-                queue.deferred.insert((time, record));
-                self.timers.insert((time, number));
+        self.totals.messages += 1;
+        self.totals.destinations += usize::from(queue.messages == 1);
+        self.totals.octets += u64::from(envelope.size);
+        if envelope.not_before.is_some_and(|time| time > now) {
+            self.defer(slot, entry.due);
+        } else {
+            queue.push_ready(&mut self.entries, slot);
+            let first = queue.ready_at_hand + 1 == queue.ready && !queue.is_suspended(now);
+            if let Some(body) = body.filter(|_| first) {
+                self.keep(number, slot, Rc::new(envelope), Some(body), false);
             }
-            _ => {
-                queue.ready.push_back(record);
-                self.runnable.insert(number);
-            }
+            self.make_runnable(number);
         }
-        let entry = Entry {
-            envelope: Rc::new(envelope),
-            body,
-            in_flight: false,
-        };
-        queue.entries.insert(record, entry);
+        self.note_active(number);
+        true
     }
 
-    /// The next thing for the host to do now, if any; to be called until it returns `None`.
-    pub fn poll(&mut self, now: Timestamp) -> Option<Next> {
-        self.expire_timers(now);
-        while let Some(&number) = self.runnable.first() {
-            let next = self
-                .queues
-                .get_mut(&number)
-                .and_then(|queue| queue.next(number, self.policy.connections_max, now));
-            if next.is_some() {
-                return next;
-            }
-            self.runnable.remove(&number);
-        }
-        None
-    }
-
-    fn expire_timers(&mut self, now: Timestamp) {
-        while let Some(&(time, number)) = self.timers.first() {
-            if time > now {
-                break;
-            }
-            self.timers.remove(&(time, number));
-            if let Some(queue) = self.queues.get_mut(&number) {
-                queue.release_due(now);
-                self.runnable.insert(number);
-            }
-        }
-    }
-
-    /// When [`poll`](Self::poll) has something to do again without further events.
+    /// Whether a message that is admitted now would keep its body: all before it do.
     #[must_use]
-    pub fn wake_at(&self) -> Option<Timestamp> {
-        self.timers.first().map(|(time, _)| *time)
+    pub fn keeps(&self, number: QueueNumber, now: Timestamp) -> bool {
+        self.queues.get(number).is_some_and(|queue| {
+            queue.ready_at_hand == queue.ready
+                && !queue.is_suspended(now)
+                && self.heads.octets() < self.policy.head_memory_max
+        })
     }
 
-    /// Gives a worker its next message; `None`: nothing is ready, or the destination is paused.
-    pub fn take(&mut self, number: QueueNumber, now: Timestamp) -> Option<Job> {
-        let queue = self.queues.get_mut(&number)?;
-        if queue.paused_until.is_some_and(|until| until > now) {
-            return None;
-        }
-        while let Some(record) = queue.ready.pop_front() {
-            if let Some(entry) = queue.entries.get_mut(&record) {
-                entry.in_flight = true;
-                queue.in_flight += 1;
-                let envelope = Rc::clone(&entry.envelope);
-                return Some(Job {
-                    record,
-                    envelope,
-                    body: entry.body.clone(),
-                });
-            }
-        }
-        None
-    }
-
-    /// Tells that a worker waits for work; [`Next::Wake`] ends that.
-    pub fn worker_idle(&mut self, number: QueueNumber) {
-        if let Some(queue) = self.queues.get_mut(&number) {
-            queue.idle += 1;
-            self.runnable.insert(number);
+    /// Lets a message that is in no list wait for a time.
+    fn defer(&mut self, slot: Slot, due: Timestamp) {
+        let entry = &mut self.entries[slot];
+        entry.standing = Standing::Deferred;
+        entry.due = due;
+        let number = entry.queue;
+        self.wheel.insert(&mut self.entries, slot);
+        self.totals.deferred += 1;
+        if let Some(queue) = self.queues.get_mut(number) {
+            queue.deferred += 1;
         }
     }
 
-    /// Tells that a worker that was idle goes on by itself (to end).
-    pub fn worker_resumed(&mut self, number: QueueNumber) {
-        if let Some(queue) = self.queues.get_mut(&number) {
-            queue.idle = queue.idle.saturating_sub(1);
+    /// Ends a message's part in the schedule, wherever it stands.
+    fn forget(&mut self, slot: Slot) {
+        self.take_out(slot);
+        let Entry {
+            queue: number,
+            size,
+            ..
+        } = self.entries[slot];
+        if let Some(queue) = self.queues.get_mut(number) {
+            self.entries.unlink(&mut queue.order, Chain::Order, slot);
+            self.heads.remove(number, queue, slot);
+            queue.messages -= 1;
+            queue.octets -= u64::from(size);
+            self.totals.destinations -= usize::from(queue.messages == 0);
         }
+        self.totals.messages -= 1;
+        self.totals.octets -= u64::from(size);
+        self.entries.remove(slot);
+        self.note_active(number);
     }
 
-    /// Tells that a worker has ended. Its jobs must have been settled or given back.
-    pub fn worker_ended(&mut self, number: QueueNumber) {
-        if let Some(queue) = self.queues.get_mut(&number) {
-            queue.workers = queue.workers.saturating_sub(1);
-            self.runnable.insert(number);
-        }
-    }
-
-    /// Puts a job back unchanged at the head of its queue: it was not tried.
-    pub fn give_back(&mut self, number: QueueNumber, record: RecordId) {
-        let Some(queue) = self.queues.get_mut(&number) else {
+    /// Takes a message out of what it waits in: its turn, a time, or the end of an attempt.
+    fn take_out(&mut self, slot: Slot) {
+        let Entry {
+            queue: number,
+            standing,
+            ..
+        } = self.entries[slot];
+        let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
-        if let Some(entry) = queue
-            .entries
-            .get_mut(&record)
-            .filter(|entry| entry.in_flight)
-        {
-            entry.in_flight = false;
-            queue.in_flight -= 1;
-            queue.ready.push_front(record);
-            self.runnable.insert(number);
+        match standing {
+            Standing::Ready => queue.unready(&mut self.entries, slot),
+            Standing::InFlight => {
+                queue.in_flight -= 1;
+                self.totals.in_flight -= 1;
+            }
+            Standing::Deferred => {
+                self.wheel.remove(&mut self.entries, slot);
+                queue.deferred -= 1;
+                self.totals.deferred -= 1;
+            }
         }
     }
 
-    /// Decides what an attempt's results mean and updates the schedule: a settled record is gone, a
-    /// deferred one waits. The host then does in the spool what the settlement says. `None` when the
-    /// record is not in flight.
-    pub fn settle(
-        &mut self,
-        number: QueueNumber,
-        record: RecordId,
-        attempt: &Attempt,
-        now: Timestamp,
-    ) -> Option<Settlement> {
-        let queue = self.queues.get_mut(&number)?;
-        let entry = queue
-            .entries
-            .get_mut(&record)
-            .filter(|entry| entry.in_flight)?;
-        let settlement = settle(&entry.envelope, attempt, &self.policy, now);
-        entry.in_flight = false;
-        queue.in_flight -= 1;
-        let complaint = attempt
-            .results
-            .iter()
-            .find(|one| one.disposition != Disposition::Delivered);
-        match complaint {
-            Some(result) => queue.last_reply = Some(result.reply.clone()),
-            None => queue.failures = 0,
-        }
-        if let Some(rest) = &settlement.remaining {
-            let time = rest.not_before.unwrap_or(now);
-            entry.envelope = Rc::new(rest.clone());
-            self.body_octets -= entry.body.take().map_or(0, |body| body.len());
-            queue.deferred.insert((time, record));
-            self.timers.insert((time, number));
-        } else if let Some(entry) = queue.entries.remove(&record) {
-            queue.octets -= u64::from(entry.envelope.size);
-            self.body_octets -= entry.body.map_or(0, |body| body.len());
-        }
-        self.runnable.insert(number);
-        Some(settlement)
-    }
-
-    /// Tells that the destination answered: it can be reached.
-    pub fn destination_reached(&mut self, number: QueueNumber) {
-        if let Some(queue) = self.queues.get_mut(&number) {
-            queue.failures = 0;
-            queue.paused_until = None;
-        }
-    }
-
-    /// Tells that the destination cannot be reached at all: it is paused, longer each time. Messages
-    /// whose time is over in the meantime are given out by [`take`](Self::take) after the pause and
-    /// expire at their next failure.
-    pub fn destination_failed(&mut self, number: QueueNumber, reply: &str, now: Timestamp) {
-        let Some(queue) = self.queues.get_mut(&number) else {
+    /// Keeps the list of queues that have something to show.
+    fn note_active(&mut self, number: QueueNumber) {
+        let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
-        let already_paused = queue.paused_until.is_some_and(|until| until > now);
-        queue.last_reply = Some(reply.to_owned());
-        if already_paused {
+        if queue.is_active() == (queue.active_at != NONE) {
             return;
         }
-        let until = now + self.policy.retry_after(queue.failures);
-        queue.failures = queue.failures.saturating_add(1);
-        queue.paused_until = Some(until);
-        self.timers.insert((until, number));
-    }
-
-    /// Records of a paused queue that are too old to wait on: each is to be settled with
-    /// [`unreachable`](Self::unreachable_attempt) now. At most `limit` at once.
-    pub fn take_expired(&mut self, number: QueueNumber, limit: usize, now: Timestamp) -> Vec<Job> {
-        let expire = self.policy.expire;
-        let Some(queue) = self.queues.get_mut(&number) else {
-            return Vec::new();
-        };
-        let over = |entry: &Entry| now.saturating_since(entry.envelope.accepted) >= expire;
-        let mut jobs = Vec::new();
-        // Acceptance order is expiry order, so the first young record ends the search.
-        for (&record, entry) in &mut queue.entries {
-            if jobs.len() >= limit || !over(entry) {
-                break;
-            }
-            if entry.in_flight {
-                continue;
-            }
-            entry.in_flight = true;
-            queue.in_flight += 1;
-            jobs.push(Job {
-                record,
-                envelope: Rc::clone(&entry.envelope),
-                body: entry.body.clone(),
-            });
+        if queue.is_active() {
+            queue.active_at = u32::try_from(self.active.len()).unwrap_or(NONE);
+            self.active.push(number);
+            return;
         }
-        for job in &jobs {
-            if let Some(time) = job.envelope.not_before {
-                queue.deferred.remove(&(time, job.record));
-            }
+        let place = std::mem::replace(&mut queue.active_at, NONE);
+        self.active.swap_remove(place as usize);
+        let moved = self.active.get(place as usize).copied();
+        if let Some(moved) = moved.and_then(|number| self.queues.get_mut(number)) {
+            moved.active_at = place;
         }
-        if !jobs.is_empty() {
-            let taken: BTreeSet<_> = jobs.iter().map(|job| job.record).collect();
-            queue.ready.retain(|record| !taken.contains(record));
-        }
-        jobs
-    }
-
-    /// The attempt that stands for "the destination cannot be reached".
-    #[must_use]
-    pub fn unreachable_attempt(envelope: &Envelope, remote: &str, reply: &str) -> Attempt {
-        let result = RecipientResult {
-            disposition: Disposition::Deferred,
-            status: "4.4.1".to_owned(),
-            reply: reply.to_owned(),
-            from_remote: false,
-        };
-        Attempt {
-            remote: remote.to_owned(),
-            reports_taken_over: false,
-            results: vec![result; envelope.recipients.len()],
-        }
-    }
-
-    /// Queues that are paused or hold messages, by destination.
-    #[must_use]
-    pub fn summaries(&self) -> Vec<QueueSummary> {
-        let mut summaries: Vec<_> = self.queues.values().map(Queue::summary).collect();
-        summaries.sort_by(|a, b| a.destination.cmp(&b.destination));
-        summaries
-    }
-
-    /// Messages in all queues.
-    #[must_use]
-    pub fn messages(&self) -> usize {
-        self.queues.values().map(|queue| queue.entries.len()).sum()
-    }
-
-    /// The messages of one queue in acceptance order, from `skip` on, at most `limit`.
-    pub fn list(
-        &self,
-        number: QueueNumber,
-        skip: usize,
-        limit: usize,
-    ) -> impl Iterator<Item = (RecordId, &Envelope)> {
-        let entries = self
-            .queues
-            .get(&number)
-            .into_iter()
-            .flat_map(|queue| &queue.entries);
-        entries
-            .skip(skip)
-            .take(limit)
-            .map(|(record, entry)| (*record, entry.envelope.as_ref()))
     }
 }
 

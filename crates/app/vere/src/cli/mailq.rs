@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use vere_settings::Settings;
 
-use super::Failure;
-use crate::control::{MessageRow, QueueRow, Request, ask};
+use super::{Failure, queue};
+use crate::control::{MessageRow, Request, ask};
 
 /// Messages asked for at once.
 const PAGE: usize = 1_000;
@@ -18,22 +18,22 @@ const PAGE: usize = 1_000;
 /// When no gateway answers, or this user may not ask it.
 pub(crate) fn list(settings: &Settings) -> Result<String, Failure> {
     let mut listing = Listing::default();
-    for queue in request::<Vec<QueueRow>>(settings, &Request::QueueList)? {
-        let mut skip = 0;
-        while skip < queue.messages {
+    for queue in queue::all(&settings.control.socket)? {
+        let mut after = None;
+        loop {
             let page: Vec<MessageRow> = request(
                 settings,
                 &Request::QueueShow {
-                    destination: queue.destination.clone(),
-                    skip,
+                    what: queue.destination.clone(),
+                    after,
                     limit: PAGE,
                 },
             )?;
-            if page.is_empty() {
+            page.iter().for_each(|row| listing.add(row));
+            after = page.last().and_then(|row| row.id.parse().ok());
+            if after.is_none() {
                 break;
             }
-            skip += page.len();
-            page.iter().for_each(|row| listing.add(row));
         }
     }
     Ok(listing.finish())
@@ -56,9 +56,10 @@ impl Listing {
     fn add(&mut self, row: &MessageRow) {
         self.messages += 1;
         self.octets += u64::from(row.size);
-        let sender = match row.reverse_path.as_str() {
-            "" => "MAILER-DAEMON",
-            sender => sender,
+        let sender = match row.reverse_path.as_deref() {
+            Some("") => "MAILER-DAEMON",
+            Some(sender) => sender,
+            None => "?",
         };
         // A `String` never fails to take text.
         let _ = writeln!(
@@ -105,7 +106,9 @@ mod tests {
             attempts: 1,
             not_before: None,
             size: 1500,
-            reverse_path: String::new(),
+            destination: "b.example".to_owned(),
+            state: "ready".to_owned(),
+            reverse_path: Some(String::new()),
             recipients: vec!["a@b.example".to_owned(), "c@b.example".to_owned()],
             last_reply: Some("451 later".to_owned()),
         });

@@ -1,14 +1,18 @@
 //! `vere queue`: look into the queues of a running gateway.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use clap::Subcommand;
 use serde_json::Value;
 use vere_settings::Settings;
-use vere_units::ByteSize;
+use vere_units::{ByteSize, TraceId};
 
 use super::Failure;
 use crate::control::{MessageRow, QueueRow, Request, ask};
+
+/// Queues in one answer of the gateway.
+const PAGE: usize = 500;
 
 /// Looks into the queues of a running gateway.
 #[derive(Debug, Subcommand)]
@@ -19,13 +23,14 @@ pub(crate) enum QueueCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Lists the messages of one queue in acceptance order.
+    /// Lists the messages of one queue in acceptance order, or shows one message.
     Show {
-        /// The destination as `vere queue list` prints it.
-        destination: String,
-        /// Leaves out this many from the start.
-        #[arg(long, default_value_t = 0)]
-        skip: usize,
+        /// The destination as `vere queue list` prints it, or the id of a message.
+        #[arg(value_name = "DESTINATION|ID")]
+        what: String,
+        /// Lists only the messages behind the one with this id.
+        #[arg(long, value_name = "ID")]
+        after: Option<TraceId>,
         /// Lists this many at most.
         #[arg(long, default_value_t = 100)]
         limit: usize,
@@ -41,36 +46,60 @@ pub(crate) enum QueueCommand {
 /// When no gateway answers, or it does not know the queue.
 pub(crate) fn run(command: &QueueCommand, settings: &Settings) -> Result<String, Failure> {
     let socket = &settings.control.socket;
-    let (request, json) = match command {
-        QueueCommand::List { json } => (Request::QueueList, *json),
+    match command {
+        QueueCommand::List { json } => {
+            let rows = all(socket)?;
+            if *json {
+                to_json(&rows)
+            } else {
+                Ok(list(rows))
+            }
+        }
         QueueCommand::Show {
-            destination,
-            skip,
+            what,
+            after,
             limit,
             json,
-        } => (
-            Request::QueueShow {
-                destination: destination.clone(),
-                skip: *skip,
+        } => {
+            let request = Request::QueueShow {
+                what: what.clone(),
+                after: *after,
                 limit: *limit,
-            },
-            *json,
-        ),
-    };
-    let value = ask(socket, &request).map_err(Failure::new)?;
-    if json {
-        return Ok(format!("{value:#}\n"));
-    }
-    match command {
-        QueueCommand::List { .. } => list(value),
-        QueueCommand::Show { .. } => show(value),
+            };
+            let value = ask(socket, &request).map_err(Failure::new)?;
+            if *json {
+                return Ok(format!("{value:#}\n"));
+            }
+            Ok(show(parse(value)?))
+        }
     }
 }
 
-fn list(value: Value) -> Result<String, Failure> {
-    let rows: Vec<QueueRow> = parse(value)?;
+/// All queues, asked for page by page, so that the gateway never works long on one.
+pub(super) fn all(socket: &Path) -> Result<Vec<QueueRow>, Failure> {
+    let mut rows: Vec<QueueRow> = Vec::new();
+    loop {
+        let request = Request::QueueList {
+            after: rows.last().map(|row| row.destination.clone()),
+            limit: PAGE,
+        };
+        let page: Vec<QueueRow> = parse(ask(socket, &request).map_err(Failure::new)?)?;
+        if page.is_empty() {
+            return Ok(rows);
+        }
+        rows.extend(page);
+    }
+}
+
+fn to_json(rows: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(rows)
+        .map(|text| text + "\n")
+        .map_err(|error| Failure::new(error.to_string()))
+}
+
+fn list(rows: Vec<QueueRow>) -> String {
     if rows.is_empty() {
-        return Ok("no queues\n".to_owned());
+        return "no queues\n".to_owned();
     }
     let mut out = format!(
         "{:<32} {:>9} {:>10} {:>9} {:>9} {:>5}  {:<24}  {}\n",
@@ -100,23 +129,24 @@ fn list(value: Value) -> Result<String, Failure> {
             row.last_reply.as_deref().unwrap_or("-"),
         );
     }
-    Ok(out)
+    out
 }
 
-fn show(value: Value) -> Result<String, Failure> {
-    let rows: Vec<MessageRow> = parse(value)?;
+fn show(rows: Vec<MessageRow>) -> String {
     if rows.is_empty() {
-        return Ok("no messages\n".to_owned());
+        return "no messages\n".to_owned();
     }
     let mut out = String::new();
     for row in rows {
         let _ = writeln!(
             out,
-            "{} {} {} from <{}> to {}",
+            "{} {} {} {}, {} from <{}> to {}",
             row.id,
             row.accepted,
+            row.destination,
+            row.state,
             ByteSize::new(u64::from(row.size)),
-            row.reverse_path,
+            row.reverse_path.as_deref().unwrap_or("?"),
             row.recipients.join(", ")
         );
         if row.attempts > 0 {
@@ -129,7 +159,7 @@ fn show(value: Value) -> Result<String, Failure> {
             );
         }
     }
-    Ok(out)
+    out
 }
 
 fn parse<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Failure> {

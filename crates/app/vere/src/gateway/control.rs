@@ -9,14 +9,12 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::spawn_local;
-use vere_queue::{Destination, Envelope, QueueSummary};
 use vere_spool::owner::{NetworkState, ReplicaRow, SyncState};
 
+use super::look;
 use super::state::Gateway;
-use crate::control::{Answer, MessageRow, QueueRow, REQUEST_MAX, ReplicaLine, Request};
+use crate::control::{Answer, REQUEST_MAX, ReplicaLine, Request};
 
-/// Messages in one answer, at most.
-const SHOW_MAX: usize = 10_000;
 /// How long a client may take for a request or to read its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -62,7 +60,7 @@ async fn converse(gateway: &Gateway, stream: UnixStream) -> io::Result<()> {
     let mut reader = BufReader::new(reader.take(REQUEST_MAX as u64));
     reader.read_line(&mut line).await?;
     let answer = match serde_json::from_str(&line) {
-        Ok(request) => answer(gateway, &request),
+        Ok(request) => answer(gateway, &request).await,
         Err(error) => Answer::Error(format!("request cannot be read: {error}")),
     };
     let mut octets = serde_json::to_vec(&answer)?;
@@ -70,23 +68,12 @@ async fn converse(gateway: &Gateway, stream: UnixStream) -> io::Result<()> {
     writer.write_all(&octets).await
 }
 
-fn answer(gateway: &Gateway, request: &Request) -> Answer {
+async fn answer(gateway: &Gateway, request: &Request) -> Answer {
     match request {
-        Request::QueueList => {
-            let rows: Vec<_> = gateway
-                .queues
-                .borrow()
-                .summaries()
-                .iter()
-                .map(queue_row)
-                .collect();
-            to_answer(&rows)
+        Request::QueueList { after, limit } => look::list(gateway, after.as_deref(), *limit),
+        Request::QueueShow { what, after, limit } => {
+            look::show(gateway, what, *after, *limit).await
         }
-        Request::QueueShow {
-            destination,
-            skip,
-            limit,
-        } => show(gateway, destination, *skip, (*limit).min(SHOW_MAX)),
         Request::SpoolTable => {
             let rows: Vec<_> = gateway
                 .link
@@ -101,24 +88,6 @@ fn answer(gateway: &Gateway, request: &Request) -> Answer {
             Answer::Ok(serde_json::Value::Null)
         }
     }
-}
-
-fn show(gateway: &Gateway, destination: &str, skip: usize, limit: usize) -> Answer {
-    let queues = gateway.queues.borrow();
-    let number = destination
-        .parse::<Destination>()
-        .ok()
-        .and_then(|known| queues.number(&known));
-    let Some(number) = number else {
-        return Answer::Error(format!(
-            "no queue {destination}; vere queue list names them"
-        ));
-    };
-    let rows: Vec<_> = queues
-        .list(number, skip, limit)
-        .map(|(_, envelope)| message_row(envelope))
-        .collect();
-    to_answer(&rows)
 }
 
 fn to_answer(rows: &impl serde::Serialize) -> Answer {
@@ -149,36 +118,5 @@ fn replica_line(gateway: &Gateway, row: ReplicaRow) -> ReplicaLine {
         copied,
         trouble: gateway.link.trouble(&row.node),
         node: row.node,
-    }
-}
-
-fn queue_row(summary: &QueueSummary) -> QueueRow {
-    QueueRow {
-        destination: summary.destination.to_string(),
-        messages: summary.messages,
-        octets: summary.octets,
-        deferred: summary.deferred,
-        in_flight: summary.in_flight,
-        connections: summary.connections,
-        paused_until: summary.paused_until.map(|time| time.to_string()),
-        oldest: summary.oldest.map(|time| time.to_string()),
-        last_reply: summary.last_reply.clone(),
-    }
-}
-
-fn message_row(envelope: &Envelope) -> MessageRow {
-    MessageRow {
-        id: envelope.trace.to_string(),
-        accepted: envelope.accepted.to_string(),
-        attempts: envelope.attempts,
-        not_before: envelope.not_before.map(|time| time.to_string()),
-        size: envelope.size,
-        reverse_path: envelope.reverse_path.clone().unwrap_or_default(),
-        recipients: envelope
-            .recipients
-            .iter()
-            .map(|one| one.address.clone())
-            .collect(),
-        last_reply: envelope.last_reply.clone(),
     }
 }

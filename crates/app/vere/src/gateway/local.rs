@@ -9,11 +9,13 @@ use tokio::task::spawn_blocking;
 use vere_disk::maildir::{MaildirMessage, deliver, maildir_path};
 use vere_queue::{Attempt, Disposition, Envelope, RecipientResult};
 
+use super::scheduler::Worker;
 use super::state::Gateway;
 
 /// Takes message after message until the queue has none ready.
-pub(super) async fn work(gateway: &Rc<Gateway>, queue: u32) {
-    while let Some(job) = gateway.take(queue) {
+pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker) {
+    let queue = worker.queue;
+    while let Some(job) = worker.take() {
         let Some(body) = gateway.body(queue, &job).await else {
             return;
         };

@@ -13,6 +13,7 @@ mod ids;
 mod intake;
 mod listeners;
 mod local;
+mod look;
 mod metrics;
 mod proxy;
 mod recovery;
@@ -21,6 +22,7 @@ mod routing;
 mod scheduler;
 mod session;
 mod state;
+mod sweep;
 mod tls;
 mod wire;
 
@@ -73,11 +75,14 @@ fn policy(settings: &Settings) -> Policy {
         retry: delivery.retry.iter().map(|span| span.duration()).collect(),
         expire: delivery.expire.duration(),
         delay_notice: Some(delivery.delay_notice.duration()).filter(|after| !after.is_zero()),
-        connections_max: usize::try_from(delivery.connections_per_destination_max)
-            .unwrap_or(usize::MAX),
-        body_memory_max: usize::try_from(settings.limits.body_memory_max.as_u64())
-            .unwrap_or(usize::MAX),
+        connections_per_destination_max: size(delivery.connections_per_destination_max.into()),
+        connections_max: size(delivery.connections_max.into()),
+        head_memory_max: size(settings.limits.queue_memory_max.as_u64()),
     }
+}
+
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Runs the role until it is told to stop.

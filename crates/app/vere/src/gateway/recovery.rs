@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use bytes::Bytes;
 use vere_queue::{Destination, Envelope};
 use vere_spool::owner::{Batch, Record};
 use vere_spoolwire::{QueueId, RecordId};
@@ -106,11 +107,31 @@ fn take(gateway: &Gateway, queue: QueueId, name: &str, record: Record, found: &m
         queue: Some(name),
         ..Event::new(EventKind::Recovered, envelope.trace, now)
     });
-    found.messages += 1;
-    // A copy of the body alone: the record shares its memory with the whole block.
-    let body = bytes::Bytes::copy_from_slice(&record.body);
-    gateway
-        .queues
-        .borrow_mut()
-        .admit(queue.0, record.id.0, envelope, Some(body), now);
+    let mut queues = gateway.queues.borrow_mut();
+    // The first ones are about to leave; the others come back when their turn comes.
+    let body = queues.keeps(queue.0, now).then(|| own(&record.body));
+    if queues.admit(queue.0, record.id.0, envelope, body, now) {
+        found.messages += 1;
+    }
+}
+
+/// A copy of the body alone: a record shares its memory with the whole block.
+fn own(body: &Bytes) -> Bytes {
+    Bytes::copy_from_slice(body)
+}
+
+/// The records of a block that this version can read.
+pub(super) fn readable(
+    records: Vec<Record>,
+) -> impl Iterator<Item = (vere_queue::RecordId, Envelope, Bytes)> {
+    let alone = records.len() == 1;
+    records.into_iter().filter_map(move |record| {
+        let envelope = Envelope::decode(&record.meta).ok()?;
+        let body = if alone {
+            record.body
+        } else {
+            own(&record.body)
+        };
+        Some((record.id.0, envelope, body))
+    })
 }

@@ -7,38 +7,38 @@ mod session;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use vere_queue::{Attempt, Destination, Disposition, Queues, RecipientResult};
+use vere_queue::{Attempt, Destination, Disposition, Job, Queues, RecipientResult};
 
 use self::hosts::{Hosts, Unroutable};
 use self::session::{RelaySession, SessionEnd};
-use super::clock;
+use super::scheduler::Worker;
 use super::state::Gateway;
+use super::{clock, sweep};
 
 /// How long a connection without messages is kept for the next one.
 const IDLE_MAX: Duration = Duration::from_secs(5);
-/// Expired messages taken out of a paused queue at once.
-const EXPIRED_MAX: usize = 1_000;
 
 /// One worker: connects and delivers until the queue is empty for a while or the destination fails.
-pub(super) async fn work(gateway: &Rc<Gateway>, queue: u32, destination: &Destination) {
+pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination: &Destination) {
+    let queue = worker.queue;
     let hosts = match hosts::find(gateway, destination).await {
         Ok(hosts) => hosts,
         Err(Unroutable::Temporary(reply)) => {
-            return unreachable(gateway, queue, destination, &reply);
+            return unreachable(gateway, worker, destination, &reply).await;
         }
         Err(Unroutable::Permanent { status, reply }) => {
-            return undeliverable(gateway, queue, destination, status, &reply);
+            return undeliverable(gateway, worker, destination, status, &reply);
         }
     };
     loop {
         match connect(gateway, &hosts).await {
             Ok(mut session) => {
                 gateway.queues.borrow_mut().destination_reached(queue);
-                if !deliver(gateway, queue, &mut session).await {
+                if !deliver(gateway, worker, &mut session).await {
                     return;
                 }
             }
-            Err(reply) => return unreachable(gateway, queue, destination, &reply),
+            Err(reply) => return unreachable(gateway, worker, destination, &reply).await,
         }
     }
 }
@@ -59,12 +59,13 @@ async fn connect(gateway: &Rc<Gateway>, hosts: &Hosts) -> Result<RelaySession, S
 }
 
 /// Sends what the queue gives. True: the connection is used up and another one is wanted.
-async fn deliver(gateway: &Rc<Gateway>, queue: u32, session: &mut RelaySession) -> bool {
+async fn deliver(gateway: &Rc<Gateway>, worker: &mut Worker, session: &mut RelaySession) -> bool {
+    let queue = worker.queue;
     let limit = gateway.settings().delivery.messages_per_connection_max;
     let mut sent = 0;
     loop {
-        let Some(job) = gateway.take(queue) else {
-            if idle(gateway, queue, session).await {
+        let Some(job) = worker.take() else {
+            if idle(gateway, worker, session).await {
                 continue;
             }
             session.quit().await;
@@ -82,7 +83,7 @@ async fn deliver(gateway: &Rc<Gateway>, queue: u32, session: &mut RelaySession) 
             }
             // The server closed a connection that was kept: the message was not tried.
             Err(SessionEnd::BeforeMessage) => {
-                gateway.queues.borrow_mut().give_back(queue, job.record);
+                gateway.queues.borrow_mut().give_back(queue, &job);
                 return true;
             }
         }
@@ -98,13 +99,17 @@ async fn deliver(gateway: &Rc<Gateway>, queue: u32, session: &mut RelaySession) 
 }
 
 /// Keeps the connection for the next message. False: none came, or the server closed it.
-async fn idle(gateway: &Rc<Gateway>, queue: u32, session: &mut RelaySession) -> bool {
+async fn idle(gateway: &Rc<Gateway>, worker: &mut Worker, session: &mut RelaySession) -> bool {
+    let queue = worker.queue;
     let waker = gateway.waker(queue);
     gateway.queues.borrow_mut().worker_idle(queue);
     gateway.changed.notify_one();
     tokio::select! {
         biased;
-        () = waker.notified() => return true,
+        () = waker.notified() => {
+            worker.woken();
+            return true;
+        }
         () = session.closed() => {}
         () = tokio::time::sleep(IDLE_MAX) => {}
     }
@@ -114,33 +119,36 @@ async fn idle(gateway: &Rc<Gateway>, queue: u32, session: &mut RelaySession) -> 
 
 /// Pauses the destination. The message at the head has been tried by that and shows it; the others wait
 /// untouched, but for those whose time is over.
-fn unreachable(gateway: &Rc<Gateway>, queue: u32, destination: &Destination, reply: &str) {
-    let now = clock::now();
+async fn unreachable(
+    gateway: &Rc<Gateway>,
+    worker: &mut Worker,
+    destination: &Destination,
+    reply: &str,
+) {
+    let queue = worker.queue;
     let remote = destination.to_string();
-    let head = gateway.take(queue);
+    let head = worker.take();
     gateway
         .queues
         .borrow_mut()
-        .destination_failed(queue, reply, now);
-    let expired = gateway
-        .queues
-        .borrow_mut()
-        .take_expired(queue, EXPIRED_MAX, now);
-    for job in head.into_iter().chain(expired) {
+        .destination_failed(queue, reply, clock::now());
+    let settle = |job: &Job| {
         let attempt = Queues::unreachable_attempt(&job.envelope, &remote, reply);
-        gateway.settle(queue, &job, &attempt);
-    }
+        gateway.settle(queue, job, &attempt);
+    };
+    head.iter().for_each(settle);
+    sweep::expired(gateway, queue, settle).await;
 }
 
 /// Fails everything that is ready: the destination says that it never takes mail.
 fn undeliverable(
     gateway: &Rc<Gateway>,
-    queue: u32,
+    worker: &mut Worker,
     destination: &Destination,
     status: &str,
     reply: &str,
 ) {
-    while let Some(job) = gateway.take(queue) {
+    while let Some(job) = worker.take() {
         let result = RecipientResult {
             disposition: Disposition::Failed,
             status: status.to_owned(),
@@ -152,6 +160,6 @@ fn undeliverable(
             reports_taken_over: false,
             results: vec![result; job.envelope.recipients.len()],
         };
-        gateway.settle(queue, &job, &attempt);
+        gateway.settle(worker.queue, &job, &attempt);
     }
 }

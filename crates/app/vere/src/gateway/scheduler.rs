@@ -1,12 +1,17 @@
 //! Carries out what the queue engine decides: starts and wakes the workers that deliver.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use tokio::task::spawn_local;
-use vere_queue::{Destination, Next};
+use vere_queue::{Destination, Job, Next, Supplied, Wanted};
+use vere_spoolwire::{QueueId, RecordId};
 
 use super::state::Gateway;
-use super::{clock, local, relay};
+use super::{clock, local, recovery, relay};
+
+/// How long a queue waits before it asks for records again that the spool could not give.
+const FETCH_RETRY: Duration = Duration::from_millis(500);
 
 /// Runs until the gateway stops.
 pub(super) async fn run(gateway: Rc<Gateway>) {
@@ -40,19 +45,90 @@ fn dispatch(gateway: &Rc<Gateway>) {
             Some(Next::Open(queue)) => {
                 spawn_local(work(Rc::clone(gateway), queue));
             }
+            Some(Next::Fetch(wanted)) => {
+                spawn_local(fetch(Rc::clone(gateway), wanted));
+            }
             None => break,
         }
     }
 }
 
+/// Brings the records back whose turn comes next.
+async fn fetch(gateway: Rc<Gateway>, wanted: Wanted) {
+    let Wanted {
+        queue,
+        from,
+        records,
+        octets,
+        ..
+    } = wanted;
+    let (queue, from) = (QueueId(queue), RecordId(from));
+    match gateway.link.fetch(queue, from, records, octets).await {
+        Ok(block) => {
+            let known = recovery::readable(block.records);
+            let supplied = gateway.queues.borrow_mut().supply(&wanted, known);
+            if let Supplied::Lost(trace) = supplied {
+                tracing::error!(
+                    queue_id = %trace,
+                    "record is not in the spool: an operator or another owner has ended it"
+                );
+            }
+        }
+        Err(error) => {
+            tracing::warn!(?error, "cannot fetch the messages of a queue");
+            let again = clock::now() + FETCH_RETRY;
+            gateway.queues.borrow_mut().fetch_failed(&wanted, again);
+        }
+    }
+    gateway.changed.notify_one();
+}
+
 /// One worker of one queue; it ends when the queue has been empty for a while or cannot be delivered.
 async fn work(gateway: Rc<Gateway>, queue: u32) {
     let destination = gateway.queues.borrow().destination(queue).cloned();
+    let mut worker = Worker::new(Rc::clone(&gateway), queue);
     match destination {
-        Some(Destination::Local) => local::work(&gateway, queue).await,
-        Some(destination) => relay::work(&gateway, queue, &destination).await,
+        Some(Destination::Local) => local::work(&gateway, &mut worker).await,
+        Some(destination) => relay::work(&gateway, &mut worker, &destination).await,
         None => {}
     }
-    gateway.queues.borrow_mut().worker_ended(queue);
-    gateway.changed.notify_one();
+}
+
+/// A worker on the account of its queue, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Worker {
+    gateway: Rc<Gateway>,
+    pub(super) queue: u32,
+    /// It was opened or woken for a message and has not come for one yet.
+    fresh: bool,
+}
+
+impl Worker {
+    fn new(gateway: Rc<Gateway>, queue: u32) -> Self {
+        Self {
+            gateway,
+            queue,
+            fresh: true,
+        }
+    }
+
+    /// Its next message, if one is ready.
+    pub(super) fn take(&mut self) -> Option<Job> {
+        let fresh = std::mem::take(&mut self.fresh);
+        self.gateway.take(self.queue, fresh)
+    }
+
+    /// It was woken for a message.
+    pub(super) const fn woken(&mut self) {
+        self.fresh = true;
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let mut queues = self.gateway.queues.borrow_mut();
+        queues.worker_ended(self.queue, self.fresh);
+        drop(queues);
+        self.gateway.changed.notify_one();
+    }
 }

@@ -225,11 +225,16 @@ impl Gateway {
     }
 
     /// The next message for a worker, if one is ready.
-    pub(super) fn take(&self, queue: u32) -> Option<Job> {
+    pub(super) fn take(&self, queue: u32, fresh: bool) -> Option<Job> {
         if !self.delivering() {
             return None;
         }
-        self.queues.borrow_mut().take(queue, clock::now())
+        let mut queues = self.queues.borrow_mut();
+        let job = queues.take(queue, fresh, clock::now());
+        if queues.has_next() {
+            self.changed.notify_one();
+        }
+        job
     }
 
     /// The body of a job, from memory or from the spool; `None` when the spool cannot give it now: the
@@ -243,7 +248,7 @@ impl Gateway {
         if body.is_some() && self.delivering() {
             return body;
         }
-        self.queues.borrow_mut().give_back(queue, job.record);
+        self.queues.borrow_mut().give_back(queue, job);
         if body.is_none() {
             tokio::time::sleep(POST_RETRY).await;
         }
@@ -272,7 +277,7 @@ impl Gateway {
         let settlement = self
             .queues
             .borrow_mut()
-            .settle(queue, job.record, attempt, clock::now());
+            .settle(queue, job, attempt, clock::now());
         let Some(settlement) = settlement else { return };
         self.note_results(queue, job, attempt, &settlement);
         self.changed.notify_one();
@@ -413,12 +418,7 @@ impl Gateway {
 
     /// Messages being delivered.
     pub(super) fn in_flight(&self) -> usize {
-        self.queues
-            .borrow()
-            .summaries()
-            .iter()
-            .map(|queue| queue.in_flight)
-            .sum()
+        self.queues.borrow().totals().in_flight
     }
 
     /// How connections to other hosts are encrypted.

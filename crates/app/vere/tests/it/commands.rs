@@ -49,6 +49,17 @@ fn queues_and_their_messages_are_listed() {
     assert_eq!(shown[0]["reverse_path"], "alice@example.org");
     let recipients = ["x@example.com", "y@example.com"];
     assert_eq!(shown[0]["recipients"], Value::from(recipients.to_vec()));
+    assert_eq!(shown[0]["state"], "deferred");
+    let by_id = parse(&system.command(&["queue", "show", &id, "--json"]));
+    assert_eq!(by_id, shown);
+    let behind = system.command(&["queue", "show", destination, "--after", &id]);
+    assert_eq!(behind, "no messages\n");
+    let (code, said) = system.failing_command(&["queue", "show", "0000000000001"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("no message 0000000000001 is queued"),
+        "{said}"
+    );
     let text = system.command(&["queue", "show", destination]);
     assert!(
         text.contains(&id) && text.contains("attempts, next"),

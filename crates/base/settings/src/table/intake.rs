@@ -156,6 +156,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 Is("\"256 MiB\""),
                 "Memory for messages that are being received; beyond it clients get 452 and come again.",
             ),
+            live(
+                "queue_memory_max",
+                Size(MIB, TIB),
+                Is("\"256 MiB\""),
+                "Memory for the messages that leave next. The others wait in the spool; the gateway needs some 75 octets for each of them beside this.",
+            ),
         ],
     },
     Section {

@@ -65,6 +65,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 "Connections at once to one destination. Receivers close more than some tens from one address.",
             ),
             live(
+                "connections_max",
+                Integer(1, 1_000_000),
+                Is("2000"),
+                "Connections at once to all destinations. When all are in use destinations take turns; each needs a file descriptor and some 30 KiB.",
+            ),
+            live(
                 "connect_timeout",
                 Span(SECOND, HOUR),
                 Is("\"30s\""),

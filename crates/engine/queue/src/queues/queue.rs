@@ -1,134 +1,147 @@
 //! One destination's queue: what waits, what is being tried, and when it may go on.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::rc::Rc;
+use std::collections::VecDeque;
 
-use bytes::Bytes;
 use vere_units::Timestamp;
 
-use super::{Next, QueueNumber, RecordId};
+use super::entries::{Chain, Entries, List, NONE, Slot, Standing};
 use crate::destination::Destination;
-use crate::envelope::Envelope;
 
-/// What `vere queue list` shows of a queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueueSummary {
-    /// Its destination.
-    pub destination: Destination,
-    /// Messages in it.
-    pub messages: usize,
-    /// Octets of their bodies.
-    pub octets: u64,
-    /// Messages waiting for a later attempt.
-    pub deferred: usize,
-    /// Messages being delivered.
-    pub in_flight: usize,
-    /// Connections open or opening.
-    pub connections: usize,
-    /// When the destination is tried again, if it is paused.
-    pub paused_until: Option<Timestamp>,
-    /// When its oldest message was accepted.
-    pub oldest: Option<Timestamp>,
-    /// What the destination last said that was no success.
-    pub last_reply: Option<String>,
-}
-
+/// Messages of one priority that wait for their turn.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) envelope: Rc<Envelope>,
-    pub(super) body: Option<Bytes>,
-    pub(super) in_flight: bool,
+struct Lane {
+    priority: i8,
+    list: List,
 }
 
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) destination: Destination,
-    pub(super) entries: BTreeMap<RecordId, Entry>,
-    pub(super) ready: VecDeque<RecordId>,
-    pub(super) deferred: BTreeSet<(Timestamp, RecordId)>,
+    /// All its messages in acceptance order.
+    pub(super) order: List,
+    pub(super) messages: usize,
     pub(super) octets: u64,
+    /// What is ready, the highest priority first.
+    lanes: Vec<Lane>,
+    pub(super) ready: usize,
+    /// How many of those that are ready have their envelope in memory.
+    pub(super) ready_at_hand: usize,
+    pub(super) deferred: usize,
     pub(super) in_flight: usize,
+    /// What envelopes and bodies of this queue take in memory.
+    pub(super) head_octets: usize,
+    /// Messages with envelopes in memory in the order in which those came, and some that left.
+    pub(super) heads: VecDeque<Slot>,
+    /// A block of records is on its way from the spool.
+    pub(super) fetching: bool,
+    /// No block is asked for before this time: the spool could not give one.
+    pub(super) fetch_after: Option<Timestamp>,
     pub(super) workers: usize,
     pub(super) idle: usize,
+    /// Workers that were opened or woken for a message and have not come for one yet.
+    pub(super) coming: usize,
+    /// Whether it stands in the ring or among those that wait for a connection.
+    pub(super) in_ring: bool,
+    /// Its place among the queues that have something to show.
+    pub(super) active_at: u32,
     /// Consecutive failures to reach the destination.
     pub(super) failures: u16,
     pub(super) paused_until: Option<Timestamp>,
-    pub(super) last_reply: Option<String>,
+    pub(super) last_reply: Option<Box<str>>,
 }
 
 impl Queue {
-    pub(super) fn new(destination: Destination) -> Self {
+    pub(super) const fn new(destination: Destination) -> Self {
         Self {
             destination,
-            entries: BTreeMap::new(),
-            ready: VecDeque::new(),
-            deferred: BTreeSet::new(),
+            order: List::EMPTY,
+            messages: 0,
             octets: 0,
+            lanes: Vec::new(),
+            ready: 0,
+            ready_at_hand: 0,
+            deferred: 0,
             in_flight: 0,
+            head_octets: 0,
+            heads: VecDeque::new(),
+            fetching: false,
+            fetch_after: None,
             workers: 0,
             idle: 0,
+            coming: 0,
+            in_ring: false,
+            active_at: NONE,
             failures: 0,
             paused_until: None,
             last_reply: None,
         }
     }
 
-    pub(super) fn next(
-        &mut self,
-        number: QueueNumber,
-        connections_max: usize,
-        now: Timestamp,
-    ) -> Option<Next> {
-        if self.ready.is_empty() || self.paused_until.is_some_and(|until| until > now) {
-            return None;
-        }
-        if self.idle > 0 {
-            self.idle -= 1;
-            return Some(Next::Wake(number));
-        }
-        // While nothing proves that the destination answers again, one connection probes it.
-        let limit = if self.failures > 0 {
-            1
-        } else {
-            connections_max
-        };
-        // A worker takes message after message: one more pays only when several wait for each.
-        let wanted = self.workers == 0 || self.ready.len() > self.workers;
-        if self.workers >= limit || !wanted {
-            return None;
-        }
-        self.workers += 1;
-        Some(Next::Open(number))
+    /// Whether no message leaves it now, whatever is ready.
+    pub(super) fn is_suspended(&self, now: Timestamp) -> bool {
+        self.paused_until.is_some_and(|until| until > now)
     }
 
-    pub(super) fn release_due(&mut self, now: Timestamp) {
-        if self.paused_until.is_some_and(|until| until <= now) {
-            self.paused_until = None;
+    /// Whether it is to be shown.
+    pub(super) const fn is_active(&self) -> bool {
+        self.messages > 0 || self.paused_until.is_some()
+    }
+
+    fn lane(&mut self, priority: i8) -> &mut List {
+        let place = self.lanes.partition_point(|lane| lane.priority > priority);
+        if self
+            .lanes
+            .get(place)
+            .is_none_or(|lane| lane.priority != priority)
+        {
+            let list = List::EMPTY;
+            self.lanes.insert(place, Lane { priority, list });
         }
-        while let Some(&(time, record)) = self.deferred.first() {
-            if time > now {
-                break;
+        &mut self.lanes[place].list
+    }
+
+    /// Puts a message that is in no list behind those of its priority.
+    pub(super) fn push_ready(&mut self, entries: &mut Entries, slot: Slot) {
+        let priority = entries[slot].priority;
+        entries.push_back(self.lane(priority), Chain::Place, slot);
+        self.now_ready(entries, slot);
+    }
+
+    /// Puts a message that is in no list before those of its priority.
+    pub(super) fn push_ready_front(&mut self, entries: &mut Entries, slot: Slot) {
+        let priority = entries[slot].priority;
+        entries.push_front(self.lane(priority), Chain::Place, slot);
+        self.now_ready(entries, slot);
+    }
+
+    fn now_ready(&mut self, entries: &mut Entries, slot: Slot) {
+        entries[slot].standing = Standing::Ready;
+        self.ready += 1;
+        self.ready_at_hand += usize::from(entries[slot].at_hand);
+    }
+
+    /// Takes a ready message out of its list.
+    pub(super) fn unready(&mut self, entries: &mut Entries, slot: Slot) {
+        let entry = &entries[slot];
+        self.ready -= 1;
+        self.ready_at_hand -= usize::from(entry.at_hand);
+        let priority = entry.priority;
+        entries.unlink(self.lane(priority), Chain::Place, slot);
+    }
+
+    /// The message whose turn it is.
+    pub(super) fn first_ready(&self) -> Option<Slot> {
+        self.lanes.iter().find_map(|lane| lane.list.head())
+    }
+
+    /// The first ready message whose envelope is not in memory. Looks at those that are before it.
+    pub(super) fn first_missing(&self, entries: &Entries) -> Option<Slot> {
+        self.lanes.iter().find_map(|lane| {
+            let mut at = lane.list.head();
+            while let Some(slot) = at.filter(|slot| entries[*slot].at_hand) {
+                at = entries.next(Chain::Place, slot);
             }
-            self.deferred.remove(&(time, record));
-            self.ready.push_back(record);
-        }
-    }
-
-    pub(super) fn summary(&self) -> QueueSummary {
-        QueueSummary {
-            destination: self.destination.clone(),
-            messages: self.entries.len(),
-            octets: self.octets,
-            deferred: self.deferred.len(),
-            in_flight: self.in_flight,
-            connections: self.workers,
-            paused_until: self.paused_until,
-            oldest: self
-                .entries
-                .values()
-                .next()
-                .map(|entry| entry.envelope.accepted),
-            last_reply: self.last_reply.clone(),
-        }
+            at
+        })
     }
 }

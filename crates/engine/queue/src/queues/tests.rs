@@ -1,5 +1,10 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::envelope::tests::sample;
+use crate::settlement::{Attempt, Disposition, RecipientResult};
+
+mod model;
 
 const QUEUE: QueueNumber = 4;
 
@@ -7,8 +12,9 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::from_millis(seconds * 1_000)
 }
 
-fn fresh(accepted: Timestamp) -> Envelope {
+fn fresh(record: RecordId, accepted: Timestamp) -> Envelope {
     Envelope {
+        trace: TraceId::new(1_000 + record),
         accepted,
         not_before: None,
         attempts: 0,
@@ -17,20 +23,21 @@ fn fresh(accepted: Timestamp) -> Envelope {
     }
 }
 
+const BODY: Bytes = Bytes::from_static(b"body");
+
+fn queues(policy: Policy) -> Queues {
+    let mut queues = Queues::new(policy);
+    queues.register(QUEUE, Destination::Domain("example.net".to_owned()));
+    queues
+}
+
 fn queues_with(messages: u64) -> Queues {
-    let mut queues = Queues::new(Policy {
-        connections_max: 3,
+    let mut queues = queues(Policy {
+        connections_per_destination_max: 3,
         ..Policy::default()
     });
-    queues.register(QUEUE, Destination::Domain("example.net".to_owned()));
     for record in 0..messages {
-        queues.admit(
-            QUEUE,
-            record,
-            fresh(at(0)),
-            Some(Bytes::from_static(b"body")),
-            at(0),
-        );
+        assert!(queues.admit(QUEUE, record, fresh(record, at(0)), Some(BODY), at(0)));
     }
     queues
 }
@@ -49,10 +56,34 @@ fn attempt(disposition: Disposition, recipients: usize) -> Attempt {
     }
 }
 
+fn deferred() -> Attempt {
+    attempt(Disposition::Deferred, 2)
+}
+
 fn opened(queues: &mut Queues, now: Timestamp) -> usize {
     std::iter::from_fn(|| queues.poll(now))
         .filter(|next| matches!(next, Next::Open(_)))
         .count()
+}
+
+fn take(queues: &mut Queues, now: Timestamp) -> Option<Job> {
+    queues.take(QUEUE, false, now)
+}
+
+/// Answers what the queues want to have fetched from records that all hold the same.
+fn supply(queues: &mut Queues, now: Timestamp) -> Vec<Wanted> {
+    let mut fetched = Vec::new();
+    while let Some(next) = queues.poll(now) {
+        if let Next::Fetch(wanted) = next {
+            let records = wanted.from..wanted.from + u64::from(wanted.records);
+            let block: Vec<_> = records
+                .map(|record| (record, fresh(record, at(0)), BODY))
+                .collect();
+            assert_eq!(queues.supply(&wanted, block), Supplied::Taken);
+            fetched.push(wanted);
+        }
+    }
+    fetched
 }
 
 #[test]
@@ -65,7 +96,7 @@ fn connections_open_up_to_the_limit_and_no_more_than_messages() {
 #[test]
 fn messages_are_given_out_in_acceptance_order() {
     let mut queues = queues_with(3);
-    let order: Vec<_> = std::iter::from_fn(|| queues.take(QUEUE, at(0)))
+    let order: Vec<_> = std::iter::from_fn(|| take(&mut queues, at(0)))
         .map(|job| job.record)
         .collect();
     assert_eq!(order, [0, 1, 2]);
@@ -74,47 +105,36 @@ fn messages_are_given_out_in_acceptance_order() {
 #[test]
 fn a_delivered_message_is_gone() {
     let mut queues = queues_with(1);
-    let job = queues.take(QUEUE, at(0)).expect("a job");
-    assert_eq!(job.body.as_deref(), Some(&b"body"[..]));
+    let job = take(&mut queues, at(0)).expect("a job");
+    assert_eq!(job.body, Some(BODY));
+    let delivered = attempt(Disposition::Delivered, 2);
     let settled = queues
-        .settle(
-            QUEUE,
-            job.record,
-            &attempt(Disposition::Delivered, 2),
-            at(1),
-        )
+        .settle(QUEUE, &job, &delivered, at(1))
         .expect("in flight");
     assert_eq!(settled.remaining, None);
-    assert_eq!(queues.messages(), 0);
-    assert_eq!(queues.body_octets, 0);
-    assert!(
-        queues
-            .settle(
-                QUEUE,
-                job.record,
-                &attempt(Disposition::Delivered, 2),
-                at(1)
-            )
-            .is_none()
-    );
+    assert_eq!((queues.messages(), queues.head_octets()), (0, 0));
+    assert!(queues.settle(QUEUE, &job, &delivered, at(1)).is_none());
 }
 
 #[test]
-fn a_deferred_message_returns_after_its_time_without_body_in_memory() {
+fn a_deferred_message_comes_back_from_the_spool_at_its_time() {
     let mut queues = queues_with(1);
-    let job = queues.take(QUEUE, at(0)).expect("a job");
+    let job = take(&mut queues, at(0)).expect("a job");
     queues
-        .settle(QUEUE, job.record, &attempt(Disposition::Deferred, 2), at(0))
+        .settle(QUEUE, &job, &deferred(), at(0))
         .expect("in flight");
-    assert_eq!(queues.take(QUEUE, at(1)).map(|job| job.record), None);
-    let wake = queues.wake_at().expect("a timer");
+    assert_eq!(queues.head_octets(), 0);
+    assert!(take(&mut queues, at(1)).is_none());
+    let mut wake = queues.wake_at().expect("a timer");
+    while wake < at(60) {
+        assert_eq!(queues.poll(wake), None);
+        wake = queues.wake_at().expect("a timer");
+    }
     assert_eq!(wake, at(60));
-    assert_eq!(queues.poll(wake), Some(Next::Open(QUEUE)));
-    let again = queues.take(QUEUE, wake).expect("ready again");
-    assert_eq!(
-        (again.record, again.envelope.attempts, again.body),
-        (0, 1, None)
-    );
+    let fetched = supply(&mut queues, wake);
+    assert_eq!(fetched.iter().map(|one| one.from).collect::<Vec<_>>(), [0]);
+    let again = take(&mut queues, wake).expect("ready again");
+    assert_eq!((again.record, again.body), (0, Some(BODY)));
 }
 
 #[test]
@@ -123,27 +143,27 @@ fn an_unreachable_destination_is_paused_and_probed_by_one_connection() {
     assert_eq!(opened(&mut queues, at(0)), 3);
     for _ in 0..3 {
         queues.destination_failed(QUEUE, "connection refused", at(0));
-        queues.worker_ended(QUEUE);
+        queues.worker_ended(QUEUE, true);
     }
+    assert_eq!(queues.head_octets(), 0, "what stands still needs no memory");
+    assert_eq!(queues.totals().paused, 1);
     assert_eq!(opened(&mut queues, at(59)), 0);
-    assert!(queues.take(QUEUE, at(59)).is_none());
-    assert_eq!(
-        opened(&mut queues, at(60)),
-        1,
-        "three failures at once are one failure"
-    );
+    assert!(take(&mut queues, at(59)).is_none());
+    let fetched = supply(&mut queues, at(60));
+    assert_eq!(fetched.len(), 1);
+    assert_eq!(fetched[0].records, 1, "one message is enough for a probe");
+    let summary = &queues.summaries(None, usize::MAX)[0];
+    assert_eq!(summary.connections, 1, "three failures at once are one");
     queues.destination_failed(QUEUE, "connection refused", at(60));
-    queues.worker_ended(QUEUE);
-    assert_eq!(
-        opened(&mut queues, at(60 + 299)),
-        0,
-        "the second pause is longer"
-    );
-    assert_eq!(opened(&mut queues, at(60 + 300)), 1);
+    queues.worker_ended(QUEUE, true);
+    assert_eq!(supply(&mut queues, at(60 + 299)), [], "a longer pause");
+    assert_eq!(supply(&mut queues, at(60 + 300)).len(), 1);
     queues.destination_reached(QUEUE);
     queues.worker_idle(QUEUE);
-    assert_eq!(queues.poll(at(360)), Some(Next::Wake(QUEUE)));
-    assert_eq!(opened(&mut queues, at(360)), 2, "full concurrency again");
+    supply(&mut queues, at(360));
+    let summary = &queues.summaries(None, usize::MAX)[0];
+    assert_eq!(summary.connections, 3, "full concurrency again");
+    assert_eq!(queues.totals().paused, 0);
 }
 
 #[test]
@@ -151,7 +171,7 @@ fn pausing_one_destination_leaves_others_alone() {
     let mut queues = queues_with(1);
     queues.register(9, Destination::Local);
     queues.destination_failed(QUEUE, "refused", at(0));
-    queues.admit(9, 0, fresh(at(0)), None, at(0));
+    queues.admit(9, 0, fresh(0, at(0)), Some(BODY), at(0));
     assert_eq!(queues.poll(at(0)), Some(Next::Open(9)));
     assert_eq!(queues.poll(at(0)), None);
 }
@@ -159,79 +179,210 @@ fn pausing_one_destination_leaves_others_alone() {
 #[test]
 fn a_job_given_back_is_first_again() {
     let mut queues = queues_with(2);
-    let job = queues.take(QUEUE, at(0)).expect("a job");
-    queues.give_back(QUEUE, job.record);
-    assert_eq!(queues.take(QUEUE, at(0)).map(|job| job.record), Some(0));
+    let job = take(&mut queues, at(0)).expect("a job");
+    queues.give_back(QUEUE, &job);
+    assert_eq!(take(&mut queues, at(0)).map(|job| job.record), Some(0));
+    let stale = Job { record: 7, ..job };
+    queues.give_back(QUEUE, &stale);
+    assert_eq!(take(&mut queues, at(0)).map(|job| job.record), Some(1));
 }
 
 #[test]
-fn bodies_beyond_the_budget_stay_in_the_spool() {
+fn one_message_wakes_one_of_many_idle_workers() {
+    let mut queues = queues_with(3);
+    assert_eq!(opened(&mut queues, at(0)), 3);
+    for _ in 0..3 {
+        let job = queues.take(QUEUE, true, at(0)).expect("a job");
+        let delivered = attempt(Disposition::Delivered, 2);
+        queues.settle(QUEUE, &job, &delivered, at(0));
+        queues.worker_idle(QUEUE);
+    }
+    assert_eq!(queues.poll(at(0)), None);
+    queues.admit(QUEUE, 3, fresh(3, at(0)), Some(BODY), at(0));
+    assert_eq!(queues.poll(at(0)), Some(Next::Wake(QUEUE)));
+    assert_eq!(queues.poll(at(0)), None);
+    queues.admit(QUEUE, 4, fresh(4, at(0)), Some(BODY), at(0));
+    assert_eq!(queues.poll(at(0)), Some(Next::Wake(QUEUE)));
+    assert_eq!(queues.poll(at(0)), None);
+}
+
+#[test]
+fn queues_take_turns_and_share_the_connections() {
     let mut queues = Queues::new(Policy {
-        body_memory_max: 5,
+        connections_per_destination_max: 10,
+        connections_max: 4,
         ..Policy::default()
     });
-    queues.register(QUEUE, Destination::Local);
-    for record in 0..2 {
+    for number in 0..3 {
+        queues.register(number, Destination::Domain(format!("{number}.example")));
+        for record in 0..20 {
+            let envelope = fresh(u64::from(number) * 100 + record, at(0));
+            queues.admit(number, record, envelope, Some(BODY), at(0));
+        }
+    }
+    let next: Vec<_> = std::iter::from_fn(|| queues.poll(at(0))).collect();
+    assert_eq!(next, [0, 1, 2, 0].map(Next::Open));
+    // Whoever waits longest gets what becomes free.
+    for expected in [1, 2, 0, 1] {
+        queues.worker_ended(0, true);
+        assert_eq!(queues.poll(at(0)), Some(Next::Open(expected)));
+        assert_eq!(queues.poll(at(0)), None);
+    }
+}
+
+#[test]
+fn the_largest_holder_of_memory_gives_way() {
+    let body = Bytes::from(vec![b'x'; 10_000]);
+    let mut queues = queues(Policy {
+        head_memory_max: 100_000,
+        ..Policy::default()
+    });
+    queues.register(9, Destination::Local);
+    for record in 0..100 {
         queues.admit(
             QUEUE,
             record,
-            fresh(at(0)),
-            Some(Bytes::from_static(b"body")),
+            fresh(record, at(0)),
+            Some(body.clone()),
             at(0),
         );
+        assert!(queues.head_octets() <= 100_000);
     }
-    assert!(queues.take(QUEUE, at(0)).expect("first").body.is_some());
-    assert!(queues.take(QUEUE, at(0)).expect("second").body.is_none());
+    let alone = queues.head_octets();
+    assert!(alone > 80_000, "the budget is used: {alone}");
+    queues.admit(9, 0, fresh(500, at(0)), Some(body.clone()), at(0));
+    assert!(queues.head_octets() <= 100_000);
+    let small = queues.take(9, false, at(0)).expect("at hand at once");
+    assert_eq!(small.body, Some(body));
+    let first = take(&mut queues, at(0)).expect("the first of the large one");
+    assert_eq!(first.record, 0, "the last ones gave way, not the first");
 }
 
 #[test]
-fn expired_messages_leave_a_paused_queue() {
-    let mut queues = queues_with(2);
+fn what_the_spool_lost_is_forgotten_and_does_not_hold_up_the_rest() {
+    let mut queues = queues(Policy {
+        head_memory_max: 0,
+        ..Policy::default()
+    });
+    for record in 0..3 {
+        queues.admit(QUEUE, record, fresh(record, at(0)), Some(BODY), at(0));
+    }
+    let Some(Next::Fetch(wanted)) = queues.poll(at(0)) else {
+        panic!("nothing wanted");
+    };
+    assert_eq!(queues.poll(at(0)), None, "one block at a time");
+    let later = vec![(1, fresh(1, at(0)), BODY)];
+    let trace = fresh(0, at(0)).trace;
+    assert_eq!(queues.supply(&wanted, later), Supplied::Lost(trace));
+    assert_eq!(queues.messages(), 2);
+    assert_eq!(supply(&mut queues, at(0))[0].from, 1);
+    assert_eq!(take(&mut queues, at(0)).map(|job| job.record), Some(1));
+}
+
+#[test]
+fn a_block_that_does_not_come_is_asked_for_again_later() {
+    let mut queues = queues(Policy {
+        head_memory_max: 0,
+        ..Policy::default()
+    });
+    queues.admit(QUEUE, 0, fresh(0, at(0)), Some(BODY), at(0));
+    let Some(Next::Fetch(wanted)) = queues.poll(at(0)) else {
+        panic!("nothing wanted");
+    };
+    queues.fetch_failed(&wanted, at(1));
+    assert_eq!(queues.poll(at(0)), None);
+    assert_eq!(queues.wake_at(), Some(at(1)));
+    assert_eq!(queues.poll(at(1)), Some(Next::Fetch(wanted)));
+}
+
+#[test]
+fn expired_messages_of_a_paused_queue_are_found_and_claimed() {
+    let mut queues = queues_with(3);
     let late = at(0) + queues.policy().expire;
-    queues.admit(QUEUE, 2, fresh(late), None, late);
+    queues.admit(QUEUE, 3, fresh(3, late), None, late);
+    let busy = take(&mut queues, late).expect("in flight");
     queues.destination_failed(QUEUE, "refused", late);
-    let jobs = queues.take_expired(QUEUE, 10, late);
-    assert_eq!(
-        jobs.iter().map(|job| job.record).collect::<Vec<_>>(),
-        [0, 1]
-    );
-    for job in jobs {
+    for record in [1, 2] {
+        assert_eq!(queues.first_expired(QUEUE, late), Some(record));
+        let job = queues
+            .claim(QUEUE, record, fresh(record, at(0)), BODY)
+            .expect("not in flight");
         let attempt = Queues::unreachable_attempt(&job.envelope, "example.net", "refused");
         let settled = queues
-            .settle(QUEUE, job.record, &attempt, late)
+            .settle(QUEUE, &job, &attempt, late)
             .expect("in flight");
-        assert_eq!(settled.remaining, None);
-        assert_eq!(settled.expired.len(), 2);
+        assert_eq!((settled.remaining, settled.expired.len()), (None, 2));
     }
-    assert_eq!(queues.messages(), 1);
+    assert_eq!(queues.first_expired(QUEUE, late), None);
+    assert!(
+        queues
+            .claim(QUEUE, busy.record, fresh(0, at(0)), BODY)
+            .is_none()
+    );
+    assert_eq!(queues.messages(), 2);
 }
 
 #[test]
 fn a_record_already_known_is_not_taken_twice() {
     let mut queues = queues_with(1);
-    queues.admit(QUEUE, 0, fresh(at(0)), None, at(0));
+    assert!(!queues.admit(QUEUE, 0, fresh(0, at(0)), None, at(0)));
     assert_eq!(queues.messages(), 1);
-    assert!(queues.take(QUEUE, at(0)).is_some());
-    assert!(queues.take(QUEUE, at(0)).is_none());
+    assert!(take(&mut queues, at(0)).is_some());
+    assert!(take(&mut queues, at(0)).is_none());
 }
 
 #[test]
 fn summaries_count_what_is_there() {
-    let mut queues = queues_with(3);
-    queues.take(QUEUE, at(0));
-    let job = queues.take(QUEUE, at(0)).expect("a job");
-    queues.settle(QUEUE, job.record, &attempt(Disposition::Deferred, 2), at(0));
-    let summary = &queues.summaries()[0];
+    let mut queues = queues_with(4);
+    queues.register(5, Destination::Domain("empty.example".to_owned()));
+    take(&mut queues, at(0));
+    let job = take(&mut queues, at(0)).expect("a job");
+    queues.settle(QUEUE, &job, &deferred(), at(0));
+    let summaries = queues.summaries(None, usize::MAX);
+    assert_eq!(summaries.len(), 1, "known is not active");
+    assert_eq!(queues.destinations_known(), 2);
+    let summary = &summaries[0];
     assert_eq!(
         (summary.messages, summary.deferred, summary.in_flight),
-        (3, 1, 1)
+        (4, 1, 1)
     );
     assert_eq!(summary.last_reply.as_deref(), Some("451 later"));
+    let listed = |after| -> Vec<_> {
+        let list = queues.list(QUEUE, after, 2);
+        list.map(|one| (one.record, one.standing)).collect()
+    };
     assert_eq!(
-        queues
-            .list(QUEUE, 1, 10)
-            .map(|(record, _)| record)
-            .collect::<Vec<_>>(),
-        [1, 2]
+        listed(None),
+        [(0, Standing::InFlight), (1, Standing::Deferred)]
     );
+    assert_eq!(listed(Some(TraceId::new(1))).len(), 2, "before all");
+    let after = Some(fresh(1, at(0)).trace);
+    assert_eq!(listed(after), [(2, Standing::Ready), (3, Standing::Ready)]);
+    assert_eq!(
+        queues.places(fresh(3, at(0)).trace).collect::<Vec<_>>(),
+        [(QUEUE, 3)]
+    );
+}
+
+#[test]
+fn summaries_come_in_pages_in_the_order_of_destinations() {
+    let mut queues = Queues::new(Policy::default());
+    let name = |number: u32| Destination::Domain(format!("{:02}.example", number * 7 % 20));
+    for number in 0..20 {
+        queues.register(number, name(number));
+        let envelope = fresh(u64::from(number), at(0));
+        queues.admit(number, 0, envelope, Some(BODY), at(0));
+    }
+    let mut seen = Vec::new();
+    loop {
+        let page = queues.summaries(seen.last(), 6);
+        assert!(page.len() <= 6);
+        if page.is_empty() {
+            break;
+        }
+        seen.extend(page.into_iter().map(|one| one.destination));
+    }
+    let mut all: Vec<_> = (0..20).map(name).collect();
+    all.sort();
+    assert_eq!(seen, all);
 }

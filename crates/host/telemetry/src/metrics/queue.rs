@@ -9,12 +9,16 @@ use super::declarations::Declarations;
 pub struct QueueMetrics {
     /// Destinations that have messages.
     pub destinations: Gauge,
+    /// Destinations that have a queue, with or without messages.
+    pub destinations_known: Gauge,
     /// Destinations that are paused after failures.
     pub destinations_paused: Gauge,
     /// Messages that wait, counted once per destination.
     pub messages: Gauge,
     /// Their octets.
     pub bytes: Gauge,
+    /// Memory of the envelopes and bodies that leave next.
+    pub memory_bytes: Gauge,
     /// Messages that wait for another attempt.
     pub messages_deferred: Gauge,
     /// Age of the oldest message.
@@ -26,6 +30,10 @@ impl QueueMetrics {
         to.section("Queues");
         Self {
             destinations: to.gauge("queue_destinations", "Destinations that have messages"),
+            destinations_known: to.gauge(
+                "queue_destinations_known",
+                "Destinations that have a queue, with or without messages",
+            ),
             destinations_paused: to.gauge(
                 "queue_destinations_paused",
                 "Destinations that are paused after failures",
@@ -35,6 +43,10 @@ impl QueueMetrics {
                 "Messages that wait, counted once per destination",
             ),
             bytes: to.gauge("queue_bytes", "Octets of messages that wait"),
+            memory_bytes: to.gauge(
+                "queue_memory_bytes",
+                "Memory of the messages that leave next",
+            ),
             messages_deferred: to.gauge(
                 "queue_messages_deferred",
                 "Messages that wait for another attempt",

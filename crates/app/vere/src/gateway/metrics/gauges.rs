@@ -78,24 +78,22 @@ async fn measure(gateway: Rc<Gateway>, tls: ServerTls) {
 }
 
 fn queues(gateway: &Gateway, queue: &QueueMetrics) {
-    let summaries = gateway.queues.borrow().summaries();
-    let sum = |of: &dyn Fn(&vere_queue::QueueSummary) -> u64| {
-        i64::try_from(summaries.iter().map(of).sum::<u64>()).unwrap_or(i64::MAX)
-    };
+    let queues = gateway.queues.borrow();
+    let totals = queues.totals();
+    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let octets = |octets: u64| i64::try_from(octets).unwrap_or(i64::MAX);
+    queue.destinations.set(count(totals.destinations));
     queue
-        .destinations
-        .set(sum(&|one| u64::from(one.messages > 0)));
-    queue
-        .destinations_paused
-        .set(sum(&|one| u64::from(one.paused_until.is_some())));
-    queue.messages.set(sum(&|one| one.messages as u64));
-    queue.messages_deferred.set(sum(&|one| one.deferred as u64));
-    queue.bytes.set(sum(&|one| one.octets));
-    let oldest = summaries.iter().filter_map(|one| one.oldest).min();
+        .destinations_known
+        .set(count(queues.destinations_known()));
+    queue.destinations_paused.set(count(totals.paused));
+    queue.messages.set(count(totals.messages));
+    queue.messages_deferred.set(count(totals.deferred));
+    queue.bytes.set(octets(totals.octets));
+    queue.memory_bytes.set(count(queues.head_octets()));
+    let oldest = queues.oldest();
     let age = oldest.map_or(0, |oldest| clock::now().saturating_since(oldest).as_secs());
-    queue
-        .oldest_seconds
-        .set(i64::try_from(age).unwrap_or(i64::MAX));
+    queue.oldest_seconds.set(octets(age));
 }
 
 /// Writes when certificates end, when that is not what is `shown` already.

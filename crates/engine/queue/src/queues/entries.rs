@@ -1,0 +1,391 @@
+//! What memory keeps of every queued message: one small entry of fixed size, in lists that run through
+//! the entries, and an index by trace id.
+//!
+//! A message costs [`ENTRY_OCTETS`] and 5 to 11 octets in the index, whatever its envelope and body
+//! hold; those come back from the spool. No operation here looks at more than the entries it names.
+
+use hashbrown::HashTable;
+use vere_units::{Timestamp, TraceId};
+
+use super::{QueueNumber, RecordId};
+
+/// The place of an entry.
+pub(super) type Slot = u32;
+/// No entry.
+pub(super) const NONE: Slot = Slot::MAX;
+/// What one entry takes.
+pub(super) const ENTRY_OCTETS: usize = 64;
+/// Entries that get memory together, and give it back together: 256 KiB.
+const CHUNK: usize = 4096;
+
+/// Where a message stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It waits for its turn.
+    Ready,
+    /// It is being delivered, or an operator's action works on it.
+    InFlight,
+    /// It waits for the time of its next attempt.
+    Deferred,
+}
+
+/// Neighbours in one list.
+#[derive(Debug, Clone, Copy)]
+struct Links {
+    previous: Slot,
+    next: Slot,
+}
+
+const UNLINKED: Links = Links {
+    previous: NONE,
+    next: NONE,
+};
+
+/// One message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) record: RecordId,
+    pub(super) trace: TraceId,
+    pub(super) accepted: Timestamp,
+    /// When it is due, while it is deferred.
+    pub(super) due: Timestamp,
+    pub(super) queue: QueueNumber,
+    /// Octets of the body.
+    pub(super) size: u32,
+    links: [Links; 2],
+    pub(super) attempts: u16,
+    /// The list of the wheel that it is in, while it is deferred.
+    pub(super) list: u16,
+    pub(super) standing: Standing,
+    pub(super) priority: i8,
+    /// Whether envelope and perhaps body are in memory.
+    pub(super) at_hand: bool,
+}
+
+const _: () = assert!(size_of::<Entry>() == ENTRY_OCTETS);
+
+impl Entry {
+    /// An entry in no list.
+    pub(super) const fn new(queue: QueueNumber, record: RecordId, trace: TraceId) -> Self {
+        Self {
+            record,
+            trace,
+            accepted: Timestamp::from_millis(0),
+            due: Timestamp::from_millis(0),
+            queue,
+            size: 0,
+            links: [UNLINKED; 2],
+            attempts: 0,
+            list: 0,
+            standing: Standing::Ready,
+            priority: 0,
+            at_hand: false,
+        }
+    }
+}
+
+/// Which of the two lists an entry is in.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Chain {
+    /// All messages of its queue, in acceptance order.
+    Order = 0,
+    /// Those that wait for the same: their turn, or a time.
+    Place = 1,
+}
+
+/// A list that runs through entries.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct List {
+    head: Slot,
+    tail: Slot,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl List {
+    pub(super) const EMPTY: Self = Self {
+        head: NONE,
+        tail: NONE,
+    };
+
+    pub(super) const fn head(&self) -> Option<Slot> {
+        some(self.head)
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.head == NONE
+    }
+}
+
+const fn some(slot: Slot) -> Option<Slot> {
+    if slot == NONE { None } else { Some(slot) }
+}
+
+/// Entries that share one piece of memory; none when nothing lives in it.
+#[derive(Debug, Default)]
+struct Chunk {
+    entries: Vec<Entry>,
+    /// The first free place in it; the others follow through their links.
+    free: Slot,
+    used: usize,
+    /// Whether it is among those with room.
+    listed: bool,
+}
+
+/// All entries of all queues.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    chunks: Vec<Chunk>,
+    /// Chunks with free places; the last one is used first.
+    room: Vec<u32>,
+    /// Chunks without memory.
+    vacant: Vec<u32>,
+    by_trace: HashTable<Slot>,
+}
+
+/// Trace ids are our own (a time and a counter), so no one can choose them to collide.
+const fn hash(trace: TraceId) -> u64 {
+    // Fibonacci hashing; the table looks at the upper and the lower bits.
+    let mixed = trace.as_u64().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 32)
+}
+
+impl std::ops::Index<Slot> for Entries {
+    type Output = Entry;
+
+    fn index(&self, slot: Slot) -> &Entry {
+        &self.chunks[slot as usize / CHUNK].entries[slot as usize % CHUNK]
+    }
+}
+
+impl std::ops::IndexMut<Slot> for Entries {
+    fn index_mut(&mut self, slot: Slot) -> &mut Entry {
+        &mut self.chunks[slot as usize / CHUNK].entries[slot as usize % CHUNK]
+    }
+}
+
+impl Entries {
+    /// Entries that live.
+    pub(super) fn len(&self) -> usize {
+        self.by_trace.len()
+    }
+
+    /// Takes an entry that is in no list yet.
+    pub(super) fn insert(&mut self, entry: Entry) -> Slot {
+        let number = self.chunk_with_room();
+        let chunk = &mut self.chunks[number as usize];
+        let slot = chunk.free;
+        let place = slot as usize % CHUNK;
+        chunk.free = chunk.entries[place].links[Chain::Place as usize].next;
+        chunk.entries[place] = entry;
+        chunk.used += 1;
+        if chunk.free == NONE {
+            chunk.listed = false;
+            self.room.pop();
+        }
+        let chunks = &self.chunks;
+        let rehash = |slot: &Slot| {
+            hash(chunks[*slot as usize / CHUNK].entries[*slot as usize % CHUNK].trace)
+        };
+        self.by_trace.insert_unique(hash(entry.trace), slot, rehash);
+        slot
+    }
+
+    /// The number of a chunk with a free place; it is the last one of `room`.
+    fn chunk_with_room(&mut self) -> u32 {
+        while let Some(&number) = self.room.last() {
+            let chunk = &mut self.chunks[number as usize];
+            if chunk.free != NONE {
+                return number;
+            }
+            chunk.listed = false;
+            self.room.pop();
+        }
+        let number = self.vacant.pop().unwrap_or_else(|| {
+            self.chunks.push(Chunk::default());
+            u32::try_from(self.chunks.len() - 1).unwrap_or(u32::MAX)
+        });
+        let first = number * CHUNK as u32;
+        let mut entries = vec![Entry::new(0, 0, TraceId::default()); CHUNK];
+        for (slot, entry) in (first + 1..).zip(&mut entries) {
+            entry.links[Chain::Place as usize].next = slot;
+        }
+        if let Some(last) = entries.last_mut() {
+            last.links[Chain::Place as usize].next = NONE;
+        }
+        self.chunks[number as usize] = Chunk {
+            entries,
+            free: first,
+            used: 0,
+            listed: true,
+        };
+        self.room.push(number);
+        number
+    }
+
+    /// Gives an entry up that is in no list any more.
+    pub(super) fn remove(&mut self, slot: Slot) {
+        let trace = self[slot].trace;
+        if let Ok(found) = self
+            .by_trace
+            .find_entry(hash(trace), |other| *other == slot)
+        {
+            found.remove();
+        }
+        let number = slot as usize / CHUNK;
+        let chunk = &mut self.chunks[number];
+        chunk.entries[slot as usize % CHUNK].links[Chain::Place as usize].next = chunk.free;
+        chunk.free = slot;
+        chunk.used -= 1;
+        let number = number as u32;
+        // One chunk stays although it is empty, so that a queue that comes and goes costs no memory calls.
+        if chunk.used == 0 && self.room.iter().any(|other| *other != number) {
+            *chunk = Chunk {
+                free: NONE,
+                ..Chunk::default()
+            };
+            self.room.retain(|other| *other != number);
+            self.vacant.push(number);
+        } else if !chunk.listed {
+            chunk.listed = true;
+            self.room.push(number);
+        }
+    }
+
+    /// The entries of a message: one per queue that holds it.
+    pub(super) fn find(&self, trace: TraceId) -> impl Iterator<Item = Slot> {
+        self.by_trace
+            .iter_hash(hash(trace))
+            .copied()
+            .filter(move |slot| self[*slot].trace == trace)
+    }
+
+    /// The entry of one record.
+    pub(super) fn find_record(
+        &self,
+        trace: TraceId,
+        queue: QueueNumber,
+        record: RecordId,
+    ) -> Option<Slot> {
+        self.find(trace)
+            .find(|slot| self[*slot].queue == queue && self[*slot].record == record)
+    }
+
+    /// The one after it in its list.
+    pub(super) fn next(&self, chain: Chain, slot: Slot) -> Option<Slot> {
+        some(self[slot].links[chain as usize].next)
+    }
+
+    /// Appends it to a list.
+    pub(super) fn push_back(&mut self, list: &mut List, chain: Chain, slot: Slot) {
+        self[slot].links[chain as usize] = Links {
+            previous: list.tail,
+            next: NONE,
+        };
+        match some(list.tail) {
+            Some(tail) => self[tail].links[chain as usize].next = slot,
+            None => list.head = slot,
+        }
+        list.tail = slot;
+    }
+
+    /// Puts it in front of a list.
+    pub(super) fn push_front(&mut self, list: &mut List, chain: Chain, slot: Slot) {
+        self[slot].links[chain as usize] = Links {
+            previous: NONE,
+            next: list.head,
+        };
+        match some(list.head) {
+            Some(head) => self[head].links[chain as usize].previous = slot,
+            None => list.tail = slot,
+        }
+        list.head = slot;
+    }
+
+    /// Takes it out of the list that it is in.
+    pub(super) fn unlink(&mut self, list: &mut List, chain: Chain, slot: Slot) {
+        let Links { previous, next } = self[slot].links[chain as usize];
+        match some(previous) {
+            Some(previous) => self[previous].links[chain as usize].next = next,
+            None => list.head = next,
+        }
+        match some(next) {
+            Some(next) => self[next].links[chain as usize].previous = previous,
+            None => list.tail = previous,
+        }
+        self[slot].links[chain as usize] = UNLINKED;
+    }
+
+    /// Takes the first one out of a list.
+    pub(super) fn pop_front(&mut self, list: &mut List, chain: Chain) -> Option<Slot> {
+        let slot = list.head()?;
+        self.unlink(list, chain, slot);
+        Some(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(number: u64) -> Entry {
+        Entry::new(0, number, TraceId::new(number / 2))
+    }
+
+    #[test]
+    fn entries_are_found_by_trace_and_record() {
+        let mut entries = Entries::default();
+        let slots: Vec<_> = (0..10_000).map(|n| entries.insert(entry(n))).collect();
+        for (number, slot) in (0..).zip(&slots) {
+            let trace = TraceId::new(number / 2);
+            assert_eq!(entries.find_record(trace, 0, number), Some(*slot));
+            assert_eq!(entries.find(trace).count(), 2);
+        }
+        assert_eq!(entries.find(TraceId::new(5_000)).count(), 0);
+        assert_eq!(entries.find_record(TraceId::new(1), 1, 2), None);
+    }
+
+    #[test]
+    fn memory_of_chunks_without_entries_is_given_back_and_used_again() {
+        let mut entries = Entries::default();
+        let chunks = |entries: &Entries| {
+            let with_memory = |chunk: &&Chunk| !chunk.entries.is_empty();
+            entries.chunks.iter().filter(with_memory).count()
+        };
+        for round in 0..3 {
+            let slots: Vec<_> = (0..5 * CHUNK as u64)
+                .map(|n| entries.insert(entry(n)))
+                .collect();
+            assert_eq!(chunks(&entries), 5, "round {round}");
+            assert_eq!(entries.chunks.len(), 5, "round {round}");
+            for slot in slots {
+                entries.remove(slot);
+            }
+            assert_eq!((entries.len(), chunks(&entries)), (0, 1));
+        }
+    }
+
+    #[test]
+    fn lists_keep_their_order_whatever_leaves() {
+        let mut entries = Entries::default();
+        let mut list = List::default();
+        let slots: Vec<_> = (0..6).map(|n| entries.insert(entry(n))).collect();
+        for slot in &slots[1..] {
+            entries.push_back(&mut list, Chain::Place, *slot);
+        }
+        entries.push_front(&mut list, Chain::Place, slots[0]);
+        for gone in [0, 3, 5] {
+            entries.unlink(&mut list, Chain::Place, slots[gone]);
+        }
+        let mut rest = Vec::new();
+        while let Some(slot) = entries.pop_front(&mut list, Chain::Place) {
+            rest.push(entries[slot].record);
+        }
+        assert_eq!(rest, [1, 2, 4]);
+        assert!(list.is_empty());
+    }
+}

@@ -1,0 +1,293 @@
+//! Envelopes and bodies in memory: those of the messages that leave next, within one budget.
+//!
+//! A message that comes in keeps them while nothing before it in its queue is without. What does not fit
+//! comes back from the spool in blocks, just before its turn ([`Next::Fetch`]). When the budget is used
+//! up, the queue that takes the most gives way to one that takes less, so that a queue that grows
+//! beside a slow destination does not send the mail of all others through the spool.
+
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use bytes::Bytes;
+use vere_units::TraceId;
+
+use super::entries::{Slot, Standing};
+use super::queue::Queue;
+use super::{Job, QueueNumber, Queues, RecordId, Wanted};
+use crate::envelope::Envelope;
+
+/// What an envelope is reckoned to take beside its texts.
+const ENVELOPE_OCTETS: usize = 400;
+/// What a recipient is reckoned to take beside its address.
+const RECIPIENT_OCTETS: usize = 120;
+/// Ready messages with envelopes below which the next block is asked for.
+const AT_HAND_LOW: usize = 32;
+/// Records asked for at once.
+const FETCH_RECORDS: u32 = 128;
+/// Octets asked for at once: a part of the budget between these.
+const FETCH_OCTETS: std::ops::RangeInclusive<usize> = (64 << 10)..=(1 << 20);
+/// One block takes this part of the budget.
+const FETCH_SHARE: usize = 128;
+
+/// Messages looked at for one that can give way.
+const EVICT_STEPS: usize = 64;
+
+/// Envelope and perhaps body of one message.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) envelope: Rc<Envelope>,
+    pub(super) body: Option<Bytes>,
+    octets: usize,
+}
+
+/// What memory holds beside the entries.
+#[derive(Debug, Default)]
+pub(super) struct Heads {
+    by_slot: HashMap<Slot, Head>,
+    octets: usize,
+    /// Queues that hold any, by how much: the logarithm, so that this changes rarely.
+    holders: BTreeSet<(u32, QueueNumber)>,
+}
+
+/// What came of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Supplied {
+    /// The queue goes on.
+    Taken,
+    /// The spool does not hold the record that was asked for. It is forgotten: nothing can be delivered.
+    Lost(TraceId),
+}
+
+impl Heads {
+    /// What they take.
+    pub(super) const fn octets(&self) -> usize {
+        self.octets
+    }
+
+    pub(super) fn get(&self, slot: Slot) -> Option<&Head> {
+        self.by_slot.get(&slot)
+    }
+
+    fn insert(&mut self, number: QueueNumber, queue: &mut Queue, slot: Slot, head: Head) {
+        self.octets += head.octets;
+        self.change(number, queue, queue.head_octets + head.octets);
+        self.by_slot.insert(slot, head);
+        // Those that left stand in it until there are as many of them as of the others.
+        if queue.heads.len() > 64 && queue.heads.len() > 4 * (queue.ready_at_hand + queue.in_flight)
+        {
+            queue.heads.retain(|slot| self.by_slot.contains_key(slot));
+        }
+        queue.heads.push_back(slot);
+    }
+
+    pub(super) fn remove(&mut self, number: QueueNumber, queue: &mut Queue, slot: Slot) {
+        if let Some(head) = self.by_slot.remove(&slot) {
+            self.octets -= head.octets;
+            self.change(number, queue, queue.head_octets - head.octets);
+        }
+    }
+
+    fn change(&mut self, number: QueueNumber, queue: &mut Queue, octets: usize) {
+        let (before, after) = (class(queue.head_octets), class(octets));
+        queue.head_octets = octets;
+        if before != after {
+            self.holders.remove(&(before, number));
+            if after > 0 {
+                self.holders.insert((after, number));
+            }
+        }
+    }
+}
+
+/// The size of a queue's share in doublings; 0: it holds nothing.
+const fn class(octets: usize) -> u32 {
+    usize::BITS - octets.leading_zeros()
+}
+
+fn octets_of(envelope: &Envelope, body: Option<&Bytes>) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let recipients: usize = envelope
+        .recipients
+        .iter()
+        .map(|one| RECIPIENT_OCTETS + one.address.len() + text(&one.orcpt))
+        .sum();
+    ENVELOPE_OCTETS
+        + recipients
+        + text(&envelope.reverse_path)
+        + text(&envelope.last_reply)
+        + body.map_or(0, Bytes::len)
+}
+
+impl Queues {
+    /// Keeps envelope and body of a ready message while the budget lasts; the body alone is left out
+    /// first. `needed`: the envelope is kept whatever the budget says, since its turn has come.
+    pub(super) fn keep(
+        &mut self,
+        number: QueueNumber,
+        slot: Slot,
+        envelope: Rc<Envelope>,
+        body: Option<Bytes>,
+        needed: bool,
+    ) -> bool {
+        let whole = octets_of(&envelope, body.as_ref());
+        let fits = self.make_room(number, whole);
+        if !fits && !needed {
+            return false;
+        }
+        let body = body.filter(|_| fits);
+        let Some(queue) = self.queues.get_mut(number) else {
+            return false;
+        };
+        let octets = if fits {
+            whole
+        } else {
+            octets_of(&envelope, None)
+        };
+        self.entries[slot].at_hand = true;
+        if self.entries[slot].standing == Standing::Ready {
+            queue.ready_at_hand += 1;
+        }
+        let head = Head {
+            envelope,
+            body,
+            octets,
+        };
+        self.heads.insert(number, queue, slot, head);
+        true
+    }
+
+    /// Whether so many octets fit, after queues with more than this one's have given way.
+    fn make_room(&mut self, number: QueueNumber, octets: usize) -> bool {
+        let budget = self.policy.head_memory_max;
+        while self.heads.octets + octets > budget {
+            let own = self
+                .queues
+                .get(number)
+                .map_or(0, |queue| class(queue.head_octets + octets));
+            match self.heads.holders.last() {
+                Some(&(class, largest)) if class > own && largest != number => {
+                    if !self.evict_last(largest) {
+                        return false;
+                    }
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Drops the envelope of the ready message of a queue whose turn is last. False: those that it holds
+    /// are in flight.
+    fn evict_last(&mut self, number: QueueNumber) -> bool {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return false;
+        };
+        for _ in 0..EVICT_STEPS {
+            let Some(slot) = queue.heads.pop_back() else {
+                return false;
+            };
+            let held = self.heads.by_slot.contains_key(&slot) && self.entries[slot].queue == number;
+            if held && self.entries[slot].standing == Standing::Ready {
+                queue.ready_at_hand -= 1;
+                self.entries[slot].at_hand = false;
+                self.heads.remove(number, queue, slot);
+                return true;
+            }
+            if held {
+                queue.heads.push_front(slot);
+            }
+        }
+        false
+    }
+
+    /// Drops all envelopes of ready messages: the queue stands still.
+    pub(super) fn evict_all(&mut self, number: QueueNumber) {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        for slot in std::mem::take(&mut queue.heads) {
+            let held = self.heads.by_slot.contains_key(&slot) && self.entries[slot].queue == number;
+            if held && self.entries[slot].standing == Standing::Ready {
+                queue.ready_at_hand -= 1;
+                self.entries[slot].at_hand = false;
+                self.heads.remove(number, queue, slot);
+            } else if held {
+                queue.heads.push_back(slot);
+            }
+        }
+    }
+
+    /// What is to be fetched for a queue, if its heads run out.
+    pub(super) fn wanted(&self, number: QueueNumber, queue: &Queue) -> Option<Wanted> {
+        // One message is enough to see whether a destination answers again.
+        let (low, records) = if queue.failures > 0 {
+            (1, 1)
+        } else {
+            (AT_HAND_LOW, FETCH_RECORDS)
+        };
+        if queue.fetching
+            || queue.fetch_after.is_some()
+            || queue.ready_at_hand >= queue.ready.min(low)
+        {
+            return None;
+        }
+        let slot = queue.first_missing(&self.entries)?;
+        let octets = self.policy.head_memory_max / FETCH_SHARE;
+        let octets = octets.clamp(*FETCH_OCTETS.start(), *FETCH_OCTETS.end());
+        Some(Wanted {
+            queue: number,
+            from: self.entries[slot].record,
+            trace: self.entries[slot].trace,
+            records,
+            octets: u32::try_from(octets).unwrap_or(u32::MAX),
+        })
+    }
+
+    /// Takes the records that were fetched for `wanted`, in their order from the one wanted on. Those
+    /// that are not ready any more are passed over.
+    pub fn supply(
+        &mut self,
+        wanted: &Wanted,
+        records: impl IntoIterator<Item = (RecordId, Envelope, Bytes)>,
+    ) -> Supplied {
+        let number = wanted.queue;
+        let Some(queue) = self.queues.get_mut(number) else {
+            return Supplied::Taken;
+        };
+        queue.fetching = false;
+        let first = self
+            .entries
+            .find_record(wanted.trace, number, wanted.from)
+            .filter(|slot| self.entries[*slot].standing == Standing::Ready);
+        for (record, envelope, body) in records {
+            let slot = self.entries.find_record(envelope.trace, number, record);
+            let ready = |slot: &Slot| {
+                let entry = &self.entries[*slot];
+                entry.standing == Standing::Ready && !entry.at_hand
+            };
+            if let Some(slot) = slot.filter(ready) {
+                let needed = record == wanted.from;
+                self.keep(number, slot, Rc::new(envelope), Some(body), needed);
+            }
+        }
+        self.make_runnable(number);
+        match first {
+            Some(slot) if !self.entries[slot].at_hand => {
+                self.forget(slot);
+                Supplied::Lost(wanted.trace)
+            }
+            _ => Supplied::Taken,
+        }
+    }
+
+    /// A job for an entry in flight, whose envelope is in memory.
+    pub(super) fn job(&self, slot: Slot) -> Option<Job> {
+        let head = self.heads.get(slot)?;
+        Some(Job {
+            record: self.entries[slot].record,
+            slot,
+            envelope: Rc::clone(&head.envelope),
+            body: head.body.clone(),
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! All queues by their number: dense, as the spool gives the lowest free one.
+
+use super::QueueNumber;
+use super::queue::Queue;
+
+/// Numbers from here on are not taken: the spool's are dense, so there is no such queue.
+pub(super) const NUMBERS_MAX: QueueNumber = 1 << 22;
+
+/// The queues, by number.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    queues: Vec<Option<Box<Queue>>>,
+    count: usize,
+}
+
+impl Known {
+    pub(super) const fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn get(&self, number: QueueNumber) -> Option<&Queue> {
+        self.queues.get(number as usize)?.as_deref()
+    }
+
+    pub(super) fn get_mut(&mut self, number: QueueNumber) -> Option<&mut Queue> {
+        self.queues.get_mut(number as usize)?.as_deref_mut()
+    }
+
+    /// Puts a queue at its number, unless there is one. False: the number is taken or out of range.
+    pub(super) fn insert(&mut self, number: QueueNumber, queue: Queue) -> bool {
+        if number >= NUMBERS_MAX {
+            return false;
+        }
+        let place = number as usize;
+        if self.queues.len() <= place {
+            self.queues.resize_with(place + 1, || None);
+        }
+        let free = self.queues[place].is_none();
+        if free {
+            self.queues[place] = Some(Box::new(queue));
+            self.count += 1;
+        }
+        free
+    }
+}

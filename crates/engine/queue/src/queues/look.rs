@@ -1,0 +1,197 @@
+//! Looking into the queues: from counters and entries alone, so that it costs what it shows.
+
+use vere_units::{Timestamp, TraceId};
+
+use super::entries::{Chain, Slot, Standing};
+use super::queue::Queue;
+use super::{QueueNumber, Queues, RecordId};
+use crate::destination::Destination;
+
+/// What `vere queue list` shows of a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueSummary {
+    /// Its destination.
+    pub destination: Destination,
+    /// Messages in it.
+    pub messages: usize,
+    /// Octets of their bodies.
+    pub octets: u64,
+    /// Messages waiting for a later attempt.
+    pub deferred: usize,
+    /// Messages being delivered.
+    pub in_flight: usize,
+    /// Connections open or opening.
+    pub connections: usize,
+    /// When the destination is tried again, if it is paused.
+    pub paused_until: Option<Timestamp>,
+    /// When its oldest message was accepted.
+    pub oldest: Option<Timestamp>,
+    /// What the destination last said that was no success.
+    pub last_reply: Option<String>,
+}
+
+/// What memory knows of one message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageSummary {
+    /// Its record.
+    pub record: RecordId,
+    /// Its trace id.
+    pub trace: TraceId,
+    /// When it was accepted.
+    pub accepted: Timestamp,
+    /// Where it stands.
+    pub standing: Standing,
+    /// When it is due, if it is deferred.
+    pub due: Option<Timestamp>,
+    /// Octets of its body.
+    pub size: u32,
+    /// Attempts made.
+    pub attempts: u16,
+}
+
+/// All queues together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Destinations that have messages.
+    pub destinations: usize,
+    /// Messages in all queues.
+    pub messages: usize,
+    /// Octets of their bodies.
+    pub octets: u64,
+    /// Messages waiting for a later attempt.
+    pub deferred: usize,
+    /// Messages being delivered.
+    pub in_flight: usize,
+    /// Connections open or opening.
+    pub connections: usize,
+    /// Destinations that are paused.
+    pub paused: usize,
+}
+
+impl Queue {
+    fn summary(&self, queues: &Queues) -> QueueSummary {
+        QueueSummary {
+            destination: self.destination.clone(),
+            messages: self.messages,
+            octets: self.octets,
+            deferred: self.deferred,
+            in_flight: self.in_flight,
+            connections: self.workers,
+            paused_until: self.paused_until,
+            oldest: self.order.head().map(|slot| queues.entries[slot].accepted),
+            last_reply: self.last_reply.as_deref().map(str::to_owned),
+        }
+    }
+}
+
+impl Queues {
+    /// Queues that are paused or hold messages, in the order of their destinations: those behind `after`
+    /// if it is given, at most `limit`.
+    #[must_use]
+    pub fn summaries(&self, after: Option<&Destination>, limit: usize) -> Vec<QueueSummary> {
+        let queues = self
+            .active
+            .iter()
+            .filter_map(|number| self.queues.get(*number));
+        let mut wanted: Vec<_> = queues
+            .filter(|queue| after.is_none_or(|after| queue.destination > *after))
+            .collect();
+        // Only as many are put in order as are shown.
+        if limit < wanted.len() {
+            wanted.select_nth_unstable_by(limit, |a, b| a.destination.cmp(&b.destination));
+            wanted.truncate(limit);
+        }
+        wanted.sort_unstable_by(|a, b| a.destination.cmp(&b.destination));
+        wanted.iter().map(|queue| queue.summary(self)).collect()
+    }
+
+    /// Counters over all queues.
+    #[must_use]
+    pub const fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Destinations that have a queue.
+    #[must_use]
+    pub const fn destinations_known(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Octets of envelopes and bodies in memory.
+    #[must_use]
+    pub const fn head_octets(&self) -> usize {
+        self.heads.octets()
+    }
+
+    /// When the oldest message of all queues was accepted. Looks at every queue that has messages.
+    #[must_use]
+    pub fn oldest(&self) -> Option<Timestamp> {
+        let heads = self
+            .active
+            .iter()
+            .filter_map(|number| self.queues.get(*number)?.order.head());
+        heads.map(|slot| self.entries[slot].accepted).min()
+    }
+
+    /// Messages in all queues.
+    #[must_use]
+    pub fn messages(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// One message, if the queue holds it.
+    #[must_use]
+    pub fn message(
+        &self,
+        number: QueueNumber,
+        record: RecordId,
+        trace: TraceId,
+    ) -> Option<MessageSummary> {
+        let slot = self.entries.find_record(trace, number, record)?;
+        Some(self.message_at(slot))
+    }
+
+    /// The messages of one queue in acceptance order, those behind `after` if it is given, at most
+    /// `limit`.
+    pub fn list(
+        &self,
+        number: QueueNumber,
+        after: Option<TraceId>,
+        limit: usize,
+    ) -> impl Iterator<Item = MessageSummary> {
+        let first = match after {
+            None => self.queues.get(number).and_then(|queue| queue.order.head()),
+            Some(after) => match self
+                .entries
+                .find(after)
+                .find(|slot| self.entries[*slot].queue == number)
+            {
+                Some(slot) => self.entries.next(Chain::Order, slot),
+                None => self.first_after(number, after),
+            },
+        };
+        std::iter::successors(first, |slot| self.entries.next(Chain::Order, *slot))
+            .take(limit)
+            .map(|slot| self.message_at(slot))
+    }
+
+    /// The first message of a queue behind one that has left. Most of those before it have left as well.
+    fn first_after(&self, number: QueueNumber, after: TraceId) -> Option<Slot> {
+        let first = self.queues.get(number)?.order.head();
+        std::iter::successors(first, |slot| self.entries.next(Chain::Order, *slot))
+            .find(|slot| self.entries[*slot].trace > after)
+    }
+
+    fn message_at(&self, slot: Slot) -> MessageSummary {
+        let entry = &self.entries[slot];
+        MessageSummary {
+            record: entry.record,
+            trace: entry.trace,
+            accepted: entry.accepted,
+            standing: entry.standing,
+            due: (entry.standing == Standing::Deferred).then_some(entry.due),
+            size: entry.size,
+            attempts: entry.attempts,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Whose turn it is, and what time brings.
+
+use vere_units::Timestamp;
+
+use super::{Next, QueueNumber, Queues, Wanted};
+
+/// Deferred messages looked at in one call, so that a million that are due at once stop nobody.
+const DUE_STEPS: u32 = 2_000;
+
+impl Queues {
+    /// The next thing for the host to do now, if any; to be called until it returns `None`.
+    pub fn poll(&mut self, now: Timestamp) -> Option<Next> {
+        self.pass_time(now);
+        loop {
+            let number = self.next_in_ring()?;
+            if let Some(queue) = self.queues.get_mut(number) {
+                queue.in_ring = false;
+            }
+            if let Some(next) = self.next(number, now) {
+                self.make_runnable(number);
+                return Some(next);
+            }
+        }
+    }
+
+    /// When [`poll`](Self::poll) has something to do again without further events.
+    #[must_use]
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        let timer = self.timers.first().map(|(time, _)| *time);
+        timer.into_iter().chain(self.wheel.wake_at()).min()
+    }
+
+    /// Whether [`poll`](Self::poll) may have something to do without an event or a time.
+    #[must_use]
+    pub fn has_next(&self) -> bool {
+        !self.ring.is_empty()
+    }
+
+    /// Puts a queue behind all others that may have something to do.
+    pub(super) fn make_runnable(&mut self, number: QueueNumber) {
+        if let Some(queue) = self.queues.get_mut(number)
+            && !queue.in_ring
+        {
+            queue.in_ring = true;
+            self.ring.push_back(number);
+        }
+    }
+
+    /// The queue whose turn it is; one that waits for a connection comes before while there is one.
+    fn next_in_ring(&mut self) -> Option<QueueNumber> {
+        if self.totals.connections < self.policy.connections_max
+            && let Some(number) = self.starved.pop_front()
+        {
+            return Some(number);
+        }
+        self.ring.pop_front()
+    }
+
+    /// What a queue has to do now.
+    fn next(&mut self, number: QueueNumber, now: Timestamp) -> Option<Next> {
+        let queue = self.queues.get(number)?;
+        if queue.ready == 0 || queue.is_suspended(now) {
+            return None;
+        }
+        if let Some(wanted) = self.wanted(number, queue) {
+            self.queues.get_mut(number)?.fetching = true;
+            return Some(Next::Fetch(wanted));
+        }
+        let budget = self.policy.connections_max;
+        let queue = self.queues.get_mut(number)?;
+        if queue.ready_at_hand <= queue.coming {
+            return None;
+        }
+        if queue.idle > 0 {
+            queue.idle -= 1;
+            queue.coming += 1;
+            return Some(Next::Wake(number));
+        }
+        // While nothing proves that the destination answers again, one connection probes it.
+        let limit = if queue.failures > 0 {
+            1
+        } else {
+            self.policy.connections_per_destination_max
+        };
+        // A worker takes message after message: one more pays only when several wait for each.
+        let wanted = queue.workers == 0 || queue.ready > queue.workers;
+        if queue.workers >= limit || !wanted {
+            return None;
+        }
+        if self.totals.connections >= budget {
+            queue.in_ring = true;
+            self.starved.push_back(number);
+            return None;
+        }
+        queue.workers += 1;
+        queue.coming += 1;
+        self.totals.connections += 1;
+        Some(Next::Open(number))
+    }
+
+    fn pass_time(&mut self, now: Timestamp) {
+        while let Some(&(time, number)) = self.timers.first() {
+            if time > now {
+                break;
+            }
+            self.timers.remove(&(time, number));
+            let Some(queue) = self.queues.get_mut(number) else {
+                continue;
+            };
+            if queue.paused_until.is_some_and(|until| until <= now) {
+                queue.paused_until = None;
+                self.totals.paused -= 1;
+            }
+            if queue.fetch_after.is_some_and(|after| after <= now) {
+                queue.fetch_after = None;
+            }
+            self.note_active(number);
+            self.make_runnable(number);
+        }
+        let mut steps = DUE_STEPS;
+        while let Some(slot) = self.wheel.pop_due(&mut self.entries, now, &mut steps) {
+            let number = self.entries[slot].queue;
+            if let Some(queue) = self.queues.get_mut(number) {
+                queue.deferred -= 1;
+                self.totals.deferred -= 1;
+                queue.push_ready(&mut self.entries, slot);
+            }
+            self.make_runnable(number);
+        }
+    }
+
+    /// Tells that the spool could not give what was wanted; it is asked again at `again`.
+    pub fn fetch_failed(&mut self, wanted: &Wanted, again: Timestamp) {
+        if let Some(queue) = self.queues.get_mut(wanted.queue) {
+            queue.fetching = false;
+            queue.fetch_after = Some(again);
+            self.timers.insert((again, wanted.queue));
+        }
+    }
+
+    /// Tells that the destination answered: it can be reached.
+    pub fn destination_reached(&mut self, number: QueueNumber) {
+        if let Some(queue) = self.queues.get_mut(number) {
+            queue.failures = 0;
+            if queue.paused_until.take().is_some() {
+                self.totals.paused -= 1;
+                self.note_active(number);
+            }
+            self.make_runnable(number);
+        }
+    }
+
+    /// Tells that the destination cannot be reached at all: it is paused, longer each time. Messages
+    /// whose time is over in the meantime are found by [`first_expired`](Self::first_expired).
+    pub fn destination_failed(&mut self, number: QueueNumber, reply: &str, now: Timestamp) {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        queue.last_reply = Some(reply.into());
+        if queue.is_suspended(now) {
+            return;
+        }
+        let until = now + self.policy.retry_after(queue.failures);
+        queue.failures = queue.failures.saturating_add(1);
+        if queue.paused_until.replace(until).is_none() {
+            self.totals.paused += 1;
+        }
+        self.timers.insert((until, number));
+        self.evict_all(number);
+        self.note_active(number);
+    }
+}

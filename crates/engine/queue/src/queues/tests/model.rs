@@ -1,0 +1,274 @@
+//! The schedule beside a model that keeps only what matters, over random operations.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Queues in the model.
+const NUMBERS: u32 = 3;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Admit {
+        queue: u32,
+        body: usize,
+        later: Option<u64>,
+    },
+    Work {
+        queue: u32,
+    },
+    Settle {
+        nth: usize,
+        outcome: u8,
+    },
+    GiveBack {
+        nth: usize,
+    },
+    Reach {
+        queue: u32,
+    },
+    Fail {
+        queue: u32,
+    },
+    Claim {
+        nth: usize,
+    },
+    Wait {
+        millis: u64,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let queue = 0..NUMBERS;
+    prop_oneof![
+        4 => (queue.clone(), 0_usize..3_000, proptest::option::of(0_u64..200_000))
+            .prop_map(|(queue, body, later)| Step::Admit { queue, body, later }),
+        6 => queue.clone().prop_map(|queue| Step::Work { queue }),
+        4 => (any::<usize>(), 0_u8..3).prop_map(|(nth, outcome)| Step::Settle { nth, outcome }),
+        1 => any::<usize>().prop_map(|nth| Step::GiveBack { nth }),
+        1 => queue.clone().prop_map(|queue| Step::Reach { queue }),
+        1 => queue.prop_map(|queue| Step::Fail { queue }),
+        1 => any::<usize>().prop_map(|nth| Step::Claim { nth }),
+        2 => (0_u64..400_000).prop_map(|millis| Step::Wait { millis }),
+    ]
+}
+
+struct World {
+    queues: Queues,
+    now: Timestamp,
+    /// What the spool holds: queue, record, envelope, body.
+    spool: Vec<(u32, RecordId, Envelope, Bytes)>,
+    flying: Vec<(u32, Job)>,
+    next: RecordId,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut queues = Queues::new(Policy {
+            head_memory_max: 12_000,
+            connections_max: 4,
+            connections_per_destination_max: 3,
+            ..Policy::default()
+        });
+        for number in 0..NUMBERS {
+            queues.register(number, Destination::Domain(format!("{number}.example")));
+        }
+        Self {
+            queues,
+            now: at(1_000_000),
+            spool: Vec::new(),
+            flying: Vec::new(),
+            next: 0,
+        }
+    }
+
+    /// Fetches what is wanted and counts connections; a worker that opened goes idle.
+    fn poll(&mut self) {
+        while let Some(next) = self.queues.poll(self.now) {
+            let Next::Fetch(wanted) = next else { continue };
+            let block: Vec<_> = self
+                .spool
+                .iter()
+                .filter(|one| one.0 == wanted.queue && one.1 >= wanted.from)
+                .take(wanted.records as usize)
+                .map(|one| (one.1, one.2.clone(), one.3.clone()))
+                .collect();
+            assert_eq!(self.queues.supply(&wanted, block), Supplied::Taken);
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Admit { queue, body, later } => self.admit(queue, body, later),
+            Step::Work { queue } => {
+                self.poll();
+                let job = self.queues.take(queue, true, self.now);
+                self.flying.extend(job.map(|job| (queue, job)));
+            }
+            Step::Settle { nth, outcome } if !self.flying.is_empty() => {
+                let (queue, job) = self.flying.swap_remove(nth % self.flying.len());
+                self.settle(queue, &job, outcome);
+                self.queues.worker_ended(queue, false);
+            }
+            Step::GiveBack { nth } if !self.flying.is_empty() => {
+                let (queue, job) = self.flying.swap_remove(nth % self.flying.len());
+                self.queues.give_back(queue, &job);
+                self.queues.worker_ended(queue, false);
+            }
+            Step::Reach { queue } => self.queues.destination_reached(queue),
+            Step::Fail { queue } => self.queues.destination_failed(queue, "refused", self.now),
+            Step::Claim { nth } if !self.spool.is_empty() => {
+                let (queue, record, envelope, body) = self.spool[nth % self.spool.len()].clone();
+                let flying = self
+                    .flying
+                    .iter()
+                    .any(|(other, job)| (*other, job.record) == (queue, record));
+                let job = self.queues.claim(queue, record, envelope, body);
+                assert_eq!(job.is_some(), !flying);
+                self.flying.extend(job.map(|job| (queue, job)));
+            }
+            Step::Wait { millis } => self.now = self.now + std::time::Duration::from_millis(millis),
+            _ => {}
+        }
+    }
+
+    fn admit(&mut self, queue: u32, body: usize, later: Option<u64>) {
+        let record = self.next;
+        self.next += 1;
+        let envelope = Envelope {
+            not_before: later.map(|later| self.now + std::time::Duration::from_millis(later)),
+            size: u32::try_from(body).expect("small"),
+            ..fresh(record, self.now)
+        };
+        let body = Bytes::from(vec![b'x'; body]);
+        self.spool
+            .push((queue, record, envelope.clone(), body.clone()));
+        assert!(
+            self.queues
+                .admit(queue, record, envelope, Some(body), self.now)
+        );
+    }
+
+    fn settle(&mut self, queue: u32, job: &Job, outcome: u8) {
+        let disposition = match outcome {
+            0 => Disposition::Delivered,
+            1 => Disposition::Failed,
+            _ => Disposition::Deferred,
+        };
+        let attempt = attempt(disposition, job.envelope.recipients.len());
+        let settled = self
+            .queues
+            .settle(queue, job, &attempt, self.now)
+            .expect("in flight");
+        let place = self
+            .spool
+            .iter()
+            .position(|one| (one.0, one.1) == (queue, job.record));
+        let place = place.expect("the spool has what is in flight");
+        match settled.remaining {
+            Some(rest) => self.spool[place].2 = rest,
+            None => drop(self.spool.remove(place)),
+        }
+    }
+
+    /// Every counter is what counting gives.
+    fn check(&self) {
+        let Self { queues, .. } = self;
+        assert_eq!(queues.messages(), self.spool.len());
+        assert_eq!(queues.totals().messages, self.spool.len());
+        let filled: BTreeSet<_> = self.spool.iter().map(|one| one.0).collect();
+        assert_eq!(queues.totals().destinations, filled.len());
+        let octets: u64 = self.spool.iter().map(|one| u64::from(one.2.size)).sum();
+        assert_eq!(queues.totals().octets, octets);
+        assert_eq!(queues.totals().in_flight, self.flying.len());
+        let mut deferred = 0;
+        for number in 0..NUMBERS {
+            let queue = queues.queues.get(number).expect("registered");
+            let listed: Vec<_> = queues.list(number, None, usize::MAX).collect();
+            let held = self.spool.iter().filter(|one| one.0 == number);
+            let held: BTreeSet<_> = held.map(|one| one.1).collect();
+            assert_eq!(
+                listed.iter().map(|one| one.record).collect::<BTreeSet<_>>(),
+                held
+            );
+            assert!(
+                listed.is_sorted_by_key(|one| one.record),
+                "acceptance order"
+            );
+            let count = |standing| listed.iter().filter(|one| one.standing == standing).count();
+            assert_eq!(queue.messages, listed.len());
+            assert_eq!(queue.ready, count(Standing::Ready));
+            assert_eq!(queue.in_flight, count(Standing::InFlight));
+            assert_eq!(queue.deferred, count(Standing::Deferred));
+            let slots = listed.iter().map(|one| {
+                queues
+                    .entries
+                    .find_record(one.trace, number, one.record)
+                    .expect("listed")
+            });
+            let at_hand = slots.filter(|slot| {
+                let entry = &queues.entries[*slot];
+                assert_eq!(entry.at_hand, queues.heads.get(*slot).is_some());
+                entry.at_hand && entry.standing == Standing::Ready
+            });
+            assert_eq!(queue.ready_at_hand, at_hand.count());
+            assert_eq!(queue.is_active(), queues.active.contains(&number));
+            deferred += queue.deferred;
+        }
+        assert_eq!(queues.totals().deferred, deferred);
+        assert_eq!(queues.wheel.len(), deferred);
+        assert!(queues.totals().connections <= 4);
+        let held: usize = (0..NUMBERS)
+            .filter_map(|number| queues.queues.get(number))
+            .map(|queue| queue.head_octets)
+            .sum();
+        assert_eq!(queues.head_octets(), held);
+    }
+
+    /// With every destination answering, everything leaves.
+    fn drain(&mut self) {
+        for round in 0.. {
+            assert!(round < 10_000, "{} messages stay", self.spool.len());
+            for number in 0..NUMBERS {
+                self.queues.destination_reached(number);
+            }
+            self.poll();
+            for number in 0..NUMBERS {
+                while let Some(job) = self.queues.take(number, true, self.now) {
+                    self.flying.push((number, job));
+                    self.poll();
+                }
+            }
+            for (queue, job) in std::mem::take(&mut self.flying) {
+                self.settle(queue, &job, 0);
+                self.queues.worker_ended(queue, false);
+            }
+            if self.spool.is_empty() {
+                return;
+            }
+            self.poll();
+            if let Some(wake) = self.queues.wake_at() {
+                self.now = std::cmp::max(self.now, wake);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn counters_and_lists_stay_true_and_nothing_stays_behind(
+        steps in proptest::collection::vec(step(), 1..150),
+    ) {
+        let mut world = World::new();
+        for step in &steps {
+            world.step(step);
+            world.check();
+        }
+        world.drain();
+        world.check();
+        prop_assert_eq!(world.queues.head_octets(), 0);
+        prop_assert_eq!(world.queues.summaries(None, usize::MAX), vec![]);
+    }
+}

@@ -1,0 +1,209 @@
+//! Messages given out to workers, and what comes back.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use vere_units::{Timestamp, TraceId};
+
+use super::entries::{Chain, Slot, Standing};
+use super::{Job, QueueNumber, Queues, RecordId};
+use crate::envelope::Envelope;
+use crate::settlement::{Attempt, Disposition, RecipientResult, Settlement, settle};
+
+impl Queues {
+    /// Gives a worker its next message; `None`: nothing is ready, or the destination is paused. `fresh`:
+    /// it is the worker's first since it was opened or woken.
+    pub fn take(&mut self, number: QueueNumber, fresh: bool, now: Timestamp) -> Option<Job> {
+        let queue = self.queues.get_mut(number)?;
+        if fresh {
+            queue.coming = queue.coming.saturating_sub(1);
+        }
+        if queue.is_suspended(now) {
+            return None;
+        }
+        let slot = queue.first_ready()?;
+        if !self.entries[slot].at_hand {
+            // Its block comes; the worker is woken then.
+            self.make_runnable(number);
+            return None;
+        }
+        queue.unready(&mut self.entries, slot);
+        if self.heads_low(number) {
+            self.make_runnable(number);
+        }
+        self.fly(slot);
+        self.job(slot)
+    }
+
+    fn heads_low(&self, number: QueueNumber) -> bool {
+        self.queues
+            .get(number)
+            .is_some_and(|queue| self.wanted(number, queue).is_some())
+    }
+
+    /// A message that is in no list is in flight from now on.
+    fn fly(&mut self, slot: Slot) {
+        self.entries[slot].standing = Standing::InFlight;
+        if let Some(queue) = self.queues.get_mut(self.entries[slot].queue) {
+            queue.in_flight += 1;
+            self.totals.in_flight += 1;
+        }
+    }
+
+    /// Takes a certain message out of its queue, ready or deferred, to settle it without an attempt.
+    /// `None`: it is being delivered, or gone.
+    pub fn claim(
+        &mut self,
+        number: QueueNumber,
+        record: RecordId,
+        envelope: Envelope,
+        body: Bytes,
+    ) -> Option<Job> {
+        let slot = self.entries.find_record(envelope.trace, number, record)?;
+        if self.entries[slot].standing == Standing::InFlight {
+            return None;
+        }
+        self.take_out(slot);
+        self.fly(slot);
+        if !self.entries[slot].at_hand {
+            self.keep(number, slot, Rc::new(envelope), Some(body), true);
+        }
+        self.job(slot)
+    }
+
+    /// The oldest message of a queue whose time is over, if there is one that is not in flight.
+    #[must_use]
+    pub fn first_expired(&self, number: QueueNumber, now: Timestamp) -> Option<RecordId> {
+        let mut at = self.queues.get(number)?.order.head();
+        while let Some(slot) = at {
+            let entry = &self.entries[slot];
+            // Acceptance order is expiry order, so the first young record ends the search.
+            if !self.is_expired(entry.accepted, now) {
+                return None;
+            }
+            if entry.standing != Standing::InFlight {
+                return Some(entry.record);
+            }
+            at = self.entries.next(Chain::Order, slot);
+        }
+        None
+    }
+
+    /// Whether a message accepted then is given up at its next failure.
+    #[must_use]
+    pub fn is_expired(&self, accepted: Timestamp, now: Timestamp) -> bool {
+        now.saturating_since(accepted) >= self.policy.expire
+    }
+
+    /// Tells that a worker waits for work; [`Next::Wake`](super::Next::Wake) ends that.
+    pub fn worker_idle(&mut self, number: QueueNumber) {
+        if let Some(queue) = self.queues.get_mut(number) {
+            queue.idle += 1;
+            self.make_runnable(number);
+        }
+    }
+
+    /// Tells that a worker that was idle goes on by itself (to end).
+    pub fn worker_resumed(&mut self, number: QueueNumber) {
+        if let Some(queue) = self.queues.get_mut(number) {
+            queue.idle = queue.idle.saturating_sub(1);
+        }
+    }
+
+    /// Tells that a worker has ended, and whether it never came for a message since it was opened or
+    /// woken. Its jobs must have been settled or given back.
+    pub fn worker_ended(&mut self, number: QueueNumber, fresh: bool) {
+        if let Some(queue) = self.queues.get_mut(number) {
+            queue.workers = queue.workers.saturating_sub(1);
+            queue.coming = queue.coming.saturating_sub(usize::from(fresh));
+            self.totals.connections = self.totals.connections.saturating_sub(1);
+            self.make_runnable(number);
+        }
+    }
+
+    /// Whether the job is in flight still.
+    fn in_flight(&self, number: QueueNumber, job: &Job) -> bool {
+        let found = self
+            .entries
+            .find_record(job.envelope.trace, number, job.record);
+        found == Some(job.slot) && self.entries[job.slot].standing == Standing::InFlight
+    }
+
+    /// Puts a job back unchanged at the head of its queue: it was not tried.
+    pub fn give_back(&mut self, number: QueueNumber, job: &Job) {
+        if !self.in_flight(number, job) {
+            return;
+        }
+        self.take_out(job.slot);
+        if let Some(queue) = self.queues.get_mut(number) {
+            queue.push_ready_front(&mut self.entries, job.slot);
+        }
+        self.make_runnable(number);
+    }
+
+    /// Decides what an attempt's results mean and updates the schedule: a settled record is gone, a
+    /// deferred one waits. The host then does in the spool what the settlement says. `None` when the
+    /// record is not in flight.
+    pub fn settle(
+        &mut self,
+        number: QueueNumber,
+        job: &Job,
+        attempt: &Attempt,
+        now: Timestamp,
+    ) -> Option<Settlement> {
+        if !self.in_flight(number, job) {
+            return None;
+        }
+        let queue = self.queues.get_mut(number)?;
+        let complaint = attempt
+            .results
+            .iter()
+            .find(|one| one.disposition != Disposition::Delivered);
+        match complaint {
+            Some(result) => queue.last_reply = Some(result.reply.as_str().into()),
+            None => queue.failures = 0,
+        }
+        let settlement = settle(&job.envelope, attempt, &self.policy, now);
+        match &settlement.remaining {
+            Some(rest) => self.remain(job.slot, rest, now),
+            None => self.forget(job.slot),
+        }
+        self.make_runnable(number);
+        Some(settlement)
+    }
+
+    fn remain(&mut self, slot: Slot, rest: &Envelope, now: Timestamp) {
+        self.take_out(slot);
+        let number = self.entries[slot].queue;
+        if let Some(queue) = self.queues.get_mut(number) {
+            self.heads.remove(number, queue, slot);
+        }
+        let entry = &mut self.entries[slot];
+        entry.at_hand = false;
+        entry.attempts = rest.attempts;
+        self.defer(slot, rest.not_before.unwrap_or(now));
+    }
+
+    /// The attempt that stands for "the destination cannot be reached".
+    #[must_use]
+    pub fn unreachable_attempt(envelope: &Envelope, remote: &str, reply: &str) -> Attempt {
+        let result = RecipientResult {
+            disposition: Disposition::Deferred,
+            status: "4.4.1".to_owned(),
+            reply: reply.to_owned(),
+            from_remote: false,
+        };
+        Attempt {
+            remote: remote.to_owned(),
+            reports_taken_over: false,
+            results: vec![result; envelope.recipients.len()],
+        }
+    }
+
+    /// Queues and records that hold a message.
+    pub fn places(&self, trace: TraceId) -> impl Iterator<Item = (QueueNumber, RecordId)> {
+        self.entries
+            .find(trace)
+            .map(|slot| (self.entries[slot].queue, self.entries[slot].record))
+    }
+}
