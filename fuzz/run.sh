@@ -9,9 +9,8 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-# The bundled SQLite has the same private name twice, which is no fault; and what was freed is kept
-# from use by 256 MB of quarantine, which alone would reach the bound of memory.
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_odr_violation=0:quarantine_size_mb=32}
+# What was freed is kept from use by 256 MB of quarantine, which alone would reach the bound of memory.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=32}
 
 seconds=${1:-60}
 shift || true
