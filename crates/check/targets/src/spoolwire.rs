@@ -1,8 +1,8 @@
 //! Frames between a gateway and its spool nodes.
 
 use vere_spoolwire::{
-    Answer, CHECKSUM_LEN, Frame, Greeting, HEADER_LEN, Hello, Mutation, Op, Request, Seq, Welcome,
-    decode_reset, encode_reset,
+    Answer, CHECKSUM_LEN, Change, Frame, Greeting, HEADER_LEN, Hello, Mutation, Op, Plain, Request,
+    Seq, Welcome, decode_reset, encode_reset,
 };
 
 /// The longest frame accepted here.
@@ -62,6 +62,7 @@ fn decode(frame: &Frame<'_>) {
     if let Ok(Mutation::Batch(changes)) = Mutation::decode(frame) {
         assert!(changes.count() <= FRAME_MAX);
     }
+    plain(frame);
     let _ = Mutation::decode_logged(frame);
     let number = frame.header.number;
     again(frame, Request::decode(frame).ok(), |request, out| {
@@ -76,6 +77,29 @@ fn decode(frame: &Frame<'_>) {
     again(frame, Answer::decode(frame).ok(), Answer::encode);
     again(frame, Greeting::decode(frame).ok(), Greeting::encode);
     again(frame, Welcome::decode(frame).ok(), Welcome::encode);
+}
+
+/// The short way to read PUT and DELETE finds what the long one does.
+fn plain(frame: &Frame<'_>) {
+    if !Plain::may_be(&frame.header) {
+        return;
+    }
+    let long = match Mutation::decode(frame) {
+        Ok(Mutation::Change(Change::Delete { queue, id })) => Some((queue, id, None)),
+        Ok(Mutation::Change(Change::Put {
+            queue,
+            id,
+            meta,
+            body: Some(body),
+        })) => Some((queue, id, Some((meta.len(), meta.len() + body.len())))),
+        _ => None,
+    };
+    let short = Plain::read(frame).map(|plain| {
+        let put = plain.put;
+        let put = put.map(|put| (put.meta_len as usize, put.len as usize));
+        (plain.queue, plain.id, put)
+    });
+    assert_eq!(long, short);
 }
 
 /// What was decoded encodes to a frame of the same content.

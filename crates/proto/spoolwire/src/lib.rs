@@ -37,6 +37,7 @@ mod handshake;
 mod kept;
 mod logged;
 mod mutation;
+mod plain;
 mod refusal;
 mod request;
 mod types;
@@ -60,6 +61,7 @@ pub use mutation::{
     BATCH_HEAD_LEN, Change, Changes, Mutation, TARGET_LEN, change_len, encode_batch, encode_change,
     encode_create, encode_purge,
 };
+pub use plain::{Plain, PlainPut};
 pub use refusal::{CloseReason, Refusal};
 pub use request::{REQUEST_FRAME_MAX, Request};
 pub use types::{

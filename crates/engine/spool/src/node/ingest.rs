@@ -2,14 +2,14 @@
 //! came to lie. Only what need not be kept (repeated and refused requests, reads) is closed up.
 
 use vere_spoolwire::{
-    Change, CloseReason, FLAG_KEPT, FRAME_MIN, Frame, HANDSHAKE_FRAME_MAX, HEADER_LEN, Header,
-    Mutation, Op, REFUSED_FRAME_LEN, Refusal, Request, Seq, Txn, WireError, decode_reset,
-    encode_refused, encode_reset,
+    CloseReason, FLAG_KEPT, FRAME_MIN, Frame, HANDSHAKE_FRAME_MAX, HEADER_LEN, Header, Mutation,
+    Plain, REFUSED_FRAME_LEN, Refusal, Request, Seq, Txn, WireError, encode_refused,
 };
 
 use super::journal::Urgency;
 use super::segment::{Memory, Place, Segment, SegmentKey};
 use super::store::Store;
+use super::unusual::{has_reserve, keep_other, other, take_over};
 
 /// Octets read at once.
 const READ_MAX: usize = 256 << 10;
@@ -81,9 +81,10 @@ pub(super) struct Terms {
     pub(super) completes: bool,
 }
 
-struct Cursor {
-    read: usize,
-    keep: usize,
+/// How far the octets of a segment are looked at and kept.
+pub(super) struct Cursor {
+    pub(super) read: usize,
+    pub(super) keep: usize,
     fill: usize,
 }
 
@@ -254,6 +255,10 @@ impl Tail {
         };
         self.need = 0;
         let mut result = loop {
+            if let Err(reason) = self.run_plain(store, memory, terms, key, &mut octets, &mut cursor)
+            {
+                break Err(reason);
+            }
             match self.step(store, memory, terms, done, key, &mut octets, &mut cursor) {
                 Ok(None) => {}
                 Ok(Some(event)) => break Ok(event),
@@ -275,12 +280,58 @@ impl Tail {
         result
     }
 
+    /// Does PUTs and DELETEs in their order, which nearly everything is, up to the first frame that is
+    /// something else, is not whole, or is wrong.
+    #[inline]
+    fn run_plain(
+        &mut self,
+        store: &mut Store,
+        memory: &mut Memory,
+        terms: &Terms,
+        key: SegmentKey,
+        octets: &mut [u8],
+        cursor: &mut Cursor,
+    ) -> Result<(), CloseReason> {
+        while !store.syncing {
+            let rest = &octets[cursor.read..cursor.fill];
+            let Some(header) = Header::peek(rest, terms.frame_max).map_err(reason)? else {
+                break;
+            };
+            let txn = Txn(header.number);
+            if !Plain::may_be(&header) || txn != store.processed.next() {
+                break;
+            }
+            let Some(frame) = Frame::open(header, rest).map_err(reason)? else {
+                break;
+            };
+            let Some(plain) = Plain::read(&frame) else {
+                break;
+            };
+            let home = Place {
+                segment: key,
+                offset: cursor.keep as u32,
+            };
+            store.processed = txn;
+            if plain.put.is_some() {
+                self.urgency = Urgency::Now;
+            }
+            let full = terms.disk_full || memory.is_full(0);
+            match store.perform_plain(memory, plain, home, full) {
+                Ok(()) => cursor.keep(octets, header.len),
+                Err(refusal) => {
+                    cursor.read += header.len;
+                    refuse(store, terms, octets, cursor, (txn, refusal));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Looks at one frame.
     #[allow(
         clippy::too_many_arguments,
         reason = "the parts of one loop, borrowed apart"
     )]
-    #[inline]
     fn step(
         &mut self,
         store: &mut Store,
@@ -336,11 +387,8 @@ impl Tail {
         match store.perform(memory, &mutation, home, full) {
             Ok(()) => cursor.keep(octets, header.len),
             Err(refusal) => {
-                store.refuse(txn, refusal);
-                if terms.logged {
-                    note_refusal(octets, &mut cursor.keep, txn, refusal);
-                }
                 cursor.read += header.len;
+                refuse(store, terms, octets, cursor, (txn, refusal));
             }
         }
         Ok(None)
@@ -409,63 +457,19 @@ impl Tail {
     }
 }
 
-/// Reads what is no mutation.
-fn other(frame: &Frame<'_>) -> Result<Event, CloseReason> {
-    if frame.header.op == Op::Reset {
-        return decode_reset(frame).map(Event::Reset).map_err(reason);
-    }
-    let request = Request::decode(frame).map_err(reason)?;
-    Ok(Event::Request(Seq(frame.header.number), request))
-}
-
-/// Leaves in its place what the log has to know: RESET, and COMPLETE with a transaction as its number.
-fn keep_other(event: Event, store: &Store, terms: &Terms, octets: &mut [u8], cursor: &mut Cursor) {
-    let mut frame = Vec::new();
-    match event {
-        Event::Reset(txn) if terms.logged => encode_reset(&mut frame, txn),
-        Event::Request(_, Request::Complete) if terms.completes && store.syncing => {
-            Request::Complete.encode(&mut frame, Seq(store.processed.0));
-        }
-        _ => {}
-    }
-    // As long as what came.
-    octets[cursor.keep..cursor.keep + frame.len()].copy_from_slice(&frame);
-    cursor.keep += frame.len();
-}
-
-/// Does a frame that carries over what another node holds; it says nothing to a group that is whole.
-/// `error`: why it is nothing else.
+/// Notes that a frame that was read is refused.
 #[cold]
-fn take_over(
+fn refuse(
     store: &mut Store,
-    memory: &mut Memory,
     terms: &Terms,
-    frame: &Frame<'_>,
-    home: Place,
-    error: WireError,
-) -> Result<(), CloseReason> {
-    let header = frame.header;
-    let kept = header.flags & FLAG_KEPT != 0 && matches!(header.op, Op::Create | Op::Put);
-    if !store.syncing || !kept {
-        return Err(reason(error));
+    octets: &mut [u8],
+    cursor: &mut Cursor,
+    (txn, refusal): (Txn, Refusal),
+) {
+    store.refuse(txn, refusal);
+    if terms.logged {
+        note_refusal(octets, &mut cursor.keep, txn, refusal);
     }
-    let mutation = Mutation::decode_logged(frame).map_err(reason)?;
-    if Txn(header.number) != store.processed {
-        return Err(CloseReason::TxnGap);
-    }
-    store.check_kept(&mutation, terms.disk_full || memory.is_full(0))?;
-    store.execute(memory, &mutation, home, true);
-    Ok(())
-}
-
-/// Whether a mutation may use memory that is set aside: a BATCH that ends something.
-#[cold]
-fn has_reserve(memory: &Memory, terms: &Terms, mutation: &Mutation<'_>) -> bool {
-    let Mutation::Batch(mut changes) = *mutation else {
-        return false;
-    };
-    let ends = |(_, change)| matches!(change, Change::Delete { .. } | Change::Move { .. });
-    !terms.disk_full && !memory.is_exhausted() && changes.any(ends)
 }
 
 /// Leaves a REFUSED where the request would have been kept; it is never longer.

@@ -32,6 +32,7 @@ mod serve;
 mod snapshot;
 mod spill;
 mod store;
+mod unusual;
 
 #[cfg(test)]
 mod tests;

@@ -1,15 +1,13 @@
 //! Checks a mutation and does it: the way of everything an owner sends.
 
-use vere_spoolwire::{Change, Changes, Mutation, Refusal};
+use vere_spoolwire::{Change, Changes, Mutation, Plain, PlainPut, RecordId, Refusal};
 
 use super::queue::{Detail, Slot};
 use super::segment::{Memory, Place};
-use super::store::{Name, RECORD_OVERHEAD, Store};
+use super::store::{RECORD_OVERHEAD, Store};
 
 impl Store {
     /// Does a mutation whose frame lies at `home`, if it may be done. `full`: no room for new records.
-    /// PUT and DELETE, which come all the time, are checked and done in one go.
-    #[inline]
     pub(super) fn perform(
         &mut self,
         memory: &mut Memory,
@@ -17,56 +15,42 @@ impl Store {
         home: Place,
         full: bool,
     ) -> Result<(), Refusal> {
-        match *mutation {
-            Mutation::Change(Change::Put {
-                queue,
-                id,
-                meta,
-                body,
-            }) if !self.syncing => {
-                let len = meta.len() + body.map_or(0, <[u8]>::len);
-                let slot = Slot::new(home, len as u32, Detail::Plain(meta.len() as u32));
-                self.put(memory, (queue, id), slot, full)
-            }
-            Mutation::Change(Change::Delete { queue, id }) if !self.syncing => {
-                let queue = self.queue_mut(queue).ok_or(Refusal::NoQueue)?;
-                let slot = queue.remove(id).ok_or(Refusal::NoRecord)?;
-                self.forget(memory, slot);
-                Ok(())
-            }
-            _ => {
-                self.check(mutation, full)?;
-                self.execute(memory, mutation, home, false);
-                Ok(())
-            }
-        }
+        self.check(mutation, full)?;
+        self.execute(memory, mutation, home, false);
+        Ok(())
     }
 
-    /// Takes in a record whose PUT lies as it came.
-    fn put(
+    /// The same for PUT and DELETE in a group that is complete, checked and done in one go.
+    #[inline]
+    pub(super) fn perform_plain(
         &mut self,
         memory: &mut Memory,
-        name: Name,
-        slot: Slot,
+        plain: Plain,
+        home: Place,
         full: bool,
     ) -> Result<(), Refusal> {
-        let queue = self.queue_mut(name.0).ok_or(Refusal::NoQueue)?;
-        if name.1.0 < queue.next || name.1.0 == u64::MAX {
+        let Plain { queue, id, put } = plain;
+        let known = self.queue_mut(queue).ok_or(Refusal::NoQueue)?;
+        let Some(PlainPut { meta_len, len }) = put else {
+            let slot = known.remove(id).ok_or(Refusal::NoRecord)?;
+            self.forget(memory, slot);
+            return Ok(());
+        };
+        if id.0 < known.next || id == RecordId(u64::MAX) {
             return Err(Refusal::RecordOrder);
         }
-        let len = u64::from(slot.len);
-        if !queue.has_room(queue.length, queue.octets, len) {
+        if !known.has_room(known.length, known.octets, u64::from(len)) {
             return Err(Refusal::QueueFull);
         }
         if full {
             return Err(Refusal::NodeFull);
         }
-        queue.insert(name.1, slot);
+        known.insert(id, Slot::new(home, len, Detail::Plain(meta_len)));
         self.records += 1;
         memory.records += 1;
+        let len = u64::from(len);
         self.octets += len;
-        self.segments
-            .retain(slot.home.segment, len + RECORD_OVERHEAD);
+        self.segments.retain(home.segment, len + RECORD_OVERHEAD);
         Ok(())
     }
 }

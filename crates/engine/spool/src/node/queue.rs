@@ -78,15 +78,27 @@ struct Run {
 }
 
 impl Run {
+    #[inline]
     fn index(&self, id: u64) -> Option<usize> {
         let index = usize::try_from(id.checked_sub(self.base)?).ok()?;
         (index < self.slots.len()).then_some(index)
     }
 
+    /// Begins again with this slot, when none lives.
+    #[inline]
+    fn begin(&mut self, id: u64, slot: Slot) {
+        self.slots.clear();
+        self.slots.push(slot);
+        (self.base, self.head, self.live) = (id, 0, 1);
+    }
+
+    #[inline]
     fn set(&mut self, id: u64, slot: Slot) {
         let index = (id - self.base) as usize;
         if index >= self.slots.len() {
-            self.slots.resize(index, Slot::EMPTY);
+            if index > self.slots.len() {
+                self.slots.resize(index, Slot::EMPTY);
+            }
             self.slots.push(slot);
         } else {
             self.slots[index] = slot;
@@ -138,6 +150,7 @@ impl Queue {
     }
 
     /// Puts a record in. Its number is above all others, but for what a log brings back.
+    #[inline]
     pub(super) fn insert(&mut self, id: RecordId, slot: Slot) {
         self.length += 1;
         self.octets += u64::from(slot.len);
@@ -148,16 +161,13 @@ impl Queue {
         }
         self.next = id + 1;
         match self.runs.back_mut() {
-            Some(run) if run.live == 0 => {
-                run.slots.clear();
-                (run.base, run.head) = (id, 0);
-                run.set(id, slot);
-            }
+            Some(run) if run.live == 0 => run.begin(id, slot),
             Some(run) if id - run.base < RUN_LEN as u64 => run.set(id, slot),
             _ => self.insert_run(self.runs.len(), id, slot),
         }
     }
 
+    #[cold]
     fn insert_run(&mut self, at: usize, id: u64, slot: Slot) {
         let mut run = Run {
             base: id,
@@ -174,6 +184,7 @@ impl Queue {
         self.runs.insert(at, run);
     }
 
+    #[cold]
     fn insert_between(&mut self, id: u64, slot: Slot) {
         let after = self.runs.partition_point(|run| run.base <= id);
         let bound = self.runs.get(after).map_or(u64::MAX, |run| run.base);
@@ -187,6 +198,7 @@ impl Queue {
         }
     }
 
+    #[inline]
     fn run_of(&self, id: u64) -> Option<(usize, usize)> {
         // Heads are deleted and tails are looked up; the middle is rare.
         let last = self.runs.len().checked_sub(1)?;
@@ -195,6 +207,11 @@ impl Queue {
                 return Some((at, index));
             }
         }
+        self.find_run(id)
+    }
+
+    #[cold]
+    fn find_run(&self, id: u64) -> Option<(usize, usize)> {
         let at = self
             .runs
             .partition_point(|run| run.base <= id)
@@ -222,6 +239,7 @@ impl Queue {
     }
 
     /// Takes a record out.
+    #[inline]
     pub(super) fn remove(&mut self, id: RecordId) -> Option<Slot> {
         let (at, index) = self.run_of(id.0)?;
         let run = &mut self.runs[at];
@@ -242,6 +260,7 @@ impl Queue {
     }
 
     /// A run without a living record goes; the last one is kept for its memory.
+    #[inline]
     fn retire(&mut self, at: usize) {
         if at + 1 < self.runs.len() {
             self.runs.remove(at);

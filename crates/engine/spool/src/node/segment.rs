@@ -306,6 +306,7 @@ impl Segments {
         clippy::expect_used,
         reason = "a key is held only while its segment lives"
     )]
+    #[inline]
     pub(super) fn at(&self, key: SegmentKey) -> &Segment {
         self.slots[key as usize]
             .as_ref()
@@ -327,6 +328,7 @@ impl Segments {
         clippy::expect_used,
         reason = "a key is held only while its segment lives"
     )]
+    #[inline]
     pub(super) fn at_mut(&mut self, key: SegmentKey) -> &mut Segment {
         self.slots[key as usize]
             .as_mut()
@@ -367,6 +369,7 @@ impl Segments {
     }
 
     /// One more body or metadata lives in this segment.
+    #[inline]
     pub(super) fn retain(&mut self, key: SegmentKey, octets: u64) {
         let segment = self.at_mut(key);
         segment.live += 1;
@@ -375,6 +378,7 @@ impl Segments {
     }
 
     /// One less; with the last one the segment is given back.
+    #[inline]
     pub(super) fn forget(&mut self, memory: &mut Memory, key: SegmentKey, octets: u64) {
         self.live_octets -= octets;
         let segment = self.at_mut(key);

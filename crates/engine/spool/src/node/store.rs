@@ -70,6 +70,7 @@ impl Store {
         self.queues.get(id.0 as usize)?.as_ref()
     }
 
+    #[inline]
     pub(super) fn queue_mut(&mut self, id: QueueId) -> Option<&mut Queue> {
         self.queues.get_mut(id.0 as usize)?.as_mut()
     }
@@ -346,6 +347,7 @@ impl Store {
     }
 
     /// Gives up what a record took that is in no queue any more.
+    #[inline]
     pub(super) fn forget(&mut self, memory: &mut Memory, slot: Slot) {
         self.records -= 1;
         memory.records -= 1;
@@ -359,6 +361,7 @@ impl Store {
         }
     }
 
+    #[cold]
     fn drop_side(&mut self, memory: &mut Memory, slot: Slot, index: u32) {
         let side = self.sides[index as usize];
         self.sides_vacant.push(index);
