@@ -164,7 +164,12 @@ impl Process {
 
     /// Ends it at once with SIGKILL; whether it was still there.
     pub fn kill(&self) -> bool {
-        i32::try_from(self.id).is_ok_and(|id| kill(Pid::from_raw(id), Signal::SIGKILL).is_ok())
+        self.signal(Signal::SIGKILL)
+    }
+
+    /// Sends it a signal; whether it was still there.
+    pub(crate) fn signal(&self, signal: Signal) -> bool {
+        i32::try_from(self.id).is_ok_and(|id| kill(Pid::from_raw(id), signal).is_ok())
     }
 }
 

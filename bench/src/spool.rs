@@ -16,11 +16,15 @@ mod recover;
 mod report;
 mod systems;
 mod throughput;
+mod trouble;
 mod vere_wire;
 mod writer;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write};
+use std::iter;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -59,6 +63,9 @@ pub struct SpoolArgs {
     /// Only throughput, only with bodies of so many octets.
     #[arg(long, value_name = "OCTETS")]
     pub size: Option<usize>,
+    /// Be the bare server that others are compared with, and nothing else.
+    #[arg(long, value_name = "ADDRESS", hide = true)]
+    pub serve_floor: Option<SocketAddr>,
 }
 
 /// A part of the benchmark.
@@ -72,6 +79,8 @@ pub enum Part {
     Durability,
     /// 1,000,000 x 10 KB within 2 GiB of memory; not with `--quick` unless asked for.
     Limit,
+    /// Mail while a node is stopped or slow; not with `--quick` unless asked for.
+    Trouble,
 }
 
 /// Why the benchmark could not run to its end.
@@ -153,6 +162,9 @@ struct Plan {
     killed_size: usize,
     /// Messages of 10 KB within 2 GiB of memory.
     limited: u64,
+    /// How long a node is stopped or slow, and how often.
+    trouble: Duration,
+    trouble_rounds: usize,
 }
 
 impl Plan {
@@ -173,6 +185,8 @@ impl Plan {
             killed: 1_000_000,
             killed_size: 400,
             limited: 1_000_000,
+            trouble: Duration::from_secs(10),
+            trouble_rounds: 1,
         }
     }
 
@@ -192,6 +206,8 @@ impl Plan {
             killed: 1_000_000,
             killed_size: 1_000,
             limited: 1_000_000,
+            trouble: Duration::from_secs(10),
+            trouble_rounds: 3,
         }
     }
 
@@ -223,13 +239,23 @@ impl Plan {
 /// [`SpoolBenchError`] when a part of the benchmark itself fails. Figures that miss their bars are not
 /// an error.
 pub fn run(args: &SpoolArgs) -> Result<(), SpoolBenchError> {
+    if let Some(address) = args.serve_floor {
+        let served = TcpListener::bind(address).and_then(floor::serve);
+        return served.map_err(SpoolBenchError::io("be the floor"));
+    }
     let plan = Plan::of(args);
     let base = args.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let vere = match &args.vere {
-        Some(path) => Some(path.clone()),
-        None => std::env::current_exe().ok(),
+    let own = std::env::current_exe().map_err(SpoolBenchError::io("find this program"))?;
+    let vere = args.vere.as_ref().unwrap_or(&own);
+    let arguments = std::env::args_os().skip(1);
+    let again: Vec<OsString> = iter::once(own.clone().into()).chain(arguments).collect();
+    let setting = Setting {
+        vere: Some(vere),
+        own: Some(&again),
+        base: &base,
+        placement: Placement::OneCore,
     };
-    let report = measure_all(&plan, vere.as_deref(), &base)?;
+    let report = measure_all(&plan, setting)?;
     let to_stdout = args.json.as_deref() == Some(Path::new("-"));
     if !to_stdout {
         write(Path::new("-"), &report.table())?;
@@ -255,10 +281,10 @@ fn write(path: &Path, text: &str) -> Result<(), SpoolBenchError> {
     })
 }
 
-fn measure_all(plan: &Plan, vere: Option<&Path>, base: &Path) -> Result<Report, SpoolBenchError> {
+fn measure_all(plan: &Plan, mut setting: Setting<'_>) -> Result<Report, SpoolBenchError> {
     let began = Instant::now();
     let mut report = Report {
-        machine: Machine::describe(base),
+        machine: Machine::describe(setting.base),
         quick: plan.quick,
         seconds: 0.0,
         placement: None,
@@ -267,19 +293,15 @@ fn measure_all(plan: &Plan, vere: Option<&Path>, base: &Path) -> Result<Report, 
         plots: Vec::new(),
         skipped: Vec::new(),
     };
-    let placement = Placement::choose(throughput::WINDOW, &mut report)?;
-    note(placement.text());
-    report.placement = Some(placement.text());
-    let setting = Setting {
-        vere,
-        base,
-        placement,
-    };
-    let parts: [(Part, Measure); 4] = [
+    setting.placement = Placement::choose(&setting, throughput::WINDOW, &mut report)?;
+    note(setting.placement.text());
+    report.placement = Some(setting.placement.text());
+    let parts: [(Part, Measure); 5] = [
         (Part::Throughput, throughput::measure),
         (Part::Recovery, recover::measure),
         (Part::Durability, durable::measure),
         (Part::Limit, limit::measure),
+        (Part::Trouble, trouble::measure),
     ];
     for (part, measure) in parts {
         if plan.parts.contains(&part) {
@@ -299,6 +321,8 @@ type Measure = fn(&Plan, &Setting<'_>, &mut Report) -> Result<(), SpoolBenchErro
 /// What is started, and where.
 struct Setting<'a> {
     vere: Option<&'a Path>,
+    /// The command that runs this benchmark; `None` in tests.
+    own: Option<&'a [OsString]>,
     base: &'a Path,
     placement: Placement,
 }
@@ -348,7 +372,7 @@ fn kb(octets: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Plan, html, measure_all};
+    use super::{Placement, Plan, Setting, html, measure_all};
     use std::time::Duration;
 
     #[test]
@@ -364,7 +388,13 @@ mod tests {
             connections: &[1, 3],
             ..Plan::quick()
         };
-        let report = measure_all(&plan, Some("/bin/false".as_ref()), base.path()).unwrap();
+        let setting = Setting {
+            vere: Some("/bin/false".as_ref()),
+            own: None,
+            base: base.path(),
+            placement: Placement::OneCore,
+        };
+        let report = measure_all(&plan, setting).unwrap();
         assert!(report.skipped.iter().any(|text| text.starts_with("vere ")));
         let json = report.json();
         assert_eq!(json["bench"], "spool");

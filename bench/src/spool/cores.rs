@@ -11,10 +11,9 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 use super::drive::{Until, drive};
-use super::floor::Floor;
 use super::report::Report;
-use super::systems::{FLOOR, Target};
-use super::{SpoolBenchError, body};
+use super::systems::{FLOOR, Floor, Target};
+use super::{Setting, SpoolBenchError, body};
 
 /// This thread.
 const SELF: Pid = Pid::from_raw(0);
@@ -46,15 +45,19 @@ impl Placement {
     /// # Errors
     ///
     /// The floor cannot be measured.
-    pub(super) fn choose(window: usize, report: &mut Report) -> Result<Self, SpoolBenchError> {
+    pub(super) fn choose(
+        setting: &Setting<'_>,
+        window: usize,
+        report: &mut Report,
+    ) -> Result<Self, SpoolBenchError> {
         let what = |placement: Self| format!("trial, 0.4 KB, {}", placement.text());
         let both = [Self::OneCore, Self::Apart];
         for _ in 0..ROUNDS {
             for placement in both {
                 let cores = Cores::enter(placement);
-                let floor = Floor::start().map_err(SpoolBenchError::io("start the floor"))?;
+                let floor = Floor::start(setting)?;
                 cores.be_client();
-                let target = Target::new(FLOOR, floor.address());
+                let target = Target::new(FLOOR, floor.address);
                 let mut lanes = target.lanes(1, &body(400), window)?;
                 let (warm, time) = (WARM, TIME);
                 let load = drive(&mut lanes, window, Until::After { warm, time })?;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::drive::{Lane, Until, drive};
 use super::report::{Limit, Report};
-use super::systems::{NodeMode, Server, Target, VERE, WRITER, secret};
+use super::systems::{NodeMode, Server, Target, VERE, VERE_TWO, VERE_TWO_ONE_LOGS, WRITER, secret};
 use super::vere_wire::Session;
 use super::{Plan, Setting, SpoolBenchError, body, kb, there, writer};
 use crate::peer;
@@ -38,25 +38,38 @@ pub(super) fn measure(
     let Some(vere) = setting.vere else {
         return Ok(());
     };
-    let node = Server::vere(vere, setting.base, NodeMode::Synced, MEMORY_MAX);
-    let Some(mut node) = there(node, report)? else {
+    let start = || Server::vere(vere, setting.base, NodeMode::Synced, MEMORY_MAX);
+    let Some(mut node) = there(start(), report)? else {
         return Ok(());
     };
-    synced(plan, setting, &node, report)?;
-    restart(plan, &mut node, report)
+    if let Some(second) = there(start(), report)? {
+        synced(plan, setting, [&node, &second], report)?;
+    }
+    let kill = Kill {
+        messages: plan.killed,
+        size: plan.killed_size,
+        what: "",
+    };
+    restart(&kill, &mut node, report)
 }
 
 fn synced(
     plan: &Plan,
     setting: &Setting<'_>,
-    node: &Server,
+    nodes: [&Server; 2],
     report: &mut Report,
 ) -> Result<(), SpoolBenchError> {
     let failed = SpoolBenchError::io;
     let folder = peer::folder(setting.base, "vere-bench-writer-");
     let folder = folder.map_err(failed("make a folder"))?;
     let writer = writer::start(folder.path()).map_err(failed("start the writer"))?;
-    let targets = [Target::new(WRITER, writer), Target::new(VERE, node.address)];
+    let both = nodes.map(|node| node.address);
+    let targets = [
+        Target::new(WRITER, writer),
+        Target::new(VERE, both[0]),
+        Target::replicas(VERE_TWO_ONE_LOGS, &both),
+        Target::replicas(VERE_TWO, &both),
+    ];
     let name = |size: usize| format!("synced, store and delete, {}, 1 MiB in flight", kb(size));
     let until = Until::After {
         warm: plan.warm * 2,
@@ -72,19 +85,39 @@ fn synced(
         }
     }
     for size in SIZES {
-        report.bar(&name(size), VERE, Limit::RatioMin(WRITER, 0.7));
+        for system in [VERE, VERE_TWO_ONE_LOGS, VERE_TWO] {
+            report.bar(&name(size), system, Limit::RatioMin(WRITER, 0.7));
+        }
     }
     Ok(())
 }
 
-fn restart(plan: &Plan, node: &mut Server, report: &mut Report) -> Result<(), SpoolBenchError> {
+/// A queue of a node that is killed.
+pub(super) struct Kill {
+    pub(super) messages: u64,
+    /// Octets of bodies.
+    pub(super) size: usize,
+    /// What is special about it.
+    pub(super) what: &'static str,
+}
+
+/// Fills a queue of a synced node, kills the node, and measures until it takes mail again.
+///
+/// # Errors
+///
+/// It does not, or does not hold the queue any more.
+pub(super) fn restart(
+    kill: &Kill,
+    node: &mut Server,
+    report: &mut Report,
+) -> Result<(), SpoolBenchError> {
     const GROUP: &str = "killed";
     let session = Session::open(node.address, &secret(), GROUP)?;
-    let body = body(plan.killed_size);
+    let body = body(kill.size);
     let dialect = Box::new(session.dialect(&body, false));
     let mut lanes =
         vec![Lane::new(dialect, vec![session.stream]).map_err(SpoolBenchError::io("connect"))?];
-    drive(&mut lanes, WINDOW, Until::Units(plan.killed))?;
+    drive(&mut lanes, WINDOW, Until::Units(kill.messages))?;
     drop(lanes);
     let begun = Instant::now();
     node.kill_and_start().map_err(SpoolBenchError::Peer)?;
@@ -98,13 +131,13 @@ fn restart(plan: &Plan, node: &mut Server, report: &mut Report) -> Result<(), Sp
     };
     // Opened, it has acknowledged a change: it takes mail.
     let seconds = begun.elapsed().as_secs_f64();
-    session.check(plan.killed, &body)?;
     let name = format!(
-        "kill -9 with {} x {} until it takes mail",
-        plan.killed,
-        kb(plan.killed_size)
+        "kill -9 with {} x {}{} until it takes mail",
+        kill.messages,
+        kb(kill.size),
+        kill.what
     );
     report.add(&name, "s", VERE, seconds);
     report.bar(&name, VERE, Limit::ValueMax(RESTART_MAX));
-    Ok(())
+    session.check(kill.messages, &body)
 }

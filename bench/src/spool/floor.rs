@@ -13,16 +13,12 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener as StdListener};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::net::TcpListener as StdListener;
 
 use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Interest, Poll, Token};
 
 const LISTENER: Token = Token(usize::MAX);
-const WAKER: Token = Token(usize::MAX - 1);
 
 /// Octets read at once.
 const READ_MAX: usize = 256 << 10;
@@ -42,62 +38,24 @@ pub(super) const STORE: u32 = 1;
 pub(super) const DELETE: u32 = 2;
 const FETCH: u32 = 3;
 
-/// A floor server on a thread of its own, stopped when dropped.
-#[derive(Debug)]
-pub(super) struct Floor {
-    address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    waker: Arc<Waker>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Floor {
-    /// Starts one on a free port of the loopback. What a connection stores is gone with it.
-    ///
-    /// # Errors
-    ///
-    /// There is no port, descriptor or thread left.
-    pub(super) fn start() -> io::Result<Self> {
-        let listener = StdListener::bind(("127.0.0.1", 0))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        let mut listener = TcpListener::from_std(listener);
-        let poll = Poll::new()?;
-        poll.registry()
-            .register(&mut listener, LISTENER, Interest::READABLE)?;
-        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut host = Host {
-            poll,
-            listener,
-            stop: Arc::clone(&stop),
-            peers: Vec::new(),
-            free: Vec::new(),
-        };
-        let thread = std::thread::Builder::new()
-            .name("floor".to_owned())
-            .spawn(move || host.run())?;
-        Ok(Self {
-            address,
-            stop,
-            waker,
-            thread: Some(thread),
-        })
-    }
-
-    pub(super) const fn address(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-impl Drop for Floor {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        let _ = self.waker.wake();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+/// Serves until this process ends. What a connection stores is gone with it.
+///
+/// # Errors
+///
+/// There is no descriptor left, or the kernel refuses to wait.
+pub(super) fn serve(listener: StdListener) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let mut listener = TcpListener::from_std(listener);
+    let poll = Poll::new()?;
+    poll.registry()
+        .register(&mut listener, LISTENER, Interest::READABLE)?;
+    let mut host = Host {
+        poll,
+        listener,
+        peers: Vec::new(),
+        free: Vec::new(),
+    };
+    host.run()
 }
 
 #[derive(Debug)]
@@ -138,24 +96,21 @@ struct Peer {
 struct Host {
     poll: Poll,
     listener: TcpListener,
-    stop: Arc<AtomicBool>,
     peers: Vec<Option<Peer>>,
     free: Vec<Box<[u8]>>,
 }
 
 impl Host {
-    fn run(&mut self) {
+    fn run(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(256);
-        while !self.stop.load(Ordering::Acquire) {
-            if let Err(error) = self.poll.poll(&mut events, None)
-                && error.kind() != ErrorKind::Interrupted
-            {
-                return;
+        loop {
+            match self.poll.poll(&mut events, None) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                other => other?,
             }
             for event in &events {
                 match event.token() {
                     LISTENER => self.accept(),
-                    WAKER => {}
                     Token(index) => self.serve(index),
                 }
             }

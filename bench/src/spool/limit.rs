@@ -1,6 +1,6 @@
 //! A queue of 1,000,000 messages of 10 KB in a node that may take 2 GiB of memory, page cache included:
-//! what does not fit goes to disk and comes back, beside a program that writes a file under the same
-//! limit.
+//! what does not fit goes to disk and comes back. A program that appends as much to a file under the same
+//! limit takes turns with it, tenth by tenth: the disk may be shared with others.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use vere_spoolwire::{Answer, RecordId, Request, Seq};
 
 use super::drive::{Lane, Until, drive};
+use super::durable::{Kill, restart};
 use super::report::{Limit, Plot, Report};
 use super::systems::{NodeMode, Server, VERE, secret};
 use super::vere_wire::{QUEUE, Session};
@@ -33,6 +34,11 @@ const WINDOW: usize = 1 << 20;
 const BLOCK: u32 = 100;
 
 const FILE: &str = "file writer";
+/// What we do by what the file writer does.
+const BESIDE: &str = "vere by file writer";
+
+/// By how many percent the slowest tenth may be slower.
+const FALL_MAX: f64 = 20.0;
 const GROUP: &str = "limit";
 
 /// A control group with a memory limit, removed when dropped.
@@ -99,23 +105,22 @@ pub(super) fn measure(
             return Ok(());
         }
     };
-    let messages = plan.limited / PARTS;
-    for _ in 0..PARTS {
-        // Its median stands beside every tenth: the disk is shared with others.
-        let rate = write_file(setting, &group, messages)?;
-        for part in 0..PARTS {
-            report.add(&name("put", part), "messages/s", FILE, rate);
-            report.add(&name("fetched", part), "messages/s", FILE, rate);
-        }
-    }
     let enter = |command| group.enter(command);
-    let node = Server::vere_by(vere, setting.base, NodeMode::Memory, MEMORY_MAX, enter);
-    let Some(node) = there(node, report)? else {
+    let start = |mode| Server::vere_by(vere, setting.base, mode, MEMORY_MAX, enter);
+    let Some(node) = there(start(NodeMode::Memory), report)? else {
         return Ok(());
     };
-    if let Err(error) = fill_and_read(&node, messages, report) {
+    let folder = peer::folder(setting.base, "vere-bench-file-");
+    let folder = folder.map_err(SpoolBenchError::io("make a folder"))?;
+    let writer = Writer {
+        group: &group,
+        file: folder.path().join("file"),
+        messages: plan.limited / PARTS,
+    };
+    if let Err(error) = fill_and_read(&node, &writer, report) {
         skip(report, format!("2 GiB of memory: not there: {error}"));
     }
+    drop((node, folder));
     for (kind, title) in [("put", "stored"), ("fetched", "read back")] {
         report.plots.push(Plot {
             title: format!(
@@ -132,20 +137,41 @@ pub(super) fn measure(
         }
         fall(kind, report);
     }
+    let Some(mut node) = there(start(NodeMode::Synced), report)? else {
+        return Ok(());
+    };
+    let kill = Kill {
+        messages: plan.limited,
+        size: SIZE,
+        what: " in 2 GiB of memory",
+    };
+    if let Err(error) = restart(&kill, &mut node, report) {
+        skip(report, format!("2 GiB of memory, kill -9: {error}"));
+    }
     Ok(())
 }
 
-/// By how much the slowest part is slower than the first that needs the disk.
+/// By how much the slowest part is slower than the first that needs the disk; the parts of the writer in
+/// turns with them say how much of that is the disk's.
 fn fall(kind: &str, report: &mut Report) {
-    let rates: Vec<f64> = (0..PARTS)
-        .filter_map(|part| report.median(&name(kind, part), VERE))
-        .skip(PARTS_IN_MEMORY)
-        .collect();
-    let least = rates.iter().copied().fold(f64::MAX, f64::min);
-    if let Some(first) = rates.first().filter(|first| **first > 0.0) {
-        let what = format!("10 KB in 2 GiB of memory, {kind}: fall");
-        report.add(&what, "%", VERE, 100.0 * (1.0 - least / first));
-        report.bar(&what, VERE, Limit::ValueMax(20.0));
+    let of = |report: &Report, system: &str| -> Vec<f64> {
+        (0..PARTS)
+            .filter_map(|part| report.median(&name(kind, part), system))
+            .skip(PARTS_IN_MEMORY)
+            .collect()
+    };
+    let (ours, file) = (of(report, VERE), of(report, FILE));
+    let beside = ours.iter().zip(&file).map(|(ours, file)| ours / file);
+    let beside: Vec<f64> = beside.collect();
+    let what = format!("10 KB in 2 GiB of memory, {kind}: fall");
+    for (system, rates) in [(FILE, &file), (VERE, &ours), (BESIDE, &beside)] {
+        let least = rates.iter().copied().fold(f64::MAX, f64::min);
+        if let Some(first) = rates.first().filter(|first| **first > 0.0) {
+            report.add(&what, "%", system, 100.0 * (1.0 - least / first));
+        }
+    }
+    for system in [VERE, BESIDE] {
+        report.bar(&what, system, Limit::ValueMax(FALL_MAX));
     }
 }
 
@@ -153,50 +179,73 @@ fn name(kind: &str, part: u64) -> String {
     format!("10 KB in 2 GiB of memory, {kind}, tenth {}", part + 1)
 }
 
-/// Messages per second that `dd` writes to a file under the limit.
-fn write_file(
-    setting: &Setting<'_>,
-    group: &MemoryGroup,
+/// Appends to a file under the limit.
+struct Writer<'a> {
+    group: &'a MemoryGroup,
+    file: PathBuf,
+    /// How many messages a tenth has.
     messages: u64,
-) -> Result<f64, SpoolBenchError> {
-    let failed = SpoolBenchError::io;
-    let folder = peer::folder(setting.base, "vere-bench-file-").map_err(failed("make a folder"))?;
-    let pieces = messages * SIZE as u64 / (1 << 20);
-    let mut file = OsString::from("of=");
-    file.push(folder.path().join("file"));
-    let count = OsString::from(format!("count={pieces}"));
-    let command = ["dd", "if=/dev/zero", "bs=1M", "conv=fdatasync"].map(OsString::from);
-    let command = group.enter([&command[..], &[count, file]].concat());
-    let begun = Instant::now();
-    let done = Command::new(&command[0]).args(&command[1..]).output();
-    if !done.map_err(failed("write a file"))?.status.success() {
-        return Err(SpoolBenchError::protocol("dd does not write"));
-    }
-    Ok(messages as f64 / begun.elapsed().as_secs_f64())
 }
 
-fn fill_and_read(node: &Server, part: u64, report: &mut Report) -> Result<(), SpoolBenchError> {
+impl Writer<'_> {
+    /// Messages per second that `dd` writes and syncs: the octets of a tenth.
+    fn tenth(&self) -> Result<f64, SpoolBenchError> {
+        let failed = SpoolBenchError::io;
+        let mut file = OsString::from("of=");
+        file.push(&self.file);
+        let count = format!("count={}", self.messages * SIZE as u64 / (1 << 20));
+        let command = [
+            "dd",
+            "if=/dev/zero",
+            "bs=1M",
+            "oflag=append",
+            "conv=notrunc,fdatasync",
+            &count,
+        ];
+        let command = command.map(OsString::from);
+        let command = self.group.enter([&command[..], &[file]].concat());
+        let begun = Instant::now();
+        let done = Command::new(&command[0]).args(&command[1..]).output();
+        if !done.map_err(failed("write a file"))?.status.success() {
+            return Err(SpoolBenchError::protocol("dd does not write"));
+        }
+        Ok(self.messages as f64 / begun.elapsed().as_secs_f64())
+    }
+}
+
+fn fill_and_read(
+    node: &Server,
+    writer: &Writer<'_>,
+    report: &mut Report,
+) -> Result<(), SpoolBenchError> {
+    let part = writer.messages;
     let session = Session::open(node.address, &secret(), GROUP)?;
     let dialect = Box::new(session.dialect(&body(SIZE), false));
     let lane = Lane::new(dialect, vec![session.stream]);
     let mut lanes = [lane.map_err(SpoolBenchError::io("connect"))?];
     for number in 0..PARTS {
+        let name = name("put", number);
+        report.add(&name, "messages/s", FILE, writer.tenth()?);
         let begun = Instant::now();
         drive(&mut lanes, WINDOW, Until::Units(part * (number + 1)))?;
         let rate = part as f64 / begun.elapsed().as_secs_f64();
-        report.add(&name("put", number), "messages/s", VERE, rate);
+        report.add(&name, "messages/s", VERE, rate);
     }
     drop(lanes);
+    // Room for the writer to begin again.
+    fs::remove_file(&writer.file).map_err(SpoolBenchError::io("remove a file"))?;
     let mut session = Session::open(node.address, &secret(), GROUP)?;
     let mut next = RecordId(1);
     for number in 0..PARTS {
+        let name = name("fetched", number);
+        report.add(&name, "messages/s", FILE, writer.tenth()?);
         let begun = Instant::now();
         let end = part * (number + 1);
         while next.0 <= end {
             next = fetch(&mut session, next, end)?;
         }
         let rate = part as f64 / begun.elapsed().as_secs_f64();
-        report.add(&name("fetched", number), "messages/s", VERE, rate);
+        report.add(&name, "messages/s", VERE, rate);
     }
     Ok(())
 }

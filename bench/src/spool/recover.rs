@@ -10,10 +10,10 @@ use vere_spoolwire::{BLOCK_FRAME_LEN, FRAME_MIN, RecordId, Request, Seq, TARGET_
 use super::cores::{Cores, Placement};
 use super::drive::{Lane, Until, drive};
 use super::fixed::command;
-use super::floor::{self, Floor};
+use super::floor;
 use super::floor_wire::FloorWire;
 use super::report::{Limit, Plot, Report};
-use super::systems::{FLOOR, NodeMode, Server, VERE, secret};
+use super::systems::{FLOOR, Floor, NodeMode, Server, VERE, secret};
 use super::vere_wire::{QUEUE, Session};
 use super::{Plan, Setting, SpoolBenchError, body, there};
 
@@ -59,7 +59,7 @@ pub(super) fn measure(
     let messages = plan.recovered;
     let mut servers = Vec::new();
     let mut sources = Vec::new();
-    let floor = Floor::start().map_err(SpoolBenchError::io("start the floor"))?;
+    let floor = Floor::start(setting)?;
     sources.push(fill_floor(&floor, messages)?);
     if let Some(vere) = setting.vere
         && let Some(node) = there(
@@ -146,7 +146,7 @@ fn memory(
 }
 
 fn fill_floor(floor: &Floor, messages: u64) -> Result<Source, SpoolBenchError> {
-    let stream = TcpStream::connect(floor.address()).map_err(SpoolBenchError::io("connect"))?;
+    let stream = TcpStream::connect(floor.address).map_err(SpoolBenchError::io("connect"))?;
     let dialect = FloorWire::new(&body(SIZE), false);
     let stream = fill(Box::new(dialect), stream, messages)?;
     Ok(Source {

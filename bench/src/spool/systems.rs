@@ -3,18 +3,19 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use vere_spoolwire::SharedSecret;
 
-use super::SpoolBenchError;
 use super::drive::{Dialect, Lane};
 use super::fixed::Fixed;
+use super::floor;
 use super::floor_wire::FloorWire;
 use super::vere_wire::Session;
+use super::{Setting, SpoolBenchError};
 use crate::peer::{self, PeerError};
 use crate::process::Daemon;
 
@@ -27,6 +28,10 @@ const SECRET: [u8; 32] = [0x5a; 32];
 /// What a system is called in results.
 pub(super) const FLOOR: &str = "floor";
 pub(super) const VERE: &str = "vere";
+/// Two of our nodes, each change sent to both and done when both have said so.
+pub(super) const VERE_TWO: &str = "vere x 2";
+/// The same, and only the first keeps a log: enough on one machine.
+pub(super) const VERE_TWO_ONE_LOGS: &str = "vere x 2, one logs";
 pub(super) const MEMCACHED_TEXT: &str = "memcached text";
 pub(super) const MEMCACHED_QUIET: &str = "memcached quiet";
 pub(super) const REDIS_SET: &str = "redis set/del";
@@ -41,6 +46,40 @@ pub(super) struct Server {
     command: Vec<OsString>,
     // Removed after the daemon, which still writes to it.
     folder: TempDir,
+}
+
+/// The floor, ended when dropped.
+#[derive(Debug)]
+pub(super) struct Floor {
+    pub(super) address: SocketAddr,
+    _server: Option<Server>,
+}
+
+impl Floor {
+    /// Starts one in a process of its own, like everything it is compared with: going from one process
+    /// to the other and back costs as well. In tests, which are no program that could be started
+    /// again, it is a thread that stays.
+    ///
+    /// # Errors
+    ///
+    /// There is no port, process or thread left.
+    pub(super) fn start(setting: &Setting<'_>) -> Result<Self, SpoolBenchError> {
+        if let Some(own) = setting.own {
+            let server = Server::floor(own, setting.base).map_err(SpoolBenchError::Peer)?;
+            return Ok(Self {
+                address: server.address,
+                _server: Some(server),
+            });
+        }
+        let failed = SpoolBenchError::io;
+        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(failed("start the floor"))?;
+        let address = listener.local_addr().map_err(failed("start the floor"))?;
+        std::thread::spawn(move || floor::serve(listener));
+        Ok(Self {
+            address,
+            _server: None,
+        })
+    }
 }
 
 /// When a node acknowledges.
@@ -103,6 +142,15 @@ impl Server {
         let mut command = vec![vere.into(), "role".into(), "-c".into(), file.into()];
         command.extend(["spool", "--node", "a"].map(OsString::from));
         Self::start(VERE, around(command), address, folder)
+    }
+
+    /// The floor, by the command that runs this benchmark.
+    fn floor(own: &[OsString], base: &Path) -> Result<Self, PeerError> {
+        let folder = peer::folder(base, "vere-bench-floor-").map_err(PeerError::Folder)?;
+        let address = peer::free_address().map_err(PeerError::Folder)?;
+        let mut command = own.to_vec();
+        command.extend(["--serve-floor".into(), address.to_string().into()]);
+        Self::start(FLOOR, command, address, folder)
     }
 
     /// memcached, with its limit of requests in a row lifted.
@@ -236,9 +284,14 @@ pub(super) struct Target {
 
 impl Target {
     pub(super) fn new(name: &'static str, address: SocketAddr) -> Self {
+        Self::replicas(name, &[address])
+    }
+
+    /// Several servers that get the same requests.
+    pub(super) fn replicas(name: &'static str, addresses: &[SocketAddr]) -> Self {
         Self {
             name,
-            addresses: vec![address],
+            addresses: addresses.to_vec(),
         }
     }
 
@@ -267,19 +320,8 @@ impl Target {
         body: &[u8],
         window: usize,
     ) -> Result<(Box<dyn Dialect>, Vec<TcpStream>), SpoolBenchError> {
-        if self.name == VERE {
-            let group = format!("bench-{number}");
-            let sessions = self
-                .addresses
-                .iter()
-                .map(|address| Session::open(*address, &secret(), &group))
-                .collect::<Result<Vec<_>, _>>()?;
-            let dialect = sessions
-                .first()
-                .ok_or_else(|| SpoolBenchError::protocol("no node"))?
-                .dialect(body, true);
-            let streams = sessions.into_iter().map(|session| session.stream);
-            return Ok((Box::new(dialect), streams.collect()));
+        if [VERE, VERE_TWO, VERE_TWO_ONE_LOGS].contains(&self.name) {
+            return self.open_nodes(number, body);
         }
         let dialect: Box<dyn Dialect> = match self.name {
             FLOOR | WRITER => Box::new(FloorWire::new(body, true)),
@@ -291,5 +333,31 @@ impl Target {
         let connect = |address: &SocketAddr| TcpStream::connect(address);
         let streams = self.addresses.iter().map(connect).collect::<Result<_, _>>();
         Ok((dialect, streams.map_err(SpoolBenchError::io("connect"))?))
+    }
+    /// All nodes hold the same, so that one stream of numbers suits them all.
+    fn open_nodes(
+        &self,
+        number: usize,
+        body: &[u8],
+    ) -> Result<(Box<dyn Dialect>, Vec<TcpStream>), SpoolBenchError> {
+        // A group has a log or not from its beginning on.
+        let (group, logs) = match self.name {
+            VERE_TWO_ONE_LOGS => (format!("one-logs-{number}"), 1),
+            VERE_TWO => (format!("two-{number}"), self.addresses.len()),
+            _ => (format!("bench-{number}"), self.addresses.len()),
+        };
+        let sessions = self.addresses.iter().enumerate();
+        let sessions = sessions
+            .map(|(index, address)| Session::open_as(*address, &secret(), &group, index < logs))
+            .collect::<Result<Vec<_>, _>>()?;
+        let dialect = match &sessions[..] {
+            [] => return Err(SpoolBenchError::protocol("no node")),
+            [first, rest @ ..] if rest.iter().all(|other| other.is_at(first)) => {
+                first.dialect(body, true)
+            }
+            _ => return Err(SpoolBenchError::protocol("replicas are not alike")),
+        };
+        let streams = sessions.into_iter().map(|session| session.stream);
+        Ok((Box::new(dialect), streams.collect()))
     }
 }

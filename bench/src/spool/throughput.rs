@@ -2,10 +2,10 @@
 
 use super::cores::Cores;
 use super::drive::{Until, drive};
-use super::floor::Floor;
 use super::report::{Limit, Plot, Report};
 use super::systems::{
-    FLOOR, MEMCACHED_QUIET, MEMCACHED_TEXT, NodeMode, REDIS_LIST, REDIS_SET, Server, Target, VERE,
+    FLOOR, Floor, MEMCACHED_QUIET, MEMCACHED_TEXT, NodeMode, REDIS_LIST, REDIS_SET, Server, Target,
+    VERE, VERE_TWO,
 };
 use super::{Plan, Setting, SpoolBenchError, body, kb, there};
 
@@ -31,17 +31,21 @@ struct Systems {
 
 fn start(setting: &Setting<'_>, report: &mut Report) -> Result<Systems, SpoolBenchError> {
     let base = setting.base;
-    let floor = Floor::start().map_err(SpoolBenchError::io("start the floor"))?;
-    let mut targets = vec![Target::new(FLOOR, floor.address())];
+    let floor = Floor::start(setting)?;
+    let mut targets = vec![Target::new(FLOOR, floor.address)];
     let mut servers = Vec::new();
-    if let Some(vere) = setting.vere
-        && let Some(node) = there(
-            Server::vere(vere, base, NodeMode::Memory, MEMORY_MAX),
-            report,
-        )?
-    {
-        targets.push(Target::new(VERE, node.address));
-        servers.push(node);
+    if let Some(vere) = setting.vere {
+        let node = || Server::vere(vere, base, NodeMode::Memory, MEMORY_MAX);
+        if let Some(node) = there(node(), report)? {
+            targets.push(Target::new(VERE, node.address));
+            servers.push(node);
+        }
+        // Others than that one: a node holds so many groups and no more.
+        if let (Some(first), Some(second)) = (there(node(), report)?, there(node(), report)?) {
+            let both = [first.address, second.address];
+            targets.push(Target::replicas(VERE_TWO, &both));
+            servers.extend([first, second]);
+        }
     }
     if let Some(memcached) = there(Server::memcached(base), report)? {
         targets.push(Target::new(MEMCACHED_TEXT, memcached.address));
@@ -182,6 +186,7 @@ fn bars(plan: &Plan, report: &mut Report) {
     }
     for size in &plan.sizes {
         report.bar(&name(*size, 1), VERE, Limit::RatioMin(FLOOR, 0.6));
+        report.bar(&name(*size, 1), VERE_TWO, Limit::RatioMin(VERE, 0.4));
     }
     for (size, text, quiet) in [(400, 6.0, 4.0), (1_000, 4.5, 3.0)] {
         report.bar(&name(size, 1), VERE, Limit::RatioMin(MEMCACHED_TEXT, text));

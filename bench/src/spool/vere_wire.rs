@@ -28,6 +28,7 @@ const BLOCK_LEN: usize = 128 << 10;
 /// Where the number and the record lie in PUT and DELETE.
 const NUMBER_AT: usize = 8;
 const RECORD_AT: usize = 24;
+const NUMBERS_END: usize = RECORD_AT + 8;
 
 /// How long a node may take for an answer outside the load.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -56,6 +57,20 @@ impl Session {
         secret: &SharedSecret,
         group: &str,
     ) -> Result<Self, SpoolBenchError> {
+        Self::open_as(address, secret, group, true)
+    }
+
+    /// The same, and says whether a group that is made here is to have a log where the node keeps one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::open`].
+    pub(super) fn open_as(
+        address: SocketAddr,
+        secret: &SharedSecret,
+        group: &str,
+        logged: bool,
+    ) -> Result<Self, SpoolBenchError> {
         let io = SpoolBenchError::io;
         let stream = TcpStream::connect(address).map_err(io("connect to a node"))?;
         stream
@@ -76,7 +91,7 @@ impl Session {
             role: Role::Owner,
             owner: u64::from(std::process::id()) + 1,
             epoch: 0,
-            logged: true,
+            logged,
             group,
             nonce: nonce(&greeting),
             proof: [0; SECRET_LEN],
@@ -85,7 +100,10 @@ impl Session {
         let mut out = Vec::new();
         hello.encode(&mut out);
         session.send(&out)?;
-        let welcome = session.frame(|frame| Welcome::decode(frame).map_err(wrong))?;
+        let welcome = session.frame(|frame| match Answer::decode(frame) {
+            Ok(Answer::Close(reason)) => Err(wrong(format!("a node refuses: {reason}"))),
+            _ => Welcome::decode(frame).map_err(wrong),
+        })?;
         if welcome.proof != hello.answer(&greeting, secret) {
             return Err(SpoolBenchError::protocol(
                 "the node does not know the secret",
@@ -228,6 +246,11 @@ impl Session {
         Ok(())
     }
 
+    /// Whether it goes on with the same numbers as another.
+    pub(super) const fn is_at(&self, other: &Self) -> bool {
+        self.txn == other.txn && self.record == other.record
+    }
+
     /// The dialect that goes on from here. `delete`: each record is ended at once.
     pub(super) fn dialect(&self, body: &[u8], delete: bool) -> VereWire {
         VereWire::new(self.txn, self.record, body, delete)
@@ -287,30 +310,42 @@ impl Patch {
         }
     }
 
+    #[inline]
     fn checksum(&mut self, number: u64, record: u64) -> u32 {
         let upper_of = (number >> 8, record >> 8);
         if upper_of != self.upper_of {
-            let octets = number
-                .to_le_bytes()
-                .into_iter()
-                .chain(record.to_le_bytes())
-                .zip(self.table.iter())
-                .enumerate();
-            self.upper = octets
-                .filter(|(place, _)| place % 8 >= 1)
-                .fold(0, |sum, (_, (octet, row))| sum ^ row[usize::from(octet)]);
-            self.upper_of = upper_of;
+            self.go_on(number, record);
         }
-        let entry = |place: usize, value: u64| self.table[place][(value & 0xff) as usize];
+        let entry = |place: usize, value: u64| self.table[place][usize::from(value as u8)];
         self.base ^ self.upper ^ entry(0, number) ^ entry(8, record)
     }
 
+    /// Reckons the part of the upper octets again.
+    #[cold]
+    fn go_on(&mut self, number: u64, record: u64) {
+        let octets = number
+            .to_le_bytes()
+            .into_iter()
+            .chain(record.to_le_bytes())
+            .zip(self.table.iter())
+            .enumerate();
+        self.upper = octets
+            .filter(|(place, _)| place % 8 >= 1)
+            .fold(0, |sum, (_, (octet, row))| sum ^ row[usize::from(octet)]);
+        self.upper_of = (number >> 8, record >> 8);
+    }
+
     /// Writes the numbers into a frame.
+    #[inline]
     fn apply(&mut self, frame: &mut [u8], number: u64, record: u64) {
-        let end = frame.len() - 4;
-        frame[NUMBER_AT..NUMBER_AT + 8].copy_from_slice(&number.to_le_bytes());
-        frame[RECORD_AT..RECORD_AT + 8].copy_from_slice(&record.to_le_bytes());
-        frame[end..].copy_from_slice(&self.checksum(number, record).to_le_bytes());
+        let checksum = self.checksum(number, record);
+        if let Some((head, rest)) = frame.split_first_chunk_mut::<NUMBERS_END>()
+            && let Some(field) = rest.last_chunk_mut()
+        {
+            head[NUMBER_AT..NUMBER_AT + 8].copy_from_slice(&number.to_le_bytes());
+            head[RECORD_AT..RECORD_AT + 8].copy_from_slice(&record.to_le_bytes());
+            *field = checksum.to_le_bytes();
+        }
     }
 }
 
