@@ -150,7 +150,7 @@ impl Queue {
     }
 
     /// Puts a record in. Its number is above all others, but for what a log brings back.
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert(&mut self, id: RecordId, slot: Slot) {
         self.length += 1;
         self.octets += u64::from(slot.len);
@@ -198,7 +198,7 @@ impl Queue {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn run_of(&self, id: u64) -> Option<(usize, usize)> {
         // Heads are deleted and tails are looked up; the middle is rare.
         let last = self.runs.len().checked_sub(1)?;
@@ -239,7 +239,7 @@ impl Queue {
     }
 
     /// Takes a record out.
-    #[inline]
+    #[inline(always)]
     pub(super) fn remove(&mut self, id: RecordId) -> Option<Slot> {
         let (at, index) = self.run_of(id.0)?;
         let run = &mut self.runs[at];

@@ -347,7 +347,7 @@ impl Store {
     }
 
     /// Gives up what a record took that is in no queue any more.
-    #[inline]
+    #[inline(always)]
     pub(super) fn forget(&mut self, memory: &mut Memory, slot: Slot) {
         self.records -= 1;
         memory.records -= 1;
