@@ -17,6 +17,8 @@ use crate::sink::{RunningSink, SinkOptions};
 
 /// Sessions that send mail all the time.
 const SESSIONS: usize = 10;
+/// Below what the gateway takes over one connection.
+const MESSAGES_PER_CONNECTION: u32 = 900;
 /// Mail is sent for so long before the trouble, and after it.
 const BEFORE: Duration = Duration::from_secs(1);
 const AFTER: Duration = Duration::from_secs(4);
@@ -81,6 +83,7 @@ fn one(
     let end = LoadEnd::After(BEFORE + plan.trouble + AFTER);
     let mut options = LoadOptions::new(peer.address(), end);
     options.sessions = SESSIONS;
+    options.messages_per_connection = Some(MESSAGES_PER_CONNECTION);
     let sent = std::thread::scope(|scope| {
         let load = scope.spawn(|| load::run(&options, &LoadProgress::default()));
         std::thread::sleep(BEFORE);
