@@ -25,12 +25,17 @@ pub(crate) enum Request {
     /// Queues in the order of their destinations: a list of [`QueueRow`]. One answer may hold fewer than
     /// asked for; the next one begins behind its last.
     QueueList {
+        /// Those of a dead gateway of this name, as [`Request::Adopted`] gives it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<String>,
         /// Only those behind this destination.
         #[serde(default)]
         after: Option<String>,
         /// How many to give at most.
         limit: usize,
     },
+    /// Dead gateways whose queues are delivered by this one: a list of names.
+    Adopted,
     /// The messages of one queue in acceptance order, or the places of one message: a list of
     /// [`MessageRow`].
     QueueShow {
@@ -62,6 +67,9 @@ pub(crate) enum Answer {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct QueueRow {
     pub(crate) destination: String,
+    /// The dead gateway whose queue it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<String>,
     pub(crate) messages: usize,
     pub(crate) octets: u64,
     pub(crate) deferred: usize,

@@ -86,6 +86,8 @@ impl Assembly {
             routes: self.each("route", |at| self.route(at, tls, port)),
             gateway: Gateway {
                 name: self.need("gateway.name"),
+                adopts: self.need("gateway.adopts"),
+                adopt_after: self.need("gateway.adopt_after"),
             },
             spool: self.spool(),
             cluster: Cluster {

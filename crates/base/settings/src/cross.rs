@@ -229,6 +229,9 @@ fn spool(settings: &Settings, found: &mut Found<'_>) {
     }
 }
 
+/// Octets of a gateway's name, which is part of file names.
+const GATEWAY_NAME_MAX: usize = 64;
+
 /// Members of one etcd cluster.
 const ENDPOINTS_MAX: usize = 16;
 
@@ -247,6 +250,19 @@ fn cluster(settings: &Settings, found: &mut Found<'_>) {
     }
     found.pair("cluster.etcd.certificate", "cluster.etcd.key");
     found.pair("cluster.etcd.user", "cluster.etcd.password_file");
+    let gateway = &settings.gateway;
+    if gateway.name.len() > GATEWAY_NAME_MAX || gateway.name == "*" {
+        let text = format!("must have 1 to {GATEWAY_NAME_MAX} octets and not be *");
+        found.add("gateway.name", text);
+    }
+    if gateway.adopts.contains(&gateway.name) {
+        found.add("gateway.adopts", "names this gateway itself");
+    }
+    let dead = settings.cluster.lease.duration() + settings.cluster.skew.duration();
+    if !gateway.adopts.is_empty() && gateway.adopt_after.duration() < dead {
+        let text = "is shorter than cluster.lease and cluster.skew together";
+        found.add("gateway.adopt_after", text);
+    }
     if settings.cluster.skew > settings.cluster.lease {
         let text = format!("is longer than cluster.lease ({})", settings.cluster.lease);
         found.add("cluster.skew", text);

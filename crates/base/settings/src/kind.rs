@@ -22,6 +22,7 @@ pub(crate) enum Kind {
     HostName,
     HostNames,
     Name,
+    Names,
     SecretText,
     Separator,
     Path,
@@ -50,6 +51,7 @@ impl Kind {
             Self::HostName => "a host name in quotes such as \"mx.example.org\"",
             Self::HostNames => "a list of host names such as [\"mx.example.org\"]",
             Self::Name => "a name in quotes",
+            Self::Names => "a list of names such as [\"mx1\", \"mx2\"]",
             Self::SecretText => "a text in quotes",
             Self::Separator => "one character in quotes such as \"+\", or \"\"",
             Self::Path => "a path in quotes such as \"/etc/vere/cert.pem\"",
@@ -86,6 +88,7 @@ impl Kind {
             Self::Version => self.integer(value, 0, i64::MAX as u64),
             Self::Integer(min, max) => self.integer(value, min, max),
             Self::HostNames => self.list(value, host_name).map(Value::Texts),
+            Self::Names => self.list(value, name).map(Value::Texts),
             Self::Spans(min, max) => self.spans(value, min, max),
             Self::Addresses => self.list(value, socket_address).map(Value::Addresses),
             Self::NetworkList => {

@@ -326,6 +326,10 @@ pub enum Protocol {
 pub struct Gateway {
     /// Its name, and that of its group of queues.
     pub name: String,
+    /// Gateways whose queues it takes over when they are dead; `*`: all.
+    pub adopts: Vec<String>,
+    /// How long such a gateway must have renewed nothing.
+    pub adopt_after: Span,
 }
 
 /// When a message counts as safe.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::Subcommand;
 use serde_json::Value;
@@ -10,6 +11,7 @@ use vere_units::{ByteSize, TraceId};
 
 use super::Failure;
 use crate::control::{MessageRow, QueueRow, Request, ask};
+use crate::gateway;
 
 /// Queues in one answer of the gateway.
 const PAGE: usize = 500;
@@ -22,6 +24,19 @@ pub(crate) enum QueueCommand {
         /// Prints JSON: a list of objects.
         #[arg(long)]
         json: bool,
+    },
+    /// Delivers from this machine what the queues of a dead gateway hold, until they are empty.
+    Drain {
+        /// Takes the queues away from where they were, and delivers from here.
+        #[arg(long, required = true)]
+        here: bool,
+        /// The gateway whose queues they are, as often as wanted; without it, all that are dead.
+        #[arg(long, value_name = "NAME")]
+        group: Vec<String>,
+        /// Takes them from a gateway that lives, too; it ends, and takes them back when it is started
+        /// again.
+        #[arg(long, requires = "group")]
+        force: bool,
     },
     /// Lists the messages of one queue in acceptance order, or shows one message.
     Show {
@@ -44,9 +59,14 @@ pub(crate) enum QueueCommand {
 ///
 /// # Errors
 /// When no gateway answers, or it does not know the queue.
-pub(crate) fn run(command: &QueueCommand, settings: &Settings) -> Result<String, Failure> {
+pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<String, Failure> {
     let socket = &settings.control.socket;
     match command {
+        QueueCommand::Drain { group, force, .. } => {
+            super::log(settings, "drain")?;
+            gateway::drain(settings, group, *force, &mut std::io::stdout())?;
+            Ok(String::new())
+        }
         QueueCommand::List { json } => {
             let rows = all(socket)?;
             if *json {
@@ -75,11 +95,22 @@ pub(crate) fn run(command: &QueueCommand, settings: &Settings) -> Result<String,
     }
 }
 
-/// All queues, asked for page by page, so that the gateway never works long on one.
+/// All queues, those of dead gateways that are delivered by this one last.
 pub(super) fn all(socket: &Path) -> Result<Vec<QueueRow>, Failure> {
+    let mut rows = of_group(socket, None)?;
+    let adopted = ask(socket, &Request::Adopted).map_err(Failure::new)?;
+    for group in parse::<Vec<String>>(adopted)? {
+        rows.append(&mut of_group(socket, Some(&group))?);
+    }
+    Ok(rows)
+}
+
+/// Asks page by page, so that the gateway never works long on one.
+fn of_group(socket: &Path, group: Option<&str>) -> Result<Vec<QueueRow>, Failure> {
     let mut rows: Vec<QueueRow> = Vec::new();
     loop {
         let request = Request::QueueList {
+            group: group.map(str::to_owned),
             after: rows.last().map(|row| row.destination.clone()),
             limit: PAGE,
         };
@@ -116,7 +147,10 @@ fn list(rows: Vec<QueueRow>) -> String {
         let _ = writeln!(
             out,
             "{:<32} {:>9} {:>10} {:>9} {:>9} {:>5}  {:<24}  {}{}",
-            row.destination,
+            row.group.map_or_else(
+                || row.destination.clone(),
+                |group| format!("{} (of {group})", row.destination)
+            ),
             row.messages,
             ByteSize::new(row.octets).to_string(),
             row.deferred,

@@ -70,7 +70,16 @@ async fn converse(gateway: &Gateway, stream: UnixStream) -> io::Result<()> {
 
 async fn answer(gateway: &Gateway, request: &Request) -> Answer {
     match request {
-        Request::QueueList { after, limit } => look::list(gateway, after.as_deref(), *limit),
+        Request::QueueList {
+            group,
+            after,
+            limit,
+        } => look::list(gateway, group.as_deref(), after.as_deref(), *limit),
+        Request::Adopted => {
+            let adopted = gateway.adopted.borrow();
+            let names: Vec<&str> = adopted.iter().map(|(name, _)| name.as_str()).collect();
+            to_answer(&names)
+        }
         Request::QueueShow { what, after, limit } => {
             look::show(gateway, what, *after, *limit).await
         }

@@ -22,14 +22,28 @@ const BLOCK_OCTETS: u32 = 1 << 20;
 /// Blocks read for one answer; messages behind them are shown without sender and recipients.
 const BLOCKS_MAX: usize = 100;
 
-/// Queues in the order of their destinations, those behind `after` if it is given.
-pub(super) fn list(gateway: &Gateway, after: Option<&str>, limit: usize) -> Answer {
+/// Queues in the order of their destinations, those behind `after` if it is given; of the `group` of a
+/// dead gateway if one is given, which holds none when it is not adopted (any more).
+pub(super) fn list(
+    gateway: &Gateway,
+    group: Option<&str>,
+    after: Option<&str>,
+    limit: usize,
+) -> Answer {
+    let adopted = gateway.adopted.borrow();
+    let gateway = match group {
+        None => gateway,
+        Some(group) => match adopted.iter().find(|(name, _)| name == group) {
+            Some((_, adopted)) => adopted.as_ref(),
+            None => return answer(&Vec::<QueueRow>::new()),
+        },
+    };
     let after = after.and_then(|name| name.parse::<Destination>().ok());
     let queues = gateway.queues.borrow();
     let rows: Vec<_> = queues
         .summaries(after.as_ref(), limit.min(LIST_MAX))
         .iter()
-        .map(queue_row)
+        .map(|summary| queue_row(summary, group))
         .collect();
     answer(&rows)
 }
@@ -131,8 +145,9 @@ fn answer(rows: &impl serde::Serialize) -> Answer {
     }
 }
 
-fn queue_row(summary: &QueueSummary) -> QueueRow {
+fn queue_row(summary: &QueueSummary, group: Option<&str>) -> QueueRow {
     QueueRow {
+        group: group.map(str::to_owned),
         destination: summary.destination.to_string(),
         messages: summary.messages,
         octets: summary.octets,

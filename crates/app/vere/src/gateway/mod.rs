@@ -5,9 +5,12 @@
 //! attempts, [`scheduler`] starts workers, [`local`] and [`relay`] deliver, [`recovery`] takes back what
 //! the spool holds, [`control`] answers commands.
 
+mod adopt;
 mod clock;
 mod control;
 mod convert;
+mod drain;
+mod group;
 mod header;
 mod ids;
 mod intake;
@@ -25,6 +28,8 @@ mod state;
 mod sweep;
 mod tls;
 mod wire;
+
+pub(crate) use self::drain::drain;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -53,7 +58,7 @@ use crate::spool::link::{
     LinkOptions, LinkState, NodeAddresses, SpoolError, SpoolLink, random_life,
 };
 use crate::spool::mark::OwnerMark;
-use crate::spool::namesake::{self, Namesake};
+use crate::spool::namesake::{self, By, Namesake};
 use crate::{secret, spool as nodes, supervisor};
 
 /// How long deliveries and sessions may go on after the stop was asked for.
@@ -132,7 +137,8 @@ async fn serve(
     let (options, _mark) = own(&settings).await?;
     let (link, driver) = SpoolLink::connect(options);
     spawn_local(driver);
-    let gateway = Rc::new(Gateway::new(parts(settings, link)?)?);
+    let trace = trace_directory(&settings);
+    let gateway = Rc::new(Gateway::new(parts(settings, link, &trace)?)?);
     let (stop, stopping) = watch::channel(false);
     let server_tls = tls::ServerTls::new(&gateway.settings())?;
     let reception = Rc::new(Reception::new(Rc::clone(&gateway), server_tls, stopping));
@@ -141,6 +147,7 @@ async fn serve(
     spawn_local(control::serve(Rc::clone(&gateway), control));
     spawn_local(follow_link(Rc::clone(&gateway)));
     spawn_local(follow_lease(Rc::clone(&gateway)));
+    spawn_local(adopt::run(Rc::clone(&gateway), stop.subscribe()));
     spawn_local({
         let tls = reception.tls().clone();
         async move { tls.watch().await }
@@ -189,8 +196,15 @@ async fn own(settings: &Settings) -> Result<(LinkOptions, OwnerMark), Failure> {
     if mark.is_elsewhere() {
         tracing::warn!(group, "another process of this machine owns the queues");
     }
-    let mut options = link_options(settings)?;
-    let seen = namesake::look(&options.register, group, options.lease, &mark.dead).await;
+    let mut options = link_options(settings, group)?;
+    let seen = namesake::look(
+        &options.register,
+        group,
+        options.lease,
+        &mark.dead,
+        By::Itself,
+    )
+    .await;
     if seen == Namesake::Alive {
         return Err(Failure::new(format!(
             "another gateway named {group} lives and has the queues: each needs its own gateway.name"
@@ -200,7 +214,8 @@ async fn own(settings: &Settings) -> Result<(LinkOptions, OwnerMark), Failure> {
     Ok((options, mark))
 }
 
-fn link_options(settings: &Settings) -> Result<LinkOptions, Failure> {
+/// How the group of that name is reached.
+fn link_options(settings: &Settings, group: &str) -> Result<LinkOptions, Failure> {
     let spool = &settings.spool;
     let tls = encryption::certificates(settings)?;
     let addresses = |node: &SpoolNode| NodeAddresses {
@@ -216,20 +231,20 @@ fn link_options(settings: &Settings) -> Result<LinkOptions, Failure> {
         ..LinkOptions::new(
             spool.nodes.iter().map(addresses).collect(),
             Rc::new(nodes::register(settings)?),
-            &settings.gateway.name,
+            group,
             secret::load_or_make(&spool.secret)?,
         )
     })
 }
 
-fn parts(settings: Arc<Settings>, link: SpoolLink) -> Result<Parts, Failure> {
+fn parts(settings: Arc<Settings>, link: SpoolLink, trace: &Path) -> Result<Parts, Failure> {
     let store = vere_disk::directory::create(&settings.directory.store)?;
     let resolver = Resolver::new(&ResolverOptions {
         servers: settings.resolver.servers.clone(),
         zone: settings.resolver.zone.clone(),
         ..ResolverOptions::default()
     })?;
-    let trace = TraceLog::open(TraceOptions::new(trace_directory(&settings)))?;
+    let trace = TraceLog::open(TraceOptions::new(trace.to_owned()))?;
     let separator = settings.directory.subaddress_separator;
     Ok(Parts {
         directory: Directory::new(store, separator),

@@ -91,6 +91,7 @@ fn take(gateway: &Gateway, queue: QueueId, name: &str, record: Record, found: &m
         Err(error) => {
             tracing::error!(queue = name, record = record.id.0, %error, "record left alone");
             found.unreadable += 1;
+            gateway.left_alone();
             return;
         }
     };

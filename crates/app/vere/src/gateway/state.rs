@@ -65,14 +65,17 @@ pub(super) struct Gateway {
     pub(super) queues: RefCell<Queues>,
     /// Told whenever the scheduler may have something to do.
     pub(super) changed: Notify,
-    pub(super) ids: TraceIds,
+    pub(super) ids: Rc<TraceIds>,
     pub(super) metrics: Rc<GatewayMetrics>,
     trace: TraceLog,
     wakers: RefCell<HashMap<u32, Rc<Notify>>>,
     /// Queues are made one at a time, so that no destination gets two.
     making: Mutex<()>,
     recovered: Cell<bool>,
+    unreadable: Cell<u64>,
     stopping: Cell<bool>,
+    /// Groups of dead gateways that are delivered here meanwhile, by name.
+    pub(super) adopted: RefCell<Vec<(String, Rc<Self>)>>,
 }
 
 impl Gateway {
@@ -83,7 +86,7 @@ impl Gateway {
     pub(super) fn new(parts: Parts) -> Result<Self, Failure> {
         let queues = Queues::new(super::policy(&parts.settings));
         Ok(Self {
-            ids: TraceIds::of(&parts.settings.gateway.name),
+            ids: Rc::new(TraceIds::of(&parts.settings.gateway.name)),
             client_tls: RefCell::new(ClientTls::new(&parts.settings)?),
             settings: RefCell::new(parts.settings),
             router: Router {
@@ -98,8 +101,35 @@ impl Gateway {
             wakers: RefCell::default(),
             making: Mutex::new(()),
             recovered: Cell::new(false),
+            unreadable: Cell::new(0),
             stopping: Cell::new(false),
+            adopted: RefCell::default(),
         })
+    }
+
+    /// One with queues of its own on another link, and everything else shared.
+    pub(super) fn beside(&self, link: SpoolLink) -> Self {
+        let settings = self.settings();
+        Self {
+            ids: Rc::clone(&self.ids),
+            client_tls: RefCell::new(self.client_tls()),
+            router: Router {
+                directory: self.router.directory.clone(),
+            },
+            link,
+            resolver: self.resolver.clone(),
+            queues: RefCell::new(Queues::new(super::policy(&settings))),
+            settings: RefCell::new(settings),
+            changed: Notify::new(),
+            metrics: Rc::clone(&self.metrics),
+            trace: self.trace.clone(),
+            wakers: RefCell::default(),
+            making: Mutex::new(()),
+            recovered: Cell::new(false),
+            unreadable: Cell::new(0),
+            stopping: Cell::new(false),
+            adopted: RefCell::default(),
+        }
     }
 
     /// The settings in force.
@@ -113,6 +143,9 @@ impl Gateway {
     /// When its certificates cannot be used; then nothing changes.
     pub(super) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), Failure> {
         self.client_tls.replace(ClientTls::new(&settings)?);
+        for (_, adopted) in self.adopted.borrow().iter() {
+            adopted.set_settings(Arc::clone(&settings))?;
+        }
         self.queues
             .borrow_mut()
             .set_policy(super::policy(&settings));
@@ -129,6 +162,16 @@ impl Gateway {
     pub(super) fn recovered(&self) {
         self.recovered.set(true);
         self.changed.notify_one();
+    }
+
+    /// A record was found that this version cannot read; it stays where it is.
+    pub(super) fn left_alone(&self) {
+        self.unreadable.set(self.unreadable.get() + 1);
+    }
+
+    /// Records that were found and cannot be read.
+    pub(super) fn unreadable(&self) -> u64 {
+        self.unreadable.get()
     }
 
     /// Whether attempts may begin now: after recovery, until the stop, and under the delivery lease.

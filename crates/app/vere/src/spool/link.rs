@@ -97,6 +97,10 @@ pub(crate) struct LinkOptions {
     pub(crate) lease: LeaseTerms,
     /// The life of this owner: a number that no owner of the group had before.
     pub(crate) life: u64,
+    /// Whether the group is named for another gateway.
+    pub(crate) adopted: bool,
+    /// The group is taken only from the owner of this epoch; `None`: from any.
+    pub(crate) takes: Option<u64>,
     /// Lives of owners of the group that are known to be over: their lease is not waited for.
     pub(crate) dead: Vec<u64>,
 }
@@ -131,6 +135,8 @@ impl LinkOptions {
                 skew: Duration::from_secs(2),
             },
             life: random_life(),
+            adopted: false,
+            takes: None,
             dead: Vec::new(),
         }
     }
@@ -311,6 +317,7 @@ impl SpoolLink {
         let (state, _) = watch::channel(LinkState::Connecting);
         let owner = Owner::new(OwnerConfig {
             life: options.life,
+            takes: options.takes,
             nodes: options.nodes.iter().map(node_name).collect(),
             replicas: options.replicas,
             replicas_min: options.replicas_min,
@@ -324,7 +331,7 @@ impl SpoolLink {
         let lease = LeaseKeeper::new(LeaseOptions {
             life: options.life,
             terms: options.lease,
-            adopted: false,
+            adopted: options.adopted,
             dead: options.dead.clone(),
         });
         let inner = Inner {
@@ -366,6 +373,12 @@ impl SpoolLink {
     /// The state of the delivery lease, and every change of it.
     pub(crate) fn lease(&self) -> watch::Receiver<LeaseState> {
         self.shared.lease_state.subscribe()
+    }
+
+    /// Whether everything that was submitted is acknowledged.
+    pub(crate) fn is_settled(&self) -> bool {
+        let inner = self.shared.inner.borrow();
+        inner.owner.submitted() == inner.owner.acknowledged()
     }
 
     /// Gives the delivery lease back, so that whoever delivers next does so at once. What was begun

@@ -19,6 +19,15 @@ pub(crate) enum Namesake {
     Alive,
 }
 
+/// Who looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The gateway that the group is named for.
+    Itself,
+    /// Somebody who would adopt the group.
+    Another,
+}
+
 /// Watches the lease of a group for as long as it takes to know; lives of owners that are `dead` are
 /// known to be over. While the register does not answer nothing is known.
 pub(crate) async fn look(
@@ -26,6 +35,7 @@ pub(crate) async fn look(
     group: &str,
     terms: LeaseTerms,
     dead: &[u64],
+    by: By,
 ) -> Namesake {
     let clock = Clock::start();
     let now = || clock.now().saturating_since(Timestamp::ZERO);
@@ -40,7 +50,7 @@ pub(crate) async fn look(
                 if *first.get_or_insert(*version) != *version {
                     return Namesake::Alive;
                 }
-                if LeaseRecord::decode(value).is_none_or(|record| record.adopted) {
+                if by == By::Itself && LeaseRecord::decode(value).is_none_or(|it| it.adopted) {
                     return Namesake::Gone;
                 }
             }
@@ -54,7 +64,7 @@ pub(crate) async fn look(
             tracing::info!(
                 group,
                 ?wait,
-                "another gateway of this name had the queues last: waiting to see whether it lives"
+                "waiting to see whether the gateway that had the queues last lives"
             );
         }
         let deadline = watcher.deadline().unwrap_or_default();

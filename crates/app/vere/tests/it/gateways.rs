@@ -1,6 +1,11 @@
 //! Several gateways that share nodes and register.
 
-use crate::harness::{Options, Session, Sink, System, free_address, quoted, wait_for};
+use nix::sys::signal::Signal;
+
+use crate::harness::{
+    Child, Counted, Options, Session, Sink, System, free_address, is_full, output_of, quoted, run,
+    vere, wait_for, wait_greeting,
+};
 use crate::replicas::{states, wait_states};
 
 /// Settings of another gateway with the nodes and the register of this one.
@@ -84,5 +89,149 @@ fn a_gateway_of_a_name_that_lives_does_not_begin_and_the_first_goes_on() {
     let sink = Sink::start_at(next_hop, &[]);
     sink.wait_mail(1);
     first.wait_empty();
+    first.stop();
+}
+
+/// Times by which a gateway counts as dead, short ones.
+fn soon(options: Options) -> Options {
+    options
+        .set("cluster.lease", "\"5s\"")
+        .set("cluster.skew", "\"1s\"")
+        .set("gateway.adopt_after", "\"8s\"")
+}
+
+/// Kills a gateway, and keeps its supervisor from starting another one.
+fn kill_for_good(system: &System) {
+    system.signal(Signal::SIGSTOP);
+    assert_eq!(system.signal_role("gateway", Signal::SIGKILL), 1);
+}
+
+/// Messages of adopted groups that a gateway has in its queues.
+fn adopted(system: &System) -> u64 {
+    let queues = system.queues();
+    let of_another = queues.iter().filter(|queue| queue["group"].is_string());
+    of_another
+        .map(|queue| queue["messages"].as_u64().unwrap_or(0))
+        .sum()
+}
+
+#[test]
+fn a_live_gateway_delivers_what_a_dead_one_left_and_hands_back_when_it_returns() {
+    let next_hop = free_address();
+    let first = System::start(&soon(Options::to(next_hop)));
+    let options = beside(&first, soon(Options::to(next_hop)), "second");
+    let second = System::start(&options.set("gateway.adopts", "[\"*\"]"));
+    wait_states(&first, ["sync", "sync"]);
+    for number in 0..5 {
+        submit(&first, &format!("left {number}"));
+    }
+    submit(&second, "own");
+    kill_for_good(&first);
+    wait_for("the adopted messages", || {
+        (adopted(&second) == 5).then_some(())
+    });
+    // New mail goes to its own queues.
+    submit(&second, "later");
+    assert_eq!((adopted(&second), second.queued()), (5, 7));
+    // Back before they were delivered: they are its own again, and those of the other are not.
+    first.signal(Signal::SIGCONT);
+    wait_for("the first gateway", || {
+        (first.queued_if_up() == Some(5)).then_some(())
+    });
+    wait_for("the adopted queues to be gone", || {
+        (second.queued() == 2).then_some(())
+    });
+    submit(&first, "back");
+    let sink = Sink::start_at(next_hop, &[]);
+    let expected = [
+        "back", "later", "left 0", "left 1", "left 2", "left 3", "left 4", "own",
+    ];
+    wait_for("all messages", || {
+        let mut subjects: Vec<String> = sink.mail().iter().map(|text| subject(text)).collect();
+        subjects.sort();
+        subjects.dedup();
+        (subjects == expected).then_some(())
+    });
+    second.wait_empty();
+    first.wait_empty();
+    second.stop();
+    first.stop();
+}
+
+#[test]
+fn a_gateway_killed_under_load_loses_nothing_to_the_one_that_adopts_its_queues() {
+    let sink = Counted::start();
+    let first = System::start(&soon(sink.options()));
+    let options = beside(&first, soon(sink.options()), "second");
+    let second = System::start(&options.set("gateway.adopts", "[\"gateway\"]"));
+    wait_states(&first, ["sync", "sync"]);
+    let rounds = if is_full() { 5 } else { 1 };
+    sink.run(first.smtp, rounds, |_| {
+        let lines = |text: &str| second.log().matches(text).count();
+        let before = lines("everything in the adopted queues is delivered");
+        kill_for_good(&first);
+        wait_for("the queues to be adopted and empty", || {
+            (lines("everything in the adopted queues is delivered") > before).then_some(())
+        });
+        first.signal(Signal::SIGCONT);
+        wait_greeting(first.smtp);
+        wait_states(&first, ["sync", "sync"]);
+    });
+    first.wait_empty();
+    second.stop();
+    first.stop();
+}
+
+#[test]
+fn an_operator_drains_the_queues_of_a_dead_gateway_and_of_a_live_one_only_by_force() {
+    let next_hop = free_address();
+    let first = System::start(&soon(Options::to(next_hop)));
+    wait_states(&first, ["sync", "sync"]);
+    for number in 0..3 {
+        submit(&first, &format!("left {number}"));
+    }
+    // A machine with the same nodes and no gateway that runs.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let options = beside(&first, soon(Options::to(next_hop)), "second");
+    let config = System::write_config(directory.path(), &options);
+    let drain = |arguments: &[&str]| {
+        let mut command = vere();
+        command.args(["queue", "drain", "--here"]).args(arguments);
+        command.arg("-c").arg(&config);
+        command
+    };
+    let output = output_of(&mut drain(&["--group", "gateway"]), "");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        !output.status.success() && text.contains("gateway lives"),
+        "{text}"
+    );
+    let text = run(&mut drain(&[]));
+    assert!(
+        text.contains("gateway: its gateway lives, left alone"),
+        "{text}"
+    );
+    let output = output_of(&mut drain(&["--group", "nobody"]), "");
+    assert!(!output.status.success());
+    assert_eq!(first.queued(), 3);
+    // By force: the gateway ends, and takes its queues back when it is there again.
+    let mut forced = Child::spawn(&mut drain(&["--group", "gateway", "--force"]));
+    first.wait_log(&["another gateway has taken the queues over"]);
+    let status = wait_for("the end of the drain", || forced.ended());
+    assert!(!status.success(), "{status}");
+    wait_for("the gateway", || {
+        (first.queued_if_up() == Some(3)).then_some(())
+    });
+    kill_for_good(&first);
+    let sink = Sink::start_at(next_hop, &[]);
+    let text = run(&mut drain(&["--group", "gateway"]));
+    assert!(text.contains("gateway: nothing is left"), "{text}");
+    sink.wait_mail(3);
+    first.signal(Signal::SIGCONT);
+    wait_for("the gateway", || {
+        (first.queued_if_up() == Some(0)).then_some(())
+    });
+    submit(&first, "back");
+    sink.wait_mail(4);
     first.stop();
 }

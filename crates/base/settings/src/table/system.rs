@@ -3,8 +3,8 @@
 use super::Fallback::{Is, Nothing, Required};
 use super::{DAY, GIB, HOUR, MIB, MINUTE, SECOND, Section, Shape, TIB, TLS_MODES, fixed, live};
 use crate::kind::Kind::{
-    Address, Addresses, Choice, Integer, MaildirTemplate, Name, NextHop, Path, Pattern, SecretText,
-    Separator, Size, Span, Spans, Store, Urls,
+    Address, Addresses, Choice, Integer, MaildirTemplate, Name, Names, NextHop, Path, Pattern,
+    SecretText, Separator, Size, Span, Spans, Store, Urls,
 };
 
 /// The sections, in the order of the reference.
@@ -167,12 +167,26 @@ pub(super) static SECTIONS: &[Section] = &[
         name: "gateway",
         shape: Shape::Always,
         text: "The gateway of this machine, among those that share nodes and register.",
-        options: &[fixed(
-            "name",
-            Name,
-            Is("\"gateway\""),
-            "Its name, and that of the group of queues that it owns. Each gateway with the same `[cluster]` needs another one. It must not be changed while messages wait.",
-        )],
+        options: &[
+            fixed(
+                "name",
+                Name,
+                Is("\"gateway\""),
+                "Its name, and that of the group of queues that it owns; 64 octets at most. Each gateway with the same `[cluster]` needs another one. It must not be changed while messages wait.",
+            ),
+            fixed(
+                "adopts",
+                Names,
+                Is("[]"),
+                "Gateways whose queues this one takes over and delivers when they are dead; `*` for all that share the register. They must have the same routes, accounts and mailboxes. Without a register on a third machine leave it empty: then `vere queue drain --here` does it by hand.",
+            ),
+            fixed(
+                "adopt_after",
+                Span(SECOND, DAY),
+                Is("\"30s\""),
+                "How long a gateway must have renewed nothing before it counts as dead; at least `cluster.lease` and `cluster.skew` together.",
+            ),
+        ],
     },
     Section {
         name: "spool",

@@ -24,6 +24,8 @@ pub struct OwnerConfig {
     pub secret: SharedSecret,
     /// The life of this owner's memory: a number that no owner of the group had before, not 0.
     pub life: u64,
+    /// The group is taken only from the owner of this epoch; `None`: from any, or made when it is new.
+    pub takes: Option<u64>,
     /// The nodes on which the group may lie, in the order of preference.
     pub nodes: Vec<NodeName>,
     /// Replicas wanted; 1 to the number of nodes.
@@ -58,6 +60,7 @@ impl OwnerConfig {
             group: group.to_owned(),
             secret,
             life,
+            takes: None,
             nodes: vec![NodeName {
                 name: "node".to_owned(),
                 links: 1,

@@ -198,6 +198,8 @@ impl Owner {
             if !matches!(self.phase, Phase::Start) {
                 self.register.known = None;
                 self.register_failed(now);
+            } else if self.config.takes.is_some() {
+                self.fence();
             }
             return;
         };
@@ -208,12 +210,13 @@ impl Owner {
                 self.record = record;
                 self.phase = Phase::Claimed { since: now };
                 self.apply_record(now);
+            } else if self.config.takes.is_some_and(|epoch| epoch != record.epoch) {
+                self.fence();
             }
             return;
         }
         if !ours || record.epoch != self.record.epoch {
-            self.phase = Phase::Fenced;
-            self.events.push_back(OwnerEvent::Fenced);
+            self.fence();
             return;
         }
         self.record = record;
@@ -222,6 +225,12 @@ impl Owner {
             replica.promised = replica.promised.filter(|promised| *promised == version);
         }
         self.apply_record(now);
+    }
+
+    /// The group is another owner's.
+    fn fence(&mut self) {
+        self.phase = Phase::Fenced;
+        self.events.push_back(OwnerEvent::Fenced);
     }
 
     /// The replicas become what the record says.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
+use vere_queue::Queues;
 use vere_spool::owner::{NetworkState, SyncState};
 use vere_telemetry::metrics::{CertificateFile, Health, NodeName, QueueMetrics, TlsMetrics, serve};
 use vere_units::Timestamp;
@@ -78,20 +79,35 @@ async fn measure(gateway: Rc<Gateway>, tls: ServerTls) {
 }
 
 fn queues(gateway: &Gateway, queue: &QueueMetrics) {
-    let queues = gateway.queues.borrow();
-    let totals = queues.totals();
-    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let own = gateway.queues.borrow();
+    let adopted = gateway.adopted.borrow();
+    let others: Vec<_> = adopted
+        .iter()
+        .map(|(_, other)| other.queues.borrow())
+        .collect();
+    let all = || std::iter::once(&own).chain(&others);
+    let count = |of: &dyn Fn(&Queues) -> usize| {
+        i64::try_from(all().map(|queues| of(queues)).sum::<usize>()).unwrap_or(i64::MAX)
+    };
     let octets = |octets: u64| i64::try_from(octets).unwrap_or(i64::MAX);
-    queue.destinations.set(count(totals.destinations));
+    queue
+        .destinations
+        .set(count(&|all| all.totals().destinations));
     queue
         .destinations_known
-        .set(count(queues.destinations_known()));
-    queue.destinations_paused.set(count(totals.paused));
-    queue.messages.set(count(totals.messages));
-    queue.messages_deferred.set(count(totals.deferred));
-    queue.bytes.set(octets(totals.octets));
-    queue.memory_bytes.set(count(queues.head_octets()));
-    let oldest = queues.oldest();
+        .set(count(&Queues::destinations_known));
+    queue
+        .destinations_paused
+        .set(count(&|all| all.totals().paused));
+    queue.messages.set(count(&|all| all.totals().messages));
+    queue
+        .messages_deferred
+        .set(count(&|all| all.totals().deferred));
+    queue
+        .bytes
+        .set(octets(all().map(|all| all.totals().octets).sum()));
+    queue.memory_bytes.set(count(&Queues::head_octets));
+    let oldest = all().filter_map(|all| all.oldest()).min();
     let age = oldest.map_or(0, |oldest| clock::now().saturating_since(oldest).as_secs());
     queue.oldest_seconds.set(octets(age));
 }

@@ -79,18 +79,23 @@ impl System {
         system
     }
 
-    /// Starts it with settings under which it ends; gives how, and its log.
-    pub(crate) fn failing_start(options: &Options) -> (ExitStatus, String) {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let config = directory.path().join("vere.toml");
-        give_accounts(&directory.path().join("data"));
+    /// Writes the file of a system that is not started, and gives its path.
+    pub(crate) fn write_config(directory: &Path, options: &Options) -> PathBuf {
+        give_accounts(&directory.join("data"));
         let mut prepared = Prepared {
             smtp: free_address(),
             submission: free_address(),
             submissions: free_address(),
             nodes: [free_address(), free_address()],
         };
-        prepared.write(options, directory.path());
+        prepared.write(options, directory);
+        directory.join("vere.toml")
+    }
+
+    /// Starts it with settings under which it ends; gives how, and its log.
+    pub(crate) fn failing_start(options: &Options) -> (ExitStatus, String) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let config = Self::write_config(directory.path(), options);
         let mut serve = Child::spawn(&mut serve_command(&config, directory.path()));
         let status = wait_for("the end of vere serve", || serve.ended());
         let log = std::fs::read(directory.path().join("log")).expect("the log");

@@ -90,3 +90,25 @@ fn a_member_at_fault_is_not_adopted() {
     assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
     assert_eq!(circle.states(), [SyncState::Sync, SyncState::Sync]);
 }
+
+/// Whoever adopts a group decided by what it saw: it takes the group from that owner and no other, and
+/// never makes one.
+#[test]
+fn a_group_is_adopted_from_the_owner_that_was_seen_and_no_other() {
+    for (takes, opens) in [(1, true), (2, false)] {
+        let mut circle = Circle::new(2, 1, |_| {});
+        circle.open();
+        assert_eq!(circle.owner.membership().epoch, 1);
+        let mut config = circle.owner.config.clone();
+        (config.life, config.takes) = (77, Some(takes));
+        circle.owner = Owner::new(config);
+        circle.connections.clear();
+        circle.events.clear();
+        circle.pass(Duration::from_secs(1));
+        assert_eq!(circle.owner.is_open(), opens, "{takes}");
+        assert_eq!(circle.told(&OwnerEvent::Fenced), !opens, "{takes}");
+    }
+    let mut circle = Circle::new(2, 1, |config| config.takes = Some(1));
+    circle.pass(Duration::from_secs(1));
+    assert!(circle.told(&OwnerEvent::Fenced) && !circle.owner.is_open());
+}

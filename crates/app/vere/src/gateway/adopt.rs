@@ -1,0 +1,251 @@
+//! Takes over the queues of gateways that are dead (`gateway.adopts`), and lets go of them when they are
+//! empty, or when their own gateway is back.
+//!
+//! A gateway is dead when for `gateway.adopt_after` neither its lease nor the record of its group
+//! changed in the register, and the lease was not given back: whoever stops a gateway means to start
+//! it again. While its owner claims or waits, the record is younger than the lease; that takes longer.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio::task::spawn_local;
+use vere_cluster::{Register, Versioned};
+use vere_settings::Settings;
+use vere_spool::lease::LeaseRecord;
+use vere_spool::owner::Membership;
+
+use super::group::{self, End};
+use super::link_options;
+use super::state::Gateway;
+use crate::cli::Failure;
+use crate::spool as nodes;
+use crate::spool::link::{SpoolLink, random_life};
+
+/// `gateway.adopts`: every gateway.
+const ALL: &str = "*";
+/// What a claim takes at most beyond lease and skew: members that do not answer are waited for.
+const CLAIM_MAX: Duration = Duration::from_secs(10);
+/// Between two looks at the register.
+const LOOK_MAX: Duration = Duration::from_secs(5);
+const LOOK_MIN: Duration = Duration::from_millis(100);
+
+/// What is known of one group: the versions of lease and record, and since when they are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    lease: u64,
+    group: u64,
+    since: Instant,
+}
+
+/// Groups that are looked at.
+#[derive(Debug)]
+struct Watch {
+    adopt_after: Duration,
+    /// What an owner that claims the group may take until it has the lease.
+    claim: Duration,
+    seen: BTreeMap<String, Seen>,
+}
+
+impl Watch {
+    /// Takes what the register holds; gives the epoch under which the dead owner had the group.
+    fn look(
+        &mut self,
+        name: &str,
+        lease: Option<&Versioned>,
+        group: Option<&Versioned>,
+        now: Instant,
+    ) -> Option<u64> {
+        let both = lease.zip(group).and_then(|(lease, group)| {
+            let held = LeaseRecord::decode(&lease.value).filter(|held| held.holder != 0)?;
+            let record = Membership::decode(&group.value).ok()?;
+            Some((lease.version, held, group.version, record))
+        });
+        let Some((lease, held, group, record)) = both else {
+            self.seen.remove(name);
+            return None;
+        };
+        let fresh = Seen {
+            lease,
+            group,
+            since: now,
+        };
+        let seen = self.seen.entry(name.to_owned()).or_insert(fresh);
+        if (seen.lease, seen.group) != (lease, group) {
+            *seen = fresh;
+        }
+        let claimed = held.epoch < record.epoch;
+        let wait = self.adopt_after + if claimed { self.claim } else { Duration::ZERO };
+        (now.saturating_duration_since(seen.since) >= wait).then_some(record.epoch)
+    }
+}
+
+/// Watches and adopts until the gateway stops.
+pub(super) async fn run(gateway: Rc<Gateway>, mut stop: watch::Receiver<bool>) {
+    let settings = gateway.settings();
+    if settings.gateway.adopts.is_empty() {
+        return;
+    }
+    let register = match nodes::register(&settings) {
+        Ok(register) => register,
+        Err(error) => return tracing::error!(%error, "no gateway's queues are adopted"),
+    };
+    let terms = nodes::lease_terms(&settings);
+    let mut watch = Watch {
+        adopt_after: settings.gateway.adopt_after.duration(),
+        claim: terms.lease + terms.skew + CLAIM_MAX,
+        seen: BTreeMap::new(),
+    };
+    let pause = (watch.adopt_after / 6).clamp(LOOK_MIN, LOOK_MAX);
+    while !*stop.borrow() {
+        for name in names(&register, &settings).await {
+            let mine = |(adopted, _): &(String, _)| *adopted == name;
+            if gateway.adopted.borrow().iter().any(mine) {
+                continue;
+            }
+            let read = |kind: &str| format!("{kind}/{name}");
+            let lease = register.read(&read("lease")).await;
+            let group = register.read(&read("group")).await;
+            let (Ok(lease), Ok(group)) = (lease, group) else {
+                // Nothing is known of the time in between.
+                watch.seen.remove(&name);
+                continue;
+            };
+            let now = Instant::now();
+            if let Some(epoch) = watch.look(&name, lease.as_ref(), group.as_ref(), now) {
+                watch.seen.remove(&name);
+                adopt(&gateway, &name, epoch, stop.clone());
+            }
+        }
+        tokio::select! {
+            _ = stop.changed() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// The gateways that may be adopted.
+async fn names(register: &Register, settings: &Settings) -> Vec<String> {
+    let gateway = &settings.gateway;
+    if !gateway.adopts.iter().any(|name| name == ALL) {
+        return gateway.adopts.clone();
+    }
+    let all = register.list("lease/").await.unwrap_or_default();
+    let names = all.iter().filter_map(|(key, _)| key.strip_prefix("lease/"));
+    let others = names.filter(|name| *name != gateway.name);
+    others.map(str::to_owned).collect()
+}
+
+/// Takes the group and delivers what it holds, beside everything else.
+fn adopt(gateway: &Rc<Gateway>, name: &str, epoch: u64, stop: watch::Receiver<bool>) {
+    tracing::warn!(
+        group = name,
+        "the gateway is dead: its queues are delivered here"
+    );
+    let adopted = match take(gateway, name, epoch) {
+        Ok(adopted) => adopted,
+        Err(error) => return tracing::error!(group = name, %error, "cannot adopt the queues"),
+    };
+    let (gateway, name, mut stop) = (Rc::clone(gateway), name.to_owned(), stop);
+    spawn_local(async move {
+        let (other, _mark) = adopted;
+        gateway
+            .adopted
+            .borrow_mut()
+            .push((name.clone(), Rc::clone(&other)));
+        let end = group::deliver(&other, &mut stop, |_| {}).await;
+        gateway
+            .adopted
+            .borrow_mut()
+            .retain(|(group, _)| *group != name);
+        match end {
+            End::Empty { unreadable } => tracing::info!(
+                group = name,
+                unreadable,
+                "everything in the adopted queues is delivered"
+            ),
+            End::Taken => tracing::info!(group = name, "adopted queues went to another gateway"),
+            End::Stopped => {}
+        }
+    });
+}
+
+fn take(
+    gateway: &Gateway,
+    name: &str,
+    epoch: u64,
+) -> Result<(Rc<Gateway>, nodes::mark::OwnerMark), Failure> {
+    let settings = gateway.settings();
+    let life = random_life();
+    let mark = nodes::mark(&settings, name, life)?;
+    let mut options = link_options(&settings, name)?;
+    (options.life, options.dead) = (life, mark.dead.clone());
+    (options.adopted, options.takes) = (true, Some(epoch));
+    let (link, driver) = SpoolLink::connect(options);
+    spawn_local(driver);
+    Ok((Rc::new(gateway.beside(link)), mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(version: u64, epoch: u64, holder: u64) -> Option<Versioned> {
+        let record = LeaseRecord {
+            adopted: false,
+            epoch,
+            holder,
+            counter: version,
+        };
+        let value = record.encode();
+        Some(Versioned { version, value })
+    }
+
+    fn group(version: u64, epoch: u64) -> Option<Versioned> {
+        let value = Membership::new(epoch, 7).encode();
+        Some(Versioned { version, value })
+    }
+
+    #[test]
+    fn only_who_renews_nothing_for_long_is_dead() {
+        let mut watch = Watch {
+            adopt_after: Duration::from_secs(30),
+            claim: Duration::from_secs(22),
+            seen: BTreeMap::new(),
+        };
+        let begin = Instant::now();
+        let mut look = |lease: Option<Versioned>, group: Option<Versioned>, second| {
+            let now = begin + Duration::from_secs(second);
+            watch.look("mx1", lease.as_ref(), group.as_ref(), now)
+        };
+        assert_eq!(look(lease(1, 3, 7), group(1, 3), 0), None);
+        assert_eq!(look(lease(1, 3, 7), group(1, 3), 29), None);
+        // It lived.
+        assert_eq!(look(lease(2, 3, 7), group(1, 3), 30), None);
+        assert_eq!(look(lease(2, 3, 7), group(2, 3), 50), None);
+        assert_eq!(look(lease(2, 3, 7), group(2, 3), 79), None);
+        assert_eq!(look(lease(2, 3, 7), group(2, 3), 80), Some(3));
+        // Somebody claims it: longer.
+        assert_eq!(look(lease(2, 3, 7), group(3, 4), 90), None);
+        assert_eq!(look(lease(2, 3, 7), group(3, 4), 141), None);
+        assert_eq!(look(lease(2, 3, 7), group(3, 4), 142), Some(4));
+        // Given back, never there, damaged: never.
+        for (lease, group) in [
+            (lease(3, 4, 0), group(3, 4)),
+            (None, group(3, 4)),
+            (lease(3, 4, 7), None),
+            (
+                Some(Versioned {
+                    version: 9,
+                    value: vec![1],
+                }),
+                group(3, 4),
+            ),
+        ] {
+            for second in [200, 400, 800] {
+                assert_eq!(look(lease.clone(), group.clone(), second), None);
+            }
+        }
+    }
+}

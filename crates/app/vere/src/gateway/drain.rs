@@ -1,0 +1,233 @@
+//! Delivers the queues of gateways that are dead, in the foreground (`vere queue drain --here`).
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::{LocalSet, spawn_local};
+use vere_cluster::Register;
+use vere_settings::Settings;
+use vere_spool::owner::Membership;
+
+use super::group::{self, End, Progress};
+use super::state::Gateway;
+use super::{link_options, parts, trace_directory};
+use crate::cli::Failure;
+use crate::spool as nodes;
+use crate::spool::link::{SpoolLink, random_life};
+use crate::spool::namesake::{self, By, Namesake};
+
+/// How often the progress is told.
+const TELL: Duration = Duration::from_secs(2);
+
+/// Drains the groups of these gateways, or of all that are dead; `force`: also of one that lives, which
+/// then ends. `out` is told how far it is.
+///
+/// # Errors
+/// When a gateway lives, or something is left.
+pub(crate) fn drain(
+    settings: &Arc<Settings>,
+    names: &[String],
+    force: bool,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let local = LocalSet::new();
+    runtime.block_on(local.run_until(async {
+        let (stop, stopped) = watch::channel(false);
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        spawn_local(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            stop.send_replace(true);
+        });
+        let mut drain = Drain {
+            settings,
+            register: nodes::register(settings)?,
+            force,
+            stopped,
+            first: None,
+        };
+        drain.run(names, out).await
+    }))
+}
+
+struct Drain<'a> {
+    settings: &'a Arc<Settings>,
+    register: Register,
+    force: bool,
+    stopped: watch::Receiver<bool>,
+    /// What the first group was delivered by; others share resolver, directory and trace with it.
+    first: Option<Rc<Gateway>>,
+}
+
+impl Drain<'_> {
+    async fn run(&mut self, names: &[String], out: &mut dyn Write) -> Result<(), Failure> {
+        if !names.is_empty() {
+            for name in names {
+                if !self.drain(name, out).await? {
+                    return Err(Failure::new(format!(
+                        "gateway {name} lives: stop it first; --force takes its queues all the same"
+                    )));
+                }
+            }
+            return Ok(());
+        }
+        let all = self.register.list("group/").await;
+        let all =
+            all.map_err(|error| Failure::new(format!("cannot read the register: {error}")))?;
+        for (key, _) in all {
+            let name = key.strip_prefix("group/").unwrap_or(&key);
+            if !self.drain(name, out).await? {
+                writeln!(out, "{name}: its gateway lives, left alone")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Delivers what one group holds. False: its gateway lives.
+    async fn drain(&mut self, name: &str, out: &mut dyn Write) -> Result<bool, Failure> {
+        let epoch = self.epoch(name).await?;
+        let life = random_life();
+        let mark = nodes::mark(self.settings, name, life)?;
+        let mut options = link_options(self.settings, name)?;
+        if !self.force {
+            let terms = options.lease;
+            let wait = (terms.lease + terms.skew).as_secs();
+            writeln!(
+                out,
+                "{name}: looking whether its gateway lives, up to {wait} s"
+            )?;
+            let alive = mark.is_elsewhere()
+                || Namesake::Alive
+                    == namesake::look(&self.register, name, terms, &mark.dead, By::Another).await;
+            if alive {
+                return Ok(false);
+            }
+        }
+        (options.life, options.dead) = (life, mark.dead.clone());
+        options.adopted = true;
+        options.takes = Some(epoch).filter(|_| !self.force);
+        let (link, driver) = SpoolLink::connect(options);
+        spawn_local(driver);
+        let gateway = self.gateway(link)?;
+        let mut told = Told::new(name, out);
+        let end = group::deliver(&gateway, &mut self.stopped, |progress| told.tell(progress)).await;
+        let last = told.last;
+        gateway.flush_trace();
+        match end {
+            End::Empty { unreadable: 0 } => writeln!(out, "{name}: nothing is left")?,
+            End::Empty { unreadable } => {
+                return Err(Failure::new(format!(
+                    "{name}: {unreadable} records are left that this version cannot read"
+                )));
+            }
+            End::Taken => {
+                return Err(Failure::new(format!(
+                    "{name}: another gateway has taken the queues, with {} messages; most often it is \
+                     the one of that name, which is back",
+                    last.messages
+                )));
+            }
+            End::Stopped => {
+                return Err(Failure::new(format!(
+                    "{name}: stopped, {} messages are left",
+                    last.messages
+                )));
+            }
+        }
+        Ok(true)
+    }
+
+    async fn epoch(&self, name: &str) -> Result<u64, Failure> {
+        let read = self.register.read(&format!("group/{name}")).await;
+        let found =
+            read.map_err(|error| Failure::new(format!("cannot read the register: {error}")))?;
+        let found =
+            found.ok_or_else(|| Failure::new(format!("the register knows no gateway {name}")))?;
+        let record = Membership::decode(&found.value);
+        record
+            .map(|record| record.epoch)
+            .map_err(|error| Failure::new(error.to_string()))
+    }
+
+    fn gateway(&mut self, link: SpoolLink) -> Result<Rc<Gateway>, Failure> {
+        if let Some(first) = &self.first {
+            return Ok(Rc::new(first.beside(link)));
+        }
+        let mut trace = trace_directory(self.settings);
+        if UnixStream::connect(&self.settings.control.socket).is_ok() {
+            // A gateway runs here, and writes there.
+            trace.set_file_name("trace-drain");
+        }
+        let gateway = Rc::new(Gateway::new(parts(
+            Arc::clone(self.settings),
+            link,
+            &trace,
+        )?)?);
+        self.first = Some(Rc::clone(&gateway));
+        Ok(gateway)
+    }
+}
+
+/// Tells how far it is, not too often.
+struct Told<'a> {
+    name: &'a str,
+    out: &'a mut dyn Write,
+    last: Progress,
+    at: Option<Instant>,
+}
+
+impl<'a> Told<'a> {
+    fn new(name: &'a str, out: &'a mut dyn Write) -> Self {
+        Self {
+            name,
+            out,
+            last: Progress::default(),
+            at: None,
+        }
+    }
+
+    fn tell(&mut self, progress: Progress) {
+        let due = self.at.is_none_or(|at| at.elapsed() >= TELL);
+        let known = self.at.is_some() && progress == self.last;
+        self.last = progress;
+        if !due || known {
+            return;
+        }
+        self.at = Some(Instant::now());
+        let name = self.name;
+        // Nobody may be there to read it any more; the mail goes on.
+        let _ = match progress {
+            Progress {
+                recovered: false, ..
+            } => writeln!(self.out, "{name}: waiting for the nodes"),
+            Progress { held: false, .. } => writeln!(
+                self.out,
+                "{name}: {} messages, waiting for the end of the lease",
+                progress.messages
+            ),
+            Progress { next, .. } => {
+                let next = next.map(|time| format!(", next try {time}"));
+                writeln!(
+                    self.out,
+                    "{name}: {} messages left, {} deferred, {} under way{}",
+                    progress.messages,
+                    progress.deferred,
+                    progress.in_flight,
+                    next.unwrap_or_default()
+                )
+            }
+        };
+        let _ = self.out.flush();
+    }
+}

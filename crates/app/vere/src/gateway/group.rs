@@ -1,0 +1,112 @@
+//! Delivers what the group of another gateway holds, until nothing is left or somebody else takes it.
+//!
+//! Such a group gets no new mail but reports about its own. Its queues are delivered like this gateway's,
+//! side by side with them.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use vere_units::Timestamp;
+
+use super::state::Gateway;
+use super::{STOP_PATIENCE, follow_lease, follow_link, scheduler};
+use crate::spool::link::LinkState;
+
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How the delivery of a group ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// Nothing is left in it, but for so many records that this version cannot read.
+    Empty {
+        /// They stay.
+        unreadable: u64,
+    },
+    /// Another gateway took it: most often the one that it is named for.
+    Taken,
+    /// It was told to stop.
+    Stopped,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Progress {
+    /// Whether the queues are known yet.
+    pub(super) recovered: bool,
+    /// Whether deliveries may begin.
+    pub(super) held: bool,
+    pub(super) messages: usize,
+    pub(super) deferred: usize,
+    pub(super) in_flight: usize,
+    /// When something is tried again.
+    pub(super) next: Option<Timestamp>,
+}
+
+/// Delivers until the end, which it brings about in order: what was begun ends, then the lease is given
+/// back, unless somebody else is to find out that there is something left.
+pub(super) async fn deliver(
+    gateway: &Rc<Gateway>,
+    stop: &mut watch::Receiver<bool>,
+    mut told: impl FnMut(Progress),
+) -> End {
+    let mut tasks = JoinSet::new();
+    tasks.spawn_local(scheduler::run(Rc::clone(gateway)));
+    tasks.spawn_local(follow_link(Rc::clone(gateway)));
+    tasks.spawn_local(follow_lease(Rc::clone(gateway)));
+    let end = loop {
+        let state = *gateway.link.state().borrow();
+        if state == LinkState::Fenced {
+            break End::Taken;
+        }
+        if *stop.borrow() {
+            break End::Stopped;
+        }
+        let progress = progress(gateway);
+        told(progress);
+        let done = progress.recovered && progress.messages == 0 && gateway.link.is_settled();
+        if done && let Some(unreadable) = left(gateway).await {
+            break End::Empty { unreadable };
+        }
+        tokio::select! {
+            _ = stop.changed() => {}
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    };
+    gateway.stop_delivering();
+    let quiet = async {
+        while gateway.in_flight() > 0 || end != End::Taken && !gateway.link.is_settled() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let _ = tokio::time::timeout(STOP_PATIENCE, quiet).await;
+    if end != End::Stopped {
+        gateway.link.give_back().await;
+    }
+    gateway.link.close();
+    end
+}
+
+fn progress(gateway: &Gateway) -> Progress {
+    let queues = gateway.queues.borrow();
+    let totals = queues.totals();
+    Progress {
+        recovered: gateway.is_recovered(),
+        held: gateway.link.may_deliver(),
+        messages: totals.messages,
+        deferred: totals.deferred,
+        in_flight: totals.in_flight,
+        next: queues.wake_at(),
+    }
+}
+
+/// Asks the spool itself whether nothing is left: `None` when something is, such as an original whose
+/// report is being stored. Else how many records cannot be read.
+async fn left(gateway: &Gateway) -> Option<u64> {
+    let queues = gateway.link.queues().await.ok()?;
+    let records: u64 = queues.iter().map(|queue| queue.length).sum();
+    let unreadable = gateway.unreadable();
+    (records <= unreadable && gateway.queues.borrow().messages() == 0).then_some(records)
+}
