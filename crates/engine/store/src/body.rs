@@ -204,6 +204,11 @@ impl<F: StorageFile> Body<F> {
         self.header + self.rest
     }
 
+    /// Octets that it takes in the log.
+    pub(crate) fn stored_octets(&self) -> u64 {
+        self.head.end() - self.head.position
+    }
+
     /// The hash of the message.
     pub(crate) fn hash(&self) -> &[u8; 32] {
         &self.hash

@@ -20,6 +20,7 @@ mod add;
 mod batch;
 mod body;
 mod change;
+mod check;
 mod error;
 mod log;
 mod mailbox;
@@ -33,6 +34,7 @@ pub use account::ListEntry;
 pub use add::{Added, Copied, QuotaLimit, QuotaUsage, Target};
 pub use body::{Body, BodyReader, Prepared, header_len};
 pub use change::Stored;
+pub use check::{CheckReport, Finding};
 pub use error::StoreError;
 pub use log::{OpenError, OpenReport, Position, SyncJob, SyncOutcome};
 pub use model::{

@@ -297,6 +297,16 @@ impl<S: Storage> Log<S> {
         (Arc::clone(&self.segments), self.written)
     }
 
+    /// Octets in files.
+    pub(crate) fn octets(&self) -> Result<u64, StoreError> {
+        let mut octets = 0;
+        for segment in self.segments.values() {
+            let len = segment.file.len();
+            octets += len.map_err(|error| StoreError::Failed(error.to_string()))?;
+        }
+        Ok(octets)
+    }
+
     /// The log's random number.
     pub(crate) fn id(&self) -> u64 {
         self.id

@@ -1,6 +1,7 @@
 //! The store on a disk in memory.
 
 mod basics;
+mod crashes;
 
 use std::ops::RangeInclusive;
 

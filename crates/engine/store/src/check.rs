@@ -1,0 +1,219 @@
+//! Checking a store against itself.
+
+use std::collections::BTreeSet;
+
+use vere_ports::directory::AccountName;
+use vere_ports::mail_meta::{MetaEngine, Partition};
+use vere_ports::storage::Storage;
+
+use crate::model::{BlobId, MailboxId, MailboxName, Uid};
+use crate::rows::MailboxHead;
+use crate::{Store, StoreError};
+
+/// Something that is not as it must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// A mailbox of an account's list is not there, or belongs to another account.
+    Unlisted {
+        /// The account.
+        account: AccountName,
+        /// The name in its list.
+        name: MailboxName,
+    },
+    /// A mailbox is in no list: nobody reaches it. A crash while it was made leaves one; it holds nothing.
+    Unreachable {
+        /// The mailbox.
+        mailbox: MailboxId,
+        /// Messages in it.
+        messages: u32,
+    },
+    /// Counters of a mailbox are not what its messages add up to.
+    Counters {
+        /// The mailbox.
+        mailbox: MailboxId,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A message's body cannot be read.
+    Body {
+        /// The mailbox.
+        mailbox: MailboxId,
+        /// The message.
+        uid: Uid,
+        /// Why.
+        error: StoreError,
+    },
+}
+
+/// What a store holds, and what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CheckReport {
+    /// Accounts.
+    pub accounts: u64,
+    /// Mailboxes.
+    pub mailboxes: u64,
+    /// Messages, each reference counted.
+    pub messages: u64,
+    /// Octets of messages, each reference counted.
+    pub logical_octets: u64,
+    /// Bodies that are referred to.
+    pub bodies: u64,
+    /// Octets of messages, each body counted once.
+    pub shared_octets: u64,
+    /// Octets that bodies that are referred to take in the log.
+    pub stored_octets: u64,
+    /// Octets of the log.
+    pub log_octets: u64,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+}
+
+/// Partitions looked at in one go.
+const PARTITIONS: usize = 1_000;
+/// Findings that are listed.
+const FINDINGS_MAX: usize = 1_000;
+
+impl CheckReport {
+    fn found(&mut self, finding: Finding) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(finding);
+        }
+    }
+}
+
+impl<S: Storage, M: MetaEngine> Store<S, M> {
+    /// Reads every row and every body and compares what must agree. Everything must be synced before.
+    /// Takes as long as reading the store takes, and eight octets of memory a body.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], when metadata cannot be read.
+    pub fn check_all(&mut self) -> Result<CheckReport, StoreError> {
+        let mut report = CheckReport {
+            log_octets: self.log.octets()?,
+            ..CheckReport::default()
+        };
+        let (mut listed, mut bodies) = (BTreeSet::new(), BTreeSet::new());
+        let mut after = None;
+        loop {
+            let partitions = self.meta.partitions(after.as_ref(), PARTITIONS)?;
+            // Accounts sort before mailboxes, so all lists are known when mailboxes come.
+            for partition in &partitions {
+                match partition {
+                    Partition::Account(name) => {
+                        self.check_account(name, &mut listed, &mut report)?
+                    }
+                    Partition::Mailbox(id) => {
+                        self.check_mailbox(MailboxId(*id), &listed, &mut bodies, &mut report)?;
+                    }
+                }
+            }
+            let Some(last) = partitions.into_iter().next_back() else {
+                return Ok(report);
+            };
+            after = Some(last);
+        }
+    }
+
+    fn check_account(
+        &mut self,
+        name: &AccountName,
+        listed: &mut BTreeSet<MailboxId>,
+        report: &mut CheckReport,
+    ) -> Result<(), StoreError> {
+        report.accounts += 1;
+        let mailboxes = self.account(name)?.mailboxes.clone();
+        for (mailbox, row) in mailboxes {
+            listed.insert(row.id);
+            if !self.owner(row.id).is_ok_and(|owner| owner == name) {
+                report.found(Finding::Unlisted {
+                    account: name.clone(),
+                    name: mailbox,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_mailbox(
+        &mut self,
+        id: MailboxId,
+        listed: &BTreeSet<MailboxId>,
+        bodies: &mut BTreeSet<BlobId>,
+        report: &mut CheckReport,
+    ) -> Result<(), StoreError> {
+        let head = match self.mailbox(id) {
+            Ok(mailbox) => mailbox.head,
+            // Deleted: the partition is empty, its version stays.
+            Err(StoreError::NoMailbox) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        report.mailboxes += 1;
+        if !listed.contains(&id) {
+            report.found(Finding::Unreachable {
+                mailbox: id,
+                messages: head.messages,
+            });
+        }
+        let chunks = self.messages(id)?;
+        let mut counted = MailboxHead::new(head.uid_validity);
+        let mut reason = None;
+        for message in chunks.iter_from(0) {
+            counted.count_in(message.flags, message.size);
+            if message.uid >= head.uid_next {
+                reason = Some("a UID is not below UIDNEXT");
+            }
+            if message.mod_seq > head.mod_seq {
+                reason = Some("a mod-sequence is above HIGHESTMODSEQ");
+            }
+            report.messages += 1;
+            report.logical_octets += u64::from(message.size);
+            if let Err(error) = self.check_body(id, message, bodies, report) {
+                report.found(Finding::Body {
+                    mailbox: id,
+                    uid: message.uid,
+                    error,
+                });
+            }
+        }
+        let numbers = |head: &MailboxHead| (head.messages, head.unseen, head.deleted, head.octets);
+        if numbers(&counted) != numbers(&head) {
+            reason = Some("the counters are not those of the messages");
+        }
+        if let Some(reason) = reason {
+            report.found(Finding::Counters {
+                mailbox: id,
+                reason,
+            });
+        }
+        Ok(())
+    }
+
+    fn check_body(
+        &self,
+        id: MailboxId,
+        message: &crate::Message,
+        bodies: &mut BTreeSet<BlobId>,
+        report: &mut CheckReport,
+    ) -> Result<(), StoreError> {
+        let mut body = self.body_reader().open(message.blob)?;
+        let own = if message.own_fields {
+            self.own_fields(id, message.uid)?.render().len()
+        } else {
+            0
+        };
+        if body.octets() + own != message.size as usize {
+            return Err(StoreError::Damaged("its size is another one".to_owned()));
+        }
+        if bodies.insert(message.blob) {
+            let octets = body.message()?;
+            if blake3::hash(&octets).as_bytes() != body.hash() {
+                return Err(StoreError::Damaged("its hash is another one".to_owned()));
+            }
+            report.bodies += 1;
+            report.shared_octets += octets.len() as u64;
+            report.stored_octets += body.stored_octets();
+        }
+        Ok(())
+    }
+}
