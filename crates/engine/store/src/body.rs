@@ -127,8 +127,10 @@ impl<S: Storage> BodyReader<S> {
     ///
     /// [`StoreError::Gone`] when there is none, [`StoreError::Damaged`], [`StoreError::Failed`].
     pub fn open(&self, blob: BlobId) -> Result<Body<S::File>, StoreError> {
-        let place = locate(&self.segments, blob.0).filter(|_| blob.0 < self.written);
-        let (file, offset) = place.ok_or(StoreError::Gone)?;
+        let place = locate(&self.segments, self.log, blob.0)?;
+        let (file, offset) = place
+            .filter(|_| blob.0 < self.written)
+            .ok_or(StoreError::Gone)?;
         let available = file.len().map_err(failed)?.saturating_sub(offset);
         let first = (FIRST_READ as u64).min(available) as usize;
         let mut octets = vec![0; first];

@@ -80,6 +80,11 @@ impl Pending {
         }
     }
 
+    /// All batches.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Batch> {
+        self.queue.iter()
+    }
+
     /// The batches of a partition, in order.
     pub(crate) fn of<'a>(&'a self, partition: &'a Partition) -> impl Iterator<Item = &'a Batch> {
         let any = self.partitions.contains_key(partition);

@@ -14,6 +14,7 @@ use crate::log::{Log, OpenError, OpenReport, Position, Replay, SyncJob, SyncOutc
 use crate::mailbox::Mailbox;
 use crate::model::MailboxId;
 use crate::pending::Pending;
+use crate::reclaim::Reclaiming;
 use crate::{StoreError, batch};
 
 /// How the store is built.
@@ -112,6 +113,9 @@ pub struct Store<S: Storage, M: MetaEngine> {
     /// Octets that messages take in memory, and the use that comes next.
     pub(crate) resident: usize,
     pub(crate) uses: u64,
+    pub(crate) reclaiming: Option<Reclaiming>,
+    /// The position up to which segments were looked at.
+    pub(crate) reclaimed_to: u64,
 }
 
 /// Puts into the metadata engine what the log has and it has not.
@@ -181,6 +185,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             mailboxes: HashMap::new(),
             resident: 0,
             uses: 0,
+            reclaiming: None,
+            reclaimed_to: 0,
         };
         Ok((store, report))
     }
@@ -263,6 +269,9 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         );
         self.log.reserve((RECORD_HEAD + payload.len()) as u64)?;
         let version = self.log.append(RecordKind::Batch, &[&payload])?;
+        if let Some(reclaiming) = &mut self.reclaiming {
+            reclaiming.mark(&change.rows);
+        }
         self.pending.push(Batch {
             partition: change.partition,
             expected: change.expected,

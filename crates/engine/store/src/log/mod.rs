@@ -7,8 +7,9 @@
 
 pub(crate) mod format;
 mod recover;
+mod rewrite;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -19,6 +20,8 @@ use format::{RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD, SegmentHead, seg
 
 pub(crate) use recover::Replay;
 pub use recover::{OpenError, OpenReport};
+use rewrite::{Index, Made};
+pub use rewrite::{ReclaimJob, ReclaimOutcome};
 
 /// A place in the log; what lies before it happened before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -36,6 +39,8 @@ pub(crate) struct Segment<F> {
     file: F,
     /// Octets that its file can take, its head included.
     room: u64,
+    /// Where records lie, once it was written again.
+    index: Option<Index>,
 }
 
 /// The log.
@@ -223,6 +228,7 @@ impl<S: Storage> Log<S> {
             Segment {
                 file: file.clone(),
                 room,
+                index: None,
             },
         );
         // Everything in the one before is given to the next job with it.
@@ -249,6 +255,9 @@ impl<S: Storage> Log<S> {
         let Some((first, segment)) = self.segments.last_key_value() else {
             return Ok(());
         };
+        if segment.index.is_some() {
+            return Ok(());
+        }
         let used = SEGMENT_HEAD as u64 + (end - first);
         match segment.file.truncate(used) {
             Ok(()) => Ok(()),
@@ -313,11 +322,78 @@ impl<S: Storage> Log<S> {
     }
 }
 
-/// Where the record at a position lies.
-pub(crate) fn locate<F: Clone>(segments: &Segments<F>, position: u64) -> Option<(F, u64)> {
-    let (first, segment) = segments.range(..=position).next_back()?;
-    Some((
-        segment.file.clone(),
-        SEGMENT_HEAD as u64 + (position - first),
-    ))
+/// Where the record at a position may lie: whoever reads it must see that it is there.
+///
+/// # Errors
+///
+/// [`StoreError::Failed`] when the index of its segment leads nowhere.
+pub(crate) fn locate<F: StorageFile>(
+    segments: &Segments<F>,
+    log: u64,
+    position: u64,
+) -> Result<Option<(F, u64)>, StoreError> {
+    let Some((first, segment)) = segments.range(..=position).next_back() else {
+        return Ok(None);
+    };
+    let offset = match &segment.index {
+        None => Some(SEGMENT_HEAD as u64 + (position - first)),
+        Some(index) => rewrite::find(&segment.file, index, log, position)
+            .map_err(|error| StoreError::Failed(error.to_string()))?,
+    };
+    Ok(offset.map(|offset| (segment.file.clone(), offset)))
+}
+
+impl<S: Storage> Log<S> {
+    /// The segments from a position on that are not written to any more and whole on the disk.
+    pub(crate) fn sealed(&self, from: u64) -> impl Iterator<Item = u64> + '_ {
+        let firsts = self.segments.range(from..).map(|(first, _)| *first);
+        let newest = self
+            .segments
+            .keys()
+            .next_back()
+            .copied()
+            .unwrap_or_default();
+        firsts.filter(move |first| *first < newest && self.segment_end(*first) <= self.synced)
+    }
+
+    /// The position after a segment.
+    pub(crate) fn segment_end(&self, first: u64) -> u64 {
+        let next = self.segments.range(first.saturating_add(1)..).next();
+        next.map_or(self.written, |(next, _)| *next)
+    }
+
+    /// The job that writes a segment again, keeping the bodies in `live`.
+    pub(crate) fn reclaim_job(
+        &self,
+        first: u64,
+        end: u64,
+        live: BTreeSet<u64>,
+        dead_percent_min: u64,
+    ) -> Option<ReclaimJob<S>> {
+        let segment = self.segments.get(&first)?;
+        Some(ReclaimJob {
+            storage: self.storage.clone(),
+            file: segment.file.clone(),
+            log: self.id,
+            first,
+            end,
+            live,
+            dead_percent_min,
+        })
+    }
+
+    /// Puts a segment that was written again in the place of the old one, and gives the octets saved.
+    pub(crate) fn replace(&mut self, first: u64, made: Made<S::File>) -> Result<u64, StoreError> {
+        if let Err(error) = rewrite::replace(&self.storage, first) {
+            // Which of the two has the name is unknown.
+            return Err(self.fail(error.to_string()));
+        }
+        let segment = Segment {
+            file: made.file,
+            room: made.len,
+            index: Some(made.index),
+        };
+        Arc::make_mut(&mut self.segments).insert(first, segment);
+        Ok(made.saved)
+    }
 }

@@ -12,6 +12,7 @@ use super::format::{
     FIRST_POSITION, HeadError, PAYLOAD_MAX, RECORD_HEAD, RecordHead, SEGMENT_HEAD, SegmentHead,
     segment_name, segment_position,
 };
+use super::rewrite::{read_index, records};
 use super::{Log, Segment};
 
 /// Octets read at once.
@@ -163,7 +164,17 @@ impl<S: Storage> Log<S> {
             let name = segment_name(first);
             let error = io_error(&name);
             let mut room = segment.len;
-            if Some(first) == newest {
+            let mut index = None;
+            if segment.head.is_some_and(|head| head.end > 0) {
+                room = 0;
+                let read = read_index(&segment.file).map_err(&error)?;
+                let (read, _) = read.ok_or_else(|| OpenError::Damaged {
+                    file: name.clone(),
+                    offset: segment.len,
+                    reason: "no index".to_owned(),
+                })?;
+                index = Some(read);
+            } else if Some(first) == newest {
                 let used = SEGMENT_HEAD as u64 + (end.position - first);
                 report.cut += count_cut(&segment.file, used, segment.len).map_err(&error)?;
                 segment.file.truncate(used).map_err(&error)?;
@@ -176,7 +187,7 @@ impl<S: Storage> Log<S> {
                 write_again(&segment.file, first, end.proven).map_err(&error)?;
             }
             let file = segment.file;
-            Arc::make_mut(&mut self.segments).insert(first, Segment { file, room });
+            Arc::make_mut(&mut self.segments).insert(first, Segment { file, room, index });
         }
         Ok(())
     }
@@ -204,6 +215,10 @@ fn find<S: Storage>(storage: &S) -> Result<BTreeMap<u64, Found<S::File>>, OpenEr
     let mut found = BTreeMap::new();
     for name in storage.list().map_err(io_error("."))? {
         let Some(first) = segment_position(&name) else {
+            if name.ends_with(".new") {
+                // Of a rewriting that was cut off.
+                storage.remove(&name).map_err(io_error(&name))?;
+            }
             continue;
         };
         let segment = look_at(storage, &name, first)?;
@@ -253,16 +268,25 @@ fn identify<F>(found: &BTreeMap<u64, Found<F>>) -> Result<u64, OpenError> {
 }
 
 /// Reads a file in windows.
-struct Windowed<'a, F> {
+pub(super) struct Windowed<'a, F> {
     file: &'a F,
     len: u64,
     at: u64,
     octets: Vec<u8>,
 }
 
-impl<F: StorageFile> Windowed<'_, F> {
+impl<'a, F: StorageFile> Windowed<'a, F> {
+    pub(super) fn new(file: &'a F, len: u64) -> Self {
+        Self {
+            file,
+            len,
+            at: 0,
+            octets: Vec::new(),
+        }
+    }
+
     /// `count` octets from `offset` on; none when the file ends before.
-    fn get(&mut self, offset: u64, count: usize) -> io::Result<Option<&[u8]>> {
+    pub(super) fn get(&mut self, offset: u64, count: usize) -> io::Result<Option<&[u8]>> {
         if offset + count as u64 > self.len {
             return Ok(None);
         }
@@ -295,7 +319,10 @@ fn scan<F: StorageFile>(
         position: from,
         proven: from,
     };
-    let reaches = |segment: &Found<F>| SEGMENT_HEAD as u64 + (from - start) <= segment.len;
+    let reaches = |segment: &Found<F>| {
+        let again = segment.head.is_some_and(|head| head.end > 0);
+        again || SEGMENT_HEAD as u64 + (from - start) <= segment.len
+    };
     if !found
         .get(&start)
         .is_some_and(|segment| segment.head.is_some() && reaches(segment))
@@ -308,15 +335,14 @@ fn scan<F: StorageFile>(
     }
     for (first, segment) in found.range(start..) {
         let name = segment_name(*first);
-        if *first > end.position || segment.head.is_none() {
+        let Some(head) = segment.head.filter(|_| *first <= end.position) else {
             break;
-        }
-        let mut reader = Windowed {
-            file: &segment.file,
-            len: segment.len,
-            at: 0,
-            octets: Vec::new(),
         };
+        if head.end > 0 {
+            scan_again(segment, &head, &mut end, replay, report)?;
+            continue;
+        }
+        let mut reader = Windowed::new(&segment.file, segment.len);
         while let Some(head) =
             whole(&mut reader, *first, id, end.position).map_err(io_error(&name))?
         {
@@ -336,6 +362,48 @@ fn scan<F: StorageFile>(
     }
     refuse_damage(found, id, &end)?;
     Ok(end)
+}
+
+/// Gives the records of a segment that was written again; it was synced before it got its name.
+fn scan_again<F: StorageFile>(
+    segment: &Found<F>,
+    head: &SegmentHead,
+    end: &mut End,
+    replay: &mut dyn Replay,
+    report: &mut OpenReport,
+) -> Result<(), OpenError> {
+    let name = segment_name(head.first);
+    let damaged = |offset: u64, reason: &str| OpenError::Damaged {
+        file: name.clone(),
+        offset,
+        reason: reason.to_owned(),
+    };
+    let index = read_index(&segment.file).map_err(io_error(&name))?;
+    let (_, records_end) = index.ok_or_else(|| damaged(segment.len, "no index"))?;
+    let mut reader = Windowed::new(&segment.file, records_end);
+    let all = records(&mut reader, head.first, head.end, head.log).map_err(io_error(&name))?;
+    let mut at = SEGMENT_HEAD as u64;
+    for (record, offset) in all {
+        at = offset + RECORD_HEAD as u64 + u64::from(record.length);
+        if record.position < end.position {
+            continue;
+        }
+        let payload = reader.get(offset + RECORD_HEAD as u64, record.length as usize);
+        let payload = payload.map_err(io_error(&name))?.unwrap_or_default();
+        if crc32fast::hash(payload) != record.payload_crc {
+            return Err(damaged(offset, "checksum"));
+        }
+        replay
+            .record(&record, payload)
+            .map_err(|reason| damaged(offset, &reason))?;
+        report.replayed += 1;
+    }
+    if at != records_end {
+        return Err(damaged(at, "not a record"));
+    }
+    end.position = end.position.max(head.end);
+    end.proven = end.proven.max(head.end);
+    Ok(())
 }
 
 /// The head of the record at a position, if all of it is there.

@@ -2,6 +2,7 @@
 
 mod basics;
 mod crashes;
+mod reclaiming;
 
 use std::ops::RangeInclusive;
 

@@ -1,0 +1,283 @@
+//! Writing a segment again without bodies that nothing refers to.
+//!
+//! What stays is copied octet by octet, so records keep their positions; the new file takes the place
+//! of the old one by its name, whole or not at all. Where its records lie is found by an index at its
+//! end, of which every eighth entry is kept in memory.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+use vere_ports::storage::{Storage, StorageFile};
+
+use super::format::{
+    RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD, SegmentHead, segment_name, u64_at,
+};
+use super::recover::Windowed;
+
+/// Records between two entries of an index.
+const SPARSE: usize = 8;
+/// Octets of an entry: position and offset.
+const ENTRY: usize = 16;
+/// Octets behind the index: where it begins, how many entries, its checksum, a check of all three.
+const TRAILER: usize = 24;
+/// Octets gathered before they are written.
+const BUFFER: usize = 1024 * 1024;
+
+/// Every eighth record of a segment that was written again: position and offset, rising.
+pub(crate) type Index = Arc<Vec<(u64, u64)>>;
+
+/// The file of a segment in the making.
+pub(crate) fn new_name(first: u64) -> String {
+    format!("{first:016x}.new")
+}
+
+/// Writes a segment again; needs nothing but time.
+#[derive(Debug)]
+#[must_use = "nothing is reclaimed until it ran and its outcome was handed in"]
+pub struct ReclaimJob<S: Storage> {
+    pub(crate) storage: S,
+    pub(crate) file: S::File,
+    pub(crate) log: u64,
+    pub(crate) first: u64,
+    /// The position after it.
+    pub(crate) end: u64,
+    /// Bodies that something refers to.
+    pub(crate) live: BTreeSet<u64>,
+    /// It stays as it is unless this share of it goes, in percent.
+    pub(crate) dead_percent_min: u64,
+}
+
+/// What came of a [`ReclaimJob`].
+#[derive(Debug)]
+#[must_use = "hand it to the store"]
+pub struct ReclaimOutcome<S: Storage> {
+    pub(crate) first: u64,
+    pub(crate) live: BTreeSet<u64>,
+    /// The new file, its index, and octets saved; none when it is not worth it.
+    pub(crate) made: Result<Option<Made<S::File>>, String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Made<F> {
+    pub(crate) file: F,
+    pub(crate) index: Index,
+    pub(crate) len: u64,
+    pub(crate) saved: u64,
+}
+
+/// A record and where it lies.
+type Placed = (RecordHead, u64);
+
+impl<S: Storage> ReclaimJob<S> {
+    /// Reads the segment, and writes and syncs another when it is worth it.
+    pub fn run(self) -> ReclaimOutcome<S> {
+        let made = self.try_run().map_err(|error| error.to_string());
+        ReclaimOutcome {
+            first: self.first,
+            live: self.live,
+            made,
+        }
+    }
+
+    fn try_run(&self) -> io::Result<Option<Made<S::File>>> {
+        let len = self.file.len()?;
+        let mut reader = Windowed::new(&self.file, len);
+        let records = records(&mut reader, self.first, self.end, self.log)?;
+        let stays =
+            |head: &RecordHead| head.kind != RecordKind::Body || self.live.contains(&head.position);
+        let (stay, go): (Vec<_>, Vec<_>) = records.into_iter().partition(|(head, _)| stays(head));
+        let dead: u64 = go.iter().map(|(head, _)| head.end() - head.position).sum();
+        if dead == 0 || dead * 100 < len * self.dead_percent_min {
+            return Ok(None);
+        }
+        let made = self.write(&mut reader, &stay)?;
+        Ok(Some(Made {
+            saved: len.saturating_sub(made.len),
+            ..made
+        }))
+    }
+
+    fn write(
+        &self,
+        reader: &mut Windowed<'_, S::File>,
+        stay: &[Placed],
+    ) -> io::Result<Made<S::File>> {
+        let name = new_name(self.first);
+        match self.storage.remove(&name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = self.storage.create(&name)?;
+        let head = SegmentHead {
+            log: self.log,
+            first: self.first,
+            end: self.end,
+        };
+        let mut out = Out {
+            file: &file,
+            buffer: head.encode().to_vec(),
+            written: 0,
+        };
+        let mut index = Vec::new();
+        for (number, (head, offset)) in stay.iter().enumerate() {
+            if number % SPARSE == 0 {
+                index.push((head.position, out.at()));
+            }
+            let count = RECORD_HEAD + head.length as usize;
+            let octets = reader
+                .get(*offset, count)?
+                .ok_or(io::ErrorKind::UnexpectedEof)?;
+            if crc32fast::hash(&octets[RECORD_HEAD..]) != head.payload_crc {
+                return Err(io::Error::other(format!(
+                    "the record at {} is damaged",
+                    head.position
+                )));
+            }
+            out.put(octets)?;
+        }
+        out.index(&index)?;
+        let len = out.written;
+        file.sync()?;
+        Ok(Made {
+            file,
+            index: Arc::new(index),
+            len,
+            saved: 0,
+        })
+    }
+}
+
+struct Out<'a, F> {
+    file: &'a F,
+    buffer: Vec<u8>,
+    written: u64,
+}
+
+impl<F: StorageFile> Out<'_, F> {
+    fn at(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    fn put(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.buffer.extend_from_slice(octets);
+        if self.buffer.len() > BUFFER {
+            self.flush()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_at([&self.buffer, &[]], self.written)?;
+        self.written = self.at();
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn index(&mut self, index: &[(u64, u64)]) -> io::Result<()> {
+        let start = self.at();
+        let octets: Vec<u8> = index
+            .iter()
+            .flat_map(|(position, offset)| [position.to_le_bytes(), offset.to_le_bytes()])
+            .flatten()
+            .collect();
+        self.put(&octets)?;
+        let mut trailer = Vec::with_capacity(TRAILER);
+        trailer.extend_from_slice(&start.to_le_bytes());
+        trailer.extend_from_slice(&(index.len() as u64).to_le_bytes());
+        trailer.extend_from_slice(&crc32fast::hash(&octets).to_le_bytes());
+        trailer.extend_from_slice(&crc32fast::hash(&trailer).to_le_bytes());
+        self.put(&trailer)?;
+        self.flush()
+    }
+}
+
+/// The heads of a segment's records, up to the position `end`, and where they lie.
+pub(crate) fn records<F: StorageFile>(
+    reader: &mut Windowed<'_, F>,
+    first: u64,
+    end: u64,
+    log: u64,
+) -> io::Result<Vec<Placed>> {
+    let mut records = Vec::new();
+    let (mut offset, mut position) = (SEGMENT_HEAD as u64, first);
+    while position < end {
+        let head = reader.get(offset, RECORD_HEAD)?;
+        let head = head.and_then(|octets| RecordHead::decode(octets.first_chunk()?, log));
+        match head.filter(|head| head.position >= position && head.end() <= end) {
+            Some(head) => {
+                records.push((head, offset));
+                (offset, position) = (offset + (head.end() - head.position), head.end());
+            }
+            // The last records of a segment that was written again may be gone.
+            None => break,
+        }
+    }
+    Ok(records)
+}
+
+/// Reads the index at the end of a segment that was written again, and where its records end.
+pub(crate) fn read_index<F: StorageFile>(file: &F) -> io::Result<Option<(Index, u64)>> {
+    let len = file.len()?;
+    let Some(at) = len.checked_sub(TRAILER as u64) else {
+        return Ok(None);
+    };
+    let mut trailer = [0; TRAILER];
+    file.read_at(&mut trailer, at)?;
+    let crc =
+        |octets: &[u8], at: usize| crc32fast::hash(octets) == super::format::u32_at(&trailer, at);
+    let (start, count) = (u64_at(&trailer, 0), u64_at(&trailer, 8));
+    let fits = count
+        .checked_mul(ENTRY as u64)
+        .and_then(|octets| start.checked_add(octets))
+        == Some(at);
+    if !crc(&trailer[..20], 20) || !fits {
+        return Ok(None);
+    }
+    let mut octets = vec![0; (at - start) as usize];
+    file.read_at(&mut octets, start)?;
+    if !crc(&octets, 16) {
+        return Ok(None);
+    }
+    let entry = |entry: &[u8]| (u64_at(entry, 0), u64_at(entry, 8));
+    Ok(Some((
+        Arc::new(octets.chunks_exact(ENTRY).map(entry).collect()),
+        start,
+    )))
+}
+
+/// Where the record at a position lies in a segment that was written again.
+pub(crate) fn find<F: StorageFile>(
+    file: &F,
+    index: &Index,
+    log: u64,
+    position: u64,
+) -> io::Result<Option<u64>> {
+    let Some(at) = index
+        .partition_point(|(each, _)| *each <= position)
+        .checked_sub(1)
+    else {
+        return Ok(None);
+    };
+    let mut offset = index[at].1;
+    for _ in 0..SPARSE {
+        let mut octets = [0; RECORD_HEAD];
+        match file.read_at(&mut octets, offset) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            read => read?,
+        }
+        match RecordHead::decode(&octets, log) {
+            Some(head) if head.position < position => offset += head.end() - head.position,
+            Some(head) if head.position == position => return Ok(Some(offset)),
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// Puts the new file in the place of the old one, for good when it returns.
+pub(crate) fn replace<S: Storage>(storage: &S, first: u64) -> io::Result<()> {
+    storage.rename(&new_name(first), &segment_name(first))?;
+    storage.sync()
+}

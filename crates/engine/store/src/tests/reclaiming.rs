@@ -1,0 +1,187 @@
+//! Room comes back, and no cut of power and nothing done meanwhile loses a body.
+
+use vere_faults::Seeded;
+
+use super::*;
+use crate::{FlagMode, Reclaim, SystemFlags, Uid};
+
+/// Reclaims until every segment was looked at; octets saved.
+fn reclaim(store: &mut Tested) -> Result<u64, StoreError> {
+    let mut saved = 0;
+    loop {
+        match store.reclaim(10)? {
+            Reclaim::Marking => {}
+            Reclaim::Job(job) => saved += store.finish_reclaim(job.run())?,
+            Reclaim::Done => return Ok(saved),
+        }
+    }
+}
+
+/// A body that zstd does nothing for.
+fn noise(number: u64) -> Prepared {
+    let mut seeded = Seeded(number);
+    let text: Vec<u8> = (0..250)
+        .flat_map(|_| seeded.next_u64().to_le_bytes())
+        .collect();
+    let message = [format!("Subject: {number}\r\n\r\n").as_bytes(), &text].concat();
+    Prepared::new(&message, &[], &[]).unwrap()
+}
+
+fn add(bench: &mut Bench, mailbox: MailboxId, number: u64, id: u64) -> Uid {
+    let added = bench
+        .store
+        .deliver(&noise(number), &[target(mailbox)], operation(id))
+        .unwrap();
+    safe(&mut bench.store, added).remove(0).unwrap().uid
+}
+
+fn expunge(bench: &mut Bench, uids: &[Uid]) {
+    let flags = Flags {
+        system: SystemFlags::DELETED,
+        keywords: Vec::new(),
+    };
+    let stored = bench
+        .store
+        .store_flags(bench.inbox, uids, FlagMode::Add, &flags, None)
+        .unwrap();
+    safe(&mut bench.store, stored);
+    let gone = bench.store.expunge(bench.inbox, None).unwrap();
+    safe(&mut bench.store, gone);
+}
+
+/// A store with sixty messages, of which every third stays, some through another mailbox alone.
+fn filled() -> Bench {
+    let mut bench = Bench::new();
+    let other = bench.create("Other");
+    let inbox = bench.inbox;
+    let uids: Vec<_> = (1..=60).map(|n| add(&mut bench, inbox, n, n)).collect();
+    let copied = bench.store.copy(
+        inbox,
+        &uids[3..6],
+        other,
+        QuotaLimit::default(),
+        operation(900),
+    );
+    drop(safe(&mut bench.store, copied.unwrap()));
+    let gone: Vec<_> = uids
+        .iter()
+        .copied()
+        .filter(|uid| uid.get() % 3 != 0)
+        .collect();
+    expunge(&mut bench, &gone);
+    bench
+}
+
+fn log_octets(bench: &mut Bench) -> u64 {
+    let report = bench.store.check_all().unwrap();
+    assert_eq!(report.findings, []);
+    assert_eq!(report.messages, 20 + 3);
+    report.log_octets
+}
+
+#[test]
+fn room_comes_back_and_what_is_referred_to_stays() {
+    let mut bench = filled();
+    let before = log_octets(&mut bench);
+    let saved = reclaim(&mut bench.store).unwrap();
+    let after = log_octets(&mut bench);
+    assert_eq!(before - after, saved);
+    assert!(saved > 50_000, "{saved} of {before}");
+    assert_eq!(reclaim(&mut bench.store), Ok(0));
+    for forget in [false, true] {
+        bench.reopen(forget);
+        assert_eq!(log_octets(&mut bench), after);
+        assert_eq!(reclaim(&mut bench.store), Ok(0));
+    }
+    // Again, in segments that were written again before.
+    let gone: Vec<_> = (3..=30).filter_map(Uid::new).collect();
+    expunge(&mut bench, &gone);
+    assert!(reclaim(&mut bench.store).unwrap() > 10_000);
+    bench.reopen(true);
+    let report = bench.store.check_all().unwrap();
+    assert_eq!((report.findings, report.messages), (Vec::new(), 10 + 3));
+}
+
+/// A session that read the list before goes on reading from the old file.
+#[test]
+fn readers_from_before_go_on_reading() {
+    let mut bench = filled();
+    let reader = bench.store.body_reader();
+    let snapshot = bench.snapshot(bench.inbox);
+    assert!(reclaim(&mut bench.store).unwrap() > 0);
+    for message in snapshot.iter_from(0) {
+        let old = reader.open(message.blob).unwrap().message().unwrap();
+        let new = bench
+            .store
+            .body_reader()
+            .open(message.blob)
+            .unwrap()
+            .message()
+            .unwrap();
+        assert_eq!(old, new);
+    }
+}
+
+/// The same content comes again while its body, which nothing referred to, is left out by a job.
+#[test]
+fn what_is_referred_to_meanwhile_stays() {
+    let mut bench = filled();
+    let inbox = bench.inbox;
+    let mut number = 1_000;
+    loop {
+        match bench.store.reclaim(10).unwrap() {
+            Reclaim::Marking => {}
+            Reclaim::Job(job) => {
+                let outcome = job.run();
+                // Contents 1, 2, 4, ... were expunged; their bodies are still there.
+                for content in [1, 2, 4, 5, 7, 20, 40, 41] {
+                    number += 1;
+                    add(&mut bench, inbox, content, number);
+                }
+                bench.store.finish_reclaim(outcome).unwrap();
+                let report = bench.store.check_all().unwrap();
+                assert_eq!(report.findings, []);
+            }
+            Reclaim::Done => break,
+        }
+    }
+    assert!(number > 1_020);
+    bench.reopen(true);
+    assert_eq!(bench.store.check_all().unwrap().findings, []);
+}
+
+#[test]
+fn no_cut_of_power_while_reclaiming_loses_a_body() {
+    let begin = |bench: &Bench| bench.disk.steps();
+    let mut whole = filled();
+    let start = begin(&whole);
+    assert!(reclaim(&mut whole.store).unwrap() > 0);
+    let points = whole.disk.steps() - start;
+    assert!(points > 12, "{points} points to cut at");
+    let expected = whole.read(whole.inbox);
+    for point in 0..points {
+        for seed in 0..4 {
+            let mut bench = filled();
+            let mut fate = Seeded(point * 10 + seed);
+            bench.disk.stop_at(begin(&bench) + point);
+            assert!(reclaim(&mut bench.store).is_err(), "cut at {point}");
+            bench.disk.crash(&mut fate);
+            bench.meta.crash(&mut fate);
+            bench.reopen(seed == 0);
+            assert_eq!(
+                bench.read(bench.inbox),
+                expected,
+                "cut at {point}, seed {seed}"
+            );
+            log_octets(&mut bench);
+            reclaim(&mut bench.store).unwrap();
+            log_octets(&mut bench);
+            bench.reopen(true);
+            assert_eq!(
+                bench.read(bench.inbox),
+                expected,
+                "cut at {point}, seed {seed}"
+            );
+        }
+    }
+}
