@@ -9,6 +9,7 @@ pub(crate) mod mailq;
 pub(crate) mod queue;
 mod quickstart;
 mod spool;
+mod store;
 pub(crate) mod trace;
 
 use std::fmt;
@@ -99,6 +100,13 @@ enum Command {
         config: ConfigArg,
         #[command(subcommand)]
         command: spool::SpoolCommand,
+    },
+    /// Looks after the mail store's files, while the system is stopped.
+    Store {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: store::StoreCommand,
     },
     /// Prints the way of a message, found by queue id, Message-ID or recipient.
     Trace {
@@ -203,6 +211,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Spool { config, command } => {
             spool::run(&command, &config.load()?.1).map(Outcome::Print)
         }
+        Command::Store { config, command } => store::run(&command, &config.load()?.1),
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1).map(Outcome::Print),
         Command::Sendmail { words } => Ok(Outcome::Exit(crate::sendmail::run("sendmail", &words))),
         Command::Sink(args) => done(vere_bench::sink::run(&args)),

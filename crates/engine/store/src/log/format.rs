@@ -68,13 +68,11 @@ pub(crate) enum RecordKind {
     Body = 1,
     /// A change of a partition.
     Batch = 2,
-    /// Part of all rows of a partition, written by reclaiming; the last part takes effect.
-    Snapshot = 3,
 }
 
 impl RecordKind {
     fn from_octet(octet: u8) -> Option<Self> {
-        [Self::Body, Self::Batch, Self::Snapshot]
+        [Self::Body, Self::Batch]
             .into_iter()
             .find(|kind| *kind as u8 == octet)
     }
