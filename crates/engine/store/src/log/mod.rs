@@ -8,6 +8,7 @@
 pub(crate) mod format;
 mod recover;
 mod rewrite;
+mod windowed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

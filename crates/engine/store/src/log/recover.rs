@@ -13,10 +13,8 @@ use super::format::{
     segment_name, segment_position,
 };
 use super::rewrite::{read_index, records};
+use super::windowed::{WINDOW, Windowed};
 use super::{Log, Segment};
-
-/// Octets read at once.
-const WINDOW: usize = 1024 * 1024;
 
 /// Takes what a log held, in order.
 pub(crate) trait Replay {
@@ -264,42 +262,6 @@ fn identify<F>(found: &BTreeMap<u64, Found<F>>) -> Result<u64, OpenError> {
             offset: 0,
             reason: "the segment belongs to another store".to_owned(),
         }),
-    }
-}
-
-/// Reads a file in windows.
-pub(super) struct Windowed<'a, F> {
-    file: &'a F,
-    len: u64,
-    at: u64,
-    octets: Vec<u8>,
-}
-
-impl<'a, F: StorageFile> Windowed<'a, F> {
-    pub(super) fn new(file: &'a F, len: u64) -> Self {
-        Self {
-            file,
-            len,
-            at: 0,
-            octets: Vec::new(),
-        }
-    }
-
-    /// `count` octets from `offset` on; none when the file ends before.
-    pub(super) fn get(&mut self, offset: u64, count: usize) -> io::Result<Option<&[u8]>> {
-        if offset + count as u64 > self.len {
-            return Ok(None);
-        }
-        let held = self.at..self.at + self.octets.len() as u64;
-        if offset < held.start || offset + count as u64 > held.end {
-            let want = (self.len - offset).min(count.max(WINDOW) as u64);
-            self.octets
-                .resize(usize::try_from(want).map_err(io::Error::other)?, 0);
-            self.file.read_at(&mut self.octets, offset)?;
-            self.at = offset;
-        }
-        let start = (offset - self.at) as usize;
-        Ok(self.octets.get(start..start + count))
     }
 }
 

@@ -13,7 +13,7 @@ use vere_ports::storage::{Storage, StorageFile};
 use super::format::{
     RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD, SegmentHead, segment_name, u64_at,
 };
-use super::recover::Windowed;
+use super::windowed::Windowed;
 
 /// Records between two entries of an index.
 const SPARSE: usize = 8;

@@ -274,12 +274,11 @@ fn settled<T: std::fmt::Debug>(
 fn run(
     disk: &MemoryDisk,
     meta: &MemoryMeta,
-    mut promised: Promised,
+    promised: Promised,
     persist: bool,
 ) -> (bool, Promised) {
-    let mut world = match World::open(disk, meta, std::mem::take(&mut promised)) {
-        Ok(world) => world,
-        Err(_) => return (false, Promised::default()),
+    let Ok(mut world) = World::open(disk, meta, promised) else {
+        return (false, Promised::default());
     };
     for step in steps() {
         if world.step(step).is_err() {
