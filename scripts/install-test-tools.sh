@@ -15,6 +15,7 @@
 #   ip, nft                networks of the tests' own, whose packets are dropped
 #   strace                 lets the disk fail under one process
 #   libfaketime            moves the clock of some processes
+#   named, dnssec-signzone signed zones of the tests' own
 #   (shellcheck)           checks these scripts
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -172,6 +173,8 @@ install ip iproute2
 install nft nftables
 install strace strace
 install faketime faketime libfaketime
+install named bind9
+install dnssec-signzone bind9-utils
 install shellcheck shellcheck
 unpack_exim
 unpack_etcd

@@ -1,15 +1,17 @@
 //! From checked values to the structures.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use crate::cross;
 use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
 use crate::model::{
-    Acme, Auth, CertificateFiles, Cluster, Delivery, Directory, DirectoryStore, Durability, Etcd,
-    Gateway, Limits, LineTls, Listen, Networks, NextHop, Protocol, Register, Resolver, Route,
-    Settings, Sni, Spool, SpoolNode, SpoolTls, Tls, TlsMode,
+    Acme, Auth, CertificateFiles, Cluster, Directory, DirectoryStore, Durability, Etcd, Gateway,
+    Limits, LineTls, Listen, Networks, Register, Resolver, Settings, Sni, Spool, SpoolNode,
+    SpoolTls, Tls,
 };
+use crate::outgoing::{Delivery, NextHop, Protocol, Route, Source, TlsMode};
 use crate::value::FromValue;
 use crate::watching::{Control, Log, LogFormat, LogLevel, Metrics};
 
@@ -80,10 +82,13 @@ impl Assembly {
             resolver: Resolver {
                 servers: self.need("resolver.servers"),
                 zone: self.maybe_path("resolver.zone"),
+                dnssec: self.choice("resolver.dnssec", |text| Some(text == "validate")),
+                trust_anchor: self.maybe_path("resolver.trust_anchor"),
             },
             directory: self.directory(),
             delivery: self.delivery(tls, port),
             routes: self.each("route", |at| self.route(at, tls, port)),
+            sources: self.each("source", |at| self.source(at)),
             gateway: Gateway {
                 name: self.need("gateway.name"),
                 adopts: self.need("gateway.adopts"),
@@ -250,11 +255,33 @@ impl Assembly {
             connect_timeout: self.need("delivery.connect_timeout"),
             messages_per_connection_max: self.need("delivery.messages_per_connection_max"),
             tls,
+            mta_sts: self.choice("delivery.mta_sts", on_or_off),
+            dane: self.choice("delivery.dane", on_or_off),
+            mta_sts_port: self.need("delivery.mta_sts_port"),
             ca: self.maybe_path("delivery.ca"),
             port,
             retry: self.need("delivery.retry"),
             expire: self.need("delivery.expire"),
             delay_notice: self.need("delivery.delay_notice"),
+            source: self.maybe("delivery.source"),
+        }
+    }
+
+    fn source(&self, at: &str) -> Source {
+        // The kinds of these options admit one family each.
+        let address = |key: &str| self.maybe::<IpAddr>(&format!("{at}.{key}"));
+        let hostname: Option<String> = self.maybe(&format!("{at}.hostname"));
+        Source {
+            name: self.need(&format!("{at}.name")),
+            ipv4: address("ipv4").and_then(|address| match address {
+                IpAddr::V4(address) => Some(address),
+                IpAddr::V6(_) => None,
+            }),
+            ipv6: address("ipv6").and_then(|address| match address {
+                IpAddr::V6(address) => Some(address),
+                IpAddr::V4(_) => None,
+            }),
+            hostname: hostname.unwrap_or_else(|| self.need("hostname")),
         }
     }
 
@@ -274,6 +301,11 @@ impl Assembly {
             tls: own_tls.and_then(tls_mode).unwrap_or(tls),
             username: self.maybe(&format!("{at}.username")),
             password: self.maybe(&format!("{at}.password")),
+            password_file: self.maybe_path(&format!("{at}.password_file")),
+            password_in_clear: self.choice(&format!("{at}.password_in_clear"), yes_or_no),
+            source: self
+                .maybe(&format!("{at}.source"))
+                .or_else(|| self.maybe("delivery.source")),
         }
     }
 
@@ -360,6 +392,23 @@ fn tls_mode(text: &str) -> Option<TlsMode> {
         "off" => TlsMode::Off,
         "opportunistic" => TlsMode::Opportunistic,
         "required" => TlsMode::Required,
+        "implicit" => TlsMode::Implicit,
+        _ => return None,
+    })
+}
+
+fn on_or_off(text: &str) -> Option<bool> {
+    Some(match text {
+        "on" => true,
+        "off" => false,
+        _ => return None,
+    })
+}
+
+fn yes_or_no(text: &str) -> Option<bool> {
+    Some(match text {
+        "yes" => true,
+        "no" => false,
         _ => return None,
     })
 }

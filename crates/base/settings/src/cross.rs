@@ -6,7 +6,8 @@ use std::path::Path;
 
 use crate::document::Document;
 use crate::errors::{ConfigError, Problem};
-use crate::model::{Etcd, LineTls, NextHop, Register, Settings, TlsMode};
+use crate::model::{Etcd, LineTls, Register, Settings};
+use crate::outgoing::{NextHop, Route};
 use crate::value::Value;
 
 /// Linux's `sun_path` has 108 octets, the last one for the end.
@@ -23,6 +24,7 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     limits(settings, &mut found);
     delivery(settings, &mut found);
     routes(settings, &mut found);
+    sources(settings, &mut found);
     spool(settings, &mut found);
     cluster(settings, &mut found);
     found.socket("control.socket", &settings.control.socket);
@@ -140,24 +142,7 @@ fn delivery(settings: &Settings, found: &mut Found<'_>) {
 fn routes(settings: &Settings, found: &mut Found<'_>) {
     for (n, route) in settings.routes.iter().enumerate() {
         let key = |name: &str| format!("route[{}].{name}", n + 1);
-        match (&route.username, &route.password) {
-            (Some(_), None) => found.add(&key("username"), "needs a password beside it"),
-            (None, Some(_)) => found.add(&key("password"), "needs a username beside it"),
-            (Some(_), Some(_)) => match &route.next_hop {
-                NextHop::Mx | NextHop::Local => {
-                    found.add(&key("username"), "is for one named next hop only");
-                }
-                NextHop::Host { host, .. } => {
-                    let address = host.parse::<IpAddr>();
-                    let loopback = address.is_ok_and(|address| address.is_loopback());
-                    if route.tls != TlsMode::Required && !loopback {
-                        let text = "needs tls = \"required\", or the password could be read";
-                        found.add(&key("username"), text);
-                    }
-                }
-            },
-            (None, None) => {}
-        }
+        login(route, &key, found);
         let earlier = settings.routes[..n]
             .iter()
             .position(|other| other.domain == route.domain);
@@ -167,6 +152,66 @@ fn routes(settings: &Settings, found: &mut Found<'_>) {
                 earlier + 1
             );
             found.add(&key("domain"), text);
+        }
+    }
+}
+
+fn login(route: &Route, key: &impl Fn(&str) -> String, found: &mut Found<'_>) {
+    let password = route.password.is_some() || route.password_file.is_some();
+    match (&route.username, password) {
+        (Some(_), false) => found.add(
+            &key("username"),
+            "needs a password or a password_file beside it",
+        ),
+        (None, true) if route.password.is_some() => {
+            found.add(&key("password"), "needs a username beside it");
+        }
+        (None, true) => found.add(&key("password_file"), "needs a username beside it"),
+        (Some(_), true) => match &route.next_hop {
+            NextHop::Mx | NextHop::Local => {
+                found.add(&key("username"), "is for one named next hop only");
+            }
+            NextHop::Host { host, .. } => {
+                let address = host.parse::<IpAddr>();
+                let loopback = address.is_ok_and(|address| address.is_loopback());
+                if !route.tls.is_verified() && !loopback && !route.password_in_clear {
+                    let text = "needs tls = \"required\", or the password could be read";
+                    found.add(&key("username"), text);
+                }
+            }
+        },
+        (None, false) => {}
+    }
+    if route.password.is_some() && route.password_file.is_some() {
+        found.add(&key("password_file"), "stands beside password");
+    }
+}
+
+fn sources(settings: &Settings, found: &mut Found<'_>) {
+    for (n, source) in settings.sources.iter().enumerate() {
+        if settings.sources[..n]
+            .iter()
+            .any(|earlier| earlier.name == source.name)
+        {
+            let key = format!("source[{}].name", n + 1);
+            found.add(&key, format!("{:?} stands twice", source.name));
+        }
+    }
+    let unknown = |name: &String| settings.source(name).is_none();
+    let missing = |name: &str| format!("there is no [[source]] named {name:?}");
+    if let Some(name) = settings
+        .delivery
+        .source
+        .as_ref()
+        .filter(|name| unknown(name))
+    {
+        found.add("delivery.source", missing(name));
+    }
+    for (n, route) in settings.routes.iter().enumerate() {
+        let key = format!("route[{}].source", n + 1);
+        let own = route.source.as_ref().filter(|name| unknown(name));
+        if let Some(name) = own.filter(|_| found.document.values.contains_key(&key)) {
+            found.add(&key, missing(name));
         }
     }
 }

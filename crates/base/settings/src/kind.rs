@@ -1,13 +1,14 @@
 //! The kinds of options, and the check of one value against its kind.
 
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use toml::de::DeValue;
 use vere_units::{ByteSize, Secret, Span};
 
 use crate::errors::Problem;
-use crate::model::{DirectoryStore, NextHop, RoutePattern};
+use crate::model::DirectoryStore;
+use crate::outgoing::{NextHop, RoutePattern};
 use crate::value::Value;
 
 /// Entries of one list.
@@ -32,6 +33,8 @@ pub(crate) enum Kind {
     Span(u64, u64),
     Spans(u64, u64),
     Choice(&'static [&'static str]),
+    Ipv4,
+    Ipv6,
     Address,
     Addresses,
     NetworkList,
@@ -70,6 +73,8 @@ impl Kind {
                 return format!("a list of spans such as [\"5m\", \"4h\"], each {min} to {max}");
             }
             Self::Choice(names) => return format!("one of {}", quoted(names)),
+            Self::Ipv4 => "an IPv4 address such as \"192.0.2.1\"",
+            Self::Ipv6 => "an IPv6 address such as \"2001:db8::1\"",
             Self::Address => "an address with port such as \"127.0.0.1:2525\"",
             Self::Addresses => "a list of addresses with ports such as [\"[::]:25\"]",
             Self::NetworkList => "a list of networks such as [\"127.0.0.0/8\", \"::1\"]",
@@ -128,6 +133,14 @@ impl Kind {
             Self::Choice(names) => {
                 let known = names.iter().find(|name| **name == text);
                 Value::Choice(known.ok_or_else(|| format!("wanted is {}", self.wanted()))?)
+            }
+            Self::Ipv4 => {
+                let address = text.parse::<Ipv4Addr>();
+                Value::Ip(IpAddr::V4(address.map_err(|_| "is no IPv4 address")?))
+            }
+            Self::Ipv6 => {
+                let address = text.parse::<Ipv6Addr>();
+                Value::Ip(IpAddr::V6(address.map_err(|_| "is no IPv6 address")?))
             }
             Self::Address => Value::Address(socket_address(text)?),
             Self::UrlHttps => Value::Text(url(text, "https://")?),

@@ -34,6 +34,7 @@ mod kind;
 mod model;
 mod nearest;
 mod network;
+mod outgoing;
 mod reference;
 mod services;
 mod table;
@@ -43,12 +44,13 @@ mod watching;
 pub use changes::Changes;
 pub use errors::{ConfigError, ConfigErrors, Problem};
 pub use model::{
-    Acme, Auth, CertificateFiles, Cluster, Delivery, Directory, DirectoryStore, Durability, Etcd,
-    Gateway, Limits, LineTls, Listen, Networks, NextHop, Protocol, Register, Resolver, Route,
-    RoutePattern, Settings, Sni, Spool, SpoolNode, SpoolTls, Tls, TlsMode,
+    Acme, Auth, CertificateFiles, Cluster, Directory, DirectoryStore, Durability, Etcd, Gateway,
+    Limits, LineTls, Listen, Networks, Register, Resolver, Settings, Sni, Spool, SpoolNode,
+    SpoolTls, Tls,
 };
 pub use nearest::nearest;
 pub use network::{IpNetwork, ParseNetworkError};
+pub use outgoing::{Delivery, NextHop, Protocol, Route, RoutePattern, Source, TlsMode};
 pub use reference::reference;
 pub use services::Sendmail;
 pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use vere_units::{ByteSize, Secret, Span};
+use vere_units::{ByteSize, Span};
 
 use crate::network::IpNetwork;
+use crate::outgoing::{Delivery, Route, Source};
 use crate::services::Sendmail;
 use crate::value::Value;
 use crate::watching::{Control, Log, Metrics};
@@ -53,6 +54,8 @@ pub struct Settings {
     pub delivery: Delivery,
     /// Exceptions from delivery by MX, first match first.
     pub routes: Vec<Route>,
+    /// Under which addresses and names deliveries leave.
+    pub sources: Vec<Source>,
     /// This gateway among others.
     pub gateway: Gateway,
     /// Queue storage.
@@ -70,6 +73,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The source of this name.
+    #[must_use]
+    pub fn source(&self, name: &str) -> Option<&Source> {
+        self.sources.iter().find(|source| source.name == name)
+    }
+
     /// Finds the first route for `domain` (in any case, without trailing dot), if there is one.
     #[must_use]
     pub fn route(&self, domain: &str) -> Option<&Route> {
@@ -192,6 +201,10 @@ pub struct Resolver {
     pub servers: Vec<SocketAddr>,
     /// A file of static records; when given, no network is asked.
     pub zone: Option<PathBuf>,
+    /// Whether answers are validated by DNSSEC.
+    pub dnssec: bool,
+    /// The file of keys that validation begins with; the root zone's when absent.
+    pub trust_anchor: Option<PathBuf>,
 }
 
 /// Where domains, accounts and aliases lie.
@@ -210,115 +223,6 @@ pub enum DirectoryStore {
     File(PathBuf),
     /// One `SQLite` database.
     Sqlite(PathBuf),
-}
-
-/// Delivery to next hops and into mailboxes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivery {
-    /// Where the Maildir of an account lies; holds the places `{domain}` and `{local}`, which must
-    /// be filled with checked names only.
-    pub maildir: String,
-    /// Connections at once to one destination.
-    pub connections_per_destination_max: u32,
-    /// Connections at once to all destinations.
-    pub connections_max: u32,
-    /// Longest wait for a connection.
-    pub connect_timeout: Span,
-    /// Messages over one connection before a new one is made.
-    pub messages_per_connection_max: u32,
-    /// Encryption towards next hops that no route names.
-    pub tls: TlsMode,
-    /// A PEM file of roots beside those of the operating system.
-    pub ca: Option<PathBuf>,
-    /// The port of next hops found by MX.
-    pub port: u16,
-    /// The waits before the second, third, ... attempt; the last one repeats.
-    pub retry: Vec<Span>,
-    /// When a message is given up and returned.
-    pub expire: Span,
-    /// When the sender is told that a message is late.
-    pub delay_notice: Span,
-}
-
-/// How much encryption a next hop must offer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TlsMode {
-    /// None is used.
-    Off,
-    /// It is used where offered, whatever the certificate says.
-    Opportunistic,
-    /// It must be offered, with a certificate that is valid for the next hop's name.
-    Required,
-}
-
-/// An exception from delivery by MX.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Route {
-    /// Which destinations it is for.
-    pub domain: RoutePattern,
-    /// Where their mail goes.
-    pub next_hop: NextHop,
-    /// The protocol spoken there.
-    pub protocol: Protocol,
-    /// Encryption; `delivery.tls` when the file does not say.
-    pub tls: TlsMode,
-    /// Whom to authenticate as; present together with the password.
-    pub username: Option<String>,
-    /// The password.
-    pub password: Option<Secret<String>>,
-}
-
-/// Which destinations a route is for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RoutePattern {
-    /// `*`: every domain.
-    Any,
-    /// `example.org`: this domain, lower case.
-    Exact(String),
-    /// `.example.org`: every domain below this one, lower case, without the dot.
-    Subdomains(String),
-}
-
-impl RoutePattern {
-    /// Says whether the pattern fits `domain`, which may be in any case.
-    #[must_use]
-    pub fn matches(&self, domain: &str) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Exact(own) => own.eq_ignore_ascii_case(domain),
-            Self::Subdomains(parent) => {
-                let (domain, parent) = (domain.as_bytes(), parent.as_bytes());
-                domain.len() > parent.len() + 1
-                    && domain[domain.len() - parent.len()..].eq_ignore_ascii_case(parent)
-                    && domain[domain.len() - parent.len() - 1] == b'.'
-            }
-        }
-    }
-}
-
-/// Where mail goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NextHop {
-    /// To the hosts that the domain's MX records name.
-    Mx,
-    /// Into mailboxes of this system.
-    Local,
-    /// To one host, without asking for MX records.
-    Host {
-        /// A host name, lower case, or an IP address without brackets.
-        host: String,
-        /// The port; `delivery.port` when the file does not say.
-        port: u16,
-    },
-}
-
-/// What is spoken with a next hop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// RFC 5321.
-    Smtp,
-    /// RFC 2033.
-    Lmtp,
 }
 
 /// One of the gateways that share nodes and register.

@@ -1,6 +1,7 @@
 //! The table of all options: the one place where an option exists.
 
 mod intake;
+mod outgoing;
 mod services;
 mod system;
 
@@ -61,6 +62,7 @@ pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
     intake::SECTIONS
         .iter()
         .chain(services::SECTIONS)
+        .chain(outgoing::SECTIONS)
         .chain(system::SECTIONS)
 }
 
@@ -93,3 +95,4 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 const TLS_MODES: &[&str] = &["off", "opportunistic", "required"];
+const ROUTE_TLS_MODES: &[&str] = &["off", "opportunistic", "required", "implicit"];

@@ -1,3 +1,5 @@
+mod outgoing;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -652,6 +654,7 @@ fn changes_tell_live_from_restart() {
         "limits.errors_max",
         "route[1].domain",
         "route[1].next_hop",
+        "route[1].password_in_clear",
         "route[1].protocol",
     ];
     assert_eq!(changes.live, live);

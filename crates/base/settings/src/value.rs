@@ -1,12 +1,13 @@
 //! Checked values, before they are put into the structures.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use vere_units::{ByteSize, Secret, Span};
 
-use crate::model::{DirectoryStore, NextHop, RoutePattern};
+use crate::model::DirectoryStore;
 use crate::network::IpNetwork;
+use crate::outgoing::{NextHop, RoutePattern};
 
 /// A value that passed the check of its kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +19,7 @@ pub(crate) enum Value {
     Size(ByteSize),
     Span(Span),
     Spans(Vec<Span>),
+    Ip(IpAddr),
     Address(SocketAddr),
     Addresses(Vec<SocketAddr>),
     Networks(Vec<IpNetwork>),
@@ -56,6 +58,7 @@ from_value! {
     Size => ByteSize,
     Span => Span,
     Spans => Vec<Span>,
+    Ip => IpAddr,
     Address => SocketAddr,
     Addresses => Vec<SocketAddr>,
     Networks => Vec<IpNetwork>,

@@ -23,6 +23,8 @@ pub struct ConnectOptions {
     /// Addresses tried of those given, so that a hostile zone cannot make us try hundreds.
     /// Default 8.
     pub addresses_max: usize,
+    /// Tries the addresses as they are given, instead of family by family. Default: no.
+    pub in_order: bool,
     /// Source address for IPv4; the kernel chooses when `None`.
     pub source_v4: Option<Ipv4Addr>,
     /// Source address for IPv6; the kernel chooses when `None`.
@@ -35,6 +37,7 @@ impl Default for ConnectOptions {
             timeout: Duration::from_secs(30),
             stagger: Duration::from_millis(250),
             addresses_max: 8,
+            in_order: false,
             source_v4: None,
             source_v6: None,
         }
@@ -76,7 +79,12 @@ pub async fn connect(
     addresses: &[SocketAddr],
     options: &ConnectOptions,
 ) -> Result<TcpStream, ConnectError> {
-    let mut waiting = alternate(addresses).into_iter().take(options.addresses_max);
+    let ordered = if options.in_order {
+        addresses.to_vec()
+    } else {
+        alternate(addresses)
+    };
+    let mut waiting = ordered.into_iter().take(options.addresses_max);
     let mut running = JoinSet::new();
     let mut attempts = Vec::new();
     let mut more = true;

@@ -6,6 +6,7 @@
 //! - [`connect`]: a connection to the first of several addresses that answers;
 //! - [`resolver`]: MX, address and TXT records, from name servers or from a zone file for tests;
 //! - [`tls`]: certificates with reload and server names, handshakes on both sides;
+//! - [`sts`]: what domains demand of connections to their mail exchangers (MTA-STS);
 //! - [`acme`]: certificates from an authority, kept and renewed.
 //!
 //! Everything asynchronous runs on a tokio runtime of any flavour; nothing here starts one.
@@ -15,4 +16,5 @@ pub mod acme;
 pub mod connect;
 pub mod listen;
 pub mod resolver;
+pub mod sts;
 pub mod tls;

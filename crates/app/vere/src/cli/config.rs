@@ -158,6 +158,18 @@ fn unreadable(settings: &Settings) -> Vec<Mistake> {
             .as_deref()
             .map(|path| ("delivery.ca".to_owned(), path)),
     );
+    named.extend(
+        settings
+            .resolver
+            .trust_anchor
+            .as_deref()
+            .map(|path| ("resolver.trust_anchor".to_owned(), path)),
+    );
+    for (n, route) in settings.routes.iter().enumerate() {
+        if let Some(path) = &route.password_file {
+            named.push((format!("route[{}].password_file", n + 1), path));
+        }
+    }
     if let Some(tls) = &settings.spool.tls {
         named.push(("spool.tls.certificate".to_owned(), &tls.files.certificate));
         named.push(("spool.tls.key".to_owned(), &tls.files.key));

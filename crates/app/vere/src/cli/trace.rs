@@ -93,6 +93,7 @@ fn describe(event: &Record) -> String {
         say("", event.rcpt.as_ref().map(|rcpt| format!("<{rcpt}>")));
         say("in ", event.queue.clone());
         say("at ", event.remote.clone());
+        say("over ", event.tls.clone());
         say("attempt ", event.attempt.map(|attempt| attempt.to_string()));
         say("", event.reply.as_ref().map(|reply| format!("({reply})")));
         say("see ", event.related.clone());

@@ -173,7 +173,7 @@ impl Drain<'_> {
             Arc::clone(self.settings),
             link,
             &trace,
-        )?)?);
+        )?));
         self.first = Some(Rc::clone(&gateway));
         Ok(gateway)
     }

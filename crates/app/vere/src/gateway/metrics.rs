@@ -10,8 +10,8 @@ use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Tally;
 use vere_telemetry::metrics::{
     AuthResult, CommitResult, ConnectionResult, Counter, DeliveryResult, DsnAction, Gauge,
-    Handshake, HandshakeResult, Metrics, NodeName, Refusal as TurnedAway, ReplyClass, SmtpService,
-    TlsSide,
+    Handshake, HandshakeResult, Metrics, NodeName, PolicyOutcome, PolicyResult,
+    Refusal as TurnedAway, ReplyClass, SmtpService, TlsPolicy, TlsSide,
 };
 
 use super::clock;
@@ -22,7 +22,7 @@ pub(super) use gauges::start;
 
 /// The gateway's metrics; what is counted for every message is at hand without a look-up.
 #[derive(Debug)]
-pub(super) struct GatewayMetrics {
+pub(crate) struct GatewayMetrics {
     all: Metrics,
     relayed: Counter,
     stored: Counter,
@@ -162,6 +162,22 @@ impl GatewayMetrics {
     pub(super) fn handshake(&self, side: TlsSide, result: HandshakeResult) {
         let handshakes = &self.all.tls.handshakes;
         handshakes.get_or_create(&Handshake { side, result }).inc();
+    }
+}
+
+/// Policies of encryption towards next hops.
+impl GatewayMetrics {
+    /// A connection was as its policy wants it, or was not.
+    pub(super) fn policy(&self, policy: TlsPolicy, kept: bool) {
+        let result = if kept {
+            PolicyResult::Kept
+        } else {
+            PolicyResult::Failed
+        };
+        let policies = &self.all.tls.policies;
+        policies
+            .get_or_create(&PolicyOutcome { policy, result })
+            .inc();
     }
 }
 

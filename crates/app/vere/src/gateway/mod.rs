@@ -2,8 +2,8 @@
 //!
 //! One thread and its tasks: [`listeners`] accept, [`session`] drives a connection, [`intake`] takes
 //! responsibility for a message, [`routing`] says where it goes, [`state`] stores it and settles its
-//! attempts, [`scheduler`] starts workers, [`local`] and [`relay`] deliver, [`recovery`] takes back what
-//! the spool holds, [`control`] answers commands.
+//! attempts, [`scheduler`] starts workers, [`local`] and [`relay`] deliver, [`outbound`] connects to other
+//! hosts, [`recovery`] takes back what the spool holds, [`control`] answers commands.
 
 mod adopt;
 mod clock;
@@ -18,6 +18,7 @@ mod listeners;
 mod local;
 mod look;
 mod metrics;
+pub(crate) mod outbound;
 mod proxy;
 mod recovery;
 mod relay;
@@ -51,6 +52,7 @@ use vere_telemetry::metrics::Health;
 use vere_telemetry::trace::{TraceLog, TraceOptions};
 
 use self::listeners::{Reception, Service};
+use self::outbound::Outbound;
 use self::state::{Gateway, Parts};
 use crate::cli::Failure;
 use crate::spool::encryption::{self, Encryption};
@@ -138,7 +140,7 @@ async fn serve(
     let (link, driver) = SpoolLink::connect(options);
     spawn_local(driver);
     let trace = trace_directory(&settings);
-    let gateway = Rc::new(Gateway::new(parts(settings, link, &trace)?)?);
+    let gateway = Rc::new(Gateway::new(parts(settings, link, &trace)?));
     let (stop, stopping) = watch::channel(false);
     let server_tls = tls::ServerTls::new(&gateway.settings())?;
     let reception = Rc::new(Reception::new(Rc::clone(&gateway), server_tls, stopping));
@@ -148,6 +150,7 @@ async fn serve(
     spawn_local(follow_link(Rc::clone(&gateway)));
     spawn_local(follow_lease(Rc::clone(&gateway)));
     spawn_local(adopt::run(Rc::clone(&gateway), stop.subscribe()));
+    spawn_local(Rc::clone(&gateway.outbound).refresh_policies());
     spawn_local({
         let tls = reception.tls().clone();
         async move { tls.watch().await }
@@ -239,20 +242,39 @@ fn link_options(settings: &Settings, group: &str) -> Result<LinkOptions, Failure
 
 fn parts(settings: Arc<Settings>, link: SpoolLink, trace: &Path) -> Result<Parts, Failure> {
     let store = vere_disk::directory::create(&settings.directory.store)?;
-    let resolver = Resolver::new(&ResolverOptions {
-        servers: settings.resolver.servers.clone(),
-        zone: settings.resolver.zone.clone(),
-        ..ResolverOptions::default()
-    })?;
+    let metrics = Rc::default();
+    let outbound = Outbound::new(
+        &settings,
+        resolver(&settings)?,
+        Rc::clone(&metrics),
+        Some(&settings.data.join("mta-sts-policies")),
+    )?;
+    let outbound = Rc::new(outbound);
     let trace = TraceLog::open(TraceOptions::new(trace.to_owned()))?;
     let separator = settings.directory.subaddress_separator;
     Ok(Parts {
         directory: Directory::new(store, separator),
         settings,
         link,
-        resolver,
+        outbound,
+        metrics,
         trace,
     })
+}
+
+/// What names are looked up with.
+///
+/// # Errors
+/// When the zone file or the system's list of name servers cannot be used.
+pub(crate) fn resolver(settings: &Settings) -> Result<Resolver, Failure> {
+    let options = ResolverOptions {
+        servers: settings.resolver.servers.clone(),
+        zone: settings.resolver.zone.clone(),
+        dnssec: settings.resolver.dnssec,
+        trust_anchor: settings.resolver.trust_anchor.clone(),
+        ..ResolverOptions::default()
+    };
+    Ok(Resolver::new(&options)?)
 }
 
 /// Keeps a certificate from a certificate authority, if the settings want one, and answers its challenges.

@@ -1,7 +1,6 @@
 //! Delivers to other hosts by SMTP or LMTP: finds them, connects, and sends message after message over
 //! the same connection.
 
-mod hosts;
 mod session;
 
 use std::rc::Rc;
@@ -9,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use vere_queue::{Attempt, Destination, Disposition, Job, Queues, RecipientResult};
 
-use self::hosts::{Hosts, Unroutable};
 use self::session::{RelaySession, SessionEnd};
+use super::outbound::Unroutable;
 use super::scheduler::Worker;
 use super::state::Gateway;
 use super::{clock, sweep};
@@ -21,7 +20,7 @@ const IDLE_MAX: Duration = Duration::from_secs(5);
 /// One worker: connects and delivers until the queue is empty for a while or the destination fails.
 pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination: &Destination) {
     let queue = worker.queue;
-    let hosts = match hosts::find(gateway, destination).await {
+    let hosts = match gateway.outbound.find(destination).await {
         Ok(hosts) => hosts,
         Err(Unroutable::Temporary(reply)) => {
             return unreachable(gateway, worker, destination, &reply).await;
@@ -31,7 +30,7 @@ pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination
         }
     };
     loop {
-        match connect(gateway, &hosts).await {
+        match RelaySession::open(gateway, &hosts).await {
             Ok(mut session) => {
                 gateway.queues.borrow_mut().destination_reached(queue);
                 if !deliver(gateway, worker, &mut session).await {
@@ -41,21 +40,6 @@ pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination
             Err(reply) => return unreachable(gateway, worker, destination, &reply).await,
         }
     }
-}
-
-/// A connection to the first host that takes one; the last complaint when none does.
-async fn connect(gateway: &Rc<Gateway>, hosts: &Hosts) -> Result<RelaySession, String> {
-    let mut complaint = "no host to connect to".to_owned();
-    for host in hosts.in_order() {
-        match RelaySession::open(gateway, hosts, host).await {
-            Ok(session) => return Ok(session),
-            Err(reply) => {
-                tracing::debug!(remote = %host.name, %reply, "host does not take mail");
-                complaint = format!("{}: {reply}", host.name);
-            }
-        }
-    }
-    Err(complaint)
 }
 
 /// Sends what the queue gives. True: the connection is used up and another one is wanted.
@@ -76,7 +60,7 @@ async fn deliver(gateway: &Rc<Gateway>, worker: &mut Worker, session: &mut Relay
             return false;
         };
         let begun = Instant::now();
-        match session.send(&job.envelope, body).await {
+        match session.send(gateway, &job.envelope, body).await {
             Ok(attempt) => {
                 gateway.metrics.transaction(begun.elapsed());
                 gateway.settle(queue, &job, &attempt);

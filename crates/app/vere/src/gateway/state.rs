@@ -11,7 +11,6 @@ use bytes::Bytes;
 use tokio::sync::{Mutex, Notify};
 use tokio::task::spawn_local;
 use vere_directory::Directory;
-use vere_net::resolver::Resolver;
 use vere_queue::report::Composer;
 use vere_queue::{Attempt, Destination, Disposition, Envelope, Job, Queues, Report, Settlement};
 use vere_settings::Settings;
@@ -23,8 +22,8 @@ use vere_units::TraceId;
 use super::clock;
 use super::ids::TraceIds;
 use super::metrics::GatewayMetrics;
+use super::outbound::Outbound;
 use super::routing::Router;
-use super::tls::ClientTls;
 use crate::cli::Failure;
 use crate::secret;
 use crate::spool::link::{SpoolError, SpoolLink};
@@ -50,7 +49,8 @@ pub(super) struct Parts {
     pub(super) settings: Arc<Settings>,
     pub(super) directory: Directory,
     pub(super) link: SpoolLink,
-    pub(super) resolver: Resolver,
+    pub(super) outbound: Rc<Outbound>,
+    pub(super) metrics: Rc<GatewayMetrics>,
     pub(super) trace: TraceLog,
 }
 
@@ -58,10 +58,10 @@ pub(super) struct Parts {
 #[derive(Debug)]
 pub(super) struct Gateway {
     settings: RefCell<Arc<Settings>>,
-    client_tls: RefCell<ClientTls>,
     pub(super) router: Router,
     pub(super) link: SpoolLink,
-    pub(super) resolver: Resolver,
+    /// Connections to other hosts.
+    pub(super) outbound: Rc<Outbound>,
     pub(super) queues: RefCell<Queues>,
     /// Told whenever the scheduler may have something to do.
     pub(super) changed: Notify,
@@ -80,23 +80,19 @@ pub(super) struct Gateway {
 
 impl Gateway {
     /// Puts a gateway together.
-    ///
-    /// # Errors
-    /// When its certificates cannot be used.
-    pub(super) fn new(parts: Parts) -> Result<Self, Failure> {
+    pub(super) fn new(parts: Parts) -> Self {
         let queues = Queues::new(super::policy(&parts.settings));
-        Ok(Self {
+        Self {
             ids: Rc::new(TraceIds::of(&parts.settings.gateway.name)),
-            client_tls: RefCell::new(ClientTls::new(&parts.settings)?),
             settings: RefCell::new(parts.settings),
             router: Router {
                 directory: parts.directory,
             },
             link: parts.link,
-            resolver: parts.resolver,
+            outbound: parts.outbound,
             queues: RefCell::new(queues),
             changed: Notify::new(),
-            metrics: Rc::default(),
+            metrics: parts.metrics,
             trace: parts.trace,
             wakers: RefCell::default(),
             making: Mutex::new(()),
@@ -104,7 +100,7 @@ impl Gateway {
             unreadable: Cell::new(0),
             stopping: Cell::new(false),
             adopted: RefCell::default(),
-        })
+        }
     }
 
     /// One with queues of its own on another link, and everything else shared.
@@ -112,12 +108,11 @@ impl Gateway {
         let settings = self.settings();
         Self {
             ids: Rc::clone(&self.ids),
-            client_tls: RefCell::new(self.client_tls()),
             router: Router {
                 directory: self.router.directory.clone(),
             },
             link,
-            resolver: self.resolver.clone(),
+            outbound: Rc::clone(&self.outbound),
             queues: RefCell::new(Queues::new(super::policy(&settings))),
             settings: RefCell::new(settings),
             changed: Notify::new(),
@@ -140,9 +135,9 @@ impl Gateway {
     /// Puts other settings in force; sessions and attempts under way keep theirs.
     ///
     /// # Errors
-    /// When its certificates cannot be used; then nothing changes.
+    /// When roots of certificates or passwords cannot be used; then nothing changes.
     pub(super) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), Failure> {
-        self.client_tls.replace(ClientTls::new(&settings)?);
+        self.outbound.set_settings(&settings)?;
         for (_, adopted) in self.adopted.borrow().iter() {
             adopted.set_settings(Arc::clone(&settings))?;
         }
@@ -462,11 +457,6 @@ impl Gateway {
     /// Messages being delivered.
     pub(super) fn in_flight(&self) -> usize {
         self.queues.borrow().totals().in_flight
-    }
-
-    /// How connections to other hosts are encrypted.
-    pub(super) fn client_tls(&self) -> ClientTls {
-        self.client_tls.borrow().clone()
     }
 
     /// 32 unguessable octets.

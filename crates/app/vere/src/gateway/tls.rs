@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use vere_net::acme::{Acme, AcmeOptions};
 use vere_net::tls::{
-    CertificateFiles, ClientStream, ClientTls as Client, PeerCertificate, Roots, ServerStream,
-    ServerTls as Server, ServerTlsOptions, Verification,
+    CertificateFiles, ClientStream, ClientTls as Client, ConnectTlsError, Dane, Roots,
+    ServerStream, ServerTls as Server, ServerTlsOptions, TlsInfo as ClientTlsInfo, Verification,
 };
-use vere_settings::{Settings, TlsMode};
+use vere_settings::Settings;
 use vere_smtp::server::TlsInfo;
 use vere_units::Timestamp;
 
@@ -140,25 +140,40 @@ impl ClientTls {
         })
     }
 
-    /// Does the handshake as client with the server of that name; gives also whether the certificate
-    /// proved that name.
+    /// What refuses certificates that are not valid, for servers other than next hops.
+    pub(super) fn https(&self) -> Client {
+        self.required.clone()
+    }
+
+    /// Does the handshake as client with the server of that name, whose certificate must be valid or need
+    /// not.
     ///
     /// # Errors
-    /// When it fails; in words for the log and the sender.
+    /// When it fails, or the certificate must be valid and is not.
     pub(super) async fn connect(
         &self,
         name: &str,
-        mode: TlsMode,
+        verified: bool,
         stream: TcpStream,
-    ) -> Result<(ClientStream<TcpStream>, bool), String> {
-        let client = if mode == TlsMode::Required {
+    ) -> Result<(ClientStream<TcpStream>, ClientTlsInfo), ConnectTlsError> {
+        let client = if verified {
             &self.required
         } else {
             &self.opportunistic
         };
-        let connected = client.connect(name, stream).await;
-        connected
-            .map(|(stream, info)| (stream, info.certificate == PeerCertificate::Valid))
-            .map_err(|error| error.to_string())
+        client.connect(name, stream).await
+    }
+
+    /// The same with a server that TLSA records vouch for.
+    ///
+    /// # Errors
+    /// When it fails, or the certificate fits none of them.
+    pub(super) async fn connect_dane(
+        &self,
+        dane: &Dane,
+        name: &str,
+        stream: TcpStream,
+    ) -> Result<(ClientStream<TcpStream>, ClientTlsInfo), ConnectTlsError> {
+        self.required.connect_dane(dane, name, stream).await
     }
 }

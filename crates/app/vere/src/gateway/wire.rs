@@ -23,7 +23,7 @@ thread_local! {
 }
 
 /// A connection, in the clear or within TLS.
-pub(super) trait Connection: AsyncRead + AsyncWrite + Unpin {}
+pub(crate) trait Connection: AsyncRead + AsyncWrite + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Connection for T {}
 

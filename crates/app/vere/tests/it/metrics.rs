@@ -8,6 +8,11 @@ use crate::harness::{Authority, Options, PATIENCE, Session, Sink, System, free_a
 /// The endpoint of a system.
 struct Endpoint(SocketAddr);
 
+/// What the endpoint at this address shows.
+pub(crate) fn read(address: SocketAddr) -> String {
+    Endpoint(address).text()
+}
+
 impl Endpoint {
     fn text(&self) -> String {
         let mut stream = TcpStream::connect_timeout(&self.0, PATIENCE).expect("the endpoint");

@@ -1,6 +1,7 @@
 //! Records from name servers, by hickory-resolver.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hickory_resolver::TokioResolver;
@@ -9,11 +10,13 @@ use hickory_resolver::config::{
 };
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::dnssec::TrustAnchors;
 use hickory_resolver::proto::op::ResponseCode;
-use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tokio::time::timeout;
 
-use super::{Lookup, LookupFailure, ResolverOptions};
+use super::{Alias, Lookup, LookupFailure, Proof, ResolverOptions};
+use crate::tls::Tlsa;
 
 /// A record is asked again after a day whatever its time to live says.
 const POSITIVE_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -49,6 +52,14 @@ impl Dns {
             TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
         };
         tune(builder.options_mut(), options);
+        if options.dnssec {
+            builder.options_mut().validate = true;
+            if let Some(path) = &options.trust_anchor {
+                let anchors = TrustAnchors::from_file(path);
+                let anchors = anchors.map_err(|error| format!("{}: {error}", path.display()))?;
+                builder = builder.with_trust_anchor(Arc::new(anchors));
+            }
+        }
         let resolver = builder.build().map_err(text)?;
         Ok(Self {
             resolver,
@@ -56,7 +67,7 @@ impl Dns {
         })
     }
 
-    pub(super) async fn mx(&self, domain: &str) -> Lookup<(u16, String)> {
+    pub(super) async fn mx(&self, domain: &str) -> (Lookup<(u16, String)>, Proof) {
         self.lookup(domain, RecordType::MX, |data| match data {
             RData::MX(mx) => Some((mx.preference, host_name(&mx.exchange))),
             _ => None,
@@ -65,8 +76,8 @@ impl Dns {
     }
 
     /// IPv6 and IPv4, asked at the same time.
-    pub(super) async fn addresses(&self, host: &str) -> (Lookup<IpAddr>, Lookup<IpAddr>) {
-        tokio::join!(
+    pub(super) async fn addresses(&self, host: &str) -> [(Lookup<IpAddr>, Proof); 2] {
+        let (v6, v4) = tokio::join!(
             self.lookup(host, RecordType::AAAA, |data| match data {
                 RData::AAAA(address) => Some(IpAddr::V6(address.0)),
                 _ => None,
@@ -75,45 +86,86 @@ impl Dns {
                 RData::A(address) => Some(IpAddr::V4(address.0)),
                 _ => None,
             })
-        )
+        );
+        [v6, v4]
     }
 
     pub(super) async fn txt(&self, name: &str) -> Lookup<String> {
-        self.lookup(name, RecordType::TXT, |data| match data {
+        let found = self.lookup(name, RecordType::TXT, |data| match data {
             RData::TXT(txt) => Some(String::from_utf8_lossy(&txt.txt_data.concat()).into_owned()),
+            _ => None,
+        });
+        found.await.0
+    }
+
+    pub(super) async fn tlsa(&self, name: &str) -> (Lookup<Tlsa>, Proof) {
+        self.lookup(name, RecordType::TLSA, |data| match data {
+            RData::TLSA(tlsa) => Some(Tlsa {
+                usage: tlsa.cert_usage.into(),
+                selector: tlsa.selector.into(),
+                matching: tlsa.matching.into(),
+                data: tlsa.cert_data.clone(),
+            }),
             _ => None,
         })
         .await
     }
 
-    /// Asks for one type; `pick` passes over the CNAME records on the way to it.
+    /// Asks for one type; `pick` passes over the CNAME records on the way to it, of which the proof tells.
     async fn lookup<T>(
         &self,
         name: &str,
         record: RecordType,
         pick: impl Fn(&RData) -> Option<T>,
-    ) -> Lookup<T> {
+    ) -> (Lookup<T>, Proof) {
         // What is no name in DNS cannot exist there.
         let Some(name) = query_name(name) else {
-            return Lookup::NoSuchName;
+            return (Lookup::NoSuchName, Proof::default());
         };
-        match timeout(self.timeout, self.resolver.lookup(name, record)).await {
-            Err(_) => Lookup::Failed(LookupFailure::Timeout),
-            Ok(Err(error)) => failed(&error),
+        match timeout(self.timeout, self.resolver.lookup(name.clone(), record)).await {
+            Err(_) => (Lookup::Failed(LookupFailure::Timeout), Proof::default()),
+            Ok(Err(error)) => (failed(&error), Proof::default()),
             Ok(Ok(answer)) => {
+                let proof = proof(&name, answer.answers());
                 let found: Vec<T> = answer
                     .answers()
                     .iter()
                     .filter_map(|record| pick(&record.data))
                     .collect();
                 if found.is_empty() {
-                    Lookup::None
+                    (Lookup::None, proof)
                 } else {
-                    Lookup::Found(found)
+                    (Lookup::Found(found), proof)
                 }
             }
         }
     }
+}
+
+/// What DNSSEC proves of an answer.
+fn proof(asked: &Name, answers: &[Record]) -> Proof {
+    let is_signature = |record: &&Record| record.record_type() != RecordType::RRSIG;
+    let mut records = answers.iter().filter(is_signature).peekable();
+    let mut proof = Proof {
+        secure: records.peek().is_some(),
+        alias: None,
+    };
+    let mut name = asked.clone();
+    for record in records {
+        let secure = record.proof.is_secure();
+        proof.secure &= secure;
+        if let RData::CNAME(target) = &record.data
+            && record.name == name
+        {
+            let first = proof.alias.get_or_insert(Alias {
+                target: String::new(),
+                secure,
+            });
+            name = target.0.clone();
+            first.target = host_name(&name);
+        }
+    }
+    proof
 }
 
 fn with_port(mut connection: ConnectionConfig, port: u16) -> ConnectionConfig {
@@ -166,6 +218,16 @@ fn failed<T>(error: &NetError) -> Lookup<T> {
         NetError::Dns(DnsError::ResponseCode(code)) => {
             Lookup::Failed(LookupFailure::Code((*code).into()))
         }
+        NetError::Dns(DnsError::DnssecBogus) => Lookup::Failed(LookupFailure::Bogus),
+        // A proven absence comes as an answer without records; here it could not be proven, or the name
+        // lies in a part of the tree that is not signed.
+        NetError::Dns(DnsError::Nsec {
+            response, proof, ..
+        }) if proof.is_insecure() => match response.response_code {
+            ResponseCode::NXDomain => Lookup::NoSuchName,
+            _ => Lookup::None,
+        },
+        NetError::Dns(DnsError::Nsec { .. }) => Lookup::Failed(LookupFailure::Bogus),
         NetError::Timeout => Lookup::Failed(LookupFailure::Timeout),
         other => Lookup::Failed(LookupFailure::Server(other.to_string())),
     }

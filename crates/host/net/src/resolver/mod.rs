@@ -4,7 +4,11 @@
 //! and demonstrations. Answers are cached by their time to live in bounded memory. Every answer
 //! says whether a failure is final, so that a queue knows whether to try again.
 //!
-//! Not covered: DNSSEC validation, encrypted DNS, service records.
+//! With [`ResolverOptions::dnssec`] every answer from name servers is validated (RFC 4035): what fails is a
+//! failure for now, and [`Resolver::exchangers`], [`Resolver::hosts`] and [`Resolver::tlsa`] tell what is
+//! proven. A zone file proves nothing.
+//!
+//! Not covered: encrypted DNS, service records.
 
 mod dns;
 mod zone;
@@ -16,7 +20,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dns::Dns;
+use tokio::task::JoinSet;
 pub use zone::{Zone, ZoneError};
+
+use crate::tls::Tlsa;
 
 /// Hosts kept of one MX answer, after ordering: more is an attack or a mistake.
 pub const MX_HOSTS_MAX: usize = 32;
@@ -32,6 +39,10 @@ pub struct ResolverOptions {
     pub servers: Vec<SocketAddr>,
     /// A zone file; when given, no network is asked.
     pub zone: Option<PathBuf>,
+    /// Whether answers are validated by DNSSEC; the name servers must pass its records on.
+    pub dnssec: bool,
+    /// A file of DNSKEY records that validation begins with; those of the root zone when absent.
+    pub trust_anchor: Option<PathBuf>,
     /// Longest wait for one answer of one server. Default 5 s.
     pub query_timeout: Duration,
     /// Longest wait for all that one call asks. Default 20 s.
@@ -45,6 +56,8 @@ impl Default for ResolverOptions {
         Self {
             servers: Vec::new(),
             zone: None,
+            dnssec: false,
+            trust_anchor: None,
             query_timeout: Duration::from_secs(5),
             timeout: Duration::from_secs(20),
             cache_entries_max: 8192,
@@ -57,7 +70,7 @@ impl Default for ResolverOptions {
 pub enum ResolverError {
     /// The zone file cannot be used.
     Zone(ZoneError),
-    /// `/etc/resolv.conf` cannot be used; the text says why.
+    /// `/etc/resolv.conf` or the trust anchor cannot be used; the text says why.
     System(String),
 }
 
@@ -68,7 +81,7 @@ impl fmt::Display for ResolverError {
             Self::System(text) => {
                 write!(
                     f,
-                    "cannot use the system's name servers (/etc/resolv.conf): {text}"
+                    "cannot use the name servers (/etc/resolv.conf) or the trust anchor: {text}"
                 )
             }
         }
@@ -93,11 +106,14 @@ pub enum LookupFailure {
     Code(u16),
     /// No server could be asked, or its answer was no DNS; the text says what happened.
     Server(String),
+    /// The answer is signed and the signature wrong, or should be signed and is not.
+    Bogus,
 }
 
 impl fmt::Display for LookupFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Bogus => f.write_str("the answer fails DNSSEC validation"),
             Self::Timeout => f.write_str("no name server answered in time"),
             Self::Code(2) => f.write_str("the name server answered SERVFAIL"),
             Self::Code(5) => f.write_str("the name server answered REFUSED"),
@@ -147,6 +163,45 @@ pub enum TxtAnswer {
     NoSuchName,
     /// They are not known for now.
     TempFail(LookupFailure),
+}
+
+/// The addresses of a host, with what DNSSEC proves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostAnswer {
+    /// Its addresses.
+    pub addresses: AddressAnswer,
+    /// Names below which its TLSA records may lie, to be asked in this order (RFC 7672 section 2.2.2);
+    /// empty when the addresses are not proven, since then nothing about it is.
+    pub tlsa_bases: Vec<String>,
+}
+
+/// The TLSA records of a port of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TlsaAnswer {
+    /// Proven ones.
+    Found(Vec<Tlsa>),
+    /// There are none, or none that is proven.
+    None,
+    /// They are not known for now; RFC 7672 section 2.1.1: nothing may be sent to the host.
+    TempFail(LookupFailure),
+}
+
+/// What DNSSEC proves of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Proof {
+    /// All of it.
+    secure: bool,
+    /// The name asked for stands for another one.
+    alias: Option<Alias>,
+}
+
+/// Where a CNAME chain leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Alias {
+    /// Its end.
+    target: String,
+    /// Whether the first step is proven.
+    secure: bool,
 }
 
 /// What a source of records says about one name and type.
@@ -204,25 +259,82 @@ impl Resolver {
 
     /// The mail exchangers of `domain` (A-labels or U-labels, with or without trailing dot).
     pub async fn mx(&self, domain: &str) -> MxAnswer {
-        let lookup = match &*self.source {
+        self.exchangers(domain).await.0
+    }
+
+    /// The same, and whether DNSSEC proves it. That a domain has no MX record counts as proven: the
+    /// address records then are to be.
+    pub async fn exchangers(&self, domain: &str) -> (MxAnswer, bool) {
+        let (lookup, proof) = match &*self.source {
             Source::Dns(dns) => dns.mx(domain).await,
-            Source::Zone(zone) => zone.mx(domain),
+            Source::Zone(zone) => (zone.mx(domain), Proof::default()),
         };
         match lookup {
-            Lookup::Found(hosts) => exchangers(hosts),
-            Lookup::None => MxAnswer::None,
-            Lookup::NoSuchName => MxAnswer::NoSuchDomain,
-            Lookup::Failed(failure) => MxAnswer::TempFail(failure),
+            Lookup::Found(hosts) => (exchangers(hosts), proof.secure),
+            Lookup::None => (MxAnswer::None, true),
+            Lookup::NoSuchName => (MxAnswer::NoSuchDomain, proof.secure),
+            Lookup::Failed(failure) => (MxAnswer::TempFail(failure), false),
+        }
+    }
+
+    /// The TLSA records of a port of a host, if DNSSEC proves them.
+    pub async fn tlsa(&self, base: &str, port: u16) -> TlsaAnswer {
+        let Source::Dns(dns) = &*self.source else {
+            return TlsaAnswer::None;
+        };
+        match dns.tlsa(&format!("_{port}._tcp.{base}")).await {
+            (Lookup::Found(records), proof) if proof.secure => TlsaAnswer::Found(records),
+            (Lookup::Failed(failure), _) => TlsaAnswer::TempFail(failure),
+            _ => TlsaAnswer::None,
         }
     }
 
     /// The addresses of `host`.
     pub async fn addresses(&self, host: &str) -> AddressAnswer {
-        let lookups = match &*self.source {
-            Source::Dns(dns) => dns.addresses(host).await,
-            Source::Zone(zone) => zone.addresses(host),
+        self.host(host).await.addresses
+    }
+
+    /// The addresses of `host`, with what DNSSEC proves.
+    pub async fn host(&self, host: &str) -> HostAnswer {
+        match &*self.source {
+            Source::Dns(dns) => {
+                let [(v6, v6_proof), (v4, v4_proof)] = dns.addresses(host).await;
+                let mut tlsa_bases = Vec::new();
+                for (lookup, proof) in [(&v6, v6_proof), (&v4, v4_proof)] {
+                    if matches!(lookup, Lookup::Found(_)) {
+                        add_bases(&mut tlsa_bases, host, proof);
+                    }
+                }
+                HostAnswer {
+                    addresses: both_families((v6, v4)),
+                    tlsa_bases,
+                }
+            }
+            Source::Zone(zone) => HostAnswer {
+                addresses: both_families(zone.addresses(host)),
+                tlsa_bases: Vec::new(),
+            },
+        }
+    }
+
+    /// Several hosts, asked for at the same time; answers in the order of `names`.
+    pub async fn hosts(&self, names: Vec<String>) -> Vec<HostAnswer> {
+        let lost = |_: &String| HostAnswer {
+            addresses: AddressAnswer::TempFail(LookupFailure::Server("lookup ended".to_owned())),
+            tlsa_bases: Vec::new(),
         };
-        both_families(lookups)
+        let mut answers: Vec<HostAnswer> = names.iter().map(lost).collect();
+        let mut asking = JoinSet::new();
+        for (place, name) in names.into_iter().enumerate() {
+            let resolver = self.clone();
+            asking.spawn(async move { (place, resolver.host(&name).await) });
+        }
+        while let Some(answered) = asking.join_next().await {
+            if let Ok((place, answer)) = answered {
+                answers[place] = answer;
+            }
+        }
+        answers
     }
 
     /// The text records of `name`.
@@ -239,6 +351,21 @@ impl Resolver {
             Lookup::None => TxtAnswer::None,
             Lookup::NoSuchName => TxtAnswer::NoSuchName,
             Lookup::Failed(failure) => TxtAnswer::TempFail(failure),
+        }
+    }
+}
+
+/// RFC 7672 section 2.2.2: the end of a chain of aliases comes first, and counts only when all of the chain
+/// is proven; the name itself counts when at least its own record is.
+fn add_bases(bases: &mut Vec<String>, host: &str, proof: Proof) {
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    let (end, own) = match proof.alias {
+        Some(alias) => (proof.secure.then_some(alias.target), alias.secure),
+        None => (None, proof.secure),
+    };
+    for base in end.into_iter().chain(own.then_some(host)) {
+        if !bases.contains(&base) {
+            bases.push(base);
         }
     }
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::dane::{Dane, DaneVerifier};
 use super::{HANDSHAKE_TIMEOUT, PeerCertificate, TlsError, TlsInfo, certificates, provider};
 
 /// What happens to a certificate that is not valid for the next hop's name.
@@ -235,18 +236,44 @@ impl ClientTls {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let host = host.strip_suffix('.').unwrap_or(host);
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| ConnectTlsError::Name(host.to_owned()))?;
-        let connecting = Box::pin(self.connector.connect(name.clone(), stream));
-        let stream = match timeout(self.handshake_timeout, connecting).await {
-            Ok(connected) => connected.map_err(ConnectTlsError::new)?,
-            Err(_) => return Err(ConnectTlsError::Timeout(self.handshake_timeout)),
+        let verdict = |connection: &ClientConnection, name: &ServerName<'_>| {
+            self.certificate(connection, name)
         };
-        let connection = stream.get_ref().1;
-        let sni = matches!(name, ServerName::DnsName(_)).then(|| host.to_owned());
-        let info = TlsInfo::new(connection, sni, self.certificate(connection, &name));
-        Ok((stream, info))
+        handshake(
+            &self.connector,
+            host,
+            stream,
+            self.handshake_timeout,
+            verdict,
+        )
+        .await
+    }
+
+    /// The same with a host that TLSA records vouch for, and nobody else. `host` is the name that they were
+    /// found by (RFC 7672 section 8.1).
+    ///
+    /// # Errors
+    /// See [`ConnectTlsError`].
+    pub async fn connect_dane<S>(
+        &self,
+        dane: &Dane,
+        host: &str,
+        stream: S,
+    ) -> Result<(TlsStream<S>, TlsInfo), ConnectTlsError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let mut config = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(ConnectTlsError::Handshake)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(DaneVerifier::new(dane.clone())))
+            .with_no_client_auth();
+        // A session that is resumed shows no certificate, and the records may have changed.
+        config.resumption = Resumption::disabled();
+        let connector = TlsConnector::from(Arc::new(config));
+        let verdict = |_: &ClientConnection, _: &ServerName<'_>| PeerCertificate::Valid;
+        handshake(&connector, host, stream, self.handshake_timeout, verdict).await
     }
 
     fn certificate(&self, connection: &ClientConnection, name: &ServerName<'_>) -> PeerCertificate {
@@ -265,6 +292,30 @@ impl ClientTls {
             Err(error) => PeerCertificate::Invalid(error.to_string()),
         }
     }
+}
+
+async fn handshake<S>(
+    connector: &TlsConnector,
+    host: &str,
+    stream: S,
+    limit: Duration,
+    verdict: impl FnOnce(&ClientConnection, &ServerName<'_>) -> PeerCertificate,
+) -> Result<(TlsStream<S>, TlsInfo), ConnectTlsError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let name = ServerName::try_from(host.to_owned())
+        .map_err(|_| ConnectTlsError::Name(host.to_owned()))?;
+    let connecting = Box::pin(connector.connect(name.clone(), stream));
+    let stream = match timeout(limit, connecting).await {
+        Ok(connected) => connected.map_err(ConnectTlsError::new)?,
+        Err(_) => return Err(ConnectTlsError::Timeout(limit)),
+    };
+    let connection = stream.get_ref().1;
+    let sni = matches!(name, ServerName::DnsName(_)).then(|| host.to_owned());
+    let info = TlsInfo::new(connection, sni, verdict(connection, &name));
+    Ok((stream, info))
 }
 
 fn verifier(roots: &Roots) -> Result<Option<Arc<WebPkiServerVerifier>>, TlsError> {

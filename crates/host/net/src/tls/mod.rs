@@ -4,16 +4,18 @@
 //!   files while it runs, keeping the old ones when the new are wrong.
 //! - [`ClientTls`] connects, either refusing a certificate that is not valid for the next hop's
 //!   name, or going on and saying so in [`TlsInfo`] (opportunistic TLS, RFC 7435).
+//! - [`Dane`] verifies a next hop by TLSA records that DNSSEC has proven, instead of by roots.
 //! - [`MutualTls`] is for connections between our own processes, where both sides show a certificate.
 //!
 //! TLS 1.2 and 1.3 with the ring provider; sessions are resumed by tickets. A handshake has a time
 //! limit of its own. Nothing here costs anything for a connection without TLS.
 //!
-//! Not covered: client certificates of mail clients, DANE, kernel TLS, certificates before X.509 version 3 (a peer
+//! Not covered: client certificates of mail clients, kernel TLS, certificates before X.509 version 3 (a peer
 //! that shows one cannot be talked to in TLS, not even opportunistically).
 
 mod certificates;
 mod client;
+mod dane;
 mod error;
 mod mutual;
 mod server;
@@ -26,6 +28,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::{CipherSuite, CommonState, ProtocolVersion};
 
 pub use client::{ClientTls, ConnectTlsError, Roots, Verification};
+pub use dane::{Dane, TLSA_RECORDS_MAX, Tlsa};
 pub use error::TlsError;
 pub use mutual::{Line, MutualTls, MutualTlsOptions};
 pub use server::{CertificateFiles, Reload, ServerTls, ServerTlsOptions};
@@ -94,7 +97,7 @@ fn cipher_name(suite: CipherSuite) -> &'static str {
     }
 }
 
-fn provider() -> Arc<CryptoProvider> {
+pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 

@@ -41,7 +41,10 @@ pub use prometheus_client::metrics::histogram::Histogram;
 pub use queue::QueueMetrics;
 pub use smtp::{AuthResult, Refusal, ReplyClass, SmtpMetrics, SmtpService};
 pub use spool::{CommitResult, NodeName, SpoolMetrics};
-pub use tls::{CertificateFile, Handshake, HandshakeResult, TlsMetrics, TlsSide};
+pub use tls::{
+    CertificateFile, Handshake, HandshakeResult, PolicyOutcome, PolicyResult, TlsMetrics,
+    TlsPolicy, TlsSide,
+};
 
 /// Every metric of a process; clones count into the same.
 #[derive(Clone)]

@@ -54,6 +54,61 @@ impl Label for Handshake {
     }
 }
 
+label! {
+    /// Who says how a connection to a next hop is encrypted.
+    TlsPolicy("policy") {
+        /// Nobody wants it encrypted.
+        Off = "off",
+        /// Where it is offered, whatever the certificate says.
+        Opportunistic = "opportunistic",
+        /// The settings demand a valid certificate.
+        Required = "required",
+        /// TLSA records demand what fits them.
+        Dane = "dane",
+        /// There are TLSA records, none of which can be used: encrypted, whatever the certificate says.
+        DaneUnusable = "dane_unusable",
+        /// The domain's MTA-STS policy demands one.
+        StsEnforce = "sts_enforce",
+        /// The domain tries its MTA-STS policy.
+        StsTesting = "sts_testing",
+    }
+}
+
+label! {
+    /// Whether a connection was as its policy wants it.
+    PolicyResult("result") {
+        /// It was.
+        Kept = "kept",
+        /// It was not; nothing was sent, unless the policy is only tried.
+        Failed = "failed",
+    }
+}
+
+/// One connection to a next hop under a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PolicyOutcome {
+    /// Who says how it is encrypted.
+    pub policy: TlsPolicy,
+    /// Whether it was.
+    pub result: PolicyResult,
+}
+
+impl EncodeLabelSet for PolicyOutcome {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
+        [
+            (TlsPolicy::LABEL, self.policy.value()),
+            (PolicyResult::LABEL, self.result.value()),
+        ]
+        .encode(encoder)
+    }
+}
+
+impl Label for PolicyOutcome {
+    fn describe() -> String {
+        format!("{}; {}", TlsPolicy::describe(), PolicyResult::describe())
+    }
+}
+
 /// A certificate by the path of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CertificateFile(pub String);
@@ -75,6 +130,8 @@ impl Label for CertificateFile {
 pub struct TlsMetrics {
     /// Handshakes that ended.
     pub handshakes: Family<Handshake, Counter>,
+    /// Connections to next hops by the policy that applied.
+    pub policies: Family<PolicyOutcome, Counter>,
     /// When our certificates end, in seconds since 1970.
     pub certificate_expiry_seconds: Family<CertificateFile, Gauge>,
 }
@@ -84,6 +141,10 @@ impl TlsMetrics {
         to.section("TLS");
         Self {
             handshakes: to.counters("tls_handshakes", "TLS handshakes that ended"),
+            policies: to.counters(
+                "tls_policies",
+                "Connections to next hops by the policy that said how they are encrypted",
+            ),
             certificate_expiry_seconds: to.gauges(
                 "tls_certificate_expiry_seconds",
                 "When our certificate ends, in seconds since 1970",

@@ -1,31 +1,20 @@
-//! One connection to another host: drives the client machine over a socket.
+//! One connection to another host, over which message after message goes.
 
-use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::net::TcpStream;
-use vere_net::connect::{ConnectOptions, connect};
 use vere_queue::{Attempt, Envelope};
-use vere_sasl::client::Credentials;
-use vere_settings::{Protocol, TlsMode};
-use vere_smtp::client::TlsMode as ClientTls;
-use vere_smtp::client::{Client, ClientConfig, ClientStep, CloseReason, TransactionOutcome};
-use vere_telemetry::metrics::{ConnectionResult, HandshakeResult, TlsSide};
+use vere_smtp::client::ClientStep;
+use vere_telemetry::trace::{Event, EventKind};
 
-use super::hosts::{self, Host, Hosts};
 use crate::gateway::metrics::OpenConnection;
+use crate::gateway::outbound::{Hosts, Opened, Progress, drive};
 use crate::gateway::state::Gateway;
-use crate::gateway::wire::{self, Connection};
-use crate::gateway::{clock, convert};
+use crate::gateway::{clock, convert, wire};
 
 /// A connection that is ready for messages, or was.
 pub(super) struct RelaySession {
-    stream: Box<dyn Connection>,
-    client: Client,
-    /// The host's name and address, for traces and reports.
-    remote: String,
+    opened: Opened,
     /// Whether a message was sent already.
     used: bool,
     _open: OpenConnection,
@@ -38,101 +27,25 @@ pub(super) enum SessionEnd {
     BeforeMessage,
 }
 
-/// What driving the machine led to.
-enum Progress {
-    Ready,
-    Done(Box<TransactionOutcome>),
-    StartTls,
-    Closed(CloseReason),
-}
-
 impl RelaySession {
-    /// Connects to a host and goes on until it takes messages.
+    /// Connects to the first of a destination's hosts that takes messages.
     ///
     /// # Errors
-    /// What to tell about a host that does not.
-    pub(super) async fn open(
-        gateway: &Rc<Gateway>,
-        hosts: &Hosts,
-        host: &Host,
-    ) -> Result<Self, String> {
-        match Self::open_counted(gateway, hosts, host, hosts.tls).await {
-            // RFC 7435: opportunistic encryption gives way rather than to stop the mail.
-            Err(OpenError::Handshake(error)) if hosts.tls == TlsMode::Opportunistic => {
-                tracing::info!(remote = %host.name, %error, "TLS failed, trying in the clear");
-                let again = Self::open_counted(gateway, hosts, host, TlsMode::Off).await;
-                again.map_err(OpenError::into_reply)
-            }
-            other => other.map_err(OpenError::into_reply),
-        }
+    /// The last complaint, when none does.
+    pub(super) async fn open(gateway: &Rc<Gateway>, hosts: &Hosts) -> Result<Self, String> {
+        Ok(Self {
+            opened: gateway.outbound.open_any(hosts).await?,
+            used: false,
+            _open: gateway.metrics.connection_open(),
+        })
     }
-
-    async fn open_counted(
-        gateway: &Rc<Gateway>,
-        hosts: &Hosts,
-        host: &Host,
-        tls: TlsMode,
-    ) -> Result<Self, OpenError> {
-        let opened = Self::open_with(gateway, hosts, host, tls).await;
-        gateway.metrics.connection_begun(match &opened {
-            Ok(_) => ConnectionResult::Open,
-            Err(OpenError::Unreachable(_)) => ConnectionResult::Unreachable,
-            Err(OpenError::Handshake(_)) => ConnectionResult::Tls,
-            Err(OpenError::Refused(_)) => ConnectionResult::Refused,
-        });
-        opened
-    }
-
-    async fn open_with(
-        gateway: &Rc<Gateway>,
-        hosts: &Hosts,
-        host: &Host,
-        tls: TlsMode,
-    ) -> Result<Self, OpenError> {
-        let settings = gateway.settings();
-        let addresses = hosts::addresses(gateway, host)
-            .await
-            .map_err(OpenError::Unreachable)?;
-        let options = ConnectOptions {
-            timeout: settings.delivery.connect_timeout.duration(),
-            ..ConnectOptions::default()
-        };
-        let stream = connect(&addresses, &options)
-            .await
-            .map_err(|error| OpenError::Unreachable(error.to_string()))?;
-        let open = gateway.metrics.connection_open();
-        let remote = match stream.peer_addr() {
-            Ok(address) => format!("{} [{}]:{}", host.name, address.ip(), address.port()),
-            Err(_) => host.name.clone(),
-        };
-        let config = client_config(gateway, hosts, tls);
-        let mut session = Plain {
-            stream,
-            client: Client::new(config, clock::now()),
-            open,
-        };
-        match drive(&mut session.stream, &mut session.client).await {
-            Progress::Ready => Ok(Self {
-                stream: Box::new(session.stream),
-                client: session.client,
-                remote,
-                used: false,
-                _open: session.open,
-            }),
-            Progress::StartTls => session.start_tls(gateway, host, tls, remote).await,
-            Progress::Closed(reason) => Err(OpenError::closed(&reason)),
-            Progress::Done(_) => Err(OpenError::Refused(
-                "message settled before it was sent".to_owned(),
-            )),
-        }
-    }
-
     /// Sends one message.
     ///
     /// # Errors
     /// [`SessionEnd::BeforeMessage`] when a kept connection turns out to be closed.
     pub(super) async fn send(
         &mut self,
+        gateway: &Gateway,
         envelope: &Envelope,
         body: Bytes,
     ) -> Result<Attempt, SessionEnd> {
@@ -144,12 +57,13 @@ impl RelaySession {
             Ok(outgoing) => outgoing,
             Err(broken) => return Ok(self.broken_addresses(envelope, &broken)),
         };
-        self.client.begin(outgoing, clock::now());
-        match drive(&mut self.stream, &mut self.client).await {
+        self.note(gateway, envelope);
+        self.opened.client.begin(outgoing, clock::now());
+        match self.drive().await {
             // Closed before the server said anything about it.
             Progress::Done(outcome) if outcome.untried && again => Err(SessionEnd::BeforeMessage),
             Progress::Done(outcome) => Ok(Attempt {
-                remote: self.remote.clone(),
+                remote: self.opened.remote.clone(),
                 reports_taken_over: outcome.dsn_passed_on,
                 results: convert::results(&outcome),
             }),
@@ -160,17 +74,33 @@ impl RelaySession {
         }
     }
 
+    /// The event that says over which connection a message goes.
+    fn note(&self, gateway: &Gateway, envelope: &Envelope) {
+        let tls = self.opened.security();
+        gateway.note(&Event {
+            remote: Some(&self.opened.remote),
+            tls: Some(&tls),
+            attempt: Some(u32::from(envelope.attempts) + 1),
+            ..Event::new(EventKind::Attempt, envelope.trace, clock::now())
+        });
+    }
+
     fn broken_addresses(&self, envelope: &Envelope, broken: &[usize]) -> Attempt {
         Attempt {
-            remote: self.remote.clone(),
+            remote: self.opened.remote.clone(),
             reports_taken_over: false,
             results: convert::broken(envelope, broken),
         }
     }
 
+    async fn drive(&mut self) -> Progress {
+        let Opened { stream, client, .. } = &mut self.opened;
+        drive(stream, client).await
+    }
+
     /// Whether the connection takes another message.
     pub(super) fn usable(&mut self) -> bool {
-        matches!(self.client.step(), ClientStep::Ready)
+        matches!(self.opened.client.step(), ClientStep::Ready)
     }
 
     fn closed_meanwhile(&mut self) -> bool {
@@ -180,165 +110,19 @@ impl RelaySession {
     /// Waits until the server closes the connection or says something unasked, which ends it too.
     pub(super) async fn closed(&mut self) {
         loop {
-            let client = &mut self.client;
-            let read = wire::read(&mut self.stream, |octets| {
-                client.input(octets, clock::now())
-            })
-            .await;
+            let Opened { stream, client, .. } = &mut self.opened;
+            let read = wire::read(stream, |octets| client.input(octets, clock::now())).await;
             match read {
-                Ok(Some(_)) if matches!(self.client.step(), ClientStep::Ready) => {}
+                Ok(Some(_)) if matches!(self.opened.client.step(), ClientStep::Ready) => {}
                 Ok(Some(_)) => return,
-                Ok(None) | Err(_) => return self.client.connection_lost(),
+                Ok(None) | Err(_) => return self.opened.client.connection_lost(),
             }
         }
     }
 
     /// Says goodbye; nothing depends on the answer.
     pub(super) async fn quit(&mut self) {
-        self.client.quit(clock::now());
-        drive(&mut self.stream, &mut self.client).await;
-    }
-}
-
-/// A connection before or without TLS.
-struct Plain {
-    stream: TcpStream,
-    client: Client,
-    open: OpenConnection,
-}
-
-impl Plain {
-    async fn start_tls(
-        mut self,
-        gateway: &Rc<Gateway>,
-        host: &Host,
-        tls: TlsMode,
-        remote: String,
-    ) -> Result<RelaySession, OpenError> {
-        let client_tls = gateway.client_tls();
-        let connected = client_tls.connect(&host.name, tls, self.stream).await;
-        let result = match &connected {
-            Ok((_, true)) => HandshakeResult::Done,
-            Ok((_, false)) => HandshakeResult::Unverified,
-            Err(_) => HandshakeResult::Failed,
-        };
-        gateway.metrics.handshake(TlsSide::Client, result);
-        let (mut stream, _) = connected.map_err(OpenError::Handshake)?;
-        self.client.tls_started(clock::now());
-        match drive(&mut stream, &mut self.client).await {
-            Progress::Ready => Ok(RelaySession {
-                stream: Box::new(stream),
-                client: self.client,
-                remote,
-                used: false,
-                _open: self.open,
-            }),
-            Progress::Closed(reason) => Err(OpenError::closed(&reason)),
-            Progress::StartTls | Progress::Done(_) => {
-                Err(OpenError::Refused("server asked for TLS twice".to_owned()))
-            }
-        }
-    }
-}
-
-/// Why a connection does not take messages.
-enum OpenError {
-    /// The TLS handshake failed.
-    Handshake(String),
-    /// The host has no address, or none that takes a connection.
-    Unreachable(String),
-    /// Everything else.
-    Refused(String),
-}
-
-impl OpenError {
-    fn closed(reason: &CloseReason) -> Self {
-        Self::Refused(convert::reply_line(&reason.reply()))
-    }
-
-    fn into_reply(self) -> String {
-        match self {
-            Self::Handshake(error) => format!("TLS handshake failed: {error}"),
-            Self::Unreachable(reply) | Self::Refused(reply) => reply,
-        }
-    }
-}
-
-fn client_config(gateway: &Gateway, hosts: &Hosts, tls: TlsMode) -> Arc<ClientConfig> {
-    let settings = gateway.settings();
-    let mut config = ClientConfig::new(settings.hostname.clone(), gateway.random());
-    config.tls = match tls {
-        TlsMode::Off => ClientTls::Off,
-        TlsMode::Opportunistic => ClientTls::Opportunistic,
-        TlsMode::Required => ClientTls::Required,
-    };
-    config.lmtp = hosts.protocol == Protocol::Lmtp;
-    if let Some(route) = &hosts.login
-        && let (Some(username), Some(password)) = (&route.username, &route.password)
-    {
-        config.auth = Some(Credentials::new(
-            username.clone(),
-            password.expose().clone(),
-        ));
-    }
-    Arc::new(config)
-}
-
-/// Moves octets until the machine wants something else.
-async fn drive(stream: &mut impl Connection, client: &mut Client) -> Progress {
-    loop {
-        let moved = match client.step() {
-            ClientStep::Ready => return Progress::Ready,
-            ClientStep::Done(outcome) => return Progress::Done(outcome),
-            ClientStep::StartTls => return Progress::StartTls,
-            ClientStep::Closed(reason) => return Progress::Closed(reason),
-            ClientStep::Send => send(stream, client).await,
-            ClientStep::NeedInput => receive(stream, client).await,
-        };
-        if moved.is_err() {
-            client.connection_lost();
-        }
-    }
-}
-
-/// Sends what the machine has, and listens meanwhile: a server may refuse in the middle of a message, and
-/// one that waits for its own replies to be read must not be waited for.
-async fn send(stream: &mut impl Connection, client: &mut Client) -> io::Result<()> {
-    let patience = clock::until(client.deadline());
-    let mut unheard = Vec::new();
-    let sent = {
-        let exchange = wire::exchange(stream, client.output(), |octets| {
-            unheard.extend_from_slice(octets);
-        });
-        tokio::time::timeout(patience, exchange).await
-    };
-    let result = match sent {
-        Ok(Ok(octets)) => {
-            client.sent(octets);
-            Ok(())
-        }
-        Ok(Err(error)) => Err(error),
-        Err(_) => {
-            client.timed_out();
-            Ok(())
-        }
-    };
-    if !unheard.is_empty() {
-        client.input(&unheard, clock::now());
-    }
-    result
-}
-
-async fn receive(stream: &mut impl Connection, client: &mut Client) -> io::Result<()> {
-    let patience = clock::until(client.deadline());
-    let read = wire::read(stream, |octets| client.input(octets, clock::now()));
-    match tokio::time::timeout(patience, read).await {
-        Ok(Ok(Some(_))) => Ok(()),
-        Ok(Ok(None)) => Err(io::ErrorKind::UnexpectedEof.into()),
-        Ok(Err(error)) => Err(error),
-        Err(_) => {
-            client.timed_out();
-            Ok(())
-        }
+        self.opened.client.quit(clock::now());
+        self.drive().await;
     }
 }

@@ -16,6 +16,8 @@ pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     /// Its certificate in PEM.
     pub(crate) pem: String,
+    /// The same in DER.
+    pub(crate) der: Vec<u8>,
     /// A TLS client that trusts it.
     pub(super) client: Arc<ClientConfig>,
 }
@@ -43,6 +45,7 @@ impl Authority {
         let client = trusting(certificate.der());
         Self {
             pem: certificate.pem(),
+            der: certificate.der().to_vec(),
             client: Arc::new(client),
             issuer: Issuer::new(params, key),
         }

@@ -3,6 +3,8 @@
 mod certificates;
 mod etcd;
 mod load;
+mod mx;
+mod named;
 mod network;
 mod options;
 mod process;
@@ -20,6 +22,8 @@ use std::time::{Duration, Instant};
 pub(crate) use certificates::{Authority, Files};
 pub(crate) use etcd::Etcd;
 pub(crate) use load::{Counted, probe, wait_greeting};
+pub(crate) use mx::{Manners, Mx};
+pub(crate) use named::{Named, Signing};
 pub(crate) use network::Network;
 pub(crate) use options::{Options, quoted};
 pub(crate) use process::{

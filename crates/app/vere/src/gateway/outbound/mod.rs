@@ -1,0 +1,172 @@
+//! Connections to other hosts: which hosts take a destination's mail, in which order, from which of our
+//! addresses, and how the connection has to be secured.
+//!
+//! In reading order: [`hosts`] (MX, routes, loops), [`failures`] (who did not answer a moment ago),
+//! [`security`] (which policy says how to encrypt), [`open`] (from an address to a connection that takes
+//! messages).
+//!
+//! Nothing here knows of queues or messages, so that `vere dial` goes the same way as a delivery.
+
+mod failures;
+pub(crate) mod hosts;
+mod open;
+mod own;
+mod security;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vere_net::resolver::Resolver;
+use vere_net::sts::Sts;
+use vere_sasl::client::Credentials;
+use vere_settings::{Route, Settings};
+use vere_units::Secret;
+
+use self::failures::Failures;
+pub(crate) use self::hosts::{Hosts, Unroutable};
+pub(crate) use self::open::{Opened, Progress, drive};
+use super::metrics::GatewayMetrics;
+use super::tls::ClientTls;
+use crate::cli::Failure;
+
+/// How often MTA-STS policies are looked through for those that will end.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// Octets read of a file with a password.
+const PASSWORD_FILE_MAX: u64 = 4_096;
+
+/// What connections to other hosts are made with.
+#[derive(Debug)]
+pub(crate) struct Outbound {
+    config: RefCell<Rc<OutboundConfig>>,
+    resolver: Resolver,
+    sts: Sts,
+    failures: RefCell<Failures>,
+    metrics: Rc<GatewayMetrics>,
+}
+
+/// What a reload exchanges as a whole.
+#[derive(Debug)]
+struct OutboundConfig {
+    settings: Arc<Settings>,
+    tls: ClientTls,
+    /// The passwords that lie in files, by the file.
+    passwords: HashMap<PathBuf, Secret<String>>,
+}
+
+impl Outbound {
+    /// Puts together what connections are made with. MTA-STS policies are kept in the file, if there is to
+    /// be one.
+    ///
+    /// # Errors
+    /// When roots, a password or the policies cannot be read.
+    pub(crate) fn new(
+        settings: &Arc<Settings>,
+        resolver: Resolver,
+        metrics: Rc<GatewayMetrics>,
+        policies: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let config = OutboundConfig::load(settings)?;
+        let (https, port) = (config.tls.https(), settings.delivery.mta_sts_port);
+        let sts = match policies {
+            Some(path) => Sts::open(resolver.clone(), https, port, path)
+                .map_err(|error| Failure::new(format!("cannot use {}: {error}", path.display())))?,
+            None => Sts::in_memory(resolver.clone(), https, port),
+        };
+        Ok(Self {
+            config: RefCell::new(Rc::new(config)),
+            resolver,
+            sts,
+            failures: RefCell::default(),
+            metrics,
+        })
+    }
+
+    /// Puts other settings in force; connections that are open keep theirs.
+    ///
+    /// # Errors
+    /// When roots or a password cannot be read; then nothing changes.
+    pub(crate) fn set_settings(&self, settings: &Arc<Settings>) -> Result<(), Failure> {
+        let config = OutboundConfig::load(settings)?;
+        self.sts
+            .set_https(config.tls.https(), settings.delivery.mta_sts_port);
+        self.config.replace(Rc::new(config));
+        Ok(())
+    }
+
+    /// Keeps MTA-STS policies fresh for as long as the process runs.
+    pub(crate) async fn refresh_policies(self: Rc<Self>) {
+        loop {
+            tokio::time::sleep(REFRESH_INTERVAL).await;
+            self.sts.refresh().await;
+        }
+    }
+
+    fn config(&self) -> Rc<OutboundConfig> {
+        Rc::clone(&self.config.borrow())
+    }
+}
+
+impl OutboundConfig {
+    fn load(settings: &Arc<Settings>) -> Result<Self, Failure> {
+        let mut passwords = HashMap::new();
+        for path in settings
+            .routes
+            .iter()
+            .filter_map(|route| route.password_file.as_ref())
+        {
+            if !passwords.contains_key(path) {
+                passwords.insert(path.clone(), read_password(path)?);
+            }
+        }
+        Ok(Self {
+            settings: Arc::clone(settings),
+            tls: ClientTls::new(settings)?,
+            passwords,
+        })
+    }
+
+    /// Whom to authenticate as with the next hop of a route.
+    fn credentials(&self, route: &Route) -> Option<Credentials> {
+        let username = route.username.as_ref()?;
+        let in_file = || self.passwords.get(route.password_file.as_ref()?);
+        let password = route.password.as_ref().or_else(in_file)?;
+        Some(Credentials::new(username, password.expose()))
+    }
+}
+
+/// The first line of a file.
+fn read_password(path: &Path) -> Result<Secret<String>, Failure> {
+    use std::io::Read as _;
+    let wrong =
+        |why: &dyn std::fmt::Display| Failure::new(format!("cannot use {}: {why}", path.display()));
+    let mut text = String::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(PASSWORD_FILE_MAX).read_to_string(&mut text))
+        .map_err(|error| wrong(&error))?;
+    match text.lines().next() {
+        Some(line) if !line.is_empty() => Ok(Secret::new(line.to_owned())),
+        _ => Err(wrong(&"its first line holds no password")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_the_first_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("password");
+        std::fs::write(&path, "correct horse\nbattery\n").unwrap();
+        assert_eq!(read_password(&path).unwrap().expose(), "correct horse");
+        std::fs::write(&path, "\nnothing\n").unwrap();
+        let error = read_password(&path).unwrap_err().to_string();
+        assert!(error.contains("no password"), "{error}");
+        let error = read_password(&dir.path().join("absent")).unwrap_err();
+        assert!(error.to_string().contains("absent"), "{error}");
+    }
+}

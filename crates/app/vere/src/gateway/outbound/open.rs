@@ -1,0 +1,414 @@
+//! From the addresses of a host to a connection that takes messages.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpStream;
+use vere_net::connect::{ConnectOptions, connect};
+use vere_net::tls::{PeerCertificate, TlsInfo};
+use vere_settings::{Protocol, TlsMode};
+use vere_smtp::client::TlsMode as ClientTls;
+use vere_smtp::client::{Client, ClientConfig, ClientStep, CloseReason, TransactionOutcome};
+use vere_telemetry::metrics::{ConnectionResult, HandshakeResult, TlsPolicy, TlsSide};
+
+use super::hosts::{Host, Hosts};
+use super::security::Security;
+use super::{Outbound, OutboundConfig};
+use crate::gateway::wire::{self, Connection};
+use crate::gateway::{clock, convert};
+use crate::secret;
+
+/// Connections made to one host in turn, when the first ones come about and lead to nothing.
+const CONNECTIONS_MAX: usize = 3;
+/// No further host is tried so long after the first: a list of hosts that all answer slowly must not hold
+/// a worker for hours.
+const SEARCH_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// A connection that takes messages.
+pub(crate) struct Opened {
+    pub(crate) stream: Box<dyn Connection>,
+    pub(crate) client: Client,
+    /// The host's name and address, for traces and reports.
+    pub(crate) remote: String,
+    /// How it is encrypted; none when it is not.
+    pub(crate) tls: Option<TlsInfo>,
+    /// Who said how it has to be.
+    pub(crate) policy: TlsPolicy,
+}
+
+impl Opened {
+    /// The TLS version and the policy that applied, for traces.
+    pub(crate) fn security(&self) -> String {
+        let version = self.tls.as_ref().map_or("clear", |tls| tls.version);
+        format!("{version} {}", self.policy.value())
+    }
+}
+
+/// What driving the machine led to.
+pub(crate) enum Progress {
+    Ready,
+    Done(Box<TransactionOutcome>),
+    StartTls,
+    Closed(CloseReason),
+}
+
+/// Why a host does not take messages.
+#[derive(Debug)]
+pub(crate) enum OpenError {
+    /// The TLS handshake failed.
+    Handshake(String),
+    /// The host has no address, or none that takes a connection.
+    Unreachable(String),
+    /// A policy forbids to send anything there.
+    Policy(String),
+    /// It does not take our name and password.
+    Login(String),
+    /// Everything else.
+    Refused(String),
+}
+
+impl OpenError {
+    fn closed(reason: &CloseReason) -> Self {
+        let reply = convert::reply_line(&reason.reply());
+        match reason {
+            CloseReason::AuthRefused(_)
+            | CloseReason::AuthUnavailable
+            | CloseReason::AuthBroken(_) => Self::Login(reply),
+            _ => Self::Refused(reply),
+        }
+    }
+
+    /// One line, for a report or a trace.
+    pub(crate) fn into_reply(self) -> String {
+        match self {
+            Self::Handshake(error) => format!("TLS handshake failed: {error}"),
+            Self::Policy(reply)
+            | Self::Unreachable(reply)
+            | Self::Login(reply)
+            | Self::Refused(reply) => reply,
+        }
+    }
+}
+
+impl Outbound {
+    /// A connection to the first host that takes one.
+    ///
+    /// # Errors
+    /// The last complaint, when none does.
+    pub(crate) async fn open_any(&self, hosts: &Hosts) -> Result<Opened, String> {
+        let begun = Instant::now();
+        let mut complaint = "no host to connect to".to_owned();
+        for host in &hosts.hosts {
+            match self.open(hosts, host).await {
+                Ok(opened) => return Ok(opened),
+                Err(error) => {
+                    let reply = error.into_reply();
+                    tracing::debug!(remote = %host.name, site = hosts.site.as_str(), %reply, "host does not take mail");
+                    complaint = format!("{}: {reply}", host.name);
+                }
+            }
+            if begun.elapsed() > SEARCH_MAX {
+                break;
+            }
+        }
+        Err(complaint)
+    }
+
+    /// A connection to one host, at whichever of its addresses takes mail.
+    ///
+    /// # Errors
+    /// What to tell about a host that does not.
+    pub(crate) async fn open(&self, hosts: &Hosts, host: &Host) -> Result<Opened, OpenError> {
+        let mut left = match &host.addresses {
+            Ok(_) => self.by_health(host),
+            Err(why) => {
+                self.metrics.connection_begun(ConnectionResult::Unreachable);
+                return Err(OpenError::Unreachable(why.clone()));
+            }
+        };
+        let security = self.security(hosts, host).await.map_err(|forbidden| {
+            self.metrics.policy(forbidden.policy, false);
+            OpenError::Policy(forbidden.reply)
+        })?;
+        let mut made = 0;
+        loop {
+            made += 1;
+            let (stream, address) = self.connect(hosts, &mut left).await?;
+            let error = match self.begin(hosts, host, &security, stream, address).await {
+                Ok(opened) => {
+                    self.failures.borrow_mut().worked(address);
+                    let named = security.policy != TlsPolicy::StsTesting || hosts.is_named(host);
+                    let kept = security.is_kept(opened.tls.as_ref()) && named;
+                    self.metrics.policy(security.policy, kept);
+                    return Ok(opened);
+                }
+                Err(error) => error,
+            };
+            if matches!(error, OpenError::Handshake(_)) {
+                self.metrics.policy(security.policy, false);
+            }
+            self.failures.borrow_mut().failed(address, clock::now());
+            // A login that is refused at one address is at the others too, and may be locked out.
+            let hopeless = matches!(error, OpenError::Login(_));
+            if hopeless || left.is_empty() || made >= CONNECTIONS_MAX {
+                return Err(error);
+            }
+        }
+    }
+
+    /// The addresses of a host, those last that did not answer a moment ago.
+    fn by_health(&self, host: &Host) -> Vec<SocketAddr> {
+        let now = clock::now();
+        let failures = self.failures.borrow();
+        let all: Vec<SocketAddr> = host.sockets().collect();
+        let mut sockets = vere_net::connect::alternate(&all);
+        sockets.sort_by_key(|address| failures.is_failing(*address, now));
+        sockets
+    }
+
+    /// Connects to the first of the addresses that answers, and takes out those that need not be tried
+    /// again.
+    async fn connect(
+        &self,
+        hosts: &Hosts,
+        left: &mut Vec<SocketAddr>,
+    ) -> Result<(TcpStream, SocketAddr), OpenError> {
+        let config = self.config();
+        let options = ConnectOptions {
+            timeout: config.settings.delivery.connect_timeout.duration(),
+            source_v4: hosts.source.as_ref().and_then(|source| source.ipv4),
+            source_v6: hosts.source.as_ref().and_then(|source| source.ipv6),
+            in_order: true,
+            ..ConnectOptions::default()
+        };
+        let connected = connect(left, &options).await;
+        let connected = connected.map_err(|error| {
+            for (address, _) in &error.attempts {
+                self.failures.borrow_mut().failed(*address, clock::now());
+            }
+            error.to_string()
+        });
+        let with_peer = connected.and_then(|stream| match stream.peer_addr() {
+            Ok(address) => Ok((stream, address)),
+            Err(error) => Err(error.to_string()),
+        });
+        match with_peer {
+            Ok((stream, address)) => {
+                left.retain(|other| *other != address);
+                Ok((stream, address))
+            }
+            Err(reply) => {
+                self.metrics.connection_begun(ConnectionResult::Unreachable);
+                Err(OpenError::Unreachable(reply))
+            }
+        }
+    }
+
+    /// Goes on with a connection until it takes messages.
+    async fn begin(
+        &self,
+        hosts: &Hosts,
+        host: &Host,
+        security: &Security,
+        stream: TcpStream,
+        address: SocketAddr,
+    ) -> Result<Opened, OpenError> {
+        let opened = self.begin_with(hosts, host, security, stream).await;
+        let opened = self.count(opened);
+        match opened {
+            // RFC 7435: opportunistic encryption gives way rather than to stop the mail.
+            Err(OpenError::Handshake(error)) if security.tls == TlsMode::Opportunistic => {
+                tracing::info!(remote = %host.name, %error, "TLS failed, trying in the clear");
+                let (stream, _) = self.connect(hosts, &mut vec![address]).await?;
+                let clear = Security {
+                    tls: TlsMode::Off,
+                    ..security.clone()
+                };
+                let opened = self.begin_with(hosts, host, &clear, stream).await;
+                self.count(opened)
+            }
+            other => other,
+        }
+    }
+
+    fn count(&self, opened: Result<Opened, OpenError>) -> Result<Opened, OpenError> {
+        self.metrics.connection_begun(match &opened {
+            Ok(_) => ConnectionResult::Open,
+            Err(OpenError::Unreachable(_)) => ConnectionResult::Unreachable,
+            Err(OpenError::Handshake(_)) => ConnectionResult::Tls,
+            Err(OpenError::Policy(_) | OpenError::Login(_) | OpenError::Refused(_)) => {
+                ConnectionResult::Refused
+            }
+        });
+        opened
+    }
+
+    async fn begin_with(
+        &self,
+        hosts: &Hosts,
+        host: &Host,
+        security: &Security,
+        stream: TcpStream,
+    ) -> Result<Opened, OpenError> {
+        let (tls, policy) = (security.tls, security.policy);
+        let config = self.config();
+        let remote = match stream.peer_addr() {
+            Ok(address) => format!("{} [{}]:{}", host.name, address.ip(), address.port()),
+            Err(_) => host.name.clone(),
+        };
+        let machine = client_config(&config, hosts, tls);
+        if tls == TlsMode::Implicit {
+            let (stream, info) = self.shake_hands(&config, host, security, stream).await?;
+            let client = Client::new(machine, clock::now());
+            return finish(Box::new(stream), client, remote, info, policy).await;
+        }
+        let mut stream = stream;
+        let mut client = Client::new(machine, clock::now());
+        match drive(&mut stream, &mut client).await {
+            Progress::StartTls => {
+                let (stream, info) = self.shake_hands(&config, host, security, stream).await?;
+                client.tls_started(clock::now());
+                finish(Box::new(stream), client, remote, info, policy).await
+            }
+            progress => ended(progress).map(|()| Opened {
+                stream: Box::new(stream),
+                client,
+                remote,
+                tls: None,
+                policy,
+            }),
+        }
+    }
+
+    async fn shake_hands(
+        &self,
+        config: &OutboundConfig,
+        host: &Host,
+        security: &Security,
+        stream: TcpStream,
+    ) -> Result<(vere_net::tls::ClientStream<TcpStream>, TlsInfo), OpenError> {
+        let connected = match &security.dane {
+            Some(by) => config.tls.connect_dane(&by.dane, &by.base, stream).await,
+            None => {
+                let verified = security.is_verified();
+                config.tls.connect(&host.name, verified, stream).await
+            }
+        };
+        let result = match &connected {
+            Ok((_, info)) if info.certificate == PeerCertificate::Valid => HandshakeResult::Done,
+            Ok(_) => HandshakeResult::Unverified,
+            Err(_) => HandshakeResult::Failed,
+        };
+        self.metrics.handshake(TlsSide::Client, result);
+        connected.map_err(|error| OpenError::Handshake(error.to_string()))
+    }
+}
+
+/// Drives a connection that is encrypted until it takes messages.
+async fn finish(
+    mut stream: Box<dyn Connection>,
+    mut client: Client,
+    remote: String,
+    tls: TlsInfo,
+    policy: TlsPolicy,
+) -> Result<Opened, OpenError> {
+    let progress = drive(&mut stream, &mut client).await;
+    ended(progress).map(|()| Opened {
+        stream,
+        client,
+        remote,
+        tls: Some(tls),
+        policy,
+    })
+}
+
+/// Whether a connection takes messages.
+fn ended(progress: Progress) -> Result<(), OpenError> {
+    match progress {
+        Progress::Ready => Ok(()),
+        Progress::Closed(reason) => Err(OpenError::closed(&reason)),
+        Progress::StartTls => Err(OpenError::Refused("server asked for TLS twice".to_owned())),
+        Progress::Done(_) => Err(OpenError::Refused(
+            "message settled before it was sent".to_owned(),
+        )),
+    }
+}
+
+fn client_config(config: &OutboundConfig, hosts: &Hosts, tls: TlsMode) -> Arc<ClientConfig> {
+    let hostname = match &hosts.source {
+        Some(source) => &source.hostname,
+        None => &config.settings.hostname,
+    };
+    let mut machine = ClientConfig::new(hostname.clone(), secret::random());
+    machine.tls = match tls {
+        TlsMode::Off => ClientTls::Off,
+        TlsMode::Opportunistic => ClientTls::Opportunistic,
+        TlsMode::Required => ClientTls::Required,
+        TlsMode::Implicit => ClientTls::Implicit,
+    };
+    machine.lmtp = hosts.protocol == Protocol::Lmtp;
+    machine.auth = hosts.login.clone();
+    machine.auth_in_clear = hosts.password_in_clear;
+    Arc::new(machine)
+}
+
+/// Moves octets until the machine wants something else.
+pub(crate) async fn drive(stream: &mut impl Connection, client: &mut Client) -> Progress {
+    loop {
+        let moved = match client.step() {
+            ClientStep::Ready => return Progress::Ready,
+            ClientStep::Done(outcome) => return Progress::Done(outcome),
+            ClientStep::StartTls => return Progress::StartTls,
+            ClientStep::Closed(reason) => return Progress::Closed(reason),
+            ClientStep::Send => send(stream, client).await,
+            ClientStep::NeedInput => receive(stream, client).await,
+        };
+        if moved.is_err() {
+            client.connection_lost();
+        }
+    }
+}
+
+/// Sends what the machine has, and listens meanwhile: a server may refuse in the middle of a message, and
+/// one that waits for its own replies to be read must not be waited for.
+async fn send(stream: &mut impl Connection, client: &mut Client) -> io::Result<()> {
+    let patience = clock::until(client.deadline());
+    let mut unheard = Vec::new();
+    let sent = {
+        let exchange = wire::exchange(stream, client.output(), |octets| {
+            unheard.extend_from_slice(octets);
+        });
+        tokio::time::timeout(patience, exchange).await
+    };
+    let result = match sent {
+        Ok(Ok(octets)) => {
+            client.sent(octets);
+            Ok(())
+        }
+        Ok(Err(error)) => Err(error),
+        Err(_) => {
+            client.timed_out();
+            Ok(())
+        }
+    };
+    if !unheard.is_empty() {
+        client.input(&unheard, clock::now());
+    }
+    result
+}
+
+async fn receive(stream: &mut impl Connection, client: &mut Client) -> io::Result<()> {
+    let patience = clock::until(client.deadline());
+    let read = wire::read(stream, |octets| client.input(octets, clock::now()));
+    match tokio::time::timeout(patience, read).await {
+        Ok(Ok(Some(_))) => Ok(()),
+        Ok(Ok(None)) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(Err(error)) => Err(error),
+        Err(_) => {
+            client.timed_out();
+            Ok(())
+        }
+    }
+}

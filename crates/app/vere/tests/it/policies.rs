@@ -1,0 +1,226 @@
+//! Policies of encryption towards next hops that domains publish over HTTPS (MTA-STS).
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::harness::{Authority, Files, Manners, Mx, Options, Session, System, quoted, wait_for};
+
+/// An authority and what it signs.
+struct World {
+    folder: tempfile::TempDir,
+    authority: Authority,
+    ca: PathBuf,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let authority = Authority::new();
+        let ca = authority.write(folder.path());
+        Self {
+            folder,
+            authority,
+            ca,
+        }
+    }
+
+    fn sign(&self, label: &str, names: &[&str]) -> Files {
+        self.authority.sign(self.folder.path(), label, names)
+    }
+
+    fn expired(&self, label: &str, names: &[&str]) -> Files {
+        self.authority
+            .sign_expired(self.folder.path(), label, names)
+    }
+}
+
+/// A host that serves one MTA-STS policy over HTTPS.
+struct PolicyHost {
+    port: u16,
+    asked: Arc<AtomicUsize>,
+}
+
+impl PolicyHost {
+    fn start(files: &Files, policy: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("its address").port();
+        let chain = vec![CertificateDer::from(files.der.clone())];
+        let key = PrivateKeyDer::from_pem_file(&files.key).expect("a key");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("protocol versions")
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .expect("a certificate with its key");
+        let config = Arc::new(config);
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{policy}",
+            policy.len()
+        );
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let connection = ServerConnection::new(Arc::clone(&config)).expect("TLS");
+                let mut stream = StreamOwned::new(connection, stream);
+                let mut request = [0; 2048];
+                if matches!(stream.read(&mut request), Ok(octets) if octets > 0) {
+                    count.fetch_add(1, Ordering::SeqCst);
+                    // A client that goes away is no failure of the test.
+                    let _ = stream.write_all(answer.as_bytes());
+                    stream.conn.send_close_notify();
+                    let _ = stream.flush();
+                }
+            }
+        });
+        Self { port, asked }
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+fn policy(mode: &str, mx: &str) -> String {
+    format!("version: STSv1\nmode: {mode}\nmx: {mx}\nmax_age: 86400\n")
+}
+
+/// `example.com` with one exchanger `mx.example.com` and an MTA-STS record.
+fn options(world: &World, mx: &Mx, host: &PolicyHost) -> Options {
+    Options::default()
+        .set("delivery.port", &mx.port().to_string())
+        .set("delivery.mta_sts_port", &host.port.to_string())
+        .set("delivery.ca", &quoted(&world.ca))
+        .record("example.com MX 10 mx.example.com")
+        .record("mx.example.com A 127.0.0.1")
+        .record("mta-sts.example.com A 127.0.0.1")
+        .record("_mta-sts.example.com TXT v=STSv1; id=1;")
+}
+
+fn submit(system: &System) {
+    let mut session = Session::greeted(system.smtp);
+    let text = "Subject: policy\r\n\r\nbody";
+    session.submit("alice@example.org", &["x@example.com"], text);
+}
+
+/// Waits until a queue says why it waits, and gives that.
+fn wait_reply(system: &System, words: &str) {
+    wait_for(&format!("a failed attempt with {words:?}"), || {
+        let queues = system.queues();
+        let mut replies = queues
+            .iter()
+            .filter_map(|queue| queue["last_reply"].as_str());
+        replies.any(|reply| reply.contains(words)).then_some(())
+    });
+}
+
+fn certified(files: Files) -> Mx {
+    Mx::start(Manners {
+        certificate: Some(files),
+        ..Manners::default()
+    })
+}
+
+#[test]
+fn an_enforced_policy_is_kept_by_a_good_host() {
+    let world = World::new();
+    let mx = certified(world.sign("mx", &["mx.example.com"]));
+    let files = world.sign("sts", &["mta-sts.example.com"]);
+    let host = PolicyHost::start(&files, &policy("enforce", "*.example.com"));
+    let mut system = System::start(&options(&world, &mx, &host));
+    submit(&system);
+    let seen = mx.wait_messages(1).remove(0);
+    assert_eq!(seen.tls.as_deref(), Some("mx.example.com"));
+    let trace = system.command(&["trace", "x@example.com"]);
+    assert!(trace.contains("sts_enforce"), "{trace}");
+    // It is known after a restart, although nothing can be asked any more.
+    system.configure(
+        &options(&world, &mx, &host)
+            .set("delivery.mta_sts_port", "1")
+            .record("_mta-sts.example.com FAIL"),
+    );
+    system.restart();
+    submit(&system);
+    mx.wait_messages(2);
+    let trace = system.command(&["trace", "x@example.com"]);
+    assert_eq!(trace.matches("sts_enforce").count(), 2, "{trace}");
+    assert_eq!(host.asked(), 1);
+    system.stop();
+}
+
+/// Nothing is sent, and the message waits, whatever is wrong with the host.
+#[test]
+fn an_enforced_policy_holds_the_mail_back() {
+    let world = World::new();
+    let files = world.sign("sts", &["mta-sts.example.com"]);
+    let bad = [
+        ("TLS", Mx::start(Manners::default()), "mx.example.com"),
+        (
+            "certificate",
+            certified(world.expired("expired", &["mx.example.com"])),
+            "mx.example.com",
+        ),
+        (
+            "certificate",
+            certified(world.sign("other", &["other.example.com"])),
+            "mx.example.com",
+        ),
+        (
+            "does not name",
+            certified(world.sign("mx", &["mx.example.com"])),
+            "mx.example.net",
+        ),
+    ];
+    for (words, mx, pattern) in bad {
+        let host = PolicyHost::start(&files, &policy("enforce", pattern));
+        let system = System::start(&options(&world, &mx, &host));
+        submit(&system);
+        wait_reply(&system, words);
+        assert_eq!(system.queued(), 1);
+        let begun = |line: &String| line.starts_with("MAIL");
+        assert!(!mx.seen().iter().any(|seen| seen.commands.iter().any(begun)));
+        system.stop();
+    }
+}
+
+#[test]
+fn a_policy_under_test_stops_nothing() {
+    let world = World::new();
+    let mx = certified(world.sign("other", &["other.example.com"]));
+    let files = world.sign("sts", &["mta-sts.example.com"]);
+    let host = PolicyHost::start(&files, &policy("testing", "mx.example.com"));
+    let address = crate::harness::free_address();
+    let options = options(&world, &mx, &host).set("metrics.listen", &format!("\"{address}\""));
+    let system = System::start(&options);
+    submit(&system);
+    mx.wait_messages(1);
+    wait_for("the failure in the metrics", || {
+        let text = crate::metrics::read(address);
+        text.contains("tls_policies_total{policy=\"sts_testing\",result=\"failed\"} 1")
+            .then_some(())
+    });
+    system.stop();
+}
+
+/// RFC 8461 section 5.1: a policy that cannot be fetched and never was is none.
+#[test]
+fn a_policy_that_cannot_be_had_stops_nothing() {
+    let world = World::new();
+    let mx = Mx::start(Manners::default());
+    let files = world.sign("sts", &["www.example.com"]);
+    let host = PolicyHost::start(&files, &policy("enforce", "mx.example.com"));
+    let system = System::start(&options(&world, &mx, &host));
+    submit(&system);
+    mx.wait_messages(1);
+    system.wait_log(&["MTA-STS policy cannot be fetched", "example.com"]);
+    assert_eq!(host.asked(), 0, "the handshake fails");
+    system.stop();
+}

@@ -1,0 +1,152 @@
+//! Delivery: to next hops, by routes, from sources.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+
+use vere_units::{Secret, Span};
+
+/// Delivery to next hops and into mailboxes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// Where the Maildir of an account lies; holds the places `{domain}` and `{local}`, which must
+    /// be filled with checked names only.
+    pub maildir: String,
+    /// Connections at once to one destination.
+    pub connections_per_destination_max: u32,
+    /// Connections at once to all destinations.
+    pub connections_max: u32,
+    /// Longest wait for a connection.
+    pub connect_timeout: Span,
+    /// Messages over one connection before a new one is made.
+    pub messages_per_connection_max: u32,
+    /// Encryption towards next hops that no route names.
+    pub tls: TlsMode,
+    /// Whether MTA-STS policies hold.
+    pub mta_sts: bool,
+    /// Whether TLSA records hold.
+    pub dane: bool,
+    /// The port of MTA-STS policy hosts.
+    pub mta_sts_port: u16,
+    /// A PEM file of roots beside those of the operating system.
+    pub ca: Option<PathBuf>,
+    /// The port of next hops found by MX.
+    pub port: u16,
+    /// The waits before the second, third, ... attempt; the last one repeats.
+    pub retry: Vec<Span>,
+    /// When a message is given up and returned.
+    pub expire: Span,
+    /// When the sender is told that a message is late.
+    pub delay_notice: Span,
+    /// The name of the source for next hops that no route gives another.
+    pub source: Option<String>,
+}
+
+/// Under which addresses and name deliveries leave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// What routes call it.
+    pub name: String,
+    /// The address of connections over IPv4; the system chooses when absent.
+    pub ipv4: Option<Ipv4Addr>,
+    /// The address of connections over IPv6; the system chooses when absent.
+    pub ipv6: Option<Ipv6Addr>,
+    /// The name given in EHLO, lower case.
+    pub hostname: String,
+}
+
+/// How much encryption a next hop must offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsMode {
+    /// None is used.
+    Off,
+    /// It is used where offered, whatever the certificate says.
+    Opportunistic,
+    /// It must be offered, with a certificate that is valid for the next hop's name.
+    Required,
+    /// The same from the first octet on, without STARTTLS (RFC 8314 section 3.3).
+    Implicit,
+}
+
+impl TlsMode {
+    /// Whether nothing is sent without a certificate that is valid for the next hop's name.
+    #[must_use]
+    pub fn is_verified(self) -> bool {
+        matches!(self, Self::Required | Self::Implicit)
+    }
+}
+
+/// An exception from delivery by MX.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Which destinations it is for.
+    pub domain: RoutePattern,
+    /// Where their mail goes.
+    pub next_hop: NextHop,
+    /// The protocol spoken there.
+    pub protocol: Protocol,
+    /// Encryption; `delivery.tls` when the file does not say.
+    pub tls: TlsMode,
+    /// Whom to authenticate as; present together with the password.
+    pub username: Option<String>,
+    /// The password.
+    pub password: Option<Secret<String>>,
+    /// The file with the password in its first line.
+    pub password_file: Option<PathBuf>,
+    /// Whether the password may travel without TLS.
+    pub password_in_clear: bool,
+    /// The name of the source its deliveries leave from.
+    pub source: Option<String>,
+}
+
+/// Which destinations a route is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RoutePattern {
+    /// `*`: every domain.
+    Any,
+    /// `example.org`: this domain, lower case.
+    Exact(String),
+    /// `.example.org`: every domain below this one, lower case, without the dot.
+    Subdomains(String),
+}
+
+impl RoutePattern {
+    /// Says whether the pattern fits `domain`, which may be in any case.
+    #[must_use]
+    pub fn matches(&self, domain: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exact(own) => own.eq_ignore_ascii_case(domain),
+            Self::Subdomains(parent) => {
+                let (domain, parent) = (domain.as_bytes(), parent.as_bytes());
+                domain.len() > parent.len() + 1
+                    && domain[domain.len() - parent.len()..].eq_ignore_ascii_case(parent)
+                    && domain[domain.len() - parent.len() - 1] == b'.'
+            }
+        }
+    }
+}
+
+/// Where mail goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NextHop {
+    /// To the hosts that the domain's MX records name.
+    Mx,
+    /// Into mailboxes of this system.
+    Local,
+    /// To one host, without asking for MX records.
+    Host {
+        /// A host name, lower case, or an IP address without brackets.
+        host: String,
+        /// The port; `delivery.port` when the file does not say.
+        port: u16,
+    },
+}
+
+/// What is spoken with a next hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// RFC 5321.
+    Smtp,
+    /// RFC 2033.
+    Lmtp,
+}

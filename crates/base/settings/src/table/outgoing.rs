@@ -1,0 +1,251 @@
+//! What becomes of mail: names, users, delivery, routes and sources.
+
+use super::Fallback::{Is, Nothing, Required};
+use super::{DAY, HOUR, MINUTE, ROUTE_TLS_MODES, SECOND, Section, Shape, TLS_MODES, fixed, live};
+use crate::kind::Kind::{
+    Addresses, Choice, HostName, Integer, Ipv4, Ipv6, MaildirTemplate, Name, NextHop, Path,
+    Pattern, SecretText, Separator, Span, Spans, Store,
+};
+
+/// The sections, in the order of the reference.
+pub(super) static SECTIONS: &[Section] = &[
+    Section {
+        name: "resolver",
+        shape: Shape::Always,
+        text: "Name resolution.",
+        options: &[
+            fixed(
+                "servers",
+                Addresses,
+                Is("[]"),
+                "Name servers with ports; those of the operating system when empty.",
+            ),
+            live(
+                "zone",
+                Path,
+                Nothing("the network is asked"),
+                "A file of static records for tests; when given, no network is asked.",
+            ),
+            fixed(
+                "dnssec",
+                Choice(&["off", "validate"]),
+                Is("\"off\""),
+                "`validate`: answers are validated by DNSSEC, which DANE needs; what fails is a failure for now. The name servers must pass signatures on, as a validating resolver on this machine does.",
+            ),
+            fixed(
+                "trust_anchor",
+                Path,
+                Nothing("the keys of the root zone"),
+                "File of DNSKEY records that validation begins with.",
+            ),
+        ],
+    },
+    Section {
+        name: "directory",
+        shape: Shape::Always,
+        text: "Where domains, accounts and aliases lie.",
+        options: &[
+            fixed(
+                "store",
+                Store,
+                Is("\"file:{data}/directory.toml\""),
+                "`file:PATH` for one TOML file, good for thousands of accounts; `sqlite:PATH` for a database, good for millions.",
+            ),
+            live(
+                "subaddress_separator",
+                Separator,
+                Is("\"+\""),
+                "What separates the user name from a tag, as in user+tag@domain (RFC 5233); an empty text switches tags off.",
+            ),
+        ],
+    },
+    Section {
+        name: "delivery",
+        shape: Shape::Always,
+        text: "Delivery to next hops and into mailboxes.",
+        options: &[
+            live(
+                "maildir",
+                MaildirTemplate,
+                Is("\"{data}/maildir/{domain}/{local}\""),
+                "Where the Maildir of an account lies.",
+            ),
+            live(
+                "connections_per_destination_max",
+                Integer(1, 10_000),
+                Is("20"),
+                "Connections at once to one destination. Receivers close more than some tens from one address.",
+            ),
+            live(
+                "connections_max",
+                Integer(1, 1_000_000),
+                Is("2000"),
+                "Connections at once to all destinations. When all are in use destinations take turns; each needs a file descriptor and some 30 KiB.",
+            ),
+            live(
+                "connect_timeout",
+                Span(SECOND, HOUR),
+                Is("\"30s\""),
+                "Longest wait for a connection before the next address is tried.",
+            ),
+            live(
+                "messages_per_connection_max",
+                Integer(1, 1_000_000),
+                Is("100"),
+                "Messages over one connection before a new one is made, so that load spreads again over a destination's hosts.",
+            ),
+            live(
+                "tls",
+                Choice(TLS_MODES),
+                Is("\"opportunistic\""),
+                "Encryption towards next hops that no route names: `off`, `opportunistic` (where offered, whatever the certificate says), `required` (with a valid certificate).",
+            ),
+            live(
+                "mta_sts",
+                Choice(&["on", "off"]),
+                Is("\"on\""),
+                "Whether the MTA-STS policies (RFC 8461) of domains hold, where `tls` is not `off`.",
+            ),
+            live(
+                "dane",
+                Choice(&["on", "off"]),
+                Is("\"on\""),
+                "Whether TLSA records (DANE, RFC 7672) of hosts hold, where `tls` is not `off`. Needs `resolver.dnssec`. They come before MTA-STS policies and before the roots that `required` would ask.",
+            ),
+            live(
+                "mta_sts_port",
+                Integer(1, 65_535),
+                Is("443"),
+                "The port of policy hosts; any other is for tests.",
+            ),
+            live(
+                "ca",
+                Path,
+                Nothing("only the system's roots"),
+                "PEM file of further roots that next hops and MTA-STS policy hosts are checked against.",
+            ),
+            live(
+                "port",
+                Integer(1, 65_535),
+                Is("25"),
+                "The port of next hops found by MX.",
+            ),
+            live(
+                "retry",
+                Spans(SECOND, 30 * DAY),
+                Is("[\"1m\", \"5m\", \"15m\", \"1h\", \"4h\"]"),
+                "Waits before the second, third, ... attempt; the last one repeats. The first is short because of greylisting; RFC 5321 section 4.5.4.1 asks for 30 minutes in the long run.",
+            ),
+            live(
+                "expire",
+                Span(MINUTE, 30 * DAY),
+                Is("\"5d\""),
+                "When a message is given up and returned. RFC 5321 section 4.5.4.1 asks for 4 to 5 days.",
+            ),
+            live(
+                "delay_notice",
+                Span(MINUTE, 30 * DAY),
+                Is("\"4h\""),
+                "When the sender is told that a message is late; once a message, and not where DSN parameters say otherwise.",
+            ),
+            live(
+                "source",
+                Name,
+                Nothing("the system chooses, EHLO names `hostname`"),
+                "The `[[source]]` that deliveries leave from where no route names another.",
+            ),
+        ],
+    },
+    Section {
+        name: "route",
+        shape: Shape::Repeated,
+        text: "An exception from delivery by MX; the first that fits holds. A message for an own domain goes to its accounts before routes are looked at, unless a route names that domain itself.",
+        options: &[
+            live(
+                "domain",
+                Pattern,
+                Required("domain = \"*\""),
+                "`example.org` for this domain, `.example.org` for those below it, `*` for all.",
+            ),
+            live(
+                "next_hop",
+                NextHop,
+                Required("next_hop = \"relay.example.net:25\""),
+                "`host:port`, `192.0.2.1:25` or `[2001:db8::1]:25`, asked without MX, with `delivery.port` where no port is given; `mx` for delivery by MX; `local` for mailboxes of this system.",
+            ),
+            live(
+                "protocol",
+                Choice(&["smtp", "lmtp"]),
+                Is("\"smtp\""),
+                "`smtp`, or `lmtp` (RFC 2033) to hand over to a mailbox server.",
+            ),
+            live(
+                "tls",
+                Choice(ROUTE_TLS_MODES),
+                Nothing("as `delivery.tls`"),
+                "Encryption towards this next hop, as `delivery.tls`; `implicit`: as `required`, from the first octet on (port 465).",
+            ),
+            live(
+                "username",
+                Name,
+                Nothing("no authentication"),
+                "Whom to authenticate as. Needs `tls = \"required\"`, unless the next hop is a loopback address or `password_in_clear` is set.",
+            ),
+            live(
+                "password",
+                SecretText,
+                Nothing("no authentication"),
+                "The password for it. Keep the file unreadable for others.",
+            ),
+            live(
+                "password_file",
+                Path,
+                Nothing("no authentication"),
+                "File with the password in its first line, instead of `password`; read at the start and at each reload. Keep it unreadable for others.",
+            ),
+            live(
+                "password_in_clear",
+                Choice(&["no", "yes"]),
+                Is("\"no\""),
+                "`yes`: the password may travel without TLS, to a next hop on a network that nobody listens on.",
+            ),
+            live(
+                "source",
+                Name,
+                Nothing("as `delivery.source`"),
+                "The `[[source]]` that its deliveries leave from.",
+            ),
+        ],
+    },
+    Section {
+        name: "source",
+        shape: Shape::Repeated,
+        text: "Addresses and a name under which deliveries leave. A route, or `delivery.source` for all the others, names it.",
+        options: &[
+            live(
+                "name",
+                Name,
+                Required("name = \"bulk\""),
+                "What routes call it.",
+            ),
+            live(
+                "ipv4",
+                Ipv4,
+                Nothing("the system chooses"),
+                "The own address of connections over IPv4.",
+            ),
+            live(
+                "ipv6",
+                Ipv6,
+                Nothing("the system chooses"),
+                "The own address of connections over IPv6.",
+            ),
+            live(
+                "hostname",
+                HostName,
+                Nothing("`hostname`"),
+                "The name given in EHLO. Receivers expect that it has the addresses, and that the addresses point back to it.",
+            ),
+        ],
+    },
+];

@@ -1,0 +1,84 @@
+//! Routes with credentials, sources, encryption towards next hops.
+
+use super::{one_error, parse};
+use crate::TlsMode;
+
+const ROUTE: &str = "[[route]]\ndomain = \"a.b\"\nnext_hop = \"c.d\"\n";
+
+#[test]
+fn a_password_comes_from_one_place_and_travels_encrypted() {
+    let file = format!("{ROUTE}username = \"u\"\npassword_file = \"secret\"\n");
+    one_error(&file, 6, "route[1].username", "needs tls = \"required\"");
+    let settings = parse(&format!("{file}tls = \"implicit\"\n")).unwrap();
+    let route = &settings.routes[0];
+    assert_eq!(route.tls, TlsMode::Implicit);
+    let path = route.password_file.as_ref().unwrap();
+    assert_eq!(path.to_str(), Some("/etc/vere/secret"));
+    assert!(!route.password_in_clear);
+    let settings = parse(&format!("{file}password_in_clear = \"yes\"\n")).unwrap();
+    assert!(settings.routes[0].password_in_clear);
+    one_error(
+        &format!("{file}tls = \"required\"\npassword = \"p\"\n"),
+        7,
+        "route[1].password_file",
+        "beside password",
+    );
+    one_error(
+        &format!("{ROUTE}password_file = \"p\"\n"),
+        6,
+        "route[1].password_file",
+        "needs a username",
+    );
+    one_error(
+        &format!("{ROUTE}username = \"u\"\n"),
+        6,
+        "route[1].username",
+        "password_file",
+    );
+}
+
+#[test]
+fn sources_have_names_that_exist() {
+    let sources = "[[source]]\nname = \"bulk\"\nipv4 = \"192.0.2.7\"\nipv6 = \"2001:db8::7\"\n\
+                   hostname = \"Bulk.example.org\"\n[[source]]\nname = \"plain\"\n";
+    let settings = parse(&format!(
+        "[delivery]\nsource = \"plain\"\n{ROUTE}source = \"bulk\"\n\
+         [[route]]\ndomain = \"*\"\nnext_hop = \"mx\"\n{sources}"
+    ))
+    .unwrap();
+    let bulk = settings.source("bulk").unwrap();
+    assert_eq!(bulk.ipv4.unwrap().to_string(), "192.0.2.7");
+    assert_eq!(bulk.ipv6.unwrap().to_string(), "2001:db8::7");
+    assert_eq!(bulk.hostname, "bulk.example.org");
+    let plain = settings.source("plain").unwrap();
+    assert_eq!(plain.hostname, "mx.example.org");
+    assert_eq!(settings.routes[0].source.as_deref(), Some("bulk"));
+    assert_eq!(settings.routes[1].source.as_deref(), Some("plain"));
+
+    one_error(
+        &format!("{ROUTE}source = \"x\"\n"),
+        6,
+        "route[1].source",
+        "no [[source]] named \"x\"",
+    );
+    one_error(
+        "[delivery]\nsource = \"x\"\n",
+        4,
+        "delivery.source",
+        "no [[source]]",
+    );
+    let twice = "[[source]]\nname = \"a\"\n[[source]]\nname = \"a\"\n";
+    one_error(twice, 6, "source[2].name", "stands twice");
+    one_error(
+        "[[source]]\nname = \"a\"\nipv4 = \"::1\"\n",
+        5,
+        "source[1].ipv4",
+        "is no IPv4 address",
+    );
+    one_error(
+        "[[source]]\nname = \"a\"\nipv6 = \"192.0.2.1\"\n",
+        5,
+        "source[1].ipv6",
+        "is no IPv6 address",
+    );
+}

@@ -1,0 +1,157 @@
+//! Fetches a policy over HTTPS (RFC 8461 section 3.3): from the domain's own policy host, with a
+//! certificate that is valid for it, without following anybody elsewhere.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper::header::{CONTENT_TYPE, HOST, USER_AGENT};
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::time::timeout;
+
+use super::policy::{POLICY_OCTETS_MAX, Policy, PolicyError};
+use crate::connect::{ConnectOptions, connect};
+use crate::resolver::{AddressAnswer, Resolver};
+use crate::tls::ClientTls;
+
+/// Longest time for all of it (RFC 8461 section 3.3 suggests a minute).
+const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest wait for one address of the policy host.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Why there is no policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FetchError {
+    /// The policy host has no address, or none that can be asked for now.
+    Name(String),
+    /// It cannot be connected to.
+    Connect(String),
+    /// The certificate is not valid for it, or there is no TLS.
+    Tls(String),
+    /// What it says is not HTTP.
+    Http(String),
+    /// Any status but 200; redirections are not followed.
+    Status(u16),
+    /// It is not text (RFC 8461 section 3.2 asks for `text/plain`).
+    MediaType(String),
+    /// It has more octets than are read.
+    TooLong,
+    /// The policy is wrong.
+    Policy(PolicyError),
+    /// It took too long.
+    Timeout,
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(why) | Self::Connect(why) | Self::Tls(why) => f.write_str(why),
+            Self::Http(why) => write!(f, "no usable answer: {why}"),
+            Self::Status(status) => write!(f, "the policy host answers with status {status}"),
+            Self::MediaType(found) => write!(f, "the policy is {found:?}, not text/plain"),
+            Self::TooLong => write!(f, "the policy has more than {POLICY_OCTETS_MAX} octets"),
+            Self::Policy(error) => error.fmt(f),
+            Self::Timeout => write!(f, "no policy within {FETCH_TIMEOUT:?}"),
+        }
+    }
+}
+
+impl std::error::Error for FetchError {}
+
+/// The host that has a domain's policy.
+pub(super) fn policy_host(domain: &str) -> String {
+    format!("mta-sts.{domain}")
+}
+
+/// Fetches the policy of a domain.
+pub(super) async fn fetch(
+    resolver: &Resolver,
+    https: &ClientTls,
+    domain: &str,
+    port: u16,
+) -> Result<Policy, FetchError> {
+    match timeout(FETCH_TIMEOUT, get(resolver, https, domain, port)).await {
+        Ok(Ok(text)) => Policy::parse(&text).map_err(FetchError::Policy),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(FetchError::Timeout),
+    }
+}
+
+async fn get(
+    resolver: &Resolver,
+    https: &ClientTls,
+    domain: &str,
+    port: u16,
+) -> Result<String, FetchError> {
+    let host = policy_host(domain);
+    let addresses: Vec<SocketAddr> = match resolver.addresses(&host).await {
+        AddressAnswer::Found(found) => found.iter().map(|ip| SocketAddr::new(*ip, port)).collect(),
+        AddressAnswer::TempFail(failure) => {
+            return Err(FetchError::Name(format!(
+                "cannot look up {host}: {failure}"
+            )));
+        }
+        _ => return Err(FetchError::Name(format!("{host} has no address"))),
+    };
+    let options = ConnectOptions {
+        timeout: CONNECT_TIMEOUT,
+        ..ConnectOptions::default()
+    };
+    let stream = connect(&addresses, &options)
+        .await
+        .map_err(|error| FetchError::Connect(error.to_string()))?;
+    let (stream, _) = https
+        .connect(&host, stream)
+        .await
+        .map_err(|error| FetchError::Tls(error.to_string()))?;
+    let http = |error: hyper::Error| FetchError::Http(error.to_string());
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
+    let request = Request::get("/.well-known/mta-sts.txt")
+        .header(HOST, &host)
+        .header(USER_AGENT, "vere")
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| FetchError::Http(error.to_string()))?;
+    let answer = async {
+        let answer = sender.send_request(request).await.map_err(http)?;
+        if answer.status() != StatusCode::OK {
+            return Err(FetchError::Status(answer.status().as_u16()));
+        }
+        media_type(answer.headers().get(CONTENT_TYPE))?;
+        let body = Limited::new(answer.into_body(), POLICY_OCTETS_MAX);
+        let whole = body.collect().await.map_err(|error| {
+            if error.is::<http_body_util::LengthLimitError>() {
+                FetchError::TooLong
+            } else {
+                FetchError::Http(error.to_string())
+            }
+        })?;
+        let octets = whole.to_bytes();
+        Ok(String::from_utf8_lossy(&octets).into_owned())
+    };
+    // The connection moves the octets that the answer waits for; with the answer both end.
+    tokio::pin!(answer, connection);
+    tokio::select! {
+        biased;
+        text = &mut answer => text,
+        ended = &mut connection => match ended {
+            Ok(()) => answer.await,
+            Err(error) => Err(http(error)),
+        },
+    }
+}
+
+fn media_type(header: Option<&hyper::header::HeaderValue>) -> Result<(), FetchError> {
+    let text = header
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("text/plain") {
+        Ok(())
+    } else {
+        Err(FetchError::MediaType(essence.chars().take(64).collect()))
+    }
+}

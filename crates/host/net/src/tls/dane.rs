@@ -1,0 +1,243 @@
+//! Certificates that the DNS vouches for: TLSA records (RFC 6698) as SMTP uses them (RFC 7672).
+//!
+//! The records must have been validated by DNSSEC before they come here.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
+use sha2::{Digest as _, Sha256, Sha512};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use super::provider;
+
+/// Records of one host that are looked at.
+pub const TLSA_RECORDS_MAX: usize = 32;
+
+/// One TLSA record (RFC 6698 section 2.1), its numbers as they stand there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Tlsa {
+    /// 2 DANE-TA, 3 DANE-EE; 0 and 1 say nothing to SMTP (RFC 7672 section 3.1.3).
+    pub usage: u8,
+    /// 0 the whole certificate, 1 its public key.
+    pub selector: u8,
+    /// 0 the octets themselves, 1 SHA-256, 2 SHA-512.
+    pub matching: u8,
+    /// The octets or the digest.
+    pub data: Vec<u8>,
+}
+
+const DANE_TA: u8 = 2;
+const DANE_EE: u8 = 3;
+const FULL: u8 = 0;
+const SHA_256: u8 = 1;
+const SHA_512: u8 = 2;
+
+impl Tlsa {
+    /// Whether a client can do anything with it (RFC 7671 section 2.1, RFC 7672 section 3.1).
+    #[must_use]
+    pub fn is_usable(&self) -> bool {
+        let data = match self.matching {
+            FULL => !self.data.is_empty(),
+            SHA_256 => self.data.len() == 32,
+            SHA_512 => self.data.len() == 64,
+            _ => false,
+        };
+        data && matches!(self.usage, DANE_TA | DANE_EE) && matches!(self.selector, 0 | 1)
+    }
+
+    fn fits(&self, certificate: &CertificateDer<'_>) -> bool {
+        let octets = match self.selector {
+            0 => Some(certificate.as_ref().to_vec()),
+            _ => public_key(certificate),
+        };
+        octets.is_some_and(|octets| match self.matching {
+            FULL => self.data == octets,
+            SHA_256 => self.data == Sha256::digest(&octets).as_slice(),
+            _ => self.data == Sha512::digest(&octets).as_slice(),
+        })
+    }
+}
+
+impl fmt::Display for Tlsa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {} ", self.usage, self.selector, self.matching)?;
+        // A digest in full, of anything longer the beginning.
+        for octet in self.data.iter().take(64) {
+            write!(f, "{octet:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The public key's field of a certificate (`SubjectPublicKeyInfo`).
+fn public_key(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
+    let (_, parsed) = X509Certificate::from_der(certificate.as_ref()).ok()?;
+    Some(parsed.tbs_certificate.subject_pki.raw.to_vec())
+}
+
+/// The records that one host is verified by, and the names that it may have.
+#[derive(Clone, Debug)]
+pub struct Dane {
+    records: Vec<Tlsa>,
+    names: Vec<ServerName<'static>>,
+}
+
+impl Dane {
+    /// Takes the usable ones of validated records; `None` when there is none, which leaves the server
+    /// unauthenticated but not unencrypted (RFC 7672 section 2.2). A certificate below a DANE-TA record must
+    /// be for one of `names` (section 3.2.2).
+    #[must_use]
+    pub fn new(records: &[Tlsa], names: &[String]) -> Option<Self> {
+        let usable = |record: &&Tlsa| record.is_usable();
+        let records: Vec<Tlsa> = records
+            .iter()
+            .filter(usable)
+            .take(TLSA_RECORDS_MAX)
+            .cloned()
+            .collect();
+        let name = |name: &String| ServerName::try_from(name.clone()).ok();
+        let names = names.iter().filter_map(name).collect();
+        (!records.is_empty()).then(|| Self {
+            records: strongest(records),
+            names,
+        })
+    }
+}
+
+/// RFC 7671 section 9: of the digests for one usage and selector only the strongest count, lest a weak one
+/// be enough; whole octets always do.
+fn strongest(records: Vec<Tlsa>) -> Vec<Tlsa> {
+    let overruled = |record: &Tlsa| {
+        record.matching == SHA_256
+            && records.iter().any(|other| {
+                other.matching == SHA_512
+                    && (other.usage, other.selector) == (record.usage, record.selector)
+            })
+    };
+    records
+        .iter()
+        .filter(|record| !overruled(record))
+        .cloned()
+        .collect()
+}
+
+/// No record fits the certificate that was shown.
+#[derive(Debug)]
+struct NoFit;
+
+impl fmt::Display for NoFit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no TLSA record fits it")
+    }
+}
+
+impl std::error::Error for NoFit {}
+
+/// Verifies by TLSA records instead of roots.
+#[derive(Debug)]
+pub(super) struct DaneVerifier {
+    dane: Dane,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl DaneVerifier {
+    pub(super) fn new(dane: Dane) -> Self {
+        Self {
+            dane,
+            algorithms: provider().signature_verification_algorithms,
+        }
+    }
+
+    /// The shown certificates that a DANE-TA record names, and those that lie in such records whole
+    /// (RFC 7671 section 5.2).
+    fn anchors(&self, shown: &[CertificateDer<'_>]) -> RootCertStore {
+        let mut anchors = RootCertStore::empty();
+        for record in self.dane.records.iter().filter(|r| r.usage == DANE_TA) {
+            for certificate in shown.iter().filter(|c| record.fits(c)) {
+                // What is no certificate vouches for nothing.
+                let _ = anchors.add(certificate.clone().into_owned());
+            }
+            if (record.selector, record.matching) == (0, FULL) {
+                let _ = anchors.add(CertificateDer::from(record.data.clone()));
+            }
+        }
+        anchors
+    }
+
+    fn verify_below(
+        &self,
+        anchors: RootCertStore,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), rustls::Error> {
+        let verifier =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(anchors), provider()).build();
+        let verifier = verifier.map_err(|error| rustls::Error::General(error.to_string()))?;
+        let mut last = no_fit();
+        for name in &self.dane.names {
+            match verifier.verify_server_cert(end_entity, intermediates, name, &[], now) {
+                Ok(_) => return Ok(()),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+}
+
+fn no_fit() -> rustls::Error {
+    rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(NoFit))))
+}
+
+impl ServerCertVerifier for DaneVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        // RFC 7672 section 3.1.1: names and validity of a DANE-EE certificate are not looked at.
+        let mut end_entities = self.dane.records.iter().filter(|r| r.usage == DANE_EE);
+        if end_entities.any(|record| record.fits(end_entity)) {
+            return Ok(ServerCertVerified::assertion());
+        }
+        let anchors = self.anchors(intermediates);
+        if anchors.is_empty() {
+            return Err(no_fit());
+        }
+        self.verify_below(anchors, end_entity, intermediates, now)
+            .map(|()| ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, dss, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, dss, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests;
