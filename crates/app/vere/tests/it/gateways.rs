@@ -95,9 +95,9 @@ fn a_gateway_of_a_name_that_lives_does_not_begin_and_the_first_goes_on() {
 /// Times by which a gateway counts as dead, short ones.
 fn soon(options: Options) -> Options {
     options
-        .set("cluster.lease", "\"5s\"")
+        .set("cluster.lease", "\"6s\"")
         .set("cluster.skew", "\"1s\"")
-        .set("gateway.adopt_after", "\"8s\"")
+        .set("gateway.adopt_after", "\"10s\"")
 }
 
 /// Kills a gateway, and keeps its supervisor from starting another one.
