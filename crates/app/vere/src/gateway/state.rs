@@ -15,7 +15,7 @@ use vere_queue::report::Composer;
 use vere_queue::{Attempt, Destination, Disposition, Envelope, Job, Queues, Report, Settlement};
 use vere_settings::Settings;
 use vere_spool::owner::Batch;
-use vere_spoolwire::{QueueId, QueueLimits, RecordId};
+use vere_spoolwire::{QueueId, QueueLimits, RecordId, Refusal};
 use vere_telemetry::trace::{Event, EventKind, TraceLog};
 use vere_units::TraceId;
 
@@ -30,8 +30,9 @@ use crate::spool::link::{SpoolError, SpoolLink};
 
 /// Octets asked for when one body is fetched: one record always comes whole.
 const FETCH_BYTES: u32 = 1 << 20;
-/// How long a message may wait for the queue of its destination to be made.
-const QUEUE_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a message may wait for the queues of its destinations to be made, all of them together: as
+/// long as for the acknowledgement that follows, so that a client hears as soon when all nodes hang.
+const QUEUE_PATIENCE: Duration = Duration::from_secs(15);
 /// How long a settlement that the link cannot take waits before it is offered again.
 const POST_RETRY: Duration = Duration::from_millis(500);
 
@@ -194,13 +195,17 @@ impl Gateway {
         self.trace.flush();
     }
 
-    /// The number of a destination's queue, which is made in the spool if there is none.
-    pub(super) async fn queue(&self, destination: &Destination) -> Result<u32, SpoolError> {
+    /// The number of a destination's queue, which is made in the spool until then if there is none.
+    async fn queue(
+        &self,
+        destination: &Destination,
+        until: tokio::time::Instant,
+    ) -> Result<u32, SpoolError> {
         if let Some(number) = self.queues.borrow().number(destination) {
             return Ok(number);
         }
         // A client must hear in time that a node hangs, also when others wait for that before it.
-        tokio::time::timeout(QUEUE_PATIENCE, self.make_queue(destination))
+        tokio::time::timeout_at(until, self.make_queue(destination))
             .await
             .unwrap_or(Err(SpoolError::Timeout))
     }
@@ -226,8 +231,9 @@ impl Gateway {
     /// spool holds them safely.
     pub(super) async fn store(&self, mut batch: Batch, parts: Vec<Part>) -> Result<(), SpoolError> {
         let mut numbers = Vec::with_capacity(parts.len());
+        let until = tokio::time::Instant::now() + QUEUE_PATIENCE;
         for part in &parts {
-            let number = self.queue(&part.destination).await?;
+            let number = self.queue(&part.destination, until).await?;
             numbers.push(number);
             batch.put(
                 QueueId(number),
@@ -348,14 +354,18 @@ impl Gateway {
 
     /// Stores the reports of a settlement together with the end of the original. Until that succeeds
     /// the original stays in the spool, so that no report is lost.
-    async fn report(self: &Rc<Self>, queue: u32, job: &Job, end: Batch, reports: &[Report]) {
+    ///
+    /// An original that the spool does not have any more is no reason to hold the report back: it goes
+    /// without the message, and without the end of what is gone.
+    async fn report(self: &Rc<Self>, queue: u32, job: &Job, mut end: Batch, reports: &[Report]) {
         loop {
             let stored = match self.original(queue, job).await {
-                Some(original) => {
+                Ok(original) => {
+                    let original = original.unwrap_or_default();
                     let parts = self.report_parts(job, &original, reports);
                     self.store(end.clone(), parts).await
                 }
-                None => Err(SpoolError::Timeout),
+                Err(error) => Err(error),
             };
             match stored {
                 Ok(()) => {
@@ -365,6 +375,13 @@ impl Gateway {
                     return;
                 }
                 Err(SpoolError::Closed) => return,
+                Err(SpoolError::Refused(Refusal::NoRecord)) if !end.is_empty() => {
+                    tracing::error!(
+                        queue_id = %job.envelope.trace,
+                        "record is not in the spool, its report is stored without it"
+                    );
+                    end = Batch::new();
+                }
                 Err(error) => {
                     tracing::warn!(queue_id = %job.envelope.trace, ?error, "cannot store a report yet");
                     tokio::time::sleep(POST_RETRY).await;
@@ -373,21 +390,16 @@ impl Gateway {
         }
     }
 
-    async fn original(&self, queue: u32, job: &Job) -> Option<Bytes> {
+    /// The message that a report is about; `None`: the spool does not have it.
+    async fn original(&self, queue: u32, job: &Job) -> Result<Option<Bytes>, SpoolError> {
         if let Some(body) = &job.body {
-            return Some(body.clone());
+            return Ok(Some(body.clone()));
         }
         let id = RecordId(job.record);
-        let block = self
-            .link
-            .fetch(QueueId(queue), id, 1, FETCH_BYTES)
-            .await
-            .ok()?;
-        block
-            .records
-            .into_iter()
-            .find(|record| record.id == id)
-            .map(|record| record.body)
+        let block = self.link.fetch(QueueId(queue), id, 1, FETCH_BYTES).await?;
+        let mut records = block.records.into_iter();
+        let found = records.find(|record| record.id == id);
+        Ok(found.map(|record| record.body))
     }
 
     fn report_parts(&self, job: &Job, original: &Bytes, reports: &[Report]) -> Vec<Part> {
