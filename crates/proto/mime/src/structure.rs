@@ -136,7 +136,23 @@ pub(crate) fn scan(message: &[u8]) -> Vec<Part> {
         scanner.begin(start, at);
     }
     scanner.close(0, message.len());
+    childless(&mut scanner.parts);
     scanner.parts
+}
+
+/// A multipart in which no part was found is a single one.
+fn childless(parts: &mut [Part]) {
+    let mut found = vec![false; parts.len()];
+    for part in parts.iter().skip(1) {
+        if let Some(parent) = found.get_mut(part.parent) {
+            *parent = true;
+        }
+    }
+    for (part, found) in parts.iter_mut().zip(found) {
+        if part.kind == PartKind::Multipart && !found {
+            part.kind = PartKind::Single;
+        }
+    }
 }
 
 impl Scanner<'_> {

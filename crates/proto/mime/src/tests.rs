@@ -80,6 +80,10 @@ fn broken_structures_keep_their_octets() {
             "0 Single text/plain 1 last",
         ]
     );
+    assert_eq!(
+        outline(b"Content-Type: multipart/mixed; boundary=b\r\n\r\nx"),
+        ["0 Single multipart/mixed 1 x"]
+    );
     assert_eq!(outline(b""), ["0 Single text/plain 0 "]);
     assert_eq!(outline(b"\r\n"), ["0 Single text/plain 0 "]);
     assert_eq!(outline(b"no header\r\n"), ["0 Single text/plain 0 "]);
