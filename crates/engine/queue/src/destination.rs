@@ -3,6 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::envelope::TlsWish;
+
+const REQUIRE_TLS: &str = "requiretls:";
+const TLS_OPTIONAL: &str = "tlsoptional:";
+
 /// The place that one queue delivers to. Its text form names the queue in the spool and in
 /// `vere queue list`, and is parsed back after a restart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,6 +19,36 @@ pub enum Destination {
     Domain(String),
     /// A fixed next hop from a route, `relay:HOST:PORT`; several domains may share it.
     Relay(String),
+    /// Messages for one of the others that must be sent encrypted (REQUIRETLS, RFC 8689): `requiretls:` and
+    /// the other's text. They have a queue of their own, since its hosts may take all other mail and not
+    /// these.
+    RequireTls(Box<Self>),
+    /// Messages for one of the others whose senders want them delivered rather than encrypted
+    /// (`TLS-Required: No`): `tlsoptional:` and the other's text.
+    TlsOptional(Box<Self>),
+}
+
+impl Destination {
+    /// Where messages go whose senders wish this; mailboxes of this system are as good as encrypted.
+    #[must_use]
+    pub fn with(self, wish: TlsWish) -> Self {
+        match wish {
+            _ if self == Self::Local => self,
+            TlsWish::None => self,
+            TlsWish::Required => Self::RequireTls(Box::new(self)),
+            TlsWish::Optional => Self::TlsOptional(Box::new(self)),
+        }
+    }
+
+    /// The place alone, and what the senders wish.
+    #[must_use]
+    pub fn place(&self) -> (&Self, TlsWish) {
+        match self {
+            Self::RequireTls(place) => (place.place().0, TlsWish::Required),
+            Self::TlsOptional(place) => (place.place().0, TlsWish::Optional),
+            Self::Local | Self::Domain(_) | Self::Relay(_) => (self, TlsWish::None),
+        }
+    }
 }
 
 impl fmt::Display for Destination {
@@ -22,6 +57,8 @@ impl fmt::Display for Destination {
             Self::Local => f.write_str("local"),
             Self::Domain(domain) => f.write_str(domain),
             Self::Relay(next_hop) => write!(f, "relay:{next_hop}"),
+            Self::RequireTls(place) => write!(f, "{REQUIRE_TLS}{place}"),
+            Self::TlsOptional(place) => write!(f, "{TLS_OPTIONAL}{place}"),
         }
     }
 }
@@ -42,14 +79,25 @@ impl FromStr for Destination {
     type Err = EmptyDestination;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "" => Err(EmptyDestination),
-            "local" => Ok(Self::Local),
-            _ => Ok(match text.strip_prefix("relay:") {
-                Some(next_hop) => Self::Relay(next_hop.to_owned()),
-                None => Self::Domain(text.to_ascii_lowercase()),
-            }),
+        // Written once only, in front: a text of nothing but prefixes costs no depth.
+        if let Some(place) = text.strip_prefix(REQUIRE_TLS) {
+            return Ok(Self::RequireTls(Box::new(place_of(place)?)));
         }
+        if let Some(place) = text.strip_prefix(TLS_OPTIONAL) {
+            return Ok(Self::TlsOptional(Box::new(place_of(place)?)));
+        }
+        place_of(text)
+    }
+}
+
+fn place_of(text: &str) -> Result<Destination, EmptyDestination> {
+    match text {
+        "" => Err(EmptyDestination),
+        "local" => Ok(Destination::Local),
+        _ => Ok(match text.strip_prefix("relay:") {
+            Some(next_hop) => Destination::Relay(next_hop.to_owned()),
+            None => Destination::Domain(text.to_ascii_lowercase()),
+        }),
     }
 }
 
@@ -64,6 +112,8 @@ mod tests {
             Destination::Domain("example.org".to_owned()),
             Destination::Domain("[192.0.2.1]".to_owned()),
             Destination::Relay("[::1]:2526".to_owned()),
+            Destination::Domain("example.org".to_owned()).with(TlsWish::Required),
+            Destination::Relay("[::1]:2526".to_owned()).with(TlsWish::Optional),
         ] {
             assert_eq!(
                 destination.to_string().parse::<Destination>(),
@@ -71,5 +121,13 @@ mod tests {
             );
         }
         assert!("".parse::<Destination>().is_err());
+        assert!("requiretls:".parse::<Destination>().is_err());
+        assert_eq!(
+            Destination::Local.with(TlsWish::Required),
+            Destination::Local
+        );
+        let domain = Destination::Domain("example.org".to_owned());
+        let wished = domain.clone().with(TlsWish::Required);
+        assert_eq!(wished.place(), (&domain, TlsWish::Required));
     }
 }

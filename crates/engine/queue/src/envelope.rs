@@ -1,12 +1,12 @@
 //! What the spool keeps of a message beside its body: the envelope and the state of its delivery, with
 //! the format of the record's metadata.
 //!
-//! Format version 1, little endian; `str` is a u16 length and that many octets of UTF-8:
+//! Format versions 1 and 2, little endian; `str` is a u16 length and that many octets of UTF-8:
 //!
 //! ```text
-//! 0   u8   version = 1
+//! 0   u8   version: 2 with flag 64, which a reader must know, else 1
 //! 1   u8   flags: 1 SMTPUTF8, 2 BODY=8BITMIME, 4 BODY=BINARYMIME, 8 RET=FULL, 16 RET=HDRS,
-//!          32 a delay notice was sent
+//!          32 a delay notice was sent, 64 REQUIRETLS (from version 2), 128 TLS-Required: No
 //! 2   u16  attempts made so far
 //! 4   u64  trace id
 //! 12  u64  accepted, ms since the Unix epoch
@@ -27,7 +27,7 @@ use std::fmt;
 use vere_units::{Timestamp, TraceId};
 
 /// The version this code writes, and the newest it reads.
-pub const FORMAT_VERSION: u8 = 1;
+pub const FORMAT_VERSION: u8 = 2;
 
 const SMTPUTF8: u8 = 1;
 const EIGHT_BIT: u8 = 2;
@@ -35,6 +35,8 @@ const BINARY: u8 = 4;
 const RET_FULL: u8 = 8;
 const RET_HEADERS: u8 = 16;
 const DELAY_NOTICED: u8 = 32;
+const REQUIRE_TLS: u8 = 64;
+const TLS_OPTIONAL: u8 = 128;
 
 /// What the body may hold (RFC 6152, RFC 3030).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -109,6 +111,18 @@ impl Notify {
     }
 }
 
+/// What the sender says of encryption (RFC 8689).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum TlsWish {
+    /// Nothing: the recipient's domain decides.
+    #[default]
+    None,
+    /// `REQUIRETLS`: only encrypted, to verified hosts that promise the same.
+    Required,
+    /// The header field `TLS-Required: No`: delivery counts for more than what the recipient's domain says.
+    Optional,
+}
+
 /// One recipient not yet settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipient {
@@ -143,6 +157,8 @@ pub struct Envelope {
     pub smtputf8: bool,
     /// What the body may hold.
     pub body_type: BodyType,
+    /// What the sender says of encryption.
+    pub tls: TlsWish,
     /// Octets of the body.
     pub size: u32,
     /// What the destination last said, cut to a bounded length.
@@ -183,7 +199,11 @@ impl Envelope {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(96 + self.recipients.len() * 48);
-        out.push(FORMAT_VERSION);
+        // A program that knows version 1 only must not send it in the clear.
+        out.push(match self.tls {
+            TlsWish::Required => 2,
+            TlsWish::None | TlsWish::Optional => 1,
+        });
         out.push(self.flags());
         out.extend_from_slice(&self.attempts.to_le_bytes());
         out.extend_from_slice(&self.trace.as_u64().to_le_bytes());
@@ -244,6 +264,7 @@ impl Envelope {
             ret: decode_ret(flags),
             smtputf8: flags & SMTPUTF8 != 0,
             body_type: decode_body_type(flags),
+            tls: decode_tls(flags),
             size,
             last_reply,
             message_id,
@@ -264,7 +285,12 @@ impl Envelope {
         };
         let utf8 = if self.smtputf8 { SMTPUTF8 } else { 0 };
         let noticed = if self.delay_noticed { DELAY_NOTICED } else { 0 };
-        body | ret | utf8 | noticed
+        let tls = match self.tls {
+            TlsWish::None => 0,
+            TlsWish::Required => REQUIRE_TLS,
+            TlsWish::Optional => TLS_OPTIONAL,
+        };
+        body | ret | utf8 | noticed | tls
     }
 }
 
@@ -285,6 +311,16 @@ const fn decode_body_type(flags: u8) -> BodyType {
         BodyType::EightBitMime
     } else {
         BodyType::SevenBit
+    }
+}
+
+const fn decode_tls(flags: u8) -> TlsWish {
+    if flags & REQUIRE_TLS != 0 {
+        TlsWish::Required
+    } else if flags & TLS_OPTIONAL != 0 {
+        TlsWish::Optional
+    } else {
+        TlsWish::None
     }
 }
 
@@ -361,6 +397,7 @@ pub(crate) mod tests {
             ret: Some(Ret::Headers),
             smtputf8: true,
             body_type: BodyType::EightBitMime,
+            tls: TlsWish::None,
             size: 1024,
             last_reply: Some("451 4.3.0 try later".to_owned()),
             message_id: None,
@@ -383,6 +420,21 @@ pub(crate) mod tests {
     fn an_envelope_survives_its_record() {
         let envelope = sample();
         assert_eq!(Envelope::decode(&envelope.encode()), Ok(envelope));
+    }
+
+    /// A reader of version 1 must not take a record that it would send in the clear.
+    #[test]
+    fn wishes_about_encryption_survive() {
+        for (tls, version) in [
+            (TlsWish::Required, 2),
+            (TlsWish::Optional, 1),
+            (TlsWish::None, 1),
+        ] {
+            let envelope = Envelope { tls, ..sample() };
+            let bytes = envelope.encode();
+            assert_eq!(bytes[0], version);
+            assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+        }
     }
 
     #[test]

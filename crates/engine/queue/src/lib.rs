@@ -19,7 +19,7 @@ pub mod report;
 pub mod settlement;
 
 pub use destination::Destination;
-pub use envelope::{BodyType, Envelope, Notify, Recipient, Ret};
+pub use envelope::{BodyType, Envelope, Notify, Recipient, Ret, TlsWish};
 pub use policy::Policy;
 pub use queues::{
     Job, MessageSummary, Next, QueueNumber, QueueSummary, Queues, RecordId, Standing, Supplied,

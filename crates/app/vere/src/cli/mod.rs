@@ -4,6 +4,7 @@ mod account;
 mod alias;
 mod config;
 mod demo;
+mod dial;
 mod domain;
 pub(crate) mod mailq;
 pub(crate) mod queue;
@@ -107,6 +108,14 @@ enum Command {
         config: ConfigArg,
         #[command(subcommand)]
         command: store::StoreCommand,
+    },
+    /// Goes the way of a message to a domain or address, and sends none: exchangers, policies, TLS, RCPT. Exit
+    /// code 0: it would be taken now, 3: it would wait, 4: refused for good.
+    Dial {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(flatten)]
+        args: dial::DialArgs,
     },
     /// Prints the way of a message, found by queue id, Message-ID or recipient.
     Trace {
@@ -212,6 +221,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
             spool::run(&command, &config.load()?.1).map(Outcome::Print)
         }
         Command::Store { config, command } => store::run(&command, &config.load()?.1),
+        Command::Dial { config, args } => dial::run(&args, &config.load()?.1),
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1).map(Outcome::Print),
         Command::Sendmail { words } => Ok(Outcome::Exit(crate::sendmail::run("sendmail", &words))),
         Command::Sink(args) => done(vere_bench::sink::run(&args)),

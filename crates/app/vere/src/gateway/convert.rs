@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use vere_queue as queue;
-use vere_queue::{Disposition, Envelope, RecipientResult};
+use vere_queue::{Disposition, Envelope, RecipientResult, TlsWish};
 use vere_smtp::address::{AddrSpec, ForwardPath, ReversePath};
 use vere_smtp::client::{OutgoingMessage, RecipientOutcome, TransactionOutcome};
 use vere_smtp::command::{BodyType, MailFrom, Notify, Orcpt, RcptTo, Ret, Xtext};
@@ -68,6 +68,7 @@ pub(super) fn outgoing(envelope: &Envelope, body: Bytes) -> Result<OutgoingMessa
             queue::BodyType::BinaryMime => BodyType::BinaryMime,
         },
         smtputf8: envelope.smtputf8,
+        require_tls: envelope.tls == TlsWish::Required,
         ret: envelope.ret.map(|ret| match ret {
             queue::Ret::Full => Ret::Full,
             queue::Ret::Headers => Ret::Headers,
@@ -89,7 +90,7 @@ fn outgoing_notify(notify: queue::Notify) -> Option<Notify> {
 }
 
 /// One line of a reply, with its codes.
-pub(super) fn reply_line(reply: &Reply) -> String {
+pub(crate) fn reply_line(reply: &Reply) -> String {
     let code = reply.code;
     let text = reply.text.join(" ");
     match reply.enhanced {

@@ -42,6 +42,11 @@ pub(super) fn message_id(message: &[u8]) -> Option<String> {
     (!text.is_empty() && text.len() <= MESSAGE_ID_MAX).then(|| text.to_owned())
 }
 
+/// The value of the first such field, as far as it stands on the field's own line.
+pub(super) fn value<'a>(message: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    lines(header(message)).find_map(|line| value_of(line, name))
+}
+
 /// Whether the field is there.
 pub(super) fn has(message: &[u8], name: &str) -> bool {
     lines(header(message)).any(|line| value_of(line, name).is_some())

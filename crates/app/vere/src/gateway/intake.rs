@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use vere_directory::Login;
-use vere_queue::Envelope;
+use vere_queue::{Envelope, TlsWish};
 use vere_sasl::server::PasswordAttempt;
 use vere_smtp::command::{MailFrom, RcptTo};
 use vere_smtp::refusal::Refusal;
@@ -204,10 +204,23 @@ fn envelope(
         ret: convert::ret(mail),
         smtputf8: mail.smtputf8,
         body_type: convert::body_type(mail),
+        tls: tls_wish(mail, &message.body),
         size: u32::try_from(size).unwrap_or(u32::MAX),
         last_reply: None,
         message_id,
         recipients: Vec::new(),
+    }
+}
+
+/// What the sender says of encryption. RFC 8689 section 4.1: with REQUIRETLS the field counts for nothing.
+fn tls_wish(mail: &MailFrom, body: &[u8]) -> TlsWish {
+    let field = || header::value(body, "tls-required");
+    if mail.require_tls {
+        TlsWish::Required
+    } else if field().is_some_and(|value| value.eq_ignore_ascii_case(b"no")) {
+        TlsWish::Optional
+    } else {
+        TlsWish::None
     }
 }
 

@@ -6,9 +6,9 @@
 //! hosts, [`recovery`] takes back what the spool holds, [`control`] answers commands.
 
 mod adopt;
-mod clock;
+pub(crate) mod clock;
 mod control;
-mod convert;
+pub(crate) mod convert;
 mod drain;
 mod group;
 mod header;
@@ -53,6 +53,7 @@ use vere_telemetry::trace::{TraceLog, TraceOptions};
 
 use self::listeners::{Reception, Service};
 use self::outbound::Outbound;
+pub(crate) use self::routing::route as destination_of;
 use self::state::{Gateway, Parts};
 use crate::cli::Failure;
 use crate::spool::encryption::{self, Encryption};

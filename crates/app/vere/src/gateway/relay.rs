@@ -37,7 +37,12 @@ pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination
                     return;
                 }
             }
-            Err(reply) => return unreachable(gateway, worker, destination, &reply).await,
+            Err(Unroutable::Temporary(reply)) => {
+                return unreachable(gateway, worker, destination, &reply).await;
+            }
+            Err(Unroutable::Permanent { status, reply }) => {
+                return undeliverable(gateway, worker, destination, status, &reply);
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use vere_directory::{self as directory, Directory, Resolution};
 use vere_ports::directory::{AccountName, StoreError};
-use vere_queue::{BodyType, Destination, Envelope, Notify, Recipient, Report};
+use vere_queue::{BodyType, Destination, Envelope, Notify, Recipient, Report, TlsWish};
 use vere_settings::{NextHop, Settings};
 use vere_smtp::address::{AddrSpec, ForwardPath};
 use vere_smtp::command::RcptTo;
@@ -170,6 +170,11 @@ impl Router {
             } else {
                 BodyType::EightBitMime
             },
+            // RFC 8689 section 5: a report about a message travels as safely as the message.
+            tls: match about.tls {
+                TlsWish::Required => TlsWish::Required,
+                TlsWish::None | TlsWish::Optional => TlsWish::None,
+            },
             size: u32::try_from(body.len()).unwrap_or(u32::MAX),
             last_reply: None,
             message_id: None,
@@ -180,7 +185,7 @@ impl Router {
 }
 
 /// The destination of a remote domain.
-fn route(settings: &Settings, domain: &str) -> Destination {
+pub(crate) fn route(settings: &Settings, domain: &str) -> Destination {
     let bare = domain.trim_end_matches('.');
     match settings.route(bare).map(|route| &route.next_hop) {
         None | Some(NextHop::Mx) => Destination::Domain(bare.to_ascii_lowercase()),
@@ -196,7 +201,7 @@ fn route(settings: &Settings, domain: &str) -> Destination {
 fn group(routed: Vec<Routed>, base: &Envelope, body: &Bytes) -> Vec<Part> {
     let mut parts: BTreeMap<Destination, Vec<Recipient>> = BTreeMap::new();
     for (destination, recipient) in routed {
-        let recipients = parts.entry(destination).or_default();
+        let recipients = parts.entry(destination.with(base.tls)).or_default();
         if recipients
             .iter()
             .all(|known| known.address != recipient.address)

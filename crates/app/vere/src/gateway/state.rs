@@ -12,7 +12,9 @@ use tokio::sync::{Mutex, Notify};
 use tokio::task::spawn_local;
 use vere_directory::Directory;
 use vere_queue::report::Composer;
-use vere_queue::{Attempt, Destination, Disposition, Envelope, Job, Queues, Report, Settlement};
+use vere_queue::{
+    Attempt, Destination, Disposition, Envelope, Job, Queues, Report, Ret, Settlement, TlsWish,
+};
 use vere_settings::Settings;
 use vere_spool::owner::Batch;
 use vere_spoolwire::{QueueId, QueueLimits, RecordId, Refusal};
@@ -405,6 +407,11 @@ impl Gateway {
     fn report_parts(&self, job: &Job, original: &Bytes, reports: &[Report]) -> Vec<Part> {
         let hostname = self.settings().hostname.clone();
         let now = clock::now();
+        let mut about = Envelope::clone(&job.envelope);
+        if about.tls == TlsWish::Required {
+            // RFC 8689 section 5: the text does not go back.
+            about.ret = Some(Ret::Headers);
+        }
         let mut parts = Vec::with_capacity(reports.len());
         for report in reports {
             let trace = self.ids.next(now);
@@ -414,7 +421,7 @@ impl Gateway {
                 now,
                 unique: &unique,
             };
-            let body = Bytes::from(composer.compose(report, &job.envelope, original));
+            let body = Bytes::from(composer.compose(report, &about, original));
             self.note(&Event {
                 rcpt: Some(&report.to),
                 reply: Some(report.kind.action()),

@@ -67,6 +67,8 @@ label! {
         Dane = "dane",
         /// There are TLSA records, none of which can be used: encrypted, whatever the certificate says.
         DaneUnusable = "dane_unusable",
+        /// The sender demands one (REQUIRETLS).
+        RequireTls = "requiretls",
         /// The domain's MTA-STS policy demands one.
         StsEnforce = "sts_enforce",
         /// The domain tries its MTA-STS policy.

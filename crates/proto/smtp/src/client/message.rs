@@ -20,6 +20,12 @@ pub struct OutgoingMessage {
     pub body_type: BodyType,
     /// Whether the sender asked for SMTPUTF8.
     pub smtputf8: bool,
+    /// Whether it may go to a server only that takes REQUIRETLS within TLS (RFC 8689). That the server is
+    /// who it should be is for the host to see, before it gives the message here.
+    pub require_tls: bool,
+    /// Whether nothing is sent but MAIL and RCPT: each recipient's outcome then is the reply to its RCPT,
+    /// and "delivered" means that it would be taken.
+    pub dry_run: bool,
     /// How much of the message a report returns.
     pub ret: Option<Ret>,
     /// The sender's identifier for reports.
@@ -36,6 +42,8 @@ impl OutgoingMessage {
             body,
             body_type: BodyType::SevenBit,
             smtputf8: false,
+            require_tls: false,
+            dry_run: false,
             ret: None,
             envid: None,
         }

@@ -280,6 +280,12 @@ impl Client {
         &self.session.extensions
     }
 
+    /// The server's reply to EHLO, LHLO or HELO, as it came.
+    #[must_use]
+    pub fn hello(&self) -> Option<&Reply> {
+        self.session.hello.as_ref()
+    }
+
     /// Whether the connection is encrypted.
     #[must_use]
     pub fn is_secured(&self) -> bool {

@@ -13,6 +13,8 @@ const COMMAND_LENGTH_MAX: usize = 512;
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) extensions: Extensions,
+    /// The reply that they were read from.
+    pub(super) hello: Option<Reply>,
     /// Whether the connection is encrypted.
     pub(super) secured: bool,
     /// How many more messages the server takes, if it says.
@@ -25,6 +27,7 @@ impl Session {
     pub(super) fn new(secured: bool) -> Self {
         Self {
             extensions: Extensions::default(),
+            hello: None,
             secured,
             mails_left: None,
             open: false,
@@ -83,6 +86,7 @@ impl Client {
                 Awaited::Hello => Extensions::parse(&reply),
                 _ => Extensions::default(),
             };
+            self.session.hello = Some(reply);
             self.session.mails_left = self.session.extensions.mail_max;
             self.after_hello();
         } else if reply.is_permanent() && awaited == Awaited::Hello && !self.config.lmtp {

@@ -33,6 +33,8 @@ pub(super) struct Transaction {
     binary: bool,
     lmtp: bool,
     dsn: bool,
+    /// Ends behind RCPT.
+    dry_run: bool,
     /// Recipients for later rounds, by index.
     waiting: Vec<usize>,
     round: Round,
@@ -85,6 +87,7 @@ impl Transaction {
             binary: !text || (chunks && message.body_type == BodyType::BinaryMime),
             lmtp: config.lmtp,
             dsn: extensions.dsn,
+            dry_run: message.dry_run,
             waiting: Vec::new(),
             round: Round::default(),
             answered: false,
@@ -93,6 +96,9 @@ impl Transaction {
             transaction.settle_rest(&reply);
         }
         transaction.fit_smtputf8(extensions, message.smtputf8);
+        if message.require_tls {
+            transaction.fit_require_tls(extensions, session.secured);
+        }
         if extensions.size.is_some() {
             transaction.mail.size = Some(transaction.octets.len() as u64);
         }
@@ -166,6 +172,15 @@ impl Transaction {
                 let text = "recipient needs SMTPUTF8, which the server does not offer";
                 *outcome = Some(RecipientOutcome::Failed(permanent(553, 6, 7, text)));
             }
+        }
+    }
+
+    /// RFC 8689 section 4.2.1: to a server that does not promise to keep it, nothing is sent.
+    fn fit_require_tls(&mut self, extensions: &Extensions, secured: bool) {
+        self.mail.require_tls = secured && extensions.require_tls;
+        if !self.mail.require_tls {
+            let text = "message needs REQUIRETLS, which the server does not offer";
+            self.settle_rest(&permanent(550, 7, 30, text));
         }
     }
 
@@ -269,7 +284,9 @@ impl Transaction {
             }
             Next::Content => {
                 self.round.next = Next::Nothing;
-                if self.round.accepted.is_empty() && !wire.is_awaiting() {
+                if self.dry_run {
+                    wire.command(Awaited::Reset, |out| out.extend_from_slice(b"RSET\r\n"));
+                } else if self.round.accepted.is_empty() && !wire.is_awaiting() {
                     // Everybody was refused: there is nobody to send it for.
                 } else if self.binary {
                     let size = self.octets.len();
@@ -341,7 +358,9 @@ impl Transaction {
             // MAIL was refused: what the server says of its recipients has no meaning.
             return;
         }
-        if reply.is_completion() {
+        if reply.is_completion() && self.dry_run {
+            self.settle(index, RecipientOutcome::of(reply));
+        } else if reply.is_completion() {
             self.round.accepted.push(index);
         } else if is_too_many(&reply) {
             self.round.too_many.push((index, reply));

@@ -1,5 +1,5 @@
 //! MAIL FROM: who sends, and how the message travels (RFC 5321 section 4.1.1.2), with SIZE (1870), BODY
-//! (6152, 3030), SMTPUTF8 (6531), RET and ENVID (3461) and AUTH (4954 section 5).
+//! (6152, 3030), SMTPUTF8 (6531), RET and ENVID (3461), AUTH (4954 section 5) and REQUIRETLS (8689).
 
 use super::parameter::{parameters, set_once, split_path};
 use super::{CommandError, Workarounds, Xtext, xtext};
@@ -46,6 +46,8 @@ pub struct MailFrom {
     pub envid: Option<Xtext>,
     /// `AUTH=`: who gave the message to the mail system, as a trusted client says; null for unknown.
     pub auth: Option<ReversePath>,
+    /// `REQUIRETLS`: the message travels encrypted to verified hosts only.
+    pub require_tls: bool,
 }
 
 impl MailFrom {
@@ -60,6 +62,7 @@ impl MailFrom {
             ret: None,
             envid: None,
             auth: None,
+            require_tls: false,
         }
     }
 
@@ -83,7 +86,7 @@ impl MailFrom {
         let reverse_path = ReversePath::parse(&path).map_err(CommandError::ReversePath)?;
         let mut mail = Self::new(reverse_path);
         let mut body = None;
-        let mut smtputf8 = None;
+        let (mut smtputf8, mut require_tls) = (None, None);
         for (keyword, value) in parameters(rest) {
             if keyword.eq_ignore_ascii_case("SIZE") {
                 set_once(&mut mail.size, "SIZE", value.and_then(size))?;
@@ -97,12 +100,16 @@ impl MailFrom {
                 set_once(&mut mail.envid, "ENVID", value.and_then(envid))?;
             } else if keyword.eq_ignore_ascii_case("AUTH") {
                 set_once(&mut mail.auth, "AUTH", value.and_then(auth))?;
+            } else if keyword.eq_ignore_ascii_case("REQUIRETLS") {
+                let bare = value.is_none().then_some(());
+                set_once(&mut require_tls, "REQUIRETLS", bare)?;
             } else {
                 return Err(CommandError::UnknownParameter);
             }
         }
         mail.body = body.unwrap_or_default();
         mail.smtputf8 = smtputf8.is_some();
+        mail.require_tls = require_tls.is_some();
         Ok(mail)
     }
 
@@ -115,6 +122,7 @@ impl MailFrom {
             || self.ret.is_some()
             || self.envid.is_some()
             || self.auth.is_some()
+            || self.require_tls
     }
 
     /// Appends the command with its CRLF.
@@ -151,6 +159,9 @@ impl MailFrom {
                 Some(address) => push(Xtext::encode(address.as_str().as_bytes()).as_str()),
                 None => push("<>"),
             }
+        }
+        if self.require_tls {
+            push(" REQUIRETLS");
         }
         push("\r\n");
     }

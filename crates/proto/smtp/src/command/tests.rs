@@ -317,7 +317,7 @@ proptest! {
 
     #[test]
     fn mail_survives_its_encoding(
-        local in "[ -~é]{1,30}", size in any::<Option<u64>>(), envid in "[ -~]{1,30}", bits in 0_u8..8
+        local in "[ -~é]{1,30}", size in any::<Option<u64>>(), envid in "[ -~]{1,30}", bits in 0_u8..16
     ) {
         let address = crate::address::AddrSpec::new(&local, "example.org").unwrap();
         let mail = MailFrom {
@@ -328,6 +328,7 @@ proptest! {
             ret: (bits & 4 == 0).then_some(Ret::Full),
             envid: Some(Xtext::encode(envid.as_bytes())),
             auth: Some(address.into()),
+            require_tls: bits & 8 == 0,
         };
         let mut line = Vec::new();
         mail.encode(&mut line);

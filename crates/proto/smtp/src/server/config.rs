@@ -27,6 +27,8 @@ pub struct Extensions {
     pub smtputf8: bool,
     /// DSN (RFC 3461).
     pub dsn: bool,
+    /// REQUIRETLS (RFC 8689), within TLS only.
+    pub require_tls: bool,
 }
 
 impl Default for Extensions {
@@ -35,6 +37,7 @@ impl Default for Extensions {
             chunking: true,
             smtputf8: true,
             dsn: true,
+            require_tls: true,
         }
     }
 }

@@ -47,6 +47,10 @@ impl Server {
         if extensions.dsn {
             out.line(250, "DSN", false);
         }
+        // RFC 8689 section 3: offered within TLS only.
+        if extensions.require_tls && self.peer.tls.is_some() {
+            out.line(250, "REQUIRETLS", false);
+        }
         if self.peer.tls_available && self.peer.tls.is_none() {
             out.line(250, "STARTTLS", false);
         }

@@ -45,7 +45,8 @@ impl Server {
         let offered = self.config.extensions;
         let unknown = mail.body == BodyType::BinaryMime && !offered.chunking
             || mail.smtputf8 && !offered.smtputf8
-            || (mail.ret.is_some() || mail.envid.is_some()) && !offered.dsn;
+            || (mail.ret.is_some() || mail.envid.is_some()) && !offered.dsn
+            || mail.require_tls && !(offered.require_tls && self.peer.tls.is_some());
         if unknown || (!self.session.esmtp && mail.has_parameters()) {
             return Err(replies::PARAMETER_UNKNOWN);
         }

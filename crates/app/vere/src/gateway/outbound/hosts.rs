@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vere_net::resolver::{AddressAnswer, MxAnswer};
 use vere_net::sts::Held;
-use vere_queue::Destination;
+use vere_queue::{Destination, TlsWish};
 use vere_sasl::client::Credentials;
 use vere_settings::{NextHop, Protocol, Route, Settings, Source, TlsMode};
 use vere_smtp::address::AddressLiteral;
@@ -28,6 +28,8 @@ pub(crate) struct Hosts {
     pub(crate) site: MxSite,
     /// What the settings say of encryption.
     pub(crate) tls: TlsMode,
+    /// What the senders say of it.
+    pub(super) wish: TlsWish,
     /// The domain that mail goes to, for a destination that is one.
     pub(super) domain: Option<String>,
     /// Whether DNSSEC proves that these are the domain's hosts.
@@ -113,10 +115,16 @@ impl Outbound {
     /// # Errors
     /// When a name cannot be looked up now, does not exist, says that it takes no mail, or leads back here.
     pub(crate) async fn find(&self, destination: &Destination) -> Result<Hosts, Unroutable> {
+        let (place, wish) = destination.place();
+        let hosts = self.find_place(place, wish).await?;
+        Ok(Hosts { wish, ..hosts })
+    }
+
+    async fn find_place(&self, place: &Destination, wish: TlsWish) -> Result<Hosts, Unroutable> {
         let config = self.config();
         let settings = &config.settings;
         let port = settings.delivery.port;
-        match destination {
+        match place {
             Destination::Relay(next_hop) => {
                 let host = parse_next_hop(next_hop, port);
                 let route = settings.routes.iter().find(|r| is_route_to(r, &host));
@@ -131,10 +139,10 @@ impl Outbound {
                 let is_own = |host: &Host| host.sockets().any(|at| own.listens_on(at));
                 let hosts = cut(hosts, is_own, domain)?;
                 let hosts = Hosts::new(&config, hosts, mx_route(settings, domain));
-                let literal = domain.starts_with('[');
-                let sts = match literal {
-                    false => self.sts_policy(domain, hosts.tls).await,
-                    true => None,
+                let asked = !domain.starts_with('[') && wish != TlsWish::Optional;
+                let sts = match asked {
+                    true => self.sts_policy(domain, hosts.tls).await,
+                    false => None,
                 };
                 Ok(Hosts {
                     domain: Some(domain.clone()),
@@ -143,9 +151,10 @@ impl Outbound {
                     ..hosts
                 })
             }
-            Destination::Local => Err(Unroutable::Temporary(
-                "local mail is not relayed".to_owned(),
-            )),
+            // A place is nothing but a domain, a relay or local.
+            Destination::Local | Destination::RequireTls(_) | Destination::TlsOptional(_) => Err(
+                Unroutable::Temporary("local mail is not relayed".to_owned()),
+            ),
         }
     }
 
@@ -215,6 +224,7 @@ impl Hosts {
             hosts,
             tls: route.map_or(settings.delivery.tls, |route| route.tls),
             domain: None,
+            wish: TlsWish::None,
             // A host that the settings name is the right one.
             proven: true,
             sts: None,

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use vere_net::connect::{ConnectOptions, connect};
 use vere_net::tls::{PeerCertificate, TlsInfo};
+use vere_queue::TlsWish;
 use vere_settings::{Protocol, TlsMode};
 use vere_smtp::client::TlsMode as ClientTls;
 use vere_smtp::client::{Client, ClientConfig, ClientStep, CloseReason, TransactionOutcome};
 use vere_telemetry::metrics::{ConnectionResult, HandshakeResult, TlsPolicy, TlsSide};
 
-use super::hosts::{Host, Hosts};
+use super::hosts::{Host, Hosts, Unroutable};
 use super::security::Security;
 use super::{Outbound, OutboundConfig};
 use crate::gateway::wire::{self, Connection};
@@ -25,6 +26,9 @@ const CONNECTIONS_MAX: usize = 3;
 /// No further host is tried so long after the first: a list of hosts that all answer slowly must not hold
 /// a worker for hours.
 const SEARCH_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// What a host that does not offer REQUIRETLS means for a message that needs it.
+const NO_REQUIRE_TLS: &str = "message needs REQUIRETLS, which the server does not offer";
 
 /// A connection that takes messages.
 pub(crate) struct Opened {
@@ -39,6 +43,12 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
+    /// Says goodbye; nothing depends on the answer.
+    pub(crate) async fn quit(&mut self) {
+        self.client.quit(clock::now());
+        drive(&mut self.stream, &mut self.client).await;
+    }
+
     /// The TLS version and the policy that applied, for traces.
     pub(crate) fn security(&self) -> String {
         let version = self.tls.as_ref().map_or("clear", |tls| tls.version);
@@ -63,6 +73,10 @@ pub(crate) enum OpenError {
     Unreachable(String),
     /// A policy forbids to send anything there.
     Policy(String),
+    /// The message needs REQUIRETLS, and it is not proven to be the right host.
+    Unproven(String),
+    /// It does not promise what the message's sender demands.
+    NoRequireTls,
     /// It does not take our name and password.
     Login(String),
     /// Everything else.
@@ -84,7 +98,9 @@ impl OpenError {
     pub(crate) fn into_reply(self) -> String {
         match self {
             Self::Handshake(error) => format!("TLS handshake failed: {error}"),
+            Self::NoRequireTls => NO_REQUIRE_TLS.to_owned(),
             Self::Policy(reply)
+            | Self::Unproven(reply)
             | Self::Unreachable(reply)
             | Self::Login(reply)
             | Self::Refused(reply) => reply,
@@ -96,14 +112,18 @@ impl Outbound {
     /// A connection to the first host that takes one.
     ///
     /// # Errors
-    /// The last complaint, when none does.
-    pub(crate) async fn open_any(&self, hosts: &Hosts) -> Result<Opened, String> {
+    /// The last complaint, when none does: for good when every host forbids or lacks REQUIRETLS that the
+    /// messages need (RFC 8689 section 4.2.1).
+    pub(crate) async fn open_any(&self, hosts: &Hosts) -> Result<Opened, Unroutable> {
         let begun = Instant::now();
         let mut complaint = "no host to connect to".to_owned();
+        let mut lacking = 0;
         for host in &hosts.hosts {
             match self.open(hosts, host).await {
                 Ok(opened) => return Ok(opened),
                 Err(error) => {
+                    let by_wish = matches!(error, OpenError::NoRequireTls | OpenError::Unproven(_));
+                    lacking += usize::from(by_wish);
                     let reply = error.into_reply();
                     tracing::debug!(remote = %host.name, site = hosts.site.as_str(), %reply, "host does not take mail");
                     complaint = format!("{}: {reply}", host.name);
@@ -113,7 +133,13 @@ impl Outbound {
                 break;
             }
         }
-        Err(complaint)
+        if lacking > 0 && lacking == hosts.hosts.len() {
+            return Err(Unroutable::Permanent {
+                status: "5.7.30",
+                reply: complaint,
+            });
+        }
+        Err(Unroutable::Temporary(complaint))
     }
 
     /// A connection to one host, at whichever of its addresses takes mail.
@@ -130,15 +156,23 @@ impl Outbound {
         };
         let security = self.security(hosts, host).await.map_err(|forbidden| {
             self.metrics.policy(forbidden.policy, false);
-            OpenError::Policy(forbidden.reply)
+            match forbidden.policy {
+                TlsPolicy::RequireTls => OpenError::Unproven(forbidden.reply),
+                _ => OpenError::Policy(forbidden.reply),
+            }
         })?;
         let mut made = 0;
         loop {
             made += 1;
             let (stream, address) = self.connect(hosts, &mut left).await?;
             let error = match self.begin(hosts, host, &security, stream, address).await {
-                Ok(opened) => {
+                Ok(mut opened) => {
                     self.failures.borrow_mut().worked(address);
+                    if hosts.wish == TlsWish::Required && !opened.client.extensions().require_tls {
+                        opened.quit().await;
+                        self.metrics.policy(TlsPolicy::RequireTls, false);
+                        return Err(OpenError::NoRequireTls);
+                    }
                     let named = security.policy != TlsPolicy::StsTesting || hosts.is_named(host);
                     let kept = security.is_kept(opened.tls.as_ref()) && named;
                     self.metrics.policy(security.policy, kept);
@@ -238,9 +272,7 @@ impl Outbound {
             Ok(_) => ConnectionResult::Open,
             Err(OpenError::Unreachable(_)) => ConnectionResult::Unreachable,
             Err(OpenError::Handshake(_)) => ConnectionResult::Tls,
-            Err(OpenError::Policy(_) | OpenError::Login(_) | OpenError::Refused(_)) => {
-                ConnectionResult::Refused
-            }
+            Err(_) => ConnectionResult::Refused,
         });
         opened
     }

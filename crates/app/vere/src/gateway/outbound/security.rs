@@ -3,12 +3,17 @@
 //! In this order: the settings may switch TLS off; TLSA records that DNSSEC proves (DANE, RFC 7672) come
 //! before the domain's MTA-STS policy (RFC 8461 section 2) and before the roots that the settings trust;
 //! without any of them TLS is used where it is offered (RFC 7435).
+//!
+//! A sender may demand more: with REQUIRETLS (RFC 8689) nothing goes to a host that is not proven to be the
+//! right one, is not verified, or does not promise the same. A sender that asks for less, by `TLS-Required:
+//! No`, is spared the demands of the recipient's domain, not those of the settings.
 
 use std::sync::Arc;
 
 use vere_net::resolver::TlsaAnswer;
 use vere_net::sts::{Held, Mode, StsAnswer};
 use vere_net::tls::{Dane, PeerCertificate, TlsInfo, Tlsa};
+use vere_queue::TlsWish;
 use vere_settings::TlsMode;
 use vere_telemetry::metrics::TlsPolicy;
 
@@ -98,12 +103,19 @@ impl Outbound {
         }
     }
 
+    /// What is known of a domain's MTA-STS policy, for a person who asks.
+    pub(crate) async fn sts_answer(&self, domain: &str) -> StsAnswer {
+        self.sts.policy(domain).await
+    }
+
     /// The TLSA records of a host, if DNSSEC proves them and that this is the right host.
     ///
     /// # Errors
     /// They may be there and cannot be had: nothing may be sent (RFC 7672 section 2.1.1).
     pub(crate) async fn tlsa(&self, hosts: &Hosts, host: &Host) -> Result<HostTlsa, Forbidden> {
-        let wanted = self.config().settings.delivery.dane && hosts.tls != TlsMode::Off;
+        let wanted = self.config().settings.delivery.dane
+            && hosts.tls != TlsMode::Off
+            && hosts.wish != TlsWish::Optional;
         // RFC 7672 section 2.2.1: without proven MX records the host could be anybody's.
         if !wanted || !hosts.proven {
             return Ok(None);
@@ -128,6 +140,16 @@ impl Outbound {
     /// # Errors
     /// Why there may be none.
     pub(crate) async fn security(&self, hosts: &Hosts, host: &Host) -> Result<Security, Forbidden> {
+        let security = self.demanded(hosts, host).await?;
+        if hosts.wish == TlsWish::Required {
+            hosts.required(host, security)
+        } else {
+            Ok(security)
+        }
+    }
+
+    /// What settings and the recipient's domain demand.
+    async fn demanded(&self, hosts: &Hosts, host: &Host) -> Result<Security, Forbidden> {
         let Some((base, records)) = self.tlsa(hosts, host).await? else {
             return hosts.without_dane(host);
         };
@@ -149,6 +171,30 @@ impl Outbound {
 }
 
 impl Hosts {
+    /// What REQUIRETLS makes of it (RFC 8689 section 4.2.1).
+    fn required(&self, host: &Host, security: Security) -> Result<Security, Forbidden> {
+        let forbidden = |reply: String| Forbidden {
+            policy: TlsPolicy::RequireTls,
+            reply,
+        };
+        if security.tls == TlsMode::Off {
+            return Err(forbidden("message needs TLS, which is off".to_owned()));
+        }
+        if !self.proven
+            && !self
+                .sts
+                .as_ref()
+                .is_some_and(|held| held.policy.names(&host.name))
+        {
+            let reply = "message needs REQUIRETLS, and neither DNSSEC nor MTA-STS proves this host";
+            return Err(forbidden(reply.to_owned()));
+        }
+        if security.is_verified() {
+            return Ok(security);
+        }
+        Ok(Security::demanded(self.tls, TlsPolicy::RequireTls, None))
+    }
+
     /// How a connection to a host without TLSA records has to be secured.
     fn without_dane(&self, host: &Host) -> Result<Security, Forbidden> {
         let wanted = Security::by_settings(self.tls);

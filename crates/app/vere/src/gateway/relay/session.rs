@@ -8,7 +8,7 @@ use vere_smtp::client::ClientStep;
 use vere_telemetry::trace::{Event, EventKind};
 
 use crate::gateway::metrics::OpenConnection;
-use crate::gateway::outbound::{Hosts, Opened, Progress, drive};
+use crate::gateway::outbound::{Hosts, Opened, Progress, Unroutable, drive};
 use crate::gateway::state::Gateway;
 use crate::gateway::{clock, convert, wire};
 
@@ -31,8 +31,8 @@ impl RelaySession {
     /// Connects to the first of a destination's hosts that takes messages.
     ///
     /// # Errors
-    /// The last complaint, when none does.
-    pub(super) async fn open(gateway: &Rc<Gateway>, hosts: &Hosts) -> Result<Self, String> {
+    /// Why none does.
+    pub(super) async fn open(gateway: &Rc<Gateway>, hosts: &Hosts) -> Result<Self, Unroutable> {
         Ok(Self {
             opened: gateway.outbound.open_any(hosts).await?,
             used: false,
@@ -122,7 +122,6 @@ impl RelaySession {
 
     /// Says goodbye; nothing depends on the answer.
     pub(super) async fn quit(&mut self) {
-        self.opened.client.quit(clock::now());
-        self.drive().await;
+        self.opened.quit().await;
     }
 }

@@ -21,10 +21,13 @@ pub(crate) struct Manners {
     pub(crate) implicit: bool,
     /// Further keywords in the reply to EHLO.
     pub(crate) keywords: &'static [&'static str],
-    /// Replies by the beginning of the command, instead of the good ones; `close` closes.
+    /// Replies by the beginning of the command, `.` for the end of the text, instead of the good ones;
+    /// `close` closes.
     pub(crate) replies: &'static [(&'static str, &'static str)],
     /// The greeting, when it is another.
     pub(crate) greeting: Option<&'static str>,
+    /// Whether the greeting leaves octet by octet.
+    pub(crate) drip: bool,
 }
 
 /// One message, or the attempt of one, as the next hop saw it.
@@ -142,8 +145,7 @@ fn dialogue(
     let mut stream: Box<dyn Duplex> = match config.take_if(|_| manners.implicit) {
         Some(config) => encrypted(stream, config, seen)?,
         None if config.is_some() => {
-            let greeting = manners.greeting.unwrap_or("220 mx ESMTP");
-            say(&mut &stream, greeting)?;
+            greet(&mut &stream, manners)?;
             match converse(BufReader::new(&stream), manners, true, seen, into)? {
                 Next::StartTls => match config.take() {
                     Some(config) => encrypted(stream, config, seen)?,
@@ -155,7 +157,7 @@ fn dialogue(
         None => Box::new(stream),
     };
     if seen.tls.is_none() || manners.implicit {
-        say(&mut stream, manners.greeting.unwrap_or("220 mx ESMTP"))?;
+        greet(&mut stream, manners)?;
     }
     converse(BufReader::new(stream), manners, false, seen, into).map(drop)
 }
@@ -228,6 +230,13 @@ where
                 reader.get_mut().say("354 go on")?;
                 let mut text = String::new();
                 while !text.ends_with("\r\n.\r\n") && reader.read_line(&mut text)? > 0 {}
+                if let Some((_, reply)) = manners.replies.iter().find(|(start, _)| *start == ".") {
+                    if *reply == "close" {
+                        return Ok(Next::End);
+                    }
+                    reader.get_mut().say(reply)?;
+                    continue;
+                }
                 reader.get_mut().say("250 2.0.0 taken")?;
                 into.lock().expect("no panic").push(Seen {
                     text,
@@ -258,6 +267,18 @@ impl WriteHalf for Box<dyn Duplex> {
     fn say(&mut self, reply: &str) -> io::Result<()> {
         say(self, reply)
     }
+}
+
+fn greet(stream: &mut impl Write, manners: &Manners) -> io::Result<()> {
+    let greeting = manners.greeting.unwrap_or("220 mx ESMTP");
+    if !manners.drip {
+        return say(stream, greeting);
+    }
+    for octet in format!("{greeting}\r\n").bytes() {
+        stream.write_all(&[octet])?;
+        stream.flush()?;
+    }
+    Ok(())
 }
 
 fn say(stream: &mut impl Write, reply: &str) -> io::Result<()> {

@@ -1,0 +1,433 @@
+//! `vere dial`: goes the way of a message up to its recipient, and sends none.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use clap::Args;
+use serde::Serialize;
+use vere_net::sts::StsAnswer;
+use vere_net::tls::{PeerCertificate, TlsInfo};
+use vere_queue::TlsWish;
+use vere_settings::Settings;
+use vere_smtp::address::{AddrSpec, ForwardPath, ReversePath};
+use vere_smtp::client::{OutgoingMessage, RecipientOutcome};
+use vere_smtp::command::RcptTo;
+
+use super::{Failure, Outcome};
+use crate::gateway::outbound::hosts::Host;
+use crate::gateway::outbound::{Hosts, Opened, Outbound, Progress, Unroutable, drive};
+use crate::gateway::{self, clock, convert};
+
+/// Exit code when mail would be refused for good.
+const REFUSED: u8 = 4;
+/// Exit code when mail would wait and be tried again.
+const DEFERRED: u8 = 3;
+
+/// What is dialled.
+#[derive(Debug, Args)]
+pub(crate) struct DialArgs {
+    /// A domain, or an address whose mailbox is asked for.
+    target: String,
+    /// The sender given in MAIL; without it the null reverse-path.
+    #[arg(long, value_name = "ADDRESS")]
+    from: Option<String>,
+    /// As a message with REQUIRETLS would go.
+    #[arg(long)]
+    requiretls: bool,
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+struct Report {
+    target: String,
+    /// The queue that the mail would wait in.
+    queue: String,
+    /// Whether DNSSEC proves which hosts they are.
+    proven: bool,
+    mta_sts: Option<StsRow>,
+    hosts: Vec<HostRow>,
+    verdict: Verdict,
+    /// The reason, when no host was asked.
+    reason: Option<String>,
+}
+
+/// Whether mail would be taken now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Taken,
+    Refused,
+    Deferred,
+}
+
+/// The domain's MTA-STS policy.
+#[derive(Debug, Serialize)]
+struct StsRow {
+    mode: Option<&'static str>,
+    id: Option<String>,
+    max_age_seconds: Option<u64>,
+    mx: Vec<String>,
+    /// Why the policy cannot be had.
+    problem: Option<String>,
+}
+
+/// One host.
+#[derive(Debug, Default, Serialize)]
+struct HostRow {
+    host: String,
+    port: u16,
+    preference: Option<u16>,
+    addresses: Vec<String>,
+    tlsa: Vec<String>,
+    /// Who said how the connection has to be encrypted.
+    policy: Option<&'static str>,
+    remote: Option<String>,
+    tls: Option<TlsRow>,
+    keywords: Vec<String>,
+    /// The answer to RCPT.
+    rcpt: Option<String>,
+    /// Why it would not get the mail.
+    problem: Option<String>,
+}
+
+/// An encrypted connection.
+#[derive(Debug, Serialize)]
+struct TlsRow {
+    version: &'static str,
+    cipher: &'static str,
+    /// Whether the certificate proves who the host is, by roots or by TLSA records.
+    verified: bool,
+    /// Why it does not.
+    problem: Option<String>,
+}
+
+/// Dials, and tells what came of it.
+///
+/// # Errors
+/// When the target is no domain or address, or the settings cannot be used.
+pub(super) fn run(args: &DialArgs, settings: &Arc<Settings>) -> Result<Outcome, Failure> {
+    let address = |text: &str| {
+        AddrSpec::parse(text).map_err(|_| Failure::new(format!("{text:?} is no mail address")))
+    };
+    let recipient = match args.target.contains('@') {
+        true => address(&args.target)?,
+        false => address(&format!("postmaster@{}", args.target))?,
+    };
+    let sender = match &args.from {
+        Some(text) => ReversePath::Address(address(text)?),
+        None => ReversePath::Null,
+    };
+    let outbound = Outbound::new(settings, gateway::resolver(settings)?, Rc::default(), None)?;
+    let dialling = Dialling {
+        outbound,
+        settings: Arc::clone(settings),
+        recipient,
+        sender,
+        wish: match args.requiretls {
+            true => TlsWish::Required,
+            false => TlsWish::None,
+        },
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let report = runtime.block_on(dialling.report(&args.target));
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&report)? + "\n",
+        false => report.table(),
+    };
+    Ok(Outcome::Report(text, report.verdict.code()))
+}
+
+struct Dialling {
+    outbound: Outbound,
+    settings: Arc<Settings>,
+    recipient: AddrSpec,
+    sender: ReversePath,
+    wish: TlsWish,
+}
+
+impl Dialling {
+    async fn report(&self, target: &str) -> Report {
+        let place = gateway::destination_of(&self.settings, self.recipient.domain());
+        let destination = place.with(self.wish);
+        let mut report = Report {
+            target: target.to_owned(),
+            queue: destination.to_string(),
+            proven: false,
+            mta_sts: None,
+            hosts: Vec::new(),
+            verdict: Verdict::Deferred,
+            reason: None,
+        };
+        let hosts = match self.outbound.find(&destination).await {
+            Ok(hosts) => hosts,
+            Err(Unroutable::Permanent { status, reply }) => {
+                report.verdict = Verdict::Refused;
+                report.reason = Some(format!("{status} {reply}"));
+                return report;
+            }
+            Err(Unroutable::Temporary(reply)) => {
+                report.reason = Some(reply);
+                return report;
+            }
+        };
+        report.proven = hosts.proven;
+        if hosts.hosts.iter().any(|host| host.preference.is_some()) {
+            report.mta_sts = self.sts().await;
+        }
+        for host in &hosts.hosts {
+            let (row, verdict) = self.host(&hosts, host).await;
+            report.hosts.push(row);
+            report.verdict = match (report.verdict, verdict) {
+                // A delivery goes to the first that takes messages, whatever it says to RCPT.
+                (known, _) if known != Verdict::Deferred => known,
+                (_, verdict) => verdict,
+            };
+        }
+        report
+    }
+
+    async fn sts(&self) -> Option<StsRow> {
+        let (policy, id, problem) = match self.outbound.sts_answer(self.recipient.domain()).await {
+            StsAnswer::None => return None,
+            StsAnswer::Unavailable(error) => (None, None, Some(error.to_string())),
+            StsAnswer::Policy(held) => (Some(held.policy.clone()), Some(held.id.clone()), None),
+        };
+        Some(StsRow {
+            mode: policy.as_ref().map(|policy| policy.mode.as_str()),
+            max_age_seconds: policy.as_ref().map(|policy| policy.max_age.as_secs()),
+            mx: policy.map_or_else(Vec::new, |policy| policy.mx),
+            id,
+            problem,
+        })
+    }
+
+    async fn host(&self, hosts: &Hosts, host: &Host) -> (HostRow, Verdict) {
+        let mut row = HostRow {
+            host: host.name.clone(),
+            port: host.port,
+            preference: host.preference,
+            addresses: host.sockets().map(|at| at.ip().to_string()).collect(),
+            ..HostRow::default()
+        };
+        if let Ok(Some((_, records))) = self.outbound.tlsa(hosts, host).await {
+            row.tlsa = records.iter().map(ToString::to_string).collect();
+        }
+        let opened = match self.outbound.open(hosts, host).await {
+            Ok(opened) => opened,
+            Err(error) => {
+                row.problem = Some(error.into_reply());
+                return (row, Verdict::Deferred);
+            }
+        };
+        row.policy = Some(opened.policy.value());
+        row.remote = Some(opened.remote.clone());
+        row.tls = opened.tls.as_ref().map(TlsRow::new);
+        let hello = opened.client.hello();
+        row.keywords = hello.map_or_else(Vec::new, |reply| {
+            reply.text.iter().skip(1).cloned().collect()
+        });
+        match self.ask(opened).await {
+            Some(outcome) => {
+                row.rcpt = Some(convert::reply_line(outcome.reply()));
+                let verdict = match outcome {
+                    RecipientOutcome::Delivered(_) => Verdict::Taken,
+                    RecipientOutcome::Failed(_) => Verdict::Refused,
+                    RecipientOutcome::Deferred(_) => Verdict::Deferred,
+                };
+                (row, verdict)
+            }
+            None => {
+                row.problem = Some("the connection ended before RCPT".to_owned());
+                (row, Verdict::Deferred)
+            }
+        }
+    }
+
+    /// MAIL and RCPT, and nothing behind them.
+    async fn ask(&self, mut opened: Opened) -> Option<RecipientOutcome> {
+        let recipient = RcptTo::new(ForwardPath::Address(self.recipient.clone()));
+        let message = OutgoingMessage {
+            dry_run: true,
+            require_tls: self.wish == TlsWish::Required,
+            ..OutgoingMessage::new(self.sender.clone(), vec![recipient], Bytes::new())
+        };
+        opened.client.begin(message, clock::now());
+        let Opened { stream, client, .. } = &mut opened;
+        let progress = drive(stream, client).await;
+        let Progress::Done(outcome) = progress else {
+            return None;
+        };
+        opened.quit().await;
+        outcome.recipients.into_iter().next()
+    }
+}
+
+impl TlsRow {
+    fn new(info: &TlsInfo) -> Self {
+        Self {
+            version: info.version,
+            cipher: info.cipher,
+            verified: info.certificate == PeerCertificate::Valid,
+            problem: match &info.certificate {
+                PeerCertificate::Invalid(problem) => Some(problem.clone()),
+                PeerCertificate::Valid | PeerCertificate::NotAsked => None,
+            },
+        }
+    }
+}
+
+impl Verdict {
+    fn code(self) -> ExitCode {
+        match self {
+            Self::Taken => ExitCode::SUCCESS,
+            Self::Refused => ExitCode::from(REFUSED),
+            Self::Deferred => ExitCode::from(DEFERRED),
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Taken => "mail would be taken now",
+            Self::Refused => "mail would be refused for good",
+            Self::Deferred => "mail would wait and be tried again",
+        }
+    }
+}
+
+impl Report {
+    fn table(&self) -> String {
+        let mut text = String::new();
+        let mut line = |key: &str, value: &str| {
+            // Nothing depends on the result: writing to a text does not fail.
+            let _ = writeln!(text, "{key:<12}{}", printable(value));
+        };
+        line("target", &self.target);
+        line("queue", &self.queue);
+        for host in &self.hosts {
+            let preference = host.preference.map_or(String::new(), |it| format!("{it} "));
+            let addresses = host.addresses.join(", ");
+            line(
+                "mx",
+                &format!("{preference}{}:{}  {addresses}", host.host, host.port),
+            );
+        }
+        if !self.hosts.is_empty() {
+            line(
+                "dnssec",
+                if self.proven {
+                    "hosts are proven"
+                } else {
+                    "hosts are not proven"
+                },
+            );
+            line(
+                "mta-sts",
+                &self
+                    .mta_sts
+                    .as_ref()
+                    .map_or("none".to_owned(), StsRow::words),
+            );
+        }
+        for host in &self.hosts {
+            line("", "");
+            line("host", host.remote.as_ref().unwrap_or(&host.host));
+            for record in &host.tlsa {
+                line("  tlsa", record);
+            }
+            for (key, value) in [
+                ("  policy", host.policy),
+                ("  failed", host.problem.as_deref()),
+            ] {
+                value.into_iter().for_each(|value| line(key, value));
+            }
+            if host.remote.is_some() {
+                line(
+                    "  tls",
+                    &host.tls.as_ref().map_or("none".to_owned(), TlsRow::words),
+                );
+                line("  ehlo", &host.keywords.join(", "));
+            }
+            host.rcpt.iter().for_each(|reply| line("  rcpt", reply));
+        }
+        line("", "");
+        self.reason.iter().for_each(|reason| line("reason", reason));
+        line("verdict", self.verdict.words());
+        text
+    }
+}
+
+impl StsRow {
+    fn words(&self) -> String {
+        match (&self.problem, self.mode) {
+            (Some(problem), _) => format!("cannot be had: {problem}"),
+            (None, Some(mode)) => format!(
+                "{mode}, id {}, {} s, {}",
+                self.id.as_deref().unwrap_or_default(),
+                self.max_age_seconds.unwrap_or_default(),
+                self.mx.join(" ")
+            ),
+            (None, None) => "none".to_owned(),
+        }
+    }
+}
+
+impl TlsRow {
+    fn words(&self) -> String {
+        let verdict = match &self.problem {
+            Some(problem) => format!("certificate proves nothing: {problem}"),
+            None if self.verified => "certificate verified".to_owned(),
+            None => "certificate not looked at".to_owned(),
+        };
+        format!("{} {}, {verdict}", self.version, self.cipher)
+    }
+}
+
+/// What another host says must not steer the terminal.
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_says_what_happened() {
+        let report = Report {
+            target: "x@example.org".to_owned(),
+            queue: "example.org".to_owned(),
+            proven: true,
+            mta_sts: None,
+            hosts: vec![HostRow {
+                host: "mx.example.org".to_owned(),
+                port: 25,
+                preference: Some(10),
+                addresses: vec!["192.0.2.1".to_owned()],
+                problem: Some("421 \u{1b}[2Jgo away".to_owned()),
+                ..HostRow::default()
+            }],
+            verdict: Verdict::Deferred,
+            reason: None,
+        };
+        let table = report.table();
+        assert!(
+            table.contains("mx          10 mx.example.org:25  192.0.2.1\n"),
+            "{table}"
+        );
+        assert!(table.contains("  failed    421 ?[2Jgo away\n"), "{table}");
+        assert!(
+            table.ends_with("verdict     mail would wait and be tried again\n"),
+            "{table}"
+        );
+    }
+}

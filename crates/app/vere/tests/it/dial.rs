@@ -1,0 +1,80 @@
+//! `vere dial`: everything up to the recipient, and no message.
+
+use serde_json::Value;
+
+use crate::harness::{Authority, Manners, Mx, Options, System, output_of, quoted, vere};
+
+/// Runs it and gives exit code and JSON.
+fn dial(system: &System, target: &str) -> (Option<i32>, Value) {
+    let mut command = vere();
+    command
+        .args(["dial", target, "--json", "-c"])
+        .arg(&system.config);
+    let output = output_of(&mut command, "");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}{errors}"));
+    (output.status.code(), value)
+}
+
+#[test]
+fn a_domain_is_dialled_and_no_message_sent() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let authority = Authority::new();
+    let ca = authority.write(folder.path());
+    let mx = Mx::start(Manners {
+        certificate: Some(authority.sign(folder.path(), "mx", &["mx.example.com"])),
+        keywords: &["PIPELINING", "SIZE 1000"],
+        replies: &[
+            ("RCPT TO:<NOBODY", "550 5.1.1 no such user"),
+            ("RCPT TO:<BUSY", "450 4.2.1 busy"),
+        ],
+        ..Manners::default()
+    });
+    let options = Options::default()
+        .set("delivery.port", &mx.port().to_string())
+        .set("delivery.ca", &quoted(&ca))
+        .record("example.com MX 10 mx.example.com")
+        .record("mx.example.com A 127.0.0.1")
+        .record("none.example MX 0 .")
+        .record("dead.example MX 10 away.example")
+        .record("away.example A 127.0.0.77");
+    let system = System::start(&options);
+    let (code, report) = dial(&system, "x@example.com");
+    assert_eq!(
+        (code, &report["verdict"]),
+        (Some(0), &"taken".into()),
+        "{report}"
+    );
+    let host = &report["hosts"][0];
+    assert_eq!(host["host"], "mx.example.com");
+    assert_eq!(host["preference"], 10);
+    assert_eq!(host["policy"], "opportunistic");
+    assert_eq!(host["tls"]["verified"], true, "{host}");
+    assert_eq!(host["rcpt"], "250 2.0.0 ok");
+    let keywords = host["keywords"].as_array().expect("keywords");
+    assert!(keywords.contains(&"SIZE 1000".into()), "{host}");
+    for (target, code, verdict) in [
+        ("nobody@example.com", 4, "refused"),
+        ("busy@example.com", 3, "deferred"),
+        ("none.example", 4, "refused"),
+        ("dead.example", 3, "deferred"),
+    ] {
+        let (found, report) = dial(&system, target);
+        assert_eq!(
+            (found, &report["verdict"]),
+            (Some(code), &verdict.into()),
+            "{report}"
+        );
+    }
+    let text = system.command(&["dial", "example.com"]);
+    assert!(text.contains("certificate verified"), "{text}");
+    assert!(text.contains("mail would be taken now"), "{text}");
+    let (code, error) = system.failing_command(&["dial", "a@b@c"]);
+    assert_eq!(code, Some(1), "{error}");
+    // Nobody was told of a message.
+    assert!(mx.messages().is_empty());
+    let began = |line: &String| line.starts_with("DATA");
+    assert!(!mx.seen().iter().any(|seen| seen.commands.iter().any(began)));
+    system.stop();
+}

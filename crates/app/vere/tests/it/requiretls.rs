@@ -1,0 +1,182 @@
+//! REQUIRETLS and `TLS-Required: No` (RFC 8689), on their way in and out.
+
+use crate::harness::{Authority, Manners, Mx, Options, Session, System, quoted, unfold, wait_for};
+
+struct World {
+    folder: tempfile::TempDir,
+    authority: Authority,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a temporary directory"),
+            authority: Authority::new(),
+        }
+    }
+
+    /// A next hop at 127.0.0.1 with a certificate for `name`.
+    fn hop(&self, name: &str, keywords: &'static [&'static str]) -> Mx {
+        Mx::start(Manners {
+            certificate: Some(self.authority.sign(self.folder.path(), name, &[name])),
+            keywords,
+            ..Manners::default()
+        })
+    }
+
+    fn options(&self) -> Options {
+        let own = self
+            .authority
+            .sign(self.folder.path(), "own", &["mx.example.org"]);
+        let ca = self.authority.write(self.folder.path());
+        Options::default()
+            .certificate(&own)
+            .set("delivery.ca", &quoted(&ca))
+            .record("hop.example A 127.0.0.1")
+    }
+
+    /// A session within TLS.
+    fn session(&self, system: &System) -> Session {
+        let session = Session::greeted(system.smtp);
+        let session = session.starttls(&self.authority, "mx.example.org");
+        session.expect("a handshake")
+    }
+}
+
+fn submit(session: &mut Session, to: &str) {
+    session.command("MAIL FROM:<alice@example.org> REQUIRETLS RET=FULL", "250");
+    session.command(&format!("RCPT TO:<{to}>"), "250");
+    session.command("DATA", "354");
+    session.command("Subject: required\r\n\r\nsecret text\r\n.", "250");
+}
+
+#[test]
+fn the_extension_is_offered_within_tls_only() {
+    let world = World::new();
+    let system = System::start(&world.options());
+    let mut clear = Session::connect(system.smtp);
+    let keywords = clear.command("EHLO client", "250");
+    assert!(!keywords.contains("REQUIRETLS"), "{keywords}");
+    clear.command("MAIL FROM:<alice@example.org> REQUIRETLS", "555");
+    let mut session = world.session(&system);
+    let keywords = session.command("EHLO client", "250");
+    assert!(keywords.contains("REQUIRETLS"), "{keywords}");
+    session.command("MAIL FROM:<alice@example.org> REQUIRETLS=yes", "501");
+    // Mailboxes of this system are the end of the way.
+    submit(&mut session, "bob@example.org");
+    system.wait_mail("bob", 1);
+    system.stop();
+}
+
+#[test]
+fn the_demand_goes_on_to_who_keeps_it() {
+    let world = World::new();
+    let hop = world.hop("hop.example", &["REQUIRETLS"]);
+    let options = world
+        .options()
+        .route("*", format!("hop.example:{}", hop.port()), "");
+    let mut system = System::start(&options);
+    let mut session = world.session(&system);
+    session.command("EHLO client", "250");
+    submit(&mut session, "x@example.com");
+    let seen = hop.wait_messages(1).remove(0);
+    assert_eq!(seen.tls.as_deref(), Some("hop.example"));
+    let mail = seen.commands.iter().find(|line| line.starts_with("MAIL"));
+    assert!(
+        mail.is_some_and(|line| line.ends_with(" REQUIRETLS")),
+        "{mail:?}"
+    );
+    // The same over a restart: the next hop is away, comes back, and the demand is still known.
+    let away = world.hop("hop.example", &["REQUIRETLS"]);
+    let closed = crate::harness::free_address();
+    system.configure(
+        &world
+            .options()
+            .route("*", format!("hop.example:{}", closed.port()), ""),
+    );
+    system.reload();
+    system.wait_log(&["configuration reloaded"]);
+    let mut session = world.session(&system);
+    session.command("EHLO client", "250");
+    submit(&mut session, "y@example.com");
+    wait_for("the message to wait", || {
+        (system.queued() == 1).then_some(())
+    });
+    let queues = system.queues();
+    let name = queues
+        .iter()
+        .find(|queue| queue["messages"] == 1)
+        .map(|queue| &queue["destination"]);
+    let name = name
+        .and_then(|name| name.as_str())
+        .unwrap_or_default()
+        .to_owned();
+    assert!(name.starts_with("requiretls:relay:hop.example"), "{name}");
+    system.restart();
+    assert_eq!(system.queued(), 1);
+    drop(away);
+    system.stop();
+}
+
+/// RFC 8689 sections 4.2.1 and 5: the sender hears of it, the text does not go back.
+#[test]
+fn nothing_goes_to_who_does_not_promise_it() {
+    let world = World::new();
+    let plain = world.hop("hop.example", &[]);
+    let options = world
+        .options()
+        .route("*", format!("hop.example:{}", plain.port()), "");
+    let system = System::start(&options);
+    let mut session = world.session(&system);
+    session.command("EHLO client", "250");
+    submit(&mut session, "x@example.com");
+    let report = unfold(&system.wait_mail("alice", 1)[0]);
+    assert!(report.contains("Status: 5.7.30\n"), "{report}");
+    assert!(!report.contains("secret text"), "{report}");
+    assert!(plain.messages().is_empty());
+    system.stop();
+}
+
+#[test]
+fn an_unverified_host_gets_nothing_that_needs_tls() {
+    let world = World::new();
+    let wrong = world.hop("other.example", &["REQUIRETLS"]);
+    let options = world
+        .options()
+        .route("*", format!("hop.example:{}", wrong.port()), "");
+    let system = System::start(&options);
+    let mut session = world.session(&system);
+    session.command("EHLO client", "250");
+    submit(&mut session, "x@example.com");
+    wait_for("a failed attempt", || {
+        let queues = system.queues();
+        let mut replies = queues
+            .iter()
+            .filter_map(|queue| queue["last_reply"].as_str());
+        replies
+            .any(|reply| reply.contains("certificate"))
+            .then_some(())
+    });
+    // What needs nothing goes there all the same.
+    Session::greeted(system.smtp).submit("alice@example.org", &["y@example.com"], "A: b\r\n\r\nc");
+    wrong.wait_messages(1);
+    system.stop();
+}
+
+/// Exchangers that nothing proves could be anybody's (section 4.2.1).
+#[test]
+fn unproven_exchangers_get_nothing_that_needs_tls() {
+    let world = World::new();
+    let hop = world.hop("hop.example", &["REQUIRETLS"]);
+    let options = world
+        .options()
+        .set("delivery.port", &hop.port().to_string())
+        .record("example.com MX 10 hop.example");
+    let system = System::start(&options);
+    let mut session = world.session(&system);
+    session.command("EHLO client", "250");
+    submit(&mut session, "x@example.com");
+    let report = unfold(&system.wait_mail("alice", 1)[0]);
+    assert!(report.contains("Status: 5.7.30\n"), "{report}");
+    system.stop();
+}
