@@ -47,10 +47,99 @@ pub(crate) enum Request {
         /// How many to give at most.
         limit: usize,
     },
+    /// Changes what holds for a destination: an [`OrderRow`].
+    QueueOrder {
+        /// The destination, with or without a queue.
+        destination: String,
+        /// What changes.
+        change: OrderChange,
+        /// For how long a hold or refusal holds; until taken back, if it is not given.
+        #[serde(default)]
+        seconds: Option<u64>,
+    },
+    /// What is ordered for any destination: a list of [`OrderRow`].
+    QueueOrders,
+    /// Does something with messages: an [`Acted`], once it is done.
+    QueueAct {
+        /// The destination; all, if it is not given.
+        #[serde(default)]
+        destination: Option<String>,
+        /// Which of its messages.
+        #[serde(default)]
+        selection: Selection,
+        /// What.
+        action: Action,
+        /// Whether senders are told of what is returned.
+        report: bool,
+    },
     /// The state of every replica of the gateway's queues: a list of [`ReplicaLine`].
     SpoolTable,
     /// Writes buffered trace events to disk.
     FlushTrace,
+}
+
+/// A change of what holds for a destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OrderChange {
+    /// Nothing is delivered; mail is taken.
+    Hold,
+    /// Ends that.
+    Release,
+    /// No mail is taken; what is queued is delivered.
+    Refuse,
+    /// Ends that.
+    Accept,
+}
+
+/// What is done with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Action {
+    /// It is counted.
+    Count,
+    /// It is tried again now.
+    Retry,
+    /// It is returned to its sender.
+    Bounce,
+    /// As when its time were over.
+    Expire,
+    /// It is removed; nobody is told.
+    Purge,
+}
+
+/// Which messages of a queue: all for which everything given holds.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Selection {
+    /// The sender's address, in any case of letters; empty for the null reverse-path.
+    pub(crate) sender: Option<String>,
+    /// The address of a recipient, in any case of letters.
+    pub(crate) recipient: Option<String>,
+    /// The least age in seconds.
+    pub(crate) older_than: Option<u64>,
+    /// The message's id.
+    pub(crate) id: Option<TraceId>,
+}
+
+/// What came of an action.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Acted {
+    /// Messages for which it was done.
+    pub(crate) messages: usize,
+    /// Octets of their bodies.
+    pub(crate) octets: u64,
+    /// Messages left alone because they were being delivered.
+    pub(crate) busy: usize,
+    /// Why it ended early.
+    pub(crate) trouble: Option<String>,
+}
+
+/// What is ordered for a destination; a time, or `taken back`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct OrderRow {
+    pub(crate) destination: String,
+    pub(crate) held_until: Option<String>,
+    pub(crate) refused_until: Option<String>,
 }
 
 /// The answer to a [`Request`].
@@ -76,6 +165,8 @@ pub(crate) struct QueueRow {
     pub(crate) in_flight: usize,
     pub(crate) connections: usize,
     pub(crate) paused_until: Option<String>,
+    /// A time, or `taken back`.
+    pub(crate) held_until: Option<String>,
     pub(crate) oldest: Option<String>,
     pub(crate) last_reply: Option<String>,
 }
@@ -122,9 +213,18 @@ pub(crate) struct MessageRow {
 /// # Errors
 /// When nobody listens there, the answer takes too long, or the gateway refuses; the text says which.
 pub(crate) fn ask(socket: &Path, request: &Request) -> Result<serde_json::Value, String> {
+    ask_for(socket, request, ANSWER_TIMEOUT)
+}
+
+/// As [`ask`], with a time for work that takes long.
+pub(crate) fn ask_for(
+    socket: &Path,
+    request: &Request,
+    patience: Duration,
+) -> Result<serde_json::Value, String> {
     let talk = || -> io::Result<Answer> {
         let mut stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');

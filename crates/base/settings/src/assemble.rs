@@ -196,6 +196,9 @@ impl Assembly {
             connections_max: self.need("limits.connections_max"),
             connections_per_client_max: self.need("limits.connections_per_client_max"),
             body_memory_max: self.need("limits.body_memory_max"),
+            queued_messages_max: self.need("limits.queued_messages_max"),
+            messages_per_destination_max: self.need("limits.messages_per_destination_max"),
+            octets_per_destination_max: self.need("limits.octets_per_destination_max"),
             queue_memory_max: self.need("limits.queue_memory_max"),
         }
     }

@@ -124,6 +124,12 @@ pub struct Limits {
     pub connections_per_client_max: u32,
     /// Memory for messages that are being received.
     pub body_memory_max: ByteSize,
+    /// Messages in all queues, counted once per destination.
+    pub queued_messages_max: u64,
+    /// Messages in the queue of one destination.
+    pub messages_per_destination_max: u64,
+    /// Their octets.
+    pub octets_per_destination_max: ByteSize,
     /// Memory for the messages that leave next.
     pub queue_memory_max: ByteSize,
 }

@@ -12,6 +12,7 @@
 
 mod disk;
 mod envelope;
+mod order;
 mod sasl;
 mod smtp;
 mod spool_log;
@@ -57,6 +58,7 @@ targets! {
     sasl_client: sasl::client, sasl::CLIENT_SEEDS;
     spoolwire: spoolwire::frames, spoolwire::SEEDS;
     envelope: envelope::record, envelope::SEEDS;
+    order: order::record, order::SEEDS;
     spool_log: spool_log::open, spool_log::SEEDS;
     spool_replay: spool_replay::replay, spool_replay::SEEDS;
 }

@@ -7,12 +7,14 @@
 //!
 //! Reading order: [`destination`] (where a recipient goes), [`envelope`] (what the spool keeps of a
 //! message beside its body, and its format), [`policy`] and [`queues`] (the schedule), [`settlement`] (what the result
-//! of an attempt means for each recipient), [`report`] (delivery status notifications, RFC 3464).
+//! of an attempt means for each recipient), [`report`] (delivery status notifications, RFC 3464), [`order`]
+//! (what operators have ordered).
 //!
-//! Not covered yet: priorities, rate limits, congestion control, hold and release, `in_order` queues.
+//! Not covered yet: priorities, rate limits, congestion control, `in_order` queues.
 
 pub mod destination;
 pub mod envelope;
+pub mod order;
 pub mod policy;
 pub mod queues;
 pub mod report;
@@ -20,6 +22,7 @@ pub mod settlement;
 
 pub use destination::Destination;
 pub use envelope::{BodyType, Envelope, Notify, Recipient, Ret, TlsWish};
+pub use order::{FOREVER, Order};
 pub use policy::Policy;
 pub use queues::{
     Job, MessageSummary, Next, QueueNumber, QueueSummary, Queues, RecordId, Standing, Supplied,

@@ -15,6 +15,7 @@ mod entries;
 mod heads;
 mod known;
 mod look;
+mod operate;
 mod queue;
 mod schedule;
 mod wheel;
@@ -33,6 +34,7 @@ use crate::policy::Policy;
 use entries::{Chain, Entries, Entry, NONE, Slot};
 use heads::Heads;
 use known::Known;
+use operate::KeptOrder;
 use queue::Queue;
 use wheel::Wheel;
 
@@ -103,6 +105,7 @@ pub struct Queues {
     starved: VecDeque<QueueNumber>,
     /// When a queue has something to do again: the end of a pause.
     timers: BTreeSet<(Timestamp, QueueNumber)>,
+    orders: HashMap<Destination, KeptOrder>,
     totals: Totals,
 }
 
@@ -121,6 +124,7 @@ impl Queues {
             ring: VecDeque::new(),
             starved: VecDeque::new(),
             timers: BTreeSet::new(),
+            orders: HashMap::new(),
             totals: Totals::default(),
         }
     }
@@ -149,9 +153,11 @@ impl Queues {
     }
 
     /// Makes a queue known under the number the spool gave it. Doing it again changes nothing.
-    pub fn register(&mut self, number: QueueNumber, destination: Destination) {
+    pub fn register(&mut self, number: QueueNumber, destination: Destination, now: Timestamp) {
         if self.queues.insert(number, Queue::new(destination.clone())) {
+            let held = self.order(&destination, now).held_until;
             self.numbers.insert(destination, number);
+            self.hold(number, held, now);
         }
     }
 

@@ -75,6 +75,12 @@ pub enum Refusal {
     /// Local: a name could not be looked up now.
     /// `451 4.4.3`
     LookupFailed,
+    /// Local: an operator takes no mail for the destination for now.
+    /// `450 4.3.2`
+    DestinationRefused,
+    /// Local: as much mail waits for the destination as may.
+    /// `452 4.3.1`
+    DestinationFull,
     /// Local: no room for the message now.
     /// `452 4.3.1`
     StorageFull,
@@ -126,6 +132,8 @@ impl Refusal {
             Self::RateLimited => row(450, 7, 1, "too much mail, slow down"),
             Self::TryLater => row(451, 7, 1, "please try again later"),
             Self::LookupFailed => row(451, 4, 3, "temporary lookup failure"),
+            Self::DestinationRefused => row(450, 3, 2, "no mail for this destination now"),
+            Self::DestinationFull => row(452, 3, 1, "too much mail waits for this destination"),
             Self::StorageFull => row(452, 3, 1, "insufficient system storage"),
             Self::Busy => row(451, 3, 2, "system busy, try again later"),
             Self::LocalError => row(451, 3, 0, "local error in processing"),

@@ -1,4 +1,6 @@
-//! `vere queue`: look into the queues of a running gateway.
+//! `vere queue`: look into the queues of a running gateway, and steer them.
+
+mod operate;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,14 +11,15 @@ use serde_json::Value;
 use vere_settings::Settings;
 use vere_units::{ByteSize, TraceId};
 
+use self::operate::{EndArgs, EndingArgs, OrderArgs, ReturnArgs, SelectionArgs};
 use super::Failure;
-use crate::control::{MessageRow, QueueRow, Request, ask};
+use crate::control::{Action, MessageRow, OrderChange, QueueRow, Request, ask};
 use crate::gateway;
 
 /// Queues in one answer of the gateway.
 const PAGE: usize = 500;
 
-/// Looks into the queues of a running gateway.
+/// Looks into the queues of a running gateway, and steers them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
     /// Lists the queues: messages, size, deferred, oldest, last reply of the destination.
@@ -53,6 +56,28 @@ pub(crate) enum QueueCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Delivers nothing to a destination; mail for it is taken and uses up no retries.
+    Hold(OrderArgs),
+    /// Ends a hold.
+    Release(EndArgs),
+    /// Takes no mail for a destination (450); what is queued is delivered.
+    Refuse(OrderArgs),
+    /// Ends a refusal.
+    Accept(EndArgs),
+    /// Lists what is held and refused.
+    Orders {
+        /// Prints JSON: a list of objects.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tries deferred messages again now.
+    Retry(SelectionArgs),
+    /// Returns messages to their senders as failed, at most 100 a second.
+    Bounce(ReturnArgs),
+    /// Returns messages to their senders as if their time were over, at most 100 a second.
+    Expire(ReturnArgs),
+    /// Removes messages; nobody is told.
+    Purge(EndingArgs),
 }
 
 /// Runs the command and gives what is to be printed.
@@ -92,6 +117,15 @@ pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<St
             }
             Ok(show(parse(value)?))
         }
+        QueueCommand::Hold(args) => operate::order(socket, args, OrderChange::Hold),
+        QueueCommand::Release(args) => operate::end(socket, args, OrderChange::Release),
+        QueueCommand::Refuse(args) => operate::order(socket, args, OrderChange::Refuse),
+        QueueCommand::Accept(args) => operate::end(socket, args, OrderChange::Accept),
+        QueueCommand::Orders { json } => operate::orders(socket, *json),
+        QueueCommand::Retry(args) => operate::retry(socket, args),
+        QueueCommand::Bounce(args) => operate::give_back(socket, args, Action::Bounce),
+        QueueCommand::Expire(args) => operate::give_back(socket, args, Action::Expire),
+        QueueCommand::Purge(args) => operate::purge(socket, args),
     }
 }
 
@@ -157,9 +191,13 @@ fn list(rows: Vec<QueueRow>) -> String {
             row.in_flight,
             row.connections,
             row.oldest.as_deref().unwrap_or("-"),
-            row.paused_until
-                .map(|until| format!("(next try {until}) "))
-                .unwrap_or_default(),
+            row.held_until
+                .map(|until| format!("(held until {until}) "))
+                .unwrap_or_default()
+                + &row
+                    .paused_until
+                    .map(|until| format!("(next try {until}) "))
+                    .unwrap_or_default(),
             row.last_reply.as_deref().unwrap_or("-"),
         );
     }

@@ -11,8 +11,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::spawn_local;
 use vere_spool::owner::{NetworkState, ReplicaRow, SyncState};
 
-use super::look;
 use super::state::Gateway;
+use super::{look, operate};
 use crate::control::{Answer, REQUEST_MAX, ReplicaLine, Request};
 
 /// How long a client may take for a request or to read its answer.
@@ -43,7 +43,7 @@ pub(super) async fn serve(gateway: Rc<Gateway>, listener: UnixListener) {
                 let gateway = Rc::clone(&gateway);
                 spawn_local(async move {
                     // A client that breaks off gets no answer; there is nobody to tell.
-                    let _ = tokio::time::timeout(PATIENCE, converse(&gateway, stream)).await;
+                    let _ = converse(&gateway, stream).await;
                 });
             }
             Err(error) => {
@@ -54,21 +54,21 @@ pub(super) async fn serve(gateway: Rc<Gateway>, listener: UnixListener) {
     }
 }
 
-async fn converse(gateway: &Gateway, stream: UnixStream) -> io::Result<()> {
+async fn converse(gateway: &Rc<Gateway>, stream: UnixStream) -> io::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
     let mut reader = BufReader::new(reader.take(REQUEST_MAX as u64));
-    reader.read_line(&mut line).await?;
+    tokio::time::timeout(PATIENCE, reader.read_line(&mut line)).await??;
     let answer = match serde_json::from_str(&line) {
         Ok(request) => answer(gateway, &request).await,
         Err(error) => Answer::Error(format!("request cannot be read: {error}")),
     };
     let mut octets = serde_json::to_vec(&answer)?;
     octets.push(b'\n');
-    writer.write_all(&octets).await
+    tokio::time::timeout(PATIENCE, writer.write_all(&octets)).await?
 }
 
-async fn answer(gateway: &Gateway, request: &Request) -> Answer {
+async fn answer(gateway: &Rc<Gateway>, request: &Request) -> Answer {
     match request {
         Request::QueueList {
             group,
@@ -83,6 +83,18 @@ async fn answer(gateway: &Gateway, request: &Request) -> Answer {
         Request::QueueShow { what, after, limit } => {
             look::show(gateway, what, *after, *limit).await
         }
+        Request::QueueOrder {
+            destination,
+            change,
+            seconds,
+        } => operate::order(gateway, destination, *change, *seconds).await,
+        Request::QueueOrders => operate::orders(gateway),
+        Request::QueueAct {
+            destination,
+            selection,
+            action,
+            report,
+        } => operate::act(gateway, destination.as_deref(), selection, *action, *report).await,
         Request::SpoolTable => {
             let rows: Vec<_> = gateway
                 .link

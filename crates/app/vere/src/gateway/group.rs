@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use vere_queue::order::ORDERS_QUEUE;
 use vere_units::Timestamp;
 
 use super::state::Gateway;
@@ -106,7 +107,9 @@ fn progress(gateway: &Gateway) -> Progress {
 /// report is being stored. Else how many records cannot be read.
 async fn left(gateway: &Gateway) -> Option<u64> {
     let queues = gateway.link.queues().await.ok()?;
-    let records: u64 = queues.iter().map(|queue| queue.length).sum();
+    // What was ordered for destinations stays for the gateway that the group is named for.
+    let mail = queues.iter().filter(|queue| queue.name != ORDERS_QUEUE);
+    let records: u64 = mail.map(|queue| queue.length).sum();
     let unreadable = gateway.unreadable();
     (records <= unreadable && gateway.queues.borrow().messages() == 0).then_some(records)
 }

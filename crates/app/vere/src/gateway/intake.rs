@@ -10,6 +10,8 @@ use bytes::Bytes;
 use vere_directory::Login;
 use vere_queue::{Envelope, TlsWish};
 use vere_sasl::server::PasswordAttempt;
+use vere_settings::Settings;
+use vere_smtp::address::ForwardPath;
 use vere_smtp::command::{MailFrom, RcptTo};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{
@@ -92,6 +94,10 @@ impl Intake for ServiceIntake {
         if !self.gateway.is_recovered() || !self.gateway.link.state().borrow().is_up() {
             return Err(Refusal::Busy);
         }
+        let queued = self.gateway.queues.borrow().messages() as u64;
+        if queued >= self.gateway.settings().limits.queued_messages_max {
+            return Err(Refusal::StorageFull);
+        }
         match (session.account(), mail.reverse_path.address()) {
             (Some(account), Some(address)) => self.gateway.router.check_sender(account, address),
             _ => Ok(()),
@@ -101,9 +107,11 @@ impl Intake for ServiceIntake {
     async fn recipient(&self, session: &Server, rcpt: &RcptTo) -> Result<(), Refusal> {
         let may_relay = session.peer().may_relay || session.account().is_some();
         let gateway = &self.gateway;
+        let settings = gateway.settings();
         gateway
             .router
-            .check(&gateway.settings(), &rcpt.forward_path, may_relay)
+            .check(&settings, &rcpt.forward_path, may_relay)?;
+        room(gateway, &settings, &rcpt.forward_path)
     }
 
     async fn message(&self, message: Message) -> Result<String, Refusal> {
@@ -129,6 +137,35 @@ impl Intake for ServiceIntake {
             may_auth_in_clear: settings.auth.plaintext_networks.contains(address),
         }
     }
+}
+
+/// Whether the queues that a recipient's mail goes to take more.
+fn room(gateway: &Gateway, settings: &Settings, path: &ForwardPath) -> Result<(), Refusal> {
+    let now = clock::now();
+    let limits = &settings.limits;
+    {
+        // Nearly always nothing is refused, and all queues together hold less than one may.
+        let queues = gateway.queues.borrow();
+        let totals = queues.totals();
+        let any_full = totals.messages as u64 >= limits.messages_per_destination_max
+            || totals.octets >= limits.octets_per_destination_max.as_u64();
+        if !any_full && !queues.has_orders() {
+            return Ok(());
+        }
+    }
+    for destination in gateway.router.destinations(settings, path)? {
+        let queues = gateway.queues.borrow();
+        if queues.is_refused(&destination, now) {
+            return Err(Refusal::DestinationRefused);
+        }
+        let (messages, octets) = queues.fill(&destination);
+        if messages as u64 >= limits.messages_per_destination_max
+            || octets >= limits.octets_per_destination_max.as_u64()
+        {
+            return Err(Refusal::DestinationFull);
+        }
+    }
+    Ok(())
 }
 
 async fn accept(

@@ -7,8 +7,8 @@ use vere_queue::{Destination, Envelope, MessageSummary, QueueSummary, Standing};
 use vere_spoolwire::{QueueId, RecordId};
 use vere_units::TraceId;
 
-use super::recovery;
 use super::state::Gateway;
+use super::{orders, recovery};
 use crate::control::{Answer, MessageRow, QueueRow};
 
 /// Messages in one answer, at most.
@@ -155,6 +155,7 @@ fn queue_row(summary: &QueueSummary, group: Option<&str>) -> QueueRow {
         in_flight: summary.in_flight,
         connections: summary.connections,
         paused_until: summary.paused_until.map(|time| time.to_string()),
+        held_until: summary.held_until.map(orders::until_text),
         oldest: summary.oldest.map(|time| time.to_string()),
         last_reply: summary.last_reply.clone(),
     }

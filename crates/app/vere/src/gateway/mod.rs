@@ -18,6 +18,8 @@ mod listeners;
 mod local;
 mod look;
 mod metrics;
+mod operate;
+mod orders;
 pub(crate) mod outbound;
 mod proxy;
 mod recovery;

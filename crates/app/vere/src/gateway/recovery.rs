@@ -4,13 +4,14 @@
 use std::fmt;
 
 use bytes::Bytes;
+use vere_queue::order::ORDERS_QUEUE;
 use vere_queue::{Destination, Envelope};
 use vere_spool::owner::{Batch, Record};
 use vere_spoolwire::{QueueId, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
 
-use super::clock;
 use super::state::Gateway;
+use super::{clock, orders};
 use crate::spool::link::SpoolError;
 
 /// Records in one block.
@@ -48,18 +49,46 @@ impl fmt::Display for Recovered {
 pub(super) async fn recover(gateway: &Gateway) -> Result<Recovered, SpoolError> {
     let mut found = Recovered::default();
     for stat in gateway.link.queues().await? {
+        if stat.name == ORDERS_QUEUE {
+            recover_orders(gateway, stat.id, stat.first).await?;
+            continue;
+        }
         let Ok(destination) = stat.name.parse::<Destination>() else {
             tracing::error!(queue = %stat.name, "queue name is no destination, left alone");
             continue;
         };
         found.queues += 1;
-        gateway.queues.borrow_mut().register(stat.id.0, destination);
+        gateway
+            .queues
+            .borrow_mut()
+            .register(stat.id.0, destination, clock::now());
         if stat.length > 0 {
             recover_queue(gateway, stat.id, stat.first, &stat.name, &mut found).await?;
         }
     }
     gateway.changed.notify_one();
     Ok(found)
+}
+
+async fn recover_orders(
+    gateway: &Gateway,
+    queue: QueueId,
+    first: RecordId,
+) -> Result<(), SpoolError> {
+    let mut from = first;
+    loop {
+        let block = gateway
+            .link
+            .fetch(queue, from, BLOCK_RECORDS, BLOCK_OCTETS)
+            .await?;
+        for record in &block.records {
+            orders::recover(gateway, queue, record);
+        }
+        if block.end {
+            return Ok(());
+        }
+        from = block.next;
+    }
 }
 
 async fn recover_queue(

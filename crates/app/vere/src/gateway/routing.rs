@@ -62,6 +62,20 @@ impl Router {
         }
     }
 
+    /// The destinations that mail for a recipient goes to now.
+    pub(super) fn destinations(
+        &self,
+        settings: &Settings,
+        path: &ForwardPath,
+    ) -> Result<Vec<Destination>, Refusal> {
+        let mut routed = Vec::new();
+        self.route_recipient(settings, &RcptTo::new(path.clone()), &mut routed)?;
+        Ok(routed
+            .into_iter()
+            .map(|(destination, _)| destination)
+            .collect())
+    }
+
     fn resolve(&self, settings: &Settings, path: &ForwardPath) -> Result<Resolution, Refusal> {
         let resolved = match path.address() {
             Some(address) => self.directory.resolve(address),

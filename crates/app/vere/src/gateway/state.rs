@@ -74,6 +74,10 @@ pub(super) struct Gateway {
     wakers: RefCell<HashMap<u32, Rc<Notify>>>,
     /// Queues are made one at a time, so that no destination gets two.
     making: Mutex<()>,
+    /// Orders of operators change one at a time.
+    pub(super) ordering: Mutex<()>,
+    /// The queue that keeps them, once it is known.
+    pub(super) orders_queue: Cell<Option<QueueId>>,
     recovered: Cell<bool>,
     unreadable: Cell<u64>,
     stopping: Cell<bool>,
@@ -99,6 +103,8 @@ impl Gateway {
             trace: parts.trace,
             wakers: RefCell::default(),
             making: Mutex::new(()),
+            ordering: Mutex::new(()),
+            orders_queue: Cell::new(None),
             recovered: Cell::new(false),
             unreadable: Cell::new(0),
             stopping: Cell::new(false),
@@ -123,6 +129,8 @@ impl Gateway {
             trace: self.trace.clone(),
             wakers: RefCell::default(),
             making: Mutex::new(()),
+            ordering: Mutex::new(()),
+            orders_queue: Cell::new(None),
             recovered: Cell::new(false),
             unreadable: Cell::new(0),
             stopping: Cell::new(false),
@@ -225,7 +233,7 @@ impl Gateway {
             .await?;
         self.queues
             .borrow_mut()
-            .register(number, destination.clone());
+            .register(number, destination.clone(), clock::now());
         Ok(number)
     }
 
@@ -333,9 +341,7 @@ impl Gateway {
             None => batch.delete(QueueId(queue), RecordId(job.record)),
         };
         if settlement.reports.is_empty() {
-            if self.link.post(batch.clone()).is_err() {
-                spawn_local(Rc::clone(self).post_until_taken(batch));
-            }
+            self.end(batch);
         } else {
             let gateway = Rc::clone(self);
             let job = job.clone();
@@ -344,6 +350,13 @@ impl Gateway {
                     .report(queue, &job, batch, &settlement.reports)
                     .await;
             });
+        }
+    }
+
+    /// Changes records in the spool for which nobody waits.
+    pub(super) fn end(self: &Rc<Self>, batch: Batch) {
+        if self.link.post(batch.clone()).is_err() {
+            spawn_local(Rc::clone(self).post_until_taken(batch));
         }
     }
 

@@ -1,16 +1,32 @@
 //! Goes through the messages of a queue in blocks and settles those without an attempt for which it is
-//! time, in constant memory.
+//! time, or which an operator has named. Takes the same memory for ten messages as for a million, and
+//! lets everybody else go on after each block.
 
-use vere_queue::Job;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use vere_queue::{
+    Attempt, Disposition, Envelope, Job, MessageSummary, Notify, RecipientResult, Standing,
+};
+use vere_spool::owner::Batch;
 use vere_spoolwire::{QueueId, RecordId};
+use vere_telemetry::trace::{Event, EventKind};
+use vere_units::Timestamp;
 
 use super::state::Gateway;
 use super::{clock, recovery};
+use crate::control::{Acted, Action, Selection};
+use crate::spool::link::SpoolError;
 
 /// Records in one block.
 const BLOCK_RECORDS: u32 = 100;
 /// Octets in one block, about.
 const BLOCK_OCTETS: u32 = 1 << 20;
+/// Messages looked at in one go.
+const PAGE: usize = 500;
+/// The pause after each message returned to its sender: no more than 100 reports leave in a second.
+const REPORT_PAUSE: Duration = Duration::from_millis(10);
 
 /// Settles the messages of a queue whose time is over.
 pub(super) async fn expired(gateway: &Gateway, queue: u32, settle: impl Fn(&Job)) {
@@ -42,6 +58,201 @@ pub(super) async fn expired(gateway: &Gateway, queue: u32, settle: impl Fn(&Job)
         // The next look finds the same record otherwise: another version wrote it, or it is gone.
         if settled == 0 {
             return;
+        }
+    }
+}
+
+/// An operator's wish on the messages of one queue.
+#[derive(Debug)]
+pub(super) struct Sweep {
+    pub(super) gateway: Rc<Gateway>,
+    pub(super) queue: u32,
+    pub(super) selection: Selection,
+    pub(super) action: Action,
+    /// Whether senders are told of messages that are returned.
+    pub(super) report: bool,
+}
+
+impl Sweep {
+    /// Does it with every message that is in the queue now and selected.
+    ///
+    /// # Errors
+    /// When the spool does not answer; what was done until then stays done, and is counted.
+    pub(super) async fn run(&self, acted: &mut Acted) -> Result<(), SpoolError> {
+        let begun = clock::now();
+        if self.action == Action::Retry {
+            self.gateway.queues.borrow_mut().resume(self.queue);
+        }
+        let mut after = None;
+        loop {
+            let mut page: Vec<_> = self
+                .gateway
+                .queues
+                .borrow()
+                .list(self.queue, after, PAGE)
+                .collect();
+            let Some(last) = page.last() else { break };
+            after = Some(last.trace);
+            let over = last.accepted > begun;
+            page.retain(|message| self.is_named(message, begun));
+            let busy = |message: &MessageSummary| message.standing == Standing::InFlight;
+            if self.action != Action::Count {
+                acted.busy += page.iter().filter(|one| busy(one)).count();
+                page.retain(|message| !busy(message));
+            }
+            if self.needs_records() {
+                self.act_on_records(&page, acted).await?;
+            } else {
+                self.act_on_entries(&page, acted);
+            }
+            if over {
+                break;
+            }
+            self.gateway.changed.notify_one();
+            tokio::task::yield_now().await;
+        }
+        self.gateway.changed.notify_one();
+        Ok(())
+    }
+
+    fn is_named(&self, message: &MessageSummary, begun: Timestamp) -> bool {
+        let Selection { id, older_than, .. } = &self.selection;
+        let age = begun.saturating_since(message.accepted).as_secs();
+        message.accepted <= begun
+            && id.is_none_or(|id| id == message.trace)
+            && older_than.is_none_or(|seconds| age >= seconds)
+    }
+
+    /// Whether envelopes have to be read: for addresses, or for reports.
+    fn needs_records(&self) -> bool {
+        self.selection.sender.is_some()
+            || self.selection.recipient.is_some()
+            || matches!(self.action, Action::Bounce | Action::Expire)
+    }
+
+    fn act_on_entries(&self, page: &[MessageSummary], acted: &mut Acted) {
+        let mut ends = Batch::new();
+        for message in page {
+            self.act_on_entry(message, &mut ends, acted);
+        }
+        if !ends.is_empty() {
+            self.gateway.end(ends);
+        }
+    }
+
+    fn act_on_entry(&self, message: &MessageSummary, ends: &mut Batch, acted: &mut Acted) {
+        let MessageSummary { record, trace, .. } = *message;
+        let mut queues = self.gateway.queues.borrow_mut();
+        let done = match self.action {
+            Action::Retry => queues.retry(self.queue, record, trace),
+            Action::Purge => {
+                let gone = queues.discard(self.queue, record, trace);
+                if gone {
+                    ends.delete(QueueId(self.queue), RecordId(record));
+                    let kind = EventKind::Purged;
+                    self.gateway.note(&Event::new(kind, trace, clock::now()));
+                }
+                gone
+            }
+            Action::Count | Action::Bounce | Action::Expire => true,
+        };
+        if done {
+            acted.messages += 1;
+            acted.octets += u64::from(message.size);
+        }
+    }
+
+    async fn act_on_records(
+        &self,
+        mut page: &[MessageSummary],
+        acted: &mut Acted,
+    ) -> Result<(), SpoolError> {
+        while let Some(first) = page.first() {
+            let left = u32::try_from(page.len()).unwrap_or(u32::MAX);
+            let block = self
+                .gateway
+                .link
+                .fetch(
+                    QueueId(self.queue),
+                    RecordId(first.record),
+                    left.min(BLOCK_RECORDS),
+                    BLOCK_OCTETS,
+                )
+                .await?;
+            let next = if block.end { u64::MAX } else { block.next.0 };
+            let mut ends = Batch::new();
+            for (record, envelope, body) in recovery::readable(block.records) {
+                let named = page.iter().find(|message| message.record == record);
+                let Some(message) = named.filter(|_| self.is_addressed(&envelope)) else {
+                    continue;
+                };
+                if matches!(self.action, Action::Bounce | Action::Expire) {
+                    self.give_up(record, envelope, body, acted).await;
+                } else {
+                    self.act_on_entry(message, &mut ends, acted);
+                }
+            }
+            if !ends.is_empty() {
+                self.gateway.end(ends);
+            }
+            page = &page[page.partition_point(|message| message.record < next)..];
+        }
+        Ok(())
+    }
+
+    fn is_addressed(&self, envelope: &Envelope) -> bool {
+        let Selection {
+            sender, recipient, ..
+        } = &self.selection;
+        let reverse_path = envelope.reverse_path.as_deref().unwrap_or_default();
+        let is = |wanted: &String, address: &str| wanted.eq_ignore_ascii_case(address);
+        sender
+            .as_ref()
+            .is_none_or(|wanted| is(wanted, reverse_path))
+            && recipient.as_ref().is_none_or(|wanted| {
+                let mut recipients = envelope.recipients.iter();
+                recipients.any(|one| is(wanted, &one.address))
+            })
+    }
+
+    /// Returns a message to its sender, or ends it without a word.
+    async fn give_up(&self, record: u64, envelope: Envelope, body: Bytes, acted: &mut Acted) {
+        let claimed = self
+            .gateway
+            .queues
+            .borrow_mut()
+            .claim(self.queue, record, envelope, body);
+        let Some(mut job) = claimed else {
+            acted.busy += 1;
+            return;
+        };
+        acted.messages += 1;
+        acted.octets += u64::from(job.envelope.size);
+        if !self.report {
+            let mut silent = Envelope::clone(&job.envelope);
+            for recipient in &mut silent.recipients {
+                recipient.notify = Notify::NEVER;
+            }
+            job.envelope = Rc::new(silent);
+        }
+        let (status, reply) = match self.action {
+            Action::Expire => ("5.4.7", "delivery time expired by order of an operator"),
+            _ => ("5.3.0", "returned by order of an operator"),
+        };
+        let result = RecipientResult {
+            disposition: Disposition::Failed,
+            status: status.to_owned(),
+            reply: reply.to_owned(),
+            from_remote: false,
+        };
+        let attempt = Attempt {
+            remote: self.gateway.settings().hostname.clone(),
+            reports_taken_over: false,
+            results: vec![result; job.envelope.recipients.len()],
+        };
+        self.gateway.settle(self.queue, &job, &attempt);
+        if self.report {
+            tokio::time::sleep(REPORT_PAUSE).await;
         }
     }
 }

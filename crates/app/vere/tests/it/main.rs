@@ -34,6 +34,7 @@ mod operate;
 mod peers;
 mod policies;
 mod proxy;
+mod queues;
 mod reload;
 mod replica_disks;
 mod replica_faults;

@@ -157,6 +157,24 @@ pub(super) static SECTIONS: &[Section] = &[
                 "Memory for messages that are being received; beyond it clients get 452 and come again.",
             ),
             live(
+                "queued_messages_max",
+                Integer(1, 1_000_000_000),
+                Is("10000000"),
+                "Messages in all queues, counted once per destination; beyond it clients get 452 and come again. Each takes some 75 octets of the gateway's memory.",
+            ),
+            live(
+                "messages_per_destination_max",
+                Integer(1, 1_000_000_000),
+                Is("5000000"),
+                "Messages that wait for one destination; beyond it its recipients get 452.",
+            ),
+            live(
+                "octets_per_destination_max",
+                Size(MIB, 1024 * TIB),
+                Is("\"1 TiB\""),
+                "Octets that wait for one destination; beyond it its recipients get 452.",
+            ),
+            live(
                 "queue_memory_max",
                 Size(MIB, TIB),
                 Is("\"256 MiB\""),

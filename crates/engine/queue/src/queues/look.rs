@@ -24,6 +24,8 @@ pub struct QueueSummary {
     pub connections: usize,
     /// When the destination is tried again, if it is paused.
     pub paused_until: Option<Timestamp>,
+    /// Until when an operator lets nothing out.
+    pub held_until: Option<Timestamp>,
     /// When its oldest message was accepted.
     pub oldest: Option<Timestamp>,
     /// What the destination last said that was no success.
@@ -78,6 +80,7 @@ impl Queue {
             in_flight: self.in_flight,
             connections: self.workers,
             paused_until: self.paused_until,
+            held_until: self.held_until,
             oldest: self.order.head().map(|slot| queues.entries[slot].accepted),
             last_reply: self.last_reply.as_deref().map(str::to_owned),
         }

@@ -47,6 +47,8 @@ pub(super) struct Queue {
     /// Consecutive failures to reach the destination.
     pub(super) failures: u16,
     pub(super) paused_until: Option<Timestamp>,
+    /// An operator lets nothing out before.
+    pub(super) held_until: Option<Timestamp>,
     pub(super) last_reply: Option<Box<str>>,
 }
 
@@ -73,18 +75,20 @@ impl Queue {
             active_at: NONE,
             failures: 0,
             paused_until: None,
+            held_until: None,
             last_reply: None,
         }
     }
 
     /// Whether no message leaves it now, whatever is ready.
     pub(super) fn is_suspended(&self, now: Timestamp) -> bool {
-        self.paused_until.is_some_and(|until| until > now)
+        let later = |time: Option<Timestamp>| time.is_some_and(|until| until > now);
+        later(self.paused_until) || later(self.held_until)
     }
 
     /// Whether it is to be shown.
     pub(super) const fn is_active(&self) -> bool {
-        self.messages > 0 || self.paused_until.is_some()
+        self.messages > 0 || self.paused_until.is_some() || self.held_until.is_some()
     }
 
     fn lane(&mut self, priority: i8) -> &mut List {

@@ -111,6 +111,9 @@ impl Queues {
                 queue.paused_until = None;
                 self.totals.paused -= 1;
             }
+            if queue.held_until.is_some_and(|until| until <= now) {
+                queue.held_until = None;
+            }
             if queue.fetch_after.is_some_and(|after| after <= now) {
                 queue.fetch_after = None;
             }
@@ -157,7 +160,7 @@ impl Queues {
             return;
         };
         queue.last_reply = Some(reply.into());
-        if queue.is_suspended(now) {
+        if queue.paused_until.is_some_and(|until| until > now) {
             return;
         }
         let until = now + self.policy.retry_after(queue.failures);

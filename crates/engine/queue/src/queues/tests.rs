@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::envelope::tests::sample;
+use crate::order::{self, Order};
 use crate::settlement::{Attempt, Disposition, RecipientResult};
 
 mod model;
@@ -27,7 +28,7 @@ const BODY: Bytes = Bytes::from_static(b"body");
 
 fn queues(policy: Policy) -> Queues {
     let mut queues = Queues::new(policy);
-    queues.register(QUEUE, Destination::Domain("example.net".to_owned()));
+    queues.register(QUEUE, Destination::Domain("example.net".to_owned()), at(0));
     queues
 }
 
@@ -169,7 +170,7 @@ fn an_unreachable_destination_is_paused_and_probed_by_one_connection() {
 #[test]
 fn pausing_one_destination_leaves_others_alone() {
     let mut queues = queues_with(1);
-    queues.register(9, Destination::Local);
+    queues.register(9, Destination::Local, at(0));
     queues.destination_failed(QUEUE, "refused", at(0));
     queues.admit(9, 0, fresh(0, at(0)), Some(BODY), at(0));
     assert_eq!(queues.poll(at(0)), Some(Next::Open(9)));
@@ -214,7 +215,11 @@ fn queues_take_turns_and_share_the_connections() {
         ..Policy::default()
     });
     for number in 0..3 {
-        queues.register(number, Destination::Domain(format!("{number}.example")));
+        queues.register(
+            number,
+            Destination::Domain(format!("{number}.example")),
+            at(0),
+        );
         for record in 0..20 {
             let envelope = fresh(u64::from(number) * 100 + record, at(0));
             queues.admit(number, record, envelope, Some(BODY), at(0));
@@ -237,7 +242,7 @@ fn the_largest_holder_of_memory_gives_way() {
         head_memory_max: 100_000,
         ..Policy::default()
     });
-    queues.register(9, Destination::Local);
+    queues.register(9, Destination::Local, at(0));
     for record in 0..100 {
         queues.admit(
             QUEUE,
@@ -334,7 +339,7 @@ fn a_record_already_known_is_not_taken_twice() {
 #[test]
 fn summaries_count_what_is_there() {
     let mut queues = queues_with(4);
-    queues.register(5, Destination::Domain("empty.example".to_owned()));
+    queues.register(5, Destination::Domain("empty.example".to_owned()), at(0));
     take(&mut queues, at(0));
     let job = take(&mut queues, at(0)).expect("a job");
     queues.settle(QUEUE, &job, &deferred(), at(0));
@@ -369,7 +374,7 @@ fn summaries_come_in_pages_in_the_order_of_destinations() {
     let mut queues = Queues::new(Policy::default());
     let name = |number: u32| Destination::Domain(format!("{:02}.example", number * 7 % 20));
     for number in 0..20 {
-        queues.register(number, name(number));
+        queues.register(number, name(number), at(0));
         let envelope = fresh(u64::from(number), at(0));
         queues.admit(number, 0, envelope, Some(BODY), at(0));
     }
@@ -385,4 +390,72 @@ fn summaries_come_in_pages_in_the_order_of_destinations() {
     let mut all: Vec<_> = (0..20).map(name).collect();
     all.sort();
     assert_eq!(seen, all);
+}
+
+#[test]
+fn what_is_held_stays_without_using_up_retries_until_its_time() {
+    let mut queues = queues_with(3);
+    let destination = Destination::Domain("example.net".to_owned());
+    let hold = |until| Order {
+        held_until: Some(until),
+        ..Order::none(destination.clone())
+    };
+    queues.set_order(hold(at(100)), 7, at(0));
+    assert_eq!(queues.order_record(&destination), Some(7));
+    assert_eq!(queues.poll(at(0)), None);
+    assert!(take(&mut queues, at(99)).is_none());
+    let late = at(0) + queues.policy().expire;
+    queues.set_order(hold(order::FOREVER), 8, at(50));
+    assert_eq!(queues.poll(late), None, "the later order holds");
+    assert_eq!(queues.first_expired(QUEUE, late), None);
+    queues.set_order(Order::none(destination.clone()), 8, late);
+    assert_eq!(queues.order_record(&destination), None);
+    supply(&mut queues, late);
+    let job = take(&mut queues, late).expect("released");
+    assert_eq!((job.record, job.envelope.attempts), (0, 0));
+    queues.set_order(hold(late + std::time::Duration::from_secs(1)), 9, late);
+    assert!(take(&mut queues, late).is_none());
+    let end = late + std::time::Duration::from_secs(2);
+    supply(&mut queues, end);
+    assert!(take(&mut queues, end).is_some(), "it ends by itself");
+    assert!(queues.orders(end).next().is_none());
+}
+
+#[test]
+fn an_order_waits_for_its_queue() {
+    let mut queues = Queues::new(Policy::default());
+    let order = Order {
+        held_until: Some(at(100)),
+        refused_until: Some(at(50)),
+        destination: Destination::Local,
+    };
+    queues.set_order(order.clone(), 0, at(0));
+    assert_eq!(queues.orders(at(0)).collect::<Vec<_>>(), [order]);
+    assert!(queues.is_refused(&Destination::Local, at(49)));
+    assert!(!queues.is_refused(&Destination::Local, at(50)));
+    queues.register(3, Destination::Local, at(0));
+    queues.admit(3, 0, fresh(0, at(0)), Some(BODY), at(0));
+    assert_eq!(queues.poll(at(99)), None);
+    assert_eq!(queues.fill(&Destination::Local).0, 1);
+    queues.discard(3, 0, fresh(0, at(0)).trace);
+    assert_eq!(queues.active(), [3], "a held queue is shown");
+    assert_eq!(queues.poll(at(100)), None);
+    assert_eq!(queues.active(), [] as [QueueNumber; 0]);
+}
+
+#[test]
+fn a_message_is_tried_again_or_discarded_by_hand() {
+    let mut queues = queues_with(2);
+    let trace = |record| fresh(record, at(0)).trace;
+    let job = take(&mut queues, at(0)).expect("a job");
+    assert!(!queues.discard(QUEUE, 0, trace(0)), "it is in flight");
+    queues.settle(QUEUE, &job, &deferred(), at(0));
+    assert!(!queues.retry(QUEUE, 1, trace(1)), "it is ready");
+    assert!(queues.retry(QUEUE, 0, trace(0)));
+    assert!(queues.discard(QUEUE, 1, trace(1)));
+    supply(&mut queues, at(0));
+    assert_eq!(take(&mut queues, at(0)).map(|job| job.record), Some(0));
+    queues.destination_failed(QUEUE, "refused", at(0));
+    queues.resume(QUEUE);
+    assert_eq!(queues.totals().paused, 0);
 }

@@ -74,7 +74,9 @@ impl Queues {
     /// The oldest message of a queue whose time is over, if there is one that is not in flight.
     #[must_use]
     pub fn first_expired(&self, number: QueueNumber, now: Timestamp) -> Option<RecordId> {
-        let mut at = self.queues.get(number)?.order.head();
+        let queue = self.queues.get(number)?;
+        // What is held does not leave by its age either.
+        let mut at = queue.order.head().filter(|_| queue.held_until.is_none());
         while let Some(slot) = at {
             let entry = &self.entries[slot];
             // Acceptance order is expiry order, so the first young record ends the search.

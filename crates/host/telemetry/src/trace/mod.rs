@@ -65,6 +65,8 @@ pub enum EventKind {
     Dsn,
     /// A client's command or message was refused before responsibility was taken.
     Refused,
+    /// An operator removed the message from its queue.
+    Purged,
     /// The message was found in the spool after a restart.
     Recovered,
     /// A kind that a newer version writes.
@@ -86,6 +88,7 @@ impl EventKind {
             Self::Expired => "expired",
             Self::Dsn => "dsn",
             Self::Refused => "refused",
+            Self::Purged => "purged",
             Self::Recovered => "recovered",
             Self::Unknown => "unknown",
         }

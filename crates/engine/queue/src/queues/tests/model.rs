@@ -71,7 +71,11 @@ impl World {
             ..Policy::default()
         });
         for number in 0..NUMBERS {
-            queues.register(number, Destination::Domain(format!("{number}.example")));
+            queues.register(
+                number,
+                Destination::Domain(format!("{number}.example")),
+                at(0),
+            );
         }
         Self {
             queues,

@@ -1,0 +1,109 @@
+//! What operators order for destinations, kept in a queue of the group of its own: it holds after a
+//! restart, and for a gateway that takes the group over.
+
+use std::time::Duration;
+
+use vere_queue::order::{FOREVER, ORDERS_QUEUE};
+use vere_queue::{Destination, Order};
+use vere_spool::owner::{Batch, Record};
+use vere_spoolwire::{QueueId, QueueLimits, RecordId};
+use vere_units::Timestamp;
+
+use super::clock;
+use super::state::Gateway;
+use crate::control::OrderChange;
+use crate::spool::link::SpoolError;
+
+/// Changes what is ordered for a destination, first in the spool. Gives what holds from now on.
+///
+/// # Errors
+/// When the spool cannot keep it; then nothing changes.
+pub(super) async fn change(
+    gateway: &Gateway,
+    destination: Destination,
+    change: OrderChange,
+    span: Option<Duration>,
+) -> Result<Order, SpoolError> {
+    // One at a time: each replaces the record of the one before.
+    let _one_at_a_time = gateway.ordering.lock().await;
+    let queue = queue(gateway).await?;
+    let now = clock::now();
+    let (mut order, before) = {
+        let queues = gateway.queues.borrow();
+        (
+            queues.order(&destination, now),
+            queues.order_record(&destination),
+        )
+    };
+    let until = Some(span.map_or(FOREVER, |span| now + span));
+    match change {
+        OrderChange::Hold => order.held_until = until,
+        OrderChange::Release => order.held_until = None,
+        OrderChange::Refuse => order.refused_until = until,
+        OrderChange::Accept => order.refused_until = None,
+    }
+    let mut batch = Batch::new();
+    if let Some(before) = before {
+        batch.delete(queue, RecordId(before));
+    }
+    if !order.is_none() {
+        batch.put(queue, order.encode().into(), bytes::Bytes::new());
+    }
+    let mut kept = RecordId(0);
+    if !batch.is_empty() {
+        let committed = gateway.link.commit(batch).await?;
+        kept = committed.ids.first().copied().unwrap_or(kept);
+    }
+    gateway
+        .queues
+        .borrow_mut()
+        .set_order(order.clone(), kept.0, now);
+    gateway.changed.notify_one();
+    tracing::info!(
+        queue = %destination,
+        held_until = order.held_until.map(until_text),
+        refused_until = order.refused_until.map(until_text),
+        "an operator changed what holds for a destination"
+    );
+    Ok(order)
+}
+
+/// A time, or that there is none.
+pub(super) fn until_text(until: Timestamp) -> String {
+    if until == FOREVER {
+        "taken back".to_owned()
+    } else {
+        until.to_string()
+    }
+}
+
+async fn queue(gateway: &Gateway) -> Result<QueueId, SpoolError> {
+    if let Some(queue) = gateway.orders_queue.get() {
+        return Ok(queue);
+    }
+    let queue = gateway
+        .link
+        .create_queue(ORDERS_QUEUE, QueueLimits::UNLIMITED)
+        .await?;
+    gateway.orders_queue.set(Some(queue));
+    Ok(queue)
+}
+
+/// Takes a record back after a restart or a takeover. One that has ended goes.
+pub(super) fn recover(gateway: &Gateway, queue: QueueId, record: &Record) {
+    gateway.orders_queue.set(Some(queue));
+    let now = clock::now();
+    match Order::decode(&record.meta) {
+        Ok(order) if order.clone().at(now).is_none() => {
+            let mut batch = Batch::new();
+            batch.delete(queue, record.id);
+            // If it cannot be asked now, it is found again at the next start.
+            let _ = gateway.link.post(batch);
+        }
+        Ok(order) => gateway
+            .queues
+            .borrow_mut()
+            .set_order(order, record.id.0, now),
+        Err(error) => tracing::error!(record = record.id.0, %error, "order left alone"),
+    }
+}

@@ -1,0 +1,180 @@
+//! What operators do to queues while mail goes on: hold, refuse, try again, return, remove.
+
+use serde_json::Value;
+
+use crate::harness::{Options, Session, Sink, System, free_address, wait_for};
+
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
+}
+
+fn submit(system: &System, count: usize) -> Vec<String> {
+    let mut session = Session::greeted(system.smtp);
+    let number = |number| {
+        let text = format!("Subject: number {number}\r\n\r\nbody");
+        session.submit("alice@example.org", &["x@example.com"], &text)
+    };
+    (0..count).map(number).collect()
+}
+
+/// The first queue with this said of it.
+fn queue_with(system: &System, what: &str) -> Value {
+    wait_for(what, || {
+        let mut queues = system.queues().into_iter();
+        queues.find(|queue| !queue[what].is_null() && queue[what] != 0)
+    })
+}
+
+#[test]
+fn what_is_held_stays_over_kill_9_of_everything_until_it_is_released() {
+    let sink = Sink::start();
+    let mut system = System::start(&Options::to(sink.address));
+    let destination = format!("relay:{}", sink.address);
+    let said = system.command(&["queue", "hold", &destination]);
+    assert_eq!(said, format!("{destination}: held until taken back\n"));
+    submit(&system, 3);
+    system.crash();
+    let queue = queue_with(&system, "held_until");
+    assert_eq!(queue["messages"], 3);
+    assert_eq!(queue["connections"], 0);
+    let orders = parse(&system.command(&["queue", "orders", "--json"]));
+    assert_eq!(orders[0]["destination"], destination.as_str());
+    submit(&system, 1);
+    let shown = parse(&system.command(&["queue", "show", &destination, "--json"]));
+    let messages = shown.as_array().expect("a list");
+    assert_eq!(messages.len(), 4);
+    assert!(
+        messages.iter().all(|message| message["attempts"] == 0),
+        "a hold uses up no retries: {shown}"
+    );
+    assert_eq!(sink.mail().len(), 0);
+    system.command(&["queue", "release", &destination]);
+    sink.wait_mail(4);
+    system.wait_empty();
+    assert_eq!(system.command(&["queue", "orders"]), "no orders\n");
+    system.stop();
+}
+
+#[test]
+fn mail_for_a_refused_destination_is_answered_450_and_what_is_queued_leaves() {
+    let sink = Sink::start();
+    let system = System::start(&Options::to(sink.address));
+    let destination = format!("relay:{}", sink.address);
+    system.command(&["queue", "hold", &destination]);
+    submit(&system, 1);
+    let said = system.command(&["queue", "refuse", &destination, "--for", "1h", "--json"]);
+    assert!(parse(&said)["refused_until"].is_string(), "{said}");
+    let mut session = Session::greeted(system.smtp);
+    session.command("MAIL FROM:<alice@example.org>", "250");
+    let reply = session.command("RCPT TO:<x@example.com>", "450");
+    assert!(
+        reply.starts_with("450 4.3.2 no mail for this destination now"),
+        "{reply}"
+    );
+    session.command("RCPT TO:<alice@example.org>", "250");
+    system.command(&["queue", "release", &destination]);
+    sink.wait_mail(1);
+    system.command(&["queue", "accept", &destination]);
+    session.command("RCPT TO:<x@example.com>", "250");
+    system.stop();
+}
+
+#[test]
+fn a_destination_with_as_much_as_may_wait_is_answered_452() {
+    let options = Options::to(free_address())
+        .set("limits.messages_per_destination_max", "2")
+        .set("limits.queued_messages_max", "3");
+    let system = System::start(&options);
+    submit(&system, 2);
+    let mut session = Session::greeted(system.smtp);
+    session.command("MAIL FROM:<a@example.net>", "250");
+    let reply = session.command("RCPT TO:<x@example.com>", "452");
+    assert!(
+        reply.starts_with("452 4.3.1 too much mail waits"),
+        "{reply}"
+    );
+    session.command("RCPT TO:<alice@example.org>", "250");
+    session.command("RSET", "250");
+    system.command(&["queue", "hold", "local"]);
+    session.message("a@example.net", &["alice@example.org"], "A: b\r\n\r\n");
+    session.command("MAIL FROM:<a@example.net>", "452 4.3.1");
+    system.command(&["queue", "release", "local"]);
+    system.wait_mail("alice", 1);
+    // The file is there before its message is settled.
+    wait_for("room again", || {
+        let queues = system.queues();
+        queues
+            .iter()
+            .all(|queue| queue["destination"] != "local")
+            .then_some(())
+    });
+    session.command("MAIL FROM:<a@example.net>", "250");
+    system.stop();
+}
+
+#[test]
+fn messages_are_tried_again_returned_and_removed_by_hand() {
+    let address = free_address();
+    let options = Options::to(address).set("delivery.retry", "[\"1h\"]");
+    let system = System::start(&options);
+    let ids = submit(&system, 4);
+    let destination = format!("relay:{address}");
+    queue_with(&system, "deferred");
+
+    let (code, said) = system.failing_command(&["queue", "purge", &destination]);
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("4 messages") && said.contains("add --yes"),
+        "{said}"
+    );
+    let (code, said) = system.failing_command(&["queue", "purge", "nowhere.example", "--yes"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("no queue nowhere.example"), "{said}");
+    let said = system.command(&["queue", "purge", "--all", "--id", &ids[3], "--yes"]);
+    assert_eq!(said, "1 messages removed\n");
+    assert!(system.command(&["trace", &ids[3]]).contains("purged"));
+
+    let none = [
+        "queue",
+        "bounce",
+        "--all",
+        "--sender",
+        "b@example.org",
+        "--yes",
+    ];
+    assert_eq!(
+        system.command(&none),
+        "0 messages returned to their senders\n"
+    );
+    let bounce = ["queue", "bounce", &destination, "--id", &ids[2], "--yes"];
+    assert_eq!(
+        system.command(&bounce),
+        "1 messages returned to their senders\n"
+    );
+    let report = system.wait_mail("alice", 1).remove(0);
+    assert!(
+        report.contains("returned by order of an operator"),
+        "{report}"
+    );
+    let silent = [
+        "queue",
+        "expire",
+        &destination,
+        "--id",
+        &ids[1],
+        "--recipient",
+        "X@example.com",
+        "--no-report",
+        "--yes",
+        "--json",
+    ];
+    assert_eq!(parse(&system.command(&silent))["messages"], 1);
+
+    let sink = Sink::start_at(address, &[]);
+    system.command(&["queue", "retry", &destination]);
+    let arrived = sink.wait_mail(1);
+    assert!(arrived[0].contains("Subject: number 0"), "{}", arrived[0]);
+    system.wait_empty();
+    system.wait_mail("alice", 1);
+    system.stop();
+}

@@ -1,0 +1,137 @@
+//! What operators do to queues and messages.
+
+use vere_units::{Timestamp, TraceId};
+
+use super::entries::Standing;
+use super::{QueueNumber, Queues, RecordId};
+use crate::destination::Destination;
+use crate::order::Order;
+
+/// An order and the record that keeps it.
+#[derive(Debug, Clone)]
+pub(super) struct KeptOrder {
+    order: Order,
+    record: RecordId,
+}
+
+impl Queues {
+    /// What is ordered for a destination now; nothing, if nothing is.
+    #[must_use]
+    pub fn order(&self, destination: &Destination, now: Timestamp) -> Order {
+        match self.orders.get(destination) {
+            Some(kept) => kept.order.clone().at(now),
+            None => Order::none(destination.clone()),
+        }
+    }
+
+    /// The record that keeps what is ordered for a destination.
+    #[must_use]
+    pub fn order_record(&self, destination: &Destination) -> Option<RecordId> {
+        self.orders.get(destination).map(|kept| kept.record)
+    }
+
+    /// Destinations for which something is ordered now, also those without a queue.
+    pub fn orders(&self, now: Timestamp) -> impl Iterator<Item = Order> {
+        self.orders
+            .values()
+            .map(move |kept| kept.order.clone().at(now))
+            .filter(|order| !order.is_none())
+    }
+
+    /// Puts an order in force that the spool keeps in `record`; one that orders nothing ends the one
+    /// before.
+    pub fn set_order(&mut self, order: Order, record: RecordId, now: Timestamp) {
+        let held = order.held_until;
+        let number = self.number(&order.destination);
+        if order.is_none() {
+            self.orders.remove(&order.destination);
+        } else {
+            let destination = order.destination.clone();
+            self.orders.insert(destination, KeptOrder { order, record });
+        }
+        if let Some(number) = number {
+            self.hold(number, held, now);
+        }
+    }
+
+    /// Lets nothing out of a queue before this time; `None`: at once.
+    pub(super) fn hold(&mut self, number: QueueNumber, until: Option<Timestamp>, now: Timestamp) {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        queue.held_until = until.filter(|until| *until > now);
+        if let Some(until) = queue.held_until {
+            self.timers.insert((until, number));
+            self.evict_all(number);
+        }
+        self.note_active(number);
+        self.make_runnable(number);
+    }
+
+    /// Whether anything is ordered for any destination.
+    #[must_use]
+    pub fn has_orders(&self) -> bool {
+        !self.orders.is_empty()
+    }
+
+    /// Whether mail for a destination is refused now.
+    #[must_use]
+    pub fn is_refused(&self, destination: &Destination, now: Timestamp) -> bool {
+        let kept = self.orders.get(destination);
+        kept.is_some_and(|kept| kept.order.refused_until.is_some_and(|until| until > now))
+    }
+
+    /// Tries a paused destination again now; as before, by one connection first.
+    pub fn resume(&mut self, number: QueueNumber) {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        if queue.paused_until.take().is_some() {
+            self.totals.paused -= 1;
+        }
+        self.note_active(number);
+        self.make_runnable(number);
+    }
+
+    /// Makes a deferred message ready now. False: it waits for nothing, or is gone.
+    pub fn retry(&mut self, number: QueueNumber, record: RecordId, trace: TraceId) -> bool {
+        let Some(slot) = self.entries.find_record(trace, number, record) else {
+            return false;
+        };
+        if self.entries[slot].standing != Standing::Deferred {
+            return false;
+        }
+        self.take_out(slot);
+        if let Some(queue) = self.queues.get_mut(number) {
+            queue.push_ready(&mut self.entries, slot);
+        }
+        self.make_runnable(number);
+        true
+    }
+
+    /// Ends a message without an attempt and a report. False: it is being delivered, or gone.
+    pub fn discard(&mut self, number: QueueNumber, record: RecordId, trace: TraceId) -> bool {
+        let Some(slot) = self.entries.find_record(trace, number, record) else {
+            return false;
+        };
+        let idle = self.entries[slot].standing != Standing::InFlight;
+        if idle {
+            self.forget(slot);
+        }
+        idle
+    }
+
+    /// The numbers of the queues that have something to show.
+    #[must_use]
+    pub fn active(&self) -> Vec<QueueNumber> {
+        self.active.clone()
+    }
+
+    /// Messages and octets of one destination's queue.
+    #[must_use]
+    pub fn fill(&self, destination: &Destination) -> (usize, u64) {
+        self.number(destination)
+            .and_then(|number| self.queues.get(number))
+            .map_or((0, 0), |queue| (queue.messages, queue.octets))
+    }
+}
