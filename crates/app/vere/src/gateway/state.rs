@@ -1,5 +1,4 @@
-//! What the gateway's tasks share: settings, directory, link to the spool, queues, trace. All of them
-//! run on one thread, so nothing here is locked.
+//! What the gateway's tasks share. All of them run on one thread, so nothing here is locked.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -72,11 +71,9 @@ pub(super) struct Gateway {
     pub(super) metrics: Rc<GatewayMetrics>,
     trace: TraceLog,
     wakers: RefCell<HashMap<u32, Rc<Notify>>>,
-    /// Queues are made one at a time, so that no destination gets two.
     making: Mutex<()>,
-    /// Orders of operators change one at a time.
+    /// Orders of operators change one at a time; the queue that keeps them, once it is known.
     pub(super) ordering: Mutex<()>,
-    /// The queue that keeps them, once it is known.
     pub(super) orders_queue: Cell<Option<QueueId>>,
     recovered: Cell<bool>,
     unreadable: Cell<u64>,
