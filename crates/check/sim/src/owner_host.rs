@@ -288,6 +288,10 @@ impl World {
         if state.fenced && state.lease.state(now) == LeaseState::Waiting {
             state.lease.give_back(now);
         }
+        if state.lease.state(now) == LeaseState::Unreadable {
+            let time = self.owner_time(owner);
+            self.owners[owner].machine.doubt(time);
+        }
         while let Some(request) = self.owners[owner].lease.poll(now) {
             self.ask(owner, Asked::Lease(request));
         }

@@ -21,7 +21,7 @@ use super::{Owner, OwnerEvent, Phase, ReplicaChange};
 /// How long to wait before the register is asked again after a failure.
 const RETRY: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// How often it is looked at again while the group is shut.
+/// How often it is looked at again while the group is shut, or its lease is not its own.
 const LOOK: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// What the register is to be asked.
@@ -141,6 +141,16 @@ impl Owner {
     pub(super) fn read_register_again(&mut self) {
         if !matches!(self.register.asked, Some(Asked::Swap(_))) {
             self.register.known = None;
+        }
+    }
+
+    /// Tells that the delivery lease seems to be a later owner's. Whether the group still is this one's is
+    /// asked of the register anew, unless it was lately: a later owner that died before it reached a node
+    /// is known to nobody else.
+    pub fn doubt(&mut self, now: Timestamp) {
+        if now.saturating_since(self.register.read_at) >= LOOK {
+            self.read_register_again();
+            self.advance(now);
         }
     }
 

@@ -36,6 +36,9 @@ fn look(shared: &Shared) -> vere_units::Timestamp {
     if shared.lease_state.send_if_modified(changed) {
         tell(shared, state);
     }
+    if state == LeaseState::Unreadable {
+        shared.inner.borrow_mut().owner.doubt(now);
+    }
     now
 }
 
