@@ -9,6 +9,7 @@
 #   pebble                 ACME server: built as a Go module where Go is present
 #   etcd                   the register of clusters: unpacked into target/test-tools/etcd, so that no
 #                          daemon is left on the machine
+#   python3-dkim           verifies signatures
 #   mutt, bsd-mailx, s-nail, git send-email
 #                          programs that send through sendmail
 #   gsasl                  every SASL mechanism over SMTP
@@ -164,6 +165,7 @@ install swaks swaks libnet-ssleay-perl libauthen-sasl-perl libdigest-hmac-perl
 install gsasl gsasl
 install postfix postfix
 install mutt mutt
+install dkimverify python3-dkim python3-nacl
 # Behind postfix, which is the mail system it asks for.
 install bsd-mailx bsd-mailx
 install s-nail s-nail

@@ -3,14 +3,17 @@
 //!
 //! Reading order: [`cli`] (what a person types), [`supervisor`] (starts the roles), [`gateway`] (the way
 //! of a message), [`spool`] (the node, and the gateway's link to it), [`control`] (how commands talk to a
-//! running gateway), [`sendmail`] (mail from the programs of this machine).
+//! running gateway), [`sendmail`] (mail from the programs of this machine),
+//! [`signer`] (the private keys).
 
+mod address;
 mod cli;
 mod config;
 mod control;
 mod gateway;
 mod secret;
 mod sendmail;
+mod signer;
 mod spool;
 mod supervisor;
 

@@ -72,6 +72,7 @@ impl Assembly {
             limits: self.limits(),
             relay: self.networks("relay.networks"),
             sendmail: self.sendmail(),
+            dkim: self.dkim(),
             xclient: self.networks("xclient.networks"),
             proxy: self.networks("proxy.networks"),
             auth: Auth {

@@ -31,6 +31,9 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     if let Some(sendmail) = &settings.sendmail {
         found.socket("sendmail.socket", &sendmail.socket);
     }
+    if let Some(dkim) = &settings.dkim {
+        found.socket("dkim.socket", &dkim.socket);
+    }
     found.errors
 }
 

@@ -52,7 +52,7 @@ pub use nearest::nearest;
 pub use network::{IpNetwork, ParseNetworkError};
 pub use outgoing::{Delivery, NextHop, Protocol, Route, RoutePattern, Source, TlsMode};
 pub use reference::reference;
-pub use services::Sendmail;
+pub use services::{Dkim, Sendmail, WhenUnavailable};
 pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};
 
 #[cfg(test)]

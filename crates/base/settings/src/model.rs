@@ -8,7 +8,7 @@ use vere_units::{ByteSize, Span};
 
 use crate::network::IpNetwork;
 use crate::outgoing::{Delivery, Route, Source};
-use crate::services::Sendmail;
+use crate::services::{Dkim, Sendmail};
 use crate::value::Value;
 use crate::watching::{Control, Log, Metrics};
 
@@ -36,6 +36,8 @@ pub struct Settings {
     pub relay: Networks,
     /// Mail from the programs of this machine; none without the section.
     pub sendmail: Option<Sendmail>,
+    /// Signatures on what own users send; none without the section.
+    pub dkim: Option<Dkim>,
     /// Who may use XCLIENT.
     pub xclient: Networks,
     /// Whose connections begin with a PROXY header.

@@ -14,6 +14,7 @@ mod disk;
 mod envelope;
 mod order;
 mod sasl;
+mod signwire;
 mod smtp;
 mod spool_log;
 mod spool_replay;
@@ -57,6 +58,7 @@ targets! {
     sasl_server: sasl::server, sasl::SERVER_SEEDS;
     sasl_client: sasl::client, sasl::CLIENT_SEEDS;
     spoolwire: spoolwire::frames, spoolwire::SEEDS;
+    signwire: signwire::frames, signwire::SEEDS;
     envelope: envelope::record, envelope::SEEDS;
     order: order::record, order::SEEDS;
     spool_log: spool_log::open, spool_log::SEEDS;

@@ -5,6 +5,7 @@ mod alias;
 mod config;
 mod demo;
 mod dial;
+mod dkim;
 mod domain;
 pub(crate) mod mailq;
 pub(crate) mod queue;
@@ -75,6 +76,13 @@ enum Command {
         config: ConfigArg,
         #[command(subcommand)]
         command: alias::AliasCommand,
+    },
+    /// Manages the keys that sign mail (DKIM).
+    Dkim {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(subcommand)]
+        command: dkim::DkimCommand,
     },
     /// Checks a configuration file and names what is wrong in it, with lines.
     CheckConfig {
@@ -165,6 +173,8 @@ enum BenchCommand {
 enum RoleCommand {
     /// The gateway.
     Gateway,
+    /// The signer.
+    Signer,
     /// A spool node.
     Spool {
         /// Its name in the settings.
@@ -204,6 +214,9 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         }
         Command::Alias { config, command } => {
             alias::run(&command, &config.load()?.1).map(Outcome::Print)
+        }
+        Command::Dkim { config, command } => {
+            dkim::run(&command, &config.load()?.1).map(Outcome::Print)
         }
         Command::CheckConfig { config, args } => {
             let (text, code) = config::check(&args, || file::find(config.config.as_deref()))?;
@@ -249,6 +262,10 @@ fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> 
         RoleCommand::Gateway => {
             log(&settings, "gateway")?;
             gateway::run(settings, &path)?;
+        }
+        RoleCommand::Signer => {
+            log(&settings, "signer")?;
+            crate::signer::run(&settings)?;
         }
         RoleCommand::Spool { node } => {
             log(&settings, &format!("spool-{node}"))?;

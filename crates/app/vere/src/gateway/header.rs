@@ -26,6 +26,22 @@ fn value_of<'a>(line: &'a [u8], name: &str) -> Option<&'a [u8]> {
         .then(|| value.trim_ascii())
 }
 
+/// The value of the first field of this name, with its folding taken out.
+pub(super) fn unfolded(message: &[u8], name: &str) -> Option<String> {
+    let mut lines = lines(header(message));
+    let mut value = lines
+        .by_ref()
+        .find_map(|line| value_of(line, name))?
+        .to_vec();
+    for line in lines {
+        if !line.first().is_some_and(|octet| b" \t".contains(octet)) {
+            break;
+        }
+        value.extend_from_slice(line);
+    }
+    Some(String::from_utf8_lossy(&value).into_owned())
+}
+
 /// The value of the first Message-ID field (RFC 5322 section 3.6.4), with its angle brackets; when the
 /// field is folded before its value, the value on the next line.
 pub(super) fn message_id(message: &[u8]) -> Option<String> {

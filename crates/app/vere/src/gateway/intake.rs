@@ -23,7 +23,7 @@ use vere_units::TraceId;
 
 use super::listeners::Service;
 use super::state::Gateway;
-use super::{clock, convert, header};
+use super::{clock, convert, header, signing};
 use crate::spool::link::SpoolError;
 
 /// Answers the questions of receiving sessions.
@@ -183,6 +183,7 @@ async fn accept(
     let local = service == Service::Sendmail;
     let submitted = local || message.session.account.is_some();
     let body = with_trace_header(&settings.hostname, trace, &message, submitted);
+    let body = signing::sign_own(gateway, service, &message.session, body).await?;
     let base = envelope(trace, &message, message_id, body.len());
     // A local program has no account; the user's number stands for it.
     let account = match local {

@@ -11,7 +11,7 @@ use vere_smtp::server::Tally;
 use vere_telemetry::metrics::{
     AuthResult, CommitResult, ConnectionResult, Counter, DeliveryResult, DsnAction, Gauge,
     Handshake, HandshakeResult, Metrics, NodeName, PolicyOutcome, PolicyResult,
-    Refusal as TurnedAway, ReplyClass, SmtpService, TlsPolicy, TlsSide,
+    Refusal as TurnedAway, ReplyClass, SignResult, SmtpService, TlsPolicy, TlsSide,
 };
 
 use super::clock;
@@ -137,6 +137,15 @@ impl GatewayMetrics {
 
 /// The spool and TLS.
 impl GatewayMetrics {
+    /// What came of signing a message of our own users, and how long that took.
+    pub(super) fn signed(&self, result: SignResult, took: Duration) {
+        let sign = &self.all.sign;
+        sign.messages.get_or_create(&result).inc();
+        if result == SignResult::Signed {
+            sign.seconds.observe(took.as_secs_f64());
+        }
+    }
+
     /// What came of a message or report that was given to the spool, and how long that took.
     pub(super) fn committed<T>(&self, result: &Result<T, SpoolError>, took: Duration) {
         let spool = &self.all.spool;

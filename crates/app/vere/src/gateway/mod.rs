@@ -27,6 +27,7 @@ mod relay;
 mod routing;
 mod scheduler;
 mod session;
+mod signing;
 mod state;
 mod sweep;
 mod tls;

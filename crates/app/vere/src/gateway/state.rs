@@ -25,6 +25,7 @@ use super::ids::TraceIds;
 use super::metrics::GatewayMetrics;
 use super::outbound::Outbound;
 use super::routing::Router;
+use super::signing::Signer;
 use crate::cli::Failure;
 use crate::secret;
 use crate::spool::link::{SpoolError, SpoolLink};
@@ -69,6 +70,8 @@ pub(super) struct Gateway {
     pub(super) changed: Notify,
     pub(super) ids: Rc<TraceIds>,
     pub(super) metrics: Rc<GatewayMetrics>,
+    /// What signs own users' mail, if the settings want that.
+    pub(super) signer: Option<Signer>,
     trace: TraceLog,
     wakers: RefCell<HashMap<u32, Rc<Notify>>>,
     making: Mutex<()>,
@@ -86,7 +89,10 @@ impl Gateway {
     /// Puts a gateway together.
     pub(super) fn new(parts: Parts) -> Self {
         let queues = Queues::new(super::policy(&parts.settings));
+        let signer = parts.settings.dkim.as_ref();
+        let signer = signer.map(|dkim| Signer::new(&dkim.socket, Rc::clone(&parts.metrics)));
         Self {
+            signer,
             ids: Rc::new(TraceIds::of(&parts.settings.gateway.name)),
             settings: RefCell::new(parts.settings),
             router: Router {

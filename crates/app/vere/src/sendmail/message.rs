@@ -1,6 +1,6 @@
 //! The message on standard input, made fit for the mail: line ends, header, recipients.
 
-use super::address::addresses;
+use crate::address::addresses;
 
 /// Octets of a line beyond which it is broken (RFC 5322 section 2.1.1).
 const LINE_MAX: usize = 998;

@@ -2,11 +2,10 @@
 //! every Unix program knows. The program is also this when it is called `sendmail`, `mailq` or
 //! `newaliases`.
 //!
-//! Reading order: [`options`] (the command line), [`message`] and [`address`] (what a program wrote, and
-//! whom it names), [`dialogue`] (the conversation with the gateway). The page for users is
+//! Reading order: [`options`] (the command line), [`message`] and [`crate::address`] (what a program wrote,
+//! and whom it names), [`dialogue`] (the conversation with the gateway). The page for users is
 //! `docs/sendmail.md`.
 
-mod address;
 mod dialogue;
 mod message;
 mod options;
@@ -24,10 +23,10 @@ use vere_settings::Settings;
 use vere_smtp::address::AddrSpec;
 use vere_smtp::command::Xtext;
 
-use self::address::complete;
 use self::dialogue::{Dialogue, Refused, Submission};
 use self::message::Prepared;
 use self::options::{Mode, Options, UsageError, bare};
+use crate::address::complete;
 use crate::cli::mailq;
 use crate::config;
 

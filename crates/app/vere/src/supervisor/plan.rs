@@ -9,7 +9,7 @@ use super::listeners::Listeners;
 use super::role::{Listener, Readiness, Role};
 use super::snapshot::ACCEPTED_SETTINGS;
 
-/// Builds the roles in start order: the nodes, then the gateway that needs them.
+/// Builds the roles in start order: the nodes and the signer, then the gateway that needs them.
 pub(super) fn roles(
     settings: &Settings,
     executable: &Path,
@@ -27,6 +27,10 @@ pub(super) fn roles(
         let own = listeners.nodes.remove(&node.name).unwrap_or_default();
         let arguments = vec!["spool".to_owned(), "--node".to_owned(), node.name.clone()];
         roles.push(program.role(format!("spool-{}", node.name), arguments, own));
+    }
+    if settings.dkim.is_some() {
+        let arguments = vec!["signer".to_owned()];
+        roles.push(program.role("signer".to_owned(), arguments, Vec::new()));
     }
     roles.push(program.role(
         "gateway".to_owned(),
@@ -72,8 +76,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_come_before_the_gateway() {
-        let text = "version = 1\nhostname = \"mx.example.org\"\n\
+    fn nodes_and_signer_come_before_the_gateway() {
+        let text = "version = 1\nhostname = \"mx.example.org\"\n[dkim]\n\
                     [[spool.node]]\nname = \"a\"\nlisten = \"127.0.0.1:2600\"\n";
         let settings = Settings::parse(text, "vere.toml").unwrap();
         let roles = roles(
@@ -87,11 +91,11 @@ mod tests {
             .iter()
             .map(|role| format!("{}: {:?}", role.name, (role.command)()))
             .collect();
-        assert_eq!(lines.len(), 2);
-        assert!(
-            lines[0].starts_with("spool-a: ") && lines[1].starts_with("gateway: "),
-            "{lines:?}"
-        );
+        let names: Vec<_> = lines
+            .iter()
+            .filter_map(|line| line.split(':').next())
+            .collect();
+        assert_eq!(names, ["spool-a", "signer", "gateway"]);
         assert!(lines[0].contains(r#""role" "spool" "--node" "a" "-c" "/etc/vere/vere.toml""#));
     }
 }

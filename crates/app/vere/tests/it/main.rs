@@ -22,6 +22,7 @@ mod commands;
 mod dane;
 mod delivery;
 mod dial;
+mod dkim;
 mod extensions;
 mod gateways;
 mod harness;

@@ -21,6 +21,7 @@ mod delivery;
 mod endpoint;
 mod process;
 mod queue;
+mod sign;
 mod smtp;
 mod spool;
 mod tls;
@@ -39,6 +40,7 @@ pub use prometheus_client::metrics::family::Family;
 pub use prometheus_client::metrics::gauge::Gauge;
 pub use prometheus_client::metrics::histogram::Histogram;
 pub use queue::QueueMetrics;
+pub use sign::{SignMetrics, SignResult};
 pub use smtp::{AuthResult, Refusal, ReplyClass, SmtpMetrics, SmtpService};
 pub use spool::{CommitResult, NodeName, SpoolMetrics};
 pub use tls::{
@@ -51,6 +53,8 @@ pub use tls::{
 pub struct Metrics {
     /// Receiving mail.
     pub smtp: SmtpMetrics,
+    /// Signing.
+    pub sign: SignMetrics,
     /// What waits.
     pub queue: QueueMetrics,
     /// Sending mail and storing it in mailboxes.
@@ -84,6 +88,7 @@ impl Metrics {
     fn declare() -> (Self, String) {
         let mut declarations = Declarations::default();
         let smtp = SmtpMetrics::declare(&mut declarations);
+        let sign = SignMetrics::declare(&mut declarations);
         let queue = QueueMetrics::declare(&mut declarations);
         let delivery = DeliveryMetrics::declare(&mut declarations);
         let spool = SpoolMetrics::declare(&mut declarations);
@@ -93,6 +98,7 @@ impl Metrics {
         (
             Self {
                 smtp,
+                sign,
                 queue,
                 delivery,
                 spool,

@@ -24,7 +24,7 @@ enum Place {
 }
 
 /// The addresses in the value of a field, unfolded or not.
-pub(super) fn addresses(value: &str) -> Vec<String> {
+pub(crate) fn addresses(value: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut current = Address::default();
     let mut place = Place::Plain;
@@ -146,7 +146,7 @@ impl Address {
 }
 
 /// Puts the domain behind an address that has none.
-pub(super) fn complete(address: &str, domain: &str) -> String {
+pub(crate) fn complete(address: &str, domain: &str) -> String {
     // An `@` may stand in a quoted local part.
     let behind_quote = address.rfind('"').map_or(0, |end| end + 1);
     if address[behind_quote..].contains('@') {

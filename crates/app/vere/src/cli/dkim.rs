@@ -1,0 +1,349 @@
+//! `vere dkim`: the keys that sign mail, and their records in the DNS.
+
+use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Subcommand, ValueEnum};
+use serde_json::json;
+use vere_dkim::{KeyAlgorithm, KeyError, KeyStore, StoredKey};
+use vere_settings::{Dkim, Settings};
+use vere_units::{Span, Timestamp};
+
+use super::Failure;
+
+/// How long a new key waits while its record spreads, unless told otherwise.
+const ANNOUNCE: &str = "2d";
+/// How long the record of an old key is to stay after its last signature: mail may be read late, and
+/// forwarded later.
+const KEEP: &str = "7d";
+/// Size of an RSA key: what every receiver verifies, and what fits into the DNS (RFC 8301 section 3.2).
+const RSA_BITS: usize = 2048;
+
+/// Manages the keys that sign mail (DKIM).
+#[derive(Debug, Subcommand)]
+pub(crate) enum DkimCommand {
+    /// Makes keys for a domain that has none, and prints their records.
+    Keygen {
+        /// The domain.
+        domain: String,
+        /// Which keys to make; two signatures reach everybody and are ready for those who read the newer.
+        #[arg(long, value_enum, default_value_t = Which::Both)]
+        algorithm: Which,
+        /// The size of an RSA key: 2048, 3072 or 4096.
+        #[arg(long, default_value_t = RSA_BITS)]
+        bits: usize,
+        /// How long to wait before they sign, such as `2d`; at once without it.
+        #[arg(long, value_name = "SPAN")]
+        after: Option<Span>,
+    },
+    /// Makes successors of a domain's keys, says when they sign and until when the old records must stay,
+    /// and removes keys whose time is over.
+    Rotate {
+        /// The domain.
+        domain: String,
+        /// How long the new keys wait while their records spread.
+        #[arg(long, value_name = "SPAN", default_value = ANNOUNCE)]
+        after: Span,
+        /// How long the old records stay after the new keys sign.
+        #[arg(long, value_name = "SPAN", default_value = KEEP)]
+        keep: Span,
+        /// The size of an RSA key.
+        #[arg(long, default_value_t = RSA_BITS)]
+        bits: usize,
+    },
+    /// Lists keys and what they do now.
+    List {
+        /// One domain only.
+        domain: Option<String>,
+        /// Prints JSON: a list of objects.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints the records that must be in the DNS now, as lines of a zone file.
+    Dns {
+        /// One domain only.
+        domain: Option<String>,
+    },
+    /// Removes a key at once, such as one that got into wrong hands.
+    Remove {
+        /// Its domain.
+        domain: String,
+        /// Its selector.
+        selector: String,
+    },
+}
+
+/// Which keys to make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Which {
+    Rsa,
+    Ed25519,
+    Both,
+}
+
+impl Which {
+    const fn algorithms(self) -> &'static [KeyAlgorithm] {
+        match self {
+            Self::Rsa => &[KeyAlgorithm::RsaSha256],
+            Self::Ed25519 => &[KeyAlgorithm::Ed25519Sha256],
+            Self::Both => &[KeyAlgorithm::RsaSha256, KeyAlgorithm::Ed25519Sha256],
+        }
+    }
+}
+
+/// Runs the command and gives what is to be printed.
+///
+/// # Errors
+/// When the settings want no signatures, a key cannot be made or written, or there is none.
+pub(crate) fn run(command: &DkimCommand, settings: &Settings) -> Result<String, Failure> {
+    let dkim: &Dkim = settings.dkim.as_ref().ok_or_else(|| {
+        Failure::new("the settings have no [dkim]: add the section, then restart the system")
+    })?;
+    let keys = Keys {
+        store: KeyStore::new(&dkim.keys),
+        now: now(),
+    };
+    match command {
+        DkimCommand::Keygen {
+            domain,
+            algorithm,
+            bits,
+            after,
+        } => keys.generate(&lower(domain), *algorithm, *bits, *after),
+        DkimCommand::Rotate {
+            domain,
+            after,
+            keep,
+            bits,
+        } => keys.rotate(&lower(domain), *after, *keep, *bits),
+        DkimCommand::List { domain, json } => keys.list(domain.as_deref(), *json),
+        DkimCommand::Dns { domain } => keys.dns(domain.as_deref()),
+        DkimCommand::Remove { domain, selector } => keys.remove(&lower(domain), selector),
+    }
+}
+
+fn lower(domain: &str) -> String {
+    domain.trim_end_matches('.').to_ascii_lowercase()
+}
+
+struct Keys {
+    store: KeyStore,
+    now: Timestamp,
+}
+
+impl Keys {
+    fn of(&self, domain: Option<&str>) -> Result<Vec<StoredKey>, Failure> {
+        let (mut keys, wrong) = self.store.keys()?;
+        if let Some(error) = wrong.into_iter().next() {
+            return Err(error.into());
+        }
+        if let Some(domain) = domain.map(lower) {
+            keys.retain(|key| key.domain == domain);
+        }
+        Ok(keys)
+    }
+
+    fn generate(
+        &self,
+        domain: &str,
+        which: Which,
+        bits: usize,
+        after: Option<Span>,
+    ) -> Result<String, Failure> {
+        if self
+            .of(Some(domain))?
+            .iter()
+            .any(|key| !key.is_retired(self.now))
+        {
+            let text =
+                format!("{domain} has keys; `vere dkim rotate {domain}` makes their successors");
+            return Err(Failure::new(text));
+        }
+        let from = after.map_or(self.now, |after| self.now + after.duration());
+        let made = self.make(domain, which.algorithms(), bits, from)?;
+        Ok(announcement(&made, from, self.now))
+    }
+
+    /// Makes keys under the first selectors of this day that are free.
+    fn make(
+        &self,
+        domain: &str,
+        algorithms: &[KeyAlgorithm],
+        bits: usize,
+        from: Timestamp,
+    ) -> Result<Vec<StoredKey>, Failure> {
+        let mut made = Vec::new();
+        for &algorithm in algorithms {
+            let letter = match algorithm {
+                KeyAlgorithm::RsaSha256 => 'r',
+                KeyAlgorithm::Ed25519Sha256 => 'e',
+            };
+            let day: String = self
+                .now
+                .to_string()
+                .chars()
+                .filter(char::is_ascii_digit)
+                .take(8)
+                .collect();
+            let mut key = StoredKey::generate(
+                domain,
+                &format!("{day}{letter}"),
+                algorithm,
+                bits,
+                self.now,
+                from,
+            )?;
+            let mut count = 1;
+            loop {
+                match self.store.add(&key) {
+                    Err(KeyError::Exists(_)) => {
+                        count += 1;
+                        key.selector = format!("{day}{letter}{count}");
+                    }
+                    done => break done?,
+                }
+            }
+            made.push(key);
+        }
+        Ok(made)
+    }
+
+    fn rotate(
+        &self,
+        domain: &str,
+        after: Span,
+        keep: Span,
+        bits: usize,
+    ) -> Result<String, Failure> {
+        let mut old = self.of(Some(domain))?;
+        let mut out = String::new();
+        for key in old.extract_if(.., |key| key.is_retired(self.now)) {
+            self.store.remove(&key)?;
+            let _ = writeln!(out, "removed {}: its record may go too", key.record_name());
+        }
+        if let Some(next) = old.iter().find(|key| key.active_from > self.now) {
+            let text = format!(
+                "{} is to sign from {} on: rotate again when it does",
+                next.record_name(),
+                next.active_from
+            );
+            return Err(Failure::new(text));
+        }
+        let mut algorithms: Vec<_> = old.iter().map(|key| key.algorithm).collect();
+        algorithms.sort();
+        algorithms.dedup();
+        if algorithms.is_empty() {
+            return Err(Failure::new(format!(
+                "{domain} has no keys; `vere dkim keygen {domain}`"
+            )));
+        }
+        let from = self.now + after.duration();
+        // The successors first: a crash in between leaves the old ones signing.
+        let made = self.make(domain, &algorithms, bits, from)?;
+        for mut key in old {
+            if key.retire_at.is_none() {
+                key.retire_at = Some(from + keep.duration());
+                self.store.write(&key)?;
+                let _ = writeln!(
+                    out,
+                    "{} signs until {from}; keep its record until {}",
+                    key.record_name(),
+                    from + keep.duration()
+                );
+            }
+        }
+        Ok(out + &announcement(&made, from, self.now))
+    }
+
+    fn list(&self, domain: Option<&str>, json: bool) -> Result<String, Failure> {
+        let keys = self.of(domain)?;
+        let signing = |key: &StoredKey| {
+            vere_dkim::store::signing(&keys, &key.domain, self.now)
+                .iter()
+                .any(|one| one.selector == key.selector)
+        };
+        let state = |key: &StoredKey| match key {
+            key if signing(key) => "signs",
+            key if key.active_from > self.now => "waits",
+            key if key.is_retired(self.now) => "retired",
+            _ => "replaced",
+        };
+        if json {
+            let rows: Vec<_> = keys
+                .iter()
+                .map(|key| {
+                    json!({
+                        "domain": key.domain,
+                        "selector": key.selector,
+                        "algorithm": key.algorithm.name(),
+                        "state": state(key),
+                        "created": key.created.to_string(),
+                        "active_from": key.active_from.to_string(),
+                        "retire_at": key.retire_at.map(|time| time.to_string()),
+                        "record_name": key.record_name(),
+                        "record_text": key.record_text(),
+                    })
+                })
+                .collect();
+            return Ok(format!("{:#}\n", serde_json::Value::from(rows)));
+        }
+        if keys.is_empty() {
+            return Ok("no keys\n".to_owned());
+        }
+        let mut out = format!(
+            "{:<28} {:<14} {:<15} {:<9} {:<25} {}\n",
+            "DOMAIN", "SELECTOR", "ALGORITHM", "STATE", "SIGNS FROM", "RECORD NEEDED UNTIL"
+        );
+        for key in &keys {
+            let until = key.retire_at.map(|time| time.to_string());
+            let _ = writeln!(
+                out,
+                "{:<28} {:<14} {:<15} {:<9} {:<25} {}",
+                key.domain,
+                key.selector,
+                key.algorithm.name(),
+                state(key),
+                key.active_from.to_string(),
+                until.as_deref().unwrap_or("-")
+            );
+        }
+        Ok(out)
+    }
+
+    fn dns(&self, domain: Option<&str>) -> Result<String, Failure> {
+        let keys = self.of(domain)?;
+        let needed = keys.iter().filter(|key| !key.is_retired(self.now));
+        Ok(needed.map(|key| key.zone_line() + "\n").collect())
+    }
+
+    fn remove(&self, domain: &str, selector: &str) -> Result<String, Failure> {
+        let keys = self.of(Some(domain))?;
+        let key = keys.iter().find(|key| key.selector == selector);
+        let key = key.ok_or_else(|| Failure::new(format!("{domain} has no key {selector}")))?;
+        self.store.remove(key)?;
+        Ok(format!(
+            "removed; it signs no more within seconds. Empty its record, so that nobody believes it:\n\
+             {}. IN TXT \"v=DKIM1; p=\"\n",
+            key.record_name()
+        ))
+    }
+}
+
+fn announcement(made: &[StoredKey], from: Timestamp, now: Timestamp) -> String {
+    let mut out = if from <= now {
+        "the keys sign within seconds; put these records into the DNS:\n".to_owned()
+    } else {
+        format!("put these records into the DNS now; the keys sign from {from} on:\n")
+    };
+    for key in made {
+        out += &key.zone_line();
+        out.push('\n');
+    }
+    out
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let millis = since.map_or(0, |since| since.as_millis());
+    Timestamp::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+}

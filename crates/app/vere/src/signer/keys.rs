@@ -1,0 +1,235 @@
+//! The keys in memory.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use vere_dkim::{KeyAlgorithm, KeyStore, PrivateKey, StoredKey};
+use vere_signwire::{ActiveKey, Algorithm, Answer, Reason, Request};
+use vere_units::Timestamp;
+
+use crate::cli::Failure;
+
+/// How long an answer about keys holds at most: so late a new key or the end of one is seen.
+const HOLDS_MAX: Duration = Duration::from_secs(10);
+/// The same for a domain without keys: its first ones are to sign soon.
+const HOLDS_WITHOUT_MAX: Duration = Duration::from_secs(1);
+
+/// A key, made ready when it signs for the first time: a hoster has very many, and few are in use at once.
+#[derive(Debug)]
+struct Entry {
+    key: StoredKey,
+    ready: OnceLock<Option<PrivateKey>>,
+}
+
+type ByDomain = HashMap<String, Vec<Entry>>;
+
+/// What tells one state of the folder from another.
+type Stamp = Vec<(PathBuf, i64, i64)>;
+
+/// All keys, as the folder had them when it was last looked at.
+#[derive(Debug)]
+pub(super) struct Keys {
+    store: KeyStore,
+    seen: Mutex<Stamp>,
+    keys: RwLock<Arc<ByDomain>>,
+}
+
+impl Keys {
+    /// Reads the folder.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn load(folder: &Path) -> Result<Self, Failure> {
+        let store = KeyStore::new(folder);
+        let keys = Self {
+            seen: Mutex::new(store.stamp()),
+            keys: RwLock::default(),
+            store,
+        };
+        keys.read()?;
+        Ok(keys)
+    }
+
+    /// Reads the folder again if it has changed; one that cannot be read changes nothing.
+    pub(super) fn look(&self) {
+        let stamp = self.store.stamp();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if *seen == stamp {
+            return;
+        }
+        match self.read() {
+            Ok(()) => *seen = stamp,
+            Err(error) => tracing::error!(%error, "keys kept as they were"),
+        }
+    }
+
+    fn read(&self) -> Result<(), Failure> {
+        let (keys, wrong) = self.store.keys()?;
+        for error in wrong {
+            tracing::error!(%error, "key left out");
+        }
+        let count = keys.len();
+        let mut by_domain = ByDomain::new();
+        for key in keys {
+            let ready = OnceLock::new();
+            let entries = by_domain.entry(key.domain.clone()).or_default();
+            entries.push(Entry { key, ready });
+        }
+        tracing::info!(keys = count, domains = by_domain.len(), "keys read");
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(by_domain);
+        Ok(())
+    }
+
+    /// Answers one request.
+    pub(super) fn answer(&self, request: &Request<'_>) -> Answer {
+        let keys = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner));
+        let entries = |domain: &str| keys.get(domain).map(Vec::as_slice).unwrap_or_default();
+        match request {
+            Request::Keys { domain } => active(entries(domain), now()),
+            Request::Sign {
+                algorithm,
+                domain,
+                selector,
+                octets,
+            } => {
+                let named = |entry: &&Entry| {
+                    entry.key.selector == *selector && wire(entry.key.algorithm) == *algorithm
+                };
+                match entries(domain).iter().find(named) {
+                    Some(entry) if entry.key.is_active(now()) => entry.sign(octets),
+                    _ => Answer::Refused(Reason::NoKey),
+                }
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn sign(&self, octets: &[u8]) -> Answer {
+        let ready = self.ready.get_or_init(|| {
+            let made = self.key.private();
+            made.inspect_err(|error| {
+                tracing::error!(key = %self.key.record_name(), %error, "key cannot sign");
+            })
+            .ok()
+        });
+        match ready.as_ref().map(|key| key.sign(octets)) {
+            Some(Ok(signature)) => Answer::Signed(signature),
+            _ => Answer::Refused(Reason::Failed),
+        }
+    }
+}
+
+/// The keys that sign at this time, and how long that holds.
+fn active(entries: &[Entry], now: Timestamp) -> Answer {
+    let youngest = |algorithm| {
+        entries
+            .iter()
+            .map(|entry| &entry.key)
+            .filter(|key| key.algorithm == algorithm && key.is_active(now))
+            .max_by_key(|key| key.active_from)
+    };
+    let keys: Vec<_> = [KeyAlgorithm::RsaSha256, KeyAlgorithm::Ed25519Sha256]
+        .into_iter()
+        .filter_map(youngest)
+        .map(|key| ActiveKey {
+            algorithm: wire(key.algorithm),
+            selector: key.selector.clone(),
+        })
+        .collect();
+    let next_change = entries
+        .iter()
+        .flat_map(|entry| [Some(entry.key.active_from), entry.key.retire_at])
+        .flatten()
+        .filter(|time| *time > now)
+        .min();
+    let most = if keys.is_empty() {
+        HOLDS_WITHOUT_MAX
+    } else {
+        HOLDS_MAX
+    };
+    let holds = next_change.map_or(most, |time| time.saturating_since(now).min(most));
+    Answer::Keys {
+        holds_ms: u32::try_from(holds.as_millis()).unwrap_or(u32::MAX),
+        keys,
+    }
+}
+
+const fn wire(algorithm: KeyAlgorithm) -> Algorithm {
+    match algorithm {
+        KeyAlgorithm::RsaSha256 => Algorithm::RsaSha256,
+        KeyAlgorithm::Ed25519Sha256 => Algorithm::Ed25519Sha256,
+    }
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let millis = since.map_or(0, |since| since.as_millis());
+    Timestamp::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn key(selector: &str, from: Timestamp) -> StoredKey {
+        let algorithm = KeyAlgorithm::Ed25519Sha256;
+        StoredKey::generate("example.org", selector, algorithm, 0, from, from).expect("a key")
+    }
+
+    fn selectors(answer: &Answer) -> (u32, Vec<&str>) {
+        let Answer::Keys { holds_ms, keys } = answer else {
+            panic!("{answer:?}");
+        };
+        (
+            *holds_ms,
+            keys.iter().map(|key| key.selector.as_str()).collect(),
+        )
+    }
+
+    #[test]
+    fn keys_change_at_their_time_and_with_their_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let keys = Keys::load(folder.path()).expect("an empty folder");
+        let ask = Request::Keys {
+            domain: "example.org",
+        };
+        assert_eq!(selectors(&keys.answer(&ask)), (1_000, vec![]));
+        let store = KeyStore::new(folder.path());
+        store.add(&key("first", now())).expect("written");
+        keys.look();
+        assert_eq!(selectors(&keys.answer(&ask)).1, ["first"]);
+        let sign = |selector| Request::Sign {
+            algorithm: Algorithm::Ed25519Sha256,
+            domain: "example.org",
+            selector,
+            octets: b"x",
+        };
+        assert!(
+            matches!(keys.answer(&sign("first")), Answer::Signed(octets) if octets.len() == 64)
+        );
+        assert_eq!(keys.answer(&sign("other")), Answer::Refused(Reason::NoKey));
+        // One that signs from tomorrow on does not sign today.
+        store.add(&key("next", now() + DAY)).expect("written");
+        keys.look();
+        assert_eq!(selectors(&keys.answer(&ask)).1, ["first"]);
+        assert_eq!(keys.answer(&sign("next")), Answer::Refused(Reason::NoKey));
+    }
+
+    #[test]
+    fn an_answer_holds_until_the_next_change() {
+        let entry = |from: u64| Entry {
+            key: key("k", Timestamp::from_millis(from)),
+            ready: OnceLock::new(),
+        };
+        let entries = [entry(1_000), entry(5_000)];
+        let at = |now| active(&entries, Timestamp::from_millis(now));
+        assert_eq!(selectors(&at(0)), (1_000, vec![]));
+        assert_eq!(selectors(&at(2_000)), (3_000, vec!["k"]));
+        assert_eq!(selectors(&at(5_000)), (10_000, vec!["k"]));
+    }
+}

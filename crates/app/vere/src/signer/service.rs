@@ -1,0 +1,46 @@
+//! A connection of a gateway.
+
+use std::io::{self, ErrorKind, Read, Write};
+
+use vere_signwire::{Answer, Frame, Reason, Request};
+
+use super::keys::Keys;
+
+/// Octets read at once.
+const READ_OCTETS: usize = 64 * 1024;
+
+/// Answers requests in their order until the gateway closes the connection.
+///
+/// # Errors
+/// When the connection breaks, or what comes is not the protocol.
+pub(super) fn serve(mut stream: impl Read + Write, keys: &Keys) -> io::Result<()> {
+    let mut unread = Vec::new();
+    let mut buffer = vec![0; READ_OCTETS];
+    let mut answers = Vec::new();
+    loop {
+        let octets = stream.read(&mut buffer)?;
+        if octets == 0 {
+            return Ok(());
+        }
+        unread.extend_from_slice(&buffer[..octets]);
+        let mut taken = 0;
+        while let Some(frame) = Frame::read(&unread[taken..]).map_err(wrong)? {
+            let answer = match Request::decode(&frame) {
+                Ok(request) => keys.answer(&request),
+                Err(error) => {
+                    tracing::warn!(%error, "request not understood");
+                    Answer::Refused(Reason::NotUnderstood)
+                }
+            };
+            answer.encode(frame.number, &mut answers);
+            taken += frame.octets;
+        }
+        unread.drain(..taken);
+        stream.write_all(&answers)?;
+        answers.clear();
+    }
+}
+
+fn wrong(error: vere_signwire::WireError) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, error)
+}

@@ -1,0 +1,239 @@
+//! Signatures on what own users send: made by a process that has the keys, checked by a verifier of
+//! somebody else (dkimpy), with the keys' records as `vere dkim` prints them.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::harness::{Options, Session, Sink, System, run_with_input, skip, unfold, wait_for};
+
+/// A message of Alice's with a word of its own, to be found by.
+fn message(from: &str, word: &str) -> String {
+    format!(
+        "From: {from}\r\nTo: x@remote.example\r\nSubject: signed  mail {word}\r\n\r\nA line \r\n\r\nend"
+    )
+}
+
+const ALICE: &str = "Alice <alice@example.org>";
+
+/// A word that no other message has.
+fn word() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("word-{}-", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// What arrived with this word in it.
+fn arrived(sink: &Sink, word: &str) -> String {
+    wait_for("the message", || {
+        sink.mail().into_iter().find(|mail| mail.contains(word))
+    })
+}
+
+fn start(sink: &Sink, when_unavailable: &str) -> System {
+    let options =
+        Options::to(sink.address).set("dkim.when_unavailable", &format!("\"{when_unavailable}\""));
+    System::start(&options)
+}
+
+/// What `vere dkim list --json` says.
+fn keys(system: &System) -> Vec<Value> {
+    let text = system.command(&["dkim", "list", "--json"]);
+    serde_json::from_str(&text).expect("a list")
+}
+
+/// Sends messages until one goes out with so many signatures, since new keys take a moment, and gives it.
+fn wait_signed(system: &System, sink: &Sink, signatures: usize) -> String {
+    wait_for("signatures", || {
+        let word = word();
+        let text = message(ALICE, &word);
+        Session::greeted(system.smtp).submit("alice@example.org", &["x@remote.example"], &text);
+        let mail = arrived(sink, &word);
+        let signed = (signatures_of(&mail) == signatures).then_some(mail)?;
+        // Without what the sink puts before it.
+        let start = signed.find("DKIM-Signature:")?;
+        Some(signed[start..].to_owned())
+    })
+}
+
+fn signatures_of(mail: &str) -> usize {
+    mail.lines()
+        .filter(|line| line.starts_with("DKIM-Signature:"))
+        .count()
+}
+
+/// Whether dkimpy finds every signature valid; `None` when it is not installed.
+fn verify(mail: &str, keys: &[Value]) -> Option<Vec<bool>> {
+    const SCRIPT: &str = "import sys, json, dkim\n\
+        records, mail = json.loads(sys.stdin.read())\n\
+        mail = mail.encode('utf-8', 'surrogateescape')\n\
+        find = lambda name, timeout=5: records[name.decode().rstrip('.')].encode()\n\
+        one = dkim.DKIM(mail)\n\
+        count = sum(1 for name, _ in one.headers if name.lower() == b'dkim-signature')\n\
+        print([bool(one.verify(idx=i, dnsfunc=find)) for i in range(count)])\n";
+    let python = ["/usr/bin/python3", "python3"].into_iter().find(|python| {
+        let tried = Command::new(python)
+            .args(["-c", "import dkim, nacl"])
+            .output();
+        tried.is_ok_and(|output| output.status.success())
+    })?;
+    let records: serde_json::Map<_, _> = keys
+        .iter()
+        .map(|key| {
+            let name = key["record_name"].as_str().expect("a name").to_owned();
+            (name, key["record_text"].clone())
+        })
+        .collect();
+    let input = serde_json::json!([records, mail]).to_string();
+    let said = run_with_input(Command::new(python).args(["-c", SCRIPT]), &input);
+    let words = said.trim().trim_matches(['[', ']']).split(", ");
+    Some(words.map(|word| word == "True").collect())
+}
+
+/// The initial response of PLAIN for one of the usual accounts.
+fn plain(account: &str) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(format!("\0{account}\0secret"))
+}
+
+#[test]
+fn own_mail_is_signed_twice_and_keys_rotate_without_a_gap() {
+    let sink = Sink::start();
+    let system = start(&sink, "defer");
+    let made = system.command(&["dkim", "keygen", "example.org"]);
+    assert!(
+        made.contains("._domainkey.example.org. IN TXT ( \"v=DKIM1; k=rsa; p="),
+        "{made}"
+    );
+    assert_eq!(keys(&system).len(), 2);
+    let (code, said) = system.failing_command(&["dkim", "keygen", "example.org"]);
+    assert!(
+        code == Some(1) && said.contains("vere dkim rotate"),
+        "{said}"
+    );
+    let mail = wait_signed(&system, &sink, 2);
+    let whole = unfold(&mail);
+    assert!(
+        whole.starts_with("DKIM-Signature: v=1; a=rsa-sha256;"),
+        "{whole}"
+    );
+    for part in ["a=ed25519-sha256;", "c=relaxed/relaxed;", "d=example.org;"] {
+        assert!(whole.contains(part), "{part}: {whole}");
+    }
+    match verify(&mail, &keys(&system)) {
+        Some(results) => {
+            assert_eq!(results, [true, true]);
+            let changed = mail.replacen("signed  mail", "forged  mail", 1);
+            assert_eq!(verify(&changed, &keys(&system)), Some(vec![false, false]));
+        }
+        None => skip(
+            "a verifier of somebody else",
+            "python3-dkim and python3-nacl are missing",
+        ),
+    }
+    // The successors wait for the DNS; the old ones go on until then.
+    let rotated = system.command(&["dkim", "rotate", "example.org", "--after", "1h"]);
+    assert!(rotated.contains("keep its record until"), "{rotated}");
+    let states = |wanted: &str| {
+        keys(&system)
+            .iter()
+            .filter(|key| key["state"] == wanted)
+            .count()
+    };
+    assert_eq!((states("signs"), states("waits")), (2, 2));
+    let records = system.command(&["dkim", "dns", "example.org"]);
+    assert_eq!(records.lines().count(), 4, "{records}");
+    let (code, _) = system.failing_command(&["dkim", "rotate", "example.org"]);
+    assert_eq!(code, Some(1), "one rotation at a time");
+    // A key that got lost is removed at once, and the other one goes on.
+    let first = keys(&system)[0].clone();
+    let selector = first["selector"].as_str().expect("a selector");
+    system.command(&["dkim", "remove", "example.org", selector]);
+    let mail = wait_signed(&system, &sink, 1);
+    assert!(!mail.contains(&format!("s={selector};")), "{mail}");
+    system.stop();
+}
+
+#[test]
+fn nobody_gets_a_signature_under_another_name() {
+    let sink = Sink::start();
+    let system = start(&sink, "defer");
+    system.command(&["dkim", "keygen", "example.org", "--algorithm", "ed25519"]);
+    wait_signed(&system, &sink, 1);
+    let send = |from: &str| {
+        let (mut session, word) = (Session::greeted(system.submission), word());
+        session.command(&format!("AUTH PLAIN {}", plain("alice@example.org")), "235");
+        let text = message(from, &word);
+        session.submit("alice@example.org", &["x@remote.example"], &text);
+        signatures_of(&arrived(&sink, &word))
+    };
+    assert_eq!(send(ALICE), 1);
+    assert_eq!(send("Bob <bob@example.org>"), 0, "a neighbour");
+    assert_eq!(
+        send("Alice <alice@elsewhere.example>"),
+        0,
+        "a domain without keys"
+    );
+    // A domain below that has no keys of its own is the parent's.
+    let word = word();
+    let below = message("robot@lists.example.org", &word);
+    Session::greeted(system.smtp).submit("alice@example.org", &["x@remote.example"], &below);
+    let below = arrived(&sink, &word);
+    assert!(unfold(&below).contains("d=example.org;"), "{below}");
+    // Whoever is not ours gets none, whatever it says that it is.
+    system.configure(
+        &Options::to(sink.address)
+            .set("dkim.when_unavailable", "\"defer\"")
+            .set("relay.networks", "[]"),
+    );
+    system.reload();
+    let text = message(ALICE, "from-outside");
+    wait_for("the reload", || {
+        let mut session = Session::greeted(system.smtp);
+        session.command("MAIL FROM:<alice@example.org>", "250");
+        session.send(b"RCPT TO:<x@remote.example>\r\n");
+        session.reply().starts_with("550").then_some(())
+    });
+    Session::greeted(system.smtp).submit("alice@example.org", &["bob@example.org"], &text);
+    assert_eq!(signatures_of(&system.wait_mail("bob", 1)[0]), 0);
+    system.stop();
+}
+
+#[test]
+fn while_the_signer_is_away_mail_waits_or_goes_unsigned_as_the_settings_say() {
+    let sink = Sink::start();
+    let system = start(&sink, "defer");
+    system.command(&["dkim", "keygen", "example.org", "--algorithm", "ed25519"]);
+    wait_signed(&system, &sink, 1);
+    // One that is killed is back before a client notices.
+    system.signal_role("signer", Signal::SIGKILL);
+    wait_signed(&system, &sink, 1);
+    // One that hangs is not waited for without end. The supervisor replaces it after a while: then the
+    // new one is made to hang.
+    let send_while_it_hangs = || {
+        let word = word();
+        system.signal_role("signer", Signal::SIGSTOP);
+        let mut session = Session::greeted(system.smtp);
+        let to = ["x@remote.example"];
+        (
+            session.message("alice@example.org", &to, &message(ALICE, &word)),
+            word,
+        )
+    };
+    wait_for("a message to be deferred", || {
+        let (reply, _) = send_while_it_hangs();
+        reply.starts_with("451 4.3.0").then_some(())
+    });
+    let unsigned = Options::to(sink.address).set("dkim.when_unavailable", "\"unsigned\"");
+    system.configure(&unsigned);
+    system.reload();
+    wait_for("a message without a signature", || {
+        let (reply, word) = send_while_it_hangs();
+        let taken = reply.starts_with("250");
+        (taken && signatures_of(&arrived(&sink, &word)) == 0).then_some(())
+    });
+    system.signal_role("signer", Signal::SIGCONT);
+    wait_signed(&system, &sink, 1);
+    system.stop();
+}

@@ -1,0 +1,34 @@
+//! The signer's protocol: what was decoded encodes to the same again, and a cut frame is not whole.
+
+use vere_signwire::{Answer, FRAME_OCTETS_MAX, Frame, Request};
+
+/// One request of each kind.
+pub(super) const SEEDS: &[&[u8]] = &[
+    b"\x0e\0\0\0\x01\x01\x07\0\0\0\0\0\0\0\x03a.b",
+    b"\x14\0\0\0\x01\x02\x02\x01\0\0\0\0\0\0\x02\x03a.b\x01sxyz",
+    b"\x13\0\0\0\x01\x81\x03\0\0\0\0\0\0\0\x09\0\0\0\x01\x01\x02r1",
+    b"\x0b\0\0\0\x01\xff\x03\0\0\0\0\0\0\0\x01",
+];
+
+/// Takes frames as both sides do.
+pub(super) fn frames(octets: &[u8]) {
+    let mut rest = octets;
+    while let Ok(Some(frame)) = Frame::read(rest) {
+        assert!(frame.octets <= FRAME_OCTETS_MAX + 4 && frame.octets <= rest.len());
+        let (whole, behind) = rest.split_at(frame.octets);
+        assert_eq!(
+            Frame::read(&whole[..whole.len() - 1]),
+            Ok(None),
+            "a cut frame"
+        );
+        let mut again = Vec::new();
+        if let Ok(request) = Request::decode(&frame) {
+            request.encode(frame.number, &mut again);
+            assert_eq!(again, whole);
+        } else if let Ok(answer) = Answer::decode(&frame) {
+            answer.encode(frame.number, &mut again);
+            assert_eq!(again, whole);
+        }
+        rest = behind;
+    }
+}

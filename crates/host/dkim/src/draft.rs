@@ -1,0 +1,236 @@
+//! The half of a signature that needs the message: what is signed, and the header field around it.
+
+use std::fmt;
+
+use mail_auth::common::crypto::{Algorithm, HashContext as _, HashImpl as _, Sha256};
+use mail_auth::common::headers::{HeaderStream, Writable as _};
+use mail_auth::dkim::Signature;
+use vere_units::Timestamp;
+
+use crate::key::KeyAlgorithm;
+
+/// Fields that are signed, and once more than there are of them, so that none can be added later: those
+/// that readers are shown or that change how the body is read.
+const FIXED: [&str; 10] = [
+    "From",
+    "To",
+    "Cc",
+    "Subject",
+    "Date",
+    "Message-ID",
+    "Reply-To",
+    "MIME-Version",
+    "Content-Type",
+    "Content-Transfer-Encoding",
+];
+
+/// Fields that are signed where there are any; mailing lists add some of them later, and may (RFC 6376
+/// section 5.4.1).
+const PRESENT: [&str; 13] = [
+    "Sender",
+    "In-Reply-To",
+    "References",
+    "Content-ID",
+    "Content-Description",
+    "List-Id",
+    "List-Help",
+    "List-Unsubscribe",
+    "List-Unsubscribe-Post",
+    "List-Subscribe",
+    "List-Post",
+    "List-Owner",
+    "Auto-Submitted",
+];
+
+/// Why a message cannot be signed; the author's fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotSignable {
+    /// It has no From field, which every signature must cover (RFC 6376 section 5.4).
+    NoFrom,
+    /// It has more fields to sign, or larger ones, than a signer takes.
+    TooLarge(usize),
+}
+
+impl fmt::Display for NotSignable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoFrom => f.write_str("no From field"),
+            Self::TooLarge(octets) => write!(f, "{octets} octets of header to sign"),
+        }
+    }
+}
+
+impl std::error::Error for NotSignable {}
+
+/// A signature without its value.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    signature: Signature,
+    octets: Vec<u8>,
+}
+
+impl Draft {
+    /// What the key is to sign.
+    #[must_use]
+    pub fn octets(&self) -> &[u8] {
+        &self.octets
+    }
+
+    /// How the key is to sign it.
+    #[must_use]
+    pub fn algorithm(&self) -> KeyAlgorithm {
+        match self.signature.a {
+            Algorithm::Ed25519Sha256 => KeyAlgorithm::Ed25519Sha256,
+            Algorithm::RsaSha256 | Algorithm::RsaSha1 => KeyAlgorithm::RsaSha256,
+        }
+    }
+
+    /// The selector of the key.
+    #[must_use]
+    pub fn selector(&self) -> &str {
+        &self.signature.s
+    }
+
+    /// The header field with the value that the key gave, folded, with CRLF at its end.
+    #[must_use]
+    pub fn field(mut self, value: Vec<u8>) -> Vec<u8> {
+        self.signature.b = value;
+        let mut field = Vec::with_capacity(1024);
+        self.signature.write(&mut field, true);
+        field
+    }
+}
+
+/// Drafts a signature for each of these keys, relaxed in header and body. The message has CRLF lines; its
+/// body is hashed once. At most `octets_max` octets are to be signed by a key.
+///
+/// # Errors
+/// When the message cannot be signed.
+pub fn drafts<'a>(
+    message: &[u8],
+    domain: &str,
+    keys: impl IntoIterator<Item = (KeyAlgorithm, &'a str)>,
+    now: Timestamp,
+    octets_max: usize,
+) -> Result<Vec<Draft>, NotSignable> {
+    let counts = FieldCounts::of(message);
+    if counts.of_name("From") == 0 {
+        return Err(NotSignable::NoFrom);
+    }
+    let signed: Vec<String> = FIXED
+        .iter()
+        .chain(PRESENT.iter().filter(|name| counts.of_name(name) > 0))
+        .map(|name| (*name).to_owned())
+        .collect();
+    let template = Signature {
+        v: 1,
+        d: domain.to_owned(),
+        t: now.as_millis() / 1000,
+        h: signed,
+        ..Signature::default()
+    };
+    let (_, _, mut named, body) = template.canonicalize(Fields::of(message));
+    // A name that stands once more than the field means: there is no other one.
+    named.extend(
+        FIXED
+            .iter()
+            .filter(|name| counts.of_name(name) > 0)
+            .map(|name| (*name).to_owned()),
+    );
+    let mut hasher = Sha256::hasher();
+    body.write(&mut hasher);
+    let body_hash = hasher.complete().as_ref().to_vec();
+    let mut drafts = Vec::new();
+    for (algorithm, selector) in keys {
+        let signature = Signature {
+            a: match algorithm {
+                KeyAlgorithm::RsaSha256 => Algorithm::RsaSha256,
+                KeyAlgorithm::Ed25519Sha256 => Algorithm::Ed25519Sha256,
+            },
+            s: selector.to_owned(),
+            bh: body_hash.clone(),
+            h: named.clone(),
+            ..template.clone()
+        };
+        let (_, header, ..) = template.canonicalize(Fields::of(message));
+        let mut octets = Vec::with_capacity(2048);
+        header.write(&mut octets);
+        signature.write(&mut octets, false);
+        if octets.len() > octets_max {
+            return Err(NotSignable::TooLarge(octets.len()));
+        }
+        drafts.push(Draft { signature, octets });
+    }
+    Ok(drafts)
+}
+
+/// How many there are of each field that may be signed.
+struct FieldCounts(Vec<(&'static str, usize)>);
+
+impl FieldCounts {
+    fn of(message: &[u8]) -> Self {
+        let mut counts: Vec<_> = FIXED
+            .iter()
+            .chain(&PRESENT)
+            .map(|name| (*name, 0))
+            .collect();
+        let mut fields = Fields::of(message);
+        while let Some((name, _)) = fields.next_header() {
+            for (known, count) in &mut counts {
+                *count += usize::from(name.eq_ignore_ascii_case(known.as_bytes()));
+            }
+        }
+        Self(counts)
+    }
+
+    fn of_name(&self, name: &str) -> usize {
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        found.map_or(0, |(_, count)| *count)
+    }
+}
+
+/// The fields of a message in order, and then its body, read in place.
+struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    const fn of(message: &'a [u8]) -> Self {
+        Self { rest: message }
+    }
+}
+
+impl<'a> HeaderStream<'a> for Fields<'a> {
+    /// The name, and the value with its folding and the CRLF at its end.
+    fn next_header(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+        if self.rest.is_empty() || self.rest.starts_with(b"\r\n") {
+            return None;
+        }
+        let mut end = 0;
+        loop {
+            end = match self.rest[end..].iter().position(|octet| *octet == b'\n') {
+                Some(at) => end + at + 1,
+                None => self.rest.len(),
+            };
+            if !self
+                .rest
+                .get(end)
+                .is_some_and(|octet| b" \t".contains(octet))
+            {
+                break;
+            }
+        }
+        let (field, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        let colon = field.iter().position(|octet| *octet == b':');
+        Some(match colon {
+            Some(colon) => (&field[..colon], &field[colon + 1..]),
+            None => (field, b""),
+        })
+    }
+
+    /// What is behind the empty line; to be asked for once all fields are read.
+    fn body(&mut self) -> &'a [u8] {
+        self.rest.strip_prefix(b"\r\n").unwrap_or(self.rest)
+    }
+}

@@ -1,0 +1,198 @@
+//! The folder of all keys.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, chown};
+use std::path::{Path, PathBuf};
+
+use vere_units::Timestamp;
+
+use crate::key::{KeyAlgorithm, KeyError, StoredKey, check_name};
+
+/// Octets of a key's file; the largest has some 4,500.
+const FILE_MAX: u64 = 64 * 1024;
+/// Keys in the folder: two for each of a hoster's domains, and those on their way in and out.
+const KEYS_MAX: usize = 400_000;
+
+/// The keys in one folder.
+#[derive(Debug, Clone)]
+pub struct KeyStore {
+    folder: PathBuf,
+}
+
+impl KeyStore {
+    /// The keys in this folder, which need not be there yet.
+    #[must_use]
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+        }
+    }
+
+    /// All keys, by domain and then by the time from which they sign; what cannot be read comes beside
+    /// them, so that one damaged file does not silence every domain.
+    ///
+    /// # Errors
+    /// When the folder cannot be read, or holds more than it can.
+    pub fn keys(&self) -> Result<(Vec<StoredKey>, Vec<KeyError>), KeyError> {
+        let mut keys = Vec::new();
+        let mut wrong = Vec::new();
+        for domain in names(&self.folder)? {
+            if check_name(&domain).is_err() || !self.folder.join(&domain).is_dir() {
+                continue;
+            }
+            for file in names(&self.folder.join(&domain))? {
+                let Some(selector) = file.strip_suffix(".toml") else {
+                    continue;
+                };
+                if keys.len() >= KEYS_MAX {
+                    let many = io::Error::other(format!("more than {KEYS_MAX} keys"));
+                    return Err(KeyError::File(self.folder.clone(), many));
+                }
+                match self.read(&domain, selector) {
+                    Ok(key) => keys.push(key),
+                    Err(error) => wrong.push(error),
+                }
+            }
+        }
+        keys.sort_by(|a, b| {
+            (&a.domain, a.active_from, &a.selector).cmp(&(&b.domain, b.active_from, &b.selector))
+        });
+        Ok((keys, wrong))
+    }
+
+    fn path(&self, domain: &str, selector: &str) -> PathBuf {
+        self.folder.join(domain).join(format!("{selector}.toml"))
+    }
+
+    fn read(&self, domain: &str, selector: &str) -> Result<StoredKey, KeyError> {
+        check_name(selector)?;
+        let path = self.path(domain, selector);
+        let mut text = String::new();
+        let read = File::open(&path).and_then(|file| file.take(FILE_MAX).read_to_string(&mut text));
+        read.map_err(|error| KeyError::File(path.clone(), error))?;
+        StoredKey::from_text(&path, domain, selector, &text)
+    }
+
+    /// Writes a new key.
+    ///
+    /// # Errors
+    /// [`KeyError::Exists`] when the domain has one of this selector; the system's.
+    pub fn add(&self, key: &StoredKey) -> Result<(), KeyError> {
+        let path = self.path(&key.domain, &key.selector);
+        if path.exists() {
+            return Err(KeyError::Exists(path));
+        }
+        self.write(key)
+    }
+
+    /// Writes a key whose times have changed, whole or not at all.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn write(&self, key: &StoredKey) -> Result<(), KeyError> {
+        check_name(&key.domain)?;
+        check_name(&key.selector)?;
+        let path = self.path(&key.domain, &key.selector);
+        let failed = |error| KeyError::File(path.clone(), error);
+        let folder = self.folder.join(&key.domain);
+        make_folder(&folder).map_err(failed)?;
+        write_file(&folder, &path, &key.to_text()).map_err(failed)
+    }
+
+    /// Removes a key.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn remove(&self, key: &StoredKey) -> Result<(), KeyError> {
+        let path = self.path(&key.domain, &key.selector);
+        fs::remove_file(&path).map_err(|error| KeyError::File(path, error))
+    }
+
+    /// What changes whenever a key does; to know whether to read them again.
+    #[must_use]
+    pub fn stamp(&self) -> Vec<(PathBuf, i64, i64)> {
+        let folders = names(&self.folder).unwrap_or_default();
+        let paths = std::iter::once(self.folder.clone())
+            .chain(folders.iter().map(|name| self.folder.join(name)));
+        paths
+            .filter_map(|path| {
+                let about = fs::metadata(&path).ok()?;
+                Some((path, about.mtime(), about.mtime_nsec()))
+            })
+            .collect()
+    }
+}
+
+/// The key of each algorithm that signs for a domain at this time: the youngest. `keys` may be of any
+/// domains.
+#[must_use]
+pub fn signing<'a>(keys: &'a [StoredKey], domain: &str, now: Timestamp) -> Vec<&'a StoredKey> {
+    let of = |algorithm| {
+        keys.iter()
+            .filter(|key| key.domain == domain && key.algorithm == algorithm)
+            .filter(|key| key.is_active(now))
+            .max_by_key(|key| key.active_from)
+    };
+    [KeyAlgorithm::RsaSha256, KeyAlgorithm::Ed25519Sha256]
+        .into_iter()
+        .filter_map(of)
+        .collect()
+}
+
+fn names(folder: &Path) -> Result<Vec<String>, KeyError> {
+    let failed = |error| KeyError::File(folder.to_owned(), error);
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed)?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        if let Ok(name) = entry.map_err(failed)?.file_name().into_string() {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn make_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = folder.parent() {
+        make_folder(above)?;
+    }
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    give_to_owner_of_parent(folder)
+}
+
+/// Root makes keys for the user that the system runs as: the owner of the folder they lie in.
+fn give_to_owner_of_parent(path: &Path) -> io::Result<()> {
+    let (Some(parent), own) = (path.parent(), fs::metadata(path)?) else {
+        return Ok(());
+    };
+    let owner = fs::metadata(parent)?;
+    if (owner.uid(), owner.gid()) == (own.uid(), own.gid()) || own.uid() != 0 {
+        return Ok(());
+    }
+    chown(path, Some(owner.uid()), Some(owner.gid()))
+}
+
+fn write_file(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
+    let aside = path.with_extension(format!("new-{}", std::process::id()));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&aside)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    give_to_owner_of_parent(&aside)?;
+    fs::rename(&aside, path)?;
+    File::open(folder)?.sync_all()
+}

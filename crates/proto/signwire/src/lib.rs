@@ -1,0 +1,394 @@
+//! The signer protocol, version 1: frames between a gateway and the role that has the private keys.
+//!
+//! Small on purpose: the signer parses nothing else that came from outside, so what these few lines refuse
+//! never reaches a key. A gateway asks which keys sign for a domain now ([`Request::Keys`]), and has octets
+//! signed with one of them ([`Request::Sign`]). Requests may be pipelined; an answer carries the number of
+//! its request. Lengths are checked before memory is taken.
+//!
+//! Every frame, little endian; `str` is a u8 length and that many octets of ASCII:
+//!
+//! ```text
+//! 0  u32  octets behind this field, at least 10 and at most FRAME_OCTETS_MAX
+//! 4  u8   version = 1
+//! 5  u8   kind
+//! 6  u64  number of the request
+//! 14      by kind:
+//!    1 KEYS       str domain
+//!    2 SIGN       u8 algorithm, str domain, str selector, octets to sign (the rest)
+//!    129 KEYS     u32 how long this holds in ms, u8 count, each: u8 algorithm, str selector
+//!    130 SIGNED   the signature (the rest)
+//!    255 REFUSED  u8 reason
+//! algorithm: 1 rsa-sha256 (RFC 6376 section 3.3.1), 2 ed25519-sha256 (RFC 8463)
+//! reason: 1 no such key, 2 not understood, 3 the signature failed
+//! ```
+//!
+//! ```
+//! use vere_signwire::{Request, Frame};
+//!
+//! let mut octets = Vec::new();
+//! Request::Keys { domain: "example.org" }.encode(7, &mut octets);
+//! let frame = Frame::read(&octets)?.expect("a whole frame");
+//! assert_eq!(frame.number, 7);
+//! assert_eq!(Request::decode(&frame)?, Request::Keys { domain: "example.org" });
+//! # Ok::<(), vere_signwire::WireError>(())
+//! ```
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
+
+use std::fmt;
+
+#[cfg(test)]
+mod tests;
+
+/// The version this code speaks.
+pub const VERSION: u8 = 1;
+/// Octets of a frame behind its length, at most: room for the largest header that is signed.
+pub const FRAME_OCTETS_MAX: usize = 1 << 20;
+/// Octets of what is signed, at most.
+pub const SIGN_OCTETS_MAX: usize = FRAME_OCTETS_MAX - 1024;
+/// Keys in one answer, at most: more signatures than that only lengthen a message.
+pub const KEYS_MAX: usize = 16;
+
+const LENGTH_OCTETS: usize = 4;
+const HEAD_OCTETS: usize = 10;
+
+const KEYS: u8 = 1;
+const SIGN: u8 = 2;
+const KEYS_ANSWER: u8 = 129;
+const SIGNED: u8 = 130;
+const REFUSED: u8 = 255;
+
+/// What is wrong with a frame: the other side's fault, and the connection is of no more use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WireError {
+    /// It says that it has this many octets.
+    Length(usize),
+    /// Its version is another one.
+    Version(u8),
+    /// Its kind is unknown here.
+    Kind(u8),
+    /// Its content ends early, goes on too long, or is no text where text must be.
+    Content,
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length(octets) => write!(f, "frame of {octets} octets"),
+            Self::Version(version) => {
+                write!(
+                    f,
+                    "frame of version {version}, this program speaks {VERSION}"
+                )
+            }
+            Self::Kind(kind) => write!(f, "frame of unknown kind {kind}"),
+            Self::Content => f.write_str("malformed content of a frame"),
+        }
+    }
+}
+
+impl std::error::Error for WireError {}
+
+/// How octets are signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Algorithm {
+    /// PKCS #1 v1.5 with SHA-256.
+    RsaSha256,
+    /// Ed25519 of the SHA-256 hash.
+    Ed25519Sha256,
+}
+
+impl Algorithm {
+    const fn code(self) -> u8 {
+        match self {
+            Self::RsaSha256 => 1,
+            Self::Ed25519Sha256 => 2,
+        }
+    }
+
+    const fn of(code: u8) -> Result<Self, WireError> {
+        match code {
+            1 => Ok(Self::RsaSha256),
+            2 => Ok(Self::Ed25519Sha256),
+            _ => Err(WireError::Content),
+        }
+    }
+}
+
+/// A whole frame, its content not looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// The number of the request.
+    pub number: u64,
+    kind: u8,
+    content: &'a [u8],
+    /// Octets of the frame with its length.
+    pub octets: usize,
+}
+
+impl<'a> Frame<'a> {
+    /// Reads the first frame of these octets; `None` when it is not whole yet.
+    ///
+    /// # Errors
+    /// When it is too long, too short or of another version.
+    pub fn read(octets: &'a [u8]) -> Result<Option<Self>, WireError> {
+        let Some(length) = octets.first_chunk::<LENGTH_OCTETS>() else {
+            return Ok(None);
+        };
+        let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        if !(HEAD_OCTETS..=FRAME_OCTETS_MAX).contains(&length) {
+            return Err(WireError::Length(length));
+        }
+        let whole = length.saturating_add(LENGTH_OCTETS);
+        let Some(rest) = octets.get(LENGTH_OCTETS..whole) else {
+            return Ok(None);
+        };
+        let mut content = Content(rest);
+        let version = content.octet()?;
+        if version != VERSION {
+            return Err(WireError::Version(version));
+        }
+        let kind = content.octet()?;
+        let number = u64::from_le_bytes(content.array()?);
+        Ok(Some(Self {
+            number,
+            kind,
+            content: content.0,
+            octets: whole,
+        }))
+    }
+}
+
+/// What a gateway asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request<'a> {
+    /// Which keys sign for this domain now?
+    Keys {
+        /// The domain in lower case.
+        domain: &'a str,
+    },
+    /// Sign these octets.
+    Sign {
+        /// How.
+        algorithm: Algorithm,
+        /// Whose key.
+        domain: &'a str,
+        /// Which of the domain's.
+        selector: &'a str,
+        /// What is signed, at most [`SIGN_OCTETS_MAX`].
+        octets: &'a [u8],
+    },
+}
+
+impl<'a> Request<'a> {
+    /// Appends the frame. A domain or selector of more than 255 octets is cut, and then names no key.
+    pub fn encode(&self, number: u64, out: &mut Vec<u8>) {
+        match self {
+            Self::Keys { domain } => frame(out, KEYS, number, |out| text(out, domain)),
+            Self::Sign {
+                algorithm,
+                domain,
+                selector,
+                octets,
+            } => frame(out, SIGN, number, |out| {
+                out.push(algorithm.code());
+                text(out, domain);
+                text(out, selector);
+                out.extend_from_slice(octets);
+            }),
+        }
+    }
+
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// When it is none, or malformed.
+    pub fn decode(frame: &Frame<'a>) -> Result<Self, WireError> {
+        let mut content = Content(frame.content);
+        match frame.kind {
+            KEYS => {
+                let domain = content.text()?;
+                content.end()?;
+                Ok(Self::Keys { domain })
+            }
+            SIGN => Ok(Self::Sign {
+                algorithm: Algorithm::of(content.octet()?)?,
+                domain: content.text()?,
+                selector: content.text()?,
+                octets: content.0,
+            }),
+            other => Err(WireError::Kind(other)),
+        }
+    }
+}
+
+/// Why a signer did not do what was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// There is no such key, or it does not sign at this time.
+    NoKey,
+    /// The request is not understood.
+    NotUnderstood,
+    /// The signature could not be made.
+    Failed,
+}
+
+impl Reason {
+    const fn code(self) -> u8 {
+        match self {
+            Self::NoKey => 1,
+            Self::NotUnderstood => 2,
+            Self::Failed => 3,
+        }
+    }
+}
+
+/// A key that signs for a domain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActiveKey {
+    /// How it signs.
+    pub algorithm: Algorithm,
+    /// Where its public half lies: `SELECTOR._domainkey.DOMAIN`.
+    pub selector: String,
+}
+
+/// What a signer answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// These keys sign, at most [`KEYS_MAX`]; none: the domain has no keys here.
+    Keys {
+        /// How long this holds, in milliseconds.
+        holds_ms: u32,
+        /// The keys.
+        keys: Vec<ActiveKey>,
+    },
+    /// The signature.
+    Signed(Vec<u8>),
+    /// Not done.
+    Refused(Reason),
+}
+
+impl Answer {
+    /// Appends the frame. Keys beyond [`KEYS_MAX`] are left out.
+    pub fn encode(&self, number: u64, out: &mut Vec<u8>) {
+        match self {
+            Self::Keys { holds_ms, keys } => frame(out, KEYS_ANSWER, number, |out| {
+                let count = keys.len().min(KEYS_MAX);
+                out.extend_from_slice(&holds_ms.to_le_bytes());
+                out.push(u8::try_from(count).unwrap_or(u8::MAX));
+                for key in keys.iter().take(count) {
+                    out.push(key.algorithm.code());
+                    text(out, &key.selector);
+                }
+            }),
+            Self::Signed(signature) => {
+                frame(out, SIGNED, number, |out| out.extend_from_slice(signature));
+            }
+            Self::Refused(reason) => frame(out, REFUSED, number, |out| out.push(reason.code())),
+        }
+    }
+
+    /// Reads an answer.
+    ///
+    /// # Errors
+    /// When it is none, or malformed.
+    pub fn decode(frame: &Frame<'_>) -> Result<Self, WireError> {
+        let mut content = Content(frame.content);
+        match frame.kind {
+            KEYS_ANSWER => {
+                let holds_ms = u32::from_le_bytes(content.array()?);
+                let count = content.octet()?;
+                if usize::from(count) > KEYS_MAX {
+                    return Err(WireError::Content);
+                }
+                let mut keys = Vec::with_capacity(usize::from(count));
+                for _ in 0..count {
+                    keys.push(ActiveKey {
+                        algorithm: Algorithm::of(content.octet()?)?,
+                        selector: content.text()?.to_owned(),
+                    });
+                }
+                content.end()?;
+                Ok(Self::Keys { holds_ms, keys })
+            }
+            SIGNED => Ok(Self::Signed(content.0.to_vec())),
+            REFUSED => {
+                let code = content.octet()?;
+                content.end()?;
+                let reasons = [Reason::NoKey, Reason::NotUnderstood, Reason::Failed];
+                let reason = reasons.into_iter().find(|reason| reason.code() == code);
+                reason.map(Self::Refused).ok_or(WireError::Content)
+            }
+            other => Err(WireError::Kind(other)),
+        }
+    }
+}
+
+fn frame(out: &mut Vec<u8>, kind: u8, number: u64, content: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&[0; LENGTH_OCTETS]);
+    out.extend_from_slice(&[VERSION, kind]);
+    out.extend_from_slice(&number.to_le_bytes());
+    content(out);
+    let behind = out
+        .len()
+        .saturating_sub(start)
+        .saturating_sub(LENGTH_OCTETS);
+    // What is too long to be a frame says so, and is refused by whoever reads it.
+    let length = u32::try_from(behind).unwrap_or(u32::MAX).to_le_bytes();
+    if let Some(place) = out.get_mut(start..start.saturating_add(LENGTH_OCTETS)) {
+        place.copy_from_slice(&length);
+    }
+}
+
+fn text(out: &mut Vec<u8>, text: &str) {
+    let octets = text.as_bytes();
+    let kept = octets.get(..usize::from(u8::MAX)).unwrap_or(octets);
+    out.push(u8::try_from(kept.len()).unwrap_or(u8::MAX));
+    out.extend_from_slice(kept);
+}
+
+/// What is left to read of a frame.
+struct Content<'a>(&'a [u8]);
+
+impl<'a> Content<'a> {
+    fn take(&mut self, octets: usize) -> Result<&'a [u8], WireError> {
+        let (taken, rest) = self.0.split_at_checked(octets).ok_or(WireError::Content)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        self.take(N)?.try_into().map_err(|_| WireError::Content)
+    }
+
+    fn octet(&mut self) -> Result<u8, WireError> {
+        let [octet] = self.array()?;
+        Ok(octet)
+    }
+
+    fn text(&mut self) -> Result<&'a str, WireError> {
+        let length = self.octet()?;
+        let octets = self.take(usize::from(length))?;
+        let text = std::str::from_utf8(octets).map_err(|_| WireError::Content)?;
+        if text.is_ascii() {
+            Ok(text)
+        } else {
+            Err(WireError::Content)
+        }
+    }
+
+    fn end(&self) -> Result<(), WireError> {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(WireError::Content)
+        }
+    }
+}
