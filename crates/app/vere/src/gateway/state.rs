@@ -119,6 +119,8 @@ impl Gateway {
     pub(super) fn beside(&self, link: SpoolLink) -> Self {
         let settings = self.settings();
         Self {
+            // It takes no mail, and what it delivers was signed when it was taken.
+            signer: None,
             ids: Rc::clone(&self.ids),
             router: Router {
                 directory: self.router.directory.clone(),
