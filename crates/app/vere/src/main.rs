@@ -2,8 +2,8 @@
 //! supervisor, its roles, and the commands.
 //!
 //! Reading order: [`cli`] (what a person types), [`supervisor`] (starts the roles), [`gateway`] (the way
-//! of a message), [`spool`] (the node, and the gateway's link to it), [`control`] (how commands talk to a
-//! running gateway), [`sendmail`] (mail from the programs of this machine),
+//! of a message), [`store`] (the mailboxes), [`spool`] (the node, and the gateway's link to it), [`control`]
+//! (how commands talk to a running gateway), [`sendmail`] (mail from the programs of this machine),
 //! [`signer`] (the private keys).
 
 mod address;
@@ -15,6 +15,7 @@ mod secret;
 mod sendmail;
 mod signer;
 mod spool;
+mod store;
 mod supervisor;
 
 use std::io::Write as _;

@@ -11,7 +11,7 @@ use crate::model::{
     Limits, LineTls, Listen, Networks, Register, Resolver, Settings, Sni, Spool, SpoolNode,
     SpoolTls, Tls,
 };
-use crate::outgoing::{Delivery, NextHop, Protocol, Route, Source, TlsMode};
+use crate::outgoing::{Delivery, LocalDelivery, NextHop, Protocol, Route, Source, TlsMode};
 use crate::value::FromValue;
 use crate::watching::{Control, Log, LogFormat, LogLevel, Metrics};
 
@@ -69,6 +69,9 @@ impl Assembly {
             smtp: self.listen("smtp"),
             submission: self.listen("submission"),
             submissions: self.listen("submissions"),
+            imap: self.listen("imap"),
+            imaps: self.listen("imaps"),
+            lmtp: self.listen("lmtp"),
             limits: self.limits(),
             relay: self.networks("relay.networks"),
             sendmail: self.sendmail(),
@@ -250,6 +253,7 @@ impl Assembly {
     fn delivery(&self, tls: TlsMode, port: u16) -> Delivery {
         let maildir: String = self.need("delivery.maildir");
         Delivery {
+            local: self.choice("delivery.local", local_delivery),
             maildir: self
                 .resolve(Path::new(&maildir))
                 .to_string_lossy()
@@ -413,6 +417,14 @@ fn yes_or_no(text: &str) -> Option<bool> {
     Some(match text {
         "yes" => true,
         "no" => false,
+        _ => return None,
+    })
+}
+
+fn local_delivery(text: &str) -> Option<LocalDelivery> {
+    Some(match text {
+        "maildir" => LocalDelivery::Maildir,
+        "store" => LocalDelivery::Store,
         _ => return None,
     })
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::document::Document;
 use crate::errors::{ConfigError, Problem};
 use crate::model::{Etcd, LineTls, Register, Settings};
-use crate::outgoing::{NextHop, Route};
+use crate::outgoing::{LocalDelivery, NextHop, Route};
 use crate::value::Value;
 
 /// Linux's `sun_path` has 108 octets, the last one for the end.
@@ -80,6 +80,9 @@ fn listeners(settings: &Settings, found: &mut Found<'_>) {
         ("smtp.listen", &settings.smtp),
         ("submission.listen", &settings.submission),
         ("submissions.listen", &settings.submissions),
+        ("imap.listen", &settings.imap),
+        ("imaps.listen", &settings.imaps),
+        ("lmtp.listen", &settings.lmtp),
     ];
     let mail = services
         .into_iter()
@@ -106,6 +109,15 @@ fn certificates(settings: &Settings, found: &mut Found<'_>) {
             "submissions.listen",
             "needs a certificate: [tls] with files, or [acme]",
         );
+    }
+    if !settings.imaps.listen.is_empty() && !have {
+        found.add(
+            "imaps.listen",
+            "needs a certificate: [tls] with files, or [acme]",
+        );
+    }
+    if settings.delivery.local == LocalDelivery::Store && settings.lmtp.listen.is_empty() {
+        found.add("delivery.local", "the store needs an address: lmtp.listen");
     }
     let in_clear = &settings.auth.plaintext_networks.networks;
     if !settings.submission.listen.is_empty() && !have && in_clear.is_empty() {

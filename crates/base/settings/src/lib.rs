@@ -50,7 +50,9 @@ pub use model::{
 };
 pub use nearest::nearest;
 pub use network::{IpNetwork, ParseNetworkError};
-pub use outgoing::{Delivery, NextHop, Protocol, Route, RoutePattern, Source, TlsMode};
+pub use outgoing::{
+    Delivery, LocalDelivery, NextHop, Protocol, Route, RoutePattern, Source, TlsMode,
+};
 pub use reference::reference;
 pub use services::{Dkim, Sendmail, WhenUnavailable};
 pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};

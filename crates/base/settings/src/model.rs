@@ -30,6 +30,12 @@ pub struct Settings {
     pub submission: Listen,
     /// Listeners for mail of own users, TLS from the first octet.
     pub submissions: Listen,
+    /// Listeners for clients that read mail, TLS by STARTTLS.
+    pub imap: Listen,
+    /// Listeners for clients that read mail, TLS from the first octet.
+    pub imaps: Listen,
+    /// Listeners of the mail store for mail to be filed.
+    pub lmtp: Listen,
     /// Bounds on what clients may ask for.
     pub limits: Limits,
     /// Who may relay without authentication.

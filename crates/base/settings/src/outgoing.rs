@@ -5,9 +5,20 @@ use std::path::PathBuf;
 
 use vere_units::{Secret, Span};
 
+/// Where mail for own accounts goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LocalDelivery {
+    /// Into a Maildir for each account.
+    Maildir,
+    /// To the mail store, over LMTP.
+    Store,
+}
+
 /// Delivery to next hops and into mailboxes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
+    /// Where mail for own accounts goes.
+    pub local: LocalDelivery,
     /// Where the Maildir of an account lies; holds the places `{domain}` and `{local}`, which must
     /// be filled with checked names only.
     pub maildir: String,

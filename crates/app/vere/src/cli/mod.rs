@@ -175,6 +175,8 @@ enum RoleCommand {
     Gateway,
     /// The signer.
     Signer,
+    /// The mail store.
+    Store,
     /// A spool node.
     Spool {
         /// Its name in the settings.
@@ -266,6 +268,10 @@ fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> 
         RoleCommand::Signer => {
             log(&settings, "signer")?;
             crate::signer::run(&settings)?;
+        }
+        RoleCommand::Store => {
+            log(&settings, "store")?;
+            crate::store::run(settings, &path)?;
         }
         RoleCommand::Spool { node } => {
             log(&settings, &format!("spool-{node}"))?;

@@ -30,8 +30,8 @@ mod session;
 mod signing;
 mod state;
 mod sweep;
-mod tls;
-mod wire;
+pub(crate) mod tls;
+pub(crate) mod wire;
 
 pub(crate) use self::drain::drain;
 

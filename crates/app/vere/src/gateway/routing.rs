@@ -6,7 +6,7 @@ use bytes::Bytes;
 use vere_directory::{self as directory, Directory, Resolution};
 use vere_ports::directory::{AccountName, StoreError};
 use vere_queue::{BodyType, Destination, Envelope, Notify, Recipient, Report, TlsWish};
-use vere_settings::{NextHop, Settings};
+use vere_settings::{LocalDelivery, NextHop, Settings};
 use vere_smtp::address::{AddrSpec, ForwardPath};
 use vere_smtp::command::RcptTo;
 use vere_smtp::refusal::Refusal;
@@ -121,13 +121,15 @@ impl Router {
             }
         };
         match self.resolve(settings, &rcpt.forward_path)? {
-            Resolution::Local { account, .. } => {
-                routed.push((Destination::Local, recipient(&account.to_string())));
+            Resolution::Local { account, tag } => {
+                let mailbox = mailbox(settings, &account, tag.as_deref());
+                routed.push((Destination::Local, recipient(&mailbox)));
             }
             Resolution::Forward(targets) => {
                 routed.extend(targets.iter().map(|target| match target {
-                    directory::Destination::Local { account, .. } => {
-                        (Destination::Local, recipient(&account.to_string()))
+                    directory::Destination::Local { account, tag } => {
+                        let mailbox = mailbox(settings, account, tag.as_deref());
+                        (Destination::Local, recipient(&mailbox))
                     }
                     directory::Destination::Remote(address) => (
                         route(settings, address.domain()),
@@ -195,6 +197,20 @@ impl Router {
             recipients: Vec::new(),
         };
         group(routed, &base, &body)
+    }
+}
+
+/// The address under which mail for an account is filed: the store knows folders by tags (RFC 5233).
+fn mailbox(settings: &Settings, account: &AccountName, tag: Option<&str>) -> String {
+    let separator = settings.directory.subaddress_separator;
+    let to_store = settings.delivery.local == LocalDelivery::Store;
+    match (tag, separator) {
+        (Some(tag), Some(separator)) if to_store => {
+            account
+                .to_string()
+                .replacen('@', &format!("{separator}{tag}@"), 1)
+        }
+        _ => account.to_string(),
     }
 }
 

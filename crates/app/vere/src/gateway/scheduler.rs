@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::task::spawn_local;
 use vere_queue::{Destination, Job, Next, Supplied, Wanted};
+use vere_settings::LocalDelivery;
 use vere_spoolwire::{QueueId, RecordId};
 
 use super::state::Gateway;
@@ -83,12 +84,19 @@ async fn fetch(gateway: Rc<Gateway>, wanted: Wanted) {
     gateway.changed.notify_one();
 }
 
+/// Whether mail for own accounts goes into Maildirs, and not to the mail store.
+fn files_itself(gateway: &Gateway) -> bool {
+    gateway.settings().delivery.local == LocalDelivery::Maildir
+}
+
 /// One worker of one queue; it ends when the queue has been empty for a while or cannot be delivered.
 async fn work(gateway: Rc<Gateway>, queue: u32) {
     let destination = gateway.queues.borrow().destination(queue).cloned();
     let mut worker = Worker::new(Rc::clone(&gateway), queue);
     match destination {
-        Some(Destination::Local) => local::work(&gateway, &mut worker).await,
+        Some(Destination::Local) if files_itself(&gateway) => {
+            local::work(&gateway, &mut worker).await
+        }
         Some(destination) => relay::work(&gateway, &mut worker, &destination).await,
         None => {}
     }

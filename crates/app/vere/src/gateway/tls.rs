@@ -21,14 +21,14 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The server side: which certificates are shown.
 #[derive(Debug, Clone)]
-pub(super) struct ServerTls(Server);
+pub(crate) struct ServerTls(Server);
 
 impl ServerTls {
     /// Loads the certificates that the settings name; there may be none.
     ///
     /// # Errors
     /// When a file is missing or wrong.
-    pub(super) fn new(settings: &Settings) -> Result<Self, Failure> {
+    pub(crate) fn new(settings: &Settings) -> Result<Self, Failure> {
         Ok(Self(Server::new(options(settings)?)?))
     }
 
@@ -36,34 +36,34 @@ impl ServerTls {
     ///
     /// # Errors
     /// As [`new`](Self::new); then nothing changes.
-    pub(super) fn reload(&self, settings: &Settings) -> Result<(), Failure> {
+    pub(crate) fn reload(&self, settings: &Settings) -> Result<(), Failure> {
         Ok(self.0.reload_with(options(settings)?)?)
     }
 
     /// Takes over files that have changed now.
-    pub(super) fn look(&self) {
+    pub(crate) fn look(&self) {
         if let Err(error) = self.0.reload_if_changed() {
             tracing::error!(%error, "certificates kept: the new ones cannot be used");
         }
     }
 
     /// Takes over files that change, for ever.
-    pub(super) async fn watch(&self) {
+    pub(crate) async fn watch(&self) {
         self.0.watch(WATCH_INTERVAL).await;
     }
 
     /// Whether there is a certificate to show.
-    pub(super) fn available(&self) -> bool {
+    pub(crate) fn available(&self) -> bool {
         self.0.has_certificate()
     }
 
     /// When the certificates shown end, by the path of their file.
-    pub(super) fn certificate_ends(&self) -> Vec<(PathBuf, Timestamp)> {
+    pub(crate) fn certificate_ends(&self) -> Vec<(PathBuf, Timestamp)> {
         self.0.certificate_ends()
     }
 
     /// Does the handshake as server.
-    pub(super) async fn accept(
+    pub(crate) async fn accept(
         &self,
         stream: TcpStream,
     ) -> io::Result<(ServerStream<TcpStream>, TlsInfo)> {

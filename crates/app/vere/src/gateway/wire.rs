@@ -28,7 +28,7 @@ pub(crate) trait Connection: AsyncRead + AsyncWrite + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Unpin> Connection for T {}
 
 /// Feeds octets that have come already to `consume`, without waiting for any.
-pub(super) fn take_arrived(stream: &TcpStream, consume: impl FnOnce(&[u8])) {
+pub(crate) fn take_arrived(stream: &TcpStream, consume: impl FnOnce(&[u8])) {
     SCRATCH.with_borrow_mut(|scratch| {
         // Not through the runtime, which has not heard of a new connection's octets yet. An error will
         // be met again where the connection is read.
@@ -41,7 +41,7 @@ pub(super) fn take_arrived(stream: &TcpStream, consume: impl FnOnce(&[u8])) {
 
 /// Waits for octets and feeds them to `consume`, which tells how many it took; what it left is
 /// returned, to be fed before the next read. `None`: the peer has closed its side.
-pub(super) async fn read(
+pub(crate) async fn read(
     connection: &mut impl Connection,
     mut consume: impl FnMut(&[u8]) -> usize,
 ) -> io::Result<Option<Vec<u8>>> {
@@ -61,7 +61,7 @@ pub(super) async fn read(
 }
 
 /// Writes all of `octets`; a peer that takes none of them for `patience` is given up.
-pub(super) async fn write(
+pub(crate) async fn write(
     connection: &mut impl Connection,
     octets: &[u8],
     patience: Duration,

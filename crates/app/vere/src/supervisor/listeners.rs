@@ -21,6 +21,8 @@ const FOR_EVERYBODY: u32 = 0o666;
 pub(super) struct Listeners {
     /// The gateway's, in the order of the sections.
     pub(super) gateway: Vec<Listener>,
+    /// The mail store's; it runs where there are any.
+    pub(super) store: Vec<Listener>,
     /// One list per node, by the node's name.
     pub(super) nodes: BTreeMap<String, Vec<Listener>>,
 }
@@ -57,6 +59,16 @@ pub(super) fn open(settings: &Settings) -> Result<Listeners, SupervisorError> {
         listeners
             .gateway
             .extend(named(section, take(section, addresses)?));
+    }
+    let sections = [
+        ("imap", &settings.imap),
+        ("imaps", &settings.imaps),
+        ("lmtp", &settings.lmtp),
+    ];
+    for (section, on) in sections {
+        listeners
+            .store
+            .extend(named(section, take(section, &on.listen)?));
     }
     for node in settings.spool.nodes.iter().filter(|node| !node.remote) {
         let addresses: Vec<SocketAddr> = node.addresses().collect();

@@ -9,7 +9,8 @@ use super::listeners::Listeners;
 use super::role::{Listener, Readiness, Role};
 use super::snapshot::ACCEPTED_SETTINGS;
 
-/// Builds the roles in start order: the nodes and the signer, then the gateway that needs them.
+/// Builds the roles in start order: the nodes, the signer and the mail store, then the gateway that needs
+/// them.
 pub(super) fn roles(
     settings: &Settings,
     executable: &Path,
@@ -31,6 +32,10 @@ pub(super) fn roles(
     if settings.dkim.is_some() {
         let arguments = vec!["signer".to_owned()];
         roles.push(program.role("signer".to_owned(), arguments, Vec::new()));
+    }
+    if !listeners.store.is_empty() {
+        let arguments = vec!["store".to_owned()];
+        roles.push(program.role("store".to_owned(), arguments, listeners.store));
     }
     roles.push(program.role(
         "gateway".to_owned(),

@@ -28,6 +28,7 @@ mod gateways;
 mod harness;
 mod hostile_hops;
 mod idle;
+mod imap;
 mod kill;
 mod metrics;
 mod next_hops;

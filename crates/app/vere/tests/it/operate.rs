@@ -16,9 +16,10 @@ use crate::harness::{
     Child, Options, PATIENCE, Session, System, free_address, output_of, program, read_all, run,
     signal, skip, vere, wait_for,
 };
+use crate::imap::Imap;
 
 /// The ports of the demo without an offset.
-const DEMO_PORTS: [u16; 6] = [2525, 2587, 2465, 2080, 2600, 2526];
+const DEMO_PORTS: [u16; 10] = [2525, 2587, 2465, 2143, 2993, 2424, 2080, 2600, 2601, 2526];
 
 #[test]
 fn sockets_of_a_service_manager_are_used_and_who_came_early_is_served() {
@@ -196,8 +197,12 @@ fn the_demo_is_what_its_banner_says() {
         .lines()
         .find_map(|line| line.split("queued as ").nth(1))
         .expect("a queue id");
-    let maildir = folder.path().join("run/data/maildir/demo.test/alice/new");
-    wait_for("mail for alice", || read_all(&maildir).pop());
+    let imap = SocketAddr::from(([127, 0, 0, 1], 2143 + offset));
+    let messages = || {
+        let mut session = Imap::login(imap, "alice@demo.test", "demo");
+        session.exists("INBOX")
+    };
+    wait_for("mail for alice", || (messages() > 0).then_some(()));
     // Commands find the settings by themselves.
     let here = |arguments: &[&str]| run(vere().args(arguments).current_dir(folder.path()));
     wait_for("the whole trace", || {
@@ -218,7 +223,7 @@ fn the_demo_is_what_its_banner_says() {
     // The second start goes on with what the first one left.
     let demo = Demo::start(folder.path(), offset);
     assert!(here(&["trace", id]).contains("delivered"));
-    assert_eq!((read_all(&maildir).len(), read_all(&sink).len()), (1, 1));
+    assert_eq!((messages(), read_all(&sink).len()), (1, 1));
 
     // A third one at the same ports names who has them.
     let other = tempfile::tempdir().expect("a temporary directory");

@@ -74,6 +74,39 @@ pub(super) static SECTIONS: &[Section] = &[
         )],
     },
     Section {
+        name: "imap",
+        shape: Shape::Always,
+        text: "The mail store for clients that read mail, behind STARTTLS (RFC 9051). The store runs where any of `imap`, `imaps` and `lmtp` listens.",
+        options: &[fixed(
+            "listen",
+            Addresses,
+            Is("[]"),
+            "Addresses to listen on, usually `[\"[::]:143\"]`.",
+        )],
+    },
+    Section {
+        name: "imaps",
+        shape: Shape::Always,
+        text: "The same, TLS from the first octet (RFC 8314).",
+        options: &[fixed(
+            "listen",
+            Addresses,
+            Is("[]"),
+            "Addresses to listen on, usually `[\"[::]:993\"]`. Needs a certificate.",
+        )],
+    },
+    Section {
+        name: "lmtp",
+        shape: Shape::Always,
+        text: "The mail store for mail to be filed (RFC 2033). Whoever connects may file mail for every account: never to be opened to the internet.",
+        options: &[fixed(
+            "listen",
+            Addresses,
+            Is("[]"),
+            "Addresses to listen on, usually `[\"127.0.0.1:24\"]`. The gateway hands over to the first one.",
+        )],
+    },
+    Section {
         name: "limits",
         shape: Shape::Always,
         text: "Bounds on what clients may ask for. At a bound the client gets the precise error; what was accepted stays accepted.",

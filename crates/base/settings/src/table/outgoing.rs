@@ -64,6 +64,12 @@ pub(super) static SECTIONS: &[Section] = &[
         shape: Shape::Always,
         text: "Delivery to next hops and into mailboxes.",
         options: &[
+            fixed(
+                "local",
+                Choice(&["maildir", "store"]),
+                Is("\"maildir\""),
+                "Where mail for own accounts goes: into a Maildir for each, or to the mail store, which `lmtp.listen` must then open.",
+            ),
             live(
                 "maildir",
                 MaildirTemplate,

@@ -62,6 +62,8 @@ pub enum Command {
     Noop,
     /// `QUIT` (RFC 5321 section 4.1.1.10)
     Quit,
+    /// `LHLO SP ( Domain / address-literal )` (RFC 2033 section 4.1)
+    Lhlo(DomainOrLiteral),
     /// `STARTTLS` (RFC 3207 section 4)
     StartTls,
     /// `AUTH SP mechanism [SP initial-response]` (RFC 4954 section 4)
@@ -150,6 +152,7 @@ impl Command {
             b"RCPT" => RcptTo::parse(argument, workarounds).map(Self::Rcpt),
             b"BDAT" => Bdat::parse(argument).map(Self::Bdat),
             b"EHLO" => helo::parse(argument, workarounds).map(Self::Ehlo),
+            b"LHLO" => helo::parse(argument, workarounds).map(Self::Lhlo),
             b"HELO" => helo::parse(argument, workarounds).map(Self::Helo),
             b"AUTH" => AuthCommand::parse(argument).map(Self::Auth),
             b"XCLIENT" => XclientAttributes::parse(argument).map(Self::Xclient),

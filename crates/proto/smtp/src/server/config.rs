@@ -15,6 +15,9 @@ pub enum Role {
     /// Takes mail from users, who must authenticate before MAIL (RFC 6409), or from networks that may
     /// relay.
     Submission,
+    /// Files mail in mailboxes, by LMTP (RFC 2033): LHLO instead of EHLO, a reply for each recipient at
+    /// the end of a message, no authentication.
+    Lmtp,
 }
 
 /// Which extensions are announced and understood, beside those that are always there (PIPELINING,

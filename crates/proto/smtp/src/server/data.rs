@@ -8,6 +8,7 @@ use crate::refusal::Refusal;
 use crate::reply::EnhancedStatusCode;
 
 use super::collector::{Collector, Fault, Form, TextLimits};
+use super::config::Role;
 use super::message::Message;
 use super::question::Question;
 use super::{About, Phase, Server, replies};
@@ -59,6 +60,7 @@ impl Server {
         let Some(transaction) = self.session.transaction.take() else {
             return self.fail(replies::MAIL_FIRST);
         };
+        let recipients = transaction.recipients.len();
         match text {
             Ok(body) => {
                 let session = self.session_info(transaction.mail.smtputf8);
@@ -68,10 +70,42 @@ impl Server {
                     body,
                     session,
                 };
-                self.ask(Question::Message(Box::new(message)), About::Message);
+                self.ask(
+                    Question::Message(Box::new(message)),
+                    About::Message(recipients),
+                );
             }
-            Err(Fault::NoRoom) => self.refuse(&Refusal::StorageFull),
-            Err(fault) => self.fail(replies::fault(fault)),
+            Err(fault) => {
+                // LMTP answers for each recipient, also where all are refused (RFC 2033 section 4.2).
+                let answers = match self.config.role {
+                    Role::Lmtp => recipients,
+                    Role::Mx | Role::Submission => 1,
+                };
+                for _ in 0..answers {
+                    self.refuse_text(fault);
+                }
+            }
+        }
+    }
+
+    fn refuse_text(&mut self, fault: Fault) {
+        match fault {
+            Fault::NoRoom => self.refuse(&Refusal::StorageFull),
+            fault => self.fail(replies::fault(fault)),
+        }
+    }
+
+    /// Answers for each recipient, in order (RFC 2033 section 4.2).
+    pub(super) fn filed_answered(&mut self, recipients: usize, results: Vec<Result<(), Refusal>>) {
+        self.counts.idle_commands = 0;
+        // One that the host forgot is not filed.
+        let missing = || Err(Refusal::LocalError);
+        let results = results.into_iter().chain(std::iter::repeat_with(missing));
+        for result in results.take(recipients) {
+            match result {
+                Ok(()) => self.output.fixed(replies::FILED),
+                Err(refusal) => self.refuse(&refusal),
+            }
         }
     }
 

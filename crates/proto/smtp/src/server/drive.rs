@@ -9,6 +9,7 @@ use crate::refusal::Refusal;
 
 use super::bdat::collector_of;
 use super::collector::Fault;
+use super::config::Role;
 use super::line::{Expect, Line, LineError};
 use super::output::Fixed;
 use super::question::{Answer, Question};
@@ -62,7 +63,10 @@ impl Server {
         match (asking.about, answer) {
             (About::Mail(mail), Answer::Policy(result)) => self.mail_answered(mail, result),
             (About::Recipient(rcpt), Answer::Policy(result)) => self.rcpt_answered(rcpt, result),
-            (About::Message, Answer::Stored(result)) => self.message_answered(result),
+            (About::Message(_), Answer::Stored(result)) => self.message_answered(result),
+            (About::Message(recipients), Answer::Filed(results)) => {
+                self.filed_answered(recipients, results);
+            }
             (About::Password, Answer::Password(outcome)) => self.password_answered(outcome),
             (About::ScramUser(auth), Answer::ScramUser(found)) => self.keys_answered(*auth, found),
             (About::Client(client), Answer::Client(result)) => {
@@ -191,20 +195,40 @@ impl Server {
         let early = more && self.config.strict_pipelining;
         match command {
             Command::Quit => return self.close_with(replies::BYE),
-            Command::Ehlo(_) | Command::Helo(_) | Command::Auth(_) | Command::Data if early => {
+            Command::Ehlo(_)
+            | Command::Helo(_)
+            | Command::Lhlo(_)
+            | Command::Auth(_)
+            | Command::Data
+                if early =>
+            {
                 return self.close_with(replies::EARLY_TALKER);
             }
             Command::Bdat(bdat) => return self.bdat(bdat, now),
             _ => {}
         }
+        let lmtp = self.config.role == Role::Lmtp;
+        let introduction = match &command {
+            Command::Ehlo(_) | Command::Helo(_) => Some(false),
+            Command::Lhlo(_) => Some(true),
+            _ => None,
+        };
+        // RFC 2033 section 4.1: each protocol has its own word, and neither knows the other's.
+        if introduction.is_some_and(|lhlo| lhlo != lmtp) {
+            return self.fail(replies::UNRECOGNIZED);
+        }
         if self.lacks_tls() {
             match command {
-                Command::Ehlo(_) | Command::Helo(_) | Command::Noop | Command::StartTls => {}
+                Command::Ehlo(_)
+                | Command::Helo(_)
+                | Command::Lhlo(_)
+                | Command::Noop
+                | Command::StartTls => {}
                 _ => return self.fail(replies::TLS_FIRST),
             }
         }
         match command {
-            Command::Ehlo(helo) => self.helo_command(helo, true),
+            Command::Ehlo(helo) | Command::Lhlo(helo) => self.helo_command(helo, true),
             Command::Helo(helo) => self.helo_command(helo, false),
             Command::Mail(mail) => self.mail(mail),
             Command::Rcpt(rcpt) => self.rcpt(rcpt),

@@ -38,7 +38,7 @@
 //!
 //! | command  | connected | greeted        | transaction    | chunks begun   |
 //! |----------|-----------|----------------|----------------|----------------|
-//! | EHLO     | greeted   | greeted        | greeted        | greeted        |
+//! | EHLO, LHLO | greeted | greeted        | greeted        | greeted        |
 //! | MAIL     | -         | asks, opens    | -              | -              |
 //! | RCPT     | -         | -              | asks, adds     | -              |
 //! | DATA     | -         | -              | takes text     | -              |
@@ -145,7 +145,8 @@ enum About {
     ScramUser(Box<AuthPhase>),
     Mail(MailFrom),
     Recipient(RcptTo),
-    Message,
+    /// How many recipients the message has.
+    Message(usize),
     Client(Box<(Peer, Forwarded)>),
 }
 
@@ -171,7 +172,11 @@ impl Server {
     }
 
     fn greet(&mut self) {
-        let text = format!("{} ESMTP Veredarius", self.config.hostname);
+        let protocol = match self.config.role {
+            Role::Lmtp => "LMTP",
+            Role::Mx | Role::Submission => "ESMTP",
+        };
+        let text = format!("{} {protocol} Veredarius", self.config.hostname);
         self.output.line(220, &text, true);
     }
 

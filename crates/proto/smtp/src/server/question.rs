@@ -64,6 +64,8 @@ pub enum Answer {
     Policy(Result<(), Refusal>),
     /// To [`Question::Message`]: the name under which the message is found again.
     Stored(Result<String, Refusal>),
+    /// To [`Question::Message`] of LMTP: a result for each recipient, in order.
+    Filed(Vec<Result<(), Refusal>>),
     /// To [`Question::Client`].
     Client(Result<ClientRights, Refusal>),
 }

@@ -16,11 +16,6 @@ pub(super) fn text(
     sink: Option<SocketAddr>,
 ) -> String {
     let folder = shown(config.parent().unwrap_or(config));
-    let first = |addresses: &[SocketAddr]| -> String {
-        addresses
-            .first()
-            .map_or_else(|| "-".to_owned(), ToString::to_string)
-    };
     let smtp = first(&settings.smtp.listen);
     let mut text = format!("\n{head} A first message (swaks is in every distribution):\n\n");
     let line = |text: &mut String, name: &str, value: &str| {
@@ -32,17 +27,9 @@ pub(super) fn text(
         "  swaks --server {smtp} --from you@elsewhere.test --to {}@{DOMAIN} --header 'Subject: hello'\n",
         USERS[0]
     );
-    line(&mut text, "SMTP", &smtp);
-    line(
-        &mut text,
-        "submission",
-        &format!("{} (STARTTLS, AUTH)", first(&settings.submission.listen)),
-    );
-    line(
-        &mut text,
-        "SMTPS",
-        &format!("{} (TLS, AUTH)", first(&settings.submissions.listen)),
-    );
+    for (name, value) in services(settings) {
+        line(&mut text, name, &value);
+    }
     if let Some(metrics) = settings.metrics.listen {
         line(&mut text, "metrics", &format!("http://{metrics}/metrics"));
     }
@@ -56,10 +43,14 @@ pub(super) fn text(
         "accounts",
         &format!("{}, password `{PASSWORD}`", accounts.join(" and ")),
     );
+    let imap = first(&settings.imap.listen);
     line(
         &mut text,
         "their mail",
-        &format!("{folder}/data/maildir/{DOMAIN}/"),
+        &format!(
+            "curl -u {}@{DOMAIN}:{PASSWORD} 'imap://{imap}/INBOX;MAILINDEX=1'",
+            USERS[0]
+        ),
     );
     if let Some(sink) = sink {
         let kept = sink_folder(Path::new(&folder));
@@ -82,6 +73,29 @@ pub(super) fn text(
         std::process::id()
     );
     text
+}
+
+/// The first of the addresses that a service listens on.
+fn first(addresses: &[SocketAddr]) -> String {
+    addresses
+        .first()
+        .map_or_else(|| "-".to_owned(), ToString::to_string)
+}
+
+/// The services and where they listen.
+fn services(settings: &Settings) -> [(&'static str, String); 6] {
+    let with = |addresses: &[SocketAddr], how: &str| format!("{} ({how})", first(addresses));
+    [
+        ("SMTP", first(&settings.smtp.listen)),
+        (
+            "submission",
+            with(&settings.submission.listen, "STARTTLS, AUTH"),
+        ),
+        ("SMTPS", with(&settings.submissions.listen, "TLS, AUTH")),
+        ("IMAP", with(&settings.imap.listen, "STARTTLS")),
+        ("IMAPS", with(&settings.imaps.listen, "TLS")),
+        ("LMTP", first(&settings.lmtp.listen)),
+    ]
 }
 
 /// The spool nodes and where they listen.

@@ -29,7 +29,7 @@ pub(super) const PASSWORD: &str = "demo";
 const CERTIFICATE_NAMES: [&str; 5] = ["mx.demo.test", "demo.test", "localhost", "127.0.0.1", "::1"];
 
 /// Ports before the offset, in the order of [`config_text`].
-const PORTS: [u16; 7] = [2525, 2587, 2465, 2080, 2600, 2601, 2526];
+const PORTS: [u16; 10] = [2525, 2587, 2465, 2143, 2993, 2424, 2080, 2600, 2601, 2526];
 
 /// Where the sink keeps mail.
 pub(super) fn sink_folder(dir: &Path) -> PathBuf {
@@ -81,7 +81,18 @@ fn config_text(offset: u16) -> Result<String, Failure> {
             .checked_add(offset)
             .ok_or_else(|| Failure::new(format!("port {port} plus {offset} is no port")))?;
     }
-    let [smtp, submission, submissions, metrics, node_a, node_b, sink] = ports;
+    let [
+        smtp,
+        submission,
+        submissions,
+        imap,
+        imaps,
+        lmtp,
+        metrics,
+        node_a,
+        node_b,
+        sink,
+    ] = ports;
     Ok(format!(
         r#"# The demo of `make run`. Change it as you like: it is written once. `kill -HUP` of `vere demo run`
 # puts most changes in force. docs/reference/config.md explains every key.
@@ -95,6 +106,15 @@ listen = ["127.0.0.1:{smtp}"]
 listen = ["127.0.0.1:{submission}"]
 [submissions]
 listen = ["127.0.0.1:{submissions}"]
+[imap]
+listen = ["127.0.0.1:{imap}"]
+[imaps]
+listen = ["127.0.0.1:{imaps}"]
+[lmtp]
+listen = ["127.0.0.1:{lmtp}"]
+
+[delivery]
+local = "store"                      # "maildir" files mail below data/maildir instead
 
 [relay]
 networks = ["127.0.0.0/8"]           # this machine may send anywhere, which here is the sink

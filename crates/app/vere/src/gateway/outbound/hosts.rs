@@ -151,10 +151,23 @@ impl Outbound {
                     ..hosts
                 })
             }
+            // The mail store of this system, on this machine.
+            Destination::Local => {
+                let store = settings.lmtp.listen.first();
+                let host =
+                    |address: &SocketAddr| Host::new(address.ip().to_string(), address.port());
+                let hosts = Hosts::new(&config, store.map(host).into_iter().collect(), None);
+                Ok(Hosts {
+                    tls: TlsMode::Off,
+                    protocol: Protocol::Lmtp,
+                    source: None,
+                    ..hosts
+                })
+            }
             // A place is nothing but a domain, a relay or local.
-            Destination::Local | Destination::RequireTls(_) | Destination::TlsOptional(_) => Err(
-                Unroutable::Temporary("local mail is not relayed".to_owned()),
-            ),
+            Destination::RequireTls(_) | Destination::TlsOptional(_) => {
+                Err(Unroutable::Temporary("a place has no wish".to_owned()))
+            }
         }
     }
 

@@ -1,0 +1,467 @@
+//! Answers what the machine of one IMAP connection asks.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use vere_directory::Directory;
+use vere_imap::server::{
+    Answer, AppendQuery, Appended, Changes, Copied, FlagsChanged, Gone, LoginOutcome,
+    MailboxChange, MailboxEntry, Opened, Question, Quota, Refusal, ScramLookup, Status, StoreQuery,
+};
+use vere_imap::set::UidSet;
+use vere_mime::Parsed;
+use vere_ports::directory::AccountName;
+use vere_store::{
+    MailboxId, MailboxName, ModSeq, Prepared, QuotaLimit, RecipientFields, Snapshot, StoreError,
+    SystemFlags, Target,
+};
+
+use super::convert::{self, among, flags_of, refusal};
+use super::keeper::{Keeper, Watch};
+use super::login::{self, Throttle};
+use super::messages::{self, opened_gone};
+use super::search;
+use super::steps::{attribute, claim, empty_inbox, named, operation, special_use};
+use crate::gateway::clock::now;
+
+/// The host's side of a connection.
+#[derive(Debug)]
+pub(super) struct Client {
+    keeper: Keeper,
+    directory: Arc<Directory>,
+    throttle: Throttle,
+    address: IpAddr,
+    account: Option<AccountName>,
+    open: Option<Open>,
+}
+
+/// The mailbox that is open.
+#[derive(Debug)]
+struct Open {
+    id: MailboxId,
+    /// What the client knows of it.
+    seen: Snapshot,
+    watch: Watch,
+}
+
+impl Client {
+    pub(super) fn new(
+        keeper: Keeper,
+        directory: Arc<Directory>,
+        throttle: Throttle,
+        address: IpAddr,
+    ) -> Self {
+        Self {
+            keeper,
+            directory,
+            throttle,
+            address,
+            account: None,
+            open: None,
+        }
+    }
+
+    /// Lets go of a mailbox that the machine has closed.
+    pub(super) fn follow(&mut self, open: Option<u64>) {
+        if self.open.as_ref().map(|own| own.id.0) != open {
+            self.open = None;
+        }
+    }
+
+    /// Waits until the mailbox that is open may be other than before.
+    pub(super) async fn changed(&self) -> u64 {
+        match &self.open {
+            Some(open) => {
+                open.watch.changed().await;
+                open.id.0
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(super) async fn answer(&mut self, question: Question) -> Answer {
+        match question {
+            Question::Password(attempt) => {
+                let wait = self.throttle.wait(self.address, Instant::now());
+                tokio::time::sleep(wait).await;
+                let outcome = login::password(&self.directory, attempt).await;
+                Answer::Login(self.logged_in(outcome).await)
+            }
+            Question::ScramUser { username } => {
+                let wait = self.throttle.wait(self.address, Instant::now());
+                tokio::time::sleep(wait).await;
+                // Whether the proof is right only the machine sees: each look-up counts as a failure
+                // until the account is used.
+                self.throttle.failed(self.address, Instant::now());
+                Answer::ScramUser(login::scram_keys(&self.directory, &username))
+            }
+            other => match self.account.clone() {
+                Some(account) => self.of_account(account, other).await,
+                None => Answer::Done(Err(Refusal::Unavailable)),
+            },
+        }
+    }
+
+    /// Takes note of the account that the machine knows, and makes its mailboxes ready.
+    ///
+    /// # Errors
+    /// When the store cannot.
+    pub(super) async fn enter(&mut self, account: Option<&str>) -> Result<(), Refusal> {
+        let Some(name) = account.filter(|_| self.account.is_none()) else {
+            return Ok(());
+        };
+        let name = AccountName::parse(name).map_err(|_| Refusal::Unavailable)?;
+        self.throttle.succeeded(self.address);
+        let of = name.clone();
+        self.keeper
+            .ask(move |store| store.open_account(&of, now()))
+            .await
+            .map_err(|error| refusal(&error))?;
+        self.account = Some(name);
+        Ok(())
+    }
+
+    async fn logged_in(&mut self, outcome: LoginOutcome) -> LoginOutcome {
+        match &outcome {
+            LoginOutcome::Accepted { account } => match self.enter(Some(account)).await {
+                Ok(()) => outcome,
+                Err(_) => LoginOutcome::Unavailable,
+            },
+            LoginOutcome::Rejected => {
+                self.throttle.failed(self.address, Instant::now());
+                outcome
+            }
+            LoginOutcome::Unavailable => outcome,
+        }
+    }
+
+    async fn of_account(&mut self, account: AccountName, question: Question) -> Answer {
+        match question {
+            Question::Mailboxes => Answer::Mailboxes(self.mailboxes(account).await),
+            Question::Status { mailbox } => Answer::Status(self.status(account, mailbox).await),
+            Question::Change(change) => Answer::Done(self.change(account, change).await),
+            Question::Open { mailbox, read_only } => {
+                Answer::Opened(self.open(account, mailbox, read_only).await.map(Box::new))
+            }
+            Question::Changes {
+                mailbox,
+                since,
+                uid_next,
+                read_only,
+            } => Answer::Changes(
+                self.changes(MailboxId(mailbox), ModSeq(since), uid_next, read_only)
+                    .await,
+            ),
+            Question::Fetch(query) => Answer::Messages(messages::fetch(&self.keeper, query).await),
+            Question::Store(query) => Answer::Flags(self.store(query).await),
+            Question::Expunge { mailbox, uids } => {
+                Answer::Done(self.expunge(MailboxId(mailbox), uids).await)
+            }
+            Question::Copy {
+                mailbox,
+                uids,
+                target,
+                remove,
+            } => Answer::Copied(
+                self.copy(account, MailboxId(mailbox), uids, target, remove)
+                    .await,
+            ),
+            Question::Append(query) => Answer::Appended(self.append(account, *query).await),
+            Question::Search {
+                mailbox,
+                key,
+                recent,
+            } => Answer::Found(
+                search::search(&self.keeper, MailboxId(mailbox), key, recent, now()).await,
+            ),
+            Question::Quota => Answer::Quota(self.quota(account).await),
+            Question::Password(_) | Question::ScramUser { .. } => {
+                Answer::ScramUser(ScramLookup::Unavailable)
+            }
+        }
+    }
+
+    async fn mailboxes(&self, account: AccountName) -> Result<Vec<MailboxEntry>, Refusal> {
+        let listed = self.keeper.ask(move |store| store.list(&account)).await;
+        let entry = |entry: vere_store::ListEntry| MailboxEntry {
+            name: entry.name.to_string(),
+            exists: entry.mailbox.is_some(),
+            subscribed: entry.subscribed,
+            special_use: entry.special_use.and_then(attribute),
+        };
+        match listed {
+            Ok(entries) => Ok(entries.into_iter().map(entry).collect()),
+            Err(error) => Err(refusal(&error)),
+        }
+    }
+
+    async fn status(&self, account: AccountName, mailbox: String) -> Result<Status, Refusal> {
+        let found = self.keeper.ask(move |store| {
+            let id = named(store, &account, &mailbox)?;
+            store.status(id)
+        });
+        let status = found.await.map_err(|error| refusal(&error))?;
+        Ok(Status {
+            messages: status.messages,
+            recent: status
+                .uid_next
+                .get()
+                .saturating_sub(status.recent_from.get()),
+            uid_next: status.uid_next.get(),
+            uid_validity: status.uid_validity,
+            unseen: status.unseen,
+            deleted: status.deleted,
+            size: status.octets,
+            mod_seq: status.highest_mod_seq.0,
+        })
+    }
+
+    async fn change(&self, account: AccountName, change: MailboxChange) -> Result<(), Refusal> {
+        let operation = operation()?;
+        let special_use = match &change {
+            MailboxChange::Create {
+                special_use: Some(name),
+                ..
+            } => Some(special_use(name).ok_or(Refusal::SpecialUse)?),
+            _ => None,
+        };
+        let changed = self.keeper.ask(move |store| match change {
+            MailboxChange::Create { mailbox, .. } => {
+                let name = MailboxName::new(&mailbox)?;
+                let made = store.create_mailbox(&account, &name, special_use, now())?;
+                Ok(made.map(drop))
+            }
+            MailboxChange::Delete(mailbox) => {
+                store.delete_mailbox(&account, &MailboxName::new(&mailbox)?)
+            }
+            MailboxChange::Rename { from, to } => {
+                let (from, to) = (MailboxName::new(&from)?, MailboxName::new(&to)?);
+                if from.is_inbox() {
+                    return empty_inbox(store, &account, &to, operation);
+                }
+                store.rename_mailbox(&account, &from, &to)
+            }
+            MailboxChange::Subscribe {
+                mailbox,
+                subscribed,
+            } => store.subscribe(&account, &MailboxName::new(&mailbox)?, subscribed),
+        });
+        changed.await.map_err(|error| refusal(&error))
+    }
+
+    async fn open(
+        &mut self,
+        account: AccountName,
+        mailbox: String,
+        read_only: bool,
+    ) -> Result<Opened, Refusal> {
+        let opened = self.keeper.ask(move |store| {
+            let id = named(store, &account, &mailbox)?;
+            let recent = claim(store, id, read_only)?;
+            Ok(store.snapshot(id)?.map(|snapshot| (recent, snapshot)))
+        });
+        let (recent_from, snapshot) = opened.await.map_err(|error| refusal(&error))?;
+        let status = snapshot.status();
+        let unseen = |message: &&vere_store::Message| !message.flags.contains(SystemFlags::SEEN);
+        let first_unseen = snapshot.iter_from(0).find(unseen);
+        let opened = Opened {
+            mailbox: snapshot.mailbox().0,
+            uid_validity: status.uid_validity,
+            uid_next: status.uid_next.get(),
+            mod_seq: status.highest_mod_seq.0,
+            uids: snapshot
+                .iter_from(0)
+                .map(|message| message.uid.get())
+                .collect(),
+            first_unseen: first_unseen.map(|message| message.uid.get()),
+            recent_from,
+            keywords: snapshot
+                .keywords()
+                .iter()
+                .map(|keyword| Arc::from(keyword.as_str()))
+                .collect(),
+        };
+        self.open = Some(Open {
+            id: snapshot.mailbox(),
+            watch: self.keeper.watch(snapshot.mailbox()),
+            seen: snapshot,
+        });
+        Ok(opened)
+    }
+
+    async fn changes(
+        &mut self,
+        id: MailboxId,
+        since: ModSeq,
+        uid_next: u32,
+        read_only: bool,
+    ) -> Result<Changes, Refusal> {
+        let asked = self.keeper.ask(move |store| {
+            let recent = claim(store, id, read_only)?;
+            let end = store.end();
+            let expunged = store.expunged_since(id, since)?;
+            let expunged = expunged.when(end).unwrap_or_default();
+            Ok(store
+                .snapshot(id)?
+                .map(|snapshot| (recent, expunged, snapshot)))
+        });
+        let (recent_from, expunged, snapshot) = asked.await.map_err(|error| opened_gone(&error))?;
+        let status = snapshot.status();
+        let all = || snapshot.iter_from(0);
+        let known = self
+            .open
+            .as_mut()
+            .filter(|open| open.id == id && open.seen.status().highest_mod_seq == since);
+        let (gone, changed) = match known {
+            Some(open) => {
+                let difference = snapshot.since(&open.seen);
+                let gone = convert::set(difference.expunged.iter().map(|(_, uid)| *uid));
+                let changed = difference
+                    .changed
+                    .iter()
+                    .filter_map(|index| snapshot.get(*index));
+                let changed = changed
+                    .map(|message| flags_of(&snapshot, message))
+                    .collect();
+                open.seen = snapshot.clone();
+                (Gone::These(gone), changed)
+            }
+            None => {
+                let gone = match expunged {
+                    Some(uids) => Gone::These(convert::set(uids)),
+                    None => Gone::AllBut(all().map(|message| message.uid.get()).collect()),
+                };
+                let changed = all().filter(|message| message.mod_seq > since);
+                (
+                    gone,
+                    changed
+                        .map(|message| flags_of(&snapshot, message))
+                        .collect(),
+                )
+            }
+        };
+        let new = UidSet::range(uid_next, u32::MAX);
+        Ok(Changes {
+            mod_seq: status.highest_mod_seq.0,
+            uid_next: status.uid_next.get(),
+            added: among(&snapshot, &new)
+                .map(|message| message.uid.get())
+                .collect(),
+            gone,
+            changed,
+            recent_from,
+        })
+    }
+
+    async fn store(&self, query: StoreQuery) -> Result<FlagsChanged, Refusal> {
+        let flags = convert::to_store(&query.flags).map_err(|error| refusal(&error))?;
+        let id = MailboxId(query.mailbox);
+        let asked = self.keeper.ask(move |store| {
+            let uids = convert::uids(&query.uids);
+            let mode = convert::mode(query.action);
+            let unchanged_since = query.unchanged_since.map(ModSeq);
+            let stored = store.store_flags(id, &uids, mode, &flags, unchanged_since)?;
+            let end = store.end();
+            let stored = stored
+                .when(end)
+                .map_err(|_| StoreError::Failed("not at the end of the log".to_owned()))?;
+            Ok(store
+                .snapshot(id)?
+                .map(|snapshot| (stored, snapshot, query.uids)))
+        });
+        let (stored, snapshot, uids) = asked.await.map_err(|error| opened_gone(&error))?;
+        let modified = convert::set(stored.modified);
+        let rows = among(&snapshot, &uids).filter(|message| !modified.contains(message.uid.get()));
+        Ok(FlagsChanged {
+            rows: rows.map(|message| flags_of(&snapshot, message)).collect(),
+            changed: convert::set(stored.changed),
+            modified,
+        })
+    }
+
+    async fn expunge(&self, id: MailboxId, uids: Option<UidSet>) -> Result<(), Refusal> {
+        let asked = self.keeper.ask(move |store| {
+            let uids = uids.map(|uids| convert::uids(&uids));
+            Ok(store.expunge(id, uids.as_deref())?.map(drop))
+        });
+        asked.await.map_err(|error| opened_gone(&error))
+    }
+
+    async fn copy(
+        &self,
+        account: AccountName,
+        from: MailboxId,
+        uids: UidSet,
+        target: String,
+        remove: bool,
+    ) -> Result<Copied, Refusal> {
+        let operation = operation()?;
+        let asked = self.keeper.ask(move |store| {
+            let to = named(store, &account, &target)?;
+            let uids = convert::uids(&uids);
+            let quota = QuotaLimit::default();
+            match remove {
+                true => store.move_to(from, &uids, to, quota, operation),
+                false => store.copy(from, &uids, to, quota, operation),
+            }
+        });
+        let copied = asked.await.map_err(|error| match error {
+            StoreError::NoMailbox | StoreError::Name => Refusal::NoTarget,
+            other => refusal(&other),
+        })?;
+        Ok(Copied {
+            uid_validity: copied.uid_validity,
+            from: convert::set(copied.from),
+            to: convert::set(copied.to),
+        })
+    }
+
+    async fn append(&self, account: AccountName, query: AppendQuery) -> Result<Appended, Refusal> {
+        let operation = operation()?;
+        let flags = convert::to_store(&query.flags).map_err(|error| refusal(&error))?;
+        let message = query.message;
+        let prepared = tokio::task::spawn_blocking(move || {
+            let parsed = Parsed::of(&message);
+            Prepared::new(&message, &parsed.encode(), &parsed.references)
+        });
+        let prepared = prepared
+            .await
+            .map_err(|_| Refusal::Unavailable)?
+            .map_err(|error| refusal(&error))?;
+        let internal_date = convert::date(query.date.unwrap_or_else(now));
+        let asked = self.keeper.ask(move |store| {
+            let target = Target {
+                mailbox: named(store, &account, &query.mailbox)?,
+                flags,
+                internal_date,
+                fields: RecipientFields::default(),
+                quota: QuotaLimit::default(),
+            };
+            store.deliver(&prepared, &[target], operation)
+        });
+        let results = asked.await.map_err(|error| refusal(&error))?;
+        match results.into_iter().next() {
+            Some(Ok(added)) => Ok(Appended {
+                uid_validity: added.uid_validity,
+                uid: added.uid.get(),
+            }),
+            Some(Err(error)) => Err(refusal(&error)),
+            None => Err(Refusal::Unavailable),
+        }
+    }
+
+    async fn quota(&self, account: AccountName) -> Result<Quota, Refusal> {
+        let asked = self.keeper.ask(move |store| {
+            let usage = store.quota(&account)?;
+            Ok(store.list(&account)?.map(|_| usage))
+        });
+        let usage = asked.await.map_err(|error| refusal(&error))?;
+        Ok(Quota {
+            octets: usage.octets,
+            octets_max: None,
+            messages: usage.messages,
+            messages_max: None,
+        })
+    }
+}

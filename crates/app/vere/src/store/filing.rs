@@ -1,0 +1,181 @@
+//! Where a delivered message goes: the mailbox of an account, by the tag of the address.
+
+use std::collections::BTreeMap;
+
+use vere_directory::{Directory, Resolution};
+use vere_mime::Parsed;
+use vere_ports::directory::AccountName;
+use vere_smtp::command::RcptTo;
+use vere_smtp::refusal::Refusal;
+use vere_smtp::server::Message;
+use vere_store::{
+    Flags, MailboxId, MailboxName, Prepared, QuotaLimit, RecipientFields, StoreError, Target,
+};
+
+use super::convert::date;
+use super::keeper::{Keeper, MailStore};
+use super::steps::{at_once, operation};
+use crate::gateway::clock::now;
+
+/// A recipient that is ours.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Recipient {
+    account: AccountName,
+    /// The tag, which may name a mailbox (RFC 5233).
+    tag: Option<String>,
+}
+
+/// Whether there is such a mailbox.
+///
+/// # Errors
+/// What the client is told.
+pub(super) fn check(directory: &Directory, rcpt: &RcptTo) -> Result<(), Refusal> {
+    resolve(directory, rcpt).map(drop)
+}
+
+/// The accounts that an address stands for: one, or those of an alias.
+fn resolve(directory: &Directory, rcpt: &RcptTo) -> Result<Vec<Recipient>, Refusal> {
+    let address = rcpt.forward_path.address().ok_or(Refusal::MailboxUnknown)?;
+    let resolution = directory.resolve(address).map_err(|error| {
+        tracing::error!(%error, "directory cannot be read");
+        Refusal::LocalError
+    })?;
+    match resolution {
+        Resolution::Local { account, tag } => Ok(vec![Recipient { account, tag }]),
+        // Who hands over here has followed aliases already; those that lead elsewhere end here.
+        Resolution::Forward(targets) => {
+            let local = targets.into_iter().filter_map(|target| match target {
+                vere_directory::Destination::Local { account, tag } => {
+                    Some(Recipient { account, tag })
+                }
+                vere_directory::Destination::Remote(_) => None,
+            });
+            match local.collect::<Vec<_>>() {
+                none if none.is_empty() => Err(Refusal::MailboxUnknown),
+                some => Ok(some),
+            }
+        }
+        Resolution::NotLocal => Err(Refusal::RelayDenied),
+        other => Err(other.refusal().unwrap_or(Refusal::MailboxUnknown)),
+    }
+}
+
+/// Files a message, once for all its recipients, and says for each what became of it.
+pub(super) async fn file(
+    keeper: &Keeper,
+    directory: &Directory,
+    message: Message,
+) -> Vec<Result<(), Refusal>> {
+    let count = message.recipients.len();
+    let resolved: Vec<Result<Vec<Recipient>, Refusal>> = message
+        .recipients
+        .iter()
+        .map(|rcpt| resolve(directory, rcpt))
+        .collect();
+    let recipients: Vec<Recipient> = resolved.iter().flatten().flatten().cloned().collect();
+    let filed = match file_for(keeper, message, recipients).await {
+        Ok(filed) => filed,
+        Err(refusal) => return vec![Err(refusal); count],
+    };
+    let result = |found: Result<Vec<Recipient>, Refusal>| {
+        found?.into_iter().try_for_each(|recipient| {
+            let result = filed.get(&recipient).cloned();
+            result.unwrap_or(Err(Refusal::LocalError))
+        })
+    };
+    resolved.into_iter().map(result).collect()
+}
+
+type Filed = BTreeMap<Recipient, Result<(), Refusal>>;
+
+async fn file_for(
+    keeper: &Keeper,
+    message: Message,
+    mut recipients: Vec<Recipient>,
+) -> Result<Filed, Refusal> {
+    recipients.sort_unstable();
+    recipients.dedup();
+    let operation = operation().map_err(|_| Refusal::LocalError)?;
+    let return_path = message
+        .reverse_path
+        .reverse_path
+        .as_str()
+        .as_bytes()
+        .to_vec();
+    let prepared = tokio::task::spawn_blocking(move || {
+        let parsed = Parsed::of(&message.body);
+        Prepared::new(&message.body, &parsed.encode(), &parsed.references)
+    });
+    let prepared = prepared.await.map_err(|_| Refusal::LocalError)?;
+    let prepared = prepared.map_err(|error| refusal(&error))?;
+    let asked = keeper.ask(move |store| {
+        let targets: Vec<Result<Target, StoreError>> = recipients
+            .iter()
+            .map(|recipient| target(store, recipient, &return_path))
+            .collect();
+        let known: Vec<Target> = targets.iter().flatten().cloned().collect();
+        let delivered = store.deliver(&prepared, &known, operation)?;
+        Ok(delivered.map(|added| {
+            let mut added = added.into_iter();
+            let results = targets.into_iter().map(|target| match target {
+                Ok(_) => match added.next() {
+                    Some(Ok(_)) => Ok(()),
+                    Some(Err(error)) => Err(refusal(&error)),
+                    None => Err(Refusal::LocalError),
+                },
+                Err(error) => Err(refusal(&error)),
+            });
+            recipients.into_iter().zip(results).collect::<Filed>()
+        }))
+    });
+    asked.await.map_err(|error| refusal(&error))
+}
+
+fn target(
+    store: &mut MailStore,
+    recipient: &Recipient,
+    return_path: &[u8],
+) -> Result<Target, StoreError> {
+    Ok(Target {
+        mailbox: mailbox(store, recipient)?,
+        flags: Flags::default(),
+        internal_date: date(now()),
+        fields: RecipientFields {
+            return_path: Some(return_path.into()),
+            delivered_to: Some(recipient.account.to_string().into_bytes().into()),
+        },
+        quota: QuotaLimit::default(),
+    })
+}
+
+/// The mailbox that the tag names, in any case, where there is one; else INBOX.
+fn mailbox(store: &mut MailStore, recipient: &Recipient) -> Result<MailboxId, StoreError> {
+    let opened = store.open_account(&recipient.account, now())?;
+    let inbox = at_once(store, opened)?;
+    let Some(name) = recipient
+        .tag
+        .as_deref()
+        .and_then(|tag| MailboxName::new(tag).ok())
+    else {
+        return Ok(inbox);
+    };
+    let listed = store.list(&recipient.account)?;
+    let listed = at_once(store, listed)?;
+    let found = listed
+        .into_iter()
+        .find(|entry| entry.name.as_str().eq_ignore_ascii_case(name.as_str()));
+    Ok(found.and_then(|entry| entry.mailbox).unwrap_or(inbox))
+}
+
+fn refusal(error: &StoreError) -> Refusal {
+    match error {
+        StoreError::NoMailbox => Refusal::MailboxUnknown,
+        StoreError::TooLarge { .. } => Refusal::MailboxSizeLimit,
+        StoreError::OverQuota => Refusal::MailboxFull,
+        StoreError::DiskFull => Refusal::StorageFull,
+        other => {
+            tracing::error!(error = %other, "mail cannot be filed");
+            Refusal::LocalError
+        }
+    }
+}

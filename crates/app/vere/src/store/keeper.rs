@@ -1,0 +1,266 @@
+//! The thread that owns the store, and the one that syncs its log.
+//!
+//! Questions come as closures and are answered when what they saw or did is safe on the disk. All that
+//! wait while a sync is under way share the next one.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, oneshot};
+use vere_disk::log::Directory as LogDirectory;
+use vere_disk::mail_meta::FjallMeta;
+use vere_store::{Committed, MailboxId, Position, Store, StoreError, SyncJob, SyncOutcome};
+
+/// The store as it runs.
+pub(super) type MailStore = Store<LogDirectory, FjallMeta>;
+
+/// How often the metadata engine is made to last, so that a start replays little.
+const PERSIST_INTERVAL: Duration = Duration::from_secs(30);
+
+type Job = Box<dyn FnOnce(&mut Owner) + Send>;
+type Waiter = Box<dyn FnOnce(Result<Position, StoreError>) + Send>;
+
+enum Message {
+    Job(Job),
+    Synced(SyncOutcome),
+    Stop,
+}
+
+/// Gives questions to the thread that owns the store.
+#[derive(Debug, Clone)]
+pub(super) struct Keeper {
+    sender: Sender<Message>,
+    watchers: Arc<Watchers>,
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Job(_) => "Job",
+            Self::Synced(_) => "Synced",
+            Self::Stop => "Stop",
+        })
+    }
+}
+
+impl Keeper {
+    /// Starts both threads; the handle ends when the store is closed.
+    ///
+    /// # Errors
+    /// When the system gives no threads.
+    pub(super) fn start(store: MailStore) -> io::Result<(Self, JoinHandle<()>)> {
+        let (sender, receiver) = channel();
+        let (to_sync, jobs) = channel::<SyncJob<LogDirectory>>();
+        let back = sender.clone();
+        Builder::new()
+            .name("store-sync".to_owned())
+            .spawn(move || {
+                for job in jobs {
+                    if back.send(Message::Synced(job.run())).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        let watchers = Arc::new(Watchers::default());
+        let mut owner = Owner {
+            store,
+            waiting: Vec::new(),
+            to_sync,
+            watchers: Arc::clone(&watchers),
+            persisted: Instant::now(),
+        };
+        let thread = Builder::new()
+            .name("store".to_owned())
+            .spawn(move || owner.run(&receiver))?;
+        Ok((Self { sender, watchers }, thread))
+    }
+
+    /// Asks the store, and waits until the answer is safe.
+    ///
+    /// # Errors
+    /// What the store says, or that it is closed.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut MailStore) -> Result<Committed<T>, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let closed = || StoreError::Failed("the store is closed".to_owned());
+        let (reply, answer) = oneshot::channel();
+        let job: Job = Box::new(move |owner| match question(&mut owner.store) {
+            Err(error) => drop(reply.send(Err(error))),
+            Ok(committed) => owner.reply_when_safe(committed, reply),
+        });
+        self.sender.send(Message::Job(job)).map_err(|_| closed())?;
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Hears of changes of a mailbox until it is dropped.
+    pub(super) fn watch(&self, mailbox: MailboxId) -> Watch {
+        Watch::new(Arc::clone(&self.watchers), mailbox)
+    }
+
+    /// Closes the store once what came before is done.
+    pub(super) fn stop(&self) {
+        let _ = self.sender.send(Message::Stop);
+    }
+}
+
+/// The thread that owns the store.
+struct Owner {
+    store: MailStore,
+    waiting: Vec<(Position, Waiter)>,
+    to_sync: Sender<SyncJob<LogDirectory>>,
+    watchers: Arc<Watchers>,
+    persisted: Instant,
+}
+
+impl Owner {
+    fn run(&mut self, receiver: &Receiver<Message>) {
+        let mut stopping = false;
+        while !(stopping && self.waiting.is_empty()) {
+            let first = match receiver.recv_timeout(PERSIST_INTERVAL) {
+                Ok(message) => Some(message),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            for message in first.into_iter().chain(receiver.try_iter()) {
+                match message {
+                    Message::Job(job) => job(self),
+                    Message::Synced(outcome) => self.synced(outcome),
+                    Message::Stop => stopping = true,
+                }
+            }
+            self.sync();
+            self.persist(stopping);
+        }
+    }
+
+    fn reply_when_safe<T: Send + 'static>(
+        &mut self,
+        committed: Committed<T>,
+        reply: oneshot::Sender<Result<T, StoreError>>,
+    ) {
+        let position = committed.position();
+        match committed.when(self.store.synced()) {
+            Ok(value) => drop(reply.send(Ok(value))),
+            Err(committed) => {
+                let waiter: Waiter = Box::new(move |synced| {
+                    let value = synced.and_then(|synced| {
+                        committed
+                            .when(synced)
+                            .map_err(|_| StoreError::Failed("not synced so far".to_owned()))
+                    });
+                    let _ = reply.send(value);
+                });
+                self.waiting.push((position, waiter));
+            }
+        }
+    }
+
+    fn sync(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        match self.store.sync_job() {
+            Ok(Some(job)) => drop(self.to_sync.send(job)),
+            Ok(None) => {}
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    fn synced(&mut self, outcome: SyncOutcome) {
+        match self.store.finish_sync(outcome) {
+            Ok(published) => {
+                let (safe, waiting) = std::mem::take(&mut self.waiting)
+                    .into_iter()
+                    .partition(|(position, _)| *position <= published.synced);
+                self.waiting = waiting;
+                let safe: Vec<(Position, Waiter)> = safe;
+                for (_, waiter) in safe {
+                    waiter(Ok(published.synced));
+                }
+                for mailbox in &published.mailboxes {
+                    self.watchers.tell(*mailbox);
+                }
+            }
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    /// Tells everybody who waits that it is not safe, and will not be.
+    fn fail(&mut self, error: &StoreError) {
+        tracing::error!(%error, "the mail store takes nothing more until it is started again");
+        for (_, waiter) in self.waiting.drain(..) {
+            waiter(Err(error.clone()));
+        }
+    }
+
+    fn persist(&mut self, stopping: bool) {
+        if !stopping && self.persisted.elapsed() < PERSIST_INTERVAL {
+            return;
+        }
+        self.persisted = Instant::now();
+        if let Err(error) = self.store.persist() {
+            tracing::error!(%error, "metadata cannot be made to last; the next start replays more");
+        }
+    }
+}
+
+/// Who wants to hear of which mailbox.
+#[derive(Debug, Default)]
+struct Watchers(Mutex<HashMap<MailboxId, Vec<Arc<Notify>>>>);
+
+impl Watchers {
+    fn tell(&self, mailbox: MailboxId) {
+        let watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for watcher in watchers.get(&mailbox).into_iter().flatten() {
+            watcher.notify_one();
+        }
+    }
+}
+
+/// Hears of changes of a mailbox.
+#[derive(Debug)]
+pub(super) struct Watch {
+    watchers: Arc<Watchers>,
+    mailbox: MailboxId,
+    notify: Arc<Notify>,
+}
+
+impl Watch {
+    fn new(watchers: Arc<Watchers>, mailbox: MailboxId) -> Self {
+        let notify = Arc::new(Notify::new());
+        let mut all = watchers.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(mailbox).or_default().push(Arc::clone(&notify));
+        drop(all);
+        Self {
+            watchers,
+            mailbox,
+            notify,
+        }
+    }
+
+    /// Waits for a change; one that was before the call counts.
+    pub(super) async fn changed(&self) {
+        self.notify.notified().await;
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut all = self
+            .watchers
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(watchers) = all.get_mut(&self.mailbox) {
+            watchers.retain(|watcher| !Arc::ptr_eq(watcher, &self.notify));
+            if watchers.is_empty() {
+                all.remove(&self.mailbox);
+            }
+        }
+    }
+}

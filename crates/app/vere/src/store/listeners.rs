@@ -1,0 +1,312 @@
+//! Accepts connections: who the client is, what it may do, how many there may be.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::spawn_local;
+use vere_directory::Directory;
+use vere_directory::password::SCRAM_ITERATIONS;
+use vere_imap::limits::Limits;
+use vere_imap::server::{Peer, ServerConfig};
+use vere_sasl::{FakeKeys, Mechanism, NonceSource};
+use vere_settings::Settings;
+use vere_smtp::server as smtp;
+
+use super::client::Client;
+use super::keeper::Keeper;
+use super::login::Throttle;
+use super::{lmtp, session};
+use crate::cli::Failure;
+use crate::gateway::tls::ServerTls;
+
+/// Pause after a failed accept, such as for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A service of the store, by the settings section that configures it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Service {
+    Imap,
+    Imaps,
+    Lmtp,
+}
+
+impl Service {
+    pub(super) const ALL: [Self; 3] = [Self::Imap, Self::Imaps, Self::Lmtp];
+
+    /// The section's name, which is the inherited listeners' name too.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Imap => "imap",
+            Self::Imaps => "imaps",
+            Self::Lmtp => "lmtp",
+        }
+    }
+
+    pub(super) fn addresses(self, settings: &Settings) -> &[SocketAddr] {
+        match self {
+            Self::Imap => &settings.imap.listen,
+            Self::Imaps => &settings.imaps.listen,
+            Self::Lmtp => &settings.lmtp.listen,
+        }
+    }
+}
+
+/// What all connections share.
+#[derive(Debug)]
+pub(super) struct Reception {
+    settings: RefCell<Arc<Settings>>,
+    keeper: Keeper,
+    directory: Arc<Directory>,
+    tls: ServerTls,
+    throttle: Throttle,
+    imap: RefCell<Arc<ServerConfig>>,
+    connections: Cell<u32>,
+    clients: RefCell<HashMap<IpAddr, u32>>,
+    stop: watch::Receiver<bool>,
+}
+
+impl Reception {
+    /// # Errors
+    /// When the directory cannot be opened, or there are no random numbers.
+    pub(super) fn new(
+        settings: Arc<Settings>,
+        keeper: Keeper,
+        tls: ServerTls,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Self, Failure> {
+        let store = vere_disk::directory::create(&settings.directory.store)?;
+        let directory = Directory::new(store, settings.directory.subaddress_separator);
+        let imap = ServerConfig {
+            hostname: settings.hostname.clone(),
+            limits: limits(&settings),
+            mechanisms: Mechanism::ALL.to_vec(),
+            nonces: Arc::new(NonceSource::new(random()?)),
+            fake_keys: FakeKeys::new(random()?, SCRAM_ITERATIONS),
+        };
+        Ok(Self {
+            settings: RefCell::new(settings),
+            keeper,
+            directory: Arc::new(directory),
+            tls,
+            throttle: Throttle::default(),
+            imap: RefCell::new(Arc::new(imap)),
+            connections: Cell::new(0),
+            clients: RefCell::default(),
+            stop,
+        })
+    }
+
+    /// Puts other settings in force for connections to come.
+    ///
+    /// # Errors
+    /// When a certificate cannot be used; then nothing changes.
+    pub(super) fn reload(&self, settings: Settings) -> Result<(), Failure> {
+        self.tls.reload(&settings)?;
+        let imap = ServerConfig {
+            limits: limits(&settings),
+            ..ServerConfig::clone(&self.imap.borrow())
+        };
+        *self.imap.borrow_mut() = Arc::new(imap);
+        *self.settings.borrow_mut() = Arc::new(settings);
+        Ok(())
+    }
+
+    pub(super) const fn tls(&self) -> &ServerTls {
+        &self.tls
+    }
+
+    pub(super) const fn keeper(&self) -> &Keeper {
+        &self.keeper
+    }
+
+    pub(super) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    pub(super) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stop.clone()
+    }
+
+    pub(super) fn connections(&self) -> u32 {
+        self.connections.get()
+    }
+
+    /// How long a client may take none of what is sent to it.
+    pub(super) fn write_patience(&self) -> Duration {
+        self.settings.borrow().limits.command_timeout.duration()
+    }
+
+    pub(super) fn client(&self, address: IpAddr) -> Client {
+        Client::new(
+            self.keeper.clone(),
+            Arc::clone(&self.directory),
+            self.throttle.clone(),
+            client_of(address),
+        )
+    }
+
+    /// Accepts until the role stops.
+    pub(super) async fn accept(self: Rc<Self>, service: Service, listener: TcpListener) {
+        let mut stop = self.stop.clone();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = stop.wait_for(|stopping| *stopping) => return,
+            };
+            match accepted {
+                Ok((stream, address)) => {
+                    let reception = Rc::clone(&self);
+                    spawn_local(async move {
+                        if let Err(error) = reception.serve(service, stream, address).await {
+                            tracing::debug!(peer = %address, %error, "connection lost");
+                        }
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, service = service.name(), "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn serve(
+        self: Rc<Self>,
+        service: Service,
+        mut stream: TcpStream,
+        address: SocketAddr,
+    ) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let Some(_place) = Place::take(&self, address.ip()) else {
+            let busy: &[u8] = match service {
+                Service::Lmtp => b"421 4.7.0 too many connections, try again later\r\n",
+                Service::Imap | Service::Imaps => {
+                    b"* BYE [LIMIT] too many connections, try again later\r\n"
+                }
+            };
+            return stream.write_all(busy).await;
+        };
+        let in_clear = self
+            .settings
+            .borrow()
+            .auth
+            .plaintext_networks
+            .contains(address.ip());
+        let peer = Peer {
+            address,
+            tls: false,
+            tls_available: self.tls.available(),
+            may_auth_in_clear: in_clear,
+        };
+        let imap = Arc::clone(&self.imap.borrow());
+        // Boxed: most of a session's life is waiting, and its size is what an idle client costs.
+        match service {
+            Service::Imap => Box::pin(session::serve(stream, peer, imap, Rc::clone(&self))).await,
+            Service::Imaps => {
+                Box::pin(session::serve_tls(stream, peer, imap, Rc::clone(&self))).await
+            }
+            Service::Lmtp => {
+                let peer = smtp::Peer::new(address, stream.local_addr()?);
+                let config = Arc::new(self.lmtp_config());
+                Box::pin(lmtp::serve(stream, peer, config, Rc::clone(&self))).await
+            }
+        }
+    }
+
+    fn lmtp_config(&self) -> smtp::ServerConfig {
+        let settings = self.settings.borrow();
+        let mut config = smtp::ServerConfig::new(settings.hostname.clone(), smtp::Role::Lmtp);
+        let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+        // The gateway's Received field stands in front of what it took.
+        let spare = vere_units::ByteSize::mib(1).as_u64();
+        let size = settings
+            .limits
+            .message_size_max
+            .as_u64()
+            .saturating_add(spare);
+        config.limits.message_size_max = vere_units::ByteSize::new(size);
+        config.limits.recipients_max = count(settings.limits.recipients_max);
+        config.limits.text_line_octets_max = usize::MAX;
+        config
+    }
+}
+
+/// One of the places that `connections_max` and `connections_per_client_max` give.
+struct Place {
+    reception: Rc<Reception>,
+    client: IpAddr,
+}
+
+impl Place {
+    fn take(reception: &Rc<Reception>, address: IpAddr) -> Option<Self> {
+        let client = client_of(address);
+        let settings = reception.settings.borrow();
+        let mut clients = reception.clients.borrow_mut();
+        let of_client = clients.get(&client).copied().unwrap_or(0);
+        let limits = &settings.limits;
+        if reception.connections.get() >= limits.connections_max
+            || of_client >= limits.connections_per_client_max
+        {
+            return None;
+        }
+        reception.connections.set(reception.connections.get() + 1);
+        clients.insert(client, of_client + 1);
+        Some(Self {
+            reception: Rc::clone(reception),
+            client,
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let reception = &self.reception;
+        reception
+            .connections
+            .set(reception.connections.get().saturating_sub(1));
+        let mut clients = reception.clients.borrow_mut();
+        match clients.get_mut(&self.client) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => {
+                clients.remove(&self.client);
+            }
+        }
+    }
+}
+
+/// Who counts as one client: an IPv4 address, or an IPv6 /64, which is what one customer gets.
+fn client_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => {
+            let mut segments = v6.segments();
+            segments[4..].fill(0);
+            IpAddr::V6(Ipv6Addr::from(segments))
+        }
+        v4 => v4,
+    }
+}
+
+fn limits(settings: &Settings) -> Limits {
+    let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+    Limits {
+        message_size_max: settings.limits.message_size_max,
+        errors_max: count(settings.limits.errors_max),
+        auth_failures_max: count(settings.limits.auth_failures_max),
+        ..Limits::default()
+    }
+}
+
+fn random<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut octets = [0; N];
+    getrandom::fill(&mut octets)
+        .map_err(|error| Failure::new(format!("no random numbers: {error}")))?;
+    Ok(octets)
+}

@@ -1,0 +1,166 @@
+//! Messages out of the store: which ones fit in a batch, and their content.
+
+use bytes::Bytes;
+use vere_disk::log::Directory as LogDirectory;
+use vere_imap::server::{FetchQuery, Messages, Need, Refusal, Row};
+use vere_imap::set::UidSet;
+use vere_store::{BodyReader, MailboxId, Message, RecipientFields, Snapshot, StoreError};
+
+use super::convert::{among, flags_of, refusal, time};
+use super::keeper::{Keeper, MailStore};
+
+/// Messages of one batch, whatever is asked of them.
+const BATCH_MAX: usize = 1_000;
+
+/// Octets that a header is taken for until it is read.
+const HEADER_OCTETS: usize = 2 * 1024;
+
+/// A message, and the fields that only its recipient's copy has.
+pub(super) type Referred = (Message, Vec<u8>);
+
+/// The fields that stand before the shared message.
+///
+/// # Errors
+/// When they are damaged.
+pub(super) fn refer(
+    store: &MailStore,
+    id: MailboxId,
+    message: &Message,
+) -> Result<Referred, StoreError> {
+    let own = match message.own_fields {
+        true => store.own_fields(id, message.uid)?,
+        false => RecipientFields::default(),
+    };
+    Ok((*message, own.render()))
+}
+
+/// Gives the first of the messages that are asked for.
+///
+/// # Errors
+/// What the client is told.
+pub(super) async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> {
+    let need = query.need;
+    let (snapshot, chosen, rest, reader) = keeper
+        .ask(move |store| choose(store, &query))
+        .await
+        .and_then(|(snapshot, chosen, rest, reader)| Ok((snapshot, chosen?, rest, reader)))
+        .map_err(|error| opened_gone(&error))?;
+    let rows = if need == Need::Nothing {
+        chosen
+            .into_iter()
+            .map(|(message, _)| row(&snapshot, &message, Bytes::new()))
+            .collect()
+    } else {
+        tokio::task::spawn_blocking(move || read_rows(&snapshot, &chosen, &reader, need))
+            .await
+            .map_err(|_| Refusal::Unavailable)?
+    };
+    Ok(Messages { rows, rest })
+}
+
+/// What a mailbox that is open answers when it is gone.
+pub(super) fn opened_gone(error: &StoreError) -> Refusal {
+    match error {
+        StoreError::NoMailbox => Refusal::Gone,
+        other => refusal(other),
+    }
+}
+
+type Chosen = (
+    Snapshot,
+    Result<Vec<Referred>, StoreError>,
+    UidSet,
+    BodyReader<LogDirectory>,
+);
+
+fn choose(
+    store: &mut MailStore,
+    query: &FetchQuery,
+) -> Result<vere_store::Committed<Chosen>, StoreError> {
+    let id = MailboxId(query.mailbox);
+    let committed = store.snapshot(id)?;
+    let reader = store.body_reader();
+    let store = &*store;
+    Ok(committed.map(|snapshot| {
+        let (mut chosen, mut octets, mut last) = (Vec::new(), 0_usize, 0);
+        let since = query.changed_since.unwrap_or(0);
+        for message in among(&snapshot, &query.uids) {
+            if chosen.len() >= BATCH_MAX || (octets >= query.octets_max && !chosen.is_empty()) {
+                break;
+            }
+            last = message.uid.get();
+            if message.mod_seq.0 <= since {
+                continue;
+            }
+            octets += match query.need {
+                Need::Nothing => 0,
+                Need::Header => HEADER_OCTETS.min(message.size as usize),
+                Need::Whole => message.size as usize,
+            };
+            chosen.push(*message);
+        }
+        let behind = among(&snapshot, &query.uids).any(|message| message.uid.get() > last);
+        let rest = match behind {
+            true => query
+                .uids
+                .intersection(&UidSet::range(last.saturating_add(1), u32::MAX)),
+            false => UidSet::new(),
+        };
+        let referred = chosen
+            .iter()
+            .map(|message| match query.need {
+                Need::Nothing => Ok((*message, Vec::new())),
+                Need::Header | Need::Whole => refer(store, id, message),
+            })
+            .collect();
+        (snapshot, referred, rest, reader)
+    }))
+}
+
+fn row(snapshot: &Snapshot, message: &Message, content: Bytes) -> Row {
+    Row {
+        flags: flags_of(snapshot, message),
+        date: time(message.internal_date),
+        size: u64::from(message.size),
+        content,
+    }
+}
+
+fn read_rows(
+    snapshot: &Snapshot,
+    chosen: &[Referred],
+    reader: &BodyReader<LogDirectory>,
+    need: Need,
+) -> Vec<Row> {
+    let rows = chosen
+        .iter()
+        .filter_map(|referred| match content(referred, reader, need) {
+            Ok(content) => Some(row(snapshot, &referred.0, Bytes::from(content))),
+            Err(error) => {
+                // Left out, and the client is told that not all are there.
+                tracing::error!(%error, uid = referred.0.uid.get(), "message cannot be read");
+                None
+            }
+        });
+    rows.collect()
+}
+
+/// A message with its recipient's own fields, or its header.
+///
+/// # Errors
+/// When it is damaged.
+pub(super) fn content(
+    (message, own): &Referred,
+    reader: &BodyReader<LogDirectory>,
+    need: Need,
+) -> Result<Vec<u8>, StoreError> {
+    let mut body = reader.open(message.blob)?;
+    let mut content = own.clone();
+    match need {
+        Need::Nothing => {}
+        Need::Header => content.extend_from_slice(body.header()?),
+        Need::Whole if content.is_empty() => return body.message(),
+        Need::Whole => content.extend_from_slice(&body.message()?),
+    }
+    Ok(content)
+}

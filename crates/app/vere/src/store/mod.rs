@@ -1,0 +1,187 @@
+//! The store role: mailboxes, read by IMAP and filled by LMTP.
+//!
+//! One thread owns the store and one syncs its log ([`keeper`]); this one has the connections:
+//! [`listeners`] accept, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
+//! answers what the IMAP machine asks, [`filing`] finds the folder of a delivery, [`search`] looks into
+//! messages, [`login`] checks passwords.
+
+mod client;
+mod convert;
+mod filing;
+mod keeper;
+mod listeners;
+mod lmtp;
+mod login;
+mod messages;
+mod search;
+mod session;
+mod steps;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::{LocalSet, spawn_local};
+use vere_disk::log::Directory as LogDirectory;
+use vere_disk::mail_meta::FjallMeta;
+use vere_net::listen::{Inherited, ListenOptions};
+use vere_settings::Settings;
+use vere_store::{Store, StoreConfig};
+use vere_units::ByteSize;
+
+use crate::cli::Failure;
+use crate::gateway::tls::ServerTls;
+use crate::supervisor;
+use keeper::Keeper;
+use listeners::{Reception, Service};
+
+/// How long sessions may go on after the stop was asked for.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The supervisor hears from the role at least this often.
+const WATCHDOG_INTERVAL_MAX: Duration = Duration::from_secs(5);
+
+/// Memory for blocks of the metadata.
+const META_CACHE: ByteSize = ByteSize::mib(32);
+
+/// Where the store lies.
+fn folder(settings: &Settings) -> PathBuf {
+    settings.data.join("store")
+}
+
+/// Runs the role until it is told to stop.
+///
+/// # Errors
+/// When it cannot start: ports, files, settings, a damaged store.
+pub(crate) fn run(settings: Arc<Settings>, config: &Path) -> Result<(), Failure> {
+    let mut inherited = Inherited::from_env()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let local = LocalSet::new();
+    runtime.block_on(local.run_until(serve(settings, config, &mut inherited)))?;
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    Ok(())
+}
+
+async fn serve(
+    settings: Arc<Settings>,
+    config: &Path,
+    inherited: &mut Inherited,
+) -> Result<(), Failure> {
+    let mut listeners = Vec::new();
+    for service in Service::ALL {
+        let addresses = service.addresses(&settings);
+        let sockets =
+            inherited.take_or_bind(service.name(), addresses, ListenOptions::default())?;
+        for socket in sockets {
+            listeners.push((service, TcpListener::from_std(socket)?));
+        }
+    }
+    let (keeper, stopped) = Keeper::start(open(&settings)?)?;
+    let tls = ServerTls::new(&settings)?;
+    let (stop, stopping) = watch::channel(false);
+    let reception = Rc::new(Reception::new(settings, keeper.clone(), tls, stopping)?);
+    spawn_local(feed_watchdog());
+    spawn_local({
+        let tls = reception.tls().clone();
+        async move { tls.watch().await }
+    });
+    for (service, listener) in listeners {
+        spawn_local(Rc::clone(&reception).accept(service, listener));
+    }
+    // Whoever hears that it is ready may send signals.
+    let mut signals = Signals::new()?;
+    supervisor::notify_ready();
+    wait_for_stop(&mut signals, &reception, config).await;
+    stop.send_replace(true);
+    let quiet = async {
+        while reception.connections() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    if tokio::time::timeout(STOP_PATIENCE, quiet).await.is_err() {
+        tracing::warn!("stopping with sessions under way; nothing acknowledged is lost");
+    }
+    keeper.stop();
+    let _ = tokio::task::spawn_blocking(move || stopped.join()).await;
+    Ok(())
+}
+
+/// Opens the store, or makes it.
+fn open(settings: &Settings) -> Result<keeper::MailStore, Failure> {
+    let folder = folder(settings);
+    let log = folder.join("log");
+    let wrong = |error: &dyn std::fmt::Display| {
+        Failure::new(format!(
+            "cannot open the mail store in {}: {error}",
+            folder.display()
+        ))
+    };
+    fs::create_dir_all(&log).map_err(|error| wrong(&error))?;
+    let meta = FjallMeta::open(&folder.join("meta"), META_CACHE).map_err(|error| wrong(&error))?;
+    let disk = LogDirectory::open(&log).map_err(|error| wrong(&error))?;
+    let config = StoreConfig {
+        log_id: random_u64()?,
+        ..StoreConfig::default()
+    };
+    let (store, report) = Store::open(disk, meta, config).map_err(|error| wrong(&error))?;
+    tracing::info!(?report, "mail store opened");
+    Ok(store)
+}
+
+fn random_u64() -> Result<u64, Failure> {
+    let mut octets = [0; 8];
+    getrandom::fill(&mut octets)
+        .map_err(|error| Failure::new(format!("no random numbers: {error}")))?;
+    Ok(u64::from_le_bytes(octets))
+}
+
+async fn feed_watchdog() {
+    let Some(interval) = supervisor::watchdog_interval() else {
+        return;
+    };
+    loop {
+        supervisor::notify_watchdog();
+        tokio::time::sleep(interval.min(WATCHDOG_INTERVAL_MAX)).await;
+    }
+}
+
+/// What the supervisor or an operator sends.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
+async fn wait_for_stop(signals: &mut Signals, reception: &Reception, config: &Path) {
+    loop {
+        tokio::select! {
+            _ = signals.terminate.recv() => return,
+            // Ctrl-C reaches the whole foreground group; the supervisor decides and sends SIGTERM.
+            _ = signals.interrupt.recv() => {}
+            _ = signals.hangup.recv() => {
+                match supervisor::role_settings(config).map_err(Failure::from).and_then(|new| reception.reload(new)) {
+                    Ok(()) => tracing::info!(config = %config.display(), "configuration reloaded"),
+                    Err(error) => tracing::error!(%error, "configuration kept: the new one is wrong"),
+                }
+                supervisor::notify_ready();
+            }
+        }
+    }
+}

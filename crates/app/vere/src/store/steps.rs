@@ -1,0 +1,83 @@
+//! Steps that questions to the store are made of.
+
+use vere_imap::server::Refusal;
+use vere_ports::directory::AccountName;
+use vere_store::{
+    Committed, MailboxId, MailboxName, OperationId, QuotaLimit, SpecialUse, StoreError,
+};
+
+use super::keeper::MailStore;
+use crate::gateway::clock::now;
+
+/// What a committed value is now, for a further question within the same one.
+pub(super) fn at_once<T>(store: &MailStore, committed: Committed<T>) -> Result<T, StoreError> {
+    committed
+        .when(store.end())
+        .map_err(|_| StoreError::Failed("not at the end of the log".to_owned()))
+}
+
+pub(super) fn named(
+    store: &mut MailStore,
+    account: &AccountName,
+    name: &str,
+) -> Result<MailboxId, StoreError> {
+    // What cannot be a name names no mailbox.
+    let name = MailboxName::new(name).map_err(|_| StoreError::NoMailbox)?;
+    let found = store.mailbox_named(account, &name)?;
+    at_once(store, found)
+}
+
+/// From which UID on messages are recent for this session.
+pub(super) fn claim(
+    store: &mut MailStore,
+    id: MailboxId,
+    read_only: bool,
+) -> Result<u32, StoreError> {
+    let from = match read_only {
+        true => store.status(id)?.map(|status| status.recent_from),
+        false => store.claim_recent(id)?,
+    };
+    Ok(at_once(store, from)?.get())
+}
+
+/// RENAME of INBOX: its messages move, and it stays (RFC 9051 section 6.3.6).
+pub(super) fn empty_inbox(
+    store: &mut MailStore,
+    account: &AccountName,
+    to: &MailboxName,
+    operation: OperationId,
+) -> Result<Committed<()>, StoreError> {
+    let made = store.create_mailbox(account, to, None, now())?;
+    let to = at_once(store, made)?;
+    let inbox = store.mailbox_named(account, &MailboxName::inbox())?;
+    let inbox = at_once(store, inbox)?;
+    let snapshot = store.snapshot(inbox)?;
+    let uids: Vec<_> = at_once(store, snapshot)?
+        .iter_from(0)
+        .map(|message| message.uid)
+        .collect();
+    let moved = store.move_to(inbox, &uids, to, QuotaLimit::default(), operation)?;
+    Ok(moved.map(drop))
+}
+
+/// A new name for an operation.
+pub(super) fn operation() -> Result<OperationId, Refusal> {
+    let mut octets = [0; 16];
+    getrandom::fill(&mut octets).map_err(|_| Refusal::Unavailable)?;
+    Ok(OperationId(octets))
+}
+
+pub(super) fn attribute(special_use: SpecialUse) -> Option<&'static str> {
+    let named = SpecialUse::NAMED
+        .iter()
+        .find(|(own, ..)| *own == special_use);
+    named.and_then(|(.., name)| name.strip_prefix('\\'))
+}
+
+pub(super) fn special_use(name: &str) -> Option<SpecialUse> {
+    let wanted = SpecialUse::NAMED.iter().find(|(.., own)| {
+        own.strip_prefix('\\')
+            .is_some_and(|own| own.eq_ignore_ascii_case(name))
+    });
+    wanted.map(|(own, ..)| *own)
+}

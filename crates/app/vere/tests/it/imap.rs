@@ -1,0 +1,238 @@
+//! Mailboxes: mail comes in by SMTP and is read by IMAP.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+
+use vere_script::daemon::Target;
+use vere_script::{Script, Verdict, run_against};
+
+use crate::harness::{Options, PATIENCE, Session, System, free_address, program, run, wait_for};
+
+/// A session with numbered commands.
+pub(crate) struct Imap {
+    reader: BufReader<TcpStream>,
+    commands: u32,
+}
+
+impl Imap {
+    /// Connects and logs in.
+    pub(crate) fn login(address: SocketAddr, user: &str, password: &str) -> Self {
+        let stream = TcpStream::connect(address).expect("the IMAP port");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+        let mut session = Self {
+            reader: BufReader::new(stream),
+            commands: 0,
+        };
+        assert!(session.line().starts_with("* OK "));
+        session.ok(&format!("LOGIN {user} {password}"));
+        session
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.reader.read_line(&mut line).expect("a line");
+        line
+    }
+
+    /// Sends a command and gives all that is said up to its end.
+    pub(crate) fn command(&mut self, text: &str) -> String {
+        self.commands += 1;
+        let tag = format!("t{}", self.commands);
+        let command = format!("{tag} {text}\r\n");
+        self.reader
+            .get_mut()
+            .write_all(command.as_bytes())
+            .expect("a command");
+        let mut said = String::new();
+        loop {
+            let line = self.line();
+            assert!(!line.is_empty(), "closed after {text}: {said}");
+            said.push_str(&line);
+            if line.starts_with(&format!("{tag} ")) {
+                return said;
+            }
+        }
+    }
+
+    /// The same for a command that must succeed.
+    pub(crate) fn ok(&mut self, text: &str) -> String {
+        let said = self.command(text);
+        let tag = format!("t{} OK", self.commands);
+        assert!(said.contains(&tag), "{text}: {said}");
+        said
+    }
+
+    /// How many messages a mailbox has.
+    pub(crate) fn exists(&mut self, mailbox: &str) -> usize {
+        let said = self.ok(&format!("STATUS {mailbox} (MESSAGES)"));
+        let number = said
+            .split("MESSAGES ")
+            .nth(1)
+            .and_then(|rest| rest.split(')').next());
+        number
+            .and_then(|number| number.parse().ok())
+            .expect("a number")
+    }
+}
+
+/// The ports of a store beside those that every system has.
+struct Ports {
+    imap: SocketAddr,
+    lmtp: SocketAddr,
+}
+
+fn with_store(options: Options) -> (Options, Ports) {
+    let ports = Ports {
+        imap: free_address(),
+        lmtp: free_address(),
+    };
+    let options = options
+        .set("imap.listen", &format!("[\"{}\"]", ports.imap))
+        .set("lmtp.listen", &format!("[\"{}\"]", ports.lmtp))
+        .set("delivery.local", "\"store\"");
+    (options, ports)
+}
+
+fn wait_messages(ports: &Ports, user: &str, mailbox: &str, count: usize) {
+    wait_for("mail in the mailbox", || {
+        let mut session = Imap::login(ports.imap, user, "secret");
+        (session.exists(mailbox) == count).then_some(())
+    });
+}
+
+#[test]
+fn mail_that_came_by_smtp_is_read_by_imap() {
+    let (options, ports) = with_store(Options::default());
+    let mut system = System::start(&options);
+    let mut session = Session::greeted(system.smtp);
+    session.submit(
+        "me@example.net",
+        &["alice@example.org", "bob+lists@example.org"],
+        "Subject: one\r\n\r\nhello\r\n",
+    );
+    wait_messages(&ports, "alice@example.org", "INBOX", 1);
+    wait_messages(&ports, "bob@example.org", "INBOX", 1);
+    let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
+    assert!(alice.ok("SELECT INBOX").contains("* 1 EXISTS"));
+    let said = alice.ok("FETCH 1 (FLAGS RFC822.SIZE BODY[])");
+    for part in [
+        "Return-Path: <me@example.net>\r\nDelivered-To: alice@example.org\r\nReceived: ",
+        "\r\nSubject: one\r\n\r\nhello\r\n",
+        "\\Recent",
+    ] {
+        assert!(said.contains(part), "{part} is missing in {said}");
+    }
+    // A tag names a mailbox, once there is one of that name.
+    let mut bob = Imap::login(ports.imap, "bob@example.org", "secret");
+    bob.ok("CREATE Lists");
+    session.submit(
+        "me@example.net",
+        &["bob+lists@example.org"],
+        "Subject: two\r\n\r\nhello\r\n",
+    );
+    wait_messages(&ports, "bob@example.org", "Lists", 1);
+    // What is seen stays seen when everything is killed.
+    system.crash();
+    let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
+    let said = alice.ok("SELECT INBOX");
+    assert!(
+        said.contains("* 1 EXISTS") && said.contains("* 0 RECENT"),
+        "{said}"
+    );
+    assert!(alice.ok("FETCH 1 FLAGS").contains("FLAGS (\\Seen)"));
+    assert!(
+        alice
+            .ok("SEARCH BODY HELLO SUBJECT one")
+            .contains("* SEARCH 1\r\n")
+    );
+    system.stop();
+}
+
+#[test]
+fn the_scripts_pass_against_the_store() {
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    system.add_script_accounts();
+    let target = Target {
+        imap: Some(ports.imap),
+        rights: vec!["auth-in-clear".to_owned()],
+        patience: PATIENCE,
+        ..Target::from(system.smtp)
+    };
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scripts/imap");
+    let (mut passed, mut failures) = (0, String::new());
+    for entry in std::fs::read_dir(folder).expect("the scripts") {
+        let path = entry.expect("a script").path();
+        let text = std::fs::read_to_string(&path).expect("a script");
+        let script = Script::parse(&path.display().to_string(), &text).expect("a script");
+        match run_against(target.clone(), &script) {
+            Ok(Verdict::Passed) => passed += 1,
+            Ok(Verdict::Skipped(_)) => {}
+            Err(failure) => failures.push_str(&failure.to_string()),
+        }
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+    assert!(passed > 10, "only {passed} scripts ran");
+    system.stop();
+}
+
+#[test]
+fn python_imaplib_files_and_finds() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    let script = "\
+import imaplib, sys, time
+host, port = sys.argv[1].rsplit(':', 1)
+with imaplib.IMAP4(host, int(port)) as m:
+    m.login('alice@example.org', 'secret')
+    assert m.create('Archive')[0] == 'OK'
+    for n in range(50):
+        text = 'Subject: number %d\\r\\n\\r\\nbody %d\\r\\n' % (n, n)
+        status, said = m.append('Archive', '(\\\\Flagged)', imaplib.Time2Internaldate(86400 * n + 1), text.encode())
+        assert status == 'OK', said
+    assert m.select('Archive') == ('OK', [b'50'])
+    assert m.search(None, 'SUBJECT', '\"number 4\"')[1][0].split() == [b'5'] + [b'%d' % n for n in range(41, 51)]
+    status, rows = m.fetch('7', '(INTERNALDATE BODY[HEADER.FIELDS (SUBJECT)])')
+    assert b'number 6' in rows[0][1], rows
+    m.store('1:10', '+FLAGS', '\\\\Deleted')
+    assert len(m.expunge()[1]) == 10
+    assert m.uid('copy', '11:20', 'INBOX')[0] == 'OK'
+    assert m.select('INBOX') == ('OK', [b'10'])
+";
+    run(Command::new(python).args(["-c", script, &ports.imap.to_string()]));
+    system.stop();
+}
+
+#[test]
+fn curl_reads_a_message() {
+    let Some(curl) = program("curl") else {
+        return;
+    };
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    let mut lmtp = Session::try_connect(ports.lmtp).expect("the LMTP port");
+    lmtp.command("EHLO client.example", "500");
+    lmtp.command("LHLO client.example", "250");
+    lmtp.command("MAIL FROM:<me@example.net>", "250");
+    lmtp.command("RCPT TO:<alice@example.org>", "250");
+    lmtp.command("RCPT TO:<nobody@example.org>", "550");
+    lmtp.command("RCPT TO:<bob@example.org>", "250");
+    lmtp.command("DATA", "354");
+    lmtp.send(b"Subject: by LMTP\r\n\r\nhello\r\n.\r\n");
+    lmtp.expect("250 2.1.5");
+    lmtp.expect("250 2.1.5");
+    let output = run(Command::new(curl)
+        .args([
+            "--silent",
+            "--show-error",
+            "--user",
+            "bob@example.org:secret",
+        ])
+        .arg(format!("imap://{}/INBOX;MAILINDEX=1", ports.imap)));
+    assert!(output.contains("Subject: by LMTP"), "{output}");
+    system.stop();
+}
