@@ -1,9 +1,9 @@
 //! The gateway role: takes mail by SMTP, keeps it in the spool, and delivers it.
 //!
 //! One thread and its tasks: [`listeners`] accept, [`session`] drives a connection, [`intake`] takes
-//! responsibility for a message, [`routing`] says where it goes, [`state`] stores it and settles its
-//! attempts, [`scheduler`] starts workers, [`local`] and [`relay`] deliver, [`outbound`] connects to other
-//! hosts, [`recovery`] takes back what the spool holds, [`control`] answers commands.
+//! responsibility for a message, [`routing`] says where it goes, [`state`] stores it, [`scheduler`] starts
+//! workers, [`local`] and [`relay`] deliver, [`outbound`] connects to other hosts, [`settling`] ends
+//! attempts, [`recovery`] takes back what the spool holds, [`control`] answers commands.
 
 mod adopt;
 pub(crate) mod clock;
@@ -27,6 +27,7 @@ mod relay;
 mod routing;
 mod scheduler;
 mod session;
+mod settling;
 mod signing;
 mod state;
 mod sweep;

@@ -8,15 +8,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::{Mutex, Notify};
-use tokio::task::spawn_local;
 use vere_directory::Directory;
-use vere_queue::report::Composer;
-use vere_queue::{
-    Attempt, Destination, Disposition, Envelope, Job, Queues, Report, Ret, Settlement, TlsWish,
-};
+use vere_queue::{Destination, Envelope, Job, Queues};
 use vere_settings::Settings;
 use vere_spool::owner::Batch;
-use vere_spoolwire::{QueueId, QueueLimits, RecordId, Refusal};
+use vere_spoolwire::{QueueId, QueueLimits, RecordId};
 use vere_telemetry::trace::{Event, EventKind, TraceLog};
 use vere_units::TraceId;
 
@@ -31,12 +27,12 @@ use crate::secret;
 use crate::spool::link::{SpoolError, SpoolLink};
 
 /// Octets asked for when one body is fetched: one record always comes whole.
-const FETCH_BYTES: u32 = 1 << 20;
+pub(super) const FETCH_BYTES: u32 = 1 << 20;
 /// How long a message may wait for the queues of its destinations to be made, all of them together: as
 /// long as for the acknowledgement that follows, so that a client hears as soon when all nodes hang.
 const QUEUE_PATIENCE: Duration = Duration::from_secs(15);
-/// How long a settlement that the link cannot take waits before it is offered again.
-const POST_RETRY: Duration = Duration::from_millis(500);
+/// How long what the spool does not give now waits before it is asked for again.
+pub(super) const POST_RETRY: Duration = Duration::from_millis(500);
 
 /// One record to be: a destination, the envelope for it and the message.
 #[derive(Debug)]
@@ -329,166 +325,6 @@ impl Gateway {
             }
         }
         None
-    }
-
-    /// Settles an attempt: updates the schedule now and the spool behind it.
-    pub(super) fn settle(self: &Rc<Self>, queue: u32, job: &Job, attempt: &Attempt) {
-        let settlement = self
-            .queues
-            .borrow_mut()
-            .settle(queue, job, attempt, clock::now());
-        let Some(settlement) = settlement else { return };
-        self.note_results(queue, job, attempt, &settlement);
-        self.changed.notify_one();
-        let mut batch = Batch::new();
-        match &settlement.remaining {
-            Some(rest) => batch.replace(QueueId(queue), RecordId(job.record), rest.encode().into()),
-            None => batch.delete(QueueId(queue), RecordId(job.record)),
-        };
-        if settlement.reports.is_empty() {
-            self.end(batch);
-        } else {
-            let gateway = Rc::clone(self);
-            let job = job.clone();
-            spawn_local(async move {
-                gateway
-                    .report(queue, &job, batch, &settlement.reports)
-                    .await;
-            });
-        }
-    }
-
-    /// Changes records in the spool for which nobody waits.
-    pub(super) fn end(self: &Rc<Self>, batch: Batch) {
-        if self.link.post(batch.clone()).is_err() {
-            spawn_local(Rc::clone(self).post_until_taken(batch));
-        }
-    }
-
-    async fn post_until_taken(self: Rc<Self>, batch: Batch) {
-        // Any other failure: after a restart the record is found again, since delivery is at least once.
-        while let Err(SpoolError::Busy) = self.link.post(batch.clone()) {
-            tokio::time::sleep(POST_RETRY).await;
-        }
-    }
-
-    /// Stores the reports of a settlement together with the end of the original. Until that succeeds
-    /// the original stays in the spool, so that no report is lost.
-    ///
-    /// An original that the spool does not have any more is no reason to hold the report back: it goes
-    /// without the message, and without the end of what is gone.
-    async fn report(self: &Rc<Self>, queue: u32, job: &Job, mut end: Batch, reports: &[Report]) {
-        loop {
-            let stored = match self.original(queue, job).await {
-                Ok(original) => {
-                    let original = original.unwrap_or_default();
-                    let parts = self.report_parts(job, &original, reports);
-                    self.store(end.clone(), parts).await
-                }
-                Err(error) => Err(error),
-            };
-            match stored {
-                Ok(()) => {
-                    for report in reports {
-                        self.metrics.notified(report.kind);
-                    }
-                    return;
-                }
-                Err(SpoolError::Closed) => return,
-                Err(SpoolError::Refused(Refusal::NoRecord)) if !end.is_empty() => {
-                    tracing::error!(
-                        queue_id = %job.envelope.trace,
-                        "record is not in the spool, its report is stored without it"
-                    );
-                    end = Batch::new();
-                }
-                Err(error) => {
-                    tracing::warn!(queue_id = %job.envelope.trace, ?error, "cannot store a report yet");
-                    tokio::time::sleep(POST_RETRY).await;
-                }
-            }
-        }
-    }
-
-    /// The message that a report is about; `None`: the spool does not have it.
-    async fn original(&self, queue: u32, job: &Job) -> Result<Option<Bytes>, SpoolError> {
-        if let Some(body) = &job.body {
-            return Ok(Some(body.clone()));
-        }
-        let id = RecordId(job.record);
-        let block = self.link.fetch(QueueId(queue), id, 1, FETCH_BYTES).await?;
-        let mut records = block.records.into_iter();
-        let found = records.find(|record| record.id == id);
-        Ok(found.map(|record| record.body))
-    }
-
-    fn report_parts(&self, job: &Job, original: &Bytes, reports: &[Report]) -> Vec<Part> {
-        let hostname = self.settings().hostname.clone();
-        let now = clock::now();
-        let mut about = Envelope::clone(&job.envelope);
-        if about.tls == TlsWish::Required {
-            // RFC 8689 section 5: the text does not go back.
-            about.ret = Some(Ret::Headers);
-        }
-        let mut parts = Vec::with_capacity(reports.len());
-        for report in reports {
-            let trace = self.ids.next(now);
-            let unique = trace.to_string();
-            let composer = Composer {
-                hostname: &hostname,
-                now,
-                unique: &unique,
-            };
-            let body = Bytes::from(composer.compose(report, &about, original));
-            self.note(&Event {
-                rcpt: Some(&report.to),
-                reply: Some(report.kind.action()),
-                related: Some(trace),
-                ..Event::new(EventKind::Dsn, job.envelope.trace, now)
-            });
-            parts.extend(self.router.report_parts(
-                &self.settings(),
-                &job.envelope,
-                report,
-                trace,
-                body,
-                now,
-            ));
-        }
-        parts
-    }
-
-    fn note_results(&self, queue: u32, job: &Job, attempt: &Attempt, settlement: &Settlement) {
-        self.metrics.attempted(attempt, &job.envelope);
-        let now = clock::now();
-        let name = self
-            .queues
-            .borrow()
-            .destination(queue)
-            .map(ToString::to_string);
-        for (recipient, result) in job.envelope.recipients.iter().zip(&attempt.results) {
-            let expired = settlement.expired.contains(&recipient.address);
-            let kind = match result.disposition {
-                Disposition::Delivered => EventKind::Delivered,
-                Disposition::Failed => EventKind::Bounced,
-                Disposition::Deferred if expired => EventKind::Expired,
-                Disposition::Deferred => EventKind::Deferred,
-            };
-            let local = attempt.remote == "local";
-            self.metrics.settled(result.disposition, local, expired);
-            self.note(&Event {
-                queue: name.as_deref(),
-                rcpt: Some(&recipient.address),
-                reply: Some(&result.reply),
-                remote: Some(&attempt.remote),
-                attempt: Some(u32::from(job.envelope.attempts) + 1),
-                next: settlement
-                    .remaining
-                    .as_ref()
-                    .and_then(|rest| rest.not_before),
-                ..Event::new(kind, job.envelope.trace, now)
-            });
-        }
     }
 
     /// Messages being delivered.
