@@ -354,7 +354,14 @@ fn tell(shared: &Shared, inner: &mut Inner, event: OwnerEvent) {
             shared.state.send_replace(LinkState::Connected);
         }
         OwnerEvent::Shut(reason) => {
-            shared.state.send_replace(LinkState::Down(reason));
+            // A group that is another's stays so, also when its nodes turn away.
+            shared.state.send_if_modified(|state| {
+                let lost = *state == LinkState::Fenced;
+                if !lost {
+                    *state = LinkState::Down(reason);
+                }
+                !lost
+            });
         }
         OwnerEvent::Fenced => {
             tracing::error!(group = %shared.options.group, "another gateway has taken the group over");
