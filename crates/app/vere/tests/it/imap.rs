@@ -1,7 +1,7 @@
 //! Mailboxes: mail comes in by SMTP and is read by IMAP.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 
 use vere_script::daemon::Target;
@@ -133,7 +133,14 @@ fn mail_that_came_by_smtp_is_read_by_imap() {
     );
     wait_messages(&ports, "bob@example.org", "Lists", 1);
     // What is seen stays seen when everything is killed.
-    system.crash();
+    system.kill();
+    for address in [ports.imap, ports.lmtp] {
+        wait_for("the store's ports to be free", || {
+            TcpListener::bind(address).ok().map(drop)
+        });
+    }
+    system.start_again();
+    system.wait_ready();
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
     let said = alice.ok("SELECT INBOX");
     assert!(

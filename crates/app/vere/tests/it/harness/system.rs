@@ -169,7 +169,7 @@ impl System {
     }
 
     fn roles_left(&self) -> usize {
-        let roles = ["gateway", "spool"];
+        let roles = ["gateway", "spool", "store", "signer"];
         roles.iter().map(|role| self.role_pids(role).len()).sum()
     }
 
