@@ -11,6 +11,7 @@ mod cli;
 mod config;
 mod control;
 mod gateway;
+mod role;
 mod secret;
 mod sendmail;
 mod signer;

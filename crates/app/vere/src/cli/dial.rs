@@ -19,7 +19,8 @@ use vere_smtp::command::RcptTo;
 use super::{Failure, Outcome};
 use crate::gateway::outbound::hosts::Host;
 use crate::gateway::outbound::{Hosts, Opened, Outbound, Progress, Unroutable, drive};
-use crate::gateway::{self, clock, convert};
+use crate::gateway::{self, convert};
+use crate::role::clock;
 
 /// Exit code when mail would be refused for good.
 const REFUSED: u8 = 4;

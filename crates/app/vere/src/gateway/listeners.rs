@@ -2,18 +2,16 @@
 
 mod local;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::spawn_local;
 use vere_directory::password::SCRAM_ITERATIONS;
 use vere_sasl::{FakeKeys, Mechanism, NonceSource};
 use vere_settings::Settings;
@@ -22,12 +20,12 @@ use vere_smtp::server::{AuthConfig, Peer, Role, ServerConfig};
 use vere_telemetry::metrics::Refusal;
 
 use super::intake::{Intake as _, ServiceIntake};
-use super::session::{self, SessionContext, TextMemory};
+use super::session::{self, SessionContext};
 use super::state::Gateway;
 use super::{proxy, tls::ServerTls};
-
-/// Pause after a failed accept, such as for want of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+use crate::role::accept;
+use crate::role::memory::BodyMemory;
+use crate::role::places::{Client, Places};
 
 /// A service of the gateway, by the settings section that configures it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,9 +74,8 @@ pub(super) struct Reception {
     configs: RefCell<HashMap<Service, Arc<ServerConfig>>>,
     nonces: Arc<NonceSource>,
     fake_keys: FakeKeys,
-    memory: Rc<TextMemory>,
-    connections: Cell<u32>,
-    clients: RefCell<HashMap<Client, u32>>,
+    memory: Rc<BodyMemory>,
+    places: Rc<Places>,
     stop: watch::Receiver<bool>,
 }
 
@@ -89,9 +86,8 @@ impl Reception {
             fake_keys: FakeKeys::new(gateway.random(), SCRAM_ITERATIONS),
             tls,
             configs: RefCell::default(),
-            memory: Rc::new(TextMemory::new(gateway.metrics.body_memory())),
-            connections: Cell::new(0),
-            clients: RefCell::default(),
+            memory: Rc::new(BodyMemory::new(gateway.metrics.body_memory())),
+            places: Rc::default(),
             stop,
             gateway,
         };
@@ -142,22 +138,11 @@ impl Reception {
 
     /// Accepts until the gateway stops.
     pub(super) async fn accept(self: Rc<Self>, service: Service, listener: TcpListener) {
-        let mut stop = self.stop.clone();
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                _ = stop.wait_for(|stopping| *stopping) => return,
-            };
-            match accepted {
-                Ok((stream, address)) => {
-                    spawn_local(Rc::clone(&self).receive(service, stream, address));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, service = service.name(), "cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
+        let stop = self.stop.clone();
+        accept::accept(listener, service.name(), stop, |(stream, address)| {
+            Rc::clone(&self).receive(service, stream, address)
+        })
+        .await;
     }
 
     async fn receive(self: Rc<Self>, service: Service, stream: TcpStream, address: SocketAddr) {
@@ -200,7 +185,7 @@ impl Reception {
             return stream.write_all(shut.as_bytes()).await;
         }
         let client = Client::at(address.ip());
-        let _place = match Place::take(self, &settings, client) {
+        let _place = match self.places.take(&settings, client) {
             Ok(place) => place,
             Err(reason) => {
                 self.gateway.metrics.turned_away(reason);
@@ -259,74 +244,6 @@ impl Reception {
     }
 }
 
-/// One of the places that `connections_max` and `connections_per_client_max` give.
-struct Place {
-    reception: Rc<Reception>,
-    client: Client,
-}
-
-impl Place {
-    fn take(
-        reception: &Rc<Reception>,
-        settings: &Settings,
-        client: Client,
-    ) -> Result<Self, Refusal> {
-        let mut clients = reception.clients.borrow_mut();
-        let of_client = clients.get(&client).copied().unwrap_or(0);
-        let limits = &settings.limits;
-        if reception.connections.get() >= limits.connections_max {
-            return Err(Refusal::Connections);
-        }
-        if of_client >= limits.connections_per_client_max {
-            return Err(Refusal::Client);
-        }
-        reception.connections.set(reception.connections.get() + 1);
-        clients.insert(client, of_client + 1);
-        Ok(Self {
-            reception: Rc::clone(reception),
-            client,
-        })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let reception = &self.reception;
-        reception
-            .connections
-            .set(reception.connections.get().saturating_sub(1));
-        let mut clients = reception.clients.borrow_mut();
-        match clients.get_mut(&self.client) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => {
-                clients.remove(&self.client);
-            }
-        }
-    }
-}
-
-/// Who counts as one client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Client {
-    /// An IPv4 address, or the beginning of an IPv6 /64, which is what one customer gets.
-    Address(IpAddr),
-    /// A user of this machine, by number.
-    User(u32),
-}
-
-impl Client {
-    fn at(address: IpAddr) -> Self {
-        Self::Address(match address.to_canonical() {
-            IpAddr::V6(v6) => {
-                let mut segments = v6.segments();
-                segments[4..].fill(0);
-                IpAddr::V6(Ipv6Addr::from(segments))
-            }
-            v4 => v4,
-        })
-    }
-}
-
 fn limits(settings: &Settings) -> Limits {
     let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
     let octets = |size: vere_units::ByteSize| usize::try_from(size.as_u64()).unwrap_or(usize::MAX);
@@ -342,19 +259,5 @@ fn limits(settings: &Settings) -> Limits {
         command_timeout: from.command_timeout.duration(),
         data_timeout: from.data_timeout.duration(),
         ..Limits::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_ipv6_customer_is_one_client() {
-        let client = |text: &str| Client::at(text.parse().expect("an address"));
-        assert_eq!(client("2001:db8:1:2:3::4"), client("2001:db8:1:2:ffff::1"));
-        assert_ne!(client("2001:db8:1:2::1"), client("2001:db8:1:3::1"));
-        assert_eq!(client("::ffff:192.0.2.1"), client("192.0.2.1"));
-        assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
     }
 }

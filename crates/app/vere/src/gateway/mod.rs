@@ -6,7 +6,6 @@
 //! attempts, [`recovery`] takes back what the spool holds, [`control`] answers commands.
 
 mod adopt;
-pub(crate) mod clock;
 mod control;
 pub(crate) mod convert;
 mod drain;
@@ -32,7 +31,6 @@ mod signing;
 mod state;
 mod sweep;
 pub(crate) mod tls;
-pub(crate) mod wire;
 
 pub(crate) use self::drain::drain;
 
@@ -42,9 +40,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::spawn_local;
 use vere_directory::Directory;
 use vere_net::acme::serve_challenges;
 use vere_net::listen::{Inherited, ListenOptions};
@@ -60,6 +57,8 @@ use self::outbound::Outbound;
 pub(crate) use self::routing::route as destination_of;
 use self::state::{Gateway, Parts};
 use crate::cli::Failure;
+use crate::role::life::{self, Signals};
+use crate::role::{clock, wire};
 use crate::spool::encryption::{self, Encryption};
 use crate::spool::link::{
     LinkOptions, LinkState, NodeAddresses, SpoolError, SpoolLink, random_life,
@@ -70,8 +69,6 @@ use crate::{secret, spool as nodes, supervisor};
 
 /// How long deliveries and sessions may go on after the stop was asked for.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
-/// The supervisor hears from the role at least this often: one notice that comes late must not kill it.
-const WATCHDOG_INTERVAL_MAX: Duration = Duration::from_secs(5);
 /// Pause before the spool is asked again for what it holds.
 const RECOVERY_PAUSE: Duration = Duration::from_millis(200);
 
@@ -103,14 +100,7 @@ fn size(number: u64) -> usize {
 /// When it cannot start: ports, files, settings.
 pub(crate) fn run(settings: Arc<Settings>, config: &Path) -> Result<(), Failure> {
     let mut inherited = Inherited::from_env()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let local = LocalSet::new();
-    runtime.block_on(local.run_until(serve(settings, config, &mut inherited)))?;
-    // Blocking work that is still under way (a password check) is not waited for.
-    runtime.shutdown_timeout(Duration::from_millis(100));
-    Ok(())
+    life::run(serve(settings, config, &mut inherited))
 }
 
 async fn serve(
@@ -140,7 +130,7 @@ async fn serve(
     })?;
     let local = inherited.take_local("sendmail");
     // What follows may have to wait for another gateway's lease.
-    spawn_local(feed_watchdog());
+    spawn_local(life::feed_watchdog());
     let (options, _mark) = own(&settings).await?;
     let (link, driver) = SpoolLink::connect(options);
     spawn_local(driver);
@@ -173,10 +163,11 @@ async fn serve(
     }
     // Whoever hears that it is ready may send signals.
     let mut signals = Signals::new()?;
+    let apply = |settings| reload(&reception, &gateway, settings);
     supervisor::notify_ready();
     health.send_replace(Health::Ready);
     let end = tokio::select! {
-        () = wait_for_stop(&mut signals, &reception, &gateway, config) => Ok(()),
+        () = signals.wait_for_stop(config, apply) => Ok(()),
         () = fenced(&gateway) => Err(Failure::new(
             "another gateway has taken the queues over; nothing acknowledged is lost",
         )),
@@ -356,65 +347,12 @@ async fn recover(gateway: &Gateway) {
     }
 }
 
-async fn feed_watchdog() {
-    let Some(interval) = supervisor::watchdog_interval() else {
-        return;
-    };
-    loop {
-        supervisor::notify_watchdog();
-        tokio::time::sleep(interval.min(WATCHDOG_INTERVAL_MAX)).await;
-    }
-}
-
-/// What the supervisor or an operator sends.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-}
-
-async fn wait_for_stop(
-    signals: &mut Signals,
-    reception: &Reception,
-    gateway: &Gateway,
-    config: &Path,
-) {
-    loop {
-        tokio::select! {
-            _ = signals.terminate.recv() => return,
-            // Ctrl-C reaches the whole foreground group; the supervisor decides and sends SIGTERM.
-            _ = signals.interrupt.recv() => {}
-            _ = signals.hangup.recv() => reload(reception, gateway, config),
-        }
-    }
-}
-
-/// Puts the file's settings in force; a wrong file changes nothing.
-fn reload(reception: &Reception, gateway: &Gateway, path: &Path) {
-    let loaded = supervisor::role_settings(path)
-        .map_err(Failure::from)
-        .and_then(|settings| {
-            reception.tls().reload(&settings)?;
-            gateway.set_settings(Arc::new(settings))
-        });
-    match loaded {
-        Ok(()) => {
-            reception.configure();
-            tracing::info!(config = %path.display(), "configuration reloaded");
-        }
-        Err(error) => tracing::error!(%error, "configuration kept: the new one is wrong"),
-    }
-    supervisor::notify_ready();
+/// Puts other settings in force.
+fn reload(reception: &Reception, gateway: &Gateway, settings: Settings) -> Result<(), Failure> {
+    reception.tls().reload(&settings)?;
+    gateway.set_settings(Arc::new(settings))?;
+    reception.configure();
+    Ok(())
 }
 
 /// Ends sessions at their next command and lets attempts under way finish, within [`STOP_PATIENCE`].

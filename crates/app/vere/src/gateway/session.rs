@@ -1,7 +1,6 @@
 //! Drives one SMTP connection: moves octets between the socket and the machine, and takes the machine's
 //! questions to the [`Intake`].
 
-use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,13 +9,14 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use vere_net::tls::ServerStream;
 use vere_smtp::server::{Answer, Peer, Question, Server, ServerConfig, Step, TlsInfo};
-use vere_telemetry::metrics::{Gauge, HandshakeResult, TlsSide};
+use vere_telemetry::metrics::{HandshakeResult, TlsSide};
 
-use super::clock;
 use super::intake::Intake;
 use super::metrics::GatewayMetrics;
 use super::tls::ServerTls;
-use super::wire::{self, Connection};
+use crate::role::clock;
+use crate::role::memory::BodyMemory;
+use crate::role::wire::{self, Connection};
 
 /// What a session needs besides its connection.
 #[derive(Debug)]
@@ -25,68 +25,9 @@ pub(super) struct SessionContext<I> {
     pub(super) intake: I,
     pub(super) tls: ServerTls,
     pub(super) metrics: Rc<GatewayMetrics>,
-    pub(super) memory: Rc<TextMemory>,
+    pub(super) memory: Rc<BodyMemory>,
     /// Becomes true when the gateway stops: the session ends at its next command boundary.
     pub(super) stop: watch::Receiver<bool>,
-}
-
-/// Memory that the texts of messages take while they are received, of all sessions.
-#[derive(Debug)]
-pub(super) struct TextMemory {
-    held: Cell<usize>,
-    max: Cell<usize>,
-    gauge: Gauge,
-}
-
-impl TextMemory {
-    /// Nothing is held, and nothing may be. What is held is shown in `gauge`.
-    pub(super) fn new(gauge: Gauge) -> Self {
-        Self {
-            held: Cell::new(0),
-            max: Cell::new(0),
-            gauge,
-        }
-    }
-
-    /// Sets the bound: `limits.body_memory_max`.
-    pub(super) fn set_max(&self, max: usize) {
-        self.max.set(max);
-    }
-}
-
-/// What one session holds of it.
-struct Held {
-    memory: Rc<TextMemory>,
-    octets: usize,
-}
-
-impl Held {
-    /// Counts what the session holds now; a message that finds no room is refused.
-    fn count(&mut self, server: &mut Server) {
-        self.set(server.memory());
-        if self.memory.held.get() > self.memory.max.get() && self.octets > 0 {
-            server.refuse_for_room();
-            self.set(server.memory());
-        }
-    }
-
-    fn set(&mut self, octets: usize) {
-        if octets == self.octets {
-            return;
-        }
-        let held = self.memory.held.get() - self.octets + octets;
-        self.memory.held.set(held);
-        self.memory
-            .gauge
-            .set(i64::try_from(held).unwrap_or(i64::MAX));
-        self.octets = octets;
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.set(0);
-    }
 }
 
 /// Why the driving of a connection paused.
@@ -173,10 +114,7 @@ async fn run<I: Intake>(
     context: &mut SessionContext<I>,
 ) -> io::Result<Pause> {
     let mut unread = Unread::default();
-    let mut held = Held {
-        memory: Rc::clone(&context.memory),
-        octets: 0,
-    };
+    let mut held = context.memory.share();
     loop {
         // What is at hand goes in before replies go out, so that those to pipelined commands leave in one
         // write.

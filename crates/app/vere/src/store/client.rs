@@ -1,6 +1,6 @@
 //! Answers what the machine of one IMAP connection asks.
 
-use std::net::IpAddr;
+use crate::role::places;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ use super::login::{self, Throttle};
 use super::messages::{self, opened_gone};
 use super::search;
 use super::steps::{attribute, claim, empty_inbox, named, operation, special_use};
-use crate::gateway::clock::now;
+use crate::role::clock::now;
 
 /// The host's side of a connection.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Client {
     keeper: Keeper,
     directory: Arc<Directory>,
     throttle: Throttle,
-    address: IpAddr,
+    address: places::Client,
     account: Option<AccountName>,
     open: Option<Open>,
 }
@@ -50,7 +50,7 @@ impl Client {
         keeper: Keeper,
         directory: Arc<Directory>,
         throttle: Throttle,
-        address: IpAddr,
+        address: places::Client,
     ) -> Self {
         Self {
             keeper,

@@ -15,7 +15,7 @@ use vere_store::{
 use super::convert::date;
 use super::keeper::{Keeper, MailStore};
 use super::steps::{at_once, operation};
-use crate::gateway::clock::now;
+use crate::role::clock::now;
 
 /// A recipient that is ours.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,9 +1,8 @@
 //! Accepts connections: who the client is, what it may do, how many there may be.
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::cell::RefCell;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +10,6 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::spawn_local;
 use vere_directory::Directory;
 use vere_directory::password::SCRAM_ITERATIONS;
 use vere_imap::limits::Limits;
@@ -26,9 +24,9 @@ use super::login::Throttle;
 use super::{lmtp, session};
 use crate::cli::Failure;
 use crate::gateway::tls::ServerTls;
-
-/// Pause after a failed accept, such as for want of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+use crate::role::accept;
+use crate::role::memory::{BodyMemory, Share};
+use crate::role::places::{self, Places};
 
 /// A service of the store, by the settings section that configures it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +66,8 @@ pub(super) struct Reception {
     tls: ServerTls,
     throttle: Throttle,
     imap: RefCell<Arc<ServerConfig>>,
-    connections: Cell<u32>,
-    clients: RefCell<HashMap<IpAddr, u32>>,
+    memory: Rc<BodyMemory>,
+    places: Rc<Places>,
     stop: watch::Receiver<bool>,
 }
 
@@ -91,6 +89,8 @@ impl Reception {
             nonces: Arc::new(NonceSource::new(random()?)),
             fake_keys: FakeKeys::new(random()?, SCRAM_ITERATIONS),
         };
+        let memory = BodyMemory::default();
+        memory.set_max(settings.limits.body_memory_max.as_usize());
         Ok(Self {
             settings: RefCell::new(settings),
             keeper,
@@ -98,8 +98,8 @@ impl Reception {
             tls,
             throttle: Throttle::default(),
             imap: RefCell::new(Arc::new(imap)),
-            connections: Cell::new(0),
-            clients: RefCell::default(),
+            memory: Rc::new(memory),
+            places: Rc::default(),
             stop,
         })
     }
@@ -115,6 +115,8 @@ impl Reception {
             ..ServerConfig::clone(&self.imap.borrow())
         };
         *self.imap.borrow_mut() = Arc::new(imap);
+        self.memory
+            .set_max(settings.limits.body_memory_max.as_usize());
         *self.settings.borrow_mut() = Arc::new(settings);
         Ok(())
     }
@@ -136,7 +138,12 @@ impl Reception {
     }
 
     pub(super) fn connections(&self) -> u32 {
-        self.connections.get()
+        self.places.taken()
+    }
+
+    /// A connection's part of the memory for messages on their way.
+    pub(super) fn memory(&self) -> Share {
+        self.memory.share()
     }
 
     /// How long a client may take none of what is sent to it.
@@ -149,33 +156,22 @@ impl Reception {
             self.keeper.clone(),
             Arc::clone(&self.directory),
             self.throttle.clone(),
-            client_of(address),
+            places::Client::at(address),
         )
     }
 
     /// Accepts until the role stops.
     pub(super) async fn accept(self: Rc<Self>, service: Service, listener: TcpListener) {
-        let mut stop = self.stop.clone();
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                _ = stop.wait_for(|stopping| *stopping) => return,
-            };
-            match accepted {
-                Ok((stream, address)) => {
-                    let reception = Rc::clone(&self);
-                    spawn_local(async move {
-                        if let Err(error) = reception.serve(service, stream, address).await {
-                            tracing::debug!(peer = %address, %error, "connection lost");
-                        }
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, service = service.name(), "cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+        let stop = self.stop.clone();
+        accept::accept(listener, service.name(), stop, |(stream, address)| {
+            let reception = Rc::clone(&self);
+            async move {
+                if let Err(error) = reception.serve(service, stream, address).await {
+                    tracing::debug!(peer = %address, %error, "connection lost");
                 }
             }
-        }
+        })
+        .await;
     }
 
     async fn serve(
@@ -185,7 +181,9 @@ impl Reception {
         address: SocketAddr,
     ) -> io::Result<()> {
         stream.set_nodelay(true)?;
-        let Some(_place) = Place::take(&self, address.ip()) else {
+        let visitor = places::Client::at(address.ip());
+        let place = self.places.take(&self.settings.borrow(), visitor);
+        let Ok(_place) = place else {
             let busy: &[u8] = match service {
                 Service::Lmtp => b"421 4.7.0 too many connections, try again later\r\n",
                 Service::Imap | Service::Imaps => {
@@ -236,61 +234,6 @@ impl Reception {
         config.limits.recipients_max = count(settings.limits.recipients_max);
         config.limits.text_line_octets_max = usize::MAX;
         config
-    }
-}
-
-/// One of the places that `connections_max` and `connections_per_client_max` give.
-struct Place {
-    reception: Rc<Reception>,
-    client: IpAddr,
-}
-
-impl Place {
-    fn take(reception: &Rc<Reception>, address: IpAddr) -> Option<Self> {
-        let client = client_of(address);
-        let settings = reception.settings.borrow();
-        let mut clients = reception.clients.borrow_mut();
-        let of_client = clients.get(&client).copied().unwrap_or(0);
-        let limits = &settings.limits;
-        if reception.connections.get() >= limits.connections_max
-            || of_client >= limits.connections_per_client_max
-        {
-            return None;
-        }
-        reception.connections.set(reception.connections.get() + 1);
-        clients.insert(client, of_client + 1);
-        Some(Self {
-            reception: Rc::clone(reception),
-            client,
-        })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let reception = &self.reception;
-        reception
-            .connections
-            .set(reception.connections.get().saturating_sub(1));
-        let mut clients = reception.clients.borrow_mut();
-        match clients.get_mut(&self.client) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => {
-                clients.remove(&self.client);
-            }
-        }
-    }
-}
-
-/// Who counts as one client: an IPv4 address, or an IPv6 /64, which is what one customer gets.
-fn client_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(v6) => {
-            let mut segments = v6.segments();
-            segments[4..].fill(0);
-            IpAddr::V6(Ipv6Addr::from(segments))
-        }
-        v4 => v4,
     }
 }
 

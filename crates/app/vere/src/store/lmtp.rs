@@ -11,8 +11,8 @@ use vere_smtp::server::{
 
 use super::filing;
 use super::listeners::Reception;
-use crate::gateway::clock::{now, until};
-use crate::gateway::wire;
+use crate::role::clock::{now, until};
+use crate::role::wire;
 
 /// Serves a connection until it ends.
 ///
@@ -27,6 +27,7 @@ pub(super) async fn serve(
     let patience = config.limits.command_timeout;
     let mut server = Server::new(config, peer, now());
     let mut stop = reception.stopping();
+    let mut held = reception.memory();
     let mut unread: Vec<u8> = Vec::new();
     loop {
         let taken = server.input(&unread, now());
@@ -39,6 +40,8 @@ pub(super) async fn serve(
                 let _ = server.take_tally();
             }
             Step::NeedInput => {
+                // Not before a question: while it is answered the message takes its memory still.
+                held.count(&mut server);
                 let deadline = until(server.deadline());
                 let stopping = *stop.borrow();
                 tokio::select! {

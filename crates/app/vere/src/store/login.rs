@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,19 +10,21 @@ use vere_directory::{Directory, Login};
 use vere_imap::server::{LoginOutcome, ScramLookup};
 use vere_sasl::server::PasswordAttempt;
 
-/// The wait after the first failure from an address; it doubles with each.
+use crate::role::places::Client;
+
+/// The wait after the first failure of a client; it doubles with each.
 const WAIT_MIN: Duration = Duration::from_millis(250);
 /// The longest wait.
 const WAIT_MAX: Duration = Duration::from_secs(8);
-/// After so long without a failure an address begins anew.
+/// After so long without a failure a client begins anew.
 const FORGET: Duration = Duration::from_secs(600);
-/// Addresses remembered; beyond it the oldest are forgotten.
-const ADDRESSES_MAX: usize = 10_000;
+/// Clients remembered; beyond it the oldest are forgotten.
+const CLIENTS_MAX: usize = 10_000;
 
-/// Slows down guessing by address: each failure makes the next attempt from there wait longer, and
+/// Slows down guessing by client: each failure makes the next attempt from there wait longer, and
 /// nobody else.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Throttle(Rc<RefCell<HashMap<IpAddr, Failures>>>);
+pub(super) struct Throttle(Rc<RefCell<HashMap<Client, Failures>>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Failures {
@@ -32,9 +33,9 @@ struct Failures {
 }
 
 impl Throttle {
-    /// How long the next attempt from an address has to wait.
-    pub(super) fn wait(&self, address: IpAddr, now: Instant) -> Duration {
-        match self.0.borrow().get(&address) {
+    /// How long the next attempt from a client has to wait.
+    pub(super) fn wait(&self, client: Client, now: Instant) -> Duration {
+        match self.0.borrow().get(&client) {
             Some(failures) if now.duration_since(failures.last) < FORGET => {
                 let doubled =
                     WAIT_MIN.saturating_mul(1 << failures.count.saturating_sub(1).min(16));
@@ -45,18 +46,18 @@ impl Throttle {
     }
 
     /// Takes note of a failure.
-    pub(super) fn failed(&self, address: IpAddr, now: Instant) {
+    pub(super) fn failed(&self, client: Client, now: Instant) {
         let mut all = self.0.borrow_mut();
-        if all.len() >= ADDRESSES_MAX {
+        if all.len() >= CLIENTS_MAX {
             all.retain(|_, failures| now.duration_since(failures.last) < FORGET);
         }
-        if all.len() >= ADDRESSES_MAX {
+        if all.len() >= CLIENTS_MAX {
             let oldest = all.iter().min_by_key(|(_, failures)| failures.last);
-            if let Some(oldest) = oldest.map(|(address, _)| *address) {
+            if let Some(oldest) = oldest.map(|(client, _)| *client) {
                 all.remove(&oldest);
             }
         }
-        let failures = all.entry(address).or_insert(Failures {
+        let failures = all.entry(client).or_insert(Failures {
             count: 0,
             last: now,
         });
@@ -67,9 +68,9 @@ impl Throttle {
         failures.last = now;
     }
 
-    /// Takes note of a success: the address is somebody's who knows a password.
-    pub(super) fn succeeded(&self, address: IpAddr) {
-        self.0.borrow_mut().remove(&address);
+    /// Takes note of a success: the client is somebody's who knows a password.
+    pub(super) fn succeeded(&self, client: Client) {
+        self.0.borrow_mut().remove(&client);
     }
 }
 
@@ -119,10 +120,14 @@ pub(super) fn scram_keys(directory: &Directory, username: &str) -> ScramLookup {
 mod tests {
     use super::*;
 
+    fn client(address: [u8; 4]) -> Client {
+        Client::at(address.into())
+    }
+
     #[test]
     fn only_the_guesser_waits() {
         let throttle = Throttle::default();
-        let (one, other) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+        let (one, other) = (client([192, 0, 2, 1]), client([192, 0, 2, 2]));
         let now = Instant::now();
         let waits: Vec<Duration> = (0..8)
             .map(|_| {
@@ -145,10 +150,10 @@ mod tests {
         let now = Instant::now();
         for number in 0..20_000_u32 {
             throttle.failed(
-                IpAddr::from(number.to_be_bytes()),
+                client(number.to_be_bytes()),
                 now + Duration::from_micros(number.into()),
             );
         }
-        assert_eq!(throttle.0.borrow().len(), ADDRESSES_MAX);
+        assert_eq!(throttle.0.borrow().len(), CLIENTS_MAX);
     }
 }

@@ -24,9 +24,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::spawn_local;
 use vere_disk::log::Directory as LogDirectory;
 use vere_disk::mail_meta::FjallMeta;
 use vere_net::listen::{Inherited, ListenOptions};
@@ -36,15 +35,13 @@ use vere_units::ByteSize;
 
 use crate::cli::Failure;
 use crate::gateway::tls::ServerTls;
+use crate::role::life::{self, Signals};
 use crate::supervisor;
 use keeper::Keeper;
 use listeners::{Reception, Service};
 
 /// How long sessions may go on after the stop was asked for.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
-
-/// The supervisor hears from the role at least this often.
-const WATCHDOG_INTERVAL_MAX: Duration = Duration::from_secs(5);
 
 /// Memory for blocks of the metadata.
 const META_CACHE: ByteSize = ByteSize::mib(32);
@@ -60,13 +57,7 @@ fn folder(settings: &Settings) -> PathBuf {
 /// When it cannot start: ports, files, settings, a damaged store.
 pub(crate) fn run(settings: Arc<Settings>, config: &Path) -> Result<(), Failure> {
     let mut inherited = Inherited::from_env()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let local = LocalSet::new();
-    runtime.block_on(local.run_until(serve(settings, config, &mut inherited)))?;
-    runtime.shutdown_timeout(Duration::from_millis(100));
-    Ok(())
+    life::run(serve(settings, config, &mut inherited))
 }
 
 async fn serve(
@@ -87,7 +78,7 @@ async fn serve(
     let tls = ServerTls::new(&settings)?;
     let (stop, stopping) = watch::channel(false);
     let reception = Rc::new(Reception::new(settings, keeper.clone(), tls, stopping)?);
-    spawn_local(feed_watchdog());
+    spawn_local(life::feed_watchdog());
     spawn_local({
         let tls = reception.tls().clone();
         async move { tls.watch().await }
@@ -98,7 +89,9 @@ async fn serve(
     // Whoever hears that it is ready may send signals.
     let mut signals = Signals::new()?;
     supervisor::notify_ready();
-    wait_for_stop(&mut signals, &reception, config).await;
+    signals
+        .wait_for_stop(config, |settings| reception.reload(settings))
+        .await;
     stop.send_replace(true);
     let quiet = async {
         while reception.connections() > 0 {
@@ -140,48 +133,4 @@ fn random_u64() -> Result<u64, Failure> {
     getrandom::fill(&mut octets)
         .map_err(|error| Failure::new(format!("no random numbers: {error}")))?;
     Ok(u64::from_le_bytes(octets))
-}
-
-async fn feed_watchdog() {
-    let Some(interval) = supervisor::watchdog_interval() else {
-        return;
-    };
-    loop {
-        supervisor::notify_watchdog();
-        tokio::time::sleep(interval.min(WATCHDOG_INTERVAL_MAX)).await;
-    }
-}
-
-/// What the supervisor or an operator sends.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-}
-
-async fn wait_for_stop(signals: &mut Signals, reception: &Reception, config: &Path) {
-    loop {
-        tokio::select! {
-            _ = signals.terminate.recv() => return,
-            // Ctrl-C reaches the whole foreground group; the supervisor decides and sends SIGTERM.
-            _ = signals.interrupt.recv() => {}
-            _ = signals.hangup.recv() => {
-                match supervisor::role_settings(config).map_err(Failure::from).and_then(|new| reception.reload(new)) {
-                    Ok(()) => tracing::info!(config = %config.display(), "configuration reloaded"),
-                    Err(error) => tracing::error!(%error, "configuration kept: the new one is wrong"),
-                }
-                supervisor::notify_ready();
-            }
-        }
-    }
 }

@@ -10,8 +10,8 @@ use vere_imap::server::{Peer, Server, ServerConfig, Step};
 
 use super::client::Client;
 use super::listeners::Reception;
-use crate::gateway::clock::{now, until};
-use crate::gateway::wire::{self, Connection};
+use crate::role::clock::{now, until};
+use crate::role::wire::{self, Connection};
 
 /// Why the driving of a connection paused.
 enum Pause {
@@ -77,6 +77,7 @@ async fn run(
 ) -> io::Result<Pause> {
     let patience = reception.write_patience();
     let mut stop = reception.stopping();
+    let mut held = reception.memory();
     let mut unread: Vec<u8> = Vec::new();
     loop {
         let taken = server.input(&unread, now());
@@ -93,6 +94,8 @@ async fn run(
                 server.sent(octets);
             }
             Step::NeedInput => {
+                // Not before a question: while it is answered the message takes its memory still.
+                held.count(server);
                 // SCRAM ends in the machine: the account is known here once it has.
                 if client.enter(server.account()).await.is_err() {
                     return Ok(Pause::Closed);

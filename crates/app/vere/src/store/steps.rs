@@ -7,7 +7,7 @@ use vere_store::{
 };
 
 use super::keeper::MailStore;
-use crate::gateway::clock::now;
+use crate::role::clock::now;
 
 /// What a committed value is now, for a further question within the same one.
 pub(super) fn at_once<T>(store: &MailStore, committed: Committed<T>) -> Result<T, StoreError> {

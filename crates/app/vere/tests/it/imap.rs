@@ -243,3 +243,65 @@ fn curl_reads_a_message() {
     assert!(output.contains("Subject: by LMTP"), "{output}");
     system.stop();
 }
+
+#[test]
+fn more_messages_at_once_than_memory_are_refused() {
+    let (options, ports) = with_store(Options::default());
+    let options = options
+        .set("limits.message_size_max", "\"512 KiB\"")
+        .set("limits.body_memory_max", "\"1 MiB\"");
+    let system = System::start(&options);
+    let line = format!("{}\r\n", "A".repeat(998));
+    let (begin, end) = (line.repeat(400), "A\r\n".repeat(40));
+    let literal = begin.len() + end.len();
+    let mut sessions: Vec<Imap> = (0..10)
+        .map(|_| Imap::login(ports.imap, "alice@example.org", "secret"))
+        .collect();
+    for session in &mut sessions {
+        let text = format!("a APPEND INBOX {{{literal}}}\r\n");
+        session
+            .reader
+            .get_mut()
+            .write_all(text.as_bytes())
+            .expect("a command");
+        assert!(session.line().starts_with("+ "));
+    }
+    // LMTP takes from the same memory.
+    let mut lmtp = Session::try_connect(ports.lmtp).expect("the LMTP port");
+    lmtp.command("LHLO client.example", "250");
+    lmtp.envelope("me@example.net", &["alice@example.org"]);
+    for session in &mut sessions {
+        session
+            .reader
+            .get_mut()
+            .write_all(begin.as_bytes())
+            .expect("a part");
+    }
+    let mut answers = Vec::new();
+    for session in &mut sessions {
+        session
+            .reader
+            .get_mut()
+            .write_all(end.as_bytes())
+            .expect("the rest");
+        session
+            .reader
+            .get_mut()
+            .write_all(b"\r\n")
+            .expect("the end");
+        answers.push(session.line());
+    }
+    lmtp.send(format!("Subject: late\r\n\r\n{line}.\r\n").as_bytes());
+    lmtp.expect("250 2.1.5");
+    let count = |begin: &str| {
+        answers
+            .iter()
+            .filter(|said| said.starts_with(begin))
+            .count()
+    };
+    assert_eq!(count("a OK") + count("a NO [LIMIT]"), 10, "{answers:?}");
+    assert!(count("a OK") >= 1 && count("a NO") >= 1, "{answers:?}");
+    // Memory that is free again is given again.
+    wait_messages(&ports, "alice@example.org", "INBOX", count("a OK") + 1);
+    system.stop();
+}

@@ -187,7 +187,7 @@ pub(super) static SECTIONS: &[Section] = &[
                 "body_memory_max",
                 Size(MIB, TIB),
                 Is("\"256 MiB\""),
-                "Memory for messages that are being received; beyond it clients get 452 and come again.",
+                "Memory for messages that are being received, of the gateway and of the mail store each; beyond it clients get 452 (IMAP: NO [LIMIT]) and come again.",
             ),
             live(
                 "queued_messages_max",

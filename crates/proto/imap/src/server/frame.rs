@@ -115,6 +115,14 @@ impl FrameReader {
         self.buffer.capacity().saturating_add(self.tail.capacity())
     }
 
+    /// The memory that a message on its way takes.
+    pub(super) fn message_memory(&self) -> usize {
+        if self.message == 0 {
+            return 0;
+        }
+        self.buffer.capacity()
+    }
+
     /// Lets go of the message on its way; its command is refused at its end.
     pub(super) fn refuse_for_room(&mut self) {
         if self.message == 0 {

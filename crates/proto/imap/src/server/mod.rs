@@ -260,6 +260,12 @@ impl Server {
             .saturating_add(self.frames.memory())
     }
 
+    /// Octets of memory of a message that is being received.
+    #[must_use]
+    pub fn message_memory(&self) -> usize {
+        self.frames.message_memory()
+    }
+
     fn selected(&mut self) -> Option<&mut Selected> {
         match &mut self.session {
             Session::Selected { mailbox, .. } => Some(mailbox),

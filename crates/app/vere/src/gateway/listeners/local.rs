@@ -7,31 +7,21 @@ use std::rc::Rc;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::task::spawn_local;
 use vere_smtp::server::Peer;
 
-use super::{ACCEPT_PAUSE, Client, Place, Reception, Service};
+use super::{Reception, Service};
 use crate::gateway::session;
+use crate::role::accept;
+use crate::role::places::Client;
 
 impl Reception {
     /// Accepts local programs until the gateway stops.
     pub(in crate::gateway) async fn accept_local(self: Rc<Self>, listener: UnixListener) {
-        let mut stop = self.stop.clone();
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                _ = stop.wait_for(|stopping| *stopping) => return,
-            };
-            match accepted {
-                Ok((stream, _)) => {
-                    spawn_local(Rc::clone(&self).receive_local(stream));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, service = "sendmail", "cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
+        let stop = self.stop.clone();
+        accept::accept(listener, Service::Sendmail.name(), stop, |stream| {
+            Rc::clone(&self).receive_local(stream)
+        })
+        .await;
     }
 
     async fn receive_local(self: Rc<Self>, stream: UnixStream) {
@@ -45,7 +35,7 @@ impl Reception {
     async fn serve_local(self: &Rc<Self>, mut stream: UnixStream) -> io::Result<()> {
         let user = stream.peer_cred()?.uid();
         let settings = self.gateway.settings();
-        let _place = match Place::take(self, &settings, Client::User(user)) {
+        let _place = match self.places.take(&settings, Client::User(user)) {
             Ok(place) => place,
             Err(reason) => {
                 self.gateway.metrics.turned_away(reason);

@@ -82,7 +82,7 @@ pub(crate) async fn write(
 
 /// Writes some of `octets` and tells how many left; what the peer says meanwhile goes to `heard`. An error
 /// comes after what was heard before it.
-pub(super) async fn exchange(
+pub(crate) async fn exchange(
     connection: &mut impl Connection,
     octets: &[u8],
     mut heard: impl FnMut(&[u8]),

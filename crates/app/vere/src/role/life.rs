@@ -1,0 +1,88 @@
+//! A role's process from start to stop: its thread of tasks, the supervisor's watchdog, signals.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::LocalSet;
+use vere_settings::Settings;
+
+use crate::cli::Failure;
+use crate::supervisor;
+
+/// The supervisor hears from a role at least this often: one notice that comes late must not kill it.
+const WATCHDOG_INTERVAL_MAX: Duration = Duration::from_secs(5);
+/// How long blocking work under way, such as a password check, is waited for at the end.
+const BLOCKING_PATIENCE: Duration = Duration::from_millis(100);
+
+/// Runs a role whose tasks share one thread.
+///
+/// # Errors
+/// Those of `role`, or when there can be no runtime.
+pub(crate) fn run(role: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let ended = runtime.block_on(LocalSet::new().run_until(role));
+    runtime.shutdown_timeout(BLOCKING_PATIENCE);
+    ended
+}
+
+/// Tells the supervisor for ever that the thread's tasks still run.
+pub(crate) async fn feed_watchdog() {
+    let Some(interval) = supervisor::watchdog_interval() else {
+        return;
+    };
+    loop {
+        supervisor::notify_watchdog();
+        tokio::time::sleep(interval.min(WATCHDOG_INTERVAL_MAX)).await;
+    }
+}
+
+/// What the supervisor or an operator sends.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    /// Catches them from now on; then the role may say that it is ready.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for the order to stop; an order to reload puts the settings in the file at `config` in force
+    /// by `apply`. A file that is wrong changes nothing.
+    pub(crate) async fn wait_for_stop(
+        &mut self,
+        config: &Path,
+        apply: impl Fn(Settings) -> Result<(), Failure>,
+    ) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                // Ctrl-C reaches the whole foreground group; the supervisor decides and sends SIGTERM.
+                _ = self.interrupt.recv() => {}
+                _ = self.hangup.recv() => reload(config, &apply),
+            }
+        }
+    }
+}
+
+fn reload(config: &Path, apply: impl Fn(Settings) -> Result<(), Failure>) {
+    let loaded = supervisor::role_settings(config).map_err(Failure::from);
+    match loaded.and_then(apply) {
+        Ok(()) => tracing::info!(config = %config.display(), "configuration reloaded"),
+        Err(error) => tracing::error!(%error, "configuration kept: the new one is wrong"),
+    }
+    supervisor::notify_ready();
+}

@@ -1,0 +1,9 @@
+//! What the processes of several roles are made of: [`life`] from start to stop, [`places`] of
+//! connections, [`memory`] of messages being received, octets of connections ([`wire`]), the [`clock`].
+
+pub(crate) mod accept;
+pub(crate) mod clock;
+pub(crate) mod life;
+pub(crate) mod memory;
+pub(crate) mod places;
+pub(crate) mod wire;
