@@ -47,12 +47,32 @@ impl std::fmt::Debug for Message {
     }
 }
 
+/// The end of the thread that owns the store.
+#[derive(Debug)]
+pub(super) struct End {
+    thread: JoinHandle<()>,
+    reason: oneshot::Receiver<StoreError>,
+}
+
+impl End {
+    /// Waits until the store fails: it takes nothing more until it is opened anew.
+    pub(super) async fn failed(&mut self) -> StoreError {
+        let reason = (&mut self.reason).await;
+        reason.unwrap_or_else(|_| StoreError::Failed("its thread has ended".to_owned()))
+    }
+
+    /// Waits until the store is closed; its end must have been asked for.
+    pub(super) fn join(self) {
+        let _ = self.thread.join();
+    }
+}
+
 impl Keeper {
-    /// Starts both threads; the handle ends when the store is closed.
+    /// Starts both threads.
     ///
     /// # Errors
     /// When the system gives no threads.
-    pub(super) fn start(store: MailStore) -> io::Result<(Self, JoinHandle<()>)> {
+    pub(super) fn start(store: MailStore) -> io::Result<(Self, End)> {
         let (sender, receiver) = channel();
         let (to_sync, jobs) = channel::<SyncJob<LogDirectory>>();
         let back = sender.clone();
@@ -72,11 +92,16 @@ impl Keeper {
             to_sync,
             watchers: Arc::clone(&watchers),
             persisted: Instant::now(),
+            failed: None,
         };
-        let thread = Builder::new()
-            .name("store".to_owned())
-            .spawn(move || owner.run(&receiver))?;
-        Ok((Self { sender, watchers }, thread))
+        let (tell, reason) = oneshot::channel();
+        let thread = Builder::new().name("store".to_owned()).spawn(move || {
+            owner.run(&receiver);
+            if let Some(error) = owner.failed {
+                let _ = tell.send(error);
+            }
+        })?;
+        Ok((Self { sender, watchers }, End { thread, reason }))
     }
 
     /// Asks the store, and waits until the answer is safe.
@@ -115,12 +140,13 @@ struct Owner {
     to_sync: Sender<SyncJob<LogDirectory>>,
     watchers: Arc<Watchers>,
     persisted: Instant,
+    failed: Option<StoreError>,
 }
 
 impl Owner {
     fn run(&mut self, receiver: &Receiver<Message>) {
         let mut stopping = false;
-        while !(stopping && self.waiting.is_empty()) {
+        while self.failed.is_none() && !(stopping && self.waiting.is_empty()) {
             let first = match receiver.recv_timeout(PERSIST_INTERVAL) {
                 Ok(message) => Some(message),
                 Err(RecvTimeoutError::Timeout) => None,
@@ -192,7 +218,7 @@ impl Owner {
 
     /// Tells everybody who waits that it is not safe, and will not be.
     fn fail(&mut self, error: &StoreError) {
-        tracing::error!(%error, "the mail store takes nothing more until it is started again");
+        self.failed = Some(error.clone());
         for (_, waiter) in self.waiting.drain(..) {
             waiter(Err(error.clone()));
         }

@@ -74,7 +74,7 @@ async fn serve(
             listeners.push((service, TcpListener::from_std(socket)?));
         }
     }
-    let (keeper, stopped) = Keeper::start(open(&settings)?)?;
+    let (keeper, mut end) = Keeper::start(open(&settings)?)?;
     let tls = ServerTls::new(&settings)?;
     let (stop, stopping) = watch::channel(false);
     let reception = Rc::new(Reception::new(settings, keeper.clone(), tls, stopping)?);
@@ -89,9 +89,12 @@ async fn serve(
     // Whoever hears that it is ready may send signals.
     let mut signals = Signals::new()?;
     supervisor::notify_ready();
-    signals
-        .wait_for_stop(config, |settings| reception.reload(settings))
-        .await;
+    tokio::select! {
+        () = signals.wait_for_stop(config, |settings| reception.reload(settings)) => {}
+        error = end.failed() => return Err(Failure::new(format!(
+            "the mail store has to be opened anew, nothing acknowledged is lost: {error}"
+        ))),
+    }
     stop.send_replace(true);
     let quiet = async {
         while reception.connections() > 0 {
@@ -102,7 +105,7 @@ async fn serve(
         tracing::warn!("stopping with sessions under way; nothing acknowledged is lost");
     }
     keeper.stop();
-    let _ = tokio::task::spawn_blocking(move || stopped.join()).await;
+    let _ = tokio::task::spawn_blocking(move || end.join()).await;
     Ok(())
 }
 

@@ -7,7 +7,9 @@ use std::process::Command;
 use vere_script::daemon::Target;
 use vere_script::{Script, Verdict, run_against};
 
-use crate::harness::{Options, PATIENCE, Session, System, free_address, program, run, wait_for};
+use crate::harness::{
+    FailingSync, Options, PATIENCE, Session, System, free_address, in_soak, program, run, wait_for,
+};
 
 /// A session with numbered commands.
 pub(crate) struct Imap {
@@ -303,5 +305,38 @@ fn more_messages_at_once_than_memory_are_refused() {
     assert!(count("a OK") >= 1 && count("a NO") >= 1, "{answers:?}");
     // Memory that is free again is given again.
     wait_messages(&ports, "alice@example.org", "INBOX", count("a OK") + 1);
+    system.stop();
+}
+
+#[test]
+fn a_store_whose_disk_fails_is_opened_anew() {
+    if !in_soak("a store whose disk fails is opened anew") {
+        return;
+    }
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
+    alice.ok("APPEND INBOX {3+}\r\nA\r\n");
+    let before = system.role_pids("store");
+    let Some(failing) = FailingSync::begin(before[0]) else {
+        return system.stop();
+    };
+    let mut writer = alice.reader.get_ref().try_clone().expect("the connection");
+    writer
+        .write_all(b"x APPEND INBOX {3+}\r\nB\r\n\r\n")
+        .expect("a command");
+    // Never an OK: NO, or the end of the connection.
+    let said = alice.line();
+    assert!(said.is_empty() || said.starts_with("x NO"), "{said}");
+    failing.end();
+    wait_for("a new process", || {
+        let pids = system.role_pids("store");
+        (!pids.is_empty() && pids != before).then_some(())
+    });
+    wait_for("its port", || TcpStream::connect(ports.imap).ok().map(drop));
+    let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
+    alice.ok("APPEND INBOX {3+}\r\nC\r\n");
+    let there = alice.exists("INBOX");
+    assert!((2..=3).contains(&there), "{there} messages");
     system.stop();
 }

@@ -2,14 +2,13 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 
 use crate::harness::{
-    Child, Counted, PATIENCE, System, in_soak, is_full, output_of, probe, program, run, skip,
-    wait_for,
+    Counted, FailingSync, System, in_soak, is_full, output_of, probe, program, run, skip, wait_for,
 };
 use crate::replicas::{states, wait_states};
 
@@ -113,56 +112,6 @@ fn every_acknowledged_message_arrives_after_a_power_cut_of_all_nodes() {
     system.wait_empty();
     system.stop();
     drop(disk);
-}
-
-/// Lets every sync of a process fail until the end of this.
-struct FailingSync(Child);
-
-impl FailingSync {
-    fn begin(pid: u32) -> Option<Self> {
-        program("strace")?;
-        let mut strace = Command::new("strace");
-        strace
-            .args([
-                "-f",
-                "-qq",
-                "-o",
-                "/dev/null",
-                "-e",
-                "trace=fsync,fdatasync",
-            ])
-            .args(["-e", "inject=fsync,fdatasync:error=EIO", "-p"])
-            .arg(pid.to_string())
-            .stdin(Stdio::null())
-            .stderr(Stdio::null());
-        let mut strace = Child::spawn(&mut strace);
-        let traced = wait_for("the tracer", || {
-            let ended = strace.ended().map(|_| false);
-            ended.or_else(|| is_traced(pid).then_some(true))
-        });
-        if !traced {
-            skip("a disk that fails", "no process may be traced here");
-            return None;
-        }
-        Some(Self(strace))
-    }
-
-    fn end(mut self) {
-        self.0.stop(PATIENCE);
-    }
-}
-
-/// Whether all threads of a process have a tracer.
-fn is_traced(pid: u32) -> bool {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
-    threads.expect("its threads").flatten().all(|thread| {
-        let status = std::fs::read_to_string(thread.path().join("status"));
-        let status = status.unwrap_or_default();
-        let tracer = status
-            .lines()
-            .find_map(|line| line.strip_prefix("TracerPid:"));
-        tracer.is_some_and(|tracer| tracer.trim() != "0")
-    })
 }
 
 #[test]

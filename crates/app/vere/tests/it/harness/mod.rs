@@ -1,6 +1,7 @@
 //! Starts whole systems, sinks and peers, and speaks SMTP to them.
 
 mod certificates;
+mod disk;
 mod etcd;
 mod load;
 mod mx;
@@ -20,6 +21,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 pub(crate) use certificates::{Authority, Files};
+pub(crate) use disk::FailingSync;
 pub(crate) use etcd::Etcd;
 pub(crate) use load::{Counted, probe, wait_greeting};
 pub(crate) use mx::{Manners, Mx};
