@@ -24,12 +24,23 @@ const fn layer(folder: &'static str, may_use: &'static [&'static str], outside: 
 /// other, so that each can be read, tested and simulated alone.
 const LAYERS: &[Layer] = &[
     layer("crates/base", &["crates/base"], false),
-    // Authentication is a part of several protocols; a folder is looked up by the first line it fits.
+    // Authentication and what is in a message are parts of several protocols; a folder is looked up by
+    // the first line it fits.
     layer("crates/proto/sasl", &["crates/base"], false),
-    layer("crates/proto", &["crates/base", "crates/proto/sasl"], false),
+    layer("crates/proto/mime", &["crates/base"], false),
+    layer(
+        "crates/proto",
+        &["crates/base", "crates/proto/sasl", "crates/proto/mime"],
+        false,
+    ),
     layer(
         "crates/engine",
-        &["crates/base", "crates/proto/sasl", "crates/proto"],
+        &[
+            "crates/base",
+            "crates/proto/sasl",
+            "crates/proto/mime",
+            "crates/proto",
+        ],
         false,
     ),
     layer("crates/host", &["crates/base"], true),
@@ -38,6 +49,7 @@ const LAYERS: &[Layer] = &[
         &[
             "crates/base",
             "crates/proto/sasl",
+            "crates/proto/mime",
             "crates/proto",
             "crates/engine",
             "crates/host",
@@ -47,7 +59,12 @@ const LAYERS: &[Layer] = &[
     ),
     layer(
         "bench",
-        &["crates/base", "crates/proto/sasl", "crates/proto"],
+        &[
+            "crates/base",
+            "crates/proto/sasl",
+            "crates/proto/mime",
+            "crates/proto",
+        ],
         true,
     ),
     layer(
@@ -55,6 +72,7 @@ const LAYERS: &[Layer] = &[
         &[
             "crates/base",
             "crates/proto/sasl",
+            "crates/proto/mime",
             "crates/proto",
             "crates/engine",
             "crates/host",

@@ -5,8 +5,8 @@
 //! TLS and the mailboxes, and answers what the machine asks: is this password right, which messages
 //! does this mailbox hold, what changed in it since.
 //!
-//! In reading order: [`set`] (which messages), [`command`] (what clients say), [`message`] (the parts
-//! of a message as IMAP sees them), [`server`] (the machine), [`limits`].
+//! In reading order: [`set`] (which messages), [`command`] (what clients say), [`message`] (a
+//! message as IMAP shows it), [`server`] (the machine), [`limits`].
 //!
 //! Covered: both revisions, and of extensions those of [`server::capability`]. The grammar is our own: of
 //! what is spoken here, imap-codec 2.0 (alpha 10) has no SEARCH RETURN, no LIST selection and return

@@ -24,12 +24,15 @@ pub(crate) fn string(out: &mut Vec<u8>, text: &[u8]) {
 /// Writes a quoted string of text without line ends.
 pub(crate) fn quoted(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
-    for octet in text {
-        if matches!(octet, b'"' | b'\\') {
-            out.push(b'\\');
-        }
-        out.push(*octet);
+    let mut rest = text;
+    while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
+        let (plain, special) = rest.split_at_checked(at).unwrap_or((rest, &[]));
+        out.extend_from_slice(plain);
+        out.push(b'\\');
+        out.extend(special.first());
+        rest = special.get(1..).unwrap_or_default();
     }
+    out.extend_from_slice(rest);
     out.push(b'"');
 }
 
@@ -43,7 +46,27 @@ pub(crate) fn nstring(out: &mut Vec<u8>, text: Option<&[u8]>) {
 
 /// Writes the beginning of a literal.
 pub(crate) fn literal_head(out: &mut Vec<u8>, octets: usize) {
-    out.extend_from_slice(format!("{{{octets}}}\r\n").as_bytes());
+    out.push(b'{');
+    number(out, octets as u64);
+    out.extend_from_slice(b"}\r\n");
+}
+
+/// Writes a number.
+pub(crate) fn number(out: &mut Vec<u8>, number: u64) {
+    let mut digits = [0; 20];
+    let (mut left, mut at) = (number, digits.len());
+    loop {
+        at = at.saturating_sub(1);
+        let [digit, ..] = (left % 10).to_le_bytes();
+        if let Some(place) = digits.get_mut(at) {
+            *place = b'0' | digit;
+        }
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(digits.get(at..).unwrap_or_default());
 }
 
 /// Writes the name of a mailbox: in UTF-8 to clients that enabled it, else in modified UTF-7.

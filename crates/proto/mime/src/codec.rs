@@ -3,6 +3,10 @@
 use std::fmt;
 use std::ops::Range;
 
+mod view;
+
+pub use view::{AddressView, AddressesView, EnvelopeView};
+
 use crate::{Address, Envelope, Parameterized, Parsed, Part, PartKind, SentDate};
 
 /// The version of the encoding.
@@ -48,21 +52,10 @@ impl Parsed {
             .ok_or(CodecError)
     }
 
-    /// Reads only the envelope of the message, which is what lists of messages are made of.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError`].
-    pub fn decode_envelope(octets: &[u8]) -> Result<Envelope, CodecError> {
-        let mut octets = In(octets);
-        let mut read = || {
-            octets.version()?;
-            octets.list(In::hash)?;
-            octets.octets()?;
-            octets.number()?;
-            Some(*octets.part()?.envelope?)
-        };
-        read().ok_or(CodecError)
+    /// Whether octets were written in the version that is written now.
+    #[must_use]
+    pub fn is_current(octets: &[u8]) -> bool {
+        octets.first() == Some(&VERSION)
     }
 }
 
@@ -175,6 +168,7 @@ impl Out {
     }
 }
 
+#[derive(Clone)]
 struct In<'a>(&'a [u8]);
 
 impl<'a> In<'a> {
@@ -208,9 +202,13 @@ impl<'a> In<'a> {
         usize::try_from(self.number()?).ok()
     }
 
-    fn octets(&mut self) -> Option<Vec<u8>> {
+    fn borrowed(&mut self) -> Option<&'a [u8]> {
         let count = self.size()?;
-        Some(self.take(count)?.to_vec())
+        self.take(count)
+    }
+
+    fn octets(&mut self) -> Option<Vec<u8>> {
+        self.borrowed().map(<[u8]>::to_vec)
     }
 
     /// Some(None) when there is no value.

@@ -7,6 +7,8 @@ pub struct Field<'a> {
     pub name: &'a [u8],
     /// What is behind the colon, folds and all, without the last line end.
     pub value: &'a [u8],
+    /// All of it as it stands there, the last line end included.
+    pub raw: &'a [u8],
 }
 
 impl Field<'_> {
@@ -14,6 +16,13 @@ impl Field<'_> {
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
+    }
+
+    /// Whether what stands before the colon can be a name (RFC 5322 section 2.2): that of an mbox line or
+    /// of a continuation gone astray cannot.
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        !self.name.is_empty() && self.name.iter().all(u8::is_ascii_graphic)
     }
 }
 
@@ -34,6 +43,10 @@ impl<'a> Iterator for Fields<'a> {
         let mut end = 0;
         loop {
             let rest = self.0.get(end..).unwrap_or_default();
+            if end == 0 && matches!(rest, [b'\n', ..] | [b'\r', b'\n', ..]) {
+                // What is behind the empty line folds nothing.
+                return None;
+            }
             match memchr::memchr(b'\n', rest) {
                 Some(at) => end = end.saturating_add(at).saturating_add(1),
                 None => end = self.0.len(),
@@ -43,8 +56,8 @@ impl<'a> Iterator for Fields<'a> {
                 break;
             }
         }
-        let (field, rest) = self.0.split_at_checked(end)?;
-        let field = without_line_end(field);
+        let (raw, rest) = self.0.split_at_checked(end)?;
+        let field = without_line_end(raw);
         self.0 = rest;
         if field.is_empty() {
             return None;
@@ -53,10 +66,12 @@ impl<'a> Iterator for Fields<'a> {
             Some(colon) => Field {
                 name: field.get(..colon).unwrap_or_default().trim_ascii_end(),
                 value: field.get(colon.saturating_add(1)..).unwrap_or_default(),
+                raw,
             },
             None => Field {
                 name: &[],
                 value: field,
+                raw,
             },
         })
     }

@@ -35,7 +35,7 @@ mod structure;
 pub mod text;
 
 pub use address::{Address, addresses};
-pub use codec::CodecError;
+pub use codec::{AddressView, AddressesView, CodecError, EnvelopeView};
 pub use content::Parameterized;
 pub use envelope::{Envelope, SentDate};
 pub use header::{Field, Fields, fields, header_len, unfold};

@@ -70,16 +70,20 @@ impl Part {
     /// Its type and subtype, defaults applied.
     #[must_use]
     pub fn media_type(&self) -> (&[u8], &[u8]) {
-        let given = self.content_type.as_ref().and_then(|given| {
-            let slash = memchr::memchr(b'/', &given.value)?;
-            let (kind, subtype) = given.value.split_at_checked(slash)?;
-            Some((kind.trim_ascii(), subtype.get(1..)?.trim_ascii()))
-        });
-        match given {
+        match self.given_type() {
             Some(given) => given,
             None if self.in_digest => (b"message", b"rfc822"),
             None => (b"text", b"plain"),
         }
+    }
+
+    /// The type and subtype that it says it has, if it says both.
+    #[must_use]
+    pub fn given_type(&self) -> Option<(&[u8], &[u8])> {
+        let given = self.content_type.as_ref()?;
+        let slash = memchr::memchr(b'/', &given.value)?;
+        let (kind, subtype) = given.value.split_at_checked(slash)?;
+        Some((kind.trim_ascii(), subtype.get(1..)?.trim_ascii()))
     }
 
     /// Whether it has a type and subtype.

@@ -1,10 +1,11 @@
 //! Messages out of the store: which ones fit in a batch, and their content.
 
 use bytes::Bytes;
-use vere_disk::log::Directory as LogDirectory;
+use vere_disk::log::{Directory as LogDirectory, DirectoryFile as LogFile};
 use vere_imap::server::{FetchQuery, Messages, Need, Refusal, Row};
 use vere_imap::set::UidSet;
-use vere_store::{BodyReader, MailboxId, Message, RecipientFields, Snapshot, StoreError};
+use vere_mime::Parsed;
+use vere_store::{Body, BodyReader, MailboxId, Message, RecipientFields, Snapshot, StoreError};
 
 use super::convert::{among, flags_of, refusal, time};
 use super::keeper::{Keeper, MailStore};
@@ -48,7 +49,7 @@ pub(super) async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages
     let rows = if need == Need::Nothing {
         chosen
             .into_iter()
-            .map(|(message, _)| row(&snapshot, &message, Bytes::new()))
+            .map(|(message, _)| row(&snapshot, &message, Content::default()))
             .collect()
     } else {
         tokio::task::spawn_blocking(move || read_rows(&snapshot, &chosen, &reader, need))
@@ -94,7 +95,7 @@ fn choose(
             }
             octets += match query.need {
                 Need::Nothing => 0,
-                Need::Header => HEADER_OCTETS.min(message.size as usize),
+                Need::Parsed | Need::Header => HEADER_OCTETS.min(message.size as usize),
                 Need::Whole => message.size as usize,
             };
             chosen.push(*message);
@@ -109,7 +110,7 @@ fn choose(
         let referred = chosen
             .iter()
             .map(|message| match query.need {
-                Need::Nothing => Ok((*message, Vec::new())),
+                Need::Nothing | Need::Parsed => Ok((*message, Vec::new())),
                 Need::Header | Need::Whole => refer(store, id, message),
             })
             .collect();
@@ -117,12 +118,22 @@ fn choose(
     }))
 }
 
-fn row(snapshot: &Snapshot, message: &Message, content: Bytes) -> Row {
+/// What was read of a message.
+#[derive(Default)]
+struct Content {
+    parsed: Bytes,
+    octets: Bytes,
+    own: usize,
+}
+
+fn row(snapshot: &Snapshot, message: &Message, content: Content) -> Row {
     Row {
         flags: flags_of(snapshot, message),
         date: time(message.internal_date),
         size: u64::from(message.size),
-        content,
+        parsed: content.parsed,
+        content: content.octets,
+        own: content.own,
     }
 }
 
@@ -134,8 +145,8 @@ fn read_rows(
 ) -> Vec<Row> {
     let rows = chosen
         .iter()
-        .filter_map(|referred| match content(referred, reader, need) {
-            Ok(content) => Some(row(snapshot, &referred.0, Bytes::from(content))),
+        .filter_map(|referred| match read(referred, reader, need) {
+            Ok(content) => Some(row(snapshot, &referred.0, content)),
             Err(error) => {
                 // Left out, and the client is told that not all are there.
                 tracing::error!(%error, uid = referred.0.uid.get(), "message cannot be read");
@@ -143,6 +154,39 @@ fn read_rows(
             }
         });
     rows.collect()
+}
+
+fn read(
+    (message, own): &Referred,
+    reader: &BodyReader<LogDirectory>,
+    need: Need,
+) -> Result<Content, StoreError> {
+    let mut body = reader.open(message.blob)?;
+    Ok(Content {
+        parsed: parsed(&mut body)?,
+        octets: octets(&mut body, own, need)?.into(),
+        own: own.len(),
+    })
+}
+
+/// What the parser found when the message was delivered; one of another version is asked again.
+fn parsed(body: &mut Body<LogFile>) -> Result<Bytes, StoreError> {
+    let found = body.parsed()?;
+    if Parsed::is_current(found) {
+        return Ok(Bytes::copy_from_slice(found));
+    }
+    Ok(Parsed::of(&body.message()?).encode().into())
+}
+
+fn octets(body: &mut Body<LogFile>, own: &[u8], need: Need) -> Result<Vec<u8>, StoreError> {
+    let mut octets = own.to_vec();
+    match need {
+        Need::Nothing | Need::Parsed => {}
+        Need::Header => octets.extend_from_slice(body.header()?),
+        Need::Whole if octets.is_empty() => return body.message(),
+        Need::Whole => octets.extend_from_slice(&body.message()?),
+    }
+    Ok(octets)
 }
 
 /// A message with its recipient's own fields, or its header.
@@ -154,13 +198,5 @@ pub(super) fn content(
     reader: &BodyReader<LogDirectory>,
     need: Need,
 ) -> Result<Vec<u8>, StoreError> {
-    let mut body = reader.open(message.blob)?;
-    let mut content = own.clone();
-    match need {
-        Need::Nothing => {}
-        Need::Header => content.extend_from_slice(body.header()?),
-        Need::Whole if content.is_empty() => return body.message(),
-        Need::Whole => content.extend_from_slice(&body.message()?),
-    }
-    Ok(content)
+    octets(&mut reader.open(message.blob)?, own, need)
 }

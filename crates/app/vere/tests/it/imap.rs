@@ -125,6 +125,16 @@ fn mail_that_came_by_smtp_is_read_by_imap() {
     ] {
         assert!(said.contains(part), "{part} is missing in {said}");
     }
+    // The parser did not see the fields before the header: what it found lies behind them.
+    let said =
+        alice.ok("FETCH 1 (BODY[1] BODYSTRUCTURE ENVELOPE BODY[HEADER.FIELDS (DELIVERED-TO)])");
+    for part in [
+        "BODY[1] {9}\r\nhello\r\n\r\n BODYSTRUCTURE (\"text\" \"plain\" ",
+        "\"7bit\" 9 2 NIL NIL NIL NIL) ENVELOPE (",
+        "{35}\r\nDelivered-To: alice@example.org\r\n\r\n)",
+    ] {
+        assert!(said.contains(part), "{part} is missing in {said}");
+    }
     // A tag names a mailbox, once there is one of that name.
     let mut bob = Imap::login(ports.imap, "bob@example.org", "secret");
     bob.ok("CREATE Lists");

@@ -1,29 +1,23 @@
-//! A message as IMAP sees it: header fields, parts, envelope, structure, sections.
+//! A message as IMAP shows it: envelope, structure, sections, out of what was found in it when it was
+//! delivered.
 //!
-//! A message is octets, and stays them: what is broken is shown as it is, nothing is refused, and time
-//! and memory are linear in its length.
+//! A message is octets, and stays them: what is broken is shown as it is, nothing is refused.
 //!
 //! ```
-//! use vere_imap::message::{Structure, body_structure};
+//! use vere_imap::message::body_structure;
+//! use vere_mime::Parsed;
 //!
-//! let message = b"Subject: x\r\n\r\nhello\r\n";
+//! let parsed = Parsed::of(b"Subject: x\r\n\r\nhello\r\n");
 //! let mut out = Vec::new();
-//! body_structure(message, &Structure::of(message), false, &mut out);
+//! body_structure(&parsed, false, &mut out);
 //! assert_eq!(out, b"(\"text\" \"plain\" (\"charset\" \"us-ascii\") NIL NIL \"7bit\" 7 1)");
 //! ```
 
-pub mod address;
-pub mod header;
-pub mod transfer;
-pub mod value;
-
 mod render;
 mod section;
-mod structure;
 
 pub use render::{body_structure, envelope};
-pub use section::{Extract, UnknownEncoding, binary, extract, header_fields};
-pub use structure::{DEPTH_MAX, Kind, PARTS_MAX, Part, Structure};
+pub use section::{Content, Extract, UnknownEncoding, header_fields};
 
 #[cfg(test)]
 mod tests;

@@ -1,208 +1,190 @@
 //! ENVELOPE and BODYSTRUCTURE (RFC 9051 section 7.5.2) of a message.
 
-use crate::write::{nstring, string};
+use vere_mime::{AddressesView, EnvelopeView, Parameterized, Parsed, Part, PartKind};
 
-use super::address;
-use super::header::{field, unfold};
-use super::structure::{Kind, Part, Structure};
-use super::value::{self, Value};
+use crate::write::{nstring, number, string};
 
-/// Writes the envelope of a header.
-pub fn envelope(header: &[u8], out: &mut Vec<u8>) {
-    let text = |name: &str, out: &mut Vec<u8>| {
-        let value = field(header, name).map(unfold);
-        nstring(out, value.as_deref());
-    };
+/// Writes an envelope.
+pub fn envelope(envelope: EnvelopeView<'_>, out: &mut Vec<u8>) {
     out.push(b'(');
-    text("Date", out);
+    nstring(out, envelope.date);
     out.push(b' ');
-    text("Subject", out);
-    let from = field(header, "From")
-        .map(address::parse)
-        .unwrap_or_default();
-    for name in ["From", "Sender", "Reply-To", "To", "Cc", "Bcc"] {
+    nstring(out, envelope.subject);
+    for list in envelope.lists {
         out.push(b' ');
-        let own = field(header, name).map(address::parse).unwrap_or_default();
-        // Sender and Reply-To are that of From where there is none.
-        let shown = if own.is_empty() && matches!(name, "Sender" | "Reply-To") {
-            &from
-        } else {
-            &own
-        };
-        addresses(shown, out);
+        addresses(list, out);
     }
     out.push(b' ');
-    text("In-Reply-To", out);
+    nstring(out, envelope.in_reply_to);
     out.push(b' ');
-    text("Message-ID", out);
+    nstring(out, envelope.message_id);
     out.push(b')');
 }
 
-fn addresses(list: &[address::Address], out: &mut Vec<u8>) {
-    if list.is_empty() {
-        out.extend_from_slice(b"NIL");
-        return;
-    }
-    out.push(b'(');
+fn addresses(list: AddressesView<'_>, out: &mut Vec<u8>) {
+    let begin = out.len();
     for one in list {
-        out.push(b'(');
-        nstring(out, one.name.as_deref());
-        for part in [&one.route, &one.mailbox, &one.host] {
+        // The grammar has no space between addresses.
+        out.extend_from_slice(if out.len() == begin { b"((" } else { b"(" });
+        nstring(out, one.name);
+        for part in [one.route, one.mailbox, one.host] {
             out.push(b' ');
-            nstring(out, part.as_deref());
+            nstring(out, part);
         }
         out.push(b')');
     }
-    out.push(b')');
+    out.extend_from_slice(if out.len() == begin { b"NIL" } else { b")" });
 }
 
 /// Writes the structure of a message: BODYSTRUCTURE, or BODY without the extension data.
-pub fn body_structure(message: &[u8], structure: &Structure, extended: bool, out: &mut Vec<u8>) {
+pub fn body_structure(parsed: &Parsed, extended: bool, out: &mut Vec<u8>) {
     let render = Render {
-        message,
-        structure,
+        parts: &parsed.parts,
         extended,
     };
-    match structure.root() {
-        Some(root) => render.part(root, false, out),
-        None => out.extend_from_slice(b"NIL"),
+    if parsed.parts.is_empty() {
+        out.extend_from_slice(b"NIL");
+    } else {
+        render.part(0, out);
     }
 }
 
 struct Render<'a> {
-    message: &'a [u8],
-    structure: &'a Structure,
+    /// Each before those within it.
+    parts: &'a [Part],
     extended: bool,
 }
 
 impl Render<'_> {
-    /// The recursion is as deep as the structure, which is bounded.
-    fn part(&self, part: &Part, in_digest: bool, out: &mut Vec<u8>) {
-        let header = self.message.get(part.header.clone()).unwrap_or_default();
+    /// Writes a part with all within it, and gives the place behind them. The recursion is as deep as
+    /// the structure, which is bounded.
+    fn part(&self, index: usize, out: &mut Vec<u8>) -> usize {
+        let after = index.saturating_add(1);
+        let Some(part) = self.parts.get(index) else {
+            return after;
+        };
         out.push(b'(');
-        match &part.kind {
-            Kind::Multipart(children) if !children.is_empty() => {
-                self.multipart(header, children, out);
-            }
-            _ => self.single(part, header, in_digest, out),
-        }
+        let after = match part.kind {
+            PartKind::Multipart => self.multipart(part, index, out),
+            PartKind::Single | PartKind::Message => self.single(part, index, out),
+        };
         out.push(b')');
+        after
     }
 
-    fn multipart(&self, header: &[u8], children: &[usize], out: &mut Vec<u8>) {
-        let content_type = field(header, "Content-Type")
-            .map(value::parse)
-            .unwrap_or_default();
-        let (_, subtype) = media(&content_type.text);
-        let digest = subtype.eq_ignore_ascii_case(b"digest");
-        for child in children {
-            if let Some(part) = self.structure.part(*child) {
-                self.part(part, digest, out);
-            }
+    fn multipart(&self, part: &Part, index: usize, out: &mut Vec<u8>) -> usize {
+        let mut next = index.saturating_add(1);
+        while self.is_within(index, next) {
+            next = self.part(next, out);
         }
         out.push(b' ');
-        string(out, subtype);
+        string(out, part.media_type().1);
         if self.extended {
             out.push(b' ');
-            parameters(&content_type, out);
-            common_extensions(header, out);
+            let given = part.content_type.as_ref();
+            parameters(given.map_or(&[], |given| &given.parameters), out);
+            common_extensions(part, out);
         }
+        next
     }
 
-    fn single(&self, part: &Part, header: &[u8], in_digest: bool, out: &mut Vec<u8>) {
-        let content_type = content_type(part, header, in_digest);
-        let (kind, subtype) = media(&content_type.text);
+    fn is_within(&self, parent: usize, index: usize) -> bool {
+        self.parts
+            .get(index)
+            .is_some_and(|part| part.parent == parent && index > parent)
+    }
+
+    fn single(&self, part: &Part, index: usize, out: &mut Vec<u8>) -> usize {
+        let mut next = index.saturating_add(1);
+        let (kind, subtype, given) = shown_type(part);
         string(out, kind);
         out.push(b' ');
         string(out, subtype);
         out.push(b' ');
-        parameters(&content_type, out);
-        for name in ["Content-ID", "Content-Description"] {
+        match given {
+            Shown::Given(given) => parameters(&given.parameters, out),
+            Shown::Default => out.extend_from_slice(b"(\"charset\" \"us-ascii\")"),
+            Shown::Nothing => out.extend_from_slice(b"NIL"),
+        }
+        for text in [&part.id, &part.description] {
             out.push(b' ');
-            nstring(out, field(header, name).map(unfold).as_deref());
+            nstring(out, text.as_deref());
         }
         out.push(b' ');
-        let encoding =
-            field(header, "Content-Transfer-Encoding").map(|field| value::parse(field).text);
-        string(
-            out,
-            encoding
-                .as_deref()
-                .filter(|text| !text.is_empty())
-                .unwrap_or(b"7bit"),
-        );
-        out.extend_from_slice(format!(" {}", part.body.len()).as_bytes());
-        if let Kind::Message(child) = part.kind
-            && let Some(child) = self.structure.part(child)
-        {
+        let encoding = part.encoding.as_deref().filter(|text| !text.is_empty());
+        string(out, encoding.unwrap_or(b"7bit"));
+        out.push(b' ');
+        number(out, part.body.len() as u64);
+        let mut lines = kind.eq_ignore_ascii_case(b"text");
+        if part.kind == PartKind::Message && self.is_within(index, next) {
             out.push(b' ');
-            envelope(
-                self.message.get(child.header.clone()).unwrap_or_default(),
-                out,
-            );
+            let own = self
+                .parts
+                .get(next)
+                .and_then(|part| part.envelope.as_deref());
+            envelope(own.map(EnvelopeView::from).unwrap_or_default(), out);
             out.push(b' ');
-            self.part(child, false, out);
-            out.extend_from_slice(format!(" {}", part.lines).as_bytes());
-        } else if kind.eq_ignore_ascii_case(b"text") {
-            out.extend_from_slice(format!(" {}", part.lines).as_bytes());
+            next = self.part(next, out);
+            lines = true;
+        }
+        if lines {
+            out.push(b' ');
+            number(out, part.lines.into());
         }
         if self.extended {
             out.push(b' ');
-            nstring(out, field(header, "Content-MD5").map(unfold).as_deref());
-            common_extensions(header, out);
+            nstring(out, part.md5.as_deref());
+            common_extensions(part, out);
         }
+        next
     }
+}
+
+/// Which parameters are shown with a type.
+enum Shown<'a> {
+    /// Those that are given.
+    Given(&'a Parameterized),
+    /// Those of `text/plain` where nothing is given.
+    Default,
+    Nothing,
 }
 
 /// The type to show: what the grammar cannot show with its own type is shown as another.
-fn content_type(part: &Part, header: &[u8], in_digest: bool) -> Value {
-    let mut found = field(header, "Content-Type")
-        .map(value::parse)
-        .unwrap_or_default();
-    let (kind, subtype) = media(&found.text);
-    let lower = (kind.to_ascii_lowercase(), subtype.to_ascii_lowercase());
-    let is_message = matches!(part.kind, Kind::Message(_));
-    let (kind, subtype) = (lower.0.as_slice(), lower.1.as_slice());
-    let shown: Option<&[u8]> = match (kind, subtype) {
-        (b"", _) | (_, b"") if is_message && in_digest => Some(b"message/rfc822"),
-        (b"", _) | (_, b"") => Some(b"text/plain"),
+fn shown_type(part: &Part) -> (&[u8], &[u8], Shown<'_>) {
+    let given = part
+        .given_type()
+        .filter(|(kind, subtype)| !kind.is_empty() && !subtype.is_empty());
+    let is_message = part.kind == PartKind::Message;
+    match given {
+        None if is_message => (b"message", b"rfc822", Shown::Nothing),
+        None => (b"text", b"plain", Shown::Default),
         // Without parts it is text; the grammar has no multipart without any.
-        (b"multipart", _) => Some(b"text/plain"),
+        Some((kind, _)) if kind.eq_ignore_ascii_case(b"multipart") => {
+            (b"text", b"plain", Shown::Default)
+        }
         // Too deep or encoded: content, and the grammar wants an envelope behind this type.
-        (b"message", b"rfc822" | b"global") if !is_message => Some(b"application/octet-stream"),
-        _ => None,
-    };
-    if let Some(shown) = shown {
-        found = Value {
-            text: shown.to_vec(),
-            parameters: Vec::new(),
-        };
-        if shown == b"text/plain" {
-            found
-                .parameters
-                .push((b"charset".to_vec(), b"us-ascii".to_vec()));
+        Some(_)
+            if !is_message && (part.is("message", "rfc822") || part.is("message", "global")) =>
+        {
+            (b"application", b"octet-stream", Shown::Nothing)
         }
-    }
-    found
-}
-
-/// Splits `type/subtype`.
-fn media(text: &[u8]) -> (&[u8], &[u8]) {
-    match text.iter().position(|octet| *octet == b'/') {
-        Some(slash) => {
-            let (kind, subtype) = text.split_at(slash);
-            (kind, subtype.get(1..).unwrap_or_default())
+        Some((kind, subtype)) => {
+            let parameters = part.content_type.as_ref();
+            (
+                kind,
+                subtype,
+                parameters.map_or(Shown::Nothing, Shown::Given),
+            )
         }
-        None => (text, &[]),
     }
 }
 
-fn parameters(value: &Value, out: &mut Vec<u8>) {
-    if value.parameters.is_empty() {
+fn parameters(parameters: &[(Vec<u8>, Vec<u8>)], out: &mut Vec<u8>) {
+    if parameters.is_empty() {
         out.extend_from_slice(b"NIL");
         return;
     }
-    for (index, (name, text)) in value.parameters.iter().enumerate() {
+    for (index, (name, text)) in parameters.iter().enumerate() {
         out.push(if index == 0 { b'(' } else { b' ' });
         string(out, name);
         out.push(b' ');
@@ -212,24 +194,24 @@ fn parameters(value: &Value, out: &mut Vec<u8>) {
 }
 
 /// Disposition, language and location.
-fn common_extensions(header: &[u8], out: &mut Vec<u8>) {
+fn common_extensions(part: &Part, out: &mut Vec<u8>) {
     out.push(b' ');
-    match field(header, "Content-Disposition").map(value::parse) {
-        Some(disposition) if !disposition.text.is_empty() => {
+    match &part.disposition {
+        Some(disposition) if !disposition.value.is_empty() => {
             out.push(b'(');
-            string(out, &disposition.text);
+            string(out, &disposition.value);
             out.push(b' ');
-            parameters(&disposition, out);
+            parameters(&disposition.parameters, out);
             out.push(b')');
         }
         _ => out.extend_from_slice(b"NIL"),
     }
     out.push(b' ');
-    let languages = field(header, "Content-Language").map(|field| value::parse(field).text);
+    let languages = part.language.as_deref().map(Parameterized::read);
     let languages: Vec<&[u8]> = languages
-        .as_deref()
-        .unwrap_or_default()
-        .split(|octet| *octet == b',')
+        .iter()
+        .flat_map(|list| list.value.split(|octet| *octet == b','))
+        .map(<[u8]>::trim_ascii)
         .filter(|tag| !tag.is_empty())
         .collect();
     match languages.as_slice() {
@@ -244,8 +226,5 @@ fn common_extensions(header: &[u8], out: &mut Vec<u8>) {
         }
     }
     out.push(b' ');
-    nstring(
-        out,
-        field(header, "Content-Location").map(unfold).as_deref(),
-    );
+    nstring(out, part.location.as_deref());
 }

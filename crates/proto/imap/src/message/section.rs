@@ -2,11 +2,9 @@
 
 use std::ops::Range;
 
-use crate::command::{Part as Wanted, Section};
+use vere_mime::{Parsed, Part, PartKind, fields, header_len, text};
 
-use super::header::fields;
-use super::structure::{Kind, Part, Structure};
-use super::transfer::Encoding;
+use crate::command::{Part as Wanted, Section};
 
 /// Where the octets of a section are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,44 +15,138 @@ pub enum Extract {
     Made(Vec<u8>),
 }
 
-/// Finds a section; `None` when there is no such part, or it has no such thing.
-#[must_use]
-pub fn extract(message: &[u8], structure: &Structure, section: &Section) -> Option<Extract> {
-    let part = structure.find(&section.path)?;
-    if section.path.is_empty() {
-        return Some(of_message(message, part, &section.part, 0..message.len()));
-    }
-    match (&section.part, &part.kind) {
-        (Wanted::All, _) => Some(Extract::Range(part.body.clone())),
-        (Wanted::Mime, _) => Some(Extract::Range(part.header.clone())),
-        // Only a message within the message has a header and a text.
-        (wanted, Kind::Message(child)) => {
-            let child = structure.part(*child)?;
-            Some(of_message(message, child, wanted, part.body.clone()))
+/// The octets of a message, or of its header where no more is needed.
+#[derive(Clone, Copy, Debug)]
+pub struct Content<'a> {
+    /// Fields of the recipient's own, and the message behind them.
+    pub octets: &'a [u8],
+    /// How many octets the own fields have; the parser has not seen them.
+    pub own: usize,
+}
+
+impl Content<'_> {
+    /// Finds a section of the message itself, for which its parts need not be known.
+    #[must_use]
+    pub fn whole(self, wanted: &Wanted) -> Extract {
+        let own = self.own.min(self.octets.len());
+        let message = self.octets.get(own..).unwrap_or_default();
+        let body = own.saturating_add(header_len(message));
+        match wanted {
+            Wanted::All => Extract::Range(0..self.octets.len()),
+            Wanted::Text => Extract::Range(body..self.octets.len()),
+            other => self.of_header(0..body, other),
         }
-        _ => None,
+    }
+
+    /// Finds a section; `None` when there is no such part, or it has no such thing.
+    #[must_use]
+    pub fn section(self, parsed: &Parsed, section: &Section) -> Option<Extract> {
+        if section.path.is_empty() {
+            return Some(self.whole(&section.part));
+        }
+        let (index, part) = find(parsed, &section.path)?;
+        match (&section.part, part.kind) {
+            (Wanted::All, _) => Some(Extract::Range(self.place(&part.body))),
+            (Wanted::Mime, _) => Some(Extract::Range(self.header(part))),
+            // Only a message within the message has a header and a text.
+            (wanted, PartKind::Message) => {
+                let (_, message) = child(parsed, index, 0)?;
+                Some(match wanted {
+                    Wanted::Text => Extract::Range(self.place(&message.body)),
+                    other => self.of_header(self.header(message), other),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// The decoded content of a part (RFC 3516); `Ok(None)` when there is no such part.
+    ///
+    /// # Errors
+    ///
+    /// When it is encoded in a way that is not known here.
+    pub fn binary(self, parsed: &Parsed, path: &[u32]) -> Result<Option<Vec<u8>>, UnknownEncoding> {
+        if path.is_empty() {
+            return Ok(Some(self.octets.to_vec()));
+        }
+        let Some((_, part)) = find(parsed, path) else {
+            return Ok(None);
+        };
+        let body = self.octets.get(self.place(&part.body)).unwrap_or_default();
+        // Of what holds parts, only the parts are encoded.
+        let encoding = match part.kind {
+            PartKind::Single => part.encoding.as_deref().unwrap_or_default(),
+            PartKind::Multipart | PartKind::Message => b"",
+        };
+        match encoding.to_ascii_lowercase().as_slice() {
+            b"" | b"7bit" | b"8bit" | b"binary" => Ok(Some(body.to_vec())),
+            b"quoted-printable" => Ok(Some(text::quoted_printable(body))),
+            b"base64" => Ok(Some(text::base64(body))),
+            _ => Err(UnknownEncoding),
+        }
+    }
+
+    fn of_header(self, header: Range<usize>, wanted: &Wanted) -> Extract {
+        let octets = self.octets.get(header.clone()).unwrap_or_default();
+        match wanted {
+            Wanted::Fields(names) => Extract::Made(header_fields(octets, names, true)),
+            Wanted::FieldsNot(names) => Extract::Made(header_fields(octets, names, false)),
+            Wanted::All | Wanted::Header | Wanted::Mime | Wanted::Text => Extract::Range(header),
+        }
+    }
+
+    /// Where what the parser found lies behind the own fields, and within the octets at hand.
+    fn place(self, range: &Range<usize>) -> Range<usize> {
+        let at = |place: usize| place.saturating_add(self.own).min(self.octets.len());
+        at(range.start)..at(range.end)
+    }
+
+    /// The header of a part; the own fields belong to that of the message itself.
+    fn header(self, part: &Part) -> Range<usize> {
+        let header = self.place(&part.header);
+        match part.header.start {
+            0 => 0..header.end,
+            _ => header,
+        }
     }
 }
 
-fn of_message(message: &[u8], part: &Part, wanted: &Wanted, whole: Range<usize>) -> Extract {
-    let header = || message.get(part.header.clone()).unwrap_or_default();
-    match wanted {
-        Wanted::All => Extract::Range(whole),
-        Wanted::Header | Wanted::Mime => Extract::Range(part.header.clone()),
-        Wanted::Text => Extract::Range(part.body.clone()),
-        Wanted::Fields(names) => Extract::Made(header_fields(header(), names, true)),
-        Wanted::FieldsNot(names) => Extract::Made(header_fields(header(), names, false)),
+/// The part that a client calls by this number (RFC 9051 section 6.4.5.1), and its place.
+fn find<'a>(parsed: &'a Parsed, path: &[u32]) -> Option<(usize, &'a Part)> {
+    let (mut index, mut part) = (0, parsed.parts.first()?);
+    let mut inside = true;
+    for number in path {
+        if part.kind == PartKind::Message {
+            (index, part) = child(parsed, index, 0)?;
+            inside = true;
+        }
+        match part.kind {
+            PartKind::Multipart => {
+                let number = usize::try_from(*number).ok()?.checked_sub(1)?;
+                (index, part) = child(parsed, index, number)?;
+                inside = part.kind == PartKind::Multipart;
+            }
+            // A message that has no parts has one all the same: its body.
+            _ if inside && *number == 1 => inside = false,
+            _ => return None,
+        }
     }
+    Some((index, part))
+}
+
+/// One of the parts within another.
+fn child(parsed: &Parsed, parent: usize, number: usize) -> Option<(usize, &Part)> {
+    let after = parent.saturating_add(1);
+    let behind = parsed.parts.iter().enumerate().skip(after);
+    behind.filter(|(_, part)| part.parent == parent).nth(number)
 }
 
 /// The fields of a header that have one of these names, or none of them, and an empty line.
 #[must_use]
 pub fn header_fields(header: &[u8], names: &[String], wanted: bool) -> Vec<u8> {
     let mut out = Vec::new();
-    for field in fields(header) {
-        let named = names
-            .iter()
-            .any(|name| name.as_bytes().eq_ignore_ascii_case(field.name));
+    for field in fields(header).filter(vere_mime::Field::is_named) {
+        let named = names.iter().any(|name| field.is(name));
         if named == wanted {
             out.extend_from_slice(field.raw);
             if !field.raw.ends_with(b"\n") {
@@ -64,32 +156,6 @@ pub fn header_fields(header: &[u8], names: &[String], wanted: bool) -> Vec<u8> {
     }
     out.extend_from_slice(b"\r\n");
     out
-}
-
-/// The decoded content of a part (RFC 3516); `Ok(None)` when there is no such part.
-///
-/// # Errors
-///
-/// When it is encoded in a way that is not known here.
-pub fn binary(
-    message: &[u8],
-    structure: &Structure,
-    path: &[u32],
-) -> Result<Option<Vec<u8>>, UnknownEncoding> {
-    let Some(part) = structure.find(path) else {
-        return Ok(None);
-    };
-    if path.is_empty() {
-        return Ok(Some(message.to_vec()));
-    }
-    let header = message.get(part.header.clone()).unwrap_or_default();
-    let body = message.get(part.body.clone()).unwrap_or_default();
-    // Of what holds parts, only the parts are encoded.
-    let encoding = match part.kind {
-        Kind::Leaf => Encoding::of(header),
-        Kind::Multipart(_) | Kind::Message(_) => Encoding::Identity,
-    };
-    encoding.decode(body).map(Some).ok_or(UnknownEncoding)
 }
 
 /// The content transfer encoding of a part is not known.

@@ -1,5 +1,7 @@
 use proptest::prelude::*;
 
+use vere_mime::{DEPTH_MAX, EnvelopeView, PARTS_MAX, Parsed};
+
 use super::*;
 use crate::command::{Command, FetchItem, Section, parse};
 
@@ -23,27 +25,33 @@ fn section(text: &str) -> Section {
 }
 
 fn show(message: &str, text: &str) -> Option<String> {
-    let structure = Structure::of(message.as_bytes());
-    extract(message.as_bytes(), &structure, &section(text)).map(|found| match found {
-        Extract::Range(range) => message[range].to_owned(),
+    show_behind("", message, text)
+}
+
+/// As a recipient is shown it whose copy has fields of its own.
+fn show_behind(own: &str, message: &str, text: &str) -> Option<String> {
+    let whole = [own, message].concat();
+    let content = Content {
+        octets: whole.as_bytes(),
+        own: own.len(),
+    };
+    let found = content.section(&Parsed::of(message.as_bytes()), &section(text));
+    found.map(|found| match found {
+        Extract::Range(range) => whole[range].to_owned(),
         Extract::Made(octets) => String::from_utf8(octets).unwrap(),
     })
 }
 
 fn structure_of(message: &str, extended: bool) -> String {
     let mut out = Vec::new();
-    body_structure(
-        message.as_bytes(),
-        &Structure::of(message.as_bytes()),
-        extended,
-        &mut out,
-    );
+    body_structure(&Parsed::of(message.as_bytes()), extended, &mut out);
     String::from_utf8(out).unwrap()
 }
 
 fn envelope_of(message: &str) -> String {
     let mut out = Vec::new();
-    envelope(message.as_bytes(), &mut out);
+    let encoded = Parsed::of(message.as_bytes()).encode();
+    envelope(EnvelopeView::read(&encoded).unwrap(), &mut out);
     String::from_utf8(out).unwrap()
 }
 
@@ -85,6 +93,42 @@ fn a_message_without_parts_has_one() {
     assert_eq!(show(message, "1.1"), None);
     assert_eq!(show(message, "HEADER").as_deref(), Some("A: b\r\n\r\n"));
     assert_eq!(show("A: b", "TEXT").as_deref(), Some(""));
+}
+
+#[test]
+fn own_fields_stand_before_the_header_and_move_the_rest() {
+    let own = "Return-Path: <r@x>\r\nDelivered-To: d\r\n";
+    for text in [
+        "1", "2", "3", "3.1", "3.2.MIME", "3.HEADER", "3.TEXT", "TEXT", "4",
+    ] {
+        assert_eq!(show_behind(own, MIXED, text), show(MIXED, text), "{text}");
+    }
+    for text in ["", "HEADER"] {
+        let wanted = show(MIXED, text).map(|found| [own, &found].concat());
+        assert_eq!(show_behind(own, MIXED, text), wanted, "{text}");
+    }
+    assert_eq!(
+        show_behind(own, MIXED, "HEADER.FIELDS (Subject Delivered-To)").as_deref(),
+        Some("Delivered-To: d\r\nSubject: all\r\n\r\n")
+    );
+    let single = "A: b\r\n\r\nbody\r\n";
+    assert_eq!(show_behind(own, single, "1").as_deref(), Some("body\r\n"));
+    assert_eq!(
+        show_behind(own, single, "1.MIME"),
+        Some([own, "A: b\r\n\r\n"].concat())
+    );
+}
+
+#[test]
+fn lines_that_are_no_fields_stay_in_the_header() {
+    let header = "From a@b Thu Jan  1 00:00\r\nFrom: a\r\n b\r\nno colon here\r\nTo : c\r\n: d\r\nlast\r\n\r\n";
+    let message = [header, " Subject: body\r\n"].concat();
+    assert_eq!(show(&message, "HEADER").as_deref(), Some(header));
+    assert_eq!(show(&message, "").as_deref(), Some(message.as_str()));
+    assert_eq!(
+        show(&message, "HEADER.FIELDS.NOT (X)").as_deref(),
+        Some("From: a\r\n b\r\nTo : c\r\n\r\n")
+    );
 }
 
 #[test]
@@ -142,15 +186,17 @@ fn envelopes_are_written() {
 
 #[test]
 fn binary_is_decoded() {
-    let structure = Structure::of(MIXED.as_bytes());
-    let of = |path: &[u32]| binary(MIXED.as_bytes(), &structure, path);
-    assert_eq!(of(&[2]), Ok(Some(b"two".to_vec())));
-    assert_eq!(of(&[9]), Ok(None));
+    let of = |message: &str, path: &[u32]| {
+        let content = Content {
+            octets: message.as_bytes(),
+            own: 0,
+        };
+        content.binary(&Parsed::of(message.as_bytes()), path)
+    };
+    assert_eq!(of(MIXED, &[2]), Ok(Some(b"two".to_vec())));
+    assert_eq!(of(MIXED, &[9]), Ok(None));
     let strange = "Content-Transfer-Encoding: x-zip\r\n\r\nx";
-    assert_eq!(
-        binary(strange.as_bytes(), &Structure::of(strange.as_bytes()), &[1]),
-        Err(UnknownEncoding)
-    );
+    assert_eq!(of(strange, &[1]), Err(UnknownEncoding));
 }
 
 /// Each level has its own boundary, of which those outside end those within.
@@ -170,15 +216,8 @@ fn depth_and_parts_are_bounded() {
         "Content-Type: multipart/mixed; boundary=b\r\n\r\n{}",
         "--b\r\n\r\n".repeat(50_000)
     );
-    assert_eq!(
-        Structure::of(wide.as_bytes())
-            .root()
-            .map(|root| match &root.kind {
-                Kind::Multipart(children) => children.len(),
-                _ => 0,
-            }),
-        Some(PARTS_MAX - 1)
-    );
+    let written = structure_of(&wide, false);
+    assert_eq!(written.matches("\"plain\"").count(), PARTS_MAX - 1);
 }
 
 fn balanced(text: &[u8]) -> bool {
@@ -226,16 +265,20 @@ proptest! {
     ) {
         let message = lines.join(if crlf { "\r\n" } else { "\n" });
         let message = message.as_bytes();
-        let structure = Structure::of(message);
+        let parsed = Parsed::of(message);
         let mut out = Vec::new();
-        body_structure(message, &structure, true, &mut out);
+        body_structure(&parsed, true, &mut out);
         prop_assert!(balanced(&out), "{}", String::from_utf8_lossy(&out));
         out.clear();
-        envelope(message, &mut out);
+        envelope(EnvelopeView::read(&parsed.encode()).unwrap(), &mut out);
         prop_assert!(balanced(&out), "{}", String::from_utf8_lossy(&out));
         for path in ["1", "1.1", "2", "1.MIME", "2.TEXT", "TEXT", "HEADER"] {
-            if let Some(Extract::Range(range)) = extract(message, &structure, &section(path)) {
-                prop_assert!(range.start <= range.end && range.end <= message.len());
+            // Also when what was found is of another message.
+            for (octets, own) in [(message, 0), (&message[..message.len() / 2], 3)] {
+                let content = Content { octets, own };
+                if let Some(Extract::Range(range)) = content.section(&parsed, &section(path)) {
+                    prop_assert!(range.start <= range.end && range.end <= octets.len());
+                }
             }
         }
     }

@@ -184,7 +184,7 @@ impl Server {
             selected: mailbox,
             enabled: self.enabled,
             row,
-            structure: None,
+            parsed: None,
             unknown_encoding: false,
         };
         writer.write(number, &work.items, work.seen.contains(row.flags.uid));

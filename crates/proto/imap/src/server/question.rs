@@ -158,9 +158,11 @@ pub enum Need {
     /// Nothing.
     #[default]
     Nothing,
-    /// The header.
+    /// What the parser found in it.
+    Parsed,
+    /// That and the header.
     Header,
-    /// All of it.
+    /// That and all of it.
     Whole,
 }
 
@@ -371,8 +373,12 @@ pub struct Row {
     pub date: Timestamp,
     /// Octets of all of it.
     pub size: u64,
-    /// As much as was needed.
+    /// What `vere_mime::Parsed::encode` wrote when it was delivered, if it was needed.
+    pub parsed: Bytes,
+    /// As much as was needed: fields of the recipient's own, and the message behind them.
     pub content: Bytes,
+    /// How many octets the own fields have.
+    pub own: usize,
 }
 
 /// What came of changing flags.

@@ -1,11 +1,12 @@
 //! The FETCH response of a message (RFC 9051 section 7.5.2).
 
 use bytes::Bytes;
+use vere_mime::{EnvelopeView, Parsed};
 
 use crate::command::{FetchItem, Part, Partial, Section};
 use crate::date;
 use crate::flags::Flags;
-use crate::message::{self, Extract, Structure};
+use crate::message::{self, Content, Extract};
 use crate::write;
 
 use super::Enabled;
@@ -57,16 +58,14 @@ pub(super) fn need(item: &FetchItem) -> Need {
     let of_header =
         |part: &Part| matches!(part, Part::Header | Part::Fields(_) | Part::FieldsNot(_));
     match item {
-        FetchItem::Envelope => Need::Header,
+        FetchItem::Envelope | FetchItem::Body | FetchItem::BodyStructure => Need::Parsed,
         FetchItem::Section { section, .. }
             if section.path.is_empty() && of_header(&section.part) =>
         {
             Need::Header
         }
         FetchItem::Rfc822(part) if of_header(part) => Need::Header,
-        FetchItem::Body
-        | FetchItem::BodyStructure
-        | FetchItem::Section { .. }
+        FetchItem::Section { .. }
         | FetchItem::Rfc822(_)
         | FetchItem::Binary { .. }
         | FetchItem::BinarySize(_) => Need::Whole,
@@ -84,8 +83,8 @@ pub(super) struct RowWriter<'a> {
     pub(super) selected: &'a mut Selected,
     pub(super) enabled: Enabled,
     pub(super) row: &'a Row,
-    /// The parts, once they are needed.
-    pub(super) structure: Option<Structure>,
+    /// What was found in it, once it is needed.
+    pub(super) parsed: Option<Parsed>,
     /// A part is encoded in a way that is not known.
     pub(super) unknown_encoding: bool,
 }
@@ -132,7 +131,8 @@ impl RowWriter<'_> {
             }
             FetchItem::Envelope => {
                 self.output.text("ENVELOPE ");
-                message::envelope(&row.content, self.output.buffer());
+                let found = EnvelopeView::read(&row.parsed).unwrap_or_default();
+                message::envelope(found, self.output.buffer());
             }
             FetchItem::Body => self.body_structure("BODY ", false),
             FetchItem::BodyStructure => self.body_structure("BODYSTRUCTURE ", true),
@@ -159,24 +159,20 @@ impl RowWriter<'_> {
         }
     }
 
-    fn structure(&mut self) -> &Structure {
-        let content = &self.row.content;
-        self.structure.get_or_insert_with(|| Structure::of(content))
-    }
-
     fn body_structure(&mut self, label: &str, extended: bool) {
         self.output.text(label);
-        self.structure();
-        if let Some(structure) = &self.structure {
-            message::body_structure(&self.row.content, structure, extended, self.output.buffer());
-        }
+        let parsed = parsed(&mut self.parsed, self.row);
+        message::body_structure(parsed, extended, self.output.buffer());
     }
 
     fn section(&mut self, label: &str, section: &Section, partial: Option<Partial>) {
-        let content = &self.row.content;
-        let found = message::extract(content, self.structure(), section);
+        let content = content(self.row);
+        let found = match section.path.as_slice() {
+            [] => Some(content.whole(&section.part)),
+            _ => content.section(parsed(&mut self.parsed, self.row), section),
+        };
         let found = found.map(|found| match found {
-            Extract::Range(range) => content.slice(range),
+            Extract::Range(range) => self.row.content.slice(range),
             Extract::Made(octets) => Bytes::from(octets),
         });
         self.string(label, found, partial, "");
@@ -201,8 +197,7 @@ impl RowWriter<'_> {
     }
 
     fn binary(&mut self, path: &[u32], partial: Option<Partial>) {
-        let content = &self.row.content;
-        let found = message::binary(content, self.structure(), path);
+        let found = content(self.row).binary(parsed(&mut self.parsed, self.row), path);
         self.unknown_encoding |= found.is_err();
         let found = found.ok().flatten().map(Bytes::from);
         let holds_nul = found
@@ -213,12 +208,27 @@ impl RowWriter<'_> {
     }
 
     fn binary_size(&mut self, path: &[u32]) {
-        let content = &self.row.content;
-        let found = message::binary(content, self.structure(), path);
+        let found = content(self.row).binary(parsed(&mut self.parsed, self.row), path);
         self.unknown_encoding |= found.is_err();
         let size = found.ok().flatten().map_or(0, |found| found.len());
         self.output
             .text(&format!("BINARY.SIZE[{}] {size}", path_text(path)));
+    }
+}
+
+/// What was found in a message, read when it is first needed.
+fn parsed<'a>(kept: &'a mut Option<Parsed>, row: &Row) -> &'a Parsed {
+    kept.get_or_insert_with(|| {
+        // What the host cannot give is found again.
+        let message = row.content.get(row.own..).unwrap_or_default();
+        Parsed::decode(&row.parsed).unwrap_or_else(|_| Parsed::of(message))
+    })
+}
+
+fn content(row: &Row) -> Content<'_> {
+    Content {
+        octets: &row.content,
+        own: row.own,
     }
 }
 

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use vere_imap::command::StoreAction;
 use vere_imap::flags::{Flags, SystemFlag};
-use vere_imap::message::header::header_length;
 use vere_imap::server::{
     Answer, AppendQuery, Appended, Changes, Copied, FetchQuery, FlagsChanged, Found, Gone,
     MailboxChange, MailboxEntry, Messages, Need, Opened, Question, Quota, Refusal, Row, Status,
     StoreQuery,
 };
 use vere_imap::set::UidSet;
+use vere_mime::{Parsed, header_len};
 use vere_units::Timestamp;
 
 use super::mailbox::{Mailbox, Message};
@@ -317,15 +317,17 @@ impl Mailboxes {
         let rows = batch.iter().filter_map(|uid| {
             let message = mailbox.messages.get(&uid)?;
             let content = match query.need {
-                Need::Nothing => Bytes::new(),
-                Need::Header => message.octets.slice(..header_length(&message.octets)),
+                Need::Nothing | Need::Parsed => Bytes::new(),
+                Need::Header => message.octets.slice(..header_len(&message.octets)),
                 Need::Whole => message.octets.clone(),
             };
             Some(Row {
                 flags: mailbox.flags_of(uid)?,
                 date: message.date,
                 size: message.octets.len() as u64,
+                parsed: Parsed::of(&message.octets).encode().into(),
                 content,
+                own: 0,
             })
         });
         let since = query.changed_since.unwrap_or(0);

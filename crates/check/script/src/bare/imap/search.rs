@@ -2,8 +2,8 @@
 
 use vere_imap::command::SearchKey;
 use vere_imap::date::Day;
-use vere_imap::message::header::{fields, header_length, unfold};
 use vere_imap::set::UidSet;
+use vere_mime::{fields, header_len, unfold};
 use vere_units::Timestamp;
 
 use super::mailbox::Message;
@@ -16,7 +16,7 @@ pub(super) fn fits(
     now: Timestamp,
 ) -> bool {
     let again = |key: &SearchKey| fits(key, uid, message, recent, now);
-    let body = header_length(&message.octets);
+    let body = header_len(&message.octets);
     let age = now.saturating_since(message.date).as_secs();
     match key {
         SearchKey::All => true,
@@ -27,9 +27,9 @@ pub(super) fn fits(
         SearchKey::Recent => recent.contains(uid),
         SearchKey::Messages(uids) => uids.contains(uid),
         SearchKey::Sequence(_) | SearchKey::Uid(_) => false,
-        SearchKey::Header { name, text } => fields(&message.octets).any(|field| {
-            field.name.eq_ignore_ascii_case(name.as_bytes()) && holds(&unfold(field.value), text)
-        }),
+        SearchKey::Header { name, text } => {
+            fields(&message.octets).any(|field| field.is(name) && holds(&unfold(field.value), text))
+        }
         SearchKey::Body(text) => holds(&message.octets[body..], text),
         SearchKey::Text(text) => holds(&message.octets, text),
         SearchKey::Before(day) => Day::of(message.date) < *day,
