@@ -103,14 +103,6 @@ pub trait SpoolLogStore {
     ///
     /// As [`SpoolLog::append`].
     fn create(&mut self, group: &str, head: &[u8]) -> Result<Self::Log, LogError>;
-
-    /// Removes the log of a group: it is as if there had been none, also after a crash. What was made for
-    /// it must not be used any more, but may still be dropped.
-    ///
-    /// # Errors
-    ///
-    /// [`LogError::Failed`]; then it is unknown whether it is there.
-    fn remove(&mut self, group: &str) -> Result<(), LogError>;
 }
 
 /// Takes what a log held, in order: the head of each segment and the entries after it.

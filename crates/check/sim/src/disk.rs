@@ -342,12 +342,4 @@ impl SpoolLogStore for Disk {
         self.0.borrow_mut().groups.insert(group.to_owned(), log);
         Ok(made)
     }
-
-    fn remove(&mut self, group: &str) -> Result<(), LogError> {
-        if self.trouble() == Trouble::Failed {
-            return Err(LogError::Failed("simulated".to_owned()));
-        }
-        self.0.borrow_mut().groups.remove(group);
-        Ok(())
-    }
 }

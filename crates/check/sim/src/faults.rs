@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     KillNode,
     /// A node's machine loses power.
     PowerCut,
+    /// All nodes of a machine lose power at once.
+    MachinePowerCut,
     /// A node comes back with an empty disk.
     WipeNode,
     /// A node comes back and its log is damaged.
@@ -61,6 +63,7 @@ impl Kind {
     pub(crate) const ALL: &'static [Self] = &[
         Self::KillNode,
         Self::PowerCut,
+        Self::MachinePowerCut,
         Self::WipeNode,
         Self::BitRot,
         Self::PauseNode,
@@ -119,6 +122,7 @@ impl World {
         match kind {
             Kind::KillNode => self.kill_node(node, Death::Process),
             Kind::PowerCut => self.kill_node(node, Death::Power),
+            Kind::MachinePowerCut => self.cut_machine(self.scenario.machines[node]),
             Kind::WipeNode => self.kill_node(node, Death::Disk),
             Kind::BitRot => self.kill_node(node, Death::Rot),
             Kind::PauseNode => self.pause_node(node, long),
@@ -159,6 +163,22 @@ impl World {
                     }
                 }
             }
+        }
+    }
+
+    /// All nodes of a machine lose power at once.
+    fn cut_machine(&mut self, machine: usize) {
+        let machines = self.scenario.machines.clone();
+        let its = machines
+            .iter()
+            .enumerate()
+            .filter(|(_, its)| **its == machine);
+        let (logged, others): (Vec<usize>, Vec<usize>) = its
+            .map(|(node, _)| node)
+            .partition(|node| self.nodes[*node].is_logged());
+        // What memory alone holds goes first: then it is known what is left.
+        for node in others.into_iter().chain(logged) {
+            self.kill_node(node, Death::Power);
         }
     }
 
@@ -317,7 +337,9 @@ impl World {
         record.members.iter().any(|member| {
             let place = self.nodes.iter().position(|node| node.name == member.node);
             let holds = place.is_some_and(|place| {
-                Some(place) != without && self.nodes[place].incarnation.0 == member.incarnation
+                let node = &self.nodes[place];
+                let same = node.incarnation.0 == member.incarnation;
+                Some(place) != without && same && node.is_whole()
             });
             member.state == MemberState::Full && holds
         })

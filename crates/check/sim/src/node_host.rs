@@ -3,7 +3,7 @@
 use std::io::IoSlice;
 
 use vere_spool::node::{ConnectionId, Node};
-use vere_spoolwire::Incarnation;
+use vere_spoolwire::{Incarnation, NodeStat, Txn};
 use vere_units::Timestamp;
 
 use crate::disk::{Disk, Trouble};
@@ -29,10 +29,12 @@ pub(crate) struct SimNode {
     pub(crate) disk: Disk,
     pub(crate) incarnation: Incarnation,
     /// What it had before it lost what it held, and when that was.
-    pub(crate) lost: (Incarnation, Micros),
+    pub(crate) lost: Vec<(Incarnation, Micros)>,
     /// Counts the lives of its process.
     pub(crate) boot: u64,
     pub(crate) process: Option<Node<Disk>>,
+    /// Whether its disk holds the group, while the process does not run.
+    pub(crate) kept: bool,
     /// Its machine is on: it says so when a connection is unknown.
     pub(crate) powered: bool,
     pub(crate) paused_until: Micros,
@@ -55,9 +57,10 @@ impl SimNode {
             synced,
             disk: Disk::new(log_segment),
             incarnation: Incarnation(0),
-            lost: (Incarnation(0), 0),
+            lost: Vec::new(),
             boot: 0,
             process: None,
+            kept: false,
             powered: true,
             paused_until: 0,
             slowness: 0,
@@ -66,6 +69,40 @@ impl SimNode {
             turn_at: None,
             due_at: None,
             skew: 0,
+        }
+    }
+}
+
+impl SimNode {
+    fn stat(&self) -> Option<NodeStat> {
+        let stats = self.process.as_ref()?.stats();
+        let group = stats.into_iter().find(|(name, _)| name == GROUP);
+        group.map(|(_, stat)| stat)
+    }
+
+    /// Whether its memory, or its disk while it is down, holds the whole group.
+    pub(crate) fn is_whole(&self) -> bool {
+        match &self.process {
+            Some(process) => {
+                let whole = self.stat().is_some_and(|stat| !stat.syncing);
+                // With a log that failed it is of use again after a restart, if that has everything.
+                whole && (process.failure().is_none() || self.is_logged())
+            }
+            None => self.kept,
+        }
+    }
+
+    /// Whether its disk holds everything up to a transaction.
+    pub(crate) fn has_logged(&self, through: Txn) -> bool {
+        let stat = self.stat();
+        self.is_logged() && stat.is_none_or(|stat| stat.acknowledged >= through)
+    }
+
+    /// Whether its disk alone would do.
+    pub(crate) fn is_logged(&self) -> bool {
+        match &self.process {
+            Some(_) => self.stat().is_some_and(|stat| stat.synced && !stat.syncing),
+            None => self.kept,
         }
     }
 }
@@ -119,7 +156,8 @@ impl World {
     /// A node's process ends, and is started again some time later.
     pub(crate) fn kill_node(&mut self, node: usize, death: Death) {
         let synced = self.nodes[node].synced;
-        let keeps = synced && matches!(death, Death::Process | Death::Power);
+        let lasts = matches!(death, Death::Process | Death::Power);
+        let keeps = synced && lasts && self.nodes[node].is_logged();
         if !keeps && !self.may_lose(node) {
             return;
         }
@@ -127,10 +165,11 @@ impl World {
         let lies = self.broken == Broken::LyingDisk;
         let now = self.schedule.now();
         let state = &mut self.nodes[node];
-        if state.incarnation.0 != 0 {
-            state.lost = (state.incarnation, now);
+        if state.incarnation.0 != 0 && !keeps {
+            state.lost.push((state.incarnation, now));
         }
         state.process = None;
+        state.kept = keeps;
         state.boot += 1;
         (state.turn_at, state.due_at, state.syncing) = (None, None, false);
         state.paused_until = 0;
@@ -372,7 +411,7 @@ impl World {
             return;
         };
         process.tick(now);
-        if let Some((_, stat)) = process.stats().into_iter().find(|(name, _)| name == GROUP) {
+        if let Some(stat) = self.nodes[node].stat() {
             // One more segment for the tail and one for what is kept, of what length they need.
             let spare = 2 * u64::from(self.scenario.node.frame_max) + (128 << 10);
             if stat.memory_used > stat.memory_max + spare {

@@ -20,6 +20,8 @@ pub(crate) const GROUP: &str = "gateway";
 pub(crate) struct Scenario {
     /// Whether the nodes keep logs.
     pub(crate) synced: Vec<bool>,
+    /// The machine of each node.
+    pub(crate) machines: Vec<usize>,
     /// Addresses of each node.
     pub(crate) addresses: Vec<usize>,
     /// Machines with owners.
@@ -67,6 +69,7 @@ impl Scenario {
             _ => random.percent(50),
         });
         let synced = synced.collect::<Vec<_>>();
+        let machines = machines(random, nodes);
         let addresses = (0..nodes).map(|_| 1 + random.below(2)).collect::<Vec<_>>();
         let tight = random.percent(25);
         let body_max = random.span(50..20_000);
@@ -81,8 +84,9 @@ impl Scenario {
         let faults = faults.collect();
         Self {
             node: node(random, tight),
-            owner: owner(random, &addresses, replicas),
+            owner: owner(random, &addresses, replicas, &machines, kinds == 0),
             synced,
+            machines,
             addresses,
             hosts: 2,
             log_segment: random.span(500..50_000),
@@ -123,12 +127,31 @@ fn node(random: &mut Random, tight: bool) -> NodeConfig {
     config
 }
 
-fn owner(random: &mut Random, addresses: &[usize], replicas: usize) -> OwnerConfig {
+/// Each node on a machine of its own, all on one, or some together.
+fn machines(random: &mut Random, nodes: usize) -> Vec<usize> {
+    let kind = random.below(3);
+    let machine = |index| match kind {
+        0 => index,
+        1 => 0,
+        _ => random.below(2),
+    };
+    (0..nodes).map(machine).collect()
+}
+
+fn owner(
+    random: &mut Random,
+    addresses: &[usize],
+    replicas: usize,
+    machines: &[usize],
+    logs: bool,
+) -> OwnerConfig {
     let mut config = OwnerConfig::new(GROUP, Secret::new([5; 32]), 1);
     let name = |(index, links): (usize, &usize)| NodeName {
         name: format!("n{index}"),
         links: *links,
+        machine: machines[index],
     };
+    config.durable = logs && random.percent(80);
     config.nodes = addresses.iter().enumerate().map(name).collect();
     config.replicas = replicas;
     config.replicas_min = 1 + random.below(replicas.min(2));

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use vere_spool::owner::{MemberState, Membership};
 use vere_spoolwire::Txn;
 use vere_units::Timestamp;
 
@@ -308,10 +309,10 @@ impl World {
             let processed = stat.map_or(Txn(0), |(_, stat)| stat.processed);
             let member = record.member(&node.name);
             let full = member.is_some_and(|member| {
-                member.state == vere_spool::owner::MemberState::Full
-                    && member.incarnation == node.incarnation.0
+                member.state == MemberState::Full && member.incarnation == node.incarnation.0
             });
-            if node.process.is_none() || !full {
+            // What it acknowledged it may have lost since.
+            if node.process.is_none() || !full || !node.is_whole() {
                 continue;
             }
             if processed < through {
@@ -321,22 +322,49 @@ impl World {
                 ));
             }
         }
-        Ok(())
+        self.check_logged(&record, through)
+    }
+
+    /// Where it must be, what is acknowledged is in the log of a full member. It may have been lost
+    /// since.
+    fn check_logged(&self, record: &Membership, through: Txn) -> Result<(), String> {
+        if !self.scenario.owner.durable || self.has_lost(record, u64::MAX) {
+            return Ok(());
+        }
+        let logged = record.members.iter().any(|member| {
+            let node = self.nodes.iter().find(|node| node.name == member.node);
+            let same = |node: &&SimNode| node.incarnation.0 == member.incarnation;
+            member.state == MemberState::Full
+                && node.filter(same).is_some_and(|n| n.has_logged(through))
+        });
+        if logged {
+            Ok(())
+        } else {
+            Err(format!(
+                "acknowledges {through}, which is in no full member's log"
+            ))
+        }
+    }
+
+    /// Whether a member lost what it held, not longer ago than this.
+    fn has_lost(&self, record: &Membership, ago: Micros) -> bool {
+        let now = self.schedule.now();
+        self.nodes.iter().any(|node| {
+            let member = record.member(&node.name);
+            node.lost.iter().any(|(incarnation, at)| {
+                now - at < ago && member.is_some_and(|m| m.incarnation == incarnation.0)
+            })
+        })
     }
 
     /// R5: an owner opens with a full copy, or with nothing where nothing was. It may not know yet that
     /// what it reached is gone since.
     pub(crate) fn check_opening(&self, owner: usize) -> Result<(), String> {
-        let now = self.schedule.now();
         let life = self.owners[owner].life;
         let Some(record) = self.register.record() else {
             return Err("opens without a record".to_owned());
         };
-        let just_lost = self.nodes.iter().any(|node| {
-            let (incarnation, at) = node.lost;
-            let member = record.member(&node.name);
-            now < at + 5 * SECOND && member.is_some_and(|m| m.incarnation == incarnation.0)
-        });
+        let just_lost = self.has_lost(&record, 5 * SECOND);
         // Another one may have taken the group from it this moment.
         if self.has_copy(&record, None) || just_lost || record.owner != life {
             Ok(())

@@ -222,20 +222,6 @@ impl SpoolLogStore for MemoryLog {
         self.0.borrow_mut().segments.insert(1, segment);
         Ok(self.clone())
     }
-
-    fn remove(&mut self, _: &str) -> Result<(), LogError> {
-        let mut state = self.0.borrow_mut();
-        if state.failed {
-            return Err(LogError::Failed("test".to_owned()));
-        }
-        *state = LogState {
-            segment_len: state.segment_len,
-            capacity: state.capacity,
-            reserve: state.reserve,
-            ..LogState::default()
-        };
-        Ok(())
-    }
 }
 
 pub(crate) const INCARNATION: Incarnation = Incarnation(77);

@@ -318,7 +318,7 @@ impl SpoolLink {
         let owner = Owner::new(OwnerConfig {
             life: options.life,
             takes: options.takes,
-            nodes: options.nodes.iter().map(node_name).collect(),
+            nodes: options.nodes.iter().enumerate().map(node_name).collect(),
             replicas: options.replicas,
             replicas_min: options.replicas_min,
             window: size(options.window),
@@ -622,10 +622,12 @@ impl Shared {
     }
 }
 
-fn node_name(node: &NodeAddresses) -> NodeName {
+/// Each keeps a log of its own, so it does not matter which share a machine.
+fn node_name((index, node): (usize, &NodeAddresses)) -> NodeName {
     NodeName {
         name: node.name.clone(),
         links: node.addresses.len(),
+        machine: index,
     }
 }
 

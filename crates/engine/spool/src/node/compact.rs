@@ -55,7 +55,7 @@ impl<L: SpoolLog> Group<L> {
     }
 
     fn worth_it(&self, memory: &Memory, log_spare: u64) -> Option<SegmentKey> {
-        if let Some(journal) = &self.log {
+        if let Some(journal) = self.journal() {
             let living = self.store.segments.live_octets();
             if journal.log.octets() > log_spare + living * LOG_FACTOR {
                 let segments = self.store.segments.iter();

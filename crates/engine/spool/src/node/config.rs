@@ -126,8 +126,4 @@ impl SpoolLogStore for NoLog {
     fn create(&mut self, _: &str, _: &[u8]) -> Result<Self, LogError> {
         match *self {}
     }
-
-    fn remove(&mut self, _: &str) -> Result<(), LogError> {
-        match *self {}
-    }
 }

@@ -1,20 +1,20 @@
-//! A group that gets a log while it is in use, or loses it.
+//! A group that gets a log while it is in use, or goes on without one.
 //!
-//! A log begun late says that it is incomplete, until everything that was there before is written to it
-//! again, a segment at a time and by the same hand as in compaction. A crash before that leaves an
-//! incomplete group.
+//! A log that is taken up says first that it is incomplete, until everything that was there before is
+//! written to it again, a segment at a time and by the same hand as in compaction. A log that is given
+//! up stays as a word to the next life of the process: the group is incomplete. So what a log says is
+//! never less than what was acknowledged, and a group that lived in memory never comes back empty.
 
 use vere_ports::spool_log::{LogError, SpoolLog, SpoolLogStore};
-use vere_spoolwire::{CloseReason, Request, Seq};
+use vere_spoolwire::{CloseReason, Incarnation, Request, Seq, encode_reset};
 
 use super::group::Group;
-use super::journal::{Journal, Urgency};
-use super::output::Output;
+use super::journal::{Duty, Journal, Urgency};
 use super::segment::Memory;
 use super::{ConnectionId, Node, snapshot};
 
 impl<S: SpoolLogStore> Node<S> {
-    /// Begins or ends the log of a group, as its owner says, who is told when that is done.
+    /// Takes up or gives up the log of a group, as its owner says, who is told when that is done.
     ///
     /// # Errors
     ///
@@ -30,22 +30,12 @@ impl<S: SpoolLogStore> Node<S> {
             return Ok(());
         };
         let group = &mut self.groups[index];
-        match (log, group.log.is_some()) {
-            (true, false) => {
-                let logs = self.store.as_mut().ok_or(CloseReason::NoLog)?;
-                let head = snapshot::encode(&group.store, self.incarnation, true);
-                let log = logs.create(&group.name, &head);
-                let log = log.map_err(|error| match error {
-                    LogError::Full => CloseReason::LogFull,
-                    LogError::Failed(_) => CloseReason::LogFailed,
-                })?;
-                group.begin_log(&mut self.memory, log);
+        match (log, &group.log) {
+            (true, None) => return Err(CloseReason::NoLog),
+            (true, Some(journal)) if !journal.is_active() => {
+                group.begin_log(&mut self.memory, self.incarnation)?;
             }
-            (false, true) => {
-                let logs = self.store.as_mut();
-                let removed = logs.map_or(Ok(()), |logs| logs.remove(&group.name));
-                group.end_log(removed, &mut connection.output)?;
-            }
+            (false, Some(journal)) if journal.is_active() => group.end_log(self.incarnation)?,
             _ => {}
         }
         group.promise(seq, &mut connection.output);
@@ -55,39 +45,58 @@ impl<S: SpoolLogStore> Node<S> {
 
 impl<L: SpoolLog> Group<L> {
     /// Everything from here on goes into the log at once, what is there already by and by.
-    fn begin_log(&mut self, memory: &mut Memory, log: L) {
+    fn begin_log(
+        &mut self,
+        memory: &mut Memory,
+        incarnation: Incarnation,
+    ) -> Result<(), CloseReason> {
+        let Some(journal) = self.log.as_mut().filter(|log| log.failure.is_none()) else {
+            return Err(CloseReason::NoLog);
+        };
+        // What it said before counts no more, and what the head after that says does.
+        let head = snapshot::encode(&self.store, incarnation, true);
+        let begun = reset(journal, &self.store).and_then(|()| roll(journal, &head));
+        begun.map_err(|reason| match reason {
+            // It is none, but memory is as good as before.
+            CloseReason::LogFailed => CloseReason::NoLog,
+            reason => reason,
+        })?;
+        journal.duty = Duty::Fills;
+        journal.logged = 0;
         if let Some(keeper) = self.keeper.take() {
             self.store.segments.close(memory, keeper);
         }
-        let mut journal = Journal::new(log);
-        journal.filling = true;
         let newest = journal.log.newest();
-        self.log = Some(journal);
         self.tail.begin_segment(&mut self.store, memory, newest);
+        Ok(())
     }
 
-    /// What waited for the log is safe as it is.
-    fn end_log(
-        &mut self,
-        removed: Result<(), LogError>,
-        output: &mut Output,
-    ) -> Result<(), CloseReason> {
-        if let (Some(journal), Err(error)) = (&mut self.log, removed) {
-            journal.failure = Some(error);
-            return Err(CloseReason::LogFailed);
+    /// Nothing goes into the log from here on.
+    fn end_log(&mut self, incarnation: Incarnation) -> Result<(), CloseReason> {
+        let Some(journal) = &mut self.log else {
+            return Ok(());
+        };
+        // In a segment of its own, so that those before can go.
+        let incomplete = self.store.syncing || journal.duty == Duty::Fills;
+        roll(
+            journal,
+            &snapshot::encode(&self.store, incarnation, incomplete),
+        )?;
+        reset(journal, &self.store)?;
+        journal.forget();
+        let at = journal.end;
+        journal.duty = Duty::Ends(at);
+        for (_, waits) in &mut journal.promises {
+            *waits = Some(at);
         }
-        let promises = self.log.take().map(|journal| journal.promises);
         self.store.segments.forget_log();
-        for (seq, _) in promises.unwrap_or_default() {
-            self.promise(seq, output);
-        }
         Ok(())
     }
 
     /// Writes some of what the log does not hold yet. True when there is more to do at once.
     pub(super) fn fill(&mut self, memory: &mut Memory) -> bool {
-        let filling = self.log.as_ref().is_some_and(|journal| journal.filling);
-        if !filling || !self.takes_input() {
+        let filling = |journal: &Journal<L>| journal.duty == Duty::Fills;
+        if !self.log.as_ref().is_some_and(filling) || !self.takes_input() {
             return false;
         }
         let segments = self.store.segments.iter();
@@ -121,8 +130,49 @@ impl<L: SpoolLog> Group<L> {
                 return false;
             }
         }
-        journal.filling = false;
+        journal.duty = Duty::Logs;
+        journal.whole_at = journal.end;
         journal.caught_up();
         true
     }
+
+    /// The log failed before anything depended on it: the group goes on in memory. True when it did.
+    pub(super) fn give_up_filling(&mut self) -> bool {
+        let failed = |log: &&mut Journal<L>| log.duty == Duty::Fills && log.failure.is_some();
+        let Some(journal) = self.log.as_mut().filter(failed) else {
+            return false;
+        };
+        journal.forget();
+        journal.promises.clear();
+        (journal.duty, journal.blocked) = (Duty::Rests, false);
+        self.store.segments.forget_log();
+        true
+    }
+}
+
+/// Says that what the log holds is not the group.
+fn reset<L: SpoolLog>(
+    journal: &mut Journal<L>,
+    store: &super::store::Store,
+) -> Result<(), CloseReason> {
+    let mut entry = Vec::new();
+    encode_reset(&mut entry, store.processed);
+    if journal.append(&entry, store.processed, Urgency::Now) {
+        return Ok(());
+    }
+    Err(if std::mem::take(&mut journal.blocked) {
+        CloseReason::LogFull
+    } else {
+        CloseReason::LogFailed
+    })
+}
+
+fn roll<L: SpoolLog>(journal: &mut Journal<L>, head: &[u8]) -> Result<(), CloseReason> {
+    journal.log.roll(head).map_err(|error| match error {
+        LogError::Full => CloseReason::LogFull,
+        error => {
+            journal.failure = Some(error);
+            CloseReason::LogFailed
+        }
+    })
 }

@@ -11,7 +11,7 @@ use vere_units::Timestamp;
 use super::ConnectionId;
 use super::fence::Title;
 use super::ingest::{Done, Event, Tail, Terms};
-use super::journal::{Journal, Urgency};
+use super::journal::{Duty, Journal, Urgency};
 use super::output::Output;
 use super::segment::{Memory, Piece, SegmentKey};
 use super::serve;
@@ -69,11 +69,21 @@ impl<L: SpoolLog> Group<L> {
 
     /// Why it cannot go on: its log failed, or what was spilled is lost.
     pub(super) fn failure(&self) -> Option<&LogError> {
-        let log = self
-            .log
-            .as_ref()
-            .and_then(|journal| journal.failure.as_ref());
+        // A log that nothing depends on yet, or any more, takes nothing with it.
+        let matters = |journal: &&Journal<L>| matches!(journal.duty, Duty::Logs | Duty::Ends(_));
+        let journal = self.log.as_ref().filter(matters);
+        let log = journal.and_then(|journal| journal.failure.as_ref());
         self.lost.as_ref().or(log)
+    }
+
+    /// The log, if what is done goes into it.
+    pub(super) fn journal(&self) -> Option<&Journal<L>> {
+        self.log.as_ref().filter(|journal| journal.is_active())
+    }
+
+    /// Whether the log, or nothing, holds everything that was acknowledged.
+    pub(super) fn is_logged(&self) -> bool {
+        self.log.as_ref().is_some_and(Journal::holds_all)
     }
 
     /// Whether more may be read from the owner.
@@ -94,7 +104,7 @@ impl<L: SpoolLog> Group<L> {
     }
 
     pub(super) fn log_segment(&self) -> u64 {
-        self.log.as_ref().map_or(0, |journal| journal.log.newest())
+        self.journal().map_or(0, |journal| journal.log.newest())
     }
 
     /// Whether an owner can go on here.
@@ -120,7 +130,7 @@ impl<L: SpoolLog> Group<L> {
         if title == self.store.title {
             return Ok(());
         }
-        if let Some(journal) = &mut self.log {
+        if let Some(journal) = self.log.as_mut().filter(|journal| journal.is_active()) {
             let mut entry = Vec::new();
             encode_owned(&mut entry, self.store.processed, title.owner, title.epoch);
             if !journal.append(&entry, self.store.processed, Urgency::Now) {
@@ -200,12 +210,12 @@ impl<L: SpoolLog> Group<L> {
     }
 
     fn terms(&self, node: &Shared<'_>) -> Terms {
-        let log = self.log.as_ref();
+        let log = self.journal();
         Terms {
             frame_max: node.frame_max,
             disk_full: log.is_some_and(|log| log.log.room() == LogRoom::Reserve),
             logged: log.is_some(),
-            completes: log.is_some_and(|log| !log.filling),
+            completes: log.is_some_and(|log| log.duty == Duty::Logs),
         }
     }
 
@@ -215,6 +225,14 @@ impl<L: SpoolLog> Group<L> {
             self.acknowledged = self.store.processed;
             return;
         };
+        match journal.duty {
+            Duty::Logs | Duty::Fills => {}
+            Duty::Ends(_) => return,
+            Duty::Rests => {
+                self.acknowledged = self.store.processed;
+                return;
+            }
+        }
         while let Some(&kept) = journal.kept.first() {
             let entry = self.store.segments.octets(kept);
             if !journal.append(entry, self.acknowledged, Urgency::Lazy) {
@@ -241,7 +259,7 @@ impl<L: SpoolLog> Group<L> {
         journal.logged = self.tail.start;
         journal.caught_up();
         if journal.log.wants_roll() {
-            let incomplete = self.store.syncing || journal.filling;
+            let incomplete = self.store.syncing || journal.duty == Duty::Fills;
             let head = snapshot::encode(&self.store, incarnation, incomplete);
             match journal.log.roll(&head) {
                 Ok(()) | Err(LogError::Full) => {}
@@ -261,7 +279,7 @@ impl<L: SpoolLog> Group<L> {
             return;
         }
         let segments = self.store.segments.iter();
-        let needed = segments.filter(|(_, segment)| segment.live > 0);
+        let needed = segments.filter(|(_, segment)| segment.live > 0 && journal.is_active());
         let oldest = needed.map(|(_, segment)| segment.log_segment).min();
         let oldest = oldest.unwrap_or(u64::MAX).min(journal.log.newest());
         if let Err(error) = journal.log.remove_before(oldest) {
@@ -271,7 +289,8 @@ impl<L: SpoolLog> Group<L> {
 
     /// Logs what compaction wrote, all of it processed and logged once before.
     pub(super) fn log_kept(&mut self, written: Option<Piece>) {
-        if let (Some(piece), Some(journal)) = (written, &mut self.log) {
+        let journal = self.log.as_mut().filter(|journal| journal.is_active());
+        if let (Some(piece), Some(journal)) = (written, journal) {
             let entry = self.store.segments.octets(piece);
             let waits = !journal.kept.is_empty();
             if waits || !journal.append(entry, self.acknowledged, Urgency::Lazy) {
@@ -294,6 +313,12 @@ impl<L: SpoolLog> Group<L> {
         };
         if let Some(txn) = journal.settle() {
             self.acknowledged = self.acknowledged.max(txn);
+        }
+        if let Duty::Ends(at) = journal.duty
+            && at <= journal.synced
+        {
+            journal.duty = Duty::Rests;
+            self.acknowledged = self.store.processed;
         }
         let kept = |(_, at): &(Seq, Option<LogPosition>)| at.is_some_and(|at| at <= journal.synced);
         self.acknowledged > self.told || journal.promises.iter().any(kept)
@@ -371,8 +396,7 @@ impl<L: SpoolLog> Group<L> {
 
     pub(super) fn stat(&self, memory: &Memory, incarnation: Incarnation) -> NodeStat {
         let disk_full = self
-            .log
-            .as_ref()
+            .journal()
             .is_some_and(|log| log.log.room() == LogRoom::Reserve);
         NodeStat {
             incarnation,
@@ -385,7 +409,7 @@ impl<L: SpoolLog> Group<L> {
             memory_max: memory.max(),
             log_bytes: self.log.as_ref().map_or(0, |journal| journal.log.octets()),
             epoch: self.store.title.epoch,
-            synced: self.log.is_some(),
+            synced: self.is_logged(),
             syncing: self.store.syncing,
             full: disk_full || memory.is_full(0),
         }

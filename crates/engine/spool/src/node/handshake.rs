@@ -10,6 +10,7 @@ use super::connection::Phase;
 use super::fence::Title;
 use super::group::Group;
 use super::ingest::{Tail, reason};
+use super::journal::Duty;
 use super::snapshot;
 use super::store::Store;
 use super::{ConnectionId, Node};
@@ -42,7 +43,7 @@ impl<S: SpoolLogStore> Node<S> {
             acknowledged,
             owner: before.owner,
             epoch: before.epoch,
-            synced: group.log.is_some(),
+            synced: group.is_logged(),
             syncing: group.store.syncing,
             frame_max: self.config.frame_max,
             proof: hello.proof,
@@ -122,18 +123,22 @@ impl<S: SpoolLogStore> Node<S> {
         }
         let store = Store::new(self.config.queues_max);
         let log = match &mut self.store {
-            Some(logs) if hello.logged => {
-                let head = snapshot::encode(&store, self.incarnation, false);
+            // In memory only it is incomplete from when that is lost.
+            Some(logs) => {
+                let head = snapshot::encode(&store, self.incarnation, !hello.logged);
                 let log = logs.create(&hello.group, &head);
                 Some(log.map_err(|error| match error {
                     LogError::Full => CloseReason::LogFull,
                     LogError::Failed(_) => CloseReason::LogFailed,
                 })?)
             }
-            _ => None,
+            None => None,
         };
-        self.groups
-            .push(Group::new(&hello.group, store, Tail::default(), log));
+        let mut group = Group::new(&hello.group, store, Tail::default(), log);
+        if let Some(journal) = group.log.as_mut().filter(|_| !hello.logged) {
+            journal.duty = Duty::Rests;
+        }
+        self.groups.push(group);
         Ok(self.groups.len() - 1)
     }
 

@@ -46,6 +46,20 @@ struct Unsynced {
     due: Option<Timestamp>,
 }
 
+/// What a log is to its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Duty {
+    /// Everything goes into it.
+    Logs,
+    /// The same; it was begun when records were there already, and does not hold all of them yet.
+    Fills,
+    /// Nothing goes into it any more. That has to be on stable storage, here, before anything is
+    /// acknowledged by memory alone: a log must not pass for a group that has gone on without it.
+    Ends(LogPosition),
+    /// Nothing goes into it: all it says is that the group is incomplete once memory is lost.
+    Rests,
+}
+
 /// A group's log and how far it is.
 #[derive(Debug)]
 pub(super) struct Journal<L> {
@@ -64,8 +78,9 @@ pub(super) struct Journal<L> {
     /// Requests to be answered when everything before them is synced, and where that is; `None`: it is
     /// not appended yet.
     pub(super) promises: Vec<(Seq, Option<LogPosition>)>,
-    /// It was begun when records were there already, and does not hold all of them yet.
-    pub(super) filling: bool,
+    pub(super) duty: Duty,
+    /// Synced up to here it holds everything.
+    pub(super) whole_at: LogPosition,
     /// Where the last entry ends.
     pub(super) end: LogPosition,
     /// Up to where it is synced.
@@ -83,10 +98,21 @@ impl<L: SpoolLog> Journal<L> {
             failure: None,
             unsynced: Unsynced::default(),
             promises: Vec::new(),
-            filling: false,
+            duty: Duty::Logs,
+            whole_at: LogPosition(0),
             end: LogPosition(0),
             synced: LogPosition(0),
         }
+    }
+
+    /// Whether what the group does goes into it.
+    pub(super) const fn is_active(&self) -> bool {
+        matches!(self.duty, Duty::Logs | Duty::Fills)
+    }
+
+    /// Whether it holds everything that was acknowledged, also when it takes nothing any more.
+    pub(super) fn holds_all(&self) -> bool {
+        self.duty == Duty::Logs && self.synced >= self.whole_at
     }
 
     /// Appends an entry after which everything up to `txn` is in the log.
@@ -138,6 +164,9 @@ impl<L: SpoolLog> Journal<L> {
 
     /// The last transaction that became safe since, if any.
     pub(super) fn settle(&mut self) -> Option<Txn> {
+        if self.duty == Duty::Rests {
+            return None;
+        }
         let synced = match self.log.synced() {
             Ok(synced) => synced,
             Err(error) => {
@@ -159,7 +188,7 @@ impl<L: SpoolLog> Journal<L> {
     /// Everything processed is appended.
     pub(super) fn caught_up(&mut self) {
         self.blocked = false;
-        if self.filling {
+        if self.duty == Duty::Fills {
             return;
         }
         for (_, at) in &mut self.promises {

@@ -119,6 +119,7 @@ impl<S: SpoolLogStore> Node<S> {
             tail: Tail::default(),
             incarnation: self.incarnation,
             begun: false,
+            reset: false,
             spill: self.spill.as_mut(),
             index: self.groups.len(),
         };
@@ -388,6 +389,7 @@ impl<S: SpoolLogStore> Node<S> {
                 compacted = true;
             }
             let failed = group.failure().is_some();
+            let without_log = group.give_up_filling();
             let Some(owner) = group.owner else { continue };
             if tell && let Some(connection) = &mut self.connections[owner.0] {
                 group.acknowledge(&mut connection.output);
@@ -396,6 +398,8 @@ impl<S: SpoolLogStore> Node<S> {
             }
             if failed {
                 self.close(owner, CloseReason::LogFailed);
+            } else if without_log {
+                self.close(owner, CloseReason::NoLog);
             } else if unblocked {
                 self.touch(owner);
             }

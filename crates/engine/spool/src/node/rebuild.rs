@@ -6,6 +6,7 @@ use vere_spoolwire::{Seq, Txn};
 
 use super::group::Group;
 use super::ingest::Done;
+use super::journal::Duty;
 use super::output::Output;
 use super::segment::Memory;
 
@@ -33,8 +34,15 @@ impl<L: SpoolLog> Group<L> {
     /// Answers when everything before is safe.
     pub(super) fn promise(&mut self, seq: Seq, output: &mut Output) {
         if let Some(journal) = &mut self.log {
-            journal.promises.push((seq, None));
-            return;
+            let at = match journal.duty {
+                Duty::Logs | Duty::Fills => Some(None),
+                Duty::Ends(at) => Some(Some(at)),
+                Duty::Rests => None,
+            };
+            if let Some(at) = at {
+                journal.promises.push((seq, at));
+                return;
+            }
         }
         self.acknowledged = self.store.processed;
         self.acknowledge(output);

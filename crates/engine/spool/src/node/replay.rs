@@ -21,6 +21,8 @@ pub struct Replay<'a> {
     pub(super) tail: Tail,
     pub(super) incarnation: Incarnation,
     pub(super) begun: bool,
+    /// Everything before was reset: the next head says what there is.
+    pub(super) reset: bool,
     /// Takes what there is no memory for.
     pub(super) spill: Option<&'a mut Spill>,
     /// The number of the group.
@@ -36,15 +38,14 @@ impl LogReader for Replay<'_> {
                 "segment of incarnation {there}, not {here}"
             )));
         }
-        if self.begun {
-            return if snapshot.processed == self.store.processed {
-                Ok(())
-            } else {
-                Err(UnreadableEntry(format!(
-                    "segment begins after transaction {}, the one before it ends with {}",
-                    snapshot.processed, self.store.processed
-                )))
-            };
+        if self.begun && snapshot.processed != self.store.processed {
+            return Err(UnreadableEntry(format!(
+                "segment begins after transaction {}, the one before it ends with {}",
+                snapshot.processed, self.store.processed
+            )));
+        }
+        if self.begun && !self.reset {
+            return Ok(());
         }
         self.begun = true;
         self.store.processed = snapshot.processed;
@@ -89,8 +90,10 @@ impl Replay<'_> {
         if op == Op::Reset {
             let through = decode_reset(frame).map_err(unreadable)?;
             self.store.reset(self.memory, through);
+            self.reset = true;
             return Ok(());
         }
+        self.reset = false;
         let kept = frame.header.flags & FLAG_KEPT != 0 || matches!(op, Op::Owned | Op::Complete);
         let txn = Txn(frame.header.number);
         let next = self.store.processed.next();

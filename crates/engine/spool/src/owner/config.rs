@@ -13,6 +13,8 @@ pub struct NodeName {
     /// Addresses it is reached at, so links to it; at least one. With two of them one connection is
     /// on standby.
     pub links: usize,
+    /// Its machine: nodes of the same number lose power together, and one log is enough for them.
+    pub machine: usize,
 }
 
 /// Who an owner is, where its group may lie, and how much it has in flight.
@@ -28,6 +30,8 @@ pub struct OwnerConfig {
     pub takes: Option<u64>,
     /// The nodes on which the group may lie, in the order of preference.
     pub nodes: Vec<NodeName>,
+    /// Whether what is acknowledged must be in a synced log, of one node of each machine.
+    pub durable: bool,
     /// Replicas wanted; 1 to the number of nodes.
     pub replicas: usize,
     /// Full replicas without which nothing is acknowledged; 1 to `replicas`.
@@ -64,7 +68,9 @@ impl OwnerConfig {
             nodes: vec![NodeName {
                 name: "node".to_owned(),
                 links: 1,
+                machine: 0,
             }],
+            durable: false,
             replicas: 1,
             replicas_min: 1,
             window: 512 << 10,

@@ -82,7 +82,7 @@ impl Owner {
             replica.attaching = None;
         }
         if replica.active == Some(link.address) {
-            replica.active = None;
+            (replica.active, replica.duty) = (None, None);
             replica.away_since = now;
             // Copies that were on their way are lost: what is there is not known any more.
             replica.rebuild = None;
@@ -191,8 +191,11 @@ impl Owner {
         self.changes.limit_frame(welcome.frame_max);
         replica.active = Some(link.address);
         replica.fenced = false;
+        (replica.logged, replica.duty) = (welcome.synced, None);
+        // What comes from a log has one.
+        replica.logless &= !welcome.synced && !welcome.syncing;
         if replica.incarnation.replace(incarnation) != Some(incarnation) {
-            replica.progress = None;
+            (replica.progress, replica.logless) = (None, false);
         }
         let node = replica.name.clone();
         let change = ReplicaChange::Up;
@@ -277,7 +280,10 @@ impl Owner {
             Answer::Alive { seq: HEARTBEAT, .. } => {
                 self.replicas[link.node].connections[link.address].beat();
             }
-            Answer::Alive { seq, .. } => self.completed(link.node, seq),
+            Answer::Alive { seq, .. } => {
+                self.completed(link.node, seq);
+                self.duty_done(link, seq);
+            }
             Answer::Attached {
                 seq,
                 processed,
@@ -315,16 +321,17 @@ impl Owner {
             return Err(OwnerError::Protocol);
         }
         replica.attaching = None;
-        replica.active = Some(link.address);
+        (replica.active, replica.duty) = (Some(link.address), None);
         replica.connections[link.address].role = Role::Owner;
         let node = replica.name.clone();
         let change = ReplicaChange::Switched;
         self.events.push_back(OwnerEvent::Replica { node, change });
+        // It is the same process that told so when it was connected to.
+        let before = replica.progress.as_ref();
         let progress = Progress {
             processed,
             acknowledged,
-            // Else it would not be a full member, or would be rebuilt from the start.
-            syncing: false,
+            syncing: before.is_some_and(|progress| progress.syncing),
             refused,
         };
         self.resume(link.node, progress)
@@ -335,6 +342,7 @@ impl Owner {
         let replica = &mut self.replicas[link.node];
         match error {
             OwnerError::Closed(CloseReason::LogFailed) => replica.fault = Some(Fault::LogFailed),
+            OwnerError::Closed(CloseReason::NoLog) => replica.logless = true,
             OwnerError::Closed(CloseReason::NoRoom) => replica.fault = Some(Fault::NoRoom),
             OwnerError::Closed(CloseReason::Fenced) => {
                 // On standby it may only not have heard of this owner yet.

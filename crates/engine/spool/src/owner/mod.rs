@@ -17,12 +17,13 @@
 //! ```
 //!
 //! Reading order: `changes` (what is submitted), `connection` and `replica` (to whom), `settle` (what is
-//! safe when), `register` (who counts: rules R1 to R6), `rebuild` (how a node gets what it lacks).
+//! safe when), `register` (who counts: rules R1 to R6), `duty` (who keeps a log), `rebuild` (how a node gets what it lacks).
 
 mod batch;
 mod changes;
 mod config;
 mod connection;
+mod duty;
 mod incoming;
 mod links;
 mod membership;
@@ -426,6 +427,7 @@ impl Owner {
         }
         self.ask_register(now);
         self.adopt(now);
+        self.assign_duty(now);
         self.ask_reads();
         for index in 0..self.replicas.len() {
             self.rebuild(index);
@@ -542,7 +544,9 @@ impl Owner {
                     !replica.is_up()
                         && now.saturating_since(replica.away_since) >= self.config.isolate_after
                 };
-                if there == 0 {
+                if there > 0 && !self.has_log() {
+                    Some(ShutReason::Unreachable)
+                } else if there == 0 {
                     let all_lost = full().all(|replica| replica.fault.is_some() || lost(replica));
                     Some(if all_lost {
                         ShutReason::NoFullReplica

@@ -157,12 +157,16 @@ impl Owner {
             return false;
         };
         let at = self.replicas[source].position;
+        self.assign_duty_of(target, self.now);
         let replica = &mut self.replicas[target];
         let Some(connection) = replica.active_connection() else {
             return false;
         };
         connection.write(|out| encode_reset(out, at));
         (replica.position, replica.acked) = (at, at);
+        if let Some(progress) = &mut replica.progress {
+            progress.syncing = true;
+        }
         replica.rebuild = Some(Rebuild::new(at));
         self.changes.forget_refusals(target);
         true
@@ -310,10 +314,14 @@ impl Owner {
 
     /// The node says that everything before is safe.
     pub(super) fn completed(&mut self, target: usize, seq: Seq) {
-        if let Some(rebuild) = &mut self.replicas[target].rebuild
+        let replica = &mut self.replicas[target];
+        if let Some(rebuild) = &mut replica.rebuild
             && matches!(rebuild.step, Step::Completing(asked) if asked == seq)
         {
             rebuild.step = Step::Complete;
+            if let Some(progress) = &mut replica.progress {
+                progress.syncing = false;
+            }
         }
     }
 }

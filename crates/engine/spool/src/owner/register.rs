@@ -9,6 +9,8 @@
 //!   the full members that answer is adopted: all of them are prefixes of one order.
 //! - R5: without a full member under its recorded incarnation the group stays closed. Unknown is never
 //!   taken for empty.
+//! - With logs (`duty`): a member leaves only when another one's log holds everything, or when it holds
+//!   nothing itself.
 //! - R6: while the register cannot be reached the record stays as it is, and receipt goes on.
 
 use vere_spoolwire::Incarnation;
@@ -245,6 +247,17 @@ impl Owner {
 
     /// The replicas become what the record says.
     fn apply_record(&mut self, now: Timestamp) {
+        if self.record.full() == 1 {
+            let record = &self.record;
+            let alone = |replica: &&mut Replica| {
+                let member = record.member(&replica.name);
+                let full = member.is_some_and(|member| member.state == MemberState::Full);
+                full && replica.differs()
+            };
+            if let Some(replica) = self.replicas.iter_mut().find(alone) {
+                replica.fault = None;
+            }
+        }
         for index in 0..self.replicas.len() {
             let replica = &mut self.replicas[index];
             let member = self.record.member(&replica.name);
@@ -329,13 +342,32 @@ impl Owner {
             return sure && self.replicas.iter().any(Replica::is_used);
         }
         let full = || self.replicas.iter().filter(|replica| replica.is_full());
-        let other_life = |replica: &Replica| replica.is_up() && !self.is_recorded(replica);
-        let lost = self.record.full() > 0 && full().all(other_life);
+        let empty = |replica: &Replica| replica.is_empty(self.is_recorded(replica));
+        let lost = self.record.full() > 0 && full().all(empty);
         lost || sure && full().any(|replica| replica.fenced)
     }
 
-    /// Which members a takeover goes on with: full ones that answered with the highest transaction.
+    /// Which members a takeover goes on with: full ones that answered with the highest transaction, when
+    /// one of them has a log that holds everything, or the others hold nothing.
     pub(super) fn adopted(&self, since: Timestamp, now: Timestamp) -> Option<Membership> {
+        let (record, _) = self.adoptable(since, now)?;
+        let logged = |replica: &Replica| replica.logged && record.member(&replica.name).is_some();
+        let full = || self.replicas.iter().filter(|replica| replica.is_full());
+        let left_out = full().filter(|replica| record.member(&replica.name).is_none());
+        let safe = !self.config.durable
+            || self.replicas.iter().any(logged)
+            || left_out
+                .into_iter()
+                .all(|replica| replica.is_empty(self.is_recorded(replica)));
+        safe.then_some(record)
+    }
+
+    /// The same, with a log or without, and the place of one of them.
+    pub(super) fn adoptable(
+        &self,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> Option<(Membership, usize)> {
         let waited = now.saturating_since(since) >= self.config.adopt_wait;
         let full = || self.replicas.iter().filter(|replica| replica.is_full());
         let answered = |replica: &Replica| replica.is_up() && replica.progress.is_some();
@@ -350,7 +382,10 @@ impl Owner {
             whole.then_some(progress.processed)
         };
         let highest = full().filter_map(adoptable).max()?;
-        let leader = full().find(|replica| adoptable(replica) == Some(highest))?;
+        let highest_of_all =
+            |replica: &Replica| replica.is_full() && adoptable(replica) == Some(highest);
+        let leader_at = self.replicas.iter().position(highest_of_all)?;
+        let leader = &self.replicas[leader_at];
         let mut record = self.record.clone();
         record.members.retain(|member| {
             let replica = full().find(|replica| replica.name == member.node);
@@ -358,7 +393,7 @@ impl Owner {
                 adoptable(replica) == Some(highest) && replica.agrees(leader)
             })
         });
-        Some(record)
+        Some((record, leader_at))
     }
 
     /// Whether a node's memory is the one that the record speaks of.
@@ -369,15 +404,32 @@ impl Owner {
 
     /// R2: without a member that is away or at fault, as long as another full one is there.
     fn isolated(&self, now: Timestamp) -> Option<Membership> {
-        let must_go = |replica: &&Replica| {
-            let away = !replica.is_up()
-                && now.saturating_since(replica.away_since) >= self.config.isolate_after;
-            replica.standing != Standing::Out && (replica.fault.is_some() || away)
+        let replaceable = |gone: &&Replica| {
+            let empty = gone.fault == Some(Fault::Lost);
+            let holds = !empty && self.config.durable;
+            // Who differs from a member that holds nothing any more differs from nobody.
+            let differs = |replica: &Replica| {
+                empty && replica.differs() && replica.is_full() && replica.is_up()
+            };
+            let other = |replica: &Replica| {
+                let stays = replica.is_sound() || differs(replica);
+                replica.name != gone.name && stays && (replica.logged || !holds)
+            };
+            gone.standing == Standing::Syncing || self.replicas.iter().any(other)
         };
-        let gone = self.replicas.iter().find(must_go)?;
-        let other = |replica: &Replica| replica.name != gone.name && replica.is_sound();
-        let replaceable = gone.standing == Standing::Syncing || self.replicas.iter().any(other);
-        replaceable.then(|| self.record.without(&gone.name))
+        let gone = self
+            .replicas
+            .iter()
+            .filter(|replica| self.must_go(replica, now))
+            .find(replaceable)?;
+        Some(self.record.without(&gone.name))
+    }
+
+    /// Whether a member is away for too long, or at fault.
+    pub(super) fn must_go(&self, replica: &Replica, now: Timestamp) -> bool {
+        let away = !replica.is_up()
+            && now.saturating_since(replica.away_since) >= self.config.isolate_after;
+        replica.standing != Standing::Out && (replica.fault.is_some() || away)
     }
 
     /// R2: a rebuilt member that has everything becomes full.

@@ -86,6 +86,14 @@ pub(super) struct Replica {
     /// A standby connection that was asked to become the active one.
     pub(super) attaching: Option<(usize, Seq)>,
     pub(super) incarnation: Option<Incarnation>,
+    /// Its machine: one log is enough for all nodes on it.
+    pub(super) machine: usize,
+    /// It said last that its log holds everything it has acknowledged, and was told nothing else since.
+    pub(super) logged: bool,
+    /// It cannot keep a log, in this life of its memory.
+    pub(super) logless: bool,
+    /// It was told to keep a log, or not to, and has not answered.
+    pub(super) duty: Option<(Seq, bool)>,
     /// It said last that the group is another owner's: it holds something.
     pub(super) fenced: bool,
     /// What it told when it was connected to last.
@@ -122,6 +130,10 @@ impl Replica {
             active: None,
             attaching: None,
             incarnation: None,
+            machine: node.machine,
+            logged: false,
+            logless: false,
+            duty: None,
             fenced: false,
             progress: None,
             whole_after: Txn(0),
@@ -161,6 +173,14 @@ impl Replica {
             .is_none_or(|(one, another)| one.refused == another.refused)
     }
 
+    /// Whether it is there and holds nothing that counts, though the record may say so: `recorded`, under
+    /// this life of its memory.
+    pub(super) fn is_empty(&self, recorded: bool) -> bool {
+        let progress = self.progress.as_ref();
+        let incomplete = progress.is_some_and(|progress| progress.syncing);
+        self.is_up() && (!recorded || incomplete)
+    }
+
     /// Whether it has shown that it holds, or held, something of the group.
     pub(super) fn is_used(&self) -> bool {
         let progress = self.progress.as_ref();
@@ -179,6 +199,11 @@ impl Replica {
     /// Whether it can answer for the group.
     pub(super) fn is_sound(&self) -> bool {
         self.is_full() && self.is_up() && self.fault.is_none()
+    }
+
+    /// Whether it refused what others did.
+    pub(super) fn differs(&self) -> bool {
+        self.fault == Some(Fault::Diverged)
     }
 
     /// Whether nothing is acknowledged without it.

@@ -111,7 +111,7 @@ impl Owner {
             return;
         }
         self.decide();
-        if self.record.full() >= self.config.replicas_min {
+        if self.record.full() >= self.config.replicas_min && self.has_log() {
             self.changes.acknowledge();
             self.events.append(&mut self.untold);
         }

@@ -171,22 +171,6 @@ impl NodeDirectory {
         self.open_group(&path, &mut Nothing)
     }
 
-    /// Under the name of a group in the making it is a leftover from the first moment on.
-    fn remove_group(&self, group: &str) -> Result<(), OpenLogError> {
-        for (name, path) in self.groups()? {
-            let number = path.file_name().and_then(|name| name.to_str());
-            let number = number.and_then(|name| name.strip_prefix("group-"));
-            let Some(number) = number.filter(|_| name == group) else {
-                continue;
-            };
-            let leftover = self.path.join(format!("new-{number}"));
-            std::fs::rename(&path, &leftover).map_err(io_error(&path))?;
-            self.directory.sync().map_err(io_error(&self.path))?;
-            remove_leftover(&leftover).map_err(io_error(&leftover))?;
-        }
-        Ok(())
-    }
-
     fn prepare_group(&self, path: &Path, group: &str, head: &[u8]) -> io::Result<()> {
         remove_leftover(path)?;
         std::fs::create_dir(path)?;
@@ -227,11 +211,6 @@ impl SpoolLogStore for NodeDirectory {
             }
             other => LogError::Failed(other.to_string()),
         })
-    }
-
-    fn remove(&mut self, group: &str) -> Result<(), LogError> {
-        let removed = self.remove_group(group);
-        removed.map_err(|error| LogError::Failed(error.to_string()))
     }
 }
 

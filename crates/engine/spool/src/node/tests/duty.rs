@@ -127,36 +127,77 @@ fn a_log_that_is_not_filled_is_an_incomplete_group() {
     assert!((1..40).contains(&whole), "{whole}");
 }
 
+/// What a node says of itself when its process died.
+fn after_crash(site: &Site, more: usize) -> Site {
+    let log = MemoryLog::new(1 << 10);
+    let state = site.log.as_ref().unwrap().0.borrow().clone();
+    *log.0.borrow_mut() = state;
+    let mut copy = Site::with(site.config.clone(), Some(log));
+    copy.crash(more);
+    copy
+}
+
 #[test]
-fn a_group_that_needs_no_log_loses_it() {
+fn a_group_that_needs_no_log_gives_it_up() {
     let mut site = Site::new(Some(MemoryLog::new(1 << 10)));
     let (mut owner, welcome) = site.welcomed(HELLO);
     assert!(welcome.synced);
     let octets = [create(1), put(2, 1), request(Request::Complete, 8)].concat();
     owner.send(&mut site.node, &octets);
-    // Nothing is synced, and that is enough now.
+    site.settle();
+    owner.answers(&mut site.node);
+    // As long as the log may pass for the group, it has to have what is acknowledged.
     owner.send(&mut site.node, &[duty(false, 9), put(3, 2)].concat());
+    assert_eq!(owner.answers(&mut site.node), []);
+    assert_eq!(site.stat().acknowledged, Txn(2));
+    let before = after_crash(&site, 0).stat();
+    assert!(!before.syncing && before.processed == Txn(2), "{before:?}");
+    site.settle();
     let answers = owner.answers(&mut site.node);
-    assert!(
-        is_alive(&answers, 8) && is_alive(&answers, 9),
-        "{answers:?}"
-    );
+    assert!(is_alive(&answers, 9), "{answers:?}");
     assert_eq!(site.stat().acknowledged, Txn(3));
     assert!(!site.stat().synced);
-    assert!(site.log.as_ref().unwrap().0.borrow().segments.is_empty());
+    // From here on memory is enough, and the log says that it is not.
+    owner.send(&mut site.node, &put(4, 3));
+    assert_eq!(site.stat().acknowledged, Txn(4));
+    for more in [0, usize::MAX] {
+        let stat = after_crash(&site, more).stat();
+        assert!(stat.syncing && stat.records == 0, "{stat:?}");
+    }
+    site.node.tick(now());
     site.settle();
+    assert_eq!(site.log.as_ref().unwrap().0.borrow().segments.len(), 1);
     // And gets it back, with all that came before and between.
     owner.send(
         &mut site.node,
-        &[put(4, 3), duty(true, 10), put(5, 4)].concat(),
+        &[put(5, 4), duty(true, 10), put(6, 5)].concat(),
     );
     site.settle();
     assert!(is_alive(&owner.answers(&mut site.node), 10));
     let before = site.contents();
-    assert_eq!(before[0].1.len(), 4);
+    assert_eq!(before[0].1.len(), 5);
     site.crash(0);
     assert_eq!(site.contents(), before);
     assert!(!site.stat().syncing);
+}
+
+/// The group goes on in memory when the log fails before it holds everything.
+#[test]
+fn a_log_that_fails_while_it_is_filled_takes_nothing_with_it() {
+    let (mut site, mut owner) = in_memory();
+    owner.send(&mut site.node, &[duty(true, 9), put(102, 101)].concat());
+    site.log.as_ref().unwrap().0.borrow_mut().failed = true;
+    site.node.end_turn(now());
+    assert_eq!(owner.closed(&mut site.node), Some(CloseReason::NoLog));
+    site.node.closed(owner.id);
+    assert_eq!(site.node.failure(), None);
+    let (mut owner, welcome) = site.welcomed(HELLO);
+    assert!(!welcome.synced && !welcome.syncing);
+    owner.send(&mut site.node, &put(103, 102));
+    assert_eq!(site.stat().acknowledged, Txn(103));
+    assert_eq!(site.contents()[0].1.len(), 102);
+    owner.send(&mut site.node, &duty(true, 10));
+    assert_eq!(owner.closed(&mut site.node), Some(CloseReason::NoLog));
 }
 
 #[test]

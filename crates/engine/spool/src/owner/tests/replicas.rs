@@ -37,6 +37,7 @@ impl Circle {
         let mut config = owner_config(1);
         config.nodes = (0..nodes)
             .map(|number| NodeName {
+                machine: number,
                 name: format!("n{number}"),
                 links,
             })
