@@ -294,11 +294,6 @@ impl SpoolLogStore for Log {
         self.head.replace(head.to_vec());
         Ok(self.clone())
     }
-
-    fn remove(&mut self, _: &str) -> Result<(), LogError> {
-        self.head.take();
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -145,6 +145,7 @@ impl<L: SpoolLog> Group<L> {
         journal.forget();
         journal.promises.clear();
         (journal.duty, journal.blocked) = (Duty::Rests, false);
+        self.acknowledged = self.store.processed;
         self.store.segments.forget_log();
         true
     }

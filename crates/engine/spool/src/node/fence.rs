@@ -128,7 +128,8 @@ impl<S: SpoolLogStore> Node<S> {
     ///
     /// # Errors
     ///
-    /// Those of the log.
+    /// Those of the log; [`CloseReason::TakenOver`] when the group is incomplete: its owner may not know
+    /// that this process has less than the one before, and is to say HELLO.
     pub(super) fn attach(
         &mut self,
         id: ConnectionId,
@@ -137,6 +138,9 @@ impl<S: SpoolLogStore> Node<S> {
         seen: Txn,
     ) -> Result<(), CloseReason> {
         self.groups[index].check_log()?;
+        if self.groups[index].store.syncing {
+            return Err(CloseReason::TakenOver);
+        }
         for before in self.of_owner(index, true) {
             self.close(before, CloseReason::TakenOver);
         }

@@ -274,12 +274,13 @@ impl<L: SpoolLog> Group<L> {
     pub(super) fn remove_old_log(&mut self) {
         let Some(journal) = &mut self.log else { return };
         // What ended a record must be in the log before the record goes from it.
-        let logged = self.tail.segment.is_none() || journal.logged == self.tail.start;
+        let active = journal.is_active();
+        let logged = !active || self.tail.segment.is_none() || journal.logged == self.tail.start;
         if !journal.kept.is_empty() || !logged {
             return;
         }
         let segments = self.store.segments.iter();
-        let needed = segments.filter(|(_, segment)| segment.live > 0 && journal.is_active());
+        let needed = segments.filter(|(_, segment)| segment.live > 0 && active);
         let oldest = needed.map(|(_, segment)| segment.log_segment).min();
         let oldest = oldest.unwrap_or(u64::MAX).min(journal.log.newest());
         if let Err(error) = journal.log.remove_before(oldest) {

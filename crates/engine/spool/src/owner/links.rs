@@ -326,12 +326,11 @@ impl Owner {
         let node = replica.name.clone();
         let change = ReplicaChange::Switched;
         self.events.push_back(OwnerEvent::Replica { node, change });
-        // It is the same process that told so when it was connected to.
-        let before = replica.progress.as_ref();
         let progress = Progress {
             processed,
             acknowledged,
-            syncing: before.is_some_and(|progress| progress.syncing),
+            // Else it would have been refused.
+            syncing: false,
             refused,
         };
         self.resume(link.node, progress)

@@ -223,10 +223,13 @@ fn a_group_may_be_made_without_a_log() {
         }]
     ));
     assert!(!site.stat().synced);
-    assert!(site.log.as_ref().unwrap().0.borrow().segments.is_empty());
+    assert_eq!(site.log.as_ref().unwrap().0.borrow().octets(), 0);
     // It says nothing of a group that exists.
     let (_owner, welcome) = site.welcomed(HELLO);
     assert!(!welcome.synced);
+    // After a restart it is not new: something is missing.
+    site.crash(0);
+    assert!(site.stat().syncing);
     let mut site = Site::new(Some(MemoryLog::new(1 << 10)));
     let (_, welcome) = site.welcomed(HELLO);
     assert!(welcome.synced);
