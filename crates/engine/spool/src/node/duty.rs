@@ -9,7 +9,7 @@ use vere_ports::spool_log::{LogError, SpoolLog, SpoolLogStore};
 use vere_spoolwire::{CloseReason, Incarnation, Request, Seq, encode_reset};
 
 use super::group::Group;
-use super::journal::{Duty, Journal, Urgency};
+use super::journal::{Duty, Journal, Until, Urgency};
 use super::segment::Memory;
 use super::{ConnectionId, Node, snapshot};
 
@@ -38,7 +38,7 @@ impl<S: SpoolLogStore> Node<S> {
             (false, Some(journal)) if journal.is_active() => group.end_log(self.incarnation)?,
             _ => {}
         }
-        group.promise(seq, &mut connection.output);
+        group.promise(seq, Until::Filled, &mut connection.output);
         Ok(())
     }
 }
@@ -86,8 +86,8 @@ impl<L: SpoolLog> Group<L> {
         journal.forget();
         let at = journal.end;
         journal.duty = Duty::Ends(at);
-        for (_, waits) in &mut journal.promises {
-            *waits = Some(at);
+        for promise in &mut journal.promises {
+            promise.at = Some(at);
         }
         self.store.segments.forget_log();
         Ok(())

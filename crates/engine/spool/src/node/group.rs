@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vere_ports::spool_log::{LogError, LogPosition, LogRoom, SpoolLog};
+use vere_ports::spool_log::{LogError, LogRoom, SpoolLog};
 use vere_spoolwire::{
     Answer, CloseReason, Incarnation, NodeStat, Request, Seq, Txn, encode_ack, encode_owned,
 };
@@ -321,8 +321,7 @@ impl<L: SpoolLog> Group<L> {
             journal.duty = Duty::Rests;
             self.acknowledged = self.store.processed;
         }
-        let kept = |(_, at): &(Seq, Option<LogPosition>)| at.is_some_and(|at| at <= journal.synced);
-        self.acknowledged > self.told || journal.promises.iter().any(kept)
+        self.acknowledged > self.told || journal.keeps_any()
     }
 
     /// Answers requests whose answer waited for the disk.

@@ -60,6 +60,24 @@ pub(super) enum Duty {
     Rests,
 }
 
+/// When a request is answered that waits for the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// Everything before it is synced.
+    Synced,
+    /// The same, and the log holds everything.
+    Filled,
+}
+
+/// A request that is answered when something is on stable storage.
+#[derive(Debug)]
+pub(super) struct Promise {
+    pub(super) seq: Seq,
+    pub(super) until: Until,
+    /// Where that is; `None`: it is not appended yet.
+    pub(super) at: Option<LogPosition>,
+}
+
 /// A group's log and how far it is.
 #[derive(Debug)]
 pub(super) struct Journal<L> {
@@ -75,9 +93,7 @@ pub(super) struct Journal<L> {
     /// The log is lost, and why.
     pub(super) failure: Option<LogError>,
     unsynced: Unsynced,
-    /// Requests to be answered when everything before them is synced, and where that is; `None`: it is
-    /// not appended yet.
-    pub(super) promises: Vec<(Seq, Option<LogPosition>)>,
+    pub(super) promises: Vec<Promise>,
     pub(super) duty: Duty,
     /// Synced up to here it holds everything.
     pub(super) whole_at: LogPosition,
@@ -188,19 +204,28 @@ impl<L: SpoolLog> Journal<L> {
     /// Everything processed is appended.
     pub(super) fn caught_up(&mut self) {
         self.blocked = false;
-        if self.duty == Duty::Fills {
-            return;
-        }
-        for (_, at) in &mut self.promises {
-            at.get_or_insert(self.end);
+        let filled = self.duty != Duty::Fills;
+        for promise in &mut self.promises {
+            if filled || promise.until == Until::Synced {
+                promise.at.get_or_insert(self.end);
+            }
         }
     }
 
     /// The oldest promise that can be kept now.
     pub(super) fn next_kept(&mut self) -> Option<Seq> {
-        let synced = |(_, at): &(Seq, Option<LogPosition>)| at.is_some_and(|at| at <= self.synced);
-        let index = self.promises.iter().position(synced)?;
-        Some(self.promises.remove(index).0)
+        let index = self.promises.iter().position(|one| self.keeps(one))?;
+        Some(self.promises.remove(index).seq)
+    }
+
+    /// Whether a promise can be kept now.
+    fn keeps(&self, promise: &Promise) -> bool {
+        promise.at.is_some_and(|at| at <= self.synced)
+    }
+
+    /// Whether [`Journal::next_kept`] has one.
+    pub(super) fn keeps_any(&self) -> bool {
+        self.promises.iter().any(|one| self.keeps(one))
     }
 
     /// Nothing of what waited to be logged or synced matters any more.

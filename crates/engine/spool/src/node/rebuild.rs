@@ -6,7 +6,7 @@ use vere_spoolwire::{Seq, Txn};
 
 use super::group::Group;
 use super::ingest::Done;
-use super::journal::Duty;
+use super::journal::{Duty, Promise, Until};
 use super::output::Output;
 use super::segment::Memory;
 
@@ -25,14 +25,20 @@ impl<L: SpoolLog> Group<L> {
         }
     }
 
-    /// The group is whole; says so when that is safe.
+    /// The group is whole; says so when that is safe. If it was so before, all that has to be safe is
+    /// what came before this.
     pub(super) fn complete(&mut self, seq: Seq, output: &mut Output) {
-        self.store.syncing = false;
-        self.promise(seq, output);
+        let was_syncing = std::mem::take(&mut self.store.syncing);
+        let until = if was_syncing {
+            Until::Filled
+        } else {
+            Until::Synced
+        };
+        self.promise(seq, until, output);
     }
 
-    /// Answers when everything before is safe.
-    pub(super) fn promise(&mut self, seq: Seq, output: &mut Output) {
+    /// Answers when that is so.
+    pub(super) fn promise(&mut self, seq: Seq, until: Until, output: &mut Output) {
         if let Some(journal) = &mut self.log {
             let at = match journal.duty {
                 Duty::Logs | Duty::Fills => Some(None),
@@ -40,7 +46,7 @@ impl<L: SpoolLog> Group<L> {
                 Duty::Rests => None,
             };
             if let Some(at) = at {
-                journal.promises.push((seq, at));
+                journal.promises.push(Promise { seq, until, at });
                 return;
             }
         }

@@ -8,6 +8,7 @@ use vere_units::Timestamp;
 use super::config::OwnerError;
 use super::connection::{Connection, HEARTBEAT, Said, Terms};
 use super::replica::{Fault, Progress, Standing};
+use super::title::Noted;
 use super::{Owner, OwnerEvent, Phase, Purpose, Read, ReplicaChange};
 
 /// One way to one node.
@@ -84,6 +85,9 @@ impl Owner {
         if replica.active == Some(link.address) {
             (replica.active, replica.duty) = (None, None);
             replica.away_since = now;
+            if replica.noted != Noted::Safe {
+                replica.noted = Noted::No;
+            }
             // Copies that were on their way are lost: what is there is not known any more.
             replica.rebuild = None;
             let node = replica.name.clone();
@@ -196,6 +200,7 @@ impl Owner {
         replica.logless &= !welcome.synced && !welcome.syncing;
         if replica.incarnation.replace(incarnation) != Some(incarnation) {
             (replica.progress, replica.logless) = (None, false);
+            replica.noted = Noted::No;
         }
         let node = replica.name.clone();
         let change = ReplicaChange::Up;
@@ -283,6 +288,7 @@ impl Owner {
             Answer::Alive { seq, .. } => {
                 self.completed(link.node, seq);
                 self.duty_done(link, seq);
+                self.title_noted(link, seq);
             }
             Answer::Attached {
                 seq,

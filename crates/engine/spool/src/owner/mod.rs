@@ -11,7 +11,7 @@
 //! phase      leaves for   when
 //! Start      Claimed      the register says that the group is this owner's, under a new epoch
 //! Claimed    Learning     the full members with the highest transaction are all that the record names
-//! Learning   Open         one of them has told its queues, and what they hold is safe on all
+//! Learning   Open         they have told their queues, and it is safe on all what they hold and whose it is
 //! Learning   Claimed      one of them is gone
 //! any        Fenced       the register names another owner
 //! ```
@@ -49,6 +49,7 @@ use changes::{Changes, What};
 use names::Names;
 use register::Register;
 use replica::Replica;
+use title::Noted;
 
 pub use batch::{Batch, Block, Committed, Operation, Record};
 pub use config::{NodeName, OwnerConfig, OwnerError, SubmitError};
@@ -426,6 +427,7 @@ impl Owner {
             self.attach_standby(index);
         }
         self.ask_register(now);
+        self.secure_title();
         self.adopt(now);
         self.assign_duty(now);
         self.ask_reads();
@@ -453,12 +455,14 @@ impl Owner {
                 let full = || self.replicas.iter().filter(|replica| replica.is_full());
                 let base = self.changes.base();
                 let sound = self.replicas[leader].is_sound() && full().all(Replica::is_sound);
-                let safe = full().all(|replica| replica.listed && replica.acked >= base);
+                let noted = full().all(|replica| replica.noted == Noted::Safe);
+                let safe = noted && full().all(|replica| replica.listed && replica.acked >= base);
                 let agree = full().all(|replica| replica.agrees(&self.replicas[leader]));
                 if !sound || !agree {
                     self.phase = Phase::Claimed { since: now };
                 } else if safe {
-                    // From now on no crash of a member makes it fall behind where numbers began.
+                    // From now on no crash of a member makes it fall behind where numbers began, or serve
+                    // an owner before.
                     self.phase = Phase::Open;
                     self.changes.open();
                 }

@@ -17,6 +17,7 @@ use vere_spoolwire::{
 use super::batch::{Block, Operation};
 use super::changes::What;
 use super::replica::{Replica, Standing};
+use super::title::Noted;
 use super::{Owner, Phase, Purpose, QUEUES_AT_ONCE};
 
 /// Records of a block.
@@ -319,6 +320,7 @@ impl Owner {
             && matches!(rebuild.step, Step::Completing(asked) if asked == seq)
         {
             rebuild.step = Step::Complete;
+            replica.noted = Noted::Safe;
             if let Some(progress) = &mut replica.progress {
                 progress.syncing = false;
             }

@@ -9,6 +9,7 @@ use super::config::NodeName;
 use super::connection::Connection;
 use super::membership::MemberState;
 use super::rebuild::Rebuild;
+use super::title::Noted;
 
 /// What a node is to the group, by the membership record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +95,8 @@ pub(super) struct Replica {
     pub(super) logless: bool,
     /// It was told to keep a log, or not to, and has not answered.
     pub(super) duty: Option<(Seq, bool)>,
+    /// Whether it has on stable storage that the group is this owner's.
+    pub(super) noted: Noted,
     /// It said last that the group is another owner's: it holds something.
     pub(super) fenced: bool,
     /// What it told when it was connected to last.
@@ -134,6 +137,7 @@ impl Replica {
             logged: false,
             logless: false,
             duty: None,
+            noted: Noted::No,
             fenced: false,
             progress: None,
             whole_after: Txn(0),

@@ -7,6 +7,7 @@ use super::batch::Batch;
 use super::changes::What;
 use super::config::OwnerError;
 use super::replica::{Fault, Replica, Standing};
+use super::title::Noted;
 use super::{Owner, OwnerEvent, Phase};
 
 /// Frames are made up to about so many octets ahead of what is written.
@@ -229,11 +230,14 @@ impl Owner {
     /// A disk that hangs lets its node live and acknowledge nothing: the others must not wait for ever.
     pub(super) fn find_stalled(&mut self, now: Timestamp) {
         let sound = self.replicas.iter().filter(|replica| replica.is_sound());
-        let Some(ahead) = sound.map(|replica| replica.acked).max() else {
+        let Some(ahead) = sound.clone().map(|replica| replica.acked).max() else {
             return;
         };
+        let learning = matches!(self.phase, Phase::Learning { .. });
+        let noted = learning && sound.into_iter().any(|one| one.noted == Noted::Safe);
         for replica in &mut self.replicas {
-            if replica.acked >= ahead || replica.acked != replica.moved_to || !replica.is_sound() {
+            let behind = replica.acked < ahead || noted && replica.noted != Noted::Safe;
+            if !behind || replica.acked != replica.moved_to || !replica.is_sound() {
                 (replica.moved_at, replica.moved_to) = (now, replica.acked);
             } else if now.saturating_since(replica.moved_at) >= self.config.stall_after {
                 replica.fault = Some(Fault::Stalled);

@@ -1,16 +1,37 @@
-//! What the delivery lease has to know of its owner (rule R4, and R6 for its second half).
+//! By what an owner has its group: each full member is to have on stable storage that it is this one's
+//! before anything is acknowledged (R3), and what the delivery lease has to know (rule R4, and R6 for its
+//! second half).
+//!
+//! A node notes a new owner in its log like a change. One that loses power before that is synced serves
+//! the owner before again, who would get its changes acknowledged, under numbers that are given out anew
+//! here. So a new owner asks each member to say when everything it was told is safe, which is what
+//! COMPLETE asks of a group that is whole.
 
+use vere_spoolwire::{Request, Seq};
 use vere_units::Timestamp;
 
-use super::replica::Replica;
+use super::links::Link;
+use super::replica::{Fault, Replica};
 use super::{Owner, Phase};
+
+/// How far a node is with noting, for good, that the group is this owner's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Noted {
+    /// It may forget it.
+    #[default]
+    No,
+    /// It was asked to say when it is.
+    Asked(Seq),
+    /// No owner before will be served any more under this incarnation.
+    Safe,
+}
 
 /// By what an owner has its group at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Title {
     /// The epoch under which it claimed the group.
     pub epoch: u64,
-    /// Whether a full member answers it, and so answers no owner before it any more.
+    /// Whether a full member answers it, and will never answer an owner before it any more.
     pub fences: bool,
     /// Every full member has answered, under this epoch, what was sent then or later.
     pub confirmed: Option<Timestamp>,
@@ -23,13 +44,56 @@ impl Owner {
         if matches!(self.phase, Phase::Start | Phase::Fenced) {
             return None;
         }
-        let fenced =
-            |replica: &Replica| replica.is_full() && replica.is_up() && self.is_recorded(replica);
+        let fences = |replica: &Replica| {
+            let noted = replica.noted == Noted::Safe && replica.is_up();
+            noted && replica.is_full() && self.is_recorded(replica)
+        };
         Some(Title {
             epoch: self.record.epoch,
-            fences: self.replicas.iter().any(fenced),
+            fences: self.replicas.iter().any(fences),
             confirmed: self.confirmed(),
         })
+    }
+
+    /// Asks members to tell when it is safe that the group is this owner's.
+    pub(super) fn secure_title(&mut self) {
+        if !matches!(self.phase, Phase::Claimed { .. } | Phase::Learning { .. }) {
+            return;
+        }
+        for index in 0..self.replicas.len() {
+            let replica = &self.replicas[index];
+            // To an incomplete group it would say that it is whole.
+            let whole = replica
+                .progress
+                .as_ref()
+                .is_some_and(|progress| !progress.syncing);
+            let asks = replica.noted == Noted::No && whole && replica.is_sound();
+            if asks && self.is_recorded(replica) {
+                self.ask_noted(index);
+            }
+        }
+    }
+
+    fn ask_noted(&mut self, index: usize) {
+        let seq = self.next_seq;
+        let replica = &mut self.replicas[index];
+        let Some(connection) = replica.active_connection() else {
+            return;
+        };
+        connection.write(|out| Request::Complete.encode(out, seq));
+        replica.noted = Noted::Asked(seq);
+        self.next_seq = Seq(seq.0 + 1);
+    }
+
+    /// A node says that what came before a request is safe.
+    pub(super) fn title_noted(&mut self, link: Link, seq: Seq) {
+        let replica = &mut self.replicas[link.node];
+        if replica.noted == Noted::Asked(seq) && replica.active == Some(link.address) {
+            replica.noted = Noted::Safe;
+            if replica.fault == Some(Fault::Stalled) {
+                replica.fault = None;
+            }
+        }
     }
 
     /// Also of members that the register may have made full without this owner knowing it yet: one that

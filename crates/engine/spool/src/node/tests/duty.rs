@@ -243,6 +243,38 @@ fn a_rebuilt_group_may_get_a_log_meanwhile() {
     }
 }
 
+/// COMPLETE of a whole group says that what came before is safe, its owner's coming too, however long the
+/// log takes to be filled.
+#[test]
+fn what_is_safe_is_told_before_the_log_holds_everything() {
+    let (mut site, mut owner) = in_memory();
+    owner.send(&mut site.node, &duty(true, 9));
+    site.node.closed(owner.id);
+    let successor = Hello {
+        owner: 8,
+        epoch: 2,
+        ..HELLO
+    };
+    (owner, _) = site.welcomed(successor);
+    owner.send(&mut site.node, &request(Request::Complete, 8));
+    let mut turns = 0;
+    let answers = loop {
+        site.node.end_turn(now());
+        site.log.as_ref().unwrap().0.borrow_mut().sync();
+        site.node.end_turn(now());
+        let answers = owner.answers(&mut site.node);
+        if !answers.is_empty() {
+            break answers;
+        }
+        turns += 1;
+        assert!(turns < 100, "never told");
+    };
+    assert!(is_alive(&answers, 8), "{answers:?}");
+    assert!(!site.stat().synced && !site.stat().syncing);
+    site.crash(0);
+    assert_eq!(site.stat().epoch, 2);
+}
+
 #[test]
 fn a_reset_ends_what_there_is_to_write() {
     let (mut site, mut owner) = in_memory();

@@ -150,20 +150,32 @@ fn transactions_of_another_owner_are_not_taken_for_ours() {
     assert_eq!(pair.acked(), acked);
 }
 
-/// A crash may take with it that this owner came, as long as nothing of it was acknowledged.
+/// A crash may take with it that this owner came: until that lasts it does not open, for the node serves
+/// the owner before again.
 #[test]
-fn a_node_that_forgot_our_coming_is_not_a_takeover() {
+fn an_owner_opens_when_no_crash_brings_back_the_one_before() {
     let log = MemoryLog::new(1 << 20);
     let mut pair = Pair::new(NodeConfig::new(secret()), Some(log));
     let queue = queue(&mut pair);
     pair.cut();
     pair.owner = Owner::new(owner_config(2));
+    pair.events.clear();
     pair.connect();
     while pair.up(usize::MAX) + pair.down(usize::MAX) > 0 {}
-    pair.owner.commit(put(queue, 10)).unwrap();
-    pair.up(usize::MAX);
+    let epoch = pair.owner.membership().epoch;
+    assert_eq!(pair.node.stats()[0].1.epoch, epoch);
+    assert_eq!(pair.owner.commit(put(queue, 10)), Err(SubmitError::Unknown));
+    assert!(!pair.owner.is_open() && !pair.owner.title().unwrap().fences);
+    // It was not synced yet: the node knows the owner before, and would serve it.
     pair.crash(0);
+    assert_eq!(pair.node.stats()[0].1.epoch, epoch - 1);
     pair.connect();
+    pair.settle();
+    assert!(pair.owner.is_open() && pair.owner.title().unwrap().fences);
+    pair.crash(0);
+    assert_eq!(pair.node.stats()[0].1.epoch, epoch);
+    pair.connect();
+    pair.owner.commit(put(queue, 10)).unwrap();
     pair.settle();
     assert_eq!(pair.error, None);
     assert_eq!(pair.acked(), pair.owner.submitted());
