@@ -7,14 +7,19 @@ use crate::testing::node_output;
 
 use super::*;
 
+mod duty;
 mod found;
 mod takeover;
 
 type TestNode = Node<MemoryLog>;
 
-/// Nodes without logs, and one owner at a time.
+/// Nodes, without logs unless they are given some, and one owner at a time.
 struct Circle {
     nodes: Vec<Option<TestNode>>,
+    incarnations: Vec<Incarnation>,
+    logs: Vec<Option<MemoryLog>>,
+    /// Nodes whose disks sync nothing for now.
+    hung: Vec<usize>,
     /// Connections by node and address; cut links carry nothing and are not connected again.
     connections: BTreeMap<Link, ConnectionId>,
     cut: Vec<Link>,
@@ -46,6 +51,9 @@ impl Circle {
         adjust(&mut config);
         let mut circle = Self {
             nodes: Vec::new(),
+            incarnations: vec![Incarnation(0); nodes],
+            logs: vec![None; nodes],
+            hung: Vec::new(),
             connections: BTreeMap::new(),
             cut: Vec::new(),
             resting: Vec::new(),
@@ -66,11 +74,17 @@ impl Circle {
         circle
     }
 
-    /// A node's process starts with nothing in memory.
+    /// A node's process starts with nothing in memory, and nothing on its disk.
     fn start(&mut self, number: usize) {
         self.lives += 1;
-        let incarnation = Incarnation(self.lives);
-        let node = Node::new(self.node_config.clone(), incarnation, None);
+        self.incarnations[number] = Incarnation(self.lives);
+        let log = &mut self.logs[number];
+        *log = log.as_ref().map(|_| MemoryLog::new(1 << 12));
+        let node = Node::new(
+            self.node_config.clone(),
+            self.incarnations[number],
+            log.clone(),
+        );
         self.nodes[number] = Some(node);
     }
 
@@ -142,6 +156,12 @@ impl Circle {
             node.received(id, count, self.now);
         }
         node.end_turn(self.now);
+        if let Some(log) = &self.logs[link.node]
+            && !self.hung.contains(&link.node)
+        {
+            log.0.borrow_mut().sync();
+            node.end_turn(self.now);
+        }
         let mut octets = node_output(node, id, usize::MAX);
         node.sent(id, octets.len());
         if self.stalled == Some(link.node) {

@@ -1,0 +1,234 @@
+//! Which node keeps the log of a group, and that what is acknowledged lies in it.
+
+use super::*;
+
+/// Nodes with logs: two on the first machine, others each on one of its own.
+fn circle(nodes: usize) -> Circle {
+    let mut circle = Circle::new(nodes, 1, |config| {
+        config.durable = true;
+        config.replicas = nodes;
+        for (number, node) in config.nodes.iter_mut().enumerate() {
+            node.machine = number.saturating_sub(1);
+        }
+    });
+    for number in 0..nodes {
+        circle.logs[number] = Some(MemoryLog::new(0));
+        circle.start(number);
+    }
+    circle.open();
+    circle.pass(Duration::from_secs(1));
+    circle
+}
+
+impl Circle {
+    /// Which nodes say that their log holds everything.
+    fn keepers(&self) -> Vec<usize> {
+        let keeps = |node: &Option<TestNode>| {
+            let stats = node.as_ref().map(Node::stats).unwrap_or_default();
+            stats.iter().any(|(_, stat)| stat.synced && !stat.syncing)
+        };
+        let nodes = self.nodes.iter().enumerate();
+        let keepers = nodes.filter(|(_, node)| keeps(node));
+        keepers.map(|(number, _)| number).collect()
+    }
+
+    /// Octets in a node's log.
+    fn logged(&self, number: usize) -> u64 {
+        let log = self.logs[number].as_ref();
+        log.map_or(0, |log| log.0.borrow().octets())
+    }
+
+    fn fill(&mut self, queue: QueueId, records: usize) {
+        for _ in 0..records {
+            self.owner.commit(put(queue, 300)).unwrap();
+        }
+        self.settle();
+    }
+
+    fn all_acknowledged(&self) -> bool {
+        self.owner.is_open() && self.owner.acknowledged() == self.owner.submitted()
+    }
+
+    fn is_member(&self, number: usize) -> bool {
+        let name = format!("n{number}");
+        self.owner.membership().member(&name).is_some()
+    }
+
+    /// A node comes back after a power cut, with what its disk kept.
+    fn restart(&mut self, number: usize) {
+        self.kill(number);
+        let log = self.logs[number].clone().unwrap();
+        log.0.borrow_mut().crash(0);
+        let (config, incarnation) = (self.node_config.clone(), self.incarnations[number]);
+        let mut node = Node::new(config, incarnation, Some(log.clone()));
+        if !log.0.borrow().segments.is_empty() {
+            node.restore("gateway", |replay| log.read(replay)).unwrap();
+        }
+        self.nodes[number] = Some(node);
+    }
+}
+
+#[test]
+fn one_of_the_nodes_of_a_machine_keeps_the_log() {
+    let mut circle = circle(3);
+    assert_eq!(circle.keepers(), [0, 2], "n0 for itself and n1");
+    let queue = circle.queue("q");
+    let before = circle.logged(1);
+    circle.fill(queue, 100);
+    assert!(circle.all_acknowledged());
+    assert_eq!(circle.logged(1), before);
+    assert!(circle.logged(0) > 30_000 && circle.logged(2) > 30_000);
+    assert_eq!(circle.held(0), circle.held(1));
+    // It stays so while nothing happens, and for who takes over.
+    circle.pass(Duration::from_secs(10));
+    assert_eq!(circle.keepers(), [0, 2]);
+    circle.succeed();
+    circle.open();
+    circle.pass(Duration::from_secs(1));
+    assert_eq!(circle.keepers(), [0, 2]);
+    assert_eq!(circle.states(), [SyncState::Sync; 3]);
+}
+
+#[test]
+fn without_the_wish_every_node_keeps_its_log() {
+    let mut circle = Circle::new(2, 1, |config| {
+        for node in &mut config.nodes {
+            node.machine = 0;
+        }
+    });
+    for number in 0..2 {
+        circle.logs[number] = Some(MemoryLog::new(0));
+        circle.start(number);
+    }
+    circle.open();
+    circle.pass(Duration::from_secs(1));
+    assert_eq!(circle.keepers(), [0, 1]);
+}
+
+/// Both hold it in memory: that is not enough.
+#[test]
+fn nothing_is_acknowledged_before_the_log_has_synced_it() {
+    let mut circle = circle(2);
+    let queue = circle.queue("q");
+    circle.hung = vec![0];
+    circle.fill(queue, 1);
+    assert_eq!(circle.held(0)[0].length, 1);
+    assert_eq!(circle.held(1)[0].length, 1);
+    assert!(circle.owner.acknowledged() < circle.owner.submitted());
+    circle.hung.clear();
+    circle.settle();
+    assert!(circle.all_acknowledged());
+}
+
+#[test]
+fn a_power_cut_of_the_machine_takes_nothing_acknowledged() {
+    let mut circle = circle(2);
+    let queue = circle.queue("q");
+    circle.fill(queue, 100);
+    assert!(circle.all_acknowledged());
+    let held = circle.held(0);
+    for number in [0, 1] {
+        circle.restart(number);
+    }
+    circle.succeed();
+    circle.pass(Duration::from_secs(10));
+    assert!(circle.owner.is_open(), "{:?}", circle.events);
+    // What lived in memory came back incomplete, and was rebuilt.
+    assert_eq!(circle.held(0), held);
+    assert_eq!(circle.held(1), held);
+    assert_eq!(circle.states(), [SyncState::Sync; 2]);
+    assert_eq!(circle.keepers(), [0]);
+}
+
+/// The other one has everything in memory; before it is the only one, its log has it too.
+#[test]
+fn a_keeper_leaves_when_another_log_holds_everything() {
+    let mut circle = circle(2);
+    let queue = circle.queue("q");
+    circle.fill(queue, 100);
+    let held = circle.held(1);
+    circle.hung = vec![1];
+    circle.kill(0);
+    circle.pass(Duration::from_secs(8));
+    assert!(circle.is_member(0), "the last log that holds everything");
+    assert!(!circle.owner.is_open());
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.settle();
+    assert!(circle.owner.acknowledged() < circle.owner.submitted());
+    circle.hung.clear();
+    circle.pass(Duration::from_secs(1));
+    assert!(!circle.is_member(0));
+    assert_eq!(circle.keepers(), [1]);
+    assert!(circle.all_acknowledged());
+    circle.restart(1);
+    circle.succeed();
+    circle.pass(Duration::from_secs(2));
+    assert!(circle.owner.is_open(), "{:?}", circle.events);
+    assert_eq!(circle.held(1)[0].length, held[0].length + 1);
+    // The other one comes back with an old log: it is rebuilt, and needs none.
+    circle.restart(0);
+    circle.pass(Duration::from_secs(10));
+    assert_eq!(circle.states(), [SyncState::Sync; 2]);
+    assert_eq!(circle.keepers(), [1]);
+    assert_eq!(circle.held(0), circle.held(1));
+}
+
+/// It was away for a moment only and has lost nothing.
+#[test]
+fn a_keeper_that_returns_in_time_stays_the_keeper() {
+    let mut circle = circle(2);
+    let queue = circle.queue("q");
+    circle.fill(queue, 10);
+    circle.restart(0);
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.pass(Duration::from_secs(2));
+    assert!(circle.all_acknowledged());
+    assert_eq!(circle.states(), [SyncState::Sync; 2]);
+    assert_eq!(circle.keepers(), [0]);
+}
+
+/// There is nothing to wait for; but nothing is acknowledged by memory alone either.
+#[test]
+fn a_keeper_whose_disk_is_lost_leaves_at_once() {
+    let mut circle = circle(2);
+    let queue = circle.queue("q");
+    circle.fill(queue, 100);
+    circle.hung = vec![0, 1];
+    circle.kill(0);
+    circle.start(0);
+    circle.pass(Duration::from_secs(1));
+    let lost = OwnerEvent::Replica {
+        node: "n0".to_owned(),
+        change: ReplicaChange::Isolated(Fault::Lost),
+    };
+    assert!(circle.told(&lost), "{:?}", circle.events);
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.pass(Duration::from_secs(1));
+    assert!(!circle.owner.is_open());
+    assert!(circle.owner.acknowledged() < circle.owner.submitted());
+    circle.hung.clear();
+    circle.pass(Duration::from_secs(1));
+    assert!(circle.all_acknowledged());
+    circle.pass(Duration::from_secs(10));
+    assert_eq!(circle.states(), [SyncState::Sync; 2]);
+    assert_eq!(circle.keepers().len(), 1);
+    assert_eq!(circle.held(0), circle.held(1));
+}
+
+/// The group waits for the log that has everything.
+#[test]
+fn a_group_that_no_other_node_can_log_waits_for_its_keeper() {
+    let mut circle = circle(2);
+    let queue = circle.queue("q");
+    circle.fill(queue, 10);
+    circle.logs[1].as_ref().unwrap().0.borrow_mut().failed = true;
+    circle.kill(0);
+    circle.pass(Duration::from_secs(10));
+    assert!(circle.is_member(0) && !circle.owner.is_open());
+    circle.restart(0);
+    circle.pass(Duration::from_secs(2));
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.settle();
+    assert!(circle.all_acknowledged(), "{:?}", circle.events);
+    assert_eq!(circle.keepers(), [0]);
+}
