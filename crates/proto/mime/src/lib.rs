@@ -5,7 +5,7 @@
 //! the message is delivered and kept beside it in a versioned encoding. Structure is found in one pass
 //! over the lines, with a bound on parts and depth, so that time and memory are linear in the message
 //! whatever is in it; sections are places in the message, octets are kept and nothing is decoded.
-//! [`text`] decodes the text of parts and fields, for search and previews.
+//! [`text`] decodes the text of parts and fields, for previews and for [`Searched`]: what a search sees.
 //!
 //! Own code and not mail-parser's, which takes a boundary for one anywhere in a line, nests without a
 //! bound and searches the rest of the message for the boundary of every multipart; its decoders of
@@ -27,18 +27,22 @@
 )]
 
 mod address;
+mod casemap;
 mod codec;
 mod content;
 mod envelope;
 mod header;
+mod search;
 mod structure;
 pub mod text;
 
 pub use address::{Address, addresses};
+pub use casemap::casemap;
 pub use codec::{AddressView, AddressesView, CodecError, EnvelopeView};
 pub use content::Parameterized;
 pub use envelope::{Envelope, SentDate};
 pub use header::{Field, Fields, fields, header_len, unfold};
+pub use search::{Searched, Zone};
 pub use structure::{Part, PartKind};
 
 /// The most parts of a message that are told apart; what comes after belongs to the last.

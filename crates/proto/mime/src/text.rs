@@ -15,16 +15,38 @@ pub use decode::{base64, encoded_words, quoted_printable};
 /// The most octets of a part that a preview looks at.
 const PREVIEW_OCTETS: usize = 16 * 1024;
 
-/// Octets in a charset as text; unknown charsets and none are taken for UTF-8, what does not fit is
-/// replaced (U+FFFD).
+/// Octets in a charset as text; what stands for no character is U+FFFD. Without a charset, and in one
+/// that is ASCII or unknown, text is UTF-8 if all of it is, else Windows-1252, as much old mail is.
 #[must_use]
 pub fn in_charset(octets: &[u8], charset: Option<&[u8]>) -> String {
-    let decoder = charset.and_then(charset_decoder);
-    match decoder {
-        Some(decode) => decode(octets),
-        None => String::from_utf8_lossy(octets).into_owned(),
+    let ascii = |charset: &&[u8]| {
+        ASCII
+            .iter()
+            .any(|name| charset.trim_ascii().eq_ignore_ascii_case(name))
+    };
+    let named = charset.filter(|charset| !ascii(charset));
+    let named = named.map(<[u8]>::trim_ascii);
+    if let Some(decode) = named.and_then(charset_decoder) {
+        return decode(octets);
+    }
+    let is_utf8 = |name: &[u8]| UTF8.iter().any(|own| name.eq_ignore_ascii_case(own));
+    if named.is_some_and(is_utf8) {
+        return String::from_utf8_lossy(octets).into_owned();
+    }
+    match std::str::from_utf8(octets) {
+        Ok(text) => text.to_owned(),
+        Err(_) => charset_decoder(b"windows-1252").map_or_else(
+            || String::from_utf8_lossy(octets).into_owned(),
+            |decode| decode(octets),
+        ),
     }
 }
+
+/// Names of UTF-8.
+const UTF8: [&[u8]; 3] = [b"utf-8", b"utf8", b"unicode-1-1-utf-8"];
+
+/// Names of the charset that says nothing about octets beyond it.
+const ASCII: [&[u8]; 4] = [b"us-ascii", b"ascii", b"ansi_x3.4-1968", b"iso-ir-6"];
 
 /// The octets that a part's body stands for.
 #[must_use]
@@ -46,14 +68,19 @@ pub fn of_part(part: &Part, body: &[u8]) -> Option<String> {
     if part.kind != PartKind::Single || !kind.eq_ignore_ascii_case(b"text") {
         return None;
     }
+    Some(of_single(part, body))
+}
+
+/// The octets of a part as text, whatever its type.
+pub(crate) fn of_single(part: &Part, body: &[u8]) -> String {
     let charset = part
         .content_type
         .as_ref()
         .and_then(|given| given.parameter("charset"));
-    Some(in_charset(&decoded(part, body), charset))
+    in_charset(&decoded(part, body), charset)
 }
 
-/// The value of a field as text: unfolded, encoded words undone, octets beyond ASCII taken for UTF-8.
+/// The value of a field as text: unfolded, encoded words undone.
 #[must_use]
 pub fn of_field(value: &[u8]) -> String {
     encoded_words(&unfold(value))

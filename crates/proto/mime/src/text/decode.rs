@@ -3,11 +3,12 @@
 
 use super::in_charset;
 
-/// Undoes base64: everything outside the alphabet is skipped, padding ends a group.
+/// Undoes base64: everything outside the alphabet is skipped, and the padding that completes a group is
+/// the end, so that a line that a mailing list puts behind it is not taken for more.
 #[must_use]
 pub fn base64(body: &[u8]) -> Vec<u8> {
     let mut octets = Vec::with_capacity((body.len() / 4).saturating_mul(3));
-    let (mut bits, mut count) = (0_u32, 0_u32);
+    let (mut bits, mut count, mut digits) = (0_u32, 0_u32, 0_usize);
     for octet in body {
         let value = match octet {
             b'A'..=b'Z' => octet.wrapping_sub(b'A'),
@@ -15,12 +16,10 @@ pub fn base64(body: &[u8]) -> Vec<u8> {
             b'0'..=b'9' => octet.wrapping_sub(b'0').wrapping_add(52),
             b'+' => 62,
             b'/' => 63,
-            b'=' => {
-                (bits, count) = (0, 0);
-                continue;
-            }
+            b'=' if digits % 4 >= 2 => break,
             _ => continue,
         };
+        digits = digits.wrapping_add(1);
         bits = bits << 6 | u32::from(value);
         count = count.wrapping_add(6);
         if count >= 8 {
@@ -97,22 +96,20 @@ struct Word<'a> {
     text: &'a [u8],
 }
 
-/// Reads `=?charset?encoding?text?=` at the beginning, and gives what is behind it.
+/// Reads `=?charset?encoding?text?=` at the beginning, and gives what is behind it. Blanks and `?` in
+/// the text are forbidden, and common.
 fn word(octets: &[u8]) -> Option<(Word<'_>, &[u8])> {
     let rest = octets.strip_prefix(b"=?")?;
     let (charset, rest) = until(rest, b'?', WORD_MAX)?;
     let (encoding, rest) = until(rest, b'?', 1)?;
-    let (text, rest) = until(rest, b'?', WORD_MAX)?;
-    let rest = rest.strip_prefix(b"=")?;
+    let within = rest.get(..WORD_MAX).unwrap_or(rest);
+    let end = memchr::memmem::find(within, b"?=")?;
+    let (text, rest) = (rest.get(..end)?, rest.get(end.saturating_add(2)..)?);
     let q = match encoding {
         b"Q" | b"q" => true,
         b"B" | b"b" => false,
         _ => return None,
     };
-    let blank = |octet: &u8| matches!(octet, b' ' | b'\t');
-    if charset.is_empty() || charset.iter().chain(text).any(blank) {
-        return None;
-    }
     // RFC 2231 section 5: a language may follow the charset.
     let charset = charset
         .split(|octet| *octet == b'*')
@@ -193,6 +190,6 @@ fn flush(text: &mut String, run: &mut Option<(Vec<u8>, Vec<u8>)>, plain: &mut Ve
     if let Some((charset, octets)) = run.take() {
         text.push_str(&in_charset(&octets, Some(&charset)));
     }
-    text.push_str(&String::from_utf8_lossy(plain));
+    text.push_str(&in_charset(plain, None));
     plain.clear();
 }

@@ -1,0 +1,83 @@
+//! `i;unicode-casemap` (RFC 5051): how texts are brought into the form in which they are compared.
+
+use unicode_normalization::char::decompose_compatible;
+
+/// A text in the form in which `i;unicode-casemap` compares octet by octet (RFC 5051 section 2): each
+/// character in titlecase, then decomposed as far as `UnicodeData.txt` goes. Nothing is put in another
+/// order, so the form of a part of a text is a part of the form of the text.
+#[must_use]
+pub fn casemap(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_uppercase();
+    }
+    let mut mapped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_ascii() {
+            mapped.push(character.to_ascii_uppercase());
+        } else {
+            decompose_compatible(titlecase(character), |part| mapped.push(part));
+        }
+    }
+    mapped
+}
+
+/// The simple titlecase mapping. The standard library knows the full uppercase mapping, which differs
+/// where a character becomes several, and where titlecase is not uppercase.
+fn titlecase(character: char) -> char {
+    let moved = |by: u32| char::from_u32(u32::from(character).saturating_add(by));
+    let special = match character {
+        // DŽ, LJ, NJ, DZ have a titlecase between their cases.
+        '\u{1C4}'..='\u{1C6}' => Some('\u{1C5}'),
+        '\u{1C7}'..='\u{1C9}' => Some('\u{1C8}'),
+        '\u{1CA}'..='\u{1CC}' => Some('\u{1CB}'),
+        '\u{1F1}'..='\u{1F3}' => Some('\u{1F2}'),
+        // Georgian has no titlecase.
+        '\u{10D0}'..='\u{10FA}' | '\u{10FD}'..='\u{10FF}' => Some(character),
+        // Greek with iota subscript.
+        '\u{1F80}'..='\u{1F87}' | '\u{1F90}'..='\u{1F97}' | '\u{1FA0}'..='\u{1FA7}' => moved(8),
+        '\u{1FB3}' | '\u{1FC3}' | '\u{1FF3}' => moved(9),
+        _ => None,
+    };
+    if let Some(special) = special {
+        return special;
+    }
+    let mut upper = character.to_uppercase();
+    match (upper.next(), upper.next()) {
+        (Some(only), None) => only,
+        _ => character,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::casemap;
+
+    #[test]
+    fn texts_of_one_form_are_the_same() {
+        let same = [
+            ("Grüße", "GRU\u{308}ßE"),
+            ("ÉCOLE", "e\u{301}cole"),
+            // The example of RFC 5051 section 2.
+            ("\u{1C4}", "D\u{7A}\u{30C}"),
+            ("ﬁ", "ﬁ"),
+            ("ΑΩ", "αω"),
+            ("σς", "ΣΣ"),
+            ("ᾳ", "ᾼ"),
+            ("привет", "ПРИВЕТ"),
+            ("Ⅳ", "ⅳ"),
+            ("한", "\u{1112}\u{1161}\u{11AB}"),
+        ];
+        for (one, other) in same {
+            let (one, other) = (casemap(one), casemap(other));
+            // What is decomposed is in the case that the decomposition has.
+            assert!(
+                one == other || casemap(&one) == casemap(&other),
+                "{one} {other}"
+            );
+        }
+        assert_eq!(casemap("\u{1C6}"), "Dz\u{30C}");
+        assert_eq!(casemap("straße"), "STRAßE");
+        assert_eq!(casemap("a\u{a0}b"), "A B");
+        assert_ne!(casemap("ß"), casemap("ss"));
+    }
+}
