@@ -1,0 +1,160 @@
+//! Making a segment of messages.
+
+use std::collections::HashMap;
+
+use vere_mime::Zone;
+
+use crate::long::Grams;
+use crate::runs::runs;
+use crate::write::{Owner, ZoneWriter, segment};
+use crate::{BUILD_DOCUMENTS_MAX, BUILD_OCTETS_MAX, MESSAGE_OCTETS_MAX, RUN_OCTETS_MAX};
+
+/// The signature of what may hold anything.
+const ANYTHING: [u8; 8] = [0xFF; 8];
+
+/// A message of a mailbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Document {
+    /// Its UID.
+    pub uid: u32,
+    /// Where its body is: the same UID with another body is another message.
+    pub body: u64,
+    /// The day that its Date field names (RFC 9051 section 6.4.4), counted from 1970.
+    pub sent: Option<i64>,
+}
+
+/// Takes the texts of messages and makes a segment of them.
+#[derive(Debug)]
+pub struct Builder {
+    owner: Owner,
+    documents: Vec<Document>,
+    zones: Vec<ZoneBuilder>,
+    octets: usize,
+    /// Octets of the message that is being taken.
+    taken: usize,
+}
+
+#[derive(Debug, Default)]
+struct ZoneBuilder {
+    runs: HashMap<Box<[u8]>, Vec<u32>>,
+    long: Vec<(u32, Vec<u8>)>,
+    /// Of the message that is being taken.
+    grams: Grams,
+    /// Whether it has more text than is kept.
+    beyond: bool,
+}
+
+impl ZoneBuilder {
+    fn text(&mut self, text: &[u8], ordinal: u32) {
+        for run in runs(text) {
+            let run = &text[run];
+            if run.len() > RUN_OCTETS_MAX {
+                self.grams.add(run);
+                continue;
+            }
+            match self.runs.get_mut(run) {
+                Some(ordinals) if ordinals.last() == Some(&ordinal) => {}
+                Some(ordinals) => ordinals.push(ordinal),
+                None => drop(self.runs.insert(run.into(), vec![ordinal])),
+            }
+        }
+    }
+
+    fn end(&mut self, ordinal: u32) {
+        let grams = std::mem::take(&mut self.grams);
+        if std::mem::take(&mut self.beyond) {
+            self.long.push((ordinal, ANYTHING.to_vec()));
+        } else if !grams.is_empty() {
+            self.long.push((ordinal, grams.signature()));
+        }
+    }
+
+    fn finish(self) -> ZoneWriter {
+        let mut writer = ZoneWriter::default();
+        let mut runs: Vec<_> = self.runs.into_iter().collect();
+        runs.sort_unstable();
+        for (run, ordinals) in &runs {
+            writer.run(run, ordinals);
+        }
+        for (ordinal, signature) in &self.long {
+            writer.long(*ordinal, signature);
+        }
+        writer
+    }
+}
+
+impl Builder {
+    /// For messages of a mailbox of the store with this log.
+    #[must_use]
+    pub fn new(log: u64, mailbox: u64) -> Self {
+        Self {
+            owner: Owner { log, mailbox },
+            documents: Vec::new(),
+            zones: Zone::ALL.iter().map(|_| ZoneBuilder::default()).collect(),
+            octets: 0,
+            taken: 0,
+        }
+    }
+
+    /// Begins a message; UIDs rise, else it is left out with what is said of it.
+    pub fn message(&mut self, document: Document) {
+        self.end();
+        self.taken = 0;
+        let rises = self
+            .documents
+            .last()
+            .is_none_or(|last| last.uid < document.uid);
+        debug_assert!(rises, "UIDs rise");
+        if rises {
+            self.documents.push(document);
+        }
+    }
+
+    /// Takes a text of the message that was begun, in the form in which it is compared.
+    pub fn text(&mut self, zone: Zone, text: &str) {
+        let Some(ordinal) = self.documents.len().checked_sub(1) else {
+            return;
+        };
+        let Some(builder) = self.zones.get_mut(zone as usize) else {
+            return;
+        };
+        self.taken = self.taken.saturating_add(text.len());
+        if self.taken > MESSAGE_OCTETS_MAX {
+            builder.beyond = true;
+            return;
+        }
+        self.octets += text.len();
+        builder.text(text.as_bytes(), ordinal as u32);
+    }
+
+    fn end(&mut self) {
+        if let Some(ordinal) = self.documents.len().checked_sub(1) {
+            self.zones
+                .iter_mut()
+                .for_each(|zone| zone.end(ordinal as u32));
+        }
+    }
+
+    /// Whether no more messages should come.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.octets >= BUILD_OCTETS_MAX || self.documents.len() >= BUILD_DOCUMENTS_MAX
+    }
+
+    /// Octets of text that came.
+    #[must_use]
+    pub fn octets(&self) -> usize {
+        self.octets
+    }
+
+    /// The segment; none of no messages.
+    #[must_use]
+    pub fn finish(mut self) -> Option<Vec<u8>> {
+        self.end();
+        if self.documents.is_empty() {
+            return None;
+        }
+        let zones = self.zones.into_iter().map(ZoneBuilder::finish).collect();
+        Some(segment(self.owner, &self.documents, zones))
+    }
+}

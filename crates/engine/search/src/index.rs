@@ -1,0 +1,273 @@
+//! A directory of segments.
+//!
+//! A segment appears whole under its name or not at all: it is written and synced under another one.
+//! The name says whose messages it has, so that a directory of any size is known by its names. When
+//! a segment and those it was made of are there, because a crash came between, the smaller ones go.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::sync::Arc;
+
+use vere_ports::storage::{Storage, StorageFile};
+
+use crate::segment::Segment;
+use crate::{DOCUMENTS_MAX, JOINED, JOINED_OCTETS_MAX, OPEN_MAX, SearchError};
+
+/// First and last UID of a segment.
+type Range = (u32, u32);
+/// Segments of a mailbox, in the order of their UIDs.
+type Opened<F> = Vec<Arc<Segment<F>>>;
+
+/// The segments of all mailboxes of a store.
+#[derive(Debug)]
+pub struct Index<S: Storage> {
+    storage: S,
+    log: u64,
+    names: BTreeMap<u64, BTreeSet<Range>>,
+    open: HashMap<u64, Opened<S::File>>,
+}
+
+/// What is to be done with a mailbox's segments.
+#[derive(Debug)]
+pub enum Task<F> {
+    /// Neighbours are to be joined by [`crate::merge`], then handed to [`Index::put`].
+    Join(Opened<F>),
+    /// Nothing.
+    Nothing,
+}
+
+fn name(mailbox: u64, (first, last): Range) -> String {
+    format!("{mailbox:016x}-{first:08x}-{last:08x}.idx")
+}
+
+fn parse(name: &str) -> Option<(u64, Range)> {
+    let mut numbers = name.strip_suffix(".idx")?.split('-');
+    let mut number = |digits: usize| {
+        let text = numbers.next().filter(|text| text.len() == digits)?;
+        u64::from_str_radix(text, 16).ok()
+    };
+    let (mailbox, first, last) = (number(16)?, number(8)?, number(8)?);
+    let range = (u32::try_from(first).ok()?, u32::try_from(last).ok()?);
+    (self::name(mailbox, range) == name).then_some((mailbox, range))
+}
+
+impl<S: Storage> Index<S> {
+    /// Opens the index of the store with a log; a directory with nothing in it is one.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn open(storage: S, log: u64) -> io::Result<Self> {
+        let mut names: BTreeMap<u64, BTreeSet<Range>> = BTreeMap::new();
+        for name in storage.list()? {
+            if name.ends_with(".new") {
+                storage.remove(&name)?;
+            } else if let Some((mailbox, range)) = parse(&name) {
+                names.entry(mailbox).or_default().insert(range);
+            }
+        }
+        Ok(Self {
+            storage,
+            log,
+            names,
+            open: HashMap::new(),
+        })
+    }
+
+    /// The number of the log that the store's messages are in.
+    #[must_use]
+    pub fn log(&self) -> u64 {
+        self.log
+    }
+
+    /// The mailboxes that have segments.
+    #[must_use]
+    pub fn mailboxes(&self) -> Vec<u64> {
+        self.names.keys().copied().collect()
+    }
+
+    /// The segments of a mailbox that can be read, in the order of their UIDs. Damaged ones are removed:
+    /// their messages are known to none then.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn segments(&mut self, mailbox: u64) -> io::Result<Opened<S::File>> {
+        if let Some(open) = self.open.get(&mailbox) {
+            return Ok(open.clone());
+        }
+        let mut opened: Vec<(Range, Arc<Segment<S::File>>)> = Vec::new();
+        for range in self.names.get(&mailbox).cloned().unwrap_or_default() {
+            match self.open_one(mailbox, range) {
+                Ok(segment) => opened.push((range, Arc::new(segment))),
+                Err(SearchError::Damaged) => self.remove(mailbox, range)?,
+                Err(SearchError::Io(error)) => return Err(error),
+            }
+        }
+        self.drop_contained(mailbox, &mut opened)?;
+        if self.open.len() >= OPEN_MAX {
+            self.open.clear();
+        }
+        let opened: Opened<S::File> = opened.into_iter().map(|(_, segment)| segment).collect();
+        self.open.insert(mailbox, opened.clone());
+        Ok(opened)
+    }
+
+    fn open_one(&self, mailbox: u64, range: Range) -> Result<Segment<S::File>, SearchError> {
+        let file = self.storage.open(&name(mailbox, range))?;
+        let segment = Segment::open(file)?;
+        let owner = segment.owner();
+        let uids = segment.documents();
+        let uids = uids.first().zip(uids.last());
+        let named = uids.is_some_and(|(first, last)| range.0 <= first.uid && last.uid <= range.1);
+        if (owner.log, owner.mailbox) == (self.log, mailbox) && named {
+            Ok(segment)
+        } else {
+            Err(SearchError::Damaged)
+        }
+    }
+
+    /// Removes segments that lie within another one, and such that overlap one before them.
+    fn drop_contained(
+        &mut self,
+        mailbox: u64,
+        opened: &mut Vec<(Range, Arc<Segment<S::File>>)>,
+    ) -> io::Result<()> {
+        // The longest of those that begin at the same UID first.
+        opened.sort_by_key(|((first, last), _)| (*first, std::cmp::Reverse(*last)));
+        let mut end = None;
+        let mut gone = Vec::new();
+        opened.retain(|((first, last), _)| {
+            let keep = end.is_none_or(|end| *first > end);
+            match keep {
+                true => end = Some(*last),
+                false => gone.push((*first, *last)),
+            }
+            keep
+        });
+        gone.into_iter()
+            .try_for_each(|range| self.remove(mailbox, range))
+    }
+
+    fn remove(&mut self, mailbox: u64, range: Range) -> io::Result<()> {
+        match self.storage.remove(&name(mailbox, range)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        self.forget(mailbox, range);
+        Ok(())
+    }
+
+    fn forget(&mut self, mailbox: u64, range: Range) {
+        if let Some(ranges) = self.names.get_mut(&mailbox) {
+            ranges.remove(&range);
+            if ranges.is_empty() {
+                self.names.remove(&mailbox);
+            }
+        }
+    }
+
+    /// Forgets what segments of a mailbox are open: one of them did not answer. They are looked at
+    /// again, whole, and removed when they are damaged.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn doubt(&mut self, mailbox: u64) -> io::Result<()> {
+        self.open.remove(&mailbox);
+        for range in self.names.get(&mailbox).cloned().unwrap_or_default() {
+            let whole = self
+                .open_one(mailbox, range)
+                .and_then(|segment| crate::merge(&[&segment], |_| true));
+            match whole {
+                Ok(_) => {}
+                Err(SearchError::Damaged) => self.remove(mailbox, range)?,
+                Err(SearchError::Io(error)) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a segment of a mailbox, in the place of those whose UIDs lie within `range`: the first and
+    /// the last UID that it stands for, whether they are still there or not.
+    ///
+    /// # Errors
+    ///
+    /// What the system says. What was there before is there then.
+    pub fn put(&mut self, mailbox: u64, range: (u32, u32), octets: &[u8]) -> io::Result<()> {
+        let own = name(mailbox, range);
+        let temporary = format!("{own}.new");
+        match self.storage.remove(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = self.storage.create(&temporary)?;
+        file.write_at([octets, &[]], 0)?;
+        file.sync()?;
+        self.storage.rename(&temporary, &own)?;
+        self.storage.sync()?;
+        self.open.remove(&mailbox);
+        let ranges = self.names.entry(mailbox).or_default();
+        ranges.insert(range);
+        let within = |other: &Range| *other != range && range.0 <= other.0 && other.1 <= range.1;
+        let within: Vec<Range> = ranges.iter().copied().filter(within).collect();
+        within
+            .into_iter()
+            .try_for_each(|other| self.remove(mailbox, other))
+    }
+
+    /// Removes segments of a mailbox, when none of their messages is there any more, or all of it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn drop_within(&mut self, mailbox: u64, range: (u32, u32)) -> io::Result<()> {
+        self.open.remove(&mailbox);
+        let ranges = self.names.get(&mailbox).cloned().unwrap_or_default();
+        ranges
+            .into_iter()
+            .filter(|other| range.0 <= other.0 && other.1 <= range.1)
+            .try_for_each(|other| self.remove(mailbox, other))
+    }
+
+    /// What is to be done with the segments of a mailbox: neighbours of about one size become one, so
+    /// that there are few, and none is written again often.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn task(&mut self, mailbox: u64) -> io::Result<Task<S::File>> {
+        let segments = self.segments(mailbox)?;
+        for window in segments.windows(JOINED) {
+            let documents: usize = window.iter().map(|one| one.documents().len()).sum();
+            let octets: u64 = window.iter().map(|one| one.octets()).sum();
+            let sizes = || window.iter().map(|one| one.octets());
+            let largest = sizes().max().unwrap_or_default();
+            let alike = largest / 4 <= (octets - largest) / (JOINED as u64 - 1);
+            if documents <= DOCUMENTS_MAX && octets <= JOINED_OCTETS_MAX && alike {
+                return Ok(Task::Join(window.to_vec()));
+            }
+        }
+        Ok(Task::Nothing)
+    }
+
+    /// The first and last UID that neighbours stand for.
+    #[must_use]
+    pub fn range_of(&self, mailbox: u64, segments: &[Arc<Segment<S::File>>]) -> Option<(u32, u32)> {
+        let first = segments.first()?.documents().first()?.uid;
+        let last = segments.last()?.documents().last()?.uid;
+        let ranges = self.names.get(&mailbox)?;
+        let from = ranges.iter().rfind(|range| range.0 <= first)?.0;
+        let to = ranges.iter().rfind(|range| range.0 <= last)?.1;
+        Some((from, to))
+    }
+
+    /// Octets of the segments of a mailbox.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn octets(&mut self, mailbox: u64) -> io::Result<u64> {
+        Ok(self.segments(mailbox)?.iter().map(|one| one.octets()).sum())
+    }
+}

@@ -1,0 +1,72 @@
+//! Signatures: what is known of runs that are too long to be kept. Each trigram sets one of about
+//! four bits a trigram, so that a message is a candidate in vain once in many times, and the signature
+//! of a text is half as long as the text, whatever script it is in.
+
+use std::collections::BTreeSet;
+
+/// Bits for each trigram that is different from the others.
+const BITS: usize = 4;
+/// The shortest signature, in octets.
+const OCTETS_MIN: usize = 8;
+/// Octets of a gram.
+const GRAM: usize = 3;
+
+fn bit(gram: &[u8], octets: usize) -> usize {
+    let number = gram
+        .iter()
+        .fold(0_u64, |number, octet| number << 8 | u64::from(*octet));
+    let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    mixed as usize % (octets * 8)
+}
+
+/// The trigrams of long runs.
+#[derive(Debug, Default)]
+pub(crate) struct Grams(BTreeSet<[u8; GRAM]>);
+
+impl Grams {
+    pub(crate) fn add(&mut self, run: &[u8]) {
+        let grams = run.windows(GRAM).filter_map(|gram| gram.first_chunk());
+        self.0.extend(grams.copied());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn signature(&self) -> Vec<u8> {
+        let mut octets = vec![0; (self.0.len() * BITS).div_ceil(8).max(OCTETS_MIN)];
+        for gram in &self.0 {
+            let bit = bit(gram, octets.len());
+            octets[bit / 8] |= 1 << (bit % 8);
+        }
+        octets
+    }
+}
+
+/// Whether runs of this signature may hold something; never false when they do.
+pub(crate) fn may_hold(signature: &[u8], what: &[u8]) -> bool {
+    what.windows(GRAM).all(|gram| {
+        let bit = bit(gram, signature.len());
+        signature[bit / 8] & 1 << (bit % 8) != 0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_a_run_may_be_in_it() {
+        let run: Vec<u8> = (0..5_000_u32).map(|n| ((n * n) >> 5) as u8 | 1).collect();
+        let mut grams = Grams::default();
+        assert!(grams.is_empty());
+        grams.add(&run);
+        let signature = grams.signature();
+        assert!(signature.len() <= run.len() / 2 + 1);
+        assert!((0..run.len() - 20).all(|at| may_hold(&signature, &run[at..at + 20])));
+        assert!(may_hold(&signature, b"no"));
+        let absent =
+            (0..1_000_u32).filter(|n| may_hold(&signature, format!("ABSENT{n}").as_bytes()));
+        assert!(absent.count() < 100);
+    }
+}

@@ -1,0 +1,92 @@
+//! Joining segments, and leaving out messages that are gone.
+
+use vere_mime::Zone;
+use vere_ports::storage::StorageFile;
+
+use crate::segment::{Runs, Segment};
+use crate::write::{Owner, ZoneWriter, segment};
+use crate::{Document, SearchError};
+
+/// Makes one segment of several of a mailbox whose UIDs rise from one to the next, with the messages
+/// that are wanted; none when none is. The same comes out as if it were made of those messages.
+///
+/// # Errors
+///
+/// [`SearchError`].
+pub fn merge<F: StorageFile>(
+    segments: &[&Segment<F>],
+    wanted: impl Fn(&Document) -> bool,
+) -> Result<Option<Vec<u8>>, SearchError> {
+    let mut documents: Vec<Document> = Vec::new();
+    let mut numbers: Vec<Vec<Option<u32>>> = Vec::with_capacity(segments.len());
+    for segment in segments {
+        let mut number = |document: &Document| {
+            let later = documents.last().is_none_or(|last| last.uid < document.uid);
+            let number = documents.len() as u32;
+            (later && wanted(document)).then(|| {
+                documents.push(*document);
+                number
+            })
+        };
+        numbers.push(segment.documents().iter().map(&mut number).collect());
+    }
+    let (Some(first), false) = (segments.first(), documents.is_empty()) else {
+        return Ok(None);
+    };
+    let owner: Owner = first.owner();
+    let mut zones = Vec::with_capacity(Zone::ALL.len());
+    for zone in Zone::ALL {
+        zones.push(merge_zone(segments, zone, &numbers)?);
+    }
+    Ok(Some(segment(owner, &documents, zones)))
+}
+
+type Next<'a> = (&'a [u8], Vec<u32>);
+
+fn merge_zone<F: StorageFile>(
+    segments: &[&Segment<F>],
+    zone: Zone,
+    numbers: &[Vec<Option<u32>>],
+) -> Result<ZoneWriter, SearchError> {
+    let mut writer = ZoneWriter::default();
+    let read: Result<Vec<Runs>, SearchError> =
+        segments.iter().map(|segment| segment.runs(zone)).collect();
+    let read = read?;
+    if !read.iter().all(Runs::groups_fit) {
+        return Err(SearchError::Damaged);
+    }
+    let mut walks: Vec<_> = read.iter().map(Runs::iter).collect();
+    let mut heads: Vec<Option<Next<'_>>> = Vec::with_capacity(walks.len());
+    for walk in &mut walks {
+        heads.push(next(walk)?);
+    }
+    let mut ordinals = Vec::new();
+    while let Some(run) = heads.iter().flatten().map(|(run, _)| *run).min() {
+        ordinals.clear();
+        for ((head, walk), numbers) in heads.iter_mut().zip(&mut walks).zip(numbers) {
+            let Some((_, list)) = head.take_if(|(own, _)| *own == run) else {
+                continue;
+            };
+            let kept = list.iter().filter_map(|at| *numbers.get(*at as usize)?);
+            ordinals.extend(kept);
+            *head = next(walk)?;
+        }
+        if !ordinals.is_empty() {
+            writer.run(run, &ordinals);
+        }
+    }
+    for (segment, numbers) in segments.iter().zip(numbers) {
+        for (ordinal, signature) in segment.long(zone)? {
+            if let Some(number) = numbers.get(ordinal as usize).copied().flatten() {
+                writer.long(number, &signature);
+            }
+        }
+    }
+    Ok(writer)
+}
+
+fn next<'a>(
+    walk: &mut impl Iterator<Item = (&'a [u8], Result<Vec<u32>, SearchError>)>,
+) -> Result<Option<Next<'a>>, SearchError> {
+    walk.next().map(|(run, list)| Ok((run, list?))).transpose()
+}

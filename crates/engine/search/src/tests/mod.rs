@@ -1,0 +1,268 @@
+//! Segments beside looking into every text, and the index on a disk in memory.
+
+mod crashes;
+
+use std::collections::BTreeMap;
+
+use vere_faults::{Fate, MemoryDisk, Seeded};
+use vere_mime::Zone;
+use vere_ports::storage::{Storage, StorageFile};
+
+use crate::{Bits, Builder, Document, Needle, Segment, merge};
+
+const LOG: u64 = 0x1234_5678;
+const MAILBOX: u64 = 7;
+
+/// Texts of messages by UID.
+type Texts = BTreeMap<u32, Vec<(Zone, String)>>;
+
+fn body(uid: u32) -> u64 {
+    u64::from(uid) * 1_000
+}
+
+/// Words of few letters, long runs, signs and other scripts, so that everything is a part of much.
+fn text(seeded: &mut Seeded) -> String {
+    let pieces = [
+        "ab",
+        "abc",
+        "ba",
+        "cab",
+        " ",
+        " ",
+        ", ",
+        "--",
+        "\r\n",
+        "a",
+        "é",
+        "日本語",
+        "ß",
+        ".",
+        "x1",
+    ];
+    let mut text = String::new();
+    for _ in 0..seeded.pick(30) {
+        text.push_str(pieces[seeded.pick(pieces.len())]);
+    }
+    if seeded.pick(4) == 0 {
+        let length = 20 + seeded.pick(60);
+        text.extend((0..length).map(|_| char::from(b"abcxyz"[seeded.pick(6)])));
+    }
+    vere_mime::casemap(&text)
+}
+
+fn texts(seed: u64, uids: impl Iterator<Item = u32>) -> Texts {
+    let mut seeded = Seeded(seed);
+    uids.map(|uid| {
+        let count = seeded.pick(4);
+        let texts = (0..count).map(|_| (Zone::ALL[seeded.pick(3)], text(&mut seeded)));
+        (uid, texts.collect())
+    })
+    .collect()
+}
+
+fn build(texts: &Texts) -> Option<Vec<u8>> {
+    let mut builder = Builder::new(LOG, MAILBOX);
+    for (uid, texts) in texts {
+        builder.message(Document {
+            uid: *uid,
+            body: body(*uid),
+            sent: (uid % 3 != 0).then(|| i64::from(*uid) - 50),
+        });
+        texts
+            .iter()
+            .for_each(|(zone, text)| builder.text(*zone, text));
+    }
+    builder.finish()
+}
+
+fn open(octets: &[u8]) -> Segment<<MemoryDisk as Storage>::File> {
+    let file = MemoryDisk::default().create("x").unwrap();
+    file.write_at([octets, &[]], 0).unwrap();
+    Segment::open(file).unwrap()
+}
+
+/// Needles that are in the texts, nearly in them, and at all lengths.
+fn needles(texts: &Texts, seed: u64, count: usize) -> Vec<String> {
+    let mut seeded = Seeded(seed);
+    let all: Vec<&String> = texts.values().flatten().map(|(_, text)| text).collect();
+    let all: Vec<Vec<char>> = all.iter().map(|text| text.chars().collect()).collect();
+    let all: Vec<&Vec<char>> = all.iter().filter(|text| !text.is_empty()).collect();
+    let draw = |_| {
+        let text = all[seeded.pick(all.len())];
+        let start = seeded.pick(text.len());
+        let longest = [1, 2, 3, 6, 15, 60, 1_000][seeded.pick(7)];
+        let length = 1 + seeded.pick(longest);
+        let mut needle: String = text[start..].iter().take(length).collect();
+        if seeded.pick(5) == 0 {
+            needle.push_str(["q", " ", "a", "é"][seeded.pick(4)]);
+        }
+        needle
+    };
+    (0..count).map(draw).collect()
+}
+
+fn holds(texts: &[(Zone, String)], zone: Zone, needle: &Needle) -> bool {
+    let here = texts.iter().filter(|(own, _)| *own == zone);
+    let mut found = here.map(|(_, text)| memchr::memmem::find(text.as_bytes(), needle.octets()));
+    found.any(|at| at.is_some())
+}
+
+/// What a segment says is so: hits are hits, and nothing is a hit that is neither.
+fn agrees<F: StorageFile>(segment: &Segment<F>, texts: &Texts, needles: &[String]) -> usize {
+    let mut in_vain = 0;
+    for text in needles {
+        let needle = Needle::new(text);
+        for zone in [Zone::Body, Zone::Header, Zone::Subject] {
+            let found = segment.find(zone, &needle).unwrap();
+            for (at, document) in segment.documents().iter().enumerate() {
+                let holds = holds(&texts[&document.uid], zone, &needle);
+                let (hit, candidate) = (found.hits.has(at), found.candidates.has(at));
+                assert!(
+                    holds || !hit,
+                    "{text:?} is not in {zone:?} of {}",
+                    document.uid
+                );
+                assert!(
+                    !holds || hit || candidate,
+                    "{text:?} is missing in {}",
+                    document.uid
+                );
+                assert!(!(hit && candidate), "{text:?} twice");
+                in_vain += usize::from(candidate && !holds);
+            }
+        }
+    }
+    in_vain
+}
+
+#[test]
+fn a_segment_says_what_its_texts_hold() {
+    for seed in 0..20 {
+        let texts = texts(seed, (1..200).step_by(1 + seed as usize % 3));
+        let segment = open(&build(&texts).unwrap());
+        let needles = needles(&texts, seed + 100, 200);
+        agrees(&segment, &texts, &needles);
+        let given: Vec<u32> = segment
+            .documents()
+            .iter()
+            .map(|document| document.uid)
+            .collect();
+        assert_eq!(given, texts.keys().copied().collect::<Vec<_>>());
+        assert!(
+            Zone::ALL
+                .iter()
+                .all(|zone| segment.runs(*zone).unwrap().groups_fit())
+        );
+    }
+}
+
+/// What lies within one short run needs no message to be looked into.
+#[test]
+fn words_and_parts_of_them_are_certain() {
+    let texts = texts(3, 1..300);
+    let short = texts.iter().map(|(uid, texts)| {
+        let short = |(zone, text): &(Zone, String)| (*zone, text.chars().take(12).collect());
+        (*uid, texts.iter().map(short).collect())
+    });
+    let texts: Texts = short.collect();
+    let segment = open(&build(&texts).unwrap());
+    for needle in ["a", "AB", "b", "É", "日本", "--", ","] {
+        let found = segment.find(Zone::Body, &Needle::new(needle)).unwrap();
+        assert_eq!(found.candidates.count(), 0, "{needle}");
+        assert!(found.hits.count() > 0, "{needle}");
+    }
+    let empty = segment.find(Zone::Body, &Needle::new("")).unwrap();
+    assert_eq!(empty.candidates, Bits::all(segment.documents().len()));
+    let nowhere = segment.find(Zone::Body, &Needle::new("a\u{FFFD}")).unwrap();
+    assert!(nowhere.hits.has_none() && nowhere.candidates.has_none());
+}
+
+/// A message with more text than is kept is looked into, whatever is looked for.
+#[test]
+fn too_much_text_is_a_candidate() {
+    let mut builder = Builder::new(LOG, MAILBOX);
+    for uid in [1, 2] {
+        builder.message(Document {
+            uid,
+            body: body(uid),
+            sent: None,
+        });
+        builder.text(Zone::Body, "ABC");
+        if uid == 2 {
+            builder.text(Zone::Body, &"X ".repeat(crate::MESSAGE_OCTETS_MAX / 2));
+        }
+    }
+    let segment = open(&builder.finish().unwrap());
+    let found = |text: &str| segment.find(Zone::Body, &Needle::new(text)).unwrap();
+    assert_eq!(found("abc").hits.iter().collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(found("q").candidates.iter().collect::<Vec<_>>(), [1]);
+    assert_eq!(found("no, none").candidates.iter().collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn joined_segments_are_as_if_made_at_once() {
+    for seed in 0..10 {
+        let all = texts(seed, 1..400);
+        let parts: Vec<Texts> = [(1, 130), (130, 131), (131, 400)]
+            .iter()
+            .map(|(from, to)| {
+                all.range(from..to)
+                    .map(|(uid, texts)| (*uid, texts.clone()))
+            })
+            .map(Iterator::collect)
+            .collect();
+        let segments: Vec<_> = parts
+            .iter()
+            .map(|part| open(&build(part).unwrap()))
+            .collect();
+        let borrowed: Vec<_> = segments.iter().collect();
+        assert_eq!(merge(&borrowed, |_| true).unwrap(), build(&all));
+        let live = |document: &Document| document.uid % 5 != seed as u32 % 5;
+        let left: Texts = all
+            .iter()
+            .filter(|(uid, _)| **uid % 5 != seed as u32 % 5)
+            .map(|(uid, texts)| (*uid, texts.clone()))
+            .collect();
+        assert_eq!(merge(&borrowed, live).unwrap(), build(&left));
+        assert_eq!(merge(&borrowed, |_| false).unwrap(), None);
+    }
+    assert_eq!(build(&Texts::new()), None);
+}
+
+/// Any octet that is another one is noticed, and nothing panics.
+#[test]
+fn damage_is_noticed() {
+    let texts = texts(1, 1..60);
+    let octets = build(&texts).unwrap();
+    let needles = needles(&texts, 5, 12);
+    for at in (0..octets.len()).step_by(37) {
+        let mut damaged = octets.clone();
+        damaged[at] ^= 0x41;
+        let file = MemoryDisk::default().create("x").unwrap();
+        file.write_at([&damaged, &[]], 0).unwrap();
+        let Ok(segment) = Segment::open(file) else {
+            continue;
+        };
+        assert!(merge(&[&segment], |_| true).is_err(), "octet {at}");
+        for text in &needles {
+            // What does not touch the damaged block answers rightly.
+            for zone in [Zone::Body, Zone::Header] {
+                let Ok(found) = segment.find(zone, &Needle::new(text)) else {
+                    continue;
+                };
+                for (at, document) in segment.documents().iter().enumerate() {
+                    let holds = holds(&texts[&document.uid], zone, &Needle::new(text));
+                    assert_eq!(
+                        holds && !found.hits.has(at),
+                        holds && found.candidates.has(at)
+                    );
+                }
+            }
+        }
+    }
+    for len in (0..octets.len()).step_by(101) {
+        let file = MemoryDisk::default().create("x").unwrap();
+        file.write_at([&octets[..len], &[]], 0).unwrap();
+        assert!(Segment::open(file).is_err(), "cut to {len}");
+    }
+}

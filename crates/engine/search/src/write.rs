@@ -1,0 +1,119 @@
+//! Segments as octets; `docs/internals/search.md` draws them.
+
+use vere_mime::Zone;
+
+use crate::build::Document;
+use crate::codec::{put, put_postings, zigzag};
+
+/// How a segment begins.
+pub(crate) const MAGIC: &[u8; 8] = b"VERESRCH";
+/// The version of segments, and of what text they see.
+pub(crate) const VERSION: u32 = 1;
+/// Sections of each zone.
+pub(crate) const ZONE_SECTIONS: usize = 4;
+/// Sections of a segment: the documents, then those of each zone.
+pub(crate) const SECTIONS: usize = 1 + ZONE_SECTIONS * Zone::ALL.len();
+/// Octets of the head before its sections.
+pub(crate) const FIXED: usize = 48;
+/// Octets of the head.
+pub(crate) const HEAD: usize = FIXED + SECTIONS * 16 + 4;
+/// Octets with a checksum of their own.
+pub(crate) const BLOCK: usize = 16 * 1024;
+/// Octet between runs; in no text.
+pub(crate) const MARK: u8 = 0xFF;
+/// Runs of a group, whose place is known.
+pub(crate) const GROUP: usize = 16;
+
+/// Whose messages a segment has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) log: u64,
+    pub(crate) mailbox: u64,
+}
+
+/// The sections of a zone in the making; runs come sorted.
+#[derive(Debug, Default)]
+pub(crate) struct ZoneWriter {
+    runs: Vec<u8>,
+    groups: Vec<u8>,
+    postings: Vec<u8>,
+    long: Vec<u8>,
+    count: usize,
+    next_long: u32,
+}
+
+impl ZoneWriter {
+    pub(crate) fn run(&mut self, run: &[u8], ordinals: &[u32]) {
+        if self.runs.is_empty() {
+            self.runs.push(MARK);
+        }
+        if self.count.is_multiple_of(GROUP) {
+            self.groups
+                .extend_from_slice(&(self.runs.len() as u32).to_le_bytes());
+            self.groups
+                .extend_from_slice(&(self.postings.len() as u32).to_le_bytes());
+        }
+        self.count += 1;
+        self.runs.extend_from_slice(run);
+        self.runs.push(MARK);
+        put_postings(&mut self.postings, ordinals);
+    }
+
+    pub(crate) fn long(&mut self, ordinal: u32, signature: &[u8]) {
+        put(&mut self.long, u64::from(ordinal - self.next_long));
+        put(&mut self.long, signature.len() as u64);
+        self.long.extend_from_slice(signature);
+        self.next_long = ordinal + 1;
+    }
+}
+
+fn documents(documents: &[Document]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let (mut uid, mut body) = (0, 0_u64);
+    for document in documents {
+        put(&mut out, u64::from(document.uid - uid));
+        put(&mut out, zigzag(document.body.wrapping_sub(body) as i64));
+        put(
+            &mut out,
+            document.sent.map_or(0, |day| zigzag(day).saturating_add(1)),
+        );
+        (uid, body) = (document.uid, document.body);
+    }
+    out
+}
+
+/// Puts a segment together; `zones` has one for each of [`Zone::ALL`].
+pub(crate) fn segment(owner: Owner, of: &[Document], zones: Vec<ZoneWriter>) -> Vec<u8> {
+    let mut sections = vec![documents(of)];
+    for zone in zones {
+        sections.extend([zone.runs, zone.groups, zone.postings, zone.long]);
+    }
+    let data: usize = sections.iter().map(Vec::len).sum();
+    let mut out = Vec::with_capacity(HEAD + data + data / BLOCK * 4 + 8);
+    let uid = |document: Option<&Document>| document.map_or(0, |document| document.uid);
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&(of.len() as u32).to_le_bytes());
+    out.extend_from_slice(&owner.log.to_le_bytes());
+    out.extend_from_slice(&owner.mailbox.to_le_bytes());
+    out.extend_from_slice(&uid(of.first()).to_le_bytes());
+    out.extend_from_slice(&uid(of.last()).to_le_bytes());
+    out.extend_from_slice(&(data as u64).to_le_bytes());
+    let mut at = 0;
+    for section in &sections {
+        out.extend_from_slice(&(at as u64).to_le_bytes());
+        out.extend_from_slice(&(section.len() as u64).to_le_bytes());
+        at += section.len();
+    }
+    out.extend_from_slice(&crc32fast::hash(&out).to_le_bytes());
+    sections
+        .iter()
+        .for_each(|section| out.extend_from_slice(section));
+    let sums: Vec<u8> = out[HEAD..]
+        .chunks(BLOCK)
+        .flat_map(|block| crc32fast::hash(block).to_le_bytes())
+        .collect();
+    out.extend_from_slice(&sums);
+    out.extend_from_slice(&crc32fast::hash(&sums).to_le_bytes());
+    out
+}
