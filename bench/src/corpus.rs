@@ -173,7 +173,7 @@ impl Corpus {
     }
 
     /// Message `index`, modulo their number, and whether it has octets above 127.
-    pub(crate) fn message(&self, index: usize) -> (&[u8], bool) {
+    pub fn message(&self, index: usize) -> (&[u8], bool) {
         let (range, eight_bit) = &self.messages[index % self.messages.len()];
         (&self.octets[range.clone()], *eight_bit)
     }

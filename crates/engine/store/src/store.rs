@@ -191,6 +191,12 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok((store, report))
     }
 
+    /// The number of its log, which was made with the store: what names positions of it names it too.
+    #[must_use]
+    pub fn log_id(&self) -> u64 {
+        self.log.id()
+    }
+
     /// Everything before it is safe.
     #[must_use]
     pub fn synced(&self) -> Position {

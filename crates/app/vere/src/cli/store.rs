@@ -7,11 +7,16 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use vere_disk::log::Directory;
 use vere_disk::mail_meta::FjallMeta;
+use vere_ports::directory::AccountName;
 use vere_settings::Settings;
 use vere_store::{CheckReport, Finding, Reclaim, Store, StoreConfig};
 use vere_units::ByteSize;
 
 use super::{Failure, Outcome};
+use crate::store::keeper::MailStore as FileStore;
+use crate::store::search::{self, SharedIndex};
+
+mod explain;
 
 /// Looks after the mail store's files, while the system is stopped.
 #[derive(Debug, Subcommand)]
@@ -28,6 +33,15 @@ pub(crate) enum StoreCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Searches a mailbox and says what answered: the index, or messages that were looked into.
+    Explain {
+        /// The account, as user@example.org.
+        account: AccountName,
+        /// The mailbox.
+        mailbox: String,
+        /// What follows SEARCH in IMAP: 'BODY free SINCE 1-Jan-2026'.
+        search: String,
+    },
     /// Gives back the room of messages that no mailbox holds any more.
     Compact {
         /// Leaves segments alone of which less than this goes, in percent.
@@ -35,9 +49,6 @@ pub(crate) enum StoreCommand {
         dead_min: u64,
     },
 }
-
-/// The store on real files.
-type FileStore = Store<Directory, FjallMeta>;
 
 /// Octets of metadata that are kept in memory.
 const META_CACHE: ByteSize = ByteSize::mib(32);
@@ -47,26 +58,32 @@ const META_CACHE: ByteSize = ByteSize::mib(32);
 /// # Errors
 /// When the store cannot be opened, is in use, or cannot be read.
 pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Failure> {
-    let mut store = open(&settings.data.join("store"))?;
+    let folder = settings.data.join("store");
+    let mut store = open(&folder)?;
     match command {
         StoreCommand::Check { json } => {
-            let report = store.check_all()?;
-            let wrong = !report.findings.is_empty();
+            let report = Report::of(&mut store, &folder)?;
             let text = if *json {
-                as_json(&report)?
+                report.as_json()?
             } else {
-                counts(&report) + &findings(&report)
+                report.counts() + &report.findings()
             };
+            let wrong = report.is_wrong();
             Ok(Outcome::Report(text, ExitCode::from(u8::from(wrong))))
         }
         StoreCommand::Stats { json } => {
-            let report = store.check_all()?;
+            let report = Report::of(&mut store, &folder)?;
             Ok(Outcome::Print(if *json {
-                as_json(&report)?
+                report.as_json()?
             } else {
-                counts(&report)
+                report.counts()
             }))
         }
+        StoreCommand::Explain {
+            account,
+            mailbox,
+            search,
+        } => explain::explain(&mut store, &folder, account, mailbox, search).map(Outcome::Print),
         StoreCommand::Compact { dead_min } => {
             let saved = compact(&mut store, *dead_min)?;
             Ok(Outcome::Print(format!(
@@ -109,43 +126,86 @@ fn compact(store: &mut FileStore, dead_min: u64) -> Result<u64, Failure> {
     }
 }
 
-fn counts(report: &CheckReport) -> String {
-    let size = ByteSize::new;
-    let rows = [
-        ("accounts", report.accounts.to_string()),
-        ("mailboxes", report.mailboxes.to_string()),
-        ("messages", report.messages.to_string()),
-        (
-            "  as clients count them",
-            size(report.logical_octets).to_string(),
-        ),
-        ("bodies", report.bodies.to_string()),
-        (
-            "  each counted once",
-            size(report.shared_octets).to_string(),
-        ),
-        (
-            "  as they are stored",
-            size(report.stored_octets).to_string(),
-        ),
-        ("log", size(report.log_octets).to_string()),
-    ];
-    rows.iter().fold(String::new(), |mut text, (name, value)| {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{name:<24} {value:>14}");
-        text
-    })
+/// What a check of store and index found.
+struct Report {
+    store: CheckReport,
+    index_octets: u64,
+    index_findings: Vec<String>,
 }
 
-fn findings(report: &CheckReport) -> String {
-    if report.findings.is_empty() {
-        return "nothing is wrong\n".to_owned();
+impl Report {
+    fn of(store: &mut FileStore, folder: &Path) -> Result<Self, Failure> {
+        let index = SharedIndex::open(folder, store.log_id())?;
+        let (index_octets, index_findings) = search::check(store, &index)?;
+        Ok(Self {
+            store: store.check_all()?,
+            index_octets,
+            index_findings,
+        })
     }
-    report
-        .findings
-        .iter()
-        .map(|finding| sentence(finding) + "\n")
-        .collect()
+
+    fn is_wrong(&self) -> bool {
+        !(self.store.findings.is_empty() && self.index_findings.is_empty())
+    }
+
+    fn counts(&self) -> String {
+        let size = ByteSize::new;
+        let report = &self.store;
+        let rows = [
+            ("accounts", report.accounts.to_string()),
+            ("mailboxes", report.mailboxes.to_string()),
+            ("messages", report.messages.to_string()),
+            (
+                "  as clients count them",
+                size(report.logical_octets).to_string(),
+            ),
+            ("bodies", report.bodies.to_string()),
+            (
+                "  each counted once",
+                size(report.shared_octets).to_string(),
+            ),
+            (
+                "  as they are stored",
+                size(report.stored_octets).to_string(),
+            ),
+            ("log", size(report.log_octets).to_string()),
+            ("search index", size(self.index_octets).to_string()),
+        ];
+        rows.iter().fold(String::new(), |mut text, (name, value)| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name:<24} {value:>14}");
+            text
+        })
+    }
+
+    fn sentences(&self) -> Vec<String> {
+        let store = self.store.findings.iter().map(sentence);
+        store.chain(self.index_findings.iter().cloned()).collect()
+    }
+
+    fn findings(&self) -> String {
+        match self.sentences().as_slice() {
+            [] => "nothing is wrong\n".to_owned(),
+            sentences => sentences.join("\n") + "\n",
+        }
+    }
+
+    fn as_json(&self) -> Result<String, Failure> {
+        let report = &self.store;
+        let value = serde_json::json!({
+            "accounts": report.accounts,
+            "mailboxes": report.mailboxes,
+            "messages": report.messages,
+            "logical_octets": report.logical_octets,
+            "bodies": report.bodies,
+            "shared_octets": report.shared_octets,
+            "stored_octets": report.stored_octets,
+            "log_octets": report.log_octets,
+            "search_index_octets": self.index_octets,
+            "findings": self.sentences(),
+        });
+        Ok(serde_json::to_string_pretty(&value)? + "\n")
+    }
 }
 
 fn sentence(finding: &Finding) -> String {
@@ -170,24 +230,8 @@ fn sentence(finding: &Finding) -> String {
     }
 }
 
-fn as_json(report: &CheckReport) -> Result<String, Failure> {
-    let value = serde_json::json!({
-        "accounts": report.accounts,
-        "mailboxes": report.mailboxes,
-        "messages": report.messages,
-        "logical_octets": report.logical_octets,
-        "bodies": report.bodies,
-        "shared_octets": report.shared_octets,
-        "stored_octets": report.stored_octets,
-        "log_octets": report.log_octets,
-        "findings": report.findings.iter().map(sentence).collect::<Vec<_>>(),
-    });
-    Ok(serde_json::to_string_pretty(&value)? + "\n")
-}
-
 #[cfg(test)]
 mod tests {
-    use vere_ports::directory::AccountName;
     use vere_store::{
         Flags, InternalDate, MailboxId, OperationId, Prepared, QuotaLimit, RecipientFields,
         SystemFlags, Target,
@@ -266,11 +310,10 @@ mod tests {
         assert!(saved > 0, "{before:?}");
         let after = store.check_all().unwrap();
         assert!(after.log_octets < before.log_octets);
-        assert!(
-            counts(&after).contains("messages")
-                && as_json(&after).unwrap().contains("\"bodies\": 1")
-        );
-        assert_eq!(findings(&after), "nothing is wrong\n");
+        let report = Report::of(&mut store, folder.path()).unwrap();
+        assert!(report.counts().contains("messages"));
+        assert!(report.as_json().unwrap().contains("\"bodies\": 1"));
+        assert_eq!(report.findings(), "nothing is wrong\n");
         drop(store);
         // From the log alone.
         std::fs::remove_dir_all(folder.path().join("meta")).unwrap();

@@ -39,6 +39,22 @@ pub(super) fn flags_of(snapshot: &Snapshot, message: &Message) -> FlagsOf {
     }
 }
 
+/// Whether a message has a flag.
+pub(super) fn has_flag(snapshot: &Snapshot, message: &Message, flag: &Flag) -> bool {
+    match flag {
+        Flag::System(flag) => SYSTEM
+            .iter()
+            .any(|(own, system)| own == flag && message.flags.contains(*system)),
+        Flag::Keyword(word) => {
+            let Ok(word) = Keyword::new(word) else {
+                return false;
+            };
+            let bit = snapshot.keywords().iter().position(|own| *own == word);
+            bit.is_some_and(|bit| message.keywords >> bit & 1 == 1)
+        }
+    }
+}
+
 /// Flags that a client names.
 pub(super) fn to_store(flags: &[Flag]) -> Result<vere_store::Flags, StoreError> {
     let mut converted = vere_store::Flags::default();

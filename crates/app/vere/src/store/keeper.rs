@@ -15,8 +15,10 @@ use vere_disk::log::Directory as LogDirectory;
 use vere_disk::mail_meta::FjallMeta;
 use vere_store::{Committed, MailboxId, Position, Store, StoreError, SyncJob, SyncOutcome};
 
+use super::search::{Indexer, SharedIndex};
+
 /// The store as it runs.
-pub(super) type MailStore = Store<LogDirectory, FjallMeta>;
+pub(crate) type MailStore = Store<LogDirectory, FjallMeta>;
 
 /// How often the metadata engine is made to last, so that a start replays little.
 const PERSIST_INTERVAL: Duration = Duration::from_secs(30);
@@ -35,6 +37,8 @@ enum Message {
 pub(super) struct Keeper {
     sender: Sender<Message>,
     watchers: Arc<Watchers>,
+    index: SharedIndex,
+    indexer: Indexer,
 }
 
 impl std::fmt::Debug for Message {
@@ -68,11 +72,11 @@ impl End {
 }
 
 impl Keeper {
-    /// Starts both threads.
+    /// Starts both threads, and the one that indexes.
     ///
     /// # Errors
     /// When the system gives no threads.
-    pub(super) fn start(store: MailStore) -> io::Result<(Self, End)> {
+    pub(super) fn start(store: MailStore, index: SharedIndex) -> io::Result<(Self, End)> {
         let (sender, receiver) = channel();
         let (to_sync, jobs) = channel::<SyncJob<LogDirectory>>();
         let back = sender.clone();
@@ -86,11 +90,13 @@ impl Keeper {
                 }
             })?;
         let watchers = Arc::new(Watchers::default());
+        let (indexer, changes) = Indexer::channel();
         let mut owner = Owner {
             store,
             waiting: Vec::new(),
             to_sync,
             watchers: Arc::clone(&watchers),
+            indexer: indexer.clone(),
             persisted: Instant::now(),
             failed: None,
         };
@@ -101,7 +107,24 @@ impl Keeper {
                 let _ = tell.send(error);
             }
         })?;
-        Ok((Self { sender, watchers }, End { thread, reason }))
+        let keeper = Self {
+            sender,
+            watchers,
+            index,
+            indexer,
+        };
+        Indexer::start(changes, keeper.clone())?;
+        Ok((keeper, End { thread, reason }))
+    }
+
+    /// The index of what is in the mailboxes.
+    pub(super) const fn index(&self) -> &SharedIndex {
+        &self.index
+    }
+
+    /// Has the index look at a mailbox.
+    pub(super) fn index_mailbox(&self, id: MailboxId) {
+        self.indexer.changed(id);
     }
 
     /// Asks the store, and waits until the answer is safe.
@@ -112,14 +135,32 @@ impl Keeper {
         &self,
         question: impl FnOnce(&mut MailStore) -> Result<Committed<T>, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let closed = || StoreError::Failed("the store is closed".to_owned());
+        self.put(question)?.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Asks the store, and waits until the answer is safe; for threads of their own.
+    ///
+    /// # Errors
+    /// As [`Keeper::ask`].
+    pub(super) fn ask_blocking<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut MailStore) -> Result<Committed<T>, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let answer = self.put(question)?.blocking_recv();
+        answer.unwrap_or_else(|_| Err(closed()))
+    }
+
+    fn put<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut MailStore) -> Result<Committed<T>, StoreError> + Send + 'static,
+    ) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |owner| match question(&mut owner.store) {
             Err(error) => drop(reply.send(Err(error))),
             Ok(committed) => owner.reply_when_safe(committed, reply),
         });
         self.sender.send(Message::Job(job)).map_err(|_| closed())?;
-        answer.await.unwrap_or_else(|_| Err(closed()))
+        Ok(answer)
     }
 
     /// Hears of changes of a mailbox until it is dropped.
@@ -133,12 +174,17 @@ impl Keeper {
     }
 }
 
+fn closed() -> StoreError {
+    StoreError::Failed("the store is closed".to_owned())
+}
+
 /// The thread that owns the store.
 struct Owner {
     store: MailStore,
     waiting: Vec<(Position, Waiter)>,
     to_sync: Sender<SyncJob<LogDirectory>>,
     watchers: Arc<Watchers>,
+    indexer: Indexer,
     persisted: Instant,
     failed: Option<StoreError>,
 }
@@ -210,6 +256,7 @@ impl Owner {
                 }
                 for mailbox in &published.mailboxes {
                     self.watchers.tell(*mailbox);
+                    self.indexer.changed(*mailbox);
                 }
             }
             Err(error) => self.fail(&error),

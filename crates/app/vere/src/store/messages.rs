@@ -17,17 +17,13 @@ const BATCH_MAX: usize = 1_000;
 const HEADER_OCTETS: usize = 2 * 1024;
 
 /// A message, and the fields that only its recipient's copy has.
-pub(super) type Referred = (Message, Vec<u8>);
+type Referred = (Message, Vec<u8>);
 
 /// The fields that stand before the shared message.
 ///
 /// # Errors
 /// When they are damaged.
-pub(super) fn refer(
-    store: &MailStore,
-    id: MailboxId,
-    message: &Message,
-) -> Result<Referred, StoreError> {
+fn refer(store: &MailStore, id: MailboxId, message: &Message) -> Result<Referred, StoreError> {
     let own = match message.own_fields {
         true => store.own_fields(id, message.uid)?,
         false => RecipientFields::default(),
@@ -187,16 +183,4 @@ fn octets(body: &mut Body<LogFile>, own: &[u8], need: Need) -> Result<Vec<u8>, S
         Need::Whole => octets.extend_from_slice(&body.message()?),
     }
     Ok(octets)
-}
-
-/// A message with its recipient's own fields, or its header.
-///
-/// # Errors
-/// When it is damaged.
-pub(super) fn content(
-    (message, own): &Referred,
-    reader: &BodyReader<LogDirectory>,
-    need: Need,
-) -> Result<Vec<u8>, StoreError> {
-    octets(&mut reader.open(message.blob)?, own, need)
 }

@@ -2,18 +2,18 @@
 //!
 //! One thread owns the store and one syncs its log ([`keeper`]); this one has the connections:
 //! [`listeners`] accept, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
-//! answers what the IMAP machine asks, [`filing`] finds the folder of a delivery, [`search`] looks into
-//! messages, [`login`] checks passwords.
+//! answers what the IMAP machine asks, [`filing`] finds the folder of a delivery, [`search`] finds
+//! messages and keeps their index, [`login`] checks passwords.
 
 mod client;
 mod convert;
 mod filing;
-mod keeper;
+pub(crate) mod keeper;
 mod listeners;
 mod lmtp;
 mod login;
 mod messages;
-mod search;
+pub(crate) mod search;
 mod session;
 mod steps;
 
@@ -39,6 +39,7 @@ use crate::role::life::{self, Signals};
 use crate::supervisor;
 use keeper::Keeper;
 use listeners::{Reception, Service};
+use search::SharedIndex;
 
 /// How long sessions may go on after the stop was asked for.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -74,7 +75,9 @@ async fn serve(
             listeners.push((service, TcpListener::from_std(socket)?));
         }
     }
-    let (keeper, mut end) = Keeper::start(open(&settings)?)?;
+    let store = open(&settings)?;
+    let index = SharedIndex::open(&folder(&settings), store.log_id())?;
+    let (keeper, mut end) = Keeper::start(store, index)?;
     let tls = ServerTls::new(&settings)?;
     let (stop, stopping) = watch::channel(false);
     let reception = Rc::new(Reception::new(settings, keeper.clone(), tls, stopping)?);

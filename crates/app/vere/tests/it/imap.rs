@@ -79,12 +79,23 @@ impl Imap {
 }
 
 /// The ports of a store beside those that every system has.
-struct Ports {
-    imap: SocketAddr,
+pub(crate) struct Ports {
+    pub(crate) imap: SocketAddr,
     lmtp: SocketAddr,
 }
 
-fn with_store(options: Options) -> (Options, Ports) {
+impl Ports {
+    /// Waits until another process can have them.
+    pub(crate) fn wait_free(&self) {
+        for address in [self.imap, self.lmtp] {
+            wait_for("the store's ports to be free", || {
+                TcpListener::bind(address).ok().map(drop)
+            });
+        }
+    }
+}
+
+pub(crate) fn with_store(options: Options) -> (Options, Ports) {
     let ports = Ports {
         imap: free_address(),
         lmtp: free_address(),
@@ -146,11 +157,7 @@ fn mail_that_came_by_smtp_is_read_by_imap() {
     wait_messages(&ports, "bob@example.org", "Lists", 1);
     // What is seen stays seen when everything is killed.
     system.kill();
-    for address in [ports.imap, ports.lmtp] {
-        wait_for("the store's ports to be free", || {
-            TcpListener::bind(address).ok().map(drop)
-        });
-    }
+    ports.wait_free();
     system.start_again();
     system.wait_ready();
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");

@@ -45,6 +45,7 @@ mod replica_register;
 mod replicas;
 mod requiretls;
 mod scripts;
+mod search;
 mod sendmail;
 mod smuggling;
 mod spool_tls;

@@ -1,0 +1,274 @@
+//! Keeps the index near what is in the mailboxes: a thread that hears of changes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::Builder as ThreadBuilder;
+
+use vere_disk::log::Directory as LogDirectory;
+use vere_mime::Zone;
+use vere_search::{Builder, SearchError, Task, merge};
+use vere_store::{BodyReader, MailboxId, Message, Snapshot, StoreError};
+
+use super::look::BEHIND_MAX;
+use super::texts::{Texts, Zones};
+use super::{Asking, OwnFields, SharedIndex};
+use crate::store::keeper::Keeper;
+
+/// Mailboxes whose last indexed UID is remembered.
+const REMEMBERED_MAX: usize = 100_000;
+
+/// Hears which mailboxes changed.
+#[derive(Debug, Clone)]
+pub(in crate::store) struct Indexer(Sender<MailboxId>);
+
+impl Indexer {
+    /// What gives changes, and what takes them.
+    pub(in crate::store) fn channel() -> (Self, Receiver<MailboxId>) {
+        let (sender, receiver) = channel();
+        (Self(sender), receiver)
+    }
+
+    /// Has a mailbox looked at, now or soon.
+    pub(in crate::store) fn changed(&self, id: MailboxId) {
+        // Nobody hears when the role ends.
+        let _ = self.0.send(id);
+    }
+
+    /// Starts the thread; it ends with the role.
+    ///
+    /// # Errors
+    /// When the system gives none.
+    pub(in crate::store) fn start(changes: Receiver<MailboxId>, keeper: Keeper) -> io::Result<()> {
+        let mut indexing = Indexing {
+            keeper,
+            indexed: HashMap::new(),
+        };
+        ThreadBuilder::new()
+            .name("store-index".to_owned())
+            .spawn(move || {
+                while let Ok(first) = changes.recv() {
+                    let mut ids: BTreeSet<MailboxId> = changes.try_iter().collect();
+                    ids.insert(first);
+                    ids.into_iter().for_each(|id| indexing.mailbox(id));
+                }
+            })
+            .map(drop)
+    }
+}
+
+/// Why a mailbox could not be indexed.
+#[derive(Debug)]
+enum Trouble {
+    Store(StoreError),
+    Search(SearchError),
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<SearchError> for Trouble {
+    fn from(error: SearchError) -> Self {
+        Self::Search(error)
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Search(SearchError::Io(error))
+    }
+}
+
+struct Indexing {
+    keeper: Keeper,
+    /// From which UID on nothing is indexed, by mailbox.
+    indexed: HashMap<MailboxId, u32>,
+}
+
+impl Indexing {
+    fn mailbox(&mut self, id: MailboxId) {
+        let done = match self.catch_up(id) {
+            Err(Trouble::Store(StoreError::NoMailbox)) => {
+                self.indexed.remove(&id);
+                let dropped = self.keeper.index().lock().drop_within(id.0, (0, u32::MAX));
+                dropped.map_err(Trouble::from)
+            }
+            done => done,
+        };
+        match done {
+            Ok(()) => {}
+            Err(Trouble::Search(SearchError::Damaged)) => self.keeper.index().doubt(id),
+            Err(Trouble::Search(SearchError::Io(error))) => {
+                tracing::error!(%error, mailbox = id.0, "mailbox cannot be indexed; it is read when it is searched");
+            }
+            Err(Trouble::Store(error)) => {
+                tracing::debug!(%error, mailbox = id.0, "mailbox is not indexed now");
+            }
+        }
+    }
+
+    fn catch_up(&mut self, id: MailboxId) -> Result<(), Trouble> {
+        let status = self.keeper.ask_blocking(move |store| store.status(id))?;
+        let new = |from: &u32| (status.uid_next.get().saturating_sub(*from) as usize) < BEHIND_MAX;
+        if self.indexed.get(&id).is_some_and(new) {
+            return Ok(());
+        }
+        let (snapshot, reader) = self.keeper.ask_blocking(move |store| {
+            let reader = store.body_reader();
+            Ok(store.snapshot(id)?.map(|snapshot| (snapshot, reader)))
+        })?;
+        let index = self.keeper.index().clone();
+        let own = Asking(self.keeper.clone());
+        while let Some(batch) = next_batch(&index, &snapshot)? {
+            let octets = build(index_log(&index), id, &batch, &reader, &own)?;
+            if let (Some((octets, count)), Some(first)) = (octets, batch.first()) {
+                let last = batch.get(count - 1).unwrap_or(first);
+                let range = (first.uid.get(), last.uid.get());
+                index.lock().put(id.0, range, &octets)?;
+            }
+        }
+        join(&index, &snapshot)?;
+        let last = index.segments(id).last().and_then(|segment| {
+            let last = segment.documents().last()?;
+            Some(last.uid + 1)
+        });
+        if self.indexed.len() >= REMEMBERED_MAX {
+            self.indexed.clear();
+        }
+        self.indexed.insert(id, last.unwrap_or(1));
+        Ok(())
+    }
+}
+
+fn index_log(index: &SharedIndex) -> u64 {
+    index.lock().log()
+}
+
+/// Neighbouring messages that no segment knows: the first ones, when they are enough or have known
+/// ones behind them. Segments of other messages than those that are there go.
+fn next_batch(index: &SharedIndex, snapshot: &Snapshot) -> Result<Option<Vec<Message>>, Trouble> {
+    let id = snapshot.mailbox();
+    let segments = index.segments(id);
+    for segment in &segments {
+        let stale = segment.documents().iter().any(|document| {
+            let uid = vere_store::Uid::new(document.uid);
+            let message = uid.and_then(|uid| snapshot.find(uid));
+            message.is_some_and(|message| message.blob.0 != document.body)
+        });
+        let ends = segment.documents().first().zip(segment.documents().last());
+        if let Some((first, last)) = ends.filter(|_| stale) {
+            index.lock().drop_within(id.0, (first.uid, last.uid))?;
+            return next_batch(index, snapshot);
+        }
+    }
+    let mut known = segments
+        .iter()
+        .flat_map(|segment| segment.documents())
+        .map(|document| document.uid)
+        .peekable();
+    let mut batch: Vec<Message> = Vec::new();
+    for message in snapshot.iter_from(0) {
+        while known.next_if(|uid| *uid < message.uid.get()).is_some() {
+            if !batch.is_empty() {
+                return Ok(Some(batch));
+            }
+        }
+        let is_known = known.peek() == Some(&message.uid.get());
+        if is_known && !batch.is_empty() {
+            return Ok(Some(batch));
+        }
+        if !is_known {
+            batch.push(*message);
+        }
+        if batch.len() >= vere_search::BUILD_DOCUMENTS_MAX {
+            return Ok(Some(batch));
+        }
+    }
+    Ok(Some(batch).filter(|batch| batch.len() >= BEHIND_MAX || known.peek().is_some()))
+        .map(|batch| batch.filter(|batch| !batch.is_empty()))
+}
+
+/// Makes a segment of the first of these messages, as many as go in, and says how many.
+///
+/// # Errors
+/// When a message cannot be read.
+fn build(
+    log: u64,
+    id: MailboxId,
+    batch: &[Message],
+    reader: &BodyReader<LogDirectory>,
+    own: &dyn OwnFields,
+) -> Result<Option<(Vec<u8>, usize)>, StoreError> {
+    let with_own: Vec<_> = batch
+        .iter()
+        .filter(|message| message.own_fields)
+        .map(|message| message.uid)
+        .collect();
+    let mut fields = match with_own.as_slice() {
+        [] => Vec::new(),
+        uids => own.own_fields(id, uids)?,
+    }
+    .into_iter();
+    let mut builder = Builder::new(log, id.0);
+    let mut count = 0;
+    let all: Zones = [true; Zone::ALL.len()];
+    for message in batch {
+        let own = match message.own_fields {
+            true => fields.next().unwrap_or_default(),
+            false => Vec::new(),
+        };
+        Texts::read(reader, message, own, &all)?.index(message, &mut builder);
+        count += 1;
+        if builder.is_full() {
+            break;
+        }
+    }
+    Ok(builder.finish().map(|octets| (octets, count)))
+}
+
+/// The segment of these messages, all of them.
+///
+/// # Errors
+/// When a message cannot be read.
+pub(super) fn build_all(
+    log: u64,
+    id: MailboxId,
+    messages: &[Message],
+    reader: &BodyReader<LogDirectory>,
+    own: &dyn OwnFields,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let uids: Vec<_> = messages.iter().map(|message| message.uid).collect();
+    let fields = own.own_fields(id, &uids)?;
+    let mut builder = Builder::new(log, id.0);
+    let all: Zones = [true; Zone::ALL.len()];
+    for (message, own) in messages.iter().zip(fields) {
+        Texts::read(reader, message, own, &all)?.index(message, &mut builder);
+    }
+    Ok(builder.finish())
+}
+
+/// Joins segments while there are such to be joined, without messages that are gone.
+fn join(index: &SharedIndex, snapshot: &Snapshot) -> Result<(), Trouble> {
+    let id = snapshot.mailbox();
+    loop {
+        let task = index.lock().task(id.0)?;
+        let Task::Join(segments) = task else {
+            return Ok(());
+        };
+        let range = index.lock().range_of(id.0, &segments);
+        let Some(range) = range else { return Ok(()) };
+        let borrowed: Vec<_> = segments.iter().map(Arc::as_ref).collect();
+        let live = |document: &vere_search::Document| {
+            let uid = vere_store::Uid::new(document.uid);
+            uid.is_some_and(|uid| snapshot.find(uid).is_some())
+        };
+        match merge(&borrowed, live)? {
+            Some(octets) => index.lock().put(id.0, range, &octets)?,
+            None => index.lock().drop_within(id.0, range)?,
+        }
+    }
+}

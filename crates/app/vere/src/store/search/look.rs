@@ -1,0 +1,500 @@
+//! Which messages of a mailbox fit: sets of messages, the cheapest key first, so that what is dear is
+//! asked of few.
+
+use std::time::Duration;
+
+use memchr::memmem::Finder;
+use vere_disk::log::Directory as LogDirectory;
+use vere_imap::command::SearchKey;
+use vere_imap::date::Day;
+use vere_imap::server::Found;
+use vere_imap::set::UidSet;
+use vere_mime::Zone;
+use vere_search::{Bits, Needle};
+use vere_store::{BodyReader, Message, Snapshot};
+use vere_units::Timestamp;
+
+use super::texts::{Texts, Zones};
+use super::{OwnFields, Segments};
+use crate::store::convert::{has_flag, time};
+
+/// Messages that no segment knows, from which on one is worth while.
+pub(super) const BEHIND_MAX: usize = 64;
+/// Fewer messages than these are looked into by one thread.
+const ALONE_MAX: usize = 32;
+/// The most threads that look into messages for one search.
+const THREADS_MAX: usize = 4;
+/// Messages whose own fields are asked for at once.
+const OWN_AT_ONCE: usize = 1_024;
+
+/// A search of one mailbox.
+pub(crate) struct Look<'a> {
+    snapshot: Snapshot,
+    messages: Vec<Message>,
+    reader: BodyReader<LogDirectory>,
+    segments: Segments,
+    /// For each segment the place of its messages among [`Self::messages`], if they are still there.
+    places: Vec<Vec<Option<u32>>>,
+    /// Messages that no segment knows.
+    unknown: Bits,
+    own: &'a dyn OwnFields,
+    recent: UidSet,
+    now: Timestamp,
+    doubt: bool,
+    leaves: Vec<Leaf>,
+}
+
+/// What was done for one key.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Leaf {
+    /// The key.
+    pub(crate) key: String,
+    /// Messages it was asked of.
+    pub(crate) asked: usize,
+    /// Messages that the index says fit, with certainty.
+    pub(crate) certain: usize,
+    /// Messages that were looked into, because the index has them as candidates or not at all.
+    pub(crate) candidates: usize,
+    /// How many of these no segment knows.
+    pub(crate) unknown: usize,
+    /// Octets of messages that were read for it.
+    pub(crate) octets: usize,
+    /// Messages that fit.
+    pub(crate) found: usize,
+}
+
+/// Texts that something is looked for in.
+enum Within<'k> {
+    Zones(Zones),
+    Field(&'k str),
+}
+
+impl<'a> Look<'a> {
+    pub(crate) fn new(
+        snapshot: Snapshot,
+        reader: BodyReader<LogDirectory>,
+        segments: Segments,
+        own: &'a dyn OwnFields,
+        recent: UidSet,
+        now: Timestamp,
+    ) -> Self {
+        let messages: Vec<Message> = snapshot.iter_from(0).copied().collect();
+        let mut unknown = Bits::all(messages.len());
+        let mut known = Bits::none(messages.len());
+        let mut places = Vec::with_capacity(segments.len());
+        for segment in &segments {
+            let mut at = 0;
+            let place = segment.documents().iter().map(|document| {
+                // Both rise.
+                while messages.get(at)?.uid.get() < document.uid {
+                    at += 1;
+                }
+                let message = messages.get(at)?;
+                let same = (message.uid.get(), message.blob.0) == (document.uid, document.body);
+                same.then(|| {
+                    known.set(at);
+                    at as u32
+                })
+            });
+            places.push(place.collect());
+        }
+        unknown.without(&known);
+        Self {
+            snapshot,
+            messages,
+            reader,
+            segments,
+            places,
+            unknown,
+            own,
+            recent,
+            now,
+            doubt: false,
+            leaves: Vec::new(),
+        }
+    }
+
+    /// Whether a segment did not answer.
+    pub(crate) fn has_doubt(&self) -> bool {
+        self.doubt
+    }
+
+    /// Whether more messages are unknown to the index than it should lag behind.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.unknown.count() >= BEHIND_MAX
+    }
+
+    /// What was done.
+    pub(crate) fn leaves(&self) -> &[Leaf] {
+        &self.leaves
+    }
+
+    /// How many messages there are, and how many no segment knows.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.messages.len(), self.unknown.count())
+    }
+
+    /// The messages that fit.
+    pub(crate) fn all(&mut self, key: &SearchKey) -> Found {
+        let fit = self.fit(key, &Bits::all(self.messages.len()));
+        let mut found = Found::default();
+        for message in fit.iter().filter_map(|at| self.messages.get(at)) {
+            found.uids.insert(message.uid.get());
+            found.mod_seq = found.mod_seq.max(message.mod_seq.0);
+        }
+        found
+    }
+
+    /// Those of `domain` that fit.
+    fn fit(&mut self, key: &SearchKey, domain: &Bits) -> Bits {
+        match key {
+            SearchKey::All => domain.clone(),
+            SearchKey::And(keys) => {
+                let mut keys: Vec<&SearchKey> = keys.iter().collect();
+                keys.sort_by_key(|key| cost(key));
+                let mut left = domain.clone();
+                for key in keys {
+                    if left.has_none() {
+                        break;
+                    }
+                    left = self.fit(key, &left);
+                }
+                left
+            }
+            SearchKey::Or(keys) => {
+                let (first, second) = match cost(&keys.0) <= cost(&keys.1) {
+                    true => (&keys.0, &keys.1),
+                    false => (&keys.1, &keys.0),
+                };
+                let mut fit = self.fit(first, domain);
+                let mut rest = domain.clone();
+                rest.without(&fit);
+                fit.add(&self.fit(second, &rest));
+                fit
+            }
+            SearchKey::Not(key) => {
+                let mut rest = domain.clone();
+                rest.without(&self.fit(key, domain));
+                rest
+            }
+            SearchKey::SentBefore(_) | SearchKey::SentOn(_) | SearchKey::SentSince(_) => {
+                self.sent(key, domain)
+            }
+            SearchKey::Body(text) => self.text(key, &Within::Zones(BODY), text, domain),
+            SearchKey::Text(text) => self.text(key, &Within::Zones(TEXT), text, domain),
+            SearchKey::Header { name, text } => match Zone::of_field(name.as_bytes()) {
+                Some(zone) if !text.is_empty() => {
+                    self.text(key, &Within::Zones(only(&[zone])), text, domain)
+                }
+                _ => self.text(key, &Within::Field(name), text, domain),
+            },
+            row => {
+                let mut fit = Bits::none(self.messages.len());
+                for at in domain.iter() {
+                    if self.messages.get(at).is_some_and(|one| self.row(row, one)) {
+                        fit.set(at);
+                    }
+                }
+                fit
+            }
+        }
+    }
+
+    /// Whether a message fits by what the mailbox knows of it.
+    fn row(&self, key: &SearchKey, message: &Message) -> bool {
+        let received = time(message.internal_date);
+        let age = self.now.saturating_since(received);
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        match key {
+            SearchKey::Flag(flag) => has_flag(&self.snapshot, message, flag),
+            SearchKey::Recent => self.recent.contains(message.uid.get()),
+            SearchKey::Messages(uids) => uids.contains(message.uid.get()),
+            SearchKey::Before(day) => Day::of(received) < *day,
+            SearchKey::On(day) => Day::of(received) == *day,
+            SearchKey::Since(day) => Day::of(received) >= *day,
+            SearchKey::Younger(span) => age <= seconds(*span),
+            SearchKey::Older(span) => age >= seconds(*span),
+            SearchKey::Larger(octets) => u64::from(message.size) > *octets,
+            SearchKey::Smaller(octets) => u64::from(message.size) < *octets,
+            SearchKey::ModSeq(mod_seq) => message.mod_seq.0 >= *mod_seq,
+            // The machine has put messages in the place of numbers, and the others are not for rows.
+            _ => false,
+        }
+    }
+
+    fn sent(&mut self, key: &SearchKey, domain: &Bits) -> Bits {
+        let fits = |sent: Option<i64>| match (key, sent) {
+            (SearchKey::SentBefore(day), Some(sent)) => sent < i64::from(day.0),
+            (SearchKey::SentOn(day), Some(sent)) => sent == i64::from(day.0),
+            (SearchKey::SentSince(day), Some(sent)) => sent >= i64::from(day.0),
+            _ => false,
+        };
+        let mut fit = Bits::none(self.messages.len());
+        for (segment, places) in self.segments.iter().zip(&self.places) {
+            for (document, place) in segment.documents().iter().zip(places) {
+                if let Some(place) = place.filter(|_| fits(document.sent)) {
+                    fit.set(place as usize);
+                }
+            }
+        }
+        fit.keep(domain);
+        let certain = fit.count();
+        let mut unknown = self.unknown.clone();
+        unknown.keep(domain);
+        let looked = self.look_into(&unknown, &|_| Zones::default(), &|texts, _| {
+            fits(texts.sent())
+        });
+        fit.add(&looked.fit);
+        self.leaves.push(Leaf {
+            key: format!("{key:?}"),
+            asked: domain.count(),
+            certain,
+            candidates: unknown.count(),
+            unknown: unknown.count(),
+            octets: looked.octets,
+            found: fit.count(),
+        });
+        fit
+    }
+
+    fn text(&mut self, key: &SearchKey, within: &Within<'_>, text: &str, domain: &Bits) -> Bits {
+        let needle = Needle::new(text);
+        if needle.is_nowhere() {
+            return Bits::none(self.messages.len());
+        }
+        let (mut fit, zones) = match within {
+            // Every message has a body and a header, be they empty.
+            Within::Zones(_) if needle.is_empty() => return domain.clone(),
+            Within::Zones(zones) => self.ask_index(zones, &needle, domain),
+            Within::Field(name) => self.ask_names(name, &needle, domain),
+        };
+        let certain = fit.count();
+        let mut candidates = Bits::none(self.messages.len());
+        zones.iter().for_each(|(_, bits)| candidates.add(bits));
+        let finder = Finder::new(needle.octets());
+        let holds = |octets: &[u8]| finder.find(octets).is_some();
+        let wanted = |at: usize| {
+            let mut wanted = Zones::default();
+            for (zone, bits) in &zones {
+                wanted[*zone as usize] |= bits.has(at);
+            }
+            wanted
+        };
+        let looked = self.look_into(&candidates, &wanted, &|texts, zones| match within {
+            Within::Zones(_) => texts.any(zones, holds),
+            Within::Field(name) => texts.any_field(name, holds),
+        });
+        fit.add(&looked.fit);
+        let mut unknown = self.unknown.clone();
+        unknown.keep(domain);
+        self.leaves.push(Leaf {
+            key: format!("{key:?}"),
+            asked: domain.count(),
+            certain,
+            candidates: candidates.count(),
+            unknown: unknown.count(),
+            octets: looked.octets,
+            found: fit.count(),
+        });
+        fit
+    }
+
+    /// What the index says: messages that hold a needle, and those to be looked into, by zone.
+    fn ask_index(
+        &mut self,
+        zones: &Zones,
+        needle: &Needle,
+        domain: &Bits,
+    ) -> (Bits, Vec<(Zone, Bits)>) {
+        let none = || Bits::none(self.messages.len());
+        let mut hits = none();
+        let mut candidates: Vec<(Zone, Bits)> = Vec::new();
+        for zone in Zone::ALL.into_iter().filter(|zone| zones[*zone as usize]) {
+            let mut bits = self.unknown.clone();
+            for (segment, places) in self.segments.iter().zip(&self.places) {
+                match segment.find(zone, needle) {
+                    Ok(found) => {
+                        set_places(&mut hits, &found.hits, places);
+                        set_places(&mut bits, &found.candidates, places);
+                    }
+                    Err(error) => {
+                        tracing::error!(%error, "messages are read instead");
+                        self.doubt = true;
+                        set_places(&mut bits, &Bits::all(places.len()), places);
+                    }
+                }
+            }
+            candidates.push((zone, bits));
+        }
+        hits.keep(domain);
+        for (_, bits) in &mut candidates {
+            bits.keep(domain);
+            bits.without(&hits);
+        }
+        (hits, candidates)
+    }
+
+    /// Candidates by the name of a field and its text, which the index has together with all fields.
+    fn ask_names(
+        &mut self,
+        name: &str,
+        needle: &Needle,
+        domain: &Bits,
+    ) -> (Bits, Vec<(Zone, Bits)>) {
+        let header = only(&[Zone::Header]);
+        let mut all = domain.clone();
+        let name = Needle::new(&format!("{name}: "));
+        for needle in [&name, needle]
+            .into_iter()
+            .filter(|needle| !needle.is_empty())
+        {
+            let (mut with, candidates) = self.ask_index(&header, needle, &all);
+            candidates.iter().for_each(|(_, bits)| with.add(bits));
+            all = with;
+        }
+        // The message's own header is enough to see.
+        (Bits::none(self.messages.len()), vec![(Zone::From, all)])
+    }
+
+    /// Reads messages and looks whether they fit.
+    fn look_into(
+        &self,
+        which: &Bits,
+        wanted: &(impl Fn(usize) -> Zones + Sync),
+        fits: &(impl Fn(&Texts, &Zones) -> bool + Sync),
+    ) -> Looked {
+        let mut looked = Looked {
+            fit: Bits::none(self.messages.len()),
+            octets: 0,
+        };
+        let which: Vec<usize> = which.iter().collect();
+        for which in which.chunks(OWN_AT_ONCE) {
+            let own = self.own_of(which);
+            let with_own: Vec<(usize, Vec<u8>)> = which.iter().copied().zip(own).collect();
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            let threads = match which.len() {
+                ..ALONE_MAX => 1,
+                _ => threads.min(THREADS_MAX),
+            };
+            let some = |part: &[(usize, Vec<u8>)]| self.look_into_some(part, wanted, fits);
+            let parts = std::thread::scope(|scope| {
+                let size = with_own.len().div_ceil(threads);
+                let mut parts = with_own.chunks(size);
+                let first = parts.next();
+                let others: Vec<_> = parts.map(|part| scope.spawn(move || some(part))).collect();
+                let first = first.map(some);
+                let others = others.into_iter().map(|thread| match thread.join() {
+                    Ok(looked) => looked,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                });
+                first.into_iter().chain(others).collect::<Vec<_>>()
+            });
+            for part in parts {
+                looked.fit.add(&part.fit);
+                looked.octets += part.octets;
+            }
+        }
+        looked
+    }
+
+    fn look_into_some(
+        &self,
+        which: &[(usize, Vec<u8>)],
+        wanted: &impl Fn(usize) -> Zones,
+        fits: &impl Fn(&Texts, &Zones) -> bool,
+    ) -> Looked {
+        let mut looked = Looked {
+            fit: Bits::none(self.messages.len()),
+            octets: 0,
+        };
+        for (at, own) in which {
+            let Some(message) = self.messages.get(*at) else {
+                continue;
+            };
+            let zones = wanted(*at);
+            match Texts::read(&self.reader, message, own.clone(), &zones) {
+                Ok(texts) => {
+                    looked.octets += texts.octets();
+                    if fits(&texts, &zones) {
+                        looked.fit.set(*at);
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(%error, uid = message.uid.get(), "message cannot be searched");
+                }
+            }
+        }
+        looked
+    }
+
+    /// The own fields of messages, in their order.
+    fn own_of(&self, which: &[usize]) -> Vec<Vec<u8>> {
+        let with: Vec<(usize, vere_store::Uid)> = which
+            .iter()
+            .enumerate()
+            .filter_map(|(place, at)| Some((place, self.messages.get(*at)?)))
+            .filter(|(_, message)| message.own_fields)
+            .map(|(place, message)| (place, message.uid))
+            .collect();
+        let mut own = vec![Vec::new(); which.len()];
+        if with.is_empty() {
+            return own;
+        }
+        let uids: Vec<_> = with.iter().map(|(_, uid)| *uid).collect();
+        match self.own.own_fields(self.snapshot.mailbox(), &uids) {
+            Ok(fields) => {
+                for ((place, _), fields) in with.iter().zip(fields) {
+                    if let Some(own) = own.get_mut(*place) {
+                        *own = fields;
+                    }
+                }
+            }
+            Err(error) => tracing::error!(%error, "recipients' own fields cannot be searched"),
+        }
+        own
+    }
+}
+
+/// What came of looking into messages.
+struct Looked {
+    fit: Bits,
+    octets: usize,
+}
+
+const fn only(zones: &[Zone]) -> Zones {
+    let mut wanted = [false; Zone::ALL.len()];
+    let mut at = 0;
+    while at < zones.len() {
+        wanted[zones[at] as usize] = true;
+        at += 1;
+    }
+    wanted
+}
+
+const BODY: Zones = only(&[Zone::Body]);
+const TEXT: Zones = only(&[Zone::Body, Zone::Header]);
+
+fn set_places(into: &mut Bits, bits: &Bits, places: &[Option<u32>]) {
+    for at in bits.iter() {
+        if let Some(Some(place)) = places.get(at) {
+            into.set(*place as usize);
+        }
+    }
+}
+
+/// How much work a key is, roughly: rows in memory, days in the index, fields, texts.
+fn cost(key: &SearchKey) -> u32 {
+    match key {
+        SearchKey::And(keys) => keys.iter().map(cost).max().unwrap_or(0),
+        SearchKey::Or(keys) => cost(&keys.0).max(cost(&keys.1)),
+        SearchKey::Not(key) => cost(key),
+        SearchKey::SentBefore(_) | SearchKey::SentOn(_) | SearchKey::SentSince(_) => 1,
+        SearchKey::Header { name, text } => match Zone::of_field(name.as_bytes()) {
+            Some(_) if !text.is_empty() => 2,
+            _ => 4,
+        },
+        SearchKey::Body(_) => 3,
+        SearchKey::Text(_) => 5,
+        _ => 0,
+    }
+}

@@ -1,0 +1,136 @@
+//! SEARCH: by what the mailbox knows of its messages, by the index, and where that does not do by
+//! looking into them. `docs/internals/search.md` explains it.
+
+mod check;
+mod indexer;
+mod look;
+mod texts;
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use vere_disk::log::{Directory as LogDirectory, DirectoryFile as LogFile};
+use vere_imap::command::SearchKey;
+use vere_imap::server::{Found, Refusal};
+use vere_imap::set::UidSet;
+use vere_search::{Index, Segment};
+use vere_store::{MailboxId, StoreError, Uid};
+use vere_units::Timestamp;
+
+use super::keeper::{Keeper, MailStore};
+use super::messages::opened_gone;
+
+pub(crate) use check::check;
+pub(super) use indexer::Indexer;
+pub(crate) use look::{Leaf, Look};
+
+/// The segments of a mailbox.
+pub(crate) type Segments = Vec<Arc<Segment<LogFile>>>;
+
+/// The index of all mailboxes, shared by those who search and the one who adds to it.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedIndex(Arc<Mutex<Index<LogDirectory>>>);
+
+impl SharedIndex {
+    /// Opens the index beside a store's log, or makes it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn open(store: &Path, log: u64) -> io::Result<Self> {
+        let folder = store.join("search");
+        std::fs::create_dir_all(&folder)?;
+        let index = Index::open(LogDirectory::open(&folder)?, log)?;
+        Ok(Self(Arc::new(Mutex::new(index))))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Index<LogDirectory>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The segments of a mailbox; none when they cannot be read, which is said.
+    pub(crate) fn segments(&self, id: MailboxId) -> Segments {
+        self.lock().segments(id.0).unwrap_or_else(|error| {
+            tracing::error!(%error, mailbox = id.0, "the search index cannot be read");
+            Vec::new()
+        })
+    }
+
+    /// A segment did not answer: damaged ones go, and are made again.
+    fn doubt(&self, id: MailboxId) {
+        if let Err(error) = self.lock().doubt(id.0) {
+            tracing::error!(%error, mailbox = id.0, "the search index cannot be looked at");
+        }
+    }
+}
+
+/// Gives the fields that only a recipient's copy has, of messages, rendered.
+pub(crate) trait OwnFields: Sync {
+    /// One for each UID.
+    ///
+    /// # Errors
+    /// What the store says.
+    fn own_fields(&self, id: MailboxId, uids: &[Uid]) -> Result<Vec<Vec<u8>>, StoreError>;
+}
+
+/// Asks the store's thread; not for where waiting is forbidden.
+struct Asking(Keeper);
+
+impl OwnFields for Asking {
+    fn own_fields(&self, id: MailboxId, uids: &[Uid]) -> Result<Vec<Vec<u8>>, StoreError> {
+        let uids = uids.to_vec();
+        self.0.ask_blocking(move |store| {
+            let fields = own_fields(store, id, &uids);
+            Ok(store.status(id)?.map(|_| fields))
+        })?
+    }
+}
+
+/// The fields that stand before the shared messages.
+pub(crate) fn own_fields(
+    store: &MailStore,
+    id: MailboxId,
+    uids: &[Uid],
+) -> Result<Vec<Vec<u8>>, StoreError> {
+    uids.iter()
+        .map(|uid| Ok(store.own_fields(id, *uid)?.render()))
+        .collect()
+}
+
+/// Finds messages.
+///
+/// # Errors
+/// What the client is told.
+pub(super) async fn search(
+    keeper: &Keeper,
+    id: MailboxId,
+    key: SearchKey,
+    recent: UidSet,
+    now: Timestamp,
+) -> Result<Found, Refusal> {
+    let (snapshot, reader) = keeper
+        .ask(move |store| {
+            let reader = store.body_reader();
+            Ok(store.snapshot(id)?.map(|snapshot| (snapshot, reader)))
+        })
+        .await
+        .map_err(|error| opened_gone(&error))?;
+    let asking = Asking(keeper.clone());
+    let index = keeper.index().clone();
+    let work = move || {
+        let segments = index.segments(id);
+        let mut look = Look::new(snapshot, reader, segments, &asking, recent, now);
+        let found = look.all(&key);
+        if look.has_doubt() {
+            index.doubt(id);
+        }
+        (found, look.is_behind())
+    };
+    let (found, behind) = tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| Refusal::Unavailable)?;
+    if behind {
+        keeper.index_mailbox(id);
+    }
+    Ok(found)
+}

@@ -1,0 +1,104 @@
+//! The texts of one message, read from the log.
+
+use std::ops::ControlFlow;
+
+use vere_disk::log::Directory as LogDirectory;
+use vere_mime::{Parsed, Part, Searched, Zone};
+use vere_search::{Builder, Document};
+use vere_store::{BodyReader, Message, StoreError};
+
+/// Zones that are wanted, by their number.
+pub(super) type Zones = [bool; Zone::ALL.len()];
+
+/// A message as far as it was read.
+pub(super) struct Texts {
+    own: Vec<u8>,
+    octets: Vec<u8>,
+    parts: Vec<Part>,
+    sent: Option<i64>,
+}
+
+impl Texts {
+    /// Reads what of a message is needed for some zones: its header alone where that does.
+    ///
+    /// # Errors
+    /// When it is damaged or gone.
+    pub(super) fn read(
+        reader: &BodyReader<LogDirectory>,
+        message: &Message,
+        own: Vec<u8>,
+        zones: &Zones,
+    ) -> Result<Self, StoreError> {
+        let mut body = reader.open(message.blob)?;
+        let parsed = Parsed::decode(body.parsed()?).ok();
+        let fields_within =
+            |parsed: &Parsed| zones[Zone::Header as usize] && parsed.parts.len() > 1;
+        let header_alone = |parsed: &Parsed| !zones[Zone::Body as usize] && !fields_within(parsed);
+        let (octets, parsed) = match parsed {
+            Some(parsed) if header_alone(&parsed) => (body.header()?.to_vec(), parsed),
+            Some(parsed) => (body.message()?, parsed),
+            None => {
+                // Written by another version.
+                let octets = body.message()?;
+                let parsed = Parsed::of(&octets);
+                (octets, parsed)
+            }
+        };
+        let sent = parsed.envelope().and_then(|envelope| envelope.sent);
+        Ok(Self {
+            own,
+            octets,
+            sent: sent.map(|sent| sent.day),
+            parts: parsed.parts,
+        })
+    }
+
+    /// Octets that were read of the message.
+    pub(super) fn octets(&self) -> usize {
+        self.octets.len()
+    }
+
+    /// The day that its Date field names.
+    pub(super) fn sent(&self) -> Option<i64> {
+        self.sent
+    }
+
+    fn searched(&self) -> Searched<'_> {
+        Searched {
+            own: &self.own,
+            message: &self.octets,
+            parts: &self.parts,
+        }
+    }
+
+    /// Whether a text of the zones has something that `holds` finds.
+    pub(super) fn any(&self, zones: &Zones, holds: impl Fn(&[u8]) -> bool) -> bool {
+        let mut each = |_: Zone, text: &str| match holds(text.as_bytes()) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let wanted = |zone: Zone| zones[zone as usize];
+        self.searched().texts(wanted, &mut each).is_break()
+    }
+
+    /// Whether a field of a name has something that `holds` finds.
+    pub(super) fn any_field(&self, name: &str, holds: impl Fn(&[u8]) -> bool) -> bool {
+        self.searched()
+            .field(name)
+            .any(|value| holds(value.as_bytes()))
+    }
+
+    /// Puts all texts into a segment that is being made.
+    pub(super) fn index(&self, message: &Message, builder: &mut Builder) {
+        builder.message(Document {
+            uid: message.uid.get(),
+            body: message.blob.0,
+            sent: self.sent,
+        });
+        let mut each = |zone: Zone, text: &str| {
+            builder.text(zone, text);
+            ControlFlow::Continue(())
+        };
+        let _ = self.searched().texts(|_| true, &mut each);
+    }
+}

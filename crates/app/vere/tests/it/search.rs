@@ -1,0 +1,133 @@
+//! What SEARCH finds, beside what Python's email package says that it must (`search_oracle.py`), over
+//! real mail where there is some, and over the vectors of `docs/internals/search.md` always.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use vere_bench::Corpus;
+
+use crate::harness::{Options, System, output_of, program, run, say, skip, wait_for};
+use crate::imap::{Ports, with_store};
+
+const ORACLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/search_oracle.py");
+const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../vectors/search.txt");
+
+/// A number for a longer run, or what the ordinary one has.
+fn number(variable: &str, ordinary: usize) -> usize {
+    let given = std::env::var(variable).ok();
+    given.map_or(ordinary, |given| given.parse().expect("a number"))
+}
+
+#[test]
+fn python_reads_the_vectors_as_we_do() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    say(run(Command::new(python).args([ORACLE, "vectors", VECTORS])).trim());
+}
+
+struct Oracle<'a> {
+    python: PathBuf,
+    ports: &'a Ports,
+}
+
+impl Oracle<'_> {
+    fn run(&self, action: &str, arguments: &[&str]) {
+        let output = output_of(
+            Command::new(&self.python)
+                .args([ORACLE, action, &self.ports.imap.to_string()])
+                .args(arguments),
+            "",
+        );
+        let said = String::from_utf8_lossy(&output.stdout);
+        say(said.trim());
+        assert!(
+            output.status.success(),
+            "{action}: {said}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    fn ask(&self, mailbox: &str, texts: usize, seed: usize) {
+        self.run("ask", &[mailbox, &texts.to_string(), &seed.to_string()]);
+    }
+}
+
+/// Real mail, one message after the other with its length before it.
+fn messages(count: usize, to: &Path) -> Option<usize> {
+    let Some(path) = Corpus::locate().filter(|path| path.exists()) else {
+        skip("searching real mail", "no corpus; VERE_CORPUS names one");
+        return None;
+    };
+    let corpus = Corpus::read(&path, count).expect("the corpus");
+    let mut file = std::io::BufWriter::new(std::fs::File::create(to).expect("a file"));
+    for at in 0..corpus.len() {
+        let (message, _) = corpus.message(at);
+        file.write_all(&(message.len() as u32).to_le_bytes())
+            .expect("room");
+        file.write_all(message).expect("room");
+    }
+    Some(corpus.len())
+}
+
+fn segments(system: &System) -> usize {
+    let files = std::fs::read_dir(system.directory.path().join("data/store/search"));
+    files.map_or(0, |files| files.flatten().count())
+}
+
+/// `VERE_SEARCH_MESSAGES` and `VERE_SEARCH_TEXTS` make it longer, `VERE_SEED` another one.
+#[test]
+fn search_finds_what_python_says() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("messages");
+    let Some(count) = messages(number("VERE_SEARCH_MESSAGES", 300), &file) else {
+        return;
+    };
+    let texts = number("VERE_SEARCH_TEXTS", 60);
+    let seed = number("VERE_SEED", 1);
+    let (options, ports) = with_store(Options::default());
+    let mut system = System::start(&options);
+    let oracle = Oracle {
+        python,
+        ports: &ports,
+    };
+    oracle.run("fill", &["Mail", &file.display().to_string()]);
+    if count > 100 {
+        wait_for("an index", || (segments(&system) > 0).then_some(()));
+    }
+    oracle.ask("Mail", texts, seed);
+    oracle.run("churn", &["Mail", "Other", &seed.to_string()]);
+    oracle.ask("Mail", texts / 3, seed + 1);
+    oracle.ask("Other", texts / 3, seed + 2);
+    // Killed, then without an index: it is made again when it is missed.
+    system.kill();
+    std::fs::remove_dir_all(system.directory.path().join("data/store/search")).expect("the index");
+    ports.wait_free();
+    system.start_again();
+    system.wait_ready();
+    oracle.ask("Mail", texts / 6, seed + 3);
+    wait_for("the index again", || (segments(&system) > 0).then_some(()));
+    oracle.ask("Mail", texts / 6, seed + 4);
+    system.kill();
+    ports.wait_free();
+    let checked = system.command(&["store", "check"]);
+    assert!(checked.contains("nothing is wrong"), "{checked}");
+    let explained = system.command(&[
+        "store",
+        "explain",
+        "alice@example.org",
+        "Mail",
+        "BODY free NOT SUBJECT free LARGER 100",
+    ]);
+    for part in [
+        "Body(\"free\"): answered by",
+        "messages found in",
+        "not indexed: ",
+    ] {
+        assert!(explained.contains(part), "{explained}");
+    }
+}

@@ -1,0 +1,463 @@
+"""What a search must find, by Python's email package, beside what the store finds.
+
+    search_oracle.py vectors FILE
+    search_oracle.py fill ADDRESS MAILBOX MESSAGES      (each: four octets of length, low first, and itself)
+    search_oracle.py ask ADDRESS MAILBOX QUERIES SEED   (messages are fetched, so nothing is remembered)
+    search_oracle.py churn ADDRESS MAILBOX OTHER SEED   (expunges a fifth, moves a tenth)
+
+It ends with 1 and says what differs. docs/internals/search.md has the rules.
+"""
+
+import binascii
+import email
+import email.errors
+import email.header
+import random
+import re
+import socket
+import struct
+import sys
+import time
+import unicodedata
+from bisect import bisect_right
+
+ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+NO_BASE64 = bytes(octet for octet in range(256) if octet not in ALPHABET + b"=")
+# Where the label means more than what Python takes it for (the Encoding Standard).
+CODECS = {
+    "iso-8859-1": "cp1252", "iso8859-1": "cp1252", "latin1": "cp1252", "windows-1252": "cp1252",
+    "gb2312": "gb18030", "gbk": "gb18030", "euc-kr": "cp949", "ks_c_5601-1987": "cp949",
+    "shift_jis": "cp932", "iso-8859-9": "cp1254", "big5": "big5hkscs", "iso-8859-11": "cp874",
+}
+ASCII = ("us-ascii", "ascii", "ansi_x3.4-1968", "iso-ir-6")
+OWN_ZONES = {"from": "From", "to": "To", "cc": "Cc", "bcc": "Bcc", "subject": "Subject"}
+MAPPED = {}
+
+
+def decompose(character):
+    """As far as UnicodeData.txt goes, nothing put in another order."""
+    fields = unicodedata.decomposition(character).split()
+    if not fields:
+        # Syllables of Hangul are not in the table.
+        return unicodedata.normalize("NFKD", character)
+    return "".join(decompose(chr(int(field, 16))) for field in fields if field[0] != "<")
+
+
+def casemap(text):
+    """i;unicode-casemap (RFC 5051)."""
+    if text.isascii():
+        return text.upper()
+    out = []
+    for character in text:
+        mapped = MAPPED.get(character)
+        if mapped is None:
+            title = character.title()
+            mapped = decompose(title if len(title) == 1 else character)
+            MAPPED[character] = mapped
+        out.append(mapped)
+    return "".join(out)
+
+
+def in_cp1252(octets):
+    """What the code page does not assign is a control character."""
+    try:
+        return octets.decode("cp1252")
+    except UnicodeDecodeError:
+        return "".join(
+            chr(octet) if octet in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else bytes([octet]).decode("cp1252")
+            for octet in octets)
+
+
+def in_charset(octets, charset):
+    name = (charset or "us-ascii").strip().lower().replace("_", "-")
+    name = {"shift-jis": "shift_jis", "ks-c-5601-1987": "ks_c_5601-1987"}.get(name, name)
+    if name not in ASCII:
+        codec = CODECS.get(name, name)
+        if codec == "cp1252":
+            return in_cp1252(octets)
+        try:
+            return octets.decode(codec, "replace")
+        except (LookupError, ValueError):
+            pass
+    try:
+        return octets.decode("utf-8")
+    except UnicodeDecodeError:
+        return in_cp1252(octets)
+
+
+def from_base64(octets):
+    octets = octets.translate(None, NO_BASE64)
+    at = octets.find(b"=")
+    while at >= 0:
+        if len(octets[:at].replace(b"=", b"")) % 4 >= 2:
+            octets = octets[:at]
+            break
+        at = octets.find(b"=", at + 1)
+    octets = octets.replace(b"=", b"")
+    if len(octets) % 4 == 1:
+        octets = octets[:-1]
+    return binascii.a2b_base64(octets + b"=" * (-len(octets) % 4))
+
+
+def from_codes(octets):
+    return re.sub(rb"=([0-9A-Fa-f]{2})", lambda code: bytes([int(code[1], 16)]), octets)
+
+
+def from_quoted_printable(octets):
+    octets = re.sub(rb"[ \t]+(?=\r?\n|\Z)", b"", octets)
+    return from_codes(re.sub(rb"=\r?\n", b"", octets))
+
+
+def raw(text):
+    return text.encode("utf-8", "surrogateescape")
+
+
+def of_field(value):
+    """The value of a field: unfolded, encoded words undone."""
+    line = re.sub(r"[\r\n]", "", value).strip(" \t\x0c")
+    text, run, at = [], None, 0
+
+    def flush():
+        nonlocal run
+        if run:
+            text.append(in_charset(run[1], run[0]))
+        run = None
+
+    for word in email.header.ecre.finditer(line):
+        between = line[at:word.start()]
+        at = word.end()
+        charset = word["charset"].split("*")[0].lower()
+        encoded = raw(word["encoded"])
+        if word["encoding"] in "bB":
+            octets = from_base64(encoded)
+        else:
+            octets = from_codes(encoded.replace(b"_", b" "))
+        joined = run is not None and not between.strip(" \t")
+        if joined and run[0] == charset:
+            run = (charset, run[1] + octets)
+            continue
+        flush()
+        if not joined and between:
+            text.append(in_charset(raw(between), None))
+        run = (charset, octets)
+    flush()
+    if line[at:]:
+        text.append(in_charset(raw(line[at:]), None))
+    return "".join(text)
+
+
+def texts_of(octets):
+    """The texts of a message: zone and text, in any case."""
+    message = email.message_from_bytes(octets)
+    fields, own, bodies = [], [], []
+
+    def visit(part, root):
+        for name, value in part.raw_items():
+            text = of_field(str(value) if not isinstance(value, str) else value)
+            fields.append(("Header", name.rstrip(" \t") + ": " + text))
+            zone = OWN_ZONES.get(name.rstrip(" \t").lower())
+            if root and zone:
+                own.append((zone, text))
+        kind, subtype = part.get_content_maintype(), part.get_content_subtype()
+        encoding = str(part.get("content-transfer-encoding", "")).split(";")[0].strip().lower()
+        encoded = encoding in ("base64", "quoted-printable")
+        if part.is_multipart():
+            if kind == "multipart" or subtype in ("rfc822", "global") and not encoded:
+                for child in part.get_payload():
+                    visit(child, False)
+        elif kind in ("text", "multipart"):
+            # get_payload() would decode it.
+            body = raw(part._payload or "")
+            if encoding == "base64":
+                body = from_base64(body)
+            elif encoding == "quoted-printable":
+                body = from_quoted_printable(body)
+            charset = part.get_param("charset")
+            bodies.append(("Body", in_charset(body, charset if isinstance(charset, str) else None)))
+
+    visit(message, True)
+    return fields + own + bodies
+
+
+def is_misread(octets):
+    """Whether Python ends a header at a line that it does not know, and we do not."""
+    for part in email.message_from_bytes(octets).walk():
+        if any(isinstance(defect, email.errors.MissingHeaderBodySeparatorDefect) for defect in part.defects):
+            return True
+    return False
+
+
+def header_fields(octets):
+    return [(name.rstrip(" \t").lower(), of_field(str(value)))
+            for name, value in email.message_from_bytes(octets).raw_items()]
+
+
+class Imap:
+    def __init__(self, address):
+        host, port = address.rsplit(":", 1)
+        self.socket = socket.create_connection((host, int(port)), timeout=120)
+        self.file = self.socket.makefile("rb")
+        self.count = 0
+        self.file.readline()
+        self.command(b"LOGIN alice@example.org secret")
+
+    def command(self, *parts):
+        """Sends a command, literals between its parts; gives its untagged lines with their literals."""
+        self.count += 1
+        tag = b"t%d" % self.count
+        line = tag + b" " + parts[0]
+        for number, part in enumerate(parts[1:]):
+            if number % 2 == 0:
+                self.socket.sendall(line + b"{%d}\r\n" % len(part))
+                answer = self.file.readline()
+                assert answer.startswith(b"+"), answer
+                line = part
+            else:
+                line += part
+        self.socket.sendall(line + b"\r\n")
+        said = []
+        while True:
+            line = self.file.readline()
+            if line.startswith(tag + b" "):
+                assert line.startswith(tag + b" OK"), (parts[0][:200], line)
+                return said
+            assert line, "connection closed"
+            literal = re.search(rb"\{(\d+)\}\r\n\Z", line)
+            said.append((line, self.file.read(int(literal[1])) if literal else b""))
+
+    def search(self, *parts):
+        said = self.command(b"UID SEARCH CHARSET UTF-8 " + parts[0], *parts[1:])
+        lines = [line for line, _ in said if line.startswith(b"* SEARCH")]
+        return {int(uid) for line in lines for uid in line.split()[2:]}
+
+
+class Haystack:
+    """Texts of many messages, one after the other."""
+
+    def __init__(self):
+        self.parts, self.starts, self.uids, self.len = [], [], [], 0
+
+    def add(self, uid, text):
+        octets = casemap(text).encode("utf-8", "replace")
+        self.starts.append(self.len)
+        self.uids.append(uid)
+        self.parts.append(octets)
+        self.len += len(octets) + 1
+
+    def close(self):
+        self.parts = b"\xff".join(self.parts)
+        self.starts.append(self.len)
+
+    def find(self, text):
+        needle, found, at = casemap(text).encode("utf-8"), set(), 0
+        if "\ufffd" in text:
+            return found
+        while True:
+            at = self.parts.find(needle, at)
+            if at < 0:
+                return found
+            number = bisect_right(self.starts, at) - 1
+            found.add(self.uids[number])
+            at = self.starts[number + 1]
+
+
+class Oracle:
+    ZONES = ("Body", "Header", "From", "To", "Cc", "Bcc", "Subject")
+
+    def __init__(self, messages):
+        self.aside = {uid for uid in messages if is_misread(messages[uid])}
+        self.uids = sorted(set(messages) - self.aside)
+        self.stacks = {zone: Haystack() for zone in self.ZONES}
+        self.named = {}
+        self.messages = messages
+        for uid in self.uids:
+            for zone, text in texts_of(messages[uid]):
+                self.stacks[zone].add(uid, text)
+            for name, text in header_fields(messages[uid]):
+                self.named.setdefault(name, Haystack()).add(uid, text)
+        for stack in [*self.stacks.values(), *self.named.values()]:
+            stack.close()
+
+    def find(self, key, text):
+        if key == "BODY":
+            return self.stacks["Body"].find(text)
+        if key == "TEXT":
+            return self.stacks["Body"].find(text) | self.stacks["Header"].find(text)
+        if key.startswith("HEADER "):
+            stack = self.named.get(key[7:].lower())
+            return stack.find(text) if stack else set()
+        return self.stacks[key.title()].find(text)
+
+
+LENGTHS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 30, 39, 40, 41, 45, 60, 100, 300, 1000)
+NAMES = ("Received", "Message-ID", "X-Mailer", "Content-Type", "Reply-To", "Delivered-To")
+
+
+def draw(oracle, dice):
+    """A key and a text that is in some message, whole words, parts of them or phrases."""
+    key = dice.choice(("BODY", "BODY", "TEXT", "TEXT", "FROM", "TO", "CC", "SUBJECT", "HEADER"))
+    texts = texts_of(oracle.messages[dice.choice(oracle.uids)])
+    if key == "HEADER":
+        key = "HEADER " + dice.choice(NAMES)
+        texts = [text.split(": ", 1)[-1] for zone, text in texts if zone == "Header"]
+    else:
+        zones = {"BODY": ("Body",), "TEXT": ("Body", "Header")}.get(key, (key.title(),))
+        texts = [text for zone, text in texts if zone in zones]
+    texts = [text for text in texts if text]
+    if not texts:
+        return None
+    text = dice.choice(texts)
+    # Where words are not of ASCII is looked at more often than chance would.
+    odd = [at for at, character in enumerate(text) if ord(character) > 127] if dice.random() < 0.3 else []
+    length = dice.choice(LENGTHS)
+    at = max(0, dice.choice(odd) - dice.randrange(length)) if odd else dice.randrange(len(text))
+    needle = text[at:at + length]
+    if dice.random() < 0.25:
+        words = text.split()
+        at = dice.randrange(len(words)) if words else 0
+        needle = " ".join(words[at:at + dice.randrange(1, 4)])
+    if dice.random() < 0.1 and needle:
+        at = dice.randrange(len(needle))
+        needle = needle[:at] + dice.choice("QXZ\u017eq7") + needle[at + 1:]
+    needle = dice.choice((str, str.lower, str.upper, str.swapcase))(needle)
+    if not needle or "\x00" in needle or any(0xD800 <= ord(one) < 0xE000 for one in needle):
+        return None
+    return key, needle
+
+
+def band(share):
+    for number, least in enumerate((0.3, 0.03, 0.005, 1e-9)):
+        if share >= least:
+            return ("50 %", "10 %", "1 %", "0.1 %")[number]
+    return "0"
+
+
+def parts_of(key, text):
+    return key.encode() + b" ", text.encode("utf-8")
+
+
+def fetch_all(imap):
+    messages = {}
+    for line, octets in imap.command(b"UID FETCH 1:* (UID BODY.PEEK[])"):
+        uid = re.search(rb"UID (\d+)", line)
+        if uid and octets:
+            messages[int(uid[1])] = octets
+    return messages
+
+
+def ask(address, mailbox, count, seed):
+    imap = Imap(address)
+    imap.command(b"SELECT " + mailbox.encode())
+    messages = fetch_all(imap)
+    began = time.time()
+    oracle = Oracle(messages)
+    dice = random.Random(seed)
+    made = time.time() - began
+    wrong, bands, times, asked, tries = 0, {}, {}, 0, 0
+    before = None
+    while asked < count and tries < count * 60:
+        tries += 1
+        drawn = draw(oracle, dice)
+        if not drawn:
+            continue
+        expected = oracle.find(*drawn)
+        own = band(len(expected) / max(1, len(messages)))
+        # Rare texts are the most common to be drawn.
+        if bands.get(own, 0) > count // 5:
+            continue
+        bands[own] = bands.get(own, 0) + 1
+        asked += 1
+        cases = [(parts_of(*drawn), expected)]
+        if before and dice.random() < 0.3:
+            (other, more) = before
+            cases.append(((b"(" + other[0], other[1], b" " + cases[0][0][0], cases[0][0][1], b")"), expected & more))
+            cases.append(((b"OR " + other[0], other[1], b" " + cases[0][0][0], cases[0][0][1]), expected | more))
+            cases.append(((b"NOT " + cases[0][0][0], cases[0][0][1]), set(oracle.uids) - expected))
+        before = cases[0]
+        for command, hits in cases:
+            began = time.time()
+            found = imap.search(*command) - oracle.aside
+            times.setdefault((own, len(cases)), []).append(time.time() - began)
+            if found != hits:
+                wrong += 1
+                print("differs:", command, "missing", sorted(hits - found)[:5], len(hits - found),
+                      "too many", sorted(found - hits)[:5], len(found - hits))
+    print(f"{mailbox}: {len(messages)} messages ({len(oracle.aside)} set aside), {asked} texts (seed {seed}), {wrong} differences; by band {bands};"
+          f" read by the oracle in {made:.1f} s")
+    for (own, cases), taken in sorted(times.items()):
+        taken.sort()
+        if cases == 1:
+            print(f"  band {own}: median {taken[len(taken) // 2] * 1000:.1f} ms, most {taken[-1] * 1000:.1f} ms")
+    return wrong
+
+
+def fill(address, mailbox, path):
+    imap = Imap(address)
+    imap.command(b"CREATE " + mailbox.encode())
+    began, count = time.time(), 0
+    with open(path, "rb") as file:
+        while head := file.read(4):
+            message = file.read(struct.unpack("<I", head)[0])
+            imap.command(b"APPEND " + mailbox.encode() + b" ", message)
+            count += 1
+    print(f"{count} messages in {time.time() - began:.1f} s")
+    return 0
+
+
+def churn(address, mailbox, other, seed):
+    imap = Imap(address)
+    imap.command(b"CREATE " + other.encode())
+    imap.command(b"SELECT " + mailbox.encode())
+    uids = sorted(imap.search(b"ALL"))
+    dice = random.Random(seed)
+    dice.shuffle(uids)
+    gone, moved = uids[:len(uids) // 5], uids[len(uids) // 5:len(uids) * 3 // 10]
+    imap.command(b"UID STORE " + b",".join(b"%d" % uid for uid in gone) + b" +FLAGS.SILENT (\\Deleted)")
+    imap.command(b"EXPUNGE")
+    imap.command(b"UID MOVE " + b",".join(b"%d" % uid for uid in moved) + b" " + other.encode())
+    return 0
+
+
+def vectors(path):
+    def octets(text):
+        text = re.sub(r"\\x([0-9a-f]{2})", lambda code: chr(0xDC00 + int(code[1], 16)), text)
+        return text.encode("utf-8", "surrogateescape")
+
+    def characters(text):
+        text = text.replace("\\r", "\r").replace("\\n", "\n")
+        return re.sub(r"\\u([0-9A-F]{4})", lambda code: chr(int(code[1], 16)), text)
+
+    wrong = 0
+    with open(path, encoding="utf-8") as file:
+        blocks = file.read().split("\n%%\n")
+    for block in blocks:
+        lines = block.lstrip("\n").split("\n")
+        while lines and (lines[0].startswith("#") or not lines[0]):
+            lines.pop(0)
+        if not lines:
+            continue
+        at = lines.index("--")
+        message = octets("\r\n".join(lines[:at]))
+        expected = [tuple(line.split("|", 1)) for line in lines[at + 1:]]
+        expected = sorted((zone, characters(text)) for zone, text in expected)
+        found = sorted((zone, casemap(text)) for zone, text in texts_of(message))
+        if found != expected:
+            wrong += 1
+            print("differs:", lines[0], *(set(found) ^ set(expected)), sep="\n  ")
+    print(f"{len(blocks) - 1} vectors, {wrong} differ")
+    return wrong
+
+
+def main():
+    action, *arguments = sys.argv[1:]
+    sys.setrecursionlimit(5000)
+    if action == "vectors":
+        return vectors(*arguments)
+    if action == "fill":
+        return fill(*arguments)
+    if action == "churn":
+        return churn(arguments[0], arguments[1], arguments[2], int(arguments[3]))
+    return ask(arguments[0], arguments[1], int(arguments[2]), int(arguments[3]))
+
+
+sys.exit(1 if main() else 0)
