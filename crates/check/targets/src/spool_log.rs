@@ -177,7 +177,7 @@ impl Writer {
 
     fn segment(&mut self, number: u64, head: &[u8], len: u32) {
         let mut octets = b"VERELOG\0".to_vec();
-        octets.extend_from_slice(&1_u32.to_le_bytes());
+        octets.extend_from_slice(&2_u32.to_le_bytes());
         octets.extend_from_slice(&len.to_le_bytes());
         for field in [LOG_ID, number, self.position, self.synced] {
             octets.extend_from_slice(&field.to_le_bytes());

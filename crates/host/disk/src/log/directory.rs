@@ -1,17 +1,21 @@
 //! The real directory.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IoSlice};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nix::fcntl::{OFlag, openat, renameat};
+use nix::sys::stat::Mode;
+use nix::unistd::{UnlinkatFlags, unlinkat};
 use vere_ports::storage::{Storage, StorageFile};
 
 /// Readable and writable by its owner only: mail lies in it.
-const MODE: u32 = 0o600;
+const MODE: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);
 
-/// A directory of the file system.
+/// A directory of the file system. It stays the same one when it gets another name: whoever still works
+/// in one that was given up never meets what came in its place.
 #[derive(Debug, Clone)]
 pub struct Directory {
     path: PathBuf,
@@ -34,6 +38,12 @@ impl Directory {
             handle: Arc::new(File::open(path)?),
         })
     }
+
+    fn open_with(&self, name: &str, flags: OFlag) -> io::Result<DirectoryFile> {
+        let flags = flags | OFlag::O_RDWR | OFlag::O_CLOEXEC;
+        let file = openat(&*self.handle, name, flags, MODE)?;
+        Ok(DirectoryFile(Arc::new(File::from(file))))
+    }
 }
 
 impl Storage for Directory {
@@ -49,25 +59,19 @@ impl Storage for Directory {
     }
 
     fn create(&self, name: &str) -> io::Result<DirectoryFile> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(MODE);
-        Ok(DirectoryFile(Arc::new(options.open(self.path.join(name))?)))
+        self.open_with(name, OFlag::O_CREAT | OFlag::O_EXCL)
     }
 
     fn open(&self, name: &str) -> io::Result<DirectoryFile> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(self.path.join(name))?;
-        Ok(DirectoryFile(Arc::new(file)))
+        self.open_with(name, OFlag::empty())
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        std::fs::remove_file(self.path.join(name))
+        unlinkat(&*self.handle, name, UnlinkatFlags::NoRemoveDir).map_err(io::Error::from)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        std::fs::rename(self.path.join(from), self.path.join(to))
+        renameat(&*self.handle, from, &*self.handle, to).map_err(io::Error::from)
     }
 
     fn sync(&self) -> io::Result<()> {

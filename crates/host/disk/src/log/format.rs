@@ -1,7 +1,7 @@
 //! The octets of a segment file.
 //!
 //! ```text
-//! head     0  magic "VERELOG" 0 (8) | format version u32 = 1 | payload length u32
+//! head     0  magic "VERELOG" 0 (8) | format version u32 = 2 | payload length u32
 //!         16  log id u64 | segment number u64 | position u64 | synced u64
 //!         48  crc32 of the payload u32 | crc32 of octets 0..52 u32
 //!         56  payload, the engine's
@@ -18,7 +18,7 @@
 //! looks like an entry.
 
 /// The version written and read.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Octets of a segment's head without its payload.
 pub(super) const HEAD_LEN: usize = 56;
 /// Octets of an entry without its payload.

@@ -6,14 +6,16 @@
 //! after a failed sync nothing is reported as synced any more. The formats are in `format`, and drawn in
 //! `docs/internals/spool-log.md`.
 //!
-//! Not covered: recycling of files, compression, encryption, more than one disk.
+//! Not covered: compression, encryption, more than one disk.
 
 mod directory;
 mod format;
 mod node_store;
+mod octets;
 mod recover;
 mod redo;
 mod reserve;
+mod spares;
 mod sync;
 
 #[cfg(test)]

@@ -17,15 +17,12 @@ use std::sync::Arc;
 use vere_ports::spool_log::{LogReader, OpenLogError, UnreadableEntry};
 use vere_ports::storage::{Storage, StorageFile};
 
-use super::format::{
-    ENTRY_LEN, Entry, HEAD_LEN, Head, HeadError, MARK_LEN, Mark, segment_name, segment_number,
-};
-use super::redo::{RedoLog, Segment, create_segment};
+use super::format::{HEAD_LEN, Head, HeadError, MARK_LEN, Mark, segment_name, segment_number};
+use super::octets::{Octets, READ_AT_ONCE, SegmentFile};
+use super::redo::{RedoLog, Segment};
 use super::reserve::Reserve;
+use super::spares;
 use super::sync::{Jobs, MARK_NAME, MARKS_AT, Syncing, write_marks};
-
-/// Octets read at once.
-const READ_AT_ONCE: u64 = 1 << 20;
 
 /// What every log of a node shares.
 #[derive(Debug, Clone)]
@@ -50,7 +47,8 @@ pub(super) fn create<S: Storage>(
         position: 0,
         synced: 0,
     };
-    let file = create_segment(&storage, &segment_name(1), &head, payload)?;
+    let file = spares::first(&storage, common.segment_len)?;
+    file.write_at([&head.encode(), payload], 0)?;
     file.sync()?;
     let mark = Mark {
         log_id,
@@ -65,20 +63,13 @@ pub(super) fn create<S: Storage>(
         number: 1,
         len: head.entries_at(),
     }]);
-    let syncing = Syncing::new(storage.clone(), mark_file, mark, file.clone());
-    Ok(finish(
-        storage,
-        common,
-        syncing,
-        segments,
-        (log_id, file),
-        0,
-    ))
+    let segment_len = common.segment_len;
+    let syncing = Syncing::new(storage, (mark_file, mark), (1, file.clone()), segment_len);
+    Ok(finish(common, syncing, segments, (log_id, file), 0))
 }
 
 /// A log that ends with this segment.
 fn finish<S: Storage>(
-    storage: S,
     common: &Common<S>,
     syncing: Syncing<S>,
     segments: VecDeque<Segment>,
@@ -87,7 +78,6 @@ fn finish<S: Storage>(
 ) -> RedoLog<S> {
     let (log_id, file) = last;
     RedoLog {
-        storage,
         log_id,
         offset: segments.back().map_or(0, |segment| segment.len),
         segments,
@@ -109,7 +99,7 @@ pub(super) fn open<S: Storage>(
 ) -> Result<RedoLog<S>, OpenLogError> {
     let mut recovery = Recovery::new(&storage, path)?;
     if let Some(end) = recovery.read(reader)? {
-        recovery.cut(&end)?;
+        recovery.cut(&end, common.segment_len)?;
     }
     recovery.write_again()?;
     let Some(last) = recovery.files.last() else {
@@ -123,31 +113,20 @@ pub(super) fn open<S: Storage>(
     let mark_path = path.join(MARK_NAME);
     let mark_file = storage.open(MARK_NAME).map_err(io_error(&mark_path))?;
     write_marks(&mark_file, mark).map_err(io_error(&mark_path))?;
-    let syncing = Syncing::new(storage.clone(), mark_file, mark, last.file.clone());
+    let newest = (last.number, last.file.clone());
+    let syncing = Syncing::new(
+        storage.clone(),
+        (mark_file, mark),
+        newest,
+        common.segment_len,
+    );
     let segment = |file: &SegmentFile<S::File>| Segment {
         number: file.number,
         len: file.len,
     };
     let segments = recovery.files.iter().map(segment).collect();
     let last = (mark.log_id, last.file.clone());
-    Ok(finish(
-        storage.clone(),
-        common,
-        syncing,
-        segments,
-        last,
-        recovery.position,
-    ))
-}
-
-#[derive(Debug, Clone)]
-struct SegmentFile<F> {
-    number: u64,
-    name: String,
-    file: F,
-    len: u64,
-    /// Known once it was read.
-    head: Option<Head>,
+    Ok(finish(common, syncing, segments, last, recovery.position))
 }
 
 /// Where the octets stop making sense.
@@ -157,6 +136,8 @@ struct End {
     index: usize,
     offset: u64,
     reason: String,
+    /// Whether there is something of a write behind it.
+    torn: bool,
 }
 
 struct Recovery<'a, S: Storage> {
@@ -211,6 +192,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
             number,
             name,
             file,
+            file_len: len,
             len,
             head: None,
         });
@@ -248,16 +230,17 @@ impl<'a, S: Storage> Recovery<'a, S> {
         reader: &mut dyn LogReader,
     ) -> Result<Option<End>, OpenLogError> {
         let segment = self.files[index].clone();
-        let mut octets = Octets::new(&segment.file, segment.len);
+        let mut octets = Octets::new(&segment.file, segment.file_len);
         let at = self.path.join(&segment.name);
         let end = |offset: u64, reason: &str| {
             Ok(Some(End {
                 index,
                 offset,
                 reason: reason.to_owned(),
+                torn: false,
             }))
         };
-        let Some(head) = self.read_head(index, &mut octets)? else {
+        let Some(head) = self.read_head(index)? else {
             return end(0, "head is not one of this log");
         };
         if index == 0 {
@@ -286,12 +269,17 @@ impl<'a, S: Storage> Recovery<'a, S> {
         self.files[index].head = Some(head);
         self.synced = self.synced.max(head.synced);
         let mut offset = head.entries_at();
-        while offset < segment.len {
+        while offset < segment.file_len {
             let entry = octets
                 .entry(offset, self.mark.log_id)
                 .map_err(io_error(&at))?;
             let Some((entry, payload)) = entry.filter(|(e, _)| e.position == self.position) else {
-                return end(offset, "entry is damaged");
+                // The next segment says where this one ends; the file may be longer.
+                match self.follower(index)? {
+                    Ok(next) if next.position == self.position => break,
+                    Ok(_) => return end(offset, "entry is damaged"),
+                    Err(reason) => return end(offset, reason),
+                }
             };
             reader
                 .entry(head.number, payload)
@@ -300,7 +288,20 @@ impl<'a, S: Storage> Recovery<'a, S> {
             offset += entry.len();
             self.position += entry.len();
         }
+        self.files[index].len = offset;
         Ok(None)
+    }
+
+    /// The head of the segment after this one, or why there is none.
+    fn follower(&self, index: usize) -> Result<Result<Head, &'static str>, OpenLogError> {
+        let number = self.files[index].number;
+        match self.files.get(index + 1) {
+            Some(next) if next.number != number + 1 => {
+                Ok(Err("the segment after this one is missing"))
+            }
+            Some(_) => Ok(self.read_head(index + 1)?.ok_or("entry is damaged")),
+            None => Ok(Err("entry is damaged")),
+        }
     }
 
     fn ends_early(&self, index: usize, reason: &str) -> Result<Option<End>, OpenLogError> {
@@ -309,21 +310,21 @@ impl<'a, S: Storage> Recovery<'a, S> {
             index,
             offset,
             reason: reason.to_owned(),
+            torn: false,
         }))
     }
 
-    /// The head of a file; `None` when it is not one of this log.
-    fn read_head(
-        &self,
-        index: usize,
-        octets: &mut Octets<'_, S::File>,
-    ) -> Result<Option<Head>, OpenLogError> {
+    /// The head of a file; `None` when it is not one of this log, or of the segment that the file had
+    /// been before.
+    fn read_head(&self, index: usize) -> Result<Option<Head>, OpenLogError> {
         let file = self.path.join(&self.files[index].name);
-        let head = octets.at(0, HEAD_LEN as u64).map_err(io_error(&file))?;
-        let Some(head) = head.and_then(<[u8]>::first_chunk) else {
+        let mut head = [0; HEAD_LEN];
+        if self.files[index].file_len < HEAD_LEN as u64 {
             return Ok(None);
-        };
-        match Head::decode(head) {
+        }
+        let read = self.files[index].file.read_at(&mut head, 0);
+        read.map_err(io_error(&file))?;
+        match Head::decode(&head) {
             Ok(head) => {
                 let ours =
                     head.log_id == self.mark.log_id && head.number == self.files[index].number;
@@ -335,12 +336,13 @@ impl<'a, S: Storage> Recovery<'a, S> {
     }
 
     /// Damage, or the end of what was written?
-    fn judge(&mut self, end: End) -> Result<End, OpenLogError> {
+    fn judge(&mut self, mut end: End) -> Result<End, OpenLogError> {
         let mut synced = self.synced;
+        let mut headless = false;
         for index in end.index..self.files.len() {
             let segment = self.files[index].clone();
-            let mut octets = Octets::new(&segment.file, segment.len);
-            let head = self.read_head(index, &mut octets)?;
+            let mut octets = Octets::new(&segment.file, segment.file_len);
+            let head = self.read_head(index)?;
             synced = synced.max(head.map_or(0, |head| head.synced));
             let from = if index == end.index { end.offset } else { 0 };
             let found = octets
@@ -349,17 +351,26 @@ impl<'a, S: Storage> Recovery<'a, S> {
                     file: self.path.join(&segment.name),
                     error,
                 })?;
-            synced = synced.max(found);
+            synced = synced.max(found.synced);
+            let newer = found.end > self.position;
+            headless |= newer && !end.torn && index == end.index + 1 && head.is_none();
+            end.torn |= newer;
         }
         // The first segment was synced before the log existed.
         if synced > self.position || end.index == 0 && self.files[0].head.is_none() {
+            if headless {
+                // This one ends here, and only the next one's head is missing.
+                let name = &self.files[end.index + 1].name;
+                return Err(self.damaged(name, 0, "head is not one of this log"));
+            }
             return Err(self.damaged(&self.files[end.index].name, end.offset, &end.reason));
         }
         Ok(end)
     }
 
-    /// Cuts off what was never synced.
-    fn cut(&mut self, end: &End) -> Result<(), OpenLogError> {
+    /// Cuts off what was never synced. No octet of it stays: with an entry of the same length before it, it
+    /// would be taken for what comes next.
+    fn cut(&mut self, end: &End, segment_len: u64) -> Result<(), OpenLogError> {
         let keep = if self.files[end.index].head.is_some() {
             end.index + 1
         } else {
@@ -372,8 +383,12 @@ impl<'a, S: Storage> Recovery<'a, S> {
         if keep > end.index {
             let last = &mut self.files[end.index];
             let at = self.path.join(&last.name);
-            tracing::warn!(file = %at.display(), from = end.offset, to = last.len, "cut torn tail");
-            last.file.truncate(end.offset).map_err(io_error(&at))?;
+            if end.torn {
+                let (from, to) = (end.offset, last.len);
+                tracing::warn!(file = %at.display(), from, to, "cut torn tail");
+            }
+            last.wipe(end.offset, spares::file_len(segment_len))
+                .map_err(io_error(&at))?;
             last.len = end.offset;
         }
         Ok(())
@@ -442,83 +457,4 @@ fn read_mark<S: Storage>(storage: &S, path: &Path) -> Result<Mark, OpenLogError>
         }
     }
     newest.ok_or_else(|| damaged("neither mark can be read"))
-}
-
-/// A file read in pieces.
-struct Octets<'a, F> {
-    file: &'a F,
-    len: u64,
-    buffer: Vec<u8>,
-    begin: u64,
-}
-
-impl<'a, F: StorageFile> Octets<'a, F> {
-    const fn new(file: &'a F, len: u64) -> Self {
-        Self {
-            file,
-            len,
-            buffer: Vec::new(),
-            begin: 0,
-        }
-    }
-
-    /// So many octets from `offset` on; `None` when the file ends before. Memory is taken for what is
-    /// in the file only.
-    fn at(&mut self, offset: u64, len: u64) -> io::Result<Option<&[u8]>> {
-        let Some(end) = offset.checked_add(len).filter(|end| *end <= self.len) else {
-            return Ok(None);
-        };
-        if offset < self.begin || end > self.begin + self.buffer.len() as u64 {
-            let ahead = len.max(READ_AT_ONCE).min(self.len - offset);
-            self.buffer
-                .resize(usize::try_from(ahead).map_err(io::Error::other)?, 0);
-            self.file.read_at(&mut self.buffer, offset)?;
-            self.begin = offset;
-        }
-        let start = (offset - self.begin) as usize;
-        Ok(Some(&self.buffer[start..start + len as usize]))
-    }
-
-    /// The entry at `offset` with its payload.
-    fn entry(&mut self, offset: u64, log_id: u64) -> io::Result<Option<(Entry, &[u8])>> {
-        let header = self
-            .at(offset, ENTRY_LEN as u64)?
-            .and_then(<[u8]>::first_chunk);
-        let Some(entry) = header.and_then(|header| Entry::decode(header, log_id)) else {
-            return Ok(None);
-        };
-        let payload = self.at(offset + ENTRY_LEN as u64, u64::from(entry.payload_len))?;
-        let whole = |payload: &&[u8]| crc32fast::hash(payload) == entry.payload_crc;
-        Ok(payload.filter(whole).map(|payload| (entry, payload)))
-    }
-
-    /// The most that an entry anywhere from `offset` on says to be synced. Its payload may be damaged.
-    fn search(&mut self, mut offset: u64, log_id: u64, head: Option<Head>) -> io::Result<u64> {
-        let id = log_id.to_le_bytes();
-        let mut synced = 0;
-        while offset + ENTRY_LEN as u64 <= self.len {
-            let part = READ_AT_ONCE.min(self.len - offset);
-            let octets = self.at(offset, part)?.unwrap_or_default();
-            for found in memchr::memmem::find_iter(octets, &id) {
-                let Some(header) = octets[found..].first_chunk() else {
-                    continue;
-                };
-                let at = offset + found as u64;
-                let placed = |entry: &Entry| {
-                    head.is_none_or(|head| {
-                        at.checked_sub(head.entries_at())
-                            .is_some_and(|skip| head.position + skip == entry.position)
-                    })
-                };
-                let entry = Entry::decode(header, log_id).filter(placed);
-                synced = synced.max(entry.map_or(0, |entry| entry.synced));
-            }
-            if part < READ_AT_ONCE {
-                break;
-            }
-            // An entry may lie across the border.
-            offset += part - (ENTRY_LEN as u64 - 1);
-        }
-        Ok(synced)
-    }
 }

@@ -7,19 +7,18 @@ use std::sync::Arc;
 use vere_ports::spool_log::{LogError, LogPosition, LogRoom, SpoolLog};
 use vere_ports::storage::{Storage, StorageFile};
 
-use super::format::{Entry, Head, segment_name};
+use super::format::{Entry, Head};
 use super::reserve::Reserve;
 use super::sync::{Jobs, Syncing};
 
 /// One group's log over a directory `S`.
 #[derive(Debug)]
 pub struct RedoLog<S: Storage> {
-    pub(super) storage: S,
     pub(super) log_id: u64,
     pub(super) segments: VecDeque<Segment>,
     /// The newest segment's file.
     pub(super) file: S::File,
-    /// Its length.
+    /// Where its entries end. It may be longer.
     pub(super) offset: u64,
     pub(super) position: u64,
     pub(super) segment_len: u64,
@@ -82,23 +81,6 @@ impl<S: Storage> RedoLog<S> {
     }
 }
 
-/// A new segment's file with its head.
-pub(super) fn create_segment<S: Storage>(
-    storage: &S,
-    name: &str,
-    head: &Head,
-    payload: &[u8],
-) -> io::Result<S::File> {
-    let file = storage.create(name)?;
-    match file.write_at([&head.encode(), payload], 0) {
-        Ok(()) => Ok(file),
-        Err(error) => {
-            storage.remove(name)?;
-            Err(error)
-        }
-    }
-}
-
 fn is_full(result: &io::Result<()>) -> bool {
     matches!(result, Err(error) if error.kind() == io::ErrorKind::StorageFull)
 }
@@ -153,13 +135,11 @@ impl<S: Storage> SpoolLog for RedoLog<S> {
             position: self.position,
             synced: self.syncing.synced(),
         };
-        let name = segment_name(number);
-        let file = match create_segment(&self.storage, &name, &head_of_file, head) {
+        let file = match self.syncing.begin_segment([&head_of_file.encode(), head]) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::StorageFull => return Err(LogError::Full),
             Err(error) => return Err(self.fail(&error)),
         };
-        self.syncing.add_file(file.clone());
         if let Some(last) = self.segments.back_mut() {
             last.len = self.offset;
         }

@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use vere_ports::storage::{Storage, StorageFile};
 
-use super::format::{Mark, segment_name};
+use super::format::Mark;
+use super::spares::{self, Spares, retired_at_once};
 
 /// The file with the marks.
 pub(super) const MARK_NAME: &str = "mark";
@@ -26,6 +27,8 @@ pub(super) struct Syncing<S: Storage> {
     storage: S,
     wanted: Mutex<Wanted<S>>,
     marks: Mutex<Marks<S>>,
+    spares: Mutex<Spares<S>>,
+    segment_len: u64,
     synced: AtomicU64,
     failure: OnceLock<String>,
 }
@@ -45,10 +48,16 @@ struct Wanted<S: Storage> {
     queued: bool,
 }
 
-/// The newest mark, and the segments that are there.
+/// The newest mark, and what the next one is to say.
 struct Marks<S: Storage> {
     file: S::File,
     newest: Mark,
+    /// How far it is synced.
+    synced: u64,
+    /// The segments before this one are not needed.
+    oldest: u64,
+    /// Whether to write one in any case.
+    asked: bool,
 }
 
 impl<S: Storage> std::fmt::Debug for Syncing<S> {
@@ -67,7 +76,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<S: Storage> Syncing<S> {
     /// Everything that `mark` says is synced; `file` is the segment that is written to.
-    pub(super) fn new(storage: S, mark_file: S::File, mark: Mark, file: S::File) -> Self {
+    pub(super) fn new(
+        storage: S,
+        (mark_file, mark): (S::File, Mark),
+        (newest, file): (u64, S::File),
+        segment_len: u64,
+    ) -> Self {
         let wanted = Wanted {
             files: vec![file],
             names: false,
@@ -77,12 +91,17 @@ impl<S: Storage> Syncing<S> {
             queued: false,
         };
         Self {
+            spares: Mutex::new(Spares::new(storage.clone(), segment_len, newest + 1)),
             storage,
             wanted: Mutex::new(wanted),
             marks: Mutex::new(Marks {
                 file: mark_file,
                 newest: mark,
+                synced: mark.synced,
+                oldest: mark.oldest,
+                asked: false,
             }),
+            segment_len,
             synced: AtomicU64::new(mark.synced),
             failure: OnceLock::new(),
         }
@@ -101,11 +120,23 @@ impl<S: Storage> Syncing<S> {
         let _ = self.failure.set(reason);
     }
 
-    /// Another segment is written to from now on.
-    pub(super) fn add_file(&self, file: S::File) {
+    /// A file for the next segment, with this head; it is written to from now on.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; then it was not begun.
+    pub(super) fn begin_segment(&self, head: [&[u8]; 2]) -> io::Result<S::File> {
+        let mut spares = lock(&self.spares);
+        let (file, lasts) = spares.take()?;
+        if let Err(error) = file.write_at(head, 0) {
+            spares.put_back(file);
+            return Err(error);
+        }
+        drop(spares);
         let mut wanted = lock(&self.wanted);
-        wanted.files.push(file);
-        wanted.names = true;
+        wanted.files.push(file.clone());
+        wanted.names |= !lasts;
+        Ok(file)
     }
 
     /// Wants everything before `position` synced, and then the segments before `oldest` gone. True
@@ -118,26 +149,31 @@ impl<S: Storage> Syncing<S> {
 
     /// Wants it noted how far it is synced. True when there is a job to be queued.
     pub(super) fn want_mark(&self) -> bool {
-        if lock(&self.marks).newest.synced == self.synced() {
+        // While one is written there is nothing to want.
+        let Ok(marks) = self.marks.try_lock() else {
+            return false;
+        };
+        if marks.newest.synced == self.synced() && marks.newest.oldest == marks.oldest {
             return false;
         }
+        drop(marks);
         let mut wanted = lock(&self.wanted);
         wanted.mark = true;
         !std::mem::replace(&mut wanted.queued, true)
     }
 
-    /// Syncs what was written until now.
-    fn run(&self) {
-        // After a failure nothing may look synced: the system may have dropped what it could not write.
-        if self.failure().is_some() {
-            return;
-        }
-        if let Err(error) = self.try_run() {
+    /// Does something that may fail. After a failure nothing may look synced: the system may have
+    /// dropped what it could not write.
+    fn attempt(&self, work: impl FnOnce() -> io::Result<()>) {
+        if self.failure().is_none()
+            && let Err(error) = work()
+        {
             self.fail(error.to_string());
         }
     }
 
-    fn try_run(&self) -> io::Result<()> {
+    /// Syncs what was written until now.
+    fn run(&self) -> io::Result<()> {
         let (files, names, position, oldest, mark) = {
             let mut wanted = lock(&self.wanted);
             wanted.queued = false;
@@ -165,21 +201,52 @@ impl<S: Storage> Syncing<S> {
             self.synced.store(position, Ordering::Release);
         }
         let mut marks = lock(&self.marks);
-        let first = marks.newest.oldest;
-        if mark || oldest > first {
-            marks.write(position, oldest)?;
-        }
-        drop(marks);
-        self.remove(first..oldest);
+        (marks.synced, marks.oldest) = (position, oldest);
+        marks.asked |= mark;
         Ok(())
     }
 
-    fn remove(&self, segments: std::ops::Range<u64>) {
-        for number in segments {
-            let name = segment_name(number);
-            // It costs room and nothing else; at the next start it goes.
-            if let Err(error) = self.storage.remove(&name) {
-                tracing::warn!(file = name, %error, "cannot remove old log segment");
+    /// What nobody waits for: retires old segments, and makes files for new ones.
+    fn tidy(&self) -> io::Result<()> {
+        let mut marks = lock(&self.marks);
+        let retired = marks.newest.oldest..marks.oldest;
+        let many = retired.end.saturating_sub(retired.start) >= retired_at_once(self.segment_len);
+        if many || std::mem::take(&mut marks.asked) {
+            marks.write()?;
+            drop(marks);
+            for number in retired {
+                // It costs room and nothing else; at the next start it goes.
+                if let Err(error) = lock(&self.spares).retire(number) {
+                    tracing::warn!(segment = number, %error, "cannot remove old log segment");
+                }
+            }
+        } else {
+            drop(marks);
+        }
+        self.make_spares();
+        let (end, sync) = {
+            let spares = lock(&self.spares);
+            (spares.end(), spares.are_unsafe())
+        };
+        if sync {
+            self.storage.sync()?;
+            lock(&self.spares).last(end);
+        }
+        Ok(())
+    }
+
+    /// Without them a segment's file is made when it is begun, which takes longer and nothing else.
+    fn make_spares(&self) {
+        let (missing, len, write) = {
+            let spares = lock(&self.spares);
+            (spares.missing(), spares.len(), spares.are_written())
+        };
+        for _ in 0..missing {
+            let made = spares::make(&self.storage, len, write);
+            let made = made.and_then(|file| lock(&self.spares).add_new(file));
+            if let Err(error) = made {
+                tracing::debug!(%error, "cannot make a log segment in advance");
+                return;
             }
         }
     }
@@ -187,10 +254,10 @@ impl<S: Storage> Syncing<S> {
 
 impl<S: Storage> Marks<S> {
     /// On stable storage when it returns: only then may segments go.
-    fn write(&mut self, synced: u64, oldest: u64) -> io::Result<()> {
+    fn write(&mut self) -> io::Result<()> {
         self.newest = Mark {
-            synced,
-            oldest,
+            synced: self.synced,
+            oldest: self.oldest,
             serial: self.newest.serial + 1,
             ..self.newest
         };
@@ -214,8 +281,9 @@ pub(super) type Jobs<S> = Sender<Arc<Syncing<S>>>;
 /// Runs jobs until every log is gone.
 pub(super) fn run_jobs<S: Storage>(jobs: &Receiver<Arc<Syncing<S>>>, wake: &Wake) {
     while let Ok(job) = jobs.recv() {
-        job.run();
+        job.attempt(|| job.run());
         wake();
+        job.attempt(|| job.tidy());
     }
 }
 
@@ -223,6 +291,7 @@ pub(super) fn run_jobs<S: Storage>(jobs: &Receiver<Arc<Syncing<S>>>, wake: &Wake
 #[cfg(test)]
 pub(super) fn run_waiting<S: Storage>(jobs: &Receiver<Arc<Syncing<S>>>) {
     while let Ok(job) = jobs.try_recv() {
-        job.run();
+        job.attempt(|| job.run());
+        job.attempt(|| job.tidy());
     }
 }

@@ -15,6 +15,7 @@ use super::format::{ENTRY_LEN, segment_name};
 use super::recover::{self, Common};
 use super::redo::RedoLog;
 use super::reserve::Reserve;
+use super::spares::file_len;
 use super::sync::{Syncing, run_waiting};
 use super::*;
 
@@ -320,13 +321,19 @@ fn a_full_disk_takes_what_the_reserve_holds_and_recovers() {
             .map(|name| bench.disk.file(name).unwrap().len() as u64)
             .sum::<u64>()
     };
-    let now = used(&bench);
-    bench.disk.0.lock().unwrap().capacity = Some(now + 100);
+    // The file was made with its length: what follows is what it grows by.
+    let mut before = 0;
+    while bench.log.offset + 86 < file_len(SEGMENT_LEN) {
+        bench.log.append(&[0; 50]).unwrap();
+        before += 1;
+    }
+    let grows = bench.log.offset + 86 - file_len(SEGMENT_LEN);
+    bench.disk.0.lock().unwrap().capacity = Some(used(&bench) + grows + 14);
     bench.log.append(&[1; 50]).unwrap();
     assert_eq!(bench.log.room(), LogRoom::Plenty);
     bench.log.append(&[2; 50]).unwrap();
     assert_eq!(bench.log.room(), LogRoom::Reserve, "the reserve is used");
-    let mut taken = 2;
+    let mut taken = before + 2;
     let full = loop {
         match bench.log.append(&[3; 50]) {
             Ok(_) => taken += 1,
@@ -334,7 +341,7 @@ fn a_full_disk_takes_what_the_reserve_holds_and_recovers() {
         }
     };
     assert_eq!(full, LogError::Full);
-    assert!(taken > 4, "{taken}");
+    assert!(taken > before + 4, "{taken}");
     bench.log.keep_house();
     assert_eq!(bench.log.room(), LogRoom::Reserve);
     // What did not fit left nothing behind, and with room again it goes on.
@@ -393,6 +400,8 @@ fn old_segments_go_after_a_sync_and_are_not_missed() {
         "not before the sync"
     );
     run_waiting(&bench.waiting);
+    bench.log.keep_house();
+    run_waiting(&bench.waiting);
     assert!(bench.disk.file(&segment_name(newest - 2)).is_none());
     let (reader, mut opened) = open(&bench.disk).unwrap();
     assert_eq!(reader.heads[0].0, newest - 1);
@@ -404,6 +413,58 @@ fn old_segments_go_after_a_sync_and_are_not_missed() {
         open(&opened.disk),
         Err(OpenLogError::Damaged { .. })
     ));
+}
+
+/// What is no longer needed of a log becomes the file of a segment to come. Whatever it held before, and
+/// wherever it is cut off, nothing of that is read.
+#[test]
+fn an_old_file_that_is_used_again_gives_back_only_what_is_new() {
+    struct Nothing;
+    impl Fate for Nothing {
+        fn pick(&mut self, bound: usize) -> usize {
+            bound - 1
+        }
+    }
+    let mut bench = Bench::new();
+    let mut written = 0;
+    for round in 0..40 {
+        for _ in 0..3 {
+            bench.append(&entry(written));
+            written += 1;
+        }
+        bench.sync();
+        bench
+            .log
+            .remove_before(bench.log.newest().saturating_sub(1))
+            .unwrap();
+        run_waiting(&bench.waiting);
+        if round % 4 == 3 {
+            bench.log.keep_house();
+            run_waiting(&bench.waiting);
+        }
+        let disk = bench.disk.copy();
+        disk.crash(&mut Nothing);
+        let (reader, reopened) = open(&disk).unwrap();
+        let first = written - reader.entries.len();
+        for (number, (_, read)) in reader.entries.iter().enumerate() {
+            assert_eq!(*read, entry(first + number));
+        }
+        assert_eq!(reopened.synced(), bench.synced());
+    }
+    let files = bench.disk.list().unwrap();
+    let spare = |name: &&String| name.as_str() > segment_name(bench.log.newest()).as_str();
+    let spares = files.iter().filter(|name| name.ends_with(".log"));
+    let spares: Vec<_> = spares.filter(spare).collect();
+    assert!(!spares.is_empty(), "files are there in advance: {files:?}");
+    let used = |name: &&&String| {
+        bench
+            .disk
+            .file(name)
+            .unwrap()
+            .iter()
+            .any(|octet| *octet != 0)
+    };
+    assert!(spares.iter().any(|name| used(&name)), "out of old ones");
 }
 
 #[derive(Debug, Clone)]

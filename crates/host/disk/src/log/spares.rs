@@ -1,0 +1,207 @@
+//! Segment files that are there before they are needed: out of old ones, or made in advance.
+//!
+//! A file that has its name, its length and its blocks costs a sync nothing but the octets written. One
+//! that is begun when it is needed costs the directory and its length as well, and the sync waits for
+//! both. So the syncing thread makes files ready under the numbers that come next, and what is no longer
+//! needed of the log gets a new number instead of being removed. What such a file holds means nothing:
+//! its head has another number, and its entries lie at positions that were passed long ago.
+
+use std::collections::VecDeque;
+use std::io;
+
+use vere_ports::storage::{Storage, StorageFile};
+
+use super::format::segment_name;
+
+/// The name of a file in the making.
+const UNNAMED: &str = "spare";
+/// Octets that the spare files of a log may take, and how many they may be.
+const OCTETS_MAX: u64 = 64 << 20;
+const FILES_MAX: u64 = 16;
+/// Octets of old segments that are collected before they are retired together, and how many.
+const RETIRED_OCTETS: u64 = 32 << 20;
+const RETIRED_AT_ONCE: u64 = 8;
+/// Zeros are written by this many octets.
+const ZEROS: usize = 256 << 10;
+
+/// A file for a segment to come.
+#[derive(Debug)]
+struct Spare<F> {
+    file: F,
+    /// Whether its name is on stable storage.
+    lasts: bool,
+}
+
+/// The files for the next segments of a log.
+#[derive(Debug)]
+pub(super) struct Spares<S: Storage> {
+    storage: S,
+    files: VecDeque<Spare<S::File>>,
+    /// The number of the next segment, which the first of them is for.
+    next: u64,
+    /// Octets of a file; 0: none are made.
+    len: u64,
+    /// How many are to be there.
+    goal: usize,
+}
+
+/// The octets of a file whose segment ends with the entry that reaches `segment_len`.
+pub(super) const fn file_len(segment_len: u64) -> u64 {
+    segment_len.saturating_add(segment_len / 8)
+}
+
+/// How many old segments are retired together.
+pub(super) fn retired_at_once(segment_len: u64) -> u64 {
+    (RETIRED_OCTETS / segment_len.max(1)).clamp(1, RETIRED_AT_ONCE)
+}
+
+impl<S: Storage> Spares<S> {
+    /// None yet. `next`: the number of the segment after the newest.
+    pub(super) const fn new(storage: S, segment_len: u64, next: u64) -> Self {
+        let len = file_len(segment_len);
+        Self {
+            storage,
+            files: VecDeque::new(),
+            next,
+            len: if len > OCTETS_MAX { 0 } else { len },
+            goal: 1,
+        }
+    }
+
+    /// The file for the next segment, and whether its name lasts already.
+    pub(super) fn take(&mut self) -> io::Result<(S::File, bool)> {
+        let taken = if let Some(spare) = self.files.pop_front() {
+            (spare.file, spare.lasts)
+        } else {
+            let file = self.storage.create(&segment_name(self.next))?;
+            self.goal = (self.goal * 2).min(self.most());
+            (file, false)
+        };
+        self.next += 1;
+        Ok(taken)
+    }
+
+    /// The segment was not begun after all.
+    pub(super) fn put_back(&mut self, file: S::File) {
+        self.next -= 1;
+        self.files.push_front(Spare { file, lasts: false });
+    }
+
+    fn most(&self) -> usize {
+        (OCTETS_MAX / self.len.max(1)).min(FILES_MAX) as usize
+    }
+
+    /// How many are missing, when it is time to make some.
+    pub(super) fn missing(&self) -> usize {
+        let there = self.files.len();
+        if self.len == 0 || there >= self.goal.div_ceil(2) {
+            return 0;
+        }
+        self.goal - there
+    }
+
+    /// Whether new ones are written, not only allocated. A log that does not go through them fast gets
+    /// that: a sync then has no blocks to convert either.
+    pub(super) const fn are_written(&self) -> bool {
+        self.goal == 1
+    }
+
+    pub(super) const fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// A file in the making gets its name.
+    pub(super) fn add_new(&mut self, file: S::File) -> io::Result<()> {
+        self.add(UNNAMED, file)
+    }
+
+    /// Takes the file of an old segment, or removes it.
+    pub(super) fn retire(&mut self, number: u64) -> io::Result<()> {
+        let name = segment_name(number);
+        if self.files.len() < self.most() {
+            let file = self.storage.open(&name)?;
+            // One that a long entry made longer, or that never had its length, is not worth keeping.
+            if file.len()? == self.len {
+                return self.add(&name, file);
+            }
+        }
+        self.storage.remove(&name)
+    }
+
+    fn add(&mut self, name: &str, file: S::File) -> io::Result<()> {
+        let number = self.next + self.files.len() as u64;
+        self.storage.rename(name, &segment_name(number))?;
+        self.files.push_back(Spare { file, lasts: false });
+        Ok(())
+    }
+
+    /// Whether the directory should be synced, so that the names of those that come next last.
+    pub(super) fn are_unsafe(&self) -> bool {
+        let soon = self.files.len().div_ceil(2);
+        self.files.iter().take(soon).any(|spare| !spare.lasts)
+    }
+
+    /// The number after the last of them.
+    pub(super) fn end(&self) -> u64 {
+        self.next + self.files.len() as u64
+    }
+
+    /// The names before this number last.
+    pub(super) fn last(&mut self, end: u64) {
+        let count = end.saturating_sub(self.next) as usize;
+        for spare in self.files.iter_mut().take(count) {
+            spare.lasts = true;
+        }
+    }
+}
+
+/// The file of a log's first segment.
+pub(super) fn first<S: Storage>(storage: &S, segment_len: u64) -> io::Result<S::File> {
+    let (name, len) = (segment_name(1), file_len(segment_len));
+    if len <= OCTETS_MAX {
+        let made = make(storage, len, true).and_then(|file| {
+            storage.rename(UNNAMED, &name)?;
+            Ok(file)
+        });
+        match made {
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+            other => return other,
+        }
+    }
+    storage.create(&name)
+}
+
+/// Makes a file of this length that has no number yet, in place of one that was left. It is on stable
+/// storage but for its name.
+pub(super) fn make<S: Storage>(storage: &S, len: u64, write: bool) -> io::Result<S::File> {
+    match storage.remove(UNNAMED) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = storage.create(UNNAMED)?;
+    let made = file.allocate(len).and_then(|()| {
+        if write {
+            write_zeros(&file, 0, len)?;
+        }
+        file.sync()
+    });
+    match made {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            storage.remove(UNNAMED)?;
+            Err(error)
+        }
+    }
+}
+
+/// Writes zeros from one place to another.
+pub(super) fn write_zeros<F: StorageFile>(file: &F, from: u64, to: u64) -> io::Result<()> {
+    let zeros = vec![0; ZEROS.min(to.saturating_sub(from) as usize)];
+    let mut at = from;
+    while at < to {
+        let part = zeros.len().min((to - at) as usize);
+        file.write_at([&zeros[..part], &[]], at)?;
+        at += part as u64;
+    }
+    Ok(())
+}
