@@ -279,6 +279,81 @@ mod tests {
         assert!(results.when(store.synced()).unwrap()[0].is_ok());
     }
 
+    /// A store with one message and a segment that says of it that it holds a text.
+    fn indexed_as(text: &str) -> (tempfile::TempDir, FileStore) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("log")).unwrap();
+        std::fs::create_dir_all(folder.path().join("search")).unwrap();
+        let mut store = open(folder.path()).unwrap();
+        deliver(&mut store, 7);
+        let id = inbox(&mut store);
+        let snapshot = store.snapshot(id).unwrap();
+        let snapshot = snapshot.when(store.synced()).unwrap();
+        let message = *snapshot.get(0).unwrap();
+        let mut octets = store.body_reader().open(message.blob).unwrap();
+        let octets = octets.message().unwrap();
+        let parsed = vere_mime::Parsed::of(&octets);
+        let searched = vere_mime::Searched {
+            own: b"",
+            message: &octets,
+            parts: &parsed.parts,
+        };
+        let mut builder = vere_search::Builder::new(store.log_id(), id.0);
+        builder.message(vere_search::Document {
+            uid: message.uid.get(),
+            body: message.blob.0,
+            sent: None,
+        });
+        let _ = searched.texts(|_| true, &mut |zone, found| {
+            let instead = matches!(zone, vere_mime::Zone::Subject) && !text.is_empty();
+            builder.text(zone, if instead { text } else { found });
+            std::ops::ControlFlow::Continue(())
+        });
+        let disk = Directory::open(&folder.path().join("search")).unwrap();
+        let mut index = vere_search::Index::open(disk, store.log_id()).unwrap();
+        index.put(id.0, (1, 1), &builder.finish().unwrap()).unwrap();
+        (folder, store)
+    }
+
+    #[test]
+    fn an_index_of_other_texts_is_found() {
+        let (folder, mut store) = indexed_as("");
+        let report = Report::of(&mut store, folder.path()).unwrap();
+        assert!(!report.is_wrong(), "{}", report.findings());
+        assert!(report.index_octets > 0);
+        let (folder, mut store) = indexed_as("SOMETHING");
+        let report = Report::of(&mut store, folder.path()).unwrap();
+        assert!(report.is_wrong());
+        assert!(
+            report
+                .findings()
+                .contains("the search index is not that of its messages")
+        );
+    }
+
+    #[test]
+    fn a_search_is_explained() {
+        let (folder, mut store) = indexed_as("");
+        let ann = AccountName::parse("ann@demo.test").unwrap();
+        let mut explain = |search: &str| {
+            explain::explain(&mut store, folder.path(), &ann, "INBOX", search).unwrap()
+        };
+        let certain = explain("SUBJECT 7 DELETED");
+        assert!(
+            certain.contains("1 messages; index: 1 segments"),
+            "{certain}"
+        );
+        assert!(certain.contains("answered by the index alone"), "{certain}");
+        assert!(certain.contains("1 messages found"), "{certain}");
+        let looked = explain("NOT TEXT \"subject: 8\" 1:*");
+        assert!(looked.contains("1 messages found"), "{looked}");
+        assert!(explain("SUBJECT 8").contains("0 messages found"));
+        let wrong = explain::explain(&mut store, folder.path(), &ann, "INBOX", "NONSENSE");
+        assert!(wrong.is_err());
+        let wrong = explain::explain(&mut store, folder.path(), &ann, "Nowhere", "ALL");
+        assert!(wrong.is_err());
+    }
+
     #[test]
     fn a_store_on_files_is_checked_and_compacted() {
         let folder = tempfile::tempdir().unwrap();

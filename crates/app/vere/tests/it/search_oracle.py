@@ -381,7 +381,7 @@ def ask(address, mailbox, count, seed):
             if found != hits:
                 wrong += 1
                 print("differs:", command, "missing", sorted(hits - found)[:5], len(hits - found),
-                      "too many", sorted(found - hits)[:5], len(found - hits))
+                      "too many", sorted(found - hits)[:5], len(found - hits), flush=True)
     print(f"{mailbox}: {len(messages)} messages ({len(oracle.aside)} set aside), {asked} texts (seed {seed}), {wrong} differences; by band {bands};"
           f" read by the oracle in {made:.1f} s")
     for (own, cases), taken in sorted(times.items()):
