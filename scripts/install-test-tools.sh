@@ -12,6 +12,8 @@
 #   python3-dkim           verifies signatures
 #   mutt, bsd-mailx, s-nail, git send-email
 #                          programs that send through sendmail
+#   mbsync, offlineimap, fetchmail
+#                          programs that read and synchronise mailboxes
 #   gsasl                  every SASL mechanism over SMTP
 #   ip, nft                networks of the tests' own, whose packets are dropped
 #   strace                 lets the disk fail under one process
@@ -169,6 +171,10 @@ install dkimverify python3-dkim python3-nacl
 # Behind postfix, which is the mail system it asks for.
 install bsd-mailx bsd-mailx
 install s-nail s-nail
+# With the mechanisms that it prefers where it finds them.
+install mbsync isync libsasl2-modules
+install offlineimap offlineimap3
+install fetchmail fetchmail
 install git git
 [[ -x /usr/lib/git-core/git-send-email ]] || install git-send-email git-email libmailtools-perl
 install ip iproute2

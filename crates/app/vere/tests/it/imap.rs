@@ -65,6 +65,11 @@ impl Imap {
         said
     }
 
+    /// Adds a message; flags may stand behind the mailbox.
+    pub(crate) fn append(&mut self, mailbox: &str, text: &str) {
+        self.ok(&format!("APPEND {mailbox} {{{}+}}\r\n{text}", text.len()));
+    }
+
     /// How many messages a mailbox has.
     pub(crate) fn exists(&mut self, mailbox: &str) -> usize {
         let said = self.ok(&format!("STATUS {mailbox} (MESSAGES)"));
@@ -95,6 +100,7 @@ impl Ports {
     }
 }
 
+/// The same system with mailboxes.
 pub(crate) fn with_store(options: Options) -> (Options, Ports) {
     let ports = Ports {
         imap: free_address(),
@@ -107,7 +113,8 @@ pub(crate) fn with_store(options: Options) -> (Options, Ports) {
     (options, ports)
 }
 
-fn wait_messages(ports: &Ports, user: &str, mailbox: &str, count: usize) {
+/// Waits until a mailbox has so many messages.
+pub(crate) fn wait_messages(ports: &Ports, user: &str, mailbox: &str, count: usize) {
     wait_for("mail in the mailbox", || {
         let mut session = Imap::login(ports.imap, user, "secret");
         (session.exists(mailbox) == count).then_some(())
@@ -333,7 +340,7 @@ fn a_store_whose_disk_fails_is_opened_anew() {
     let (options, ports) = with_store(Options::default());
     let system = System::start(&options);
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
-    alice.ok("APPEND INBOX {3+}\r\nA\r\n");
+    alice.append("INBOX", "A\r\n");
     let before = system.role_pids("store");
     let Some(failing) = FailingSync::begin(before[0]) else {
         return system.stop();
@@ -352,7 +359,7 @@ fn a_store_whose_disk_fails_is_opened_anew() {
     });
     wait_for("its port", || TcpStream::connect(ports.imap).ok().map(drop));
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
-    alice.ok("APPEND INBOX {3+}\r\nC\r\n");
+    alice.append("INBOX", "C\r\n");
     let there = alice.exists("INBOX");
     assert!((2..=3).contains(&there), "{there} messages");
     system.stop();

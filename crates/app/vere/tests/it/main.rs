@@ -29,6 +29,7 @@ mod harness;
 mod hostile_hops;
 mod idle;
 mod imap;
+mod imap_clients;
 mod kill;
 mod metrics;
 mod next_hops;
