@@ -1,0 +1,151 @@
+//! Lines posted to a server by HTTP, with a signature by which it knows where they come from.
+
+use std::fmt;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use hmac::{Hmac, Mac as _};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::Request;
+use hyper::header::CONTENT_TYPE;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::{ClientConfig, RootCertStore};
+use sha2::Sha256;
+use vere_units::Secret;
+
+use crate::{Sink, SinkError};
+
+/// Octets of an answer that are read; nothing in it is looked at but its status.
+const ANSWER_MAX: usize = 64 * 1024;
+
+/// Where lines are posted.
+#[derive(Debug, Clone)]
+pub struct WebhookOptions {
+    /// `https://...`, or `http://...` within a machine or a management network.
+    pub url: String,
+    /// The key of the signature.
+    pub key: Secret<String>,
+    /// Longest wait for the server's answer.
+    pub timeout: Duration,
+}
+
+/// A server that lines are posted to.
+pub struct WebhookSink {
+    options: WebhookOptions,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+impl fmt::Debug for WebhookSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebhookSink")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl WebhookSink {
+    /// A sink that connects with the first batch.
+    ///
+    /// # Errors
+    /// When the library for TLS cannot be used.
+    pub fn new(options: WebhookOptions) -> Result<Self, SinkError> {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(options.timeout));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls(&options.url)?)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(tcp);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .build(connector);
+        Ok(Self { options, client })
+    }
+
+    async fn post(&self, body: Bytes) -> Result<(), SinkError> {
+        let signature = signature(self.options.key.expose(), unix_time(), &body);
+        let request = Request::post(&self.options.url)
+            .header(CONTENT_TYPE, "application/x-ndjson")
+            .header("vere-signature", signature)
+            .body(Full::new(body))
+            .map_err(|error| SinkError(error.to_string()))?;
+        let answer = self.client.request(request).await;
+        let answer = answer.map_err(|error| SinkError(chain(&error)))?;
+        let (head, body) = answer.into_parts();
+        // Read to its end, so that the connection can be used again.
+        let _ = Limited::new(body, ANSWER_MAX).collect().await;
+        if head.status.is_success() {
+            Ok(())
+        } else {
+            Err(SinkError(format!("the server answered {}", head.status)))
+        }
+    }
+}
+
+impl Sink for WebhookSink {
+    async fn take(&mut self, lines: &[Bytes]) -> Result<(), SinkError> {
+        let mut body = Vec::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
+        for line in lines {
+            body.extend_from_slice(line);
+            body.push(b'\n');
+        }
+        let posted = tokio::time::timeout(self.options.timeout, self.post(body.into())).await;
+        posted.unwrap_or_else(|_| {
+            let after = self.options.timeout;
+            Err(SinkError(format!(
+                "the server did not answer within {after:?}"
+            )))
+        })
+    }
+}
+
+/// The value of the header field `Vere-Signature`: `t=SECONDS,v1=HEX`, where HEX is the HMAC-SHA-256 of
+/// SECONDS, a full stop and the body. The time is signed, so that nobody repeats an old post as a new one.
+#[must_use]
+pub fn signature(key: &str, seconds: u64, body: &[u8]) -> String {
+    let mut text = format!("t={seconds},v1=");
+    // HMAC takes keys of any length.
+    if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key.as_bytes()) {
+        mac.update(seconds.to_string().as_bytes());
+        mac.update(b".");
+        mac.update(body);
+        for octet in mac.finalize().into_bytes() {
+            let _ = write!(text, "{octet:02x}");
+        }
+    }
+    text
+}
+
+fn tls(url: &str) -> Result<ClientConfig, SinkError> {
+    let mut roots = RootCertStore::empty();
+    if url.starts_with("https:") {
+        // Some systems carry roots that the library cannot read; the others serve.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| SinkError(error.to_string()))?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// The client itself only says "client error"; its causes say more.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
+fn unix_time() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
