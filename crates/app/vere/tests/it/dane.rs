@@ -200,5 +200,9 @@ fn signed_zones_say_whom_to_trust() {
     wait_for("the lies alone to wait", || {
         (system.queued() == LIES.len() as u64).then_some(())
     });
+    // To this sender delivery counts for more than what the domain says (RFC 8689 section 4.2.2).
+    let text = "Subject: urgent\r\nTLS-Required: No\r\n\r\nbody";
+    Session::greeted(system.smtp).submit("alice@example.org", &["x@lie.good"], text);
+    hosts.at("lie.good").wait_messages(1);
     system.stop();
 }

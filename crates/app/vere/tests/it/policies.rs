@@ -224,3 +224,49 @@ fn a_policy_that_cannot_be_had_stops_nothing() {
     assert_eq!(host.asked(), 0, "the handshake fails");
     system.stop();
 }
+
+/// RFC 8689 section 4.2.2: what the recipient's domain says of encryption does not count, what this system's
+/// settings say does.
+#[test]
+fn a_sender_to_whom_delivery_counts_for_more_is_heard() {
+    const OPTIONAL: &str = "Subject: urgent\r\nTLS-Required: No\r\n\r\nbody";
+    let world = World::new();
+    let mx = Mx::start(Manners::default());
+    let files = world.sign("sts", &["mta-sts.example.com"]);
+    let host = PolicyHost::start(&files, &policy("enforce", "mx.example.com"));
+    let port = mx.port();
+    let options = options(&world, &mx, &host).route(
+        "strict.example",
+        format!("mx.example.com:{port}"),
+        "tls = \"required\"",
+    );
+    let system = System::start(&options);
+    submit(&system);
+    wait_reply(&system, "TLS");
+    let mut session = Session::greeted(system.smtp);
+    session.submit("alice@example.org", &["y@example.com"], OPTIONAL);
+    let seen = mx.wait_messages(1).remove(0);
+    assert!(seen.tls.is_none());
+    assert!(seen.text.contains("TLS-Required: No"), "{}", seen.text);
+    assert!(
+        seen.commands
+            .iter()
+            .any(|line| line == "RCPT TO:<y@example.com>")
+    );
+    session.submit("alice@example.org", &["z@strict.example"], OPTIONAL);
+    wait_for("both others to wait", || {
+        let queues = system.queues();
+        let waits = |name: &str| {
+            let mut queues = queues.iter();
+            queues.any(|queue| {
+                let same = queue["destination"]
+                    .as_str()
+                    .is_some_and(|found| found.starts_with(name));
+                same && queue["messages"] == 1 && queue["last_reply"].is_string()
+            })
+        };
+        (waits("example.com") && waits("tlsoptional:relay:mx.example.com")).then_some(())
+    });
+    assert_eq!(mx.messages().len(), 1);
+    system.stop();
+}
