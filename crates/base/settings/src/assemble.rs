@@ -76,6 +76,7 @@ impl Assembly {
             relay: self.networks("relay.networks"),
             sendmail: self.sendmail(),
             dkim: self.dkim(),
+            records: self.records(),
             xclient: self.networks("xclient.networks"),
             proxy: self.networks("proxy.networks"),
             auth: Auth {

@@ -34,6 +34,9 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     if let Some(dkim) = &settings.dkim {
         found.socket("dkim.socket", &dkim.socket);
     }
+    if settings.records.is_some() {
+        records(&mut found);
+    }
     found.errors
 }
 
@@ -69,6 +72,16 @@ impl Found<'_> {
             _ => {}
         }
     }
+}
+
+fn records(found: &mut Found<'_>) {
+    let has = |key: &str| found.document.values.contains_key(key);
+    match (has("records.file"), has("records.webhook")) {
+        (true, true) => found.add("records.webhook", "stands beside records.file"),
+        (false, false) => found.add("records", "needs records.file or records.webhook"),
+        _ => {}
+    }
+    found.pair("records.webhook", "records.webhook_secret");
 }
 
 fn listeners(settings: &Settings, found: &mut Found<'_>) {

@@ -39,6 +39,7 @@ pub(crate) enum Kind {
     Addresses,
     NetworkList,
     UrlHttps,
+    UrlHttp,
     /// Texts that begin so.
     Urls(&'static str),
     Pattern,
@@ -79,6 +80,7 @@ impl Kind {
             Self::Addresses => "a list of addresses with ports such as [\"[::]:25\"]",
             Self::NetworkList => "a list of networks such as [\"127.0.0.0/8\", \"::1\"]",
             Self::UrlHttps => "an address that begins with \"https://\"",
+            Self::UrlHttp => "an address that begins with \"https://\" or \"http://\"",
             Self::Urls(start) => return format!("a list of texts that begin with \"{start}\""),
             Self::Pattern => "\"*\", \"example.org\" or \".example.org\"",
             Self::NextHop => "\"host:port\", \"[2001:db8::1]:25\", \"mx\" or \"local\"",
@@ -144,6 +146,10 @@ impl Kind {
             }
             Self::Address => Value::Address(socket_address(text)?),
             Self::UrlHttps => Value::Text(url(text, "https://")?),
+            Self::UrlHttp => {
+                let plain = url(text, "http://");
+                Value::Text(plain.or_else(|_| url(text, "https://"))?)
+            }
             Self::Pattern => Value::Pattern(pattern(text)?),
             Self::NextHop => Value::NextHop(next_hop(text)?),
             Self::Store => Value::Store(store(text)?),

@@ -54,7 +54,7 @@ pub use outgoing::{
     Delivery, LocalDelivery, NextHop, Protocol, Route, RoutePattern, Source, TlsMode,
 };
 pub use reference::reference;
-pub use services::{Dkim, Sendmail, WhenUnavailable};
+pub use services::{Dkim, RecordSink, Records, Sendmail, WhenUnavailable};
 pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use vere_units::{ByteSize, Span};
 
 use crate::network::IpNetwork;
 use crate::outgoing::{Delivery, Route, Source};
-use crate::services::{Dkim, Sendmail};
+use crate::services::{Dkim, Records, Sendmail};
 use crate::value::Value;
 use crate::watching::{Control, Log, Metrics};
 
@@ -44,6 +44,8 @@ pub struct Settings {
     pub sendmail: Option<Sendmail>,
     /// Signatures on what own users send; none without the section.
     pub dkim: Option<Dkim>,
+    /// Lines about messages for other systems; none without the section.
+    pub records: Option<Records>,
     /// Who may use XCLIENT.
     pub xclient: Networks,
     /// Whose connections begin with a PROXY header.

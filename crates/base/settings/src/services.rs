@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use vere_units::{ByteSize, Span};
+
 use crate::assemble::Assembly;
 
 /// Mail from the programs and users of this machine.
@@ -33,7 +35,58 @@ pub enum WhenUnavailable {
     Unsigned,
 }
 
+/// Lines about messages for other systems.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Records {
+    /// Where they go.
+    pub to: RecordSink,
+    /// Octets of lines that may wait before no mail is taken any more.
+    pub waiting_max: ByteSize,
+}
+
+/// Where lines about messages go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordSink {
+    /// Into a file.
+    File {
+        /// Which.
+        path: PathBuf,
+        /// A larger one is set aside.
+        size_max: ByteSize,
+    },
+    /// To a web server.
+    Webhook {
+        /// Where they are posted.
+        url: String,
+        /// The file with the secret of the signature.
+        secret: PathBuf,
+        /// Longest wait for the answer.
+        timeout: Span,
+    },
+}
+
 impl Assembly {
+    /// Which of file and webhook is missing, the check of contradictions says.
+    pub(crate) fn records(&self) -> Option<Records> {
+        let to = || match self.maybe("records.webhook") {
+            Some(url) => RecordSink::Webhook {
+                url,
+                secret: self
+                    .maybe_path("records.webhook_secret")
+                    .unwrap_or_default(),
+                timeout: self.need("records.webhook_timeout"),
+            },
+            None => RecordSink::File {
+                path: self.maybe_path("records.file").unwrap_or_default(),
+                size_max: self.need("records.file_size_max"),
+            },
+        };
+        self.section("records").then(|| Records {
+            to: to(),
+            waiting_max: self.need("records.waiting_max"),
+        })
+    }
+
     pub(crate) fn dkim(&self) -> Option<Dkim> {
         let when_unavailable = |text: &str| match text {
             "defer" => Some(WhenUnavailable::Defer),

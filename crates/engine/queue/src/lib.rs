@@ -8,12 +8,13 @@
 //! Reading order: [`destination`] (where a recipient goes), [`envelope`] (what the spool keeps of a
 //! message beside its body, and its format), [`policy`] and [`queues`] (the schedule), [`settlement`] (what the result
 //! of an attempt means for each recipient), [`report`] (delivery status notifications, RFC 3464), [`order`]
-//! (what operators have ordered).
+//! (what operators have ordered), [`ledger`] (what other systems are told).
 //!
 //! Not covered yet: priorities, rate limits, congestion control, `in_order` queues.
 
 pub mod destination;
 pub mod envelope;
+pub mod ledger;
 pub mod order;
 pub mod policy;
 pub mod queues;
@@ -22,6 +23,7 @@ pub mod settlement;
 
 pub use destination::Destination;
 pub use envelope::{BodyType, Envelope, Notify, Recipient, Ret, TlsWish};
+pub use ledger::{Ledger, Subject};
 pub use order::{FOREVER, Order};
 pub use policy::Policy;
 pub use queues::{

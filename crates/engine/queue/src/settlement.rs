@@ -221,7 +221,7 @@ fn expired_report(
 }
 
 /// Cuts a reply to [`REPLY_KEPT_MAX`] octets and replaces control characters.
-fn bounded(reply: &str) -> String {
+pub(crate) fn bounded(reply: &str) -> String {
     let mut kept: String = reply
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })

@@ -1,12 +1,13 @@
 //! Lines in a file: appended, synced, and set aside when the file is large.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use vere_units::ByteSize;
+use vere_units::{ByteSize, Timestamp};
 
 use crate::{Sink, SinkError};
 
@@ -20,10 +21,8 @@ const TAIL: u64 = 1 << 20;
 pub struct FileOptions {
     /// The file.
     pub path: PathBuf,
-    /// A file of this size is set aside as `PATH.1`, and what was there as `PATH.2`, and so on.
+    /// A file that would grow beyond is set aside as `PATH.TIME`, and never removed.
     pub size_max: ByteSize,
-    /// Files set aside that are kept; older ones are removed.
-    pub keep: u32,
 }
 
 /// A file that lines are appended to.
@@ -51,7 +50,9 @@ impl FileSink {
             octets.extend_from_slice(line);
             octets.push(b'\n');
         }
-        let (mut file, mut size) = match self.open.take() {
+        let known = self.open.take();
+        let known = known.filter(|(file, _)| is_at(file, &self.options.path));
+        let (mut file, mut size) = match known {
             Some(open) => open,
             None => open(&self.options.path)?,
         };
@@ -75,23 +76,23 @@ impl FileSink {
     }
 
     fn set_aside(&self) -> io::Result<()> {
-        let place = |number: u32| {
-            let mut name = self.options.path.clone().into_os_string();
-            name.push(format!(".{number}"));
-            PathBuf::from(name)
-        };
-        if self.options.keep == 0 {
-            fs::remove_file(&self.options.path)?;
-            return sync_folder(&self.options.path);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let mut millis = now.map_or(0, |since| since.as_millis());
+        let mut aside = self.aside(millis);
+        while aside.exists() {
+            millis += 1;
+            aside = self.aside(millis);
         }
-        for number in (1..self.options.keep).rev() {
-            match fs::rename(place(number), place(number + 1)) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        fs::rename(&self.options.path, place(1))?;
+        fs::rename(&self.options.path, aside)?;
         sync_folder(&self.options.path)
+    }
+
+    /// The name under which a file is set aside at this time, in ms since the Unix epoch.
+    fn aside(&self, millis: u128) -> PathBuf {
+        let time = Timestamp::from_millis(u64::try_from(millis).unwrap_or(u64::MAX));
+        let mut name = self.options.path.clone().into_os_string();
+        name.push(format!(".{time}"));
+        PathBuf::from(name)
     }
 }
 
@@ -116,7 +117,17 @@ impl Sink for FileSink {
     }
 }
 
-/// Opens the file for appending, without the unfinished line that a crash may have left at its end.
+/// Whether the file lies there still, and not another one: it may have been set aside by somebody else.
+fn is_at(file: &File, path: &Path) -> bool {
+    let same = |there: Metadata| {
+        let here = file.metadata()?;
+        Ok::<_, io::Error>((here.dev(), here.ino()) == (there.dev(), there.ino()))
+    };
+    fs::metadata(path).and_then(same).unwrap_or(false)
+}
+
+/// Opens the file for appending, for this process alone, and without the unfinished line that a crash may
+/// have left at its end.
 fn open(path: &Path) -> io::Result<(File, u64)> {
     let is_new = !path.exists();
     let mut file = OpenOptions::new()
@@ -125,6 +136,10 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
         .create(true)
         .mode(MODE)
         .open(path)?;
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => io::Error::other("another process writes it"),
+        TryLockError::Error(error) => error,
+    })?;
     if is_new {
         sync_folder(path)?;
     }

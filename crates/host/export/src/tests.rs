@@ -21,7 +21,6 @@ fn file(folder: &tempfile::TempDir) -> FileOptions {
     FileOptions {
         path: folder.path().join("f.jsonl"),
         size_max: ByteSize::new(40),
-        keep: 2,
     }
 }
 
@@ -37,9 +36,24 @@ async fn lines_are_appended_and_full_files_set_aside() {
     }
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
     assert_eq!(read("f.jsonl"), "{\"n\":12}\n{\"n\":13}\n{\"n\":14}\n");
-    assert!(read("f.jsonl.1").starts_with("{\"n\":9}\n"));
-    assert!(read("f.jsonl.2").starts_with("{\"n\":6}\n"));
-    assert!(!folder.path().join("f.jsonl.3").exists());
+    let listed = fs::read_dir(folder.path()).expect("listed");
+    let mut names: Vec<_> = listed
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    names.sort();
+    let aside: String = names[1..]
+        .iter()
+        .map(|name| read(name.to_str().expect("text")))
+        .collect();
+    let expected: String = (0..12)
+        .map(|number| format!("{{\"n\":{number}}}\n"))
+        .collect();
+    assert_eq!((names.len(), aside), (5, expected));
+    // While this one has it, nobody else writes it.
+    let mut second = FileSink::new(options.clone());
+    let error = second.take(&lines(0, 1)).await.expect_err("locked");
+    assert!(error.to_string().contains("another process"), "{error}");
+    drop(sink);
     // A process of its own goes on where this one ended.
     let mut next = FileSink::new(FileOptions {
         size_max: ByteSize::kib(1),
@@ -47,6 +61,21 @@ async fn lines_are_appended_and_full_files_set_aside() {
     });
     next.take(&lines(15, 16)).await.expect("taken");
     assert!(read("f.jsonl").ends_with("{\"n\":14}\n{\"n\":15}\n"));
+}
+
+#[tokio::test]
+async fn a_file_that_somebody_else_set_aside_is_followed_by_a_new_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = file(&folder);
+    let mut sink = FileSink::new(options.clone());
+    sink.take(&lines(0, 1)).await.expect("taken");
+    fs::rename(&options.path, folder.path().join("aside")).expect("renamed");
+    sink.take(&lines(1, 2)).await.expect("taken");
+    fs::remove_file(&options.path).expect("removed");
+    sink.take(&lines(2, 3)).await.expect("taken");
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).expect("read");
+    assert_eq!(read("aside"), "{\"n\":0}\n");
+    assert_eq!(read("f.jsonl"), "{\"n\":2}\n");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use vere_settings::Settings;
+use vere_settings::{RecordSink, Settings};
 
 use super::Failure;
 
@@ -169,6 +169,10 @@ fn unreadable(settings: &Settings) -> Vec<Mistake> {
         if let Some(path) = &route.password_file {
             named.push((format!("route[{}].password_file", n + 1), path));
         }
+    }
+    let records = settings.records.as_ref().map(|records| &records.to);
+    if let Some(RecordSink::Webhook { secret, .. }) = records {
+        named.push(("records.webhook_secret".to_owned(), secret));
     }
     if let Some(tls) = &settings.spool.tls {
         named.push(("spool.tls.certificate".to_owned(), &tls.files.certificate));

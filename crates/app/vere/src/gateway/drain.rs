@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{LocalSet, spawn_local};
 use vere_cluster::Register;
-use vere_settings::Settings;
+use vere_settings::{RecordSink, Settings};
 use vere_spool::owner::Membership;
 
 use super::group::{self, End, Progress};
@@ -165,15 +165,16 @@ impl Drain<'_> {
             return Ok(Rc::new(first.beside(link)));
         }
         let mut trace = trace_directory(self.settings);
+        let mut settings = Arc::clone(self.settings);
         if UnixStream::connect(&self.settings.control.socket).is_ok() {
             // A gateway runs here, and writes there.
             trace.set_file_name("trace-drain");
+            let records = Arc::make_mut(&mut settings).records.as_mut();
+            if let Some(RecordSink::File { path, .. }) = records.map(|records| &mut records.to) {
+                path.as_mut_os_string().push(".drain");
+            }
         }
-        let gateway = Rc::new(Gateway::new(parts(
-            Arc::clone(self.settings),
-            link,
-            &trace,
-        )?));
+        let gateway = Rc::new(Gateway::new(parts(settings, link, &trace)?));
         self.first = Some(Rc::clone(&gateway));
         Ok(gateway)
     }

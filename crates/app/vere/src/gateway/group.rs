@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use vere_queue::order::ORDERS_QUEUE;
 use vere_units::Timestamp;
 
 use super::state::Gateway;
-use super::{STOP_PATIENCE, follow_lease, follow_link, scheduler};
+use super::{STOP_PATIENCE, follow_lease, follow_link, records, scheduler};
 use crate::spool::link::LinkState;
 
 /// How often it is looked at.
@@ -57,6 +56,7 @@ pub(super) async fn deliver(
     tasks.spawn_local(scheduler::run(Rc::clone(gateway)));
     tasks.spawn_local(follow_link(Rc::clone(gateway)));
     tasks.spawn_local(follow_lease(Rc::clone(gateway)));
+    tasks.spawn_local(records::drain(Rc::clone(gateway)));
     let end = loop {
         let state = *gateway.link.state().borrow();
         if state == LinkState::Fenced {
@@ -107,9 +107,11 @@ fn progress(gateway: &Gateway) -> Progress {
 /// report is being stored. Else how many records cannot be read.
 async fn left(gateway: &Gateway) -> Option<u64> {
     let queues = gateway.link.queues().await.ok()?;
-    // What was ordered for destinations stays for the gateway that the group is named for.
-    let mail = queues.iter().filter(|queue| queue.name != ORDERS_QUEUE);
-    let records: u64 = mail.map(|queue| queue.length).sum();
+    // What was ordered for destinations stays for the gateway that the group is named for, and lines that
+    // this one does not want as well.
+    let others = |name: &str| gateway.records.is_other(name);
+    let leaving = queues.iter().filter(|queue| !others(&queue.name));
+    let records: u64 = leaving.map(|queue| queue.length).sum();
     let unreadable = gateway.unreadable();
     (records <= unreadable && gateway.queues.borrow().messages() == 0).then_some(records)
 }

@@ -98,6 +98,9 @@ impl Intake for ServiceIntake {
         if queued >= self.gateway.settings().limits.queued_messages_max {
             return Err(Refusal::StorageFull);
         }
+        if self.gateway.too_many_lines() {
+            return Err(Refusal::StorageFull);
+        }
         match (session.account(), mail.reverse_path.address()) {
             (Some(account), Some(address)) => self.gateway.router.check_sender(account, address),
             _ => Ok(()),
@@ -193,7 +196,7 @@ async fn accept(
     note_received(gateway, &message, account, &base);
     let parts = gateway.router.parts(&settings, &message, &base, &body)?;
     gateway
-        .store(vere_spool::owner::Batch::new(), parts)
+        .store(vere_spool::owner::Batch::new(), parts, &Vec::new())
         .await
         .map_err(|error| refusal(trace, error))
 }

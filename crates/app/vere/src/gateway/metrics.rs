@@ -238,6 +238,21 @@ impl GatewayMetrics {
         .inc();
     }
 
+    /// Lines are safe where they go.
+    pub(super) fn lines_written(&self, count: usize) {
+        self.all.records.written.inc_by(count as u64);
+    }
+
+    /// Lines were not taken.
+    pub(super) fn lines_failed(&self) {
+        self.all.records.failures.inc();
+    }
+
+    /// A sender was turned away since too many lines wait.
+    pub(super) fn turned_away_for_lines(&self) {
+        self.all.records.refused.inc();
+    }
+
     /// A delivery status notification was stored.
     pub(super) fn notified(&self, kind: ReportKind) {
         let action = match kind {

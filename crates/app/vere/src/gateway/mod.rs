@@ -3,7 +3,8 @@
 //! One thread and its tasks: [`listeners`] accept, [`session`] drives a connection, [`intake`] takes
 //! responsibility for a message, [`routing`] says where it goes, [`state`] stores it, [`scheduler`] starts
 //! workers, [`local`] and [`relay`] deliver, [`outbound`] connects to other hosts, [`settling`] ends
-//! attempts, [`recovery`] takes back what the spool holds, [`control`] answers commands.
+//! attempts, [`recovery`] takes back what the spool holds, [`records`] tells other systems, [`control`]
+//! answers commands.
 
 mod adopt;
 mod control;
@@ -21,6 +22,7 @@ mod operate;
 mod orders;
 pub(crate) mod outbound;
 mod proxy;
+mod records;
 mod recovery;
 mod relay;
 mod routing;
@@ -54,6 +56,7 @@ use vere_telemetry::trace::{TraceLog, TraceOptions};
 
 use self::listeners::{Reception, Service};
 use self::outbound::Outbound;
+use self::records::Records;
 pub(crate) use self::routing::route as destination_of;
 use self::state::{Gateway, Parts};
 use crate::cli::Failure;
@@ -144,6 +147,7 @@ async fn serve(
     spawn_local(control::serve(Rc::clone(&gateway), control));
     spawn_local(follow_link(Rc::clone(&gateway)));
     spawn_local(follow_lease(Rc::clone(&gateway)));
+    spawn_local(records::drain(Rc::clone(&gateway)));
     spawn_local(adopt::run(Rc::clone(&gateway), stop.subscribe()));
     spawn_local(Rc::clone(&gateway.outbound).refresh_policies());
     spawn_local({
@@ -250,6 +254,7 @@ fn parts(settings: Arc<Settings>, link: SpoolLink, trace: &Path) -> Result<Parts
     let separator = settings.directory.subaddress_separator;
     Ok(Parts {
         directory: Directory::new(store, separator),
+        records: Records::new(&settings)?,
         settings,
         link,
         outbound,

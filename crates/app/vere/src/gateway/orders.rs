@@ -3,14 +3,15 @@
 
 use std::time::Duration;
 
+use vere_queue::ledger::OrderNotice;
 use vere_queue::order::{FOREVER, ORDERS_QUEUE};
 use vere_queue::{Destination, Order};
 use vere_spool::owner::{Batch, Record};
 use vere_spoolwire::{QueueId, QueueLimits, RecordId};
 use vere_units::Timestamp;
 
-use super::clock;
 use super::state::Gateway;
+use super::{clock, records};
 use crate::control::OrderChange;
 use crate::spool::link::SpoolError;
 
@@ -51,8 +52,12 @@ pub(super) async fn change(
     }
     let mut kept = RecordId(0);
     if !batch.is_empty() {
+        let lines = gateway.order_lines(&order, notice(change));
+        records::put(&lines, &mut batch);
         let committed = gateway.link.commit(batch).await?;
-        kept = committed.ids.first().copied().unwrap_or(kept);
+        gateway.lines_stored(&lines);
+        let first = committed.ids.first().copied();
+        kept = first.filter(|_| !order.is_none()).unwrap_or(kept);
     }
     gateway
         .queues
@@ -66,6 +71,15 @@ pub(super) async fn change(
         "an operator changed what holds for a destination"
     );
     Ok(order)
+}
+
+const fn notice(change: OrderChange) -> OrderNotice {
+    match change {
+        OrderChange::Hold => OrderNotice::Held,
+        OrderChange::Release => OrderNotice::Released,
+        OrderChange::Refuse => OrderNotice::Refused,
+        OrderChange::Accept => OrderNotice::Accepted,
+    }
 }
 
 /// A time, or that there is none.

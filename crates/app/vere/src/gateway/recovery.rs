@@ -11,7 +11,7 @@ use vere_spoolwire::{QueueId, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
 
 use super::state::Gateway;
-use super::{clock, orders};
+use super::{clock, orders, records};
 use crate::spool::link::SpoolError;
 
 /// Records in one block.
@@ -48,9 +48,15 @@ impl fmt::Display for Recovered {
 /// When the link cannot read; what was taken until then stays taken.
 pub(super) async fn recover(gateway: &Gateway) -> Result<Recovered, SpoolError> {
     let mut found = Recovered::default();
+    let mut lines = 0;
     for stat in gateway.link.queues().await? {
         if stat.name == ORDERS_QUEUE {
             recover_orders(gateway, stat.id, stat.first).await?;
+            continue;
+        }
+        if records::is_lines(&stat.name) {
+            gateway.found_lines(&stat);
+            lines += stat.bytes;
             continue;
         }
         let Ok(destination) = stat.name.parse::<Destination>() else {
@@ -66,6 +72,7 @@ pub(super) async fn recover(gateway: &Gateway) -> Result<Recovered, SpoolError> 
             recover_queue(gateway, stat.id, stat.first, &stat.name, &mut found).await?;
         }
     }
+    gateway.prepare_records(lines).await?;
     gateway.changed.notify_one();
     Ok(found)
 }

@@ -12,6 +12,7 @@ use vere_spoolwire::{QueueId, RecordId, Refusal};
 use vere_telemetry::trace::{Event, EventKind};
 
 use super::clock;
+use super::records::{Finish, Lines};
 use super::state::{FETCH_BYTES, Gateway, POST_RETRY, Part};
 use crate::spool::link::SpoolError;
 
@@ -25,19 +26,30 @@ impl Gateway {
         let Some(settlement) = settlement else { return };
         self.note_results(queue, job, attempt, &settlement);
         self.changed.notify_one();
+        let lines = self.finished_lines(queue, job, attempt, &settlement);
+        if settlement.remaining.is_none() && settlement.reports.is_empty() && !lines.is_empty() {
+            let end = Finish {
+                queue,
+                record: job.record,
+                size: job.envelope.size,
+                lines,
+            };
+            spawn_local(Rc::clone(self).finish(vec![end]));
+            return;
+        }
         let mut batch = Batch::new();
         match &settlement.remaining {
             Some(rest) => batch.replace(QueueId(queue), RecordId(job.record), rest.encode().into()),
             None => batch.delete(QueueId(queue), RecordId(job.record)),
         };
-        if settlement.reports.is_empty() {
+        if settlement.reports.is_empty() && lines.is_empty() {
             self.end(batch);
         } else {
             let gateway = Rc::clone(self);
             let job = job.clone();
             spawn_local(async move {
                 gateway
-                    .report(queue, &job, batch, &settlement.reports)
+                    .conclude(queue, &job, batch, &settlement.reports, lines)
                     .await;
             });
         }
@@ -57,18 +69,30 @@ impl Gateway {
         }
     }
 
-    /// Stores the reports of a settlement together with the end of the original. Until that succeeds
-    /// the original stays in the spool, so that no report is lost.
+    /// Stores the reports of a settlement, and what is told of it, together with the end of the original.
+    /// Until that succeeds the original stays in the spool, so that nothing is lost.
     ///
     /// An original that the spool does not have any more is no reason to hold the report back: it goes
     /// without the message, and without the end of what is gone.
-    async fn report(self: &Rc<Self>, queue: u32, job: &Job, mut end: Batch, reports: &[Report]) {
+    async fn conclude(
+        self: &Rc<Self>,
+        queue: u32,
+        job: &Job,
+        mut end: Batch,
+        reports: &[Report],
+        finished: Lines,
+    ) {
         loop {
-            let stored = match self.original(queue, job).await {
+            let original = match reports {
+                [] => Ok(None),
+                _ => self.original(queue, job).await,
+            };
+            let stored = match original {
                 Ok(original) => {
                     let original = original.unwrap_or_default();
-                    let parts = self.report_parts(job, &original, reports);
-                    self.store(end.clone(), parts).await
+                    let (parts, notices) = self.report_parts(queue, job, &original, reports);
+                    let lines = [finished.as_slice(), notices.as_slice()].concat();
+                    self.store(end.clone(), parts, &lines).await
                 }
                 Err(error) => Err(error),
             };
@@ -107,7 +131,14 @@ impl Gateway {
         Ok(found.map(|record| record.body))
     }
 
-    fn report_parts(&self, job: &Job, original: &Bytes, reports: &[Report]) -> Vec<Part> {
+    /// The records of reports, and what is told of them.
+    fn report_parts(
+        &self,
+        queue: u32,
+        job: &Job,
+        original: &Bytes,
+        reports: &[Report],
+    ) -> (Vec<Part>, Lines) {
         let hostname = self.settings().hostname.clone();
         let now = clock::now();
         let mut about = Envelope::clone(&job.envelope);
@@ -116,6 +147,7 @@ impl Gateway {
             about.ret = Some(Ret::Headers);
         }
         let mut parts = Vec::with_capacity(reports.len());
+        let mut lines = Lines::new();
         for report in reports {
             let trace = self.ids.next(now);
             let unique = trace.to_string();
@@ -131,6 +163,7 @@ impl Gateway {
                 related: Some(trace),
                 ..Event::new(EventKind::Dsn, job.envelope.trace, now)
             });
+            lines.extend(self.report_lines(queue, job, report, Some(trace)));
             parts.extend(self.router.report_parts(
                 &self.settings(),
                 &job.envelope,
@@ -140,7 +173,7 @@ impl Gateway {
                 now,
             ));
         }
-        parts
+        (parts, lines)
     }
 
     fn note_results(&self, queue: u32, job: &Job, attempt: &Attempt, settlement: &Settlement) {

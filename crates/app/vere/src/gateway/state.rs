@@ -20,6 +20,7 @@ use super::clock;
 use super::ids::TraceIds;
 use super::metrics::GatewayMetrics;
 use super::outbound::Outbound;
+use super::records::{self, Lines, Records};
 use super::routing::Router;
 use super::signing::Signer;
 use crate::cli::Failure;
@@ -51,6 +52,7 @@ pub(super) struct Parts {
     pub(super) outbound: Rc<Outbound>,
     pub(super) metrics: Rc<GatewayMetrics>,
     pub(super) trace: TraceLog,
+    pub(super) records: Records,
 }
 
 /// The state of a running gateway.
@@ -66,6 +68,8 @@ pub(super) struct Gateway {
     pub(super) changed: Notify,
     pub(super) ids: Rc<TraceIds>,
     pub(super) metrics: Rc<GatewayMetrics>,
+    /// Lines about messages for other systems.
+    pub(super) records: Records,
     /// What signs own users' mail, if the settings want that.
     pub(super) signer: Option<Signer>,
     trace: TraceLog,
@@ -99,6 +103,7 @@ impl Gateway {
             queues: RefCell::new(queues),
             changed: Notify::new(),
             metrics: parts.metrics,
+            records: parts.records,
             trace: parts.trace,
             wakers: RefCell::default(),
             making: Mutex::new(()),
@@ -127,6 +132,7 @@ impl Gateway {
             settings: RefCell::new(settings),
             changed: Notify::new(),
             metrics: Rc::clone(&self.metrics),
+            records: self.records.beside(),
             trace: self.trace.clone(),
             wakers: RefCell::default(),
             making: Mutex::new(()),
@@ -238,9 +244,14 @@ impl Gateway {
         Ok(number)
     }
 
-    /// Stores records, with other changes in the same batch, and takes them into their queues once the
-    /// spool holds them safely.
-    pub(super) async fn store(&self, mut batch: Batch, parts: Vec<Part>) -> Result<(), SpoolError> {
+    /// Stores records, with other changes and lines for other systems in the same batch, and takes them into
+    /// their queues once the spool holds them safely.
+    pub(super) async fn store(
+        &self,
+        mut batch: Batch,
+        parts: Vec<Part>,
+        lines: &Lines,
+    ) -> Result<(), SpoolError> {
         let mut numbers = Vec::with_capacity(parts.len());
         let until = tokio::time::Instant::now() + QUEUE_PATIENCE;
         for part in &parts {
@@ -252,10 +263,12 @@ impl Gateway {
                 part.body.clone(),
             );
         }
+        records::put(lines, &mut batch);
         let begun = Instant::now();
         let committed = self.link.commit(batch).await;
         self.metrics.committed(&committed, begun.elapsed());
         let committed = committed?;
+        self.lines_stored(lines);
         let now = clock::now();
         for ((part, number), RecordId(record)) in parts.into_iter().zip(numbers).zip(committed.ids)
         {

@@ -12,8 +12,9 @@ use vere_queue::{
 use vere_spool::owner::Batch;
 use vere_spoolwire::{QueueId, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
-use vere_units::Timestamp;
+use vere_units::{Timestamp, TraceId};
 
+use super::records::Finish;
 use super::state::Gateway;
 use super::{clock, recovery};
 use crate::control::{Acted, Action, Selection};
@@ -128,6 +129,12 @@ impl Sweep {
         self.selection.sender.is_some()
             || self.selection.recipient.is_some()
             || matches!(self.action, Action::Bounce | Action::Expire)
+            || self.tells_removal()
+    }
+
+    /// Whether what is removed is told to other systems.
+    fn tells_removal(&self) -> bool {
+        self.action == Action::Purge && self.gateway.records.is_on()
     }
 
     fn act_on_entries(&self, page: &[MessageSummary], acted: &mut Acted) {
@@ -149,8 +156,7 @@ impl Sweep {
                 let gone = queues.discard(self.queue, record, trace);
                 if gone {
                     ends.delete(QueueId(self.queue), RecordId(record));
-                    let kind = EventKind::Purged;
-                    self.gateway.note(&Event::new(kind, trace, clock::now()));
+                    self.note_removed(trace);
                 }
                 gone
             }
@@ -160,6 +166,37 @@ impl Sweep {
             acted.messages += 1;
             acted.octets += u64::from(message.size);
         }
+    }
+
+    fn note_removed(&self, trace: TraceId) {
+        let event = Event::new(EventKind::Purged, trace, clock::now());
+        self.gateway.note(&event);
+    }
+
+    /// Takes a message out of its queue, and says what ends it in the spool; nothing when it is gone.
+    fn remove(
+        &self,
+        message: &MessageSummary,
+        envelope: &Envelope,
+        acted: &mut Acted,
+    ) -> Option<Finish> {
+        let MessageSummary { record, trace, .. } = *message;
+        let gone = self
+            .gateway
+            .queues
+            .borrow_mut()
+            .discard(self.queue, record, trace);
+        gone.then(|| {
+            self.note_removed(trace);
+            acted.messages += 1;
+            acted.octets += u64::from(message.size);
+            Finish {
+                queue: self.queue,
+                record,
+                size: message.size,
+                lines: self.gateway.removed_lines(self.queue, record, envelope),
+            }
+        })
     }
 
     async fn act_on_records(
@@ -181,6 +218,7 @@ impl Sweep {
                 .await?;
             let next = if block.end { u64::MAX } else { block.next.0 };
             let mut ends = Batch::new();
+            let mut told = Vec::new();
             for (record, envelope, body) in recovery::readable(block.records) {
                 let named = page.iter().find(|message| message.record == record);
                 let Some(message) = named.filter(|_| self.is_addressed(&envelope)) else {
@@ -188,12 +226,17 @@ impl Sweep {
                 };
                 if matches!(self.action, Action::Bounce | Action::Expire) {
                     self.give_up(record, envelope, body, acted).await;
+                } else if self.tells_removal() {
+                    told.extend(self.remove(message, &envelope, acted));
                 } else {
                     self.act_on_entry(message, &mut ends, acted);
                 }
             }
             if !ends.is_empty() {
                 self.gateway.end(ends);
+            }
+            if !told.is_empty() {
+                Rc::clone(&self.gateway).finish(told).await;
             }
             page = &page[page.partition_point(|message| message.record < next)..];
         }

@@ -570,7 +570,6 @@ impl SpoolLink {
     /// # Errors
     ///
     /// As [`SpoolLink::create_queue`].
-    #[allow(dead_code, reason = "for the command that purges a queue")]
     pub(crate) async fn purge(&self, queue: QueueId, through: RecordId) -> Result<(), SpoolError> {
         self.change(|owner| owner.purge(queue, through, false))
             .await
@@ -585,6 +584,26 @@ impl SpoolLink {
     pub(crate) async fn drop_queue(&self, queue: QueueId) -> Result<(), SpoolError> {
         self.change(|owner| owner.purge(queue, RecordId(0), true))
             .await
+    }
+
+    /// Waits until everything that was submitted so far is acknowledged, or refused.
+    ///
+    /// # Errors
+    ///
+    /// [`SpoolError::Closed`]; whether the last change was refused.
+    pub(crate) async fn acknowledged(&self) -> Result<(), SpoolError> {
+        let answered = {
+            let mut inner = self.shared.inner.borrow_mut();
+            if inner.closed {
+                return Err(SpoolError::Closed);
+            }
+            let submitted = inner.owner.submitted();
+            if inner.owner.acknowledged() >= submitted {
+                return Ok(());
+            }
+            inner.pending.push(submitted, None, Vec::new())
+        };
+        std::future::poll_fn(|context| answered.poll(context)).await
     }
 
     async fn change(

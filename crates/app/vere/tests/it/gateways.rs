@@ -20,7 +20,7 @@ pub(crate) fn beside(first: &System, options: Options, name: &str) -> Options {
         .set("gateway.name", &format!("\"{name}\""))
 }
 
-fn submit(system: &System, subject: &str) {
+pub(crate) fn submit(system: &System, subject: &str) {
     let text = format!("Subject: {subject}\r\n\r\nbody");
     Session::greeted(system.smtp).submit("a@example.net", &["x@example.com"], &text);
 }
@@ -93,7 +93,7 @@ fn a_gateway_of_a_name_that_lives_does_not_begin_and_the_first_goes_on() {
 }
 
 /// Times by which a gateway counts as dead, short ones.
-fn soon(options: Options) -> Options {
+pub(crate) fn soon(options: Options) -> Options {
     options
         .set("cluster.lease", "\"6s\"")
         .set("cluster.skew", "\"1s\"")
@@ -101,13 +101,13 @@ fn soon(options: Options) -> Options {
 }
 
 /// Kills a gateway, and keeps its supervisor from starting another one.
-fn kill_for_good(system: &System) {
+pub(crate) fn kill_for_good(system: &System) {
     system.signal(Signal::SIGSTOP);
     assert_eq!(system.signal_role("gateway", Signal::SIGKILL), 1);
 }
 
 /// Messages of adopted groups that a gateway has in its queues.
-fn adopted(system: &System) -> u64 {
+pub(crate) fn adopted(system: &System) -> u64 {
     let queues = system.queues();
     let of_another = queues.iter().filter(|queue| queue["group"].is_string());
     of_another

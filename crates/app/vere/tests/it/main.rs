@@ -38,6 +38,7 @@ mod peers;
 mod policies;
 mod proxy;
 mod queues;
+mod records;
 mod reload;
 mod replica_disks;
 mod replica_faults;

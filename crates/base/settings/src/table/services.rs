@@ -1,8 +1,8 @@
 //! Further services of the system: programs of this machine that send mail, and signatures.
 
 use super::Fallback::{Is, Nothing};
-use super::{Section, Shape, fixed, live};
-use crate::kind::Kind::{Choice, HostName, Path};
+use super::{KIB, MIB, SECOND, Section, Shape, TIB, fixed, live};
+use crate::kind::Kind::{Choice, HostName, Path, Size, Span, UrlHttp};
 
 /// The sections, in the order of the reference.
 pub(super) static SECTIONS: &[Section] = &[
@@ -47,6 +47,49 @@ pub(super) static SECTIONS: &[Section] = &[
                 Choice(&["defer", "unsigned"]),
                 Is("\"defer\""),
                 "What becomes of a message while the signer does not answer: `defer` tells the client to try again later (451), `unsigned` sends it on without a signature.",
+            ),
+        ],
+    },
+    Section {
+        name: "records",
+        shape: Shape::Optional,
+        text: "A line of JSON for every message that ends (for billing, say), and for every notification, into one file or to one web server, at least once. The lines lie in the spool as mail does until they are safe there. The schema is in docs/internals/records.md. Gateways that adopt from each other need the same section.",
+        options: &[
+            fixed(
+                "file",
+                Path,
+                Nothing("no file"),
+                "The file that lines are appended to. It belongs to one gateway: two need two files. Another program may set it aside by giving it another name: the next lines go into a new one. Either this or `webhook`.",
+            ),
+            fixed(
+                "file_size_max",
+                Size(MIB, TIB),
+                Is("\"100 MiB\""),
+                "A file that would grow beyond is set aside under its name with a dot and the time behind it. Such files are never removed.",
+            ),
+            fixed(
+                "webhook",
+                UrlHttp,
+                Nothing("no web server"),
+                "Where lines are posted. Any answer but 2xx means that they come again; redirects are not followed.",
+            ),
+            fixed(
+                "webhook_secret",
+                Path,
+                Nothing("no secret"),
+                "The file with the secret that posts are signed with (HMAC-SHA-256, field Vere-Signature). Line ends behind it do not count.",
+            ),
+            fixed(
+                "webhook_timeout",
+                Span(SECOND, 600 * SECOND),
+                Is("\"30s\""),
+                "Longest wait for the answer to a post.",
+            ),
+            live(
+                "waiting_max",
+                Size(64 * KIB, TIB),
+                Is("\"256 MiB\""),
+                "Octets of lines that may wait. While more do, clients are told to try again later (452): no line is ever dropped.",
             ),
         ],
     },

@@ -21,6 +21,7 @@ mod delivery;
 mod endpoint;
 mod process;
 mod queue;
+mod records;
 mod sign;
 mod smtp;
 mod spool;
@@ -40,6 +41,7 @@ pub use prometheus_client::metrics::family::Family;
 pub use prometheus_client::metrics::gauge::Gauge;
 pub use prometheus_client::metrics::histogram::Histogram;
 pub use queue::QueueMetrics;
+pub use records::RecordMetrics;
 pub use sign::{SignMetrics, SignResult};
 pub use smtp::{AuthResult, Refusal, ReplyClass, SmtpMetrics, SmtpService};
 pub use spool::{CommitResult, NodeName, SpoolMetrics};
@@ -59,6 +61,8 @@ pub struct Metrics {
     pub queue: QueueMetrics,
     /// Sending mail and storing it in mailboxes.
     pub delivery: DeliveryMetrics,
+    /// Lines about messages for other systems.
+    pub records: RecordMetrics,
     /// The spool nodes as their owner sees them.
     pub spool: SpoolMetrics,
     /// TLS on both sides.
@@ -91,6 +95,7 @@ impl Metrics {
         let sign = SignMetrics::declare(&mut declarations);
         let queue = QueueMetrics::declare(&mut declarations);
         let delivery = DeliveryMetrics::declare(&mut declarations);
+        let records = RecordMetrics::declare(&mut declarations);
         let spool = SpoolMetrics::declare(&mut declarations);
         let tls = TlsMetrics::declare(&mut declarations);
         process::declare(&mut declarations);
@@ -101,6 +106,7 @@ impl Metrics {
                 sign,
                 queue,
                 delivery,
+                records,
                 spool,
                 tls,
                 registry: Arc::new(registry),

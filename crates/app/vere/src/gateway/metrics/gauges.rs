@@ -107,6 +107,10 @@ fn queues(gateway: &Gateway, queue: &QueueMetrics) {
         .bytes
         .set(octets(all().map(|all| all.totals().octets).sum()));
     queue.memory_bytes.set(count(&Queues::head_octets));
+    let lines = |gateway: &Gateway| gateway.records.waiting();
+    let waiting: u64 = adopted.iter().map(|(_, other)| lines(other)).sum();
+    let gauge = &gateway.metrics.all.records.waiting_bytes;
+    gauge.set(octets(lines(gateway) + waiting));
     let oldest = all().filter_map(|all| all.oldest()).min();
     let age = oldest.map_or(0, |oldest| clock::now().saturating_since(oldest).as_secs());
     queue.oldest_seconds.set(octets(age));

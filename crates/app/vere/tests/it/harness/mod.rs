@@ -3,6 +3,7 @@
 mod certificates;
 mod disk;
 mod etcd;
+mod kills;
 mod load;
 mod mx;
 mod named;
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 pub(crate) use certificates::{Authority, Files};
 pub(crate) use disk::FailingSync;
 pub(crate) use etcd::Etcd;
+pub(crate) use kills::acked_under_kills;
 pub(crate) use load::{Counted, probe, wait_greeting};
 pub(crate) use mx::{Manners, Mx};
 pub(crate) use named::{Named, Signing};

@@ -1,0 +1,436 @@
+//! Lines about messages for other systems (`[records]`): they get into two queues of the group together with
+//! what they tell of, and from there into a file or to a web server. `docs/internals/records.md` says what
+//! holds for them.
+
+use std::cell::Cell;
+use std::fs;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{Mutex, Notify};
+use vere_export::{FileOptions, FileSink, Sink, SinkError, WebhookOptions, WebhookSink};
+use vere_queue::ledger::{FINISHED_QUEUE, NOTICES_QUEUE, OrderNotice};
+use vere_queue::order::ORDERS_QUEUE;
+use vere_queue::{Attempt, Envelope, Job, Ledger, Order, QueueNumber, Report, Settlement, Subject};
+use vere_settings::{RecordSink, Settings};
+use vere_spool::owner::Batch;
+use vere_spoolwire::{QueueId, QueueLimits, QueueStat, RecordId, Refusal};
+use vere_units::{Secret, TraceId};
+
+use super::clock;
+use super::state::{Gateway, POST_RETRY};
+use crate::cli::Failure;
+use crate::spool::link::SpoolError;
+
+/// Lines taken at once.
+const BLOCK_LINES: u32 = 1_000;
+/// Octets taken at once, about.
+const BLOCK_OCTETS: u32 = 1 << 20;
+/// What comes within this time is written together: every writing is synced.
+const GATHER: Duration = Duration::from_millis(200);
+/// Pauses after a failure, doubled from the first to the last.
+const PAUSE_MIN: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// Lines with the queues they get into.
+pub(super) type Lines = Vec<(QueueId, Bytes)>;
+
+/// Where lines go, for all groups of the process.
+#[derive(Debug)]
+enum Target {
+    File(FileSink),
+    Webhook(WebhookSink),
+}
+
+impl Sink for Target {
+    async fn take(&mut self, lines: &[Bytes]) -> Result<(), SinkError> {
+        match self {
+            Self::File(sink) => sink.take(lines).await,
+            Self::Webhook(sink) => sink.take(lines).await,
+        }
+    }
+}
+
+/// The lines of one group.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    /// None: lines are not wanted.
+    target: Option<Rc<Mutex<Target>>>,
+    finished: Cell<Option<QueueId>>,
+    notices: Cell<Option<QueueId>>,
+    /// Octets that wait.
+    waiting: Cell<u64>,
+    /// Told when there are more.
+    changed: Notify,
+}
+
+impl Records {
+    /// What the settings want.
+    ///
+    /// # Errors
+    /// When the secret cannot be read or the library for TLS not be used.
+    pub(super) fn new(settings: &Settings) -> Result<Self, Failure> {
+        let target = match settings.records.as_ref().map(|records| &records.to) {
+            None => return Ok(Self::default()),
+            Some(RecordSink::File { path, size_max }) => Target::File(FileSink::new(FileOptions {
+                path: path.clone(),
+                size_max: *size_max,
+            })),
+            Some(RecordSink::Webhook {
+                url,
+                secret,
+                timeout,
+            }) => {
+                let read = fs::read_to_string(secret);
+                let key = read.map_err(|error| {
+                    Failure::new(format!("cannot read {}: {error}", secret.display()))
+                })?;
+                let options = WebhookOptions {
+                    url: url.clone(),
+                    key: Secret::new(key.trim_end_matches(['\r', '\n']).to_owned()),
+                    timeout: timeout.duration(),
+                };
+                let sink = WebhookSink::new(options);
+                Target::Webhook(sink.map_err(|error| Failure::new(error.to_string()))?)
+            }
+        };
+        Ok(Self {
+            target: Some(Rc::new(Mutex::new(target))),
+            ..Self::default()
+        })
+    }
+
+    /// Those of another group, which go where these go.
+    pub(super) fn beside(&self) -> Self {
+        Self {
+            target: self.target.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Octets of lines that wait.
+    pub(super) const fn waiting(&self) -> u64 {
+        self.waiting.get()
+    }
+
+    /// Whether lines are kept.
+    pub(super) const fn is_on(&self) -> bool {
+        self.target.is_some()
+    }
+
+    /// Whether a queue of the spool is one that mail need not be looked for in; and whether it is to be
+    /// emptied here.
+    pub(super) fn is_other(&self, queue: &str) -> bool {
+        let lines = [FINISHED_QUEUE, NOTICES_QUEUE].contains(&queue);
+        queue == ORDERS_QUEUE || lines && !self.is_on()
+    }
+
+    fn stored(&self, octets: u64) {
+        self.waiting.set(self.waiting.get() + octets);
+        self.changed.notify_one();
+    }
+
+    fn gone(&self, octets: u64) {
+        self.waiting.set(self.waiting.get().saturating_sub(octets));
+    }
+
+    fn told(queue: &Cell<Option<QueueId>>, lines: Vec<String>) -> Lines {
+        let Some(queue) = queue.get() else {
+            return Vec::new();
+        };
+        let lines = lines.into_iter();
+        lines.map(|line| (queue, Bytes::from(line))).collect()
+    }
+}
+
+/// Adds lines to a batch, behind everything whose numbers matter.
+pub(super) fn put(lines: &Lines, batch: &mut Batch) {
+    for (queue, line) in lines {
+        batch.put(*queue, line.clone(), Bytes::new());
+    }
+}
+
+fn octets(lines: &Lines) -> u64 {
+    lines.iter().map(|(_, line)| line.len() as u64).sum()
+}
+
+/// The end of a record, with what is told of it.
+#[derive(Debug)]
+pub(super) struct Finish {
+    pub(super) queue: QueueNumber,
+    pub(super) record: u64,
+    pub(super) size: u32,
+    pub(super) lines: Lines,
+}
+
+impl Finish {
+    /// What ends it. A node that is full takes nothing new, but lets records change places: the message
+    /// becomes the record of its line, and gives its room back with it.
+    fn add_to(&self, batch: &mut Batch, full: bool) {
+        let (queue, record) = (QueueId(self.queue), RecordId(self.record));
+        match self.lines.as_slice() {
+            [(to, line)] if full => {
+                batch.move_to(queue, record, *to, Some(line.clone()));
+            }
+            _ => {
+                batch.delete(queue, record);
+                put(&self.lines, batch);
+            }
+        }
+    }
+}
+
+impl Gateway {
+    fn ledger<T>(&self, write: impl FnOnce(&Ledger<'_>) -> T) -> T {
+        write(&Ledger {
+            gateway: &self.settings().gateway.name,
+            now: clock::now(),
+        })
+    }
+
+    fn about<T>(
+        &self,
+        queue: QueueNumber,
+        record: u64,
+        envelope: &Envelope,
+        tell: impl FnOnce(&Ledger<'_>, &Subject<'_>) -> T,
+    ) -> T {
+        let destination = self
+            .queues
+            .borrow()
+            .destination(queue)
+            .map(ToString::to_string);
+        let subject = Subject {
+            queue,
+            record,
+            destination: destination.as_deref().unwrap_or_default(),
+            envelope,
+        };
+        self.ledger(|ledger| tell(ledger, &subject))
+    }
+
+    /// What is told of the end of an attempt.
+    pub(super) fn finished_lines(
+        &self,
+        queue: QueueNumber,
+        job: &Job,
+        attempt: &Attempt,
+        settlement: &Settlement,
+    ) -> Lines {
+        if !self.records.is_on() {
+            return Vec::new();
+        }
+        let lines = self.about(queue, job.record, &job.envelope, |ledger, subject| {
+            ledger.finished(subject, attempt, settlement)
+        });
+        Records::told(&self.records.finished, lines)
+    }
+
+    /// What is told of a message that an operator removes.
+    pub(super) fn removed_lines(
+        &self,
+        queue: QueueNumber,
+        record: u64,
+        envelope: &Envelope,
+    ) -> Lines {
+        let lines = self.about(queue, record, envelope, |ledger, subject| {
+            ledger.removed(subject)
+        });
+        Records::told(&self.records.finished, lines)
+    }
+
+    /// What is told of a report to a sender; `sent`: its trace id.
+    pub(super) fn report_lines(
+        &self,
+        queue: QueueNumber,
+        job: &Job,
+        report: &Report,
+        sent: Option<TraceId>,
+    ) -> Lines {
+        if !self.records.is_on() {
+            return Vec::new();
+        }
+        let lines = self.about(queue, job.record, &job.envelope, |ledger, subject| {
+            ledger.reported(subject, report, sent)
+        });
+        Records::told(&self.records.notices, lines)
+    }
+
+    /// What is told of an operator's order.
+    pub(super) fn order_lines(&self, order: &Order, change: OrderNotice) -> Lines {
+        if !self.records.is_on() {
+            return Vec::new();
+        }
+        let id = self.trace_id();
+        let line = self.ledger(|ledger| ledger.ordered(id, order, change));
+        Records::told(&self.records.notices, vec![line])
+    }
+
+    /// Lines are safe in the spool.
+    pub(super) fn lines_stored(&self, lines: &Lines) {
+        if !lines.is_empty() {
+            self.records.stored(octets(lines));
+        }
+    }
+
+    /// Whether so many lines wait that no mail is to be taken; that is counted.
+    pub(super) fn too_many_lines(&self) -> bool {
+        let settings = self.settings();
+        let max = settings.records.as_ref().map(|records| records.waiting_max);
+        let full = max.is_some_and(|max| self.records.waiting() > max.as_u64());
+        if full {
+            self.metrics.turned_away_for_lines();
+        }
+        full
+    }
+
+    /// Ends records with their lines, all or none; comes back when that is safe, or the link closed.
+    pub(super) async fn finish(self: Rc<Self>, ends: Vec<Finish>) {
+        let mut full = false;
+        loop {
+            let mut batch = Batch::new();
+            for end in &ends {
+                end.add_to(&mut batch, full);
+            }
+            match self.link.commit(batch).await {
+                Ok(_) => {
+                    let moved = |end: &Finish| if full { u64::from(end.size) } else { 0 };
+                    let sum = ends.iter().map(|end| octets(&end.lines) + moved(end)).sum();
+                    return self.records.stored(sum);
+                }
+                Err(SpoolError::Closed) => return,
+                Err(SpoolError::Refused(refusal)) if refusal.is_temporary() => full = !full,
+                Err(SpoolError::Refused(Refusal::NoRecord)) => {
+                    tracing::error!("records are not in the spool, what is told of them is lost");
+                    return;
+                }
+                Err(error) => tracing::warn!(?error, "cannot end records yet"),
+            }
+            if !full {
+                tokio::time::sleep(POST_RETRY).await;
+            }
+        }
+    }
+
+    /// A queue of lines was found in the spool.
+    pub(super) fn found_lines(&self, stat: &QueueStat) {
+        let place = match stat.name.as_str() {
+            FINISHED_QUEUE => &self.records.finished,
+            _ => &self.records.notices,
+        };
+        if self.records.is_on() {
+            place.set(Some(stat.id));
+        } else if stat.length > 0 {
+            tracing::warn!(
+                queue = %stat.name,
+                lines = stat.length,
+                "lines wait for [records], which the settings do not have"
+            );
+        }
+    }
+
+    /// Makes the queues of lines that are not there yet, before anything can be told.
+    ///
+    /// # Errors
+    /// When the spool cannot make them now.
+    pub(super) async fn prepare_records(&self, waiting: u64) -> Result<(), SpoolError> {
+        if !self.records.is_on() {
+            return Ok(());
+        }
+        for (name, place) in [
+            (FINISHED_QUEUE, &self.records.finished),
+            (NOTICES_QUEUE, &self.records.notices),
+        ] {
+            if place.get().is_none() {
+                let made = self.link.create_queue(name, QueueLimits::UNLIMITED).await?;
+                place.set(Some(made));
+            }
+        }
+        self.records.waiting.set(waiting);
+        self.records.changed.notify_one();
+        Ok(())
+    }
+}
+
+/// Whether this is the name of a queue of lines.
+pub(super) fn is_lines(name: &str) -> bool {
+    [FINISHED_QUEUE, NOTICES_QUEUE].contains(&name)
+}
+
+/// Brings the lines of a group to where they go, until the gateway ends.
+pub(super) async fn drain(gateway: Rc<Gateway>) {
+    let Some(target) = gateway.records.target.clone() else {
+        return;
+    };
+    let mut from = [RecordId(0); 2];
+    let mut pause = PAUSE_MIN;
+    loop {
+        let queues = [
+            gateway.records.finished.get(),
+            gateway.records.notices.get(),
+        ];
+        let mut drained = Ok(false);
+        for (queue, from) in queues.into_iter().zip(&mut from) {
+            if let (Some(queue), Ok(before)) = (queue, &drained) {
+                let before = *before;
+                let block = drain_block(&gateway, &target, queue, from).await;
+                drained = block.map(|more| more || before);
+            }
+        }
+        match drained {
+            Ok(more) => {
+                pause = PAUSE_MIN;
+                if !more {
+                    gateway.records.changed.notified().await;
+                    tokio::time::sleep(GATHER).await;
+                }
+            }
+            Err(Trouble::Spool(SpoolError::Closed)) => return,
+            Err(trouble) => {
+                if let Trouble::Sink(error) = &trouble {
+                    gateway.metrics.lines_failed();
+                    tracing::warn!(%error, "records are not taken; they wait");
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+        }
+    }
+}
+
+/// Why lines stay for now.
+enum Trouble {
+    Spool(SpoolError),
+    Sink(SinkError),
+}
+
+/// Brings the next lines of a queue to where they go, and then ends them. Gives whether there are more.
+async fn drain_block(
+    gateway: &Gateway,
+    target: &Mutex<Target>,
+    queue: QueueId,
+    from: &mut RecordId,
+) -> Result<bool, Trouble> {
+    let link = &gateway.link;
+    let block = link.fetch(queue, *from, BLOCK_LINES, BLOCK_OCTETS).await;
+    let block = block.map_err(Trouble::Spool)?;
+    let Some(last) = block.records.last() else {
+        return Ok(false);
+    };
+    // A node shows what is not safe yet: nobody may hear of an end that could be undone.
+    link.acknowledged().await.map_err(Trouble::Spool)?;
+    let lines: Vec<_> = block.records.iter().map(|one| one.meta.clone()).collect();
+    let taken = target.lock().await.take(&lines).await;
+    taken.map_err(Trouble::Sink)?;
+    let purged = link.purge(queue, last.id).await;
+    purged.map_err(Trouble::Spool)?;
+    *from = block.next;
+    gateway.metrics.lines_written(lines.len());
+    let sizes = block
+        .records
+        .iter()
+        .map(|one| one.meta.len() + one.body.len());
+    gateway.records.gone(sizes.sum::<usize>() as u64);
+    Ok(!block.end)
+}

@@ -1,0 +1,439 @@
+//! Lines about messages for other systems: one for every end, whatever is killed, and none is lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use vere_export::signature;
+
+use crate::gateways::{adopted, beside, kill_for_good, soon, submit};
+use crate::harness::{
+    Options, Session, Sink, System, acked_under_kills, free_address, is_full, quoted, say, wait_for,
+};
+use crate::metrics;
+use crate::replicas::wait_states;
+
+/// How long the web server waits for a request.
+const REPLY_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Settings that write lines into a file, and the file.
+fn to_file(options: Options, folder: &Path) -> Options {
+    options.set("records.file", &quoted(&folder.join("records.jsonl")))
+}
+
+/// Every line that was written, in all files.
+fn lines(folder: &Path) -> Vec<Value> {
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.to_string_lossy().contains("records.jsonl"))
+        .collect();
+    files.sort();
+    let texts = files
+        .iter()
+        .map(|path| std::fs::read_to_string(path).expect("a file"));
+    let text: String = texts.collect();
+    let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|_| panic!("JSON: {line}"));
+    // The last one may be being written.
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole.lines().map(parse).collect()
+}
+
+/// The lines of a kind by their ids; whatever has the same id is the same line.
+fn by_id(lines: &[Value], kind: &str) -> BTreeMap<String, Value> {
+    let mut found: BTreeMap<String, Value> = BTreeMap::new();
+    for line in lines.iter().filter(|line| line["kind"] == kind) {
+        let id = line["id"].as_str().expect("an id").to_owned();
+        if let Some(before) = found.insert(id, line.clone()) {
+            assert_eq!(before, *line, "two lines of one id");
+        }
+    }
+    found
+}
+
+/// The ids of the lines about each message's end.
+fn ends(lines: &[Value]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut ends: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (id, line) in by_id(lines, "finished") {
+        let message = line["message"].as_str().expect("a message").to_owned();
+        ends.entry(message).or_default().insert(id);
+    }
+    ends
+}
+
+#[test]
+fn every_acknowledged_message_has_one_line_though_everything_is_killed() {
+    let (count, kills) = if is_full() { (4_000, 30) } else { (400, 8) };
+    let folder = tempfile::tempdir().expect("a folder");
+    let sink = Sink::start();
+    let options = to_file(Options::to(sink.address), folder.path())
+        .set("limits.connections_per_client_max", "1000")
+        .set("log.level", "\"warn\"");
+    let system = System::start(&options);
+    let size = (count, kills);
+    let acked = acked_under_kills(&system, size, "a@example.net", &["x@example.com"]);
+    system.wait_empty();
+    let ends = wait_for("a line for every message", || {
+        let ends = ends(&lines(folder.path()));
+        acked.iter().all(|id| ends.contains_key(id)).then_some(ends)
+    });
+    for id in &acked {
+        assert_eq!(ends[id].len(), 1, "{id}: {:?}", ends[id]);
+    }
+    system.stop();
+    // What came after the last look has an id that was there already.
+    let all = lines(folder.path());
+    for (id, line) in by_id(&all, "finished") {
+        let last = &line["last"];
+        assert!(id.starts_with(line["message"].as_str().expect("a message")) && *last == true);
+        assert_eq!(line["recipients"][0]["result"], "relayed", "{line}");
+    }
+    say(&format!("{} messages, {} lines", acked.len(), all.len()));
+}
+
+#[test]
+fn what_is_told_of_ends_and_notifications_follows_the_schema() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (away, sink) = (
+        free_address(),
+        Sink::with_faults(&["rcpt=550 5.1.1 nobody"]),
+    );
+    let options = to_file(Options::default(), folder.path())
+        .route("refuses.test", sink.address, "")
+        .route("away.test", away, "")
+        .set("gateway.name", "\"mx1\"");
+    let system = System::start(&options);
+    let mut session = Session::greeted(system.smtp);
+    let text = "Subject: a\r\nMessage-ID: <m@example.net>\r\n\r\nbody";
+    let refused = session.submit("alice@example.org", &["x@refuses.test"], text);
+    let local = session.submit("a@away.test", &["bob@example.org"], text);
+    let purged = session.submit("a@away.test", &["y@away.test"], text);
+    wait_for("the attempts", || (system.queued() == 1).then_some(()));
+    let queue = format!("relay:{away}");
+    system.command(&["queue", "hold", &queue]);
+    wait_for("an empty queue", || {
+        system.command(&["queue", "purge", "--yes", &queue]);
+        (system.queued() == 0).then_some(())
+    });
+    system.command(&["queue", "release", &queue]);
+    let found = wait_for("all lines", || {
+        let lines = lines(folder.path());
+        let count = |kind| by_id(&lines, kind).len();
+        // The report itself ends as well.
+        (count("finished") == 4 && count("notice") == 3).then_some(lines)
+    });
+    let finished = by_id(&found, "finished");
+    for (message, destination, result) in [
+        (&refused, format!("relay:{}", sink.address), "failed"),
+        (&local, "local".to_owned(), "delivered"),
+        (&purged, queue, "removed"),
+    ] {
+        let line = of(&finished, message);
+        assert_eq!((&line["v"], &line["gateway"]), (&1.into(), &"mx1".into()));
+        assert_eq!(line["recipients"][0]["result"], result, "{line}");
+        assert_eq!(line["message_id"], "<m@example.net>");
+        assert_eq!(line["destination"], destination);
+    }
+    check_notices(&by_id(&found, "notice"), &finished, &refused);
+    system.stop();
+}
+
+/// The line about a message.
+fn of<'a>(lines: &'a BTreeMap<String, Value>, message: &str) -> &'a Value {
+    let mut lines = lines.values();
+    lines
+        .find(|line| line["message"] == message)
+        .expect("a line")
+}
+
+fn check_notices(
+    notices: &BTreeMap<String, Value>,
+    finished: &BTreeMap<String, Value>,
+    refused: &str,
+) {
+    let words: BTreeSet<_> = notices
+        .values()
+        .map(|line| line["notice"].as_str())
+        .collect();
+    assert_eq!(
+        words,
+        [Some("failed"), Some("held"), Some("released")].into()
+    );
+    let mut lines = notices.values();
+    let failed = lines.find(|line| line["notice"] == "failed").expect("it");
+    let to = &failed["to"];
+    assert_eq!(
+        (&failed["message"], to),
+        (&refused.into(), &"alice@example.org".into())
+    );
+    let report = of(
+        finished,
+        failed["report"].as_str().expect("the report's id"),
+    );
+    assert_eq!(
+        (&report["from"], &report["last"]),
+        (&"".into(), &true.into())
+    );
+}
+
+/// How a server behaves.
+const HANGS: u32 = 0;
+const REDIRECTS: u32 = 1;
+const FAILS: u32 = 2;
+const CUTS: u32 = 3;
+const TAKES: u32 = 4;
+
+/// A web server that misbehaves as it is told, and keeps what it took.
+struct Hook {
+    address: SocketAddr,
+    mood: Arc<AtomicU32>,
+    asked: Arc<AtomicU32>,
+    taken: Arc<Mutex<Vec<Value>>>,
+    stop: Arc<AtomicBool>,
+    server: Option<JoinHandle<()>>,
+}
+
+impl Hook {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut hook = Self {
+            address: listener.local_addr().expect("bound"),
+            mood: Arc::default(),
+            asked: Arc::default(),
+            taken: Arc::default(),
+            stop: Arc::default(),
+            server: None,
+        };
+        let (mood, asked) = (Arc::clone(&hook.mood), Arc::clone(&hook.asked));
+        let (taken, stop) = (Arc::clone(&hook.taken), Arc::clone(&hook.stop));
+        hook.server = Some(std::thread::spawn(move || {
+            let mut hung = Vec::new();
+            for stream in listener.incoming() {
+                let stream = stream.expect("a client");
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                asked.fetch_add(1, Ordering::Relaxed);
+                match mood.load(Ordering::Relaxed) {
+                    HANGS => hung.push(stream),
+                    mood => {
+                        // A client that was killed meanwhile is none that matters.
+                        let _ = answer(&stream, mood, &taken);
+                    }
+                }
+            }
+        }));
+        hook
+    }
+
+    /// Behaves so from now on; waits until somebody has met it.
+    fn behave(&self, mood: u32) {
+        self.mood.store(mood, Ordering::Relaxed);
+        let before = self.asked.load(Ordering::Relaxed);
+        wait_for("a post", || {
+            (self.asked.load(Ordering::Relaxed) > before).then_some(())
+        });
+    }
+
+    fn taken(&self) -> Vec<Value> {
+        self.taken.lock().expect("no panic").clone()
+    }
+}
+
+impl Drop for Hook {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = TcpStream::connect(self.address);
+        if let Some(server) = self.server.take() {
+            let ended = server.join();
+            assert!(ended.is_ok() || std::thread::panicking());
+        }
+    }
+}
+
+fn answer(stream: &TcpStream, mood: u32, taken: &Mutex<Vec<Value>>) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(REPLY_PATIENCE))?;
+    let mut reader = BufReader::new(stream);
+    let (mut signed, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        let line = line.trim_end();
+        if line.is_empty() {
+            break;
+        }
+        match line.split_once(": ") {
+            Some(("vere-signature", value)) => signed = value.to_owned(),
+            Some(("content-length", value)) => length = value.parse().expect("a number"),
+            _ => {}
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let seconds = signed
+        .strip_prefix("t=")
+        .and_then(|rest| rest.split_once(','));
+    let seconds = seconds.expect("a time").0.parse().expect("a number");
+    assert_eq!(signed, signature("hook's secret", seconds, &body));
+    let status = match mood {
+        REDIRECTS => "302 Found\r\nlocation: /elsewhere",
+        FAILS => "500 No",
+        CUTS => return Ok(()),
+        _ => "204 Yes",
+    };
+    if mood == TAKES {
+        let text = String::from_utf8(body).expect("text");
+        let lines = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"));
+        taken.lock().expect("no panic").extend(lines);
+    }
+    let head = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    reader.get_mut().write_all(head.as_bytes())
+}
+
+#[test]
+fn a_web_server_that_fails_delays_lines_and_then_mail_and_loses_neither() {
+    let (hook, sink, endpoint) = (Hook::start(), Sink::start(), free_address());
+    let folder = tempfile::tempdir().expect("a folder");
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, "hook's secret\n").expect("written");
+    let options = Options::to(sink.address)
+        .set(
+            "records.webhook",
+            &format!("\"http://{}/hook\"", hook.address),
+        )
+        .set("records.webhook_secret", &quoted(&secret))
+        .set("records.webhook_timeout", "\"1s\"")
+        .set("records.waiting_max", "\"64 KiB\"")
+        .set("metrics.listen", &format!("\"{endpoint}\""));
+    let system = System::start(&options);
+    let mut ids = BTreeSet::new();
+    // Each line has many recipients: a few of them fill what may wait.
+    let recipients: Vec<_> = (0..90)
+        .map(|number| format!("{}{number}@{}.example.com", "r".repeat(50), "d".repeat(60)))
+        .collect();
+    let recipients: Vec<_> = recipients.iter().map(String::as_str).collect();
+    let mut session = Session::greeted(system.smtp);
+    wait_for("a refusal", || {
+        session.send(b"MAIL FROM:<a@example.net>\r\n");
+        let reply = session.reply();
+        if reply.starts_with("452 4.3.1") {
+            return Some(());
+        }
+        assert!(reply.starts_with("250"), "{reply}");
+        session.command("RSET", "250");
+        ids.insert(session.submit("a@example.net", &recipients, "Subject: a\r\n\r\nbody"));
+        system.wait_empty();
+        None
+    });
+    assert!(ids.len() > 2, "{}", ids.len());
+    let text = metrics::read(endpoint);
+    let refused = text
+        .lines()
+        .any(|line| line == "vere_records_refused_total 1");
+    assert!(refused, "{text}");
+    for mood in [REDIRECTS, FAILS, CUTS] {
+        hook.behave(mood);
+    }
+    assert_eq!(hook.taken(), [] as [Value; 0]);
+    system.kill_and_wait("gateway");
+    wait_for("the gateway", || system.queued_if_up());
+    hook.behave(TAKES);
+    wait_for("all lines", || {
+        let ends = ends(&hook.taken());
+        let found: BTreeSet<_> = ends.keys().cloned().collect();
+        (found == ids).then(|| assert!(ends.values().all(|ids| ids.len() == 1)))
+    });
+    wait_for("mail to be taken again", || {
+        let mut session = Session::greeted(system.smtp);
+        session.send(b"MAIL FROM:<a@example.net>\r\n");
+        session.reply().starts_with("250").then_some(())
+    });
+    system.stop();
+}
+
+#[test]
+fn a_full_node_tells_of_ends_all_the_same() {
+    let (next_hop, folder) = (free_address(), tempfile::tempdir().expect("a folder"));
+    let options = to_file(Options::to(next_hop), folder.path())
+        .set("spool.memory_max", "\"16 MiB\"")
+        .set("spool.spill_max", "\"0 MiB\"")
+        .set("spool.segment_size", "\"1 MiB\"");
+    let system = System::start(&options);
+    let text = format!(
+        "Subject: a\r\n\r\n{}",
+        "A line of the body.\r\n".repeat(25_000)
+    );
+    let mut ids = BTreeSet::new();
+    let mut session = Session::greeted(system.smtp);
+    wait_for("a full node", || {
+        let reply = session.message("a@example.net", &["x@example.com"], &text);
+        if reply.starts_with("452") {
+            return Some(());
+        }
+        assert!(reply.starts_with("250"), "{reply}");
+        ids.insert(reply.split_whitespace().last().expect("an id").to_owned());
+        None
+    });
+    assert!(ids.len() > 10, "{}", ids.len());
+    let _sink = Sink::start_at(next_hop, &[]);
+    system.wait_empty();
+    wait_for("all lines", || {
+        let found: BTreeSet<_> = ends(&lines(folder.path())).into_keys().collect();
+        (found == ids).then_some(())
+    });
+    system.stop();
+}
+
+#[test]
+fn who_delivers_for_a_dead_gateway_tells_of_it() {
+    let next_hop = free_address();
+    let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let options = to_file(soon(Options::to(next_hop)), folders[0].path());
+    let first = System::start(&options);
+    let options = to_file(soon(Options::to(next_hop)), folders[1].path());
+    let options = beside(&first, options, "second").set("gateway.adopts", "[\"*\"]");
+    let second = System::start(&options);
+    wait_states(&first, ["sync", "sync"]);
+    for number in 0..5 {
+        submit(&first, &format!("left {number}"));
+    }
+    kill_for_good(&first);
+    wait_for("the adopted messages", || {
+        (adopted(&second) == 5).then_some(())
+    });
+    let sink = Sink::start_at(next_hop, &[]);
+    sink.wait_mail(5);
+    let told = wait_for("a line of each", || {
+        let lines = by_id(&lines(folders[1].path()), "finished");
+        (lines.len() == 5).then_some(lines)
+    });
+    assert!(told.values().all(|line| line["gateway"] == "second"));
+    // Nothing is left in the group: its own gateway finds no line to tell of again.
+    wait_for("the group to be given back", || {
+        second
+            .log()
+            .contains("everything in the adopted queues is delivered")
+            .then_some(())
+    });
+    first.signal(Signal::SIGCONT);
+    wait_for("the first gateway", || {
+        (first.queued_if_up() == Some(0)).then_some(())
+    });
+    submit(&first, "own");
+    wait_for("the line of it", || {
+        (ends(&lines(folders[0].path())).len() == 1).then_some(())
+    });
+    second.stop();
+    first.stop();
+}

@@ -1,0 +1,509 @@
+//! What other systems are told of messages: a line of JSON for every end, and for every notification.
+//! `docs/internals/records.md` lists the fields.
+//!
+//! A line lies as the metadata of a record in one of two queues of the group, which it gets into in the same
+//! batch as what it tells of. Its id is made of nothing but what the spool knows, so that an attempt that was
+//! made twice, since the first one's end did not become safe, gives the same id.
+
+use serde::Serialize;
+use vere_units::{Timestamp, TraceId};
+
+use crate::envelope::{Envelope, Recipient};
+use crate::order::{FOREVER, Order};
+use crate::queues::{QueueNumber, RecordId};
+use crate::report::{Report, ReportedRecipient};
+use crate::settlement::{Attempt, Disposition, RecipientResult, Settlement, bounded};
+
+/// The version of the lines that this code writes.
+pub const LEDGER_VERSION: u8 = 1;
+/// The queue of lines about ends: no destination is named like that.
+pub const FINISHED_QUEUE: &str = "@finished";
+/// The queue of lines about notifications.
+pub const NOTICES_QUEUE: &str = "@notices";
+/// Recipients in one line, so that each fits into a record's metadata: of each there may be two addresses of
+/// 320 octets and a reply of [`REPLY_KEPT_MAX`](crate::settlement::REPLY_KEPT_MAX) octets, escaped at worst twice
+/// as long.
+const RECIPIENTS_PER_LINE: usize = 200;
+
+/// What an operator changed for a destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderNotice {
+    /// Nothing leaves.
+    Held,
+    /// It leaves again.
+    Released,
+    /// Nothing is taken.
+    Refused,
+    /// It is taken again.
+    Accepted,
+}
+
+impl OrderNotice {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Released => "released",
+            Self::Refused => "refused",
+            Self::Accepted => "accepted",
+        }
+    }
+}
+
+/// The record that a line is about.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// Its queue in the spool.
+    pub queue: QueueNumber,
+    /// Its number there.
+    pub record: RecordId,
+    /// The name of the destination.
+    pub destination: &'a str,
+    /// As it was before the attempt.
+    pub envelope: &'a Envelope,
+}
+
+impl Subject<'_> {
+    /// Attempts so far, with the one that ended now.
+    fn attempt(&self) -> u32 {
+        u32::from(self.envelope.attempts) + 1
+    }
+
+    fn id(&self) -> String {
+        let (trace, queue, record) = (self.envelope.trace, self.queue, self.record);
+        format!("{trace}-{queue}-{record}-{}", self.attempt())
+    }
+}
+
+/// Writes lines.
+#[derive(Debug, Clone, Copy)]
+pub struct Ledger<'a> {
+    /// The name of the gateway that did it.
+    pub gateway: &'a str,
+    /// When.
+    pub now: Timestamp,
+}
+
+#[derive(Serialize)]
+struct Finished<'a> {
+    v: u8,
+    kind: &'static str,
+    id: &'a str,
+    time: String,
+    gateway: &'a str,
+    message: TraceId,
+    accepted: String,
+    from: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    envid: Option<&'a str>,
+    size: u32,
+    destination: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remote: Option<&'a str>,
+    attempts: u32,
+    last: bool,
+    recipients: &'a [Told<'a>],
+}
+
+#[derive(Serialize)]
+struct Notice<'a> {
+    v: u8,
+    kind: &'static str,
+    id: &'a str,
+    time: String,
+    gateway: &'a str,
+    notice: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<TraceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<TraceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<&'a str>,
+    destination: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    recipients: &'a [Told<'a>],
+}
+
+/// What is told of one recipient.
+#[derive(Serialize)]
+struct Told<'a> {
+    to: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    orcpt: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'static str>,
+    status: &'a str,
+    reply: String,
+}
+
+impl Ledger<'_> {
+    /// The lines about an attempt: those recipients that it was the last one for. None when all of them
+    /// are tried again.
+    #[must_use]
+    pub fn finished(
+        &self,
+        of: &Subject<'_>,
+        attempt: &Attempt,
+        settlement: &Settlement,
+    ) -> Vec<String> {
+        let local = attempt.remote == "local";
+        let recipients = of.envelope.recipients.iter().enumerate();
+        let recipients: Vec<_> = recipients
+            .filter_map(|(index, recipient)| {
+                let result = attempt.results.get(index);
+                let word = ended(recipient, result, settlement, local)?;
+                Some(tell(recipient, Some(word), result))
+            })
+            .collect();
+        let last = settlement.remaining.is_none();
+        self.ends(of, Some(&attempt.remote), last, &recipients)
+    }
+
+    /// The lines about a message that an operator removed.
+    #[must_use]
+    pub fn removed(&self, of: &Subject<'_>) -> Vec<String> {
+        let recipients = of.envelope.recipients.iter();
+        let recipients: Vec<_> = recipients
+            .map(|recipient| tell(recipient, Some("removed"), None))
+            .collect();
+        self.ends(of, None, true, &recipients)
+    }
+
+    fn ends(
+        &self,
+        of: &Subject<'_>,
+        remote: Option<&str>,
+        last: bool,
+        recipients: &[Told<'_>],
+    ) -> Vec<String> {
+        let parts = recipients.chunks(RECIPIENTS_PER_LINE).enumerate();
+        let count = recipients.len().div_ceil(RECIPIENTS_PER_LINE);
+        let line = |(part, recipients): (usize, &[Told<'_>])| {
+            to_line(&Finished {
+                v: LEDGER_VERSION,
+                kind: "finished",
+                id: &numbered(of.id(), part),
+                time: self.now.to_string(),
+                gateway: self.gateway,
+                message: of.envelope.trace,
+                accepted: of.envelope.accepted.to_string(),
+                from: of.envelope.reverse_path.as_deref().unwrap_or_default(),
+                message_id: of.envelope.message_id.as_deref(),
+                envid: of.envelope.envid.as_deref(),
+                size: of.envelope.size,
+                destination: of.destination,
+                remote,
+                attempts: of.attempt(),
+                last: last && part + 1 == count,
+                recipients,
+            })
+        };
+        parts.map(line).collect()
+    }
+
+    /// The lines about a report to the sender; `sent`: its own trace id, none when it is held back.
+    #[must_use]
+    pub fn reported(
+        &self,
+        of: &Subject<'_>,
+        report: &Report,
+        sent: Option<TraceId>,
+    ) -> Vec<String> {
+        let recipients: Vec<_> = report.recipients.iter().map(reported).collect();
+        let notice = report.kind.action();
+        let id = match sent {
+            Some(_) => format!("{}-{notice}", of.id()),
+            None => format!("{}-{notice}-limited", of.id()),
+        };
+        let parts = recipients.chunks(RECIPIENTS_PER_LINE).enumerate();
+        let line = |(part, recipients): (usize, &[Told<'_>])| {
+            to_line(&Notice {
+                v: LEDGER_VERSION,
+                kind: "notice",
+                id: &numbered(id.clone(), part),
+                time: self.now.to_string(),
+                gateway: self.gateway,
+                notice,
+                message: Some(of.envelope.trace),
+                report: sent,
+                to: Some(&report.to),
+                destination: of.destination,
+                until: None,
+                recipients,
+            })
+        };
+        parts.map(line).collect()
+    }
+
+    /// The line about an order of an operator; `id` is one that nothing else has.
+    #[must_use]
+    pub fn ordered(&self, id: TraceId, order: &Order, change: OrderNotice) -> String {
+        let until = match change {
+            OrderNotice::Held => order.held_until,
+            OrderNotice::Refused => order.refused_until,
+            OrderNotice::Released | OrderNotice::Accepted => None,
+        };
+        let until = until.filter(|until| *until != FOREVER);
+        to_line(&Notice {
+            v: LEDGER_VERSION,
+            kind: "notice",
+            id: &format!("{id}-{}", change.word()),
+            time: self.now.to_string(),
+            gateway: self.gateway,
+            notice: change.word(),
+            message: None,
+            report: None,
+            to: None,
+            destination: &order.destination.to_string(),
+            until: until.map(|until| until.to_string()),
+            recipients: &[],
+        })
+    }
+}
+
+/// The word for how it ended for a recipient; none when it is tried again.
+fn ended(
+    recipient: &Recipient,
+    result: Option<&RecipientResult>,
+    settlement: &Settlement,
+    local: bool,
+) -> Option<&'static str> {
+    match result.map_or(Disposition::Deferred, |result| result.disposition) {
+        Disposition::Delivered if local => Some("delivered"),
+        Disposition::Delivered => Some("relayed"),
+        Disposition::Failed => Some("failed"),
+        Disposition::Deferred => settlement
+            .expired
+            .contains(&recipient.address)
+            .then_some("expired"),
+    }
+}
+
+fn tell<'a>(
+    recipient: &'a Recipient,
+    word: Option<&'static str>,
+    result: Option<&'a RecipientResult>,
+) -> Told<'a> {
+    Told {
+        to: &recipient.address,
+        orcpt: recipient.orcpt.as_deref(),
+        result: word,
+        status: result.map_or("", |result| &result.status),
+        reply: result.map_or_else(String::new, |result| bounded(&result.reply)),
+    }
+}
+
+fn reported(one: &ReportedRecipient) -> Told<'_> {
+    Told {
+        to: &one.address,
+        orcpt: one.orcpt.as_deref(),
+        result: None,
+        status: &one.status,
+        reply: bounded(&one.diagnostic),
+    }
+}
+
+/// The first part of what takes several lines has the id itself, the others a number from 2 on behind it.
+fn numbered(id: String, part: usize) -> String {
+    if part == 0 {
+        id
+    } else {
+        format!("{id}.{}", part + 1)
+    }
+}
+
+/// No value of ours is a map with keys that are no texts, so that this cannot fail.
+fn to_line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::envelope::tests::sample;
+    use crate::policy::Policy;
+    use crate::settlement::settle;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_777_863_721_000);
+
+    fn ledger() -> Ledger<'static> {
+        Ledger {
+            gateway: "mx1",
+            now: NOW,
+        }
+    }
+
+    fn envelope(recipients: usize) -> Envelope {
+        let sample = sample();
+        let recipient = |number| Recipient {
+            address: format!("r{number}@example.net"),
+            ..sample.recipients[0].clone()
+        };
+        Envelope {
+            attempts: 2,
+            accepted: NOW,
+            recipients: (0..recipients).map(recipient).collect(),
+            ..sample.clone()
+        }
+    }
+
+    fn attempt(results: &[Disposition]) -> Attempt {
+        let result = |disposition: &Disposition| RecipientResult {
+            disposition: *disposition,
+            status: "2.1.5".to_owned(),
+            reply: "\"said\"\r\n".to_owned(),
+            from_remote: true,
+        };
+        Attempt {
+            remote: "mx.example.net".to_owned(),
+            reports_taken_over: true,
+            results: results.iter().map(result).collect(),
+        }
+    }
+
+    fn subject(envelope: &Envelope) -> Subject<'_> {
+        Subject {
+            queue: 3,
+            record: 17,
+            destination: "example.net",
+            envelope,
+        }
+    }
+
+    fn parsed(lines: &[String]) -> Vec<Value> {
+        let parse = |line: &String| serde_json::from_str(line).expect("JSON");
+        lines.iter().map(parse).collect()
+    }
+
+    fn finished(envelope: &Envelope, results: &[Disposition]) -> Vec<Value> {
+        let attempt = attempt(results);
+        let settlement = settle(envelope, &attempt, &Policy::default(), NOW);
+        parsed(&ledger().finished(&subject(envelope), &attempt, &settlement))
+    }
+
+    #[test]
+    fn a_line_has_every_field_of_the_schema() {
+        let envelope = envelope(1);
+        let lines = finished(&envelope, &[Disposition::Delivered]);
+        let recipient = &envelope.recipients[0];
+        let expected = json!({
+            "v": 1, "kind": "finished", "id": format!("{}-3-17-3", envelope.trace),
+            "time": "2026-05-04T03:02:01.000Z", "gateway": "mx1", "message": envelope.trace,
+            "accepted": "2026-05-04T03:02:01.000Z", "from": envelope.reverse_path,
+            "message_id": envelope.message_id, "envid": envelope.envid, "size": envelope.size,
+            "destination": "example.net", "remote": "mx.example.net", "attempts": 3, "last": true,
+            "recipients": [{"to": "r0@example.net", "orcpt": recipient.orcpt, "result": "relayed",
+                "status": "2.1.5", "reply": "\"said\"  "}],
+        });
+        let Value::Object(mut expected) = expected else {
+            panic!("an object");
+        };
+        expected.retain(|_, value| !value.is_null());
+        let told = expected["recipients"][0].as_object_mut().expect("one");
+        told.retain(|_, value| !value.is_null());
+        assert_eq!(lines, [Value::Object(expected)]);
+    }
+
+    #[test]
+    fn each_recipient_is_told_of_once_when_it_ends() {
+        let envelope = envelope(3);
+        let results = [
+            Disposition::Delivered,
+            Disposition::Deferred,
+            Disposition::Failed,
+        ];
+        let lines = finished(&envelope, &results);
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0]["last"], false);
+        let told = lines[0]["recipients"].as_array().expect("recipients");
+        let told: Vec<_> = told
+            .iter()
+            .map(|one| (&one["to"], &one["result"]))
+            .collect();
+        let expected = [("r0@example.net", "relayed"), ("r2@example.net", "failed")];
+        assert_eq!(told.len(), 2);
+        for (found, wanted) in told.iter().zip(expected) {
+            assert_eq!((found.0, found.1), (&json!(wanted.0), &json!(wanted.1)));
+        }
+        assert_eq!(
+            finished(&envelope, &[Disposition::Deferred; 3]),
+            [] as [Value; 0]
+        );
+        let late = Envelope {
+            accepted: Timestamp::from_millis(0),
+            ..envelope
+        };
+        let lines = finished(&late, &[Disposition::Deferred; 3]);
+        assert_eq!(lines[0]["recipients"][2]["result"], "expired");
+        assert_eq!(lines[0]["last"], true);
+    }
+
+    #[test]
+    fn many_recipients_take_lines_that_fit_with_ids_of_their_own() {
+        let mut envelope = envelope(450);
+        for recipient in &mut envelope.recipients {
+            recipient.address = format!("{}@example.net", "\"".repeat(308));
+            recipient.orcpt = Some("\"".repeat(500));
+        }
+        let attempt = Attempt {
+            results: vec![
+                RecipientResult {
+                    disposition: Disposition::Failed,
+                    status: "5.1.1".to_owned(),
+                    reply: "\"".repeat(4_000),
+                    from_remote: true,
+                };
+                450
+            ],
+            ..attempt(&[])
+        };
+        let settlement = settle(&envelope, &attempt, &Policy::default(), NOW);
+        let lines = ledger().finished(&subject(&envelope), &attempt, &settlement);
+        assert!(lines.iter().all(|line| line.len() < 1 << 20));
+        let base = format!("{}-3-17-3", envelope.trace);
+        let found: Vec<_> = parsed(&lines)
+            .iter()
+            .map(|line| (line["id"].clone(), line["last"] == true))
+            .collect();
+        let second = json!(format!("{base}.2"));
+        let third = json!(format!("{base}.3"));
+        assert_eq!(
+            found,
+            [(json!(base), false), (second, false), (third, true)]
+        );
+    }
+
+    #[test]
+    fn notices_name_the_report_or_that_there_was_none() {
+        let envelope = envelope(1);
+        let attempt = attempt(&[Disposition::Failed]);
+        let settlement = settle(&envelope, &attempt, &Policy::default(), NOW);
+        let of = subject(&envelope);
+        let report = &settlement.reports[0];
+        let trace = envelope.trace;
+        let sent = &parsed(&ledger().reported(&of, report, Some(trace)))[0];
+        assert_eq!(sent["id"], format!("{trace}-3-17-3-failed"));
+        assert_eq!(
+            (&sent["notice"], &sent["report"]),
+            (&json!("failed"), &json!(trace))
+        );
+        let limited = &parsed(&ledger().reported(&of, report, None))[0];
+        assert_eq!(limited["id"], format!("{trace}-3-17-3-failed-limited"));
+        assert!(limited.get("report").is_none());
+        let order = Order {
+            held_until: Some(NOW),
+            ..Order::none("example.net".parse().expect("a destination"))
+        };
+        let held = ledger().ordered(trace, &order, OrderNotice::Held);
+        let held = &parsed(&[held])[0];
+        assert_eq!(
+            (&held["notice"], &held["until"]),
+            (&json!("held"), &json!(NOW.to_string()))
+        );
+    }
+}

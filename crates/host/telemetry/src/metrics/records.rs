@@ -1,0 +1,37 @@
+//! Lines about messages for other systems.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+
+use super::declarations::Declarations;
+
+/// Lines about messages for other systems.
+#[derive(Clone, Debug)]
+pub struct RecordMetrics {
+    /// Lines that are safe where they go.
+    pub written: Counter,
+    /// Batches of lines that were not taken.
+    pub failures: Counter,
+    /// Octets of lines that wait.
+    pub waiting_bytes: Gauge,
+    /// Senders turned away since too much waits.
+    pub refused: Counter,
+}
+
+impl RecordMetrics {
+    pub(super) fn declare(to: &mut Declarations) -> Self {
+        to.section("Records");
+        Self {
+            written: to.counter("records_written", "Lines that are safe where they go"),
+            failures: to.counter(
+                "records_failures",
+                "Batches of lines that file or web server did not take; they come again",
+            ),
+            waiting_bytes: to.gauge("records_waiting_bytes", "Octets of lines that wait"),
+            refused: to.counter(
+                "records_refused",
+                "Messages refused (452) since too many lines wait",
+            ),
+        }
+    }
+}
