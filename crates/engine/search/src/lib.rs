@@ -5,7 +5,7 @@
 //! messages of one mailbox, each kind of text ([`vere_mime::Zone`]) for itself, and for each run the
 //! messages it is in. What is looked for and lies within one run, however short, is found by looking
 //! through the runs, and nothing else has to be read; what spans several gives candidates, whose texts
-//! the caller looks into. Runs too long to be kept leave a signature of their trigrams.
+//! the caller looks into. Runs too long to be kept leave a signature of their grams.
 //! `docs/internals/search.md` explains it and draws the file.
 //!
 //! An [`Index`] is a directory of segments. It says of every message whether a segment knows it;

@@ -1,32 +1,36 @@
-//! Signatures: what is known of runs that are too long to be kept. Each trigram sets one of about
-//! four bits a trigram, so that a message is a candidate in vain once in many times, and the signature
-//! of a text is half as long as the text, whatever script it is in.
+//! Signatures: what is known of runs that are too long to be kept. Each gram of one to three octets sets
+//! one of about four bits a gram, so that a message is seldom a candidate in vain, for short texts
+//! neither, and the signature of a text is about half as long as the text, whatever script it is in.
 
 use std::collections::BTreeSet;
 
-/// Bits for each trigram that is different from the others.
+/// Bits for each gram that is different from the others.
 const BITS: usize = 4;
 /// The shortest signature, in octets.
 const OCTETS_MIN: usize = 8;
-/// Octets of a gram.
+/// The most octets of a gram.
 const GRAM: usize = 3;
 
-fn bit(gram: &[u8], octets: usize) -> usize {
-    let number = gram
-        .iter()
-        .fold(0_u64, |number, octet| number << 8 | u64::from(*octet));
-    let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+/// A gram as a number; 1 before its octets tells short ones from longer ones.
+fn number(gram: &[u8]) -> u32 {
+    gram.iter()
+        .fold(1, |number, octet| number << 8 | u32::from(*octet))
+}
+
+fn bit(gram: u32, octets: usize) -> usize {
+    let mixed = u64::from(gram).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     mixed as usize % (octets * 8)
 }
 
-/// The trigrams of long runs.
+/// The grams of long runs.
 #[derive(Debug, Default)]
-pub(crate) struct Grams(BTreeSet<[u8; GRAM]>);
+pub(crate) struct Grams(BTreeSet<u32>);
 
 impl Grams {
     pub(crate) fn add(&mut self, run: &[u8]) {
-        let grams = run.windows(GRAM).filter_map(|gram| gram.first_chunk());
-        self.0.extend(grams.copied());
+        for octets in 1..=GRAM {
+            self.0.extend(run.windows(octets).map(number));
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -36,7 +40,7 @@ impl Grams {
     pub(crate) fn signature(&self) -> Vec<u8> {
         let mut octets = vec![0; (self.0.len() * BITS).div_ceil(8).max(OCTETS_MIN)];
         for gram in &self.0 {
-            let bit = bit(gram, octets.len());
+            let bit = bit(*gram, octets.len());
             octets[bit / 8] |= 1 << (bit % 8);
         }
         octets
@@ -45,8 +49,8 @@ impl Grams {
 
 /// Whether runs of this signature may hold something; never false when they do.
 pub(crate) fn may_hold(signature: &[u8], what: &[u8]) -> bool {
-    what.windows(GRAM).all(|gram| {
-        let bit = bit(gram, signature.len());
+    what.windows(what.len().clamp(1, GRAM)).all(|gram| {
+        let bit = bit(number(gram), signature.len());
         signature[bit / 8] & 1 << (bit % 8) != 0
     })
 }
@@ -62,9 +66,12 @@ mod tests {
         assert!(grams.is_empty());
         grams.add(&run);
         let signature = grams.signature();
-        assert!(signature.len() <= run.len() / 2 + 1);
+        assert!(signature.len() <= run.len());
         assert!((0..run.len() - 20).all(|at| may_hold(&signature, &run[at..at + 20])));
-        assert!(may_hold(&signature, b"no"));
+        assert!((0..run.len() - 2).all(|at| may_hold(&signature, &run[at..at + 1 + at % 2])));
+        let mut line = Grams::default();
+        line.add(&[b'-'; 72]);
+        assert!(may_hold(&line.signature(), b"--") && !may_hold(&line.signature(), b"ZZ"));
         let absent =
             (0..1_000_u32).filter(|n| may_hold(&signature, format!("ABSENT{n}").as_bytes()));
         assert!(absent.count() < 100);

@@ -8,7 +8,7 @@ use crate::codec::{put, put_postings, zigzag};
 /// How a segment begins.
 pub(crate) const MAGIC: &[u8; 8] = b"VERESRCH";
 /// The version of segments, and of what text they see.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Sections of each zone.
 pub(crate) const ZONE_SECTIONS: usize = 4;
 /// Sections of a segment: the documents, then those of each zone.
