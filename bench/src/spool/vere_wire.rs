@@ -11,9 +11,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use vere_spoolwire::{
-    Answer, Change, Frame, Greeting, Hello, Mutation, QueueId, QueueLimits, RecordId, Request,
-    Role, SECRET_LEN, Seq, SharedSecret, Txn, VERSION, WELCOME_FRAME_MAX, Welcome, encode_change,
-    encode_create,
+    Answer, Change, Charter, DEFAULT_ACCOUNT, Frame, Greeting, Hello, Mutation, QueueId,
+    QueueLimits, RecordId, Request, Role, SECRET_LEN, Seq, SharedSecret, Txn, VERSION,
+    WELCOME_FRAME_MAX, Welcome, encode_change, encode_create,
 };
 
 use super::SpoolBenchError;
@@ -93,6 +93,8 @@ impl Session {
             epoch: 0,
             logged,
             group,
+            account: DEFAULT_ACCOUNT,
+            charter: Charter::OWN,
             nonce: nonce(&greeting),
             proof: [0; SECRET_LEN],
         }

@@ -24,6 +24,14 @@ pub(crate) fn random() -> [u8; KEY_OCTETS] {
     octets
 }
 
+/// A number that nobody can guess, and that nobody had before.
+pub(crate) fn random_number() -> u64 {
+    let octets = random();
+    octets
+        .first_chunk()
+        .map_or(0, |octets| u64::from_le_bytes(*octets))
+}
+
 /// Reads the key; makes the file, readable by its owner only, when there is none. Several processes may
 /// do so at once.
 ///

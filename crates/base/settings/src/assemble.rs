@@ -8,8 +8,8 @@ use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
 use crate::model::{
     Acme, Auth, CertificateFiles, Cluster, Directory, DirectoryStore, Durability, Etcd, Gateway,
-    Limits, LineTls, Listen, Networks, Register, Resolver, Settings, Sni, Spool, SpoolNode,
-    SpoolTls, Tls,
+    Limits, LineTls, Listen, Networks, Register, Resolver, Settings, Sni, Spool, SpoolAccount,
+    SpoolNode, SpoolTls, Tls,
 };
 use crate::outgoing::{Delivery, LocalDelivery, NextHop, Protocol, Route, Source, TlsMode};
 use crate::value::FromValue;
@@ -343,6 +343,15 @@ impl Assembly {
                 Durability::Replicated => 2,
             }),
             secret: self.path("spool.secret"),
+            accounts: self.each("spool.account", |at| SpoolAccount {
+                name: self.need(&format!("{at}.name")),
+                secret: self.path(&format!("{at}.secret")),
+                makes_groups: self.choice(&format!("{at}.groups"), |text| Some(text == "makes")),
+            }),
+            speaks_as: self.need("spool.as"),
+            adopters: self.need("spool.adopters"),
+            readers: self.need("spool.readers"),
+            group_max: self.maybe("spool.group_max"),
             memory_max: self.need("spool.memory_max"),
             spill_max: self.need("spool.spill_max"),
             segment_size: self.need("spool.segment_size"),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::document::Document;
 use crate::errors::{ConfigError, Problem};
-use crate::model::{Etcd, LineTls, Register, Settings};
+use crate::model::{DEFAULT_SPOOL_ACCOUNT, Etcd, LineTls, Register, Settings, Spool};
 use crate::outgoing::{LocalDelivery, NextHop, Route};
 use crate::value::Value;
 
@@ -268,6 +268,7 @@ fn spool(settings: &Settings, found: &mut Found<'_>) {
             found.add(&key("tls"), "needs certificates: [spool.tls]");
         }
     }
+    spool_accounts(spool, found);
     let nodes = spool.nodes.len();
     if usize::try_from(spool.replicas).is_ok_and(|replicas| replicas > nodes) {
         let text = format!(
@@ -299,6 +300,44 @@ fn spool(settings: &Settings, found: &mut Found<'_>) {
             "spool.segment_size",
             "is more than a quarter of spool.memory_max",
         );
+    }
+}
+
+/// Octets of an account's name, and accounts that one gateway may let in: `vere_spoolwire` has them in
+/// a frame of a fixed length.
+const ACCOUNT_NAME_MAX: usize = 32;
+const ACCOUNTS_LET_IN_MAX: usize = 16;
+
+fn spool_accounts(spool: &Spool, found: &mut Found<'_>) {
+    for (n, account) in spool.accounts.iter().enumerate() {
+        let key = |name: &str| format!("spool.account[{}].{name}", n + 1);
+        let earlier = &spool.accounts[..n];
+        if account.name == DEFAULT_SPOOL_ACCOUNT {
+            found.add(&key("name"), "is the account of spool.secret");
+        } else if earlier.iter().any(|other| other.name == account.name) {
+            found.add(&key("name"), format!("{:?} stands twice", account.name));
+        } else if account.name.len() > ACCOUNT_NAME_MAX {
+            found.add(&key("name"), "is longer than 32 octets");
+        }
+        let shared = earlier.iter().any(|other| other.secret == account.secret);
+        if shared || account.secret == spool.secret {
+            let text = format!("{} proves another account", account.secret.display());
+            found.add(&key("secret"), text);
+        }
+    }
+    if spool.secret_of(&spool.speaks_as).is_none() {
+        let text = format!("there is no [[spool.account]] named {:?}", spool.speaks_as);
+        found.add("spool.as", text);
+    }
+    let long = |name: &&String| name.len() > ACCOUNT_NAME_MAX;
+    for (key, names) in [("adopters", &spool.adopters), ("readers", &spool.readers)] {
+        if let Some(name) = names.iter().find(long) {
+            let text = format!("{name:?} is longer than 32 octets");
+            found.add(&format!("spool.{key}"), text);
+        }
+    }
+    if spool.adopters.len() + spool.readers.len() > ACCOUNTS_LET_IN_MAX {
+        found.add("spool.readers", "with spool.adopters are more than 16");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use vere_units::{ByteSize, Span};
 
@@ -272,6 +272,16 @@ pub struct Spool {
     pub replicas_min: u32,
     /// The file of the key shared by gateway and nodes, made at the first start.
     pub secret: PathBuf,
+    /// Accounts on the nodes beside that one.
+    pub accounts: Vec<SpoolAccount>,
+    /// The account as which this machine speaks to the nodes.
+    pub speaks_as: String,
+    /// Accounts that may take this gateway's queues over.
+    pub adopters: Vec<String>,
+    /// Accounts that may read them.
+    pub readers: Vec<String>,
+    /// Octets that they may hold; `None`: no limit but the nodes'.
+    pub group_max: Option<ByteSize>,
     /// Memory of one node.
     pub memory_max: ByteSize,
     /// Disk of one node for what its memory does not hold; 0: none.
@@ -284,7 +294,32 @@ pub struct Spool {
     pub tls: Option<SpoolTls>,
 }
 
+/// The account that the shared secret proves.
+pub const DEFAULT_SPOOL_ACCOUNT: &str = "default";
+
+/// An account on the nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpoolAccount {
+    /// Its name.
+    pub name: String,
+    /// The file of its key, made at the first start.
+    pub secret: PathBuf,
+    /// Whether it may have queues of its own.
+    pub makes_groups: bool,
+}
+
 impl Spool {
+    /// The file of the key of an account, if these settings know it.
+    #[must_use]
+    pub fn secret_of(&self, account: &str) -> Option<&Path> {
+        if account == DEFAULT_SPOOL_ACCOUNT {
+            return Some(&self.secret);
+        }
+        let mut accounts = self.accounts.iter();
+        let known = accounts.find(|known| known.name == account)?;
+        Some(&known.secret)
+    }
+
     /// Nodes, by their places from 0, whose connections leave this machine in clear text although
     /// nobody said so: there is no `[spool.tls]`.
     pub fn exposed(&self) -> impl Iterator<Item = (usize, &SpoolNode)> {

@@ -234,6 +234,52 @@ fn every_section_together() {
 }
 
 #[test]
+fn accounts_on_the_nodes_are_told_apart() {
+    let account = |name: &str, secret: &str| {
+        format!("[[spool.account]]\nname = \"{name}\"\nsecret = \"{secret}\"\n")
+    };
+    let long = "n".repeat(33);
+    for (file, line, key, words) in [
+        (
+            account("default", "k"),
+            4,
+            "spool.account[1].name",
+            "spool.secret",
+        ),
+        (account(&long, "k"), 4, "spool.account[1].name", "32 octets"),
+        (
+            account("a", "k") + &account("a", "l"),
+            7,
+            "spool.account[2].name",
+            "stands twice",
+        ),
+        (
+            account("a", "k") + &account("b", "k"),
+            8,
+            "spool.account[2].secret",
+            "proves another account",
+        ),
+    ] {
+        one_error(&file, line, key, words);
+    }
+    let many = vec!["\"a\""; 17].join(", ");
+    for (file, key, words) in [
+        (
+            format!("readers = [{many}]"),
+            "spool.readers",
+            "more than 16",
+        ),
+        (
+            format!("adopters = [\"{long}\"]"),
+            "spool.adopters",
+            "32 octets",
+        ),
+    ] {
+        one_error(&format!("[spool]\n{file}\n"), 4, key, words);
+    }
+}
+
+#[test]
 fn nodes_in_clear_text_on_a_network_are_known() {
     let node = |rest: &str| format!("[[spool.node]]\nname = \"a\"\n{rest}\n");
     let tls = "[spool.tls]\ncertificate = \"c\"\nkey = \"k\"\nca = \"r\"\n";
@@ -486,6 +532,7 @@ const CONTRADICTIONS: &str = r##"
 [metrics] listen = "[::]:25" => metrics.listen => twice
 [spool] replicas_min = 3 => spool.replicas_min => 3 copies need as many
 [spool] replicas = 3 => spool.replicas => there are 2
+[spool] as = "east" => spool.as => no [[spool.account]] named "east"
 "##;
 
 #[test]

@@ -4,8 +4,8 @@
 use vere_spool::node::{ConnectionId, Node};
 use vere_spool::owner::{Block, MemberState, Record};
 use vere_spoolwire::{
-    Answer, Change, Frame, Greeting, Hello, Mutation, QueueStat, RecordId, Request, Role, Seq, Txn,
-    VERSION, Welcome,
+    Answer, Change, Charter, DEFAULT_ACCOUNT, Frame, Greeting, Hello, Mutation, QueueStat,
+    RecordId, Request, Role, Seq, Txn, VERSION, Welcome,
 };
 use vere_units::{Secret, Timestamp};
 
@@ -134,6 +134,8 @@ fn content(node: &mut Node<Disk>, now: Timestamp) -> Option<Content> {
         epoch: 0,
         logged: true,
         group: GROUP,
+        account: DEFAULT_ACCOUNT,
+        charter: Charter::OWN,
         nonce: [8; 32],
         proof: [0; 32],
     };

@@ -24,7 +24,7 @@ pub(crate) use spill::MemorySpill;
 pub(crate) struct MemorySegment {
     /// Where it begins.
     position: u64,
-    head: Vec<u8>,
+    pub(crate) head: Vec<u8>,
     entries: Vec<(u64, Vec<u8>)>,
 }
 

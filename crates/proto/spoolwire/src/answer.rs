@@ -40,7 +40,7 @@ pub enum Answer {
         /// The head.
         head: BlockHead,
     },
-    /// Figures: ten u64 in the order of [`NodeStat`], the three flags in the header.
+    /// Figures: twelve u64 in the order of [`NodeStat`], the three flags in the header.
     Stats {
         /// Of the request.
         seq: Seq,
@@ -274,6 +274,8 @@ fn encode_stat(out: &mut Vec<u8>, seq: Seq, stat: &NodeStat) {
             stat.memory_max,
             stat.log_bytes,
             stat.epoch,
+            stat.spilled,
+            stat.bytes_max,
         ] {
             out.extend_from_slice(&figure.to_le_bytes());
         }
@@ -292,6 +294,8 @@ fn decode_stat(mut fields: Fields<'_>, flags: u8) -> Option<NodeStat> {
         memory_max: fields.u64()?,
         log_bytes: fields.u64()?,
         epoch: fields.u64()?,
+        spilled: fields.u64()?,
+        bytes_max: fields.u64()?,
         synced: flags & FLAG_SYNCED != 0,
         full: flags & FLAG_FULL != 0,
         syncing: flags & FLAG_SYNCING != 0,

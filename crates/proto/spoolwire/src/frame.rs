@@ -106,10 +106,12 @@ pub enum Op {
     Refused = 0x60,
     /// Only in a node's log: after transaction `number` another owner came.
     Owned = 0x61,
+    /// Only in a node's log: after transaction `number` other limits and accounts hold.
+    Chartered = 0x62,
 }
 
 impl Op {
-    const ALL: [Self; 27] = [
+    const ALL: [Self; 28] = [
         Self::Greeting,
         Self::Hello,
         Self::Welcome,
@@ -137,6 +139,7 @@ impl Op {
         Self::Duty,
         Self::Refused,
         Self::Owned,
+        Self::Chartered,
     ];
 
     /// Reads an operation; `None` when this version does not know it.

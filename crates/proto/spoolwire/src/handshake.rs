@@ -1,6 +1,6 @@
 //! How a connection begins: GREETING, HELLO, WELCOME.
 //!
-//! Both sides know a secret of 32 octets. Each gives the other a number nobody has seen before and
+//! Both sides know the secret, 32 octets, of the account that the peer names. Each gives the other a number nobody has seen before and
 //! proves the secret by keyed BLAKE3 over everything that was agreed, so that neither a recorded
 //! HELLO nor a listener in the node's place is of use. What follows is checksummed, not encrypted;
 //! between machines it belongs inside mutual TLS.
@@ -8,23 +8,24 @@
 use vere_units::Secret;
 
 use crate::Refusal;
+use crate::charter::{Charter, Grants, account};
 use crate::frame::{
     FLAG_INCOMPLETE, FLAG_NO_LOG, FLAG_SYNCED, Fields, Frame, Op, WireError, write_frame,
 };
 use crate::types::{Incarnation, NAME_MAX, Txn, WINDOW_TXNS_MAX};
 
-/// The version described here.
-pub const VERSION: u16 = 1;
+/// The version described here. Version 1 had no accounts; no release spoke it.
+pub const VERSION: u16 = 2;
 /// Octets of the shared secret, of challenges and of proofs.
 pub const SECRET_LEN: usize = 32;
 /// The longest frame before the WELCOME, which is the only longer one.
-pub const HANDSHAKE_FRAME_MAX: usize = 512;
+pub const HANDSHAKE_FRAME_MAX: usize = 1024;
 /// The longest WELCOME: it lists refusals of a whole window.
 pub const WELCOME_FRAME_MAX: usize = 128 + 16 * 65_536;
 
 const MAGIC: &[u8; 8] = b"VERESPL\0";
-const OWNER_PROOF: &[u8] = b"vere spool v1 owner proves to node";
-const NODE_PROOF: &[u8] = b"vere spool v1 node proves to owner";
+const OWNER_PROOF: &[u8] = b"vere spool v2 owner proves to node";
+const NODE_PROOF: &[u8] = b"vere spool v2 node proves to owner";
 
 /// A secret shared by nodes and owners.
 pub type SharedSecret = Secret<[u8; SECRET_LEN]>;
@@ -101,9 +102,11 @@ impl Greeting {
 /// ```text
 /// number = last acknowledgement seen, 0 for none
 /// flags: 0x01 a group that is made here is to live in memory only
-/// 16  version u16 | role u8 | 0 u8 | group length u32 | owner u64 | epoch u64
-/// 40  nonce (32) | proof (32) | group (1..255)
+/// 16  version u16 | role u8 | account length u8 | group length u32 | owner u64 | epoch u64
+/// 40  nonce (32) | proof (32)
+/// 104 octets at most u64 | group (1..255) | account (1..32) | grants up to the end
 /// ```
+/// Octets at most and grants are an owner's; others leave them out of account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello<'a> {
     /// The last acknowledgement the owner has seen; refusals after it are listed in the WELCOME.
@@ -122,6 +125,10 @@ pub struct Hello<'a> {
     pub logged: bool,
     /// The group: UTF-8, 1 to [`NAME_MAX`] octets.
     pub group: &'a str,
+    /// Who the peer is: the account whose secret it proves.
+    pub account: &'a str,
+    /// What a group is made with here; what holds from now on for one that this account made.
+    pub charter: Charter<'a>,
     /// 32 octets nobody can guess.
     pub nonce: [u8; SECRET_LEN],
     /// See [`Hello::sign`].
@@ -153,13 +160,11 @@ impl<'a> Hello<'a> {
         hasher.update(context);
         hasher.update(&greeting.incarnation.0.to_le_bytes());
         hasher.update(&greeting.challenge);
-        hasher.update(&self.nonce);
-        hasher.update(&self.version.to_le_bytes());
-        hasher.update(&[role_code(self.role), self.flags()]);
+        hasher.update(&[self.flags()]);
         hasher.update(&self.acknowledged.0.to_le_bytes());
-        hasher.update(&self.owner.to_le_bytes());
-        hasher.update(&self.epoch.to_le_bytes());
-        hasher.update(self.group.as_bytes());
+        let mut payload = Vec::with_capacity(HANDSHAKE_FRAME_MAX);
+        self.write(&mut payload, &[0; SECRET_LEN]);
+        hasher.update(&payload);
         hasher.finalize()
     }
 
@@ -167,21 +172,30 @@ impl<'a> Hello<'a> {
         if self.logged { 0 } else { FLAG_NO_LOG }
     }
 
-    /// Appends the frame. A group name beyond its limit is cut, which no node accepts.
+    /// Appends the frame. Names beyond their limits are cut, which no node accepts.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let group = self.group.as_bytes();
-        let group = group.get(..NAME_MAX).unwrap_or(group);
         write_frame(out, Op::Hello, self.flags(), self.acknowledged.0, |out| {
-            out.extend_from_slice(&self.version.to_le_bytes());
-            out.extend_from_slice(&[role_code(self.role), 0]);
-            let len = u32::try_from(group.len()).unwrap_or(u32::MAX);
-            out.extend_from_slice(&len.to_le_bytes());
-            out.extend_from_slice(&self.owner.to_le_bytes());
-            out.extend_from_slice(&self.epoch.to_le_bytes());
-            out.extend_from_slice(&self.nonce);
-            out.extend_from_slice(&self.proof);
-            out.extend_from_slice(group);
+            self.write(out, &self.proof);
         });
+    }
+
+    fn write(&self, out: &mut Vec<u8>, proof: &[u8; SECRET_LEN]) {
+        let (group, account) = (self.group.as_bytes(), self.account.as_bytes());
+        let group = group.get(..NAME_MAX).unwrap_or(group);
+        let account = account.get(..NAME_MAX).unwrap_or(account);
+        out.extend_from_slice(&self.version.to_le_bytes());
+        let account_len = u8::try_from(account.len()).unwrap_or(u8::MAX);
+        out.extend_from_slice(&[role_code(self.role), account_len]);
+        let len = u32::try_from(group.len()).unwrap_or(u32::MAX);
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(&self.owner.to_le_bytes());
+        out.extend_from_slice(&self.epoch.to_le_bytes());
+        out.extend_from_slice(&self.nonce);
+        out.extend_from_slice(proof);
+        out.extend_from_slice(&self.charter.bytes_max.to_le_bytes());
+        out.extend_from_slice(group);
+        out.extend_from_slice(account);
+        out.extend_from_slice(self.charter.grants.octets());
     }
 
     /// Reads the payload of a HELLO.
@@ -200,12 +214,14 @@ impl<'a> Hello<'a> {
                 2 => Role::Standby,
                 _ => return None,
             };
-            (fields.u8()? == 0).then_some(())?;
+            let account_len = u32::from(fields.u8()?);
             let (len, owner) = (fields.u32()?, fields.u64()?);
             let epoch = fields.u64()?;
             let (nonce, proof) = (*fields.array()?, *fields.array()?);
+            let bytes_max = fields.u64()?;
             let group = name(fields.slice(len)?)?;
-            fields.end()?;
+            let account = account(fields.slice(account_len)?)?;
+            let grants = Grants::read(fields.0)?;
             let acknowledged = Txn(frame.header.number);
             Some(Self {
                 acknowledged,
@@ -215,6 +231,8 @@ impl<'a> Hello<'a> {
                 epoch,
                 logged: frame.header.flags & FLAG_NO_LOG == 0,
                 group,
+                account,
+                charter: Charter { bytes_max, grants },
                 nonce,
                 proof,
             })

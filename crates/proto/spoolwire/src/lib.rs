@@ -1,4 +1,4 @@
-//! The spool protocol, version 1: frames between a gateway and its spool nodes.
+//! The spool protocol, version 2: frames between a gateway and its spool nodes.
 //!
 //! A node keeps queues of records; the gateway that owns a group of them changes it by numbered
 //! transactions in pipelined frames and gets one cumulative acknowledgement per block the node read.
@@ -8,9 +8,10 @@
 //!
 //! Reading order: [`Header`] and [`Frame`] (what all frames share), [`Greeting`], [`Hello`] and
 //! [`Welcome`] (how a connection begins), [`Mutation`] (what changes queues), [`Request`] and
-//! [`Answer`] (what reads them), [`encode_reset`] and [`encode_kept_create`] (what rebuilds a group).
+//! [`Answer`] (what reads them), [`encode_reset`] and [`encode_kept_create`] (what rebuilds a group),
+//! [`Charter`] (who may do what with one).
 //!
-//! Not covered yet: access accounts, encryption.
+//! Not covered: encryption, which is TLS around all of it.
 //!
 //! ```
 //! use vere_spoolwire::{Change, Frame, Mutation, QueueId, RecordId, Txn, encode_change};
@@ -32,6 +33,7 @@
 )]
 
 mod answer;
+mod charter;
 mod frame;
 mod handshake;
 mod kept;
@@ -46,6 +48,10 @@ mod types;
 mod tests;
 
 pub use answer::{ANSWER_FRAME_MAX, Answer, BLOCK_FRAME_LEN, BlockHead, encode_ack};
+pub use charter::{
+    ACCOUNT_MAX, Charter, DEFAULT_ACCOUNT, GRANTS_MAX, Grants, Right, decode_chartered,
+    encode_chartered, read_chartered, write_chartered,
+};
 pub use frame::{
     CHECKSUM_LEN, FLAG_DROP, FLAG_END, FLAG_FULL, FLAG_INCOMPLETE, FLAG_KEPT, FLAG_LOG,
     FLAG_NEW_META, FLAG_NO_LOG, FLAG_SAME_BODY, FLAG_SYNCED, FLAG_SYNCING, FLAG_UNKNOWN, FRAME_MIN,

@@ -68,6 +68,8 @@ codes! {
         BatchConflict = 8, "batch names a record twice";
         /// The queue still holds records and cannot be dropped without purging them.
         QueueNotEmpty = 9, "queue is not empty";
+        /// The group has as many octets as it was made for. Passes when records go.
+        GroupFull = 10, "group is full";
     }
 }
 
@@ -75,7 +77,7 @@ impl Refusal {
     /// Whether the same request may succeed later, when records have gone.
     #[must_use]
     pub const fn is_temporary(self) -> bool {
-        matches!(self, Self::QueueFull | Self::NodeFull)
+        matches!(self, Self::QueueFull | Self::NodeFull | Self::GroupFull)
     }
 }
 
@@ -114,6 +116,20 @@ codes! {
         NoLog = 15, "node keeps no logs";
         /// There is no room for what is being copied to the node. Passes when records go.
         NoRoom = 16, "no room for what is copied";
+        /// The peer's account may not make groups on this node.
+        MayNotMake = 17, "the account may not make groups there";
+        /// The peer's account did not make the group, and may not adopt it.
+        MayNotOwn = 18, "the account may not own the group";
+        /// The peer's account did not make the group, and may not read it.
+        MayNotRead = 19, "the account may not read the group";
+    }
+}
+
+impl CloseReason {
+    /// Whether it is about what the peer's account may do.
+    #[must_use]
+    pub const fn is_denial(self) -> bool {
+        matches!(self, Self::MayNotMake | Self::MayNotOwn | Self::MayNotRead)
     }
 }
 

@@ -150,6 +150,10 @@ fn other_frames() -> Vec<(&'static str, Vec<u8>)> {
         ("greeting", encoded(|out| greeting().encode(out))),
         ("hello", encoded(|out| signed.encode(out))),
         ("welcome", encoded(|out| welcome().encode(out))),
+        (
+            "chartered",
+            encoded(|out| encode_chartered(out, Txn(9), "east", charter())),
+        ),
         ("fetch", encoded(|out| fetch.encode(out, seq))),
         ("attach", encoded(|out| attach.encode(out, seq))),
         (
@@ -186,6 +190,8 @@ fn stats(seq: Seq) -> Answer {
         memory_max: 65_536,
         log_bytes: 512,
         epoch: 6,
+        spilled: 8192,
+        bytes_max: 1 << 20,
         synced: true,
         full: false,
         syncing: true,
@@ -222,9 +228,19 @@ fn golden_bytes() {
 fn greeting() -> Greeting {
     Greeting {
         incarnation: Incarnation(0x0102),
-        version_min: 1,
+        version_min: VERSION,
         version_max: VERSION,
         challenge: [7; SECRET_LEN],
+    }
+}
+
+/// `west` may adopt, `watch` may read.
+const GRANTS: &[u8] = b"\x01\x04west\x02\x05watch";
+
+fn charter() -> Charter<'static> {
+    Charter {
+        bytes_max: 1 << 30,
+        grants: Grants::read(GRANTS).unwrap(),
     }
 }
 
@@ -237,6 +253,8 @@ fn hello() -> Hello<'static> {
         epoch: 6,
         logged: true,
         group: "gateway",
+        account: "east",
+        charter: charter(),
         nonce: [9; SECRET_LEN],
         proof: [0; SECRET_LEN],
     }
@@ -284,6 +302,20 @@ fn a_proof_holds_for_one_greeting_group_and_secret_only() {
             ..read
         },
         Hello { owner: 1, ..read },
+        Hello {
+            account: "west",
+            ..read
+        },
+        // The same octets, cut otherwise.
+        Hello {
+            group: "gatewaye",
+            account: "ast",
+            ..read
+        },
+        Hello {
+            charter: Charter::OWN,
+            ..read
+        },
     ] {
         assert!(!other.is_proven(&greeting(), &secret), "{other:?}");
         let octets = encoded(|out| other.encode(out));
@@ -584,7 +616,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         ),
         (
             any::<u64>(),
-            any::<[u64; 10]>(),
+            any::<[u64; 12]>(),
             any::<(bool, bool, bool)>()
         )
             .prop_map(|(seq, f, (synced, full, syncing))| Answer::Stats {
@@ -600,6 +632,8 @@ fn answer() -> impl Strategy<Value = Answer> {
                     memory_max: f[7],
                     log_bytes: f[8],
                     epoch: f[9],
+                    spilled: f[10],
+                    bytes_max: f[11],
                     synced,
                     full,
                     syncing,

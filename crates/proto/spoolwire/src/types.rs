@@ -144,6 +144,10 @@ pub struct NodeStat {
     pub log_bytes: u64,
     /// The epoch of the group's owner; 0 while nobody fenced it.
     pub epoch: u64,
+    /// Octets of the group's frames that lie on disk for want of memory.
+    pub spilled: u64,
+    /// Octets of metadata and bodies the group may hold.
+    pub bytes_max: u64,
     /// Whether an acknowledgement waits for the disk.
     pub synced: bool,
     /// Whether the node refuses new records for want of memory or disk.

@@ -10,14 +10,13 @@ use clap::Subcommand;
 use serde::Serialize;
 use vere_net::tls::MutualTls;
 use vere_settings::{Settings, SpoolNode};
-use vere_spoolwire::{NodeStat, QueueStat, SharedSecret};
+use vere_spoolwire::{NodeStat, QueueStat};
 use vere_units::ByteSize;
 
 use self::reader::Reader;
 use super::Failure;
 use crate::control::{ReplicaLine, Request, ask};
-use crate::spool::encryption;
-use crate::{secret, spool};
+use crate::spool::{self, Credentials, encryption};
 
 /// Looks after the nodes that hold the queues.
 #[derive(Debug, Subcommand)]
@@ -88,6 +87,11 @@ struct Figures {
     queues_count: u64,
     records: u64,
     octets: u64,
+    /// What they may be; without a limit it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    octets_max: Option<u64>,
+    /// Octets that lie on disk for want of memory.
+    spilled_octets: u64,
     memory_used: u64,
     memory_max: u64,
     log_octets: u64,
@@ -114,6 +118,8 @@ impl From<NodeStat> for Figures {
             queues_count: stat.queues,
             records: stat.records,
             octets: stat.bytes,
+            octets_max: (stat.bytes_max < u64::MAX).then_some(stat.bytes_max),
+            spilled_octets: stat.spilled,
             memory_used: stat.memory_used,
             memory_max: stat.memory_max,
             log_octets: stat.log_bytes,
@@ -139,7 +145,7 @@ fn stat(
     queues: bool,
     json: bool,
 ) -> Result<String, Failure> {
-    let key = key(&settings.spool.secret)?;
+    let key = key(settings)?;
     let tls = encryption::certificates(settings)?;
     let own = settings.gateway.name.as_str();
     let group = group.unwrap_or(own);
@@ -176,14 +182,15 @@ fn stat(
     Ok(out)
 }
 
-fn key(path: &Path) -> Result<SharedSecret, Failure> {
-    if !path.exists() {
+fn key(settings: &Settings) -> Result<Credentials, Failure> {
+    let path = settings.spool.secret_of(&settings.spool.speaks_as);
+    if let Some(path) = path.filter(|path| !path.exists()) {
         return Err(Failure::new(format!(
             "{} is not there: no node has run with these settings yet",
             path.display()
         )));
     }
-    Ok(SharedSecret::new(*secret::load_or_make(path)?.expose()))
+    spool::account(settings)
 }
 
 fn replicas(socket: &Path) -> Result<Vec<ReplicaLine>, String> {
@@ -194,13 +201,13 @@ fn replicas(socket: &Path) -> Result<Vec<ReplicaLine>, String> {
 fn node_line(
     node: &SpoolNode,
     tls: Option<&MutualTls>,
-    (key, group): (&SharedSecret, &str),
+    (key, group): (&Credentials, &str),
     queues: bool,
 ) -> NodeLine {
     let asked = Reader::connect(node, tls, key, group).and_then(|mut reader| {
         let stat = reader.stat()?;
         let queues = queues.then(|| reader.queues()).transpose()?;
-        Ok((stat, queues))
+        Ok((reader.address, stat, queues))
     });
     let mut line = NodeLine {
         node: node.name.clone(),
@@ -210,7 +217,8 @@ fn node_line(
         queues: None,
     };
     match asked {
-        Ok((stat, queues)) => {
+        Ok((address, stat, queues)) => {
+            line.address = address.to_string();
             line.figures = Some(stat.into());
             line.queues = queues.map(|queues| queues.into_iter().map(Into::into).collect());
         }
@@ -219,8 +227,9 @@ fn node_line(
     line
 }
 
-/// The paper's Table I.
+/// Table I of the paper (Hitachi 2012).
 fn table(out: &mut String, rows: &[ReplicaLine]) {
+    let _ = writeln!(out, "Table I: replicas of the group");
     let _ = writeln!(
         out,
         "{:<12} {:<8} {:<8} {:<12} {:>14} {:>10}  TROUBLE",
@@ -248,8 +257,8 @@ fn table(out: &mut String, rows: &[ReplicaLine]) {
 fn figures(out: &mut String, nodes: &[NodeLine]) {
     let _ = writeln!(
         out,
-        "{:<12} {:<22} {:>7} {:>9} {:>10} {:>21} {:>10}  LEVEL",
-        "NODE", "ADDRESS", "QUEUES", "RECORDS", "SIZE", "MEMORY", "LOG"
+        "{:<12} {:<22} {:>7} {:>9} {:>21} {:>21} {:>10} {:>10}  LEVEL",
+        "NODE", "ADDRESS", "QUEUES", "RECORDS", "SIZE", "MEMORY", "SPILLED", "LOG"
     );
     for node in nodes {
         let Some(figures) = &node.figures else {
@@ -258,21 +267,21 @@ fn figures(out: &mut String, nodes: &[NodeLine]) {
             continue;
         };
         let size = |octets: u64| ByteSize::new(octets).to_string();
-        let memory = format!(
-            "{} of {}",
-            size(figures.memory_used),
-            size(figures.memory_max)
-        );
+        let of = |octets, most| format!("{} of {}", size(octets), size(most));
+        let octets = figures
+            .octets_max
+            .map_or_else(|| size(figures.octets), |most| of(figures.octets, most));
         let level = if figures.synced { "synced" } else { "memory" };
         let _ = writeln!(
             out,
-            "{:<12} {:<22} {:>7} {:>9} {:>10} {:>21} {:>10}  {level}{}{}",
+            "{:<12} {:<22} {:>7} {:>9} {:>21} {:>21} {:>10} {:>10}  {level}{}{}",
             node.node,
             node.address,
             figures.queues_count,
             figures.records,
-            size(figures.octets),
-            memory,
+            octets,
+            of(figures.memory_used, figures.memory_max),
+            size(figures.spilled_octets),
             size(figures.log_octets),
             if figures.rebuilding {
                 ", rebuilding"
@@ -284,7 +293,7 @@ fn figures(out: &mut String, nodes: &[NodeLine]) {
         for queue in node.queues.iter().flatten() {
             let _ = writeln!(
                 out,
-                "    {:<39} {:>9} {:>10}",
+                "    {:<39} {:>9} {:>21}",
                 queue.name,
                 queue.records,
                 size(queue.octets)

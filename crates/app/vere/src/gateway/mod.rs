@@ -53,6 +53,7 @@ use vere_settings::{Settings, SpoolNode};
 use vere_spool::owner::ShutReason;
 use vere_telemetry::metrics::Health;
 use vere_telemetry::trace::{TraceLog, TraceOptions};
+use vere_units::ByteSize;
 
 use self::listeners::{Reception, Service};
 use self::outbound::Outbound;
@@ -68,7 +69,7 @@ use crate::spool::link::{
 };
 use crate::spool::mark::OwnerMark;
 use crate::spool::namesake::{self, By, Namesake};
-use crate::{secret, spool as nodes, supervisor};
+use crate::{spool as nodes, supervisor};
 
 /// How long deliveries and sessions may go on after the stop was asked for.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
@@ -231,11 +232,13 @@ fn link_options(settings: &Settings, group: &str) -> Result<LinkOptions, Failure
         replicas: count(spool.replicas),
         replicas_min: count(spool.replicas_min),
         lease: nodes::lease_terms(settings),
+        grants: nodes::grants(settings),
+        group_max: spool.group_max.map_or(u64::MAX, ByteSize::as_u64),
         ..LinkOptions::new(
             spool.nodes.iter().map(addresses).collect(),
             Rc::new(nodes::register(settings)?),
             group,
-            secret::load_or_make(&spool.secret)?,
+            nodes::account(settings)?,
         )
     })
 }

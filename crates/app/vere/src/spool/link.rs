@@ -38,10 +38,11 @@ use vere_spool::owner::{
     ShutReason, SubmitError,
 };
 use vere_spoolwire::{NodeStat, QueueId, QueueLimits, QueueStat, RecordId, Refusal, Seq, Txn};
-use vere_units::{ByteSize, Secret};
+use vere_units::ByteSize;
 
 pub(crate) use self::lease::ask as ask_lease;
 use self::pending::{Answered, Pending};
+use super::Credentials;
 use super::clock::Clock;
 use super::encryption::Encryption;
 
@@ -72,8 +73,12 @@ pub(crate) struct LinkOptions {
     pub(crate) register: Rc<Register>,
     /// The group this gateway owns: 1 to 255 octets.
     pub(crate) group: String,
-    /// The secret shared with the nodes.
-    pub(crate) secret: Secret<[u8; 32]>,
+    /// As whom the gateway speaks to the nodes.
+    pub(crate) credentials: Credentials,
+    /// What other accounts may do with the group.
+    pub(crate) grants: Vec<u8>,
+    /// Octets of records that the group may hold.
+    pub(crate) group_max: u64,
     /// Octets sent and not acknowledged, at most.
     pub(crate) window: ByteSize,
     /// Octets asked for and not acknowledged, at most; beyond it [`SpoolError::Busy`].
@@ -112,7 +117,7 @@ impl LinkOptions {
         nodes: Vec<NodeAddresses>,
         register: Rc<Register>,
         group: &str,
-        secret: Secret<[u8; 32]>,
+        credentials: Credentials,
     ) -> Self {
         Self {
             replicas: nodes.len(),
@@ -120,7 +125,9 @@ impl LinkOptions {
             nodes,
             register,
             group: group.to_owned(),
-            secret,
+            credentials,
+            grants: Vec::new(),
+            group_max: u64::MAX,
             window: ByteSize::new(512 << 10),
             pending_max: ByteSize::new(256 << 20),
             commit_timeout: Duration::from_secs(15),
@@ -144,11 +151,7 @@ impl LinkOptions {
 
 /// A number that no owner had before.
 pub(crate) fn random_life() -> u64 {
-    let octets = crate::secret::random();
-    let life = octets
-        .first_chunk()
-        .map_or(1, |octets| u64::from_le_bytes(*octets));
-    life.max(1)
+    crate::secret::random_number().max(1)
 }
 
 /// Whether the group can be used.
@@ -325,7 +328,10 @@ impl SpoolLink {
             pending_max: size(options.pending_max),
             heartbeat: options.heartbeat,
             isolate_after: options.isolate_after,
-            ..OwnerConfig::new(&options.group, options.secret.clone(), 0)
+            account: options.credentials.account.clone(),
+            grants: options.grants.clone(),
+            bytes_max: options.group_max,
+            ..OwnerConfig::new(&options.group, options.credentials.secret.clone(), 0)
         });
         let wakers = owner.links().map(|_| Notify::new()).collect();
         let lease = LeaseKeeper::new(LeaseOptions {

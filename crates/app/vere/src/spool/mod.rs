@@ -21,8 +21,8 @@ use vere_disk::spill::SpillOptions;
 use vere_net::listen::{Inherited, ListenOptions};
 use vere_settings::Settings;
 use vere_spool::lease::LeaseTerms;
-use vere_spool::node::NodeConfig;
-use vere_spoolwire::SharedSecret;
+use vere_spool::node::{Account, NodeConfig};
+use vere_spoolwire::{Grants, Right, SharedSecret};
 use vere_units::ByteSize;
 
 use crate::cli::Failure;
@@ -93,12 +93,57 @@ pub(crate) fn mark(settings: &Settings, group: &str, life: u64) -> Result<OwnerM
         .map_err(|error| Failure::new(format!("cannot use {}: {error}", folder.display())))
 }
 
+/// As whom this machine speaks to nodes, and by which key; made when it is absent.
+///
+/// # Errors
+/// When the file of the key cannot be used.
+pub(crate) fn account(settings: &Settings) -> Result<Credentials, Failure> {
+    let spool = &settings.spool;
+    let file = spool.secret_of(&spool.speaks_as).unwrap_or(&spool.secret);
+    Ok(Credentials {
+        account: spool.speaks_as.clone(),
+        secret: secret::load_or_make(file)?,
+    })
+}
+
+/// An account and what proves it.
+#[derive(Debug, Clone)]
+pub(crate) struct Credentials {
+    pub(crate) account: String,
+    pub(crate) secret: SharedSecret,
+}
+
+/// Everybody who may connect to a node.
+fn accounts(settings: &Settings) -> Result<Vec<Account>, Failure> {
+    let spool = &settings.spool;
+    let first = Account::default_with(secret::load_or_make(&spool.secret)?);
+    let others = spool.accounts.iter().map(|account| {
+        Ok(Account {
+            name: account.name.clone(),
+            secret: secret::load_or_make(&account.secret)?,
+            makes_groups: account.makes_groups,
+        })
+    });
+    std::iter::once(Ok(first)).chain(others).collect()
+}
+
+/// What this machine's gateway lets other accounts do with its queues.
+pub(crate) fn grants(settings: &Settings) -> Vec<u8> {
+    let spool = &settings.spool;
+    let adopters = spool.adopters.iter().map(|name| (name, Right::Adopt));
+    let readers = spool.readers.iter().map(|name| (name, Right::Read));
+    let all = adopters.chain(readers);
+    // The settings were checked for what cannot be written down.
+    Grants::encode(all.map(|(name, right)| (name.as_str(), right))).unwrap_or_default()
+}
+
 fn config(settings: &Settings) -> Result<NodeConfig, Failure> {
     let key = secret::load_or_make(&settings.spool.secret)?;
     Ok(NodeConfig {
+        accounts: accounts(settings)?,
         memory_max: settings.spool.memory_max.as_u64(),
         frame_max: frame_max(settings.limits.message_size_max),
-        ..NodeConfig::new(SharedSecret::new(*key.expose()))
+        ..NodeConfig::new(key)
     })
 }
 

@@ -164,7 +164,8 @@ pub(crate) fn serve(
     };
     match durability {
         Durability::Memory => {
-            let mut node = Node::<NoLog>::new(config, Incarnation(random_number()), None);
+            let mut node =
+                Node::<NoLog>::new(config, Incarnation(crate::secret::random_number()), None);
             if let Some(spill) = spill {
                 node.set_spill_store(Box::new(spill));
             }
@@ -266,6 +267,9 @@ impl<S: SpoolLogStore> Host<S> {
             }
             let now = self.clock.now();
             self.turn(now);
+            while let Some(denial) = self.node.take_denial() {
+                tracing::warn!(%denial, "turned an account away");
+            }
             if Instant::now() >= next_tick {
                 next_tick = Instant::now() + TICK;
                 self.tick(now);
@@ -489,11 +493,4 @@ impl<S: SpoolLogStore> Host<S> {
             self.node.closed(ConnectionId(index));
         }
     }
-}
-
-fn random_number() -> u64 {
-    let octets = crate::secret::random();
-    octets
-        .first_chunk()
-        .map_or(0, |octets| u64::from_le_bytes(*octets))
 }

@@ -50,6 +50,7 @@ mod scripts;
 mod search;
 mod sendmail;
 mod smuggling;
+mod spool_access;
 mod spool_tls;
 mod tls;
 mod trouble;

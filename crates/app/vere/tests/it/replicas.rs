@@ -1,11 +1,14 @@
 //! Two spool nodes: what happens to mail when one of them hangs, loses what it held, or both seem to.
 
+use std::net::TcpListener;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::harness::{Options, Session, Sink, System, free_address, wait_for, wait_within};
+use crate::harness::{
+    Options, Session, Sink, System, free_address, quoted, run, vere, wait_for, wait_within,
+};
 
 /// The state of the replicas as `vere spool stat` tells it: node and what it holds.
 pub(crate) fn states(system: &System) -> Vec<(String, String)> {
@@ -68,6 +71,43 @@ fn both_nodes_hold_what_waits() {
     for part in ["TRANSACTIONS", "a ", "b ", "run", "sync", "synced"] {
         assert!(table.contains(part), "{part}: {table}");
     }
+    system.stop();
+}
+
+#[test]
+fn figures_come_from_the_address_that_answers() {
+    let system = System::start(&Options::default());
+    wait_states(&system, ["sync", "sync"]);
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let silent_address = silent.local_addr().expect("its address");
+    let standby =
+        |node: usize| format!("runs = \"elsewhere\"\nstandby = \"{}\"", system.nodes[node]);
+    let key = system.directory.path().join("data/spool.key");
+    // One address refuses connections, one takes them and says nothing.
+    let options = Options::default()
+        .node("a", free_address(), &standby(0))
+        .node("b", silent_address, &standby(1))
+        .set("spool.secret", &quoted(&key));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let config = System::write_config(directory.path(), &options);
+    let text = run(vere().args(["spool", "stat", "--json", "-c"]).arg(&config));
+    let stat: Value = serde_json::from_str(&text).expect("JSON");
+    for node in 0..2 {
+        let answered = stat["nodes"][node]["address"].as_str();
+        assert_eq!(answered, Some(&*system.nodes[node].to_string()), "{text}");
+        assert_eq!(stat["nodes"][node]["spilled_octets"], 0, "{text}");
+    }
+    // When none answers, each is named.
+    let options = options.node(
+        "a",
+        free_address(),
+        &format!("runs = \"elsewhere\"\nstandby = \"{}\"", free_address()),
+    );
+    let config = System::write_config(directory.path(), &options);
+    let text = run(vere().args(["spool", "stat", "--json", "-c"]).arg(&config));
+    let stat: Value = serde_json::from_str(&text).expect("JSON");
+    let error = stat["nodes"][0]["error"].as_str().expect("an error");
+    assert_eq!(error.matches("cannot connect").count(), 2, "{error}");
     system.stop();
 }
 

@@ -5,6 +5,17 @@ use vere_spoolwire::{Change, CloseReason, Mutation, QueueId, RecordId, Refusal};
 use super::queue::{Slot, Trial};
 use super::store::Store;
 
+/// What a batch comes to.
+#[derive(Debug, Default)]
+struct Sum {
+    /// Whether it brings records, and how many octets.
+    puts: bool,
+    more: u64,
+    /// Whether it ends or moves any, and how many octets end.
+    ends: bool,
+    less: u64,
+}
+
 impl Store {
     /// Whether a mutation may be done. `full`: no room for new records.
     pub(super) fn check(&mut self, mutation: &Mutation<'_>, full: bool) -> Result<(), Refusal> {
@@ -159,7 +170,7 @@ impl Store {
     ) -> Result<(), Refusal> {
         self.batches += 1;
         self.named.clear();
-        let mut body_len = 0;
+        let (mut body_len, mut sum) = (0, Sum::default());
         for change in changes {
             match change {
                 Change::Put {
@@ -169,13 +180,16 @@ impl Store {
                     body,
                 } => {
                     body_len = body.map_or(body_len, |body| body.len() as u64);
-                    self.try_insert(queue, id, meta.len() as u64 + body_len, true)?;
+                    let len = meta.len() as u64 + body_len;
+                    self.try_insert(queue, id, len, true)?;
                     if full {
                         return Err(Refusal::NodeFull);
                     }
+                    (sum.puts, sum.more) = (true, sum.more + len);
                 }
                 Change::Delete { queue, id } => {
-                    self.try_remove(queue, id)?;
+                    let slot = self.try_remove(queue, id)?;
+                    (sum.ends, sum.less) = (true, sum.less + u64::from(slot.len));
                 }
                 Change::Replace { queue, id, meta } => {
                     let slot = self.try_remove(queue, id)?;
@@ -191,6 +205,7 @@ impl Store {
                     meta,
                 } => {
                     let slot = self.try_remove(queue, id)?;
+                    sum.ends = true;
                     let old = self.meta(slot).len;
                     let new = meta.map_or(old, |meta| meta.len() as u32);
                     let len = u64::from(slot.len - old) + u64::from(new);
@@ -198,7 +213,20 @@ impl Store {
                 }
             }
         }
-        self.named_once()
+        self.named_once()?;
+        self.check_group(&sum)
+    }
+
+    /// Whether the group may hold what a batch adds to it. One that ends something may go an eighth
+    /// beyond: a report must find room when what it is about goes.
+    fn check_group(&self, sum: &Sum) -> Result<(), Refusal> {
+        let most = self.deed.bytes_max;
+        let spare = if sum.ends { most / 8 } else { 0 };
+        let after = (self.octets + sum.more).saturating_sub(sum.less);
+        if sum.puts && sum.more > sum.less && after > most.saturating_add(spare) {
+            return Err(Refusal::GroupFull);
+        }
+        Ok(())
     }
 
     fn named_once(&mut self) -> Result<(), Refusal> {

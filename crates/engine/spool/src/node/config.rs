@@ -5,11 +5,13 @@ use std::time::Duration;
 use vere_ports::spool_log::{LogError, LogPosition, LogRoom, SpoolLog, SpoolLogStore};
 use vere_spoolwire::{HANDSHAKE_FRAME_MAX, SharedSecret};
 
+use super::access::Account;
+
 /// Limits of a node.
 #[derive(Debug, Clone)]
 pub struct NodeConfig {
-    /// The secret shared with owners and readers.
-    pub secret: SharedSecret,
+    /// Who may connect, each under another name.
+    pub accounts: Vec<Account>,
     /// Octets of memory for segments and index, of all groups; at least 16 segments.
     pub memory_max: u64,
     /// Octets of a segment of memory; at least [`SEGMENT_LEN_MIN`].
@@ -44,18 +46,18 @@ pub struct NodeConfig {
 
 /// The least that [`NodeConfig::segment_len`] may be: what a peer sends along with its HELLO must fit
 /// into the least room that is read into.
-pub const SEGMENT_LEN_MIN: usize = 8 * HANDSHAKE_FRAME_MAX;
+pub const SEGMENT_LEN_MIN: usize = 4 * HANDSHAKE_FRAME_MAX;
 
 /// The default of [`NodeConfig::sync_delay`]: long beside a sync, short beside everything that waits for
 /// acknowledgements in general.
 const SYNC_DELAY: Duration = Duration::from_millis(50);
 
 impl NodeConfig {
-    /// Defaults for everything but the secret.
+    /// Defaults for everything but the secret of the one account.
     #[must_use]
-    pub const fn new(secret: SharedSecret) -> Self {
+    pub fn new(secret: SharedSecret) -> Self {
         Self {
-            secret,
+            accounts: vec![Account::default_with(secret)],
             memory_max: 1 << 30,
             segment_len: 4 << 20,
             compact_above: None,

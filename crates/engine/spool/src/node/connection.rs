@@ -6,7 +6,7 @@ use vere_units::Timestamp;
 use super::output::Output;
 
 /// Octets that a peer who is not an owner may send ahead.
-const INPUT_LEN: usize = 2 * HANDSHAKE_FRAME_MAX;
+const INPUT_LEN: usize = HANDSHAKE_FRAME_MAX;
 
 /// What a connection is there for.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub(super) struct Connection {
     pub(super) output: Output,
     /// A request whose answer is not in memory; what comes after it waits too.
     pub(super) waiting: Option<(Seq, Request)>,
+    /// Who it is, once that is proven.
+    pub(super) account: Box<str>,
     /// The group whose segments the output may point to.
     pub(super) group: Option<usize>,
     /// When something came last.
@@ -51,6 +53,7 @@ impl Connection {
             fill: 0,
             output,
             waiting: None,
+            account: Box::default(),
             group: None,
             heard: now,
             touched: false,

@@ -44,6 +44,10 @@ impl<S: SpoolLogStore> Node<S> {
             return Err(CloseReason::Fenced);
         }
         self.groups[index].own(new)?;
+        if let Some(deed) = self.groups[index].store.deed.after(hello) {
+            self.groups[index].charter(deed)?;
+            self.close_former_readers(index);
+        }
         let reason = if new.epoch > old.epoch {
             CloseReason::Fenced
         } else {
@@ -58,6 +62,23 @@ impl<S: SpoolLogStore> Node<S> {
             self.close(before, reason);
         }
         Ok(())
+    }
+
+    /// Readers whose accounts may read the group no more.
+    fn close_former_readers(&mut self, index: usize) {
+        let deed = &self.groups[index].store.deed;
+        let connections = self.connections.iter().enumerate();
+        let former: Vec<_> = connections
+            .filter_map(|(id, connection)| {
+                let reader = connection.as_ref()?;
+                let reads = matches!(reader.phase, Phase::Reader(group) if group == index);
+                let may = deed.admits(&reader.account, Role::Reader).is_ok();
+                (reads && !may).then_some(ConnectionId(id))
+            })
+            .collect();
+        for reader in former {
+            self.close(reader, CloseReason::MayNotRead);
+        }
     }
 
     /// The connections of a group's owner: the active one, or those that stand by.

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use vere_ports::spool_log::{LogError, LogRoom, SpoolLog};
 use vere_spoolwire::{
-    Answer, CloseReason, Incarnation, NodeStat, Request, Seq, Txn, encode_ack, encode_owned,
+    Answer, CloseReason, Incarnation, NodeStat, Request, Seq, Txn, encode_ack, encode_chartered,
+    encode_owned,
 };
 use vere_units::Timestamp;
 
 use super::ConnectionId;
+use super::access::Deed;
 use super::fence::Title;
 use super::ingest::{Done, Event, Tail, Terms};
 use super::journal::{Duty, Journal, Urgency};
@@ -138,6 +140,23 @@ impl<L: SpoolLog> Group<L> {
             }
         }
         self.store.title = title;
+        Ok(())
+    }
+
+    /// Notes what holds for the group from here on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Group::own`].
+    pub(super) fn charter(&mut self, deed: Deed) -> Result<(), CloseReason> {
+        if let Some(journal) = self.log.as_mut().filter(|journal| journal.is_active()) {
+            let (txn, mut entry) = (self.store.processed, Vec::new());
+            encode_chartered(&mut entry, txn, &deed.account, deed.charter());
+            if !journal.append(&entry, txn, Urgency::Now) {
+                return Err(CloseReason::LogFull);
+            }
+        }
+        self.store.deed = deed;
         Ok(())
     }
 
@@ -409,6 +428,8 @@ impl<L: SpoolLog> Group<L> {
             memory_max: memory.max(),
             log_bytes: self.log.as_ref().map_or(0, |journal| journal.log.octets()),
             epoch: self.store.title.epoch,
+            spilled: self.store.segments.spilled(),
+            bytes_max: self.store.deed.bytes_max,
             synced: self.is_logged(),
             syncing: self.store.syncing,
             full: disk_full || memory.is_full(0),

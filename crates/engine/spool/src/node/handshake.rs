@@ -2,10 +2,10 @@
 
 use vere_ports::spool_log::{LogError, SpoolLogStore};
 use vere_spoolwire::{
-    CloseReason, Frame, Greeting, HANDSHAKE_FRAME_MAX, Hello, Role, SECRET_LEN, Txn, VERSION,
-    Welcome,
+    CloseReason, Frame, HANDSHAKE_FRAME_MAX, Hello, Role, SECRET_LEN, Txn, VERSION, Welcome,
 };
 
+use super::access::{Deed, Denial};
 use super::connection::Phase;
 use super::fence::Title;
 use super::group::Group;
@@ -19,6 +19,9 @@ use super::{ConnectionId, Node};
 pub(super) struct Believed {
     pub(super) role: Role,
     pub(super) title: Title,
+    /// The account that proved itself, and what it wants to hold for a group of its own.
+    pub(super) deed: Deed,
+    makes_groups: bool,
     logged: bool,
     group: String,
     acknowledged: Txn,
@@ -33,7 +36,15 @@ impl<S: SpoolLogStore> Node<S> {
         let Some(hello) = self.believe(id)? else {
             return Ok(());
         };
-        let index = self.group_for(&hello)?;
+        let index = self.group_for(&hello).inspect_err(|reason| {
+            if reason.is_denial() {
+                self.denials.note(Denial {
+                    account: hello.deed.account.to_string(),
+                    group: hello.group.clone(),
+                    reason: *reason,
+                });
+            }
+        })?;
         let before = self.groups[index].store.title;
         self.admit(&hello, index)?;
         let group = &mut self.groups[index];
@@ -54,6 +65,7 @@ impl<S: SpoolLogStore> Node<S> {
         };
         self.strangers -= 1;
         connection.group = Some(index);
+        connection.account = hello.deed.account.clone();
         connection.output.write(|out| welcome.encode(out));
         connection.consume(hello.len);
         match hello.role {
@@ -81,47 +93,53 @@ impl<S: SpoolLogStore> Node<S> {
             return Ok(None);
         };
         let hello = Hello::decode(&frame).map_err(reason)?;
-        self.check_hello(&hello, greeting)?;
+        if hello.version != VERSION {
+            return Err(CloseReason::Version);
+        }
+        let mut accounts = self.config.accounts.iter();
+        let account = accounts
+            .find(|account| account.name == hello.account)
+            .filter(|account| hello.is_proven(greeting, &account.secret))
+            .ok_or(CloseReason::NotAuthenticated)?;
         Ok(Some(Believed {
             role: hello.role,
             title: Title {
                 owner: hello.owner,
                 epoch: hello.epoch,
             },
+            deed: Deed::new(hello.account, hello.charter),
+            makes_groups: account.makes_groups,
             logged: hello.logged,
             group: hello.group.to_owned(),
             acknowledged: hello.acknowledged,
-            proof: hello.answer(greeting, &self.config.secret),
+            proof: hello.answer(greeting, &account.secret),
             len: frame.header.len,
         }))
     }
 
-    fn check_hello(&self, hello: &Hello<'_>, greeting: &Greeting) -> Result<(), CloseReason> {
-        if hello.version != VERSION {
-            return Err(CloseReason::Version);
-        }
-        if !hello.is_proven(greeting, &self.config.secret) {
-            return Err(CloseReason::NotAuthenticated);
-        }
-        Ok(())
-    }
-
-    /// The group's index; an owner's group is made when it is new.
+    /// The index of a group that the peer's account may have so; an owner's group is made when it is
+    /// new.
     fn group_for(&mut self, hello: &Believed) -> Result<usize, CloseReason> {
         let known = self
             .groups
             .iter()
             .position(|group| *group.name == *hello.group);
         if let Some(index) = known {
+            let deed = &self.groups[index].store.deed;
+            deed.admits(&hello.deed.account, hello.role)?;
             return Ok(index);
         }
         if hello.role != Role::Owner {
             return Err(CloseReason::NoGroup);
         }
+        if !hello.makes_groups {
+            return Err(CloseReason::MayNotMake);
+        }
         if self.groups.len() >= self.config.groups_max {
             return Err(CloseReason::TooMany);
         }
-        let store = Store::new(self.config.queues_max);
+        let mut store = Store::new(self.config.queues_max);
+        store.deed = hello.deed.clone();
         let log = match &mut self.store {
             // In memory only it is incomplete from when that is lost.
             Some(logs) => {

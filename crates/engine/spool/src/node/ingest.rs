@@ -16,7 +16,7 @@ const READ_MAX: usize = 256 << 10;
 /// With less room than this left another segment is begun: a part of the segment, and what a peer may
 /// send along with its HELLO.
 fn read_min(memory: &Memory) -> usize {
-    (memory.segment_len / 128).max(2 * HANDSHAKE_FRAME_MAX)
+    (memory.segment_len / 128).max(HANDSHAKE_FRAME_MAX)
 }
 
 /// The segment that is read into.

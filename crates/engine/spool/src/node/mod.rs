@@ -5,11 +5,12 @@
 //! calls [`Node::end_turn`]. Time and randomness are passed in. One thread; nothing is locked, and
 //! nothing is allocated or copied per record on the way in.
 //!
-//! Reading order: `ingest` (octets to mutations), `perform`, `check` and `store` (what they do),
+//! Reading order: `access` (who may do what), `ingest` (octets to mutations), `perform`, `check` and `store` (what they do),
 //! `queue` and `segment` (where records are), `group` and `journal` (acknowledgement and log), `fence`
 //! (whose group it is), `rebuild` (what another node holds), `duty` (with a log or without), `serve`,
 //! `compact`, `snapshot` and `replay`.
 
+mod access;
 mod check;
 mod compact;
 mod config;
@@ -45,6 +46,7 @@ use vere_spoolwire::{
 };
 use vere_units::Timestamp;
 
+use access::Denials;
 use connection::{Connection, Phase};
 use group::{Group, Shared};
 use ingest::Tail;
@@ -53,6 +55,7 @@ use segment::Memory;
 use spill::Spill;
 use store::Store;
 
+pub use access::{Account, Denial};
 pub use config::{NoLog, NodeConfig, SEGMENT_LEN_MIN};
 pub use replay::Replay;
 
@@ -78,6 +81,7 @@ pub struct Node<S: SpoolLogStore> {
     /// Whether to look for segments worth writing again.
     compact: bool,
     stopping: bool,
+    denials: Denials,
 }
 
 impl<S: SpoolLogStore> Node<S> {
@@ -99,6 +103,7 @@ impl<S: SpoolLogStore> Node<S> {
             waiting: Vec::new(),
             compact: false,
             stopping: false,
+            denials: Denials::default(),
         }
     }
 
@@ -476,6 +481,11 @@ impl<S: SpoolLogStore> Node<S> {
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.connections.len() == self.vacant.len()
+    }
+
+    /// An account that was not let do what it wanted; each such thing is told once.
+    pub fn take_denial(&mut self) -> Option<Denial> {
+        self.denials.take()
     }
 
     /// Why a log failed, if one did, and whose.

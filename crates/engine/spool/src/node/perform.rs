@@ -30,6 +30,7 @@ impl Store {
         full: bool,
     ) -> Result<(), Refusal> {
         let Plain { queue, id, put } = plain;
+        let room = self.deed.bytes_max.saturating_sub(self.octets);
         let known = self.queue_mut(queue).ok_or(Refusal::NoQueue)?;
         let Some(PlainPut { meta_len, len }) = put else {
             let slot = known.remove(id).ok_or(Refusal::NoRecord)?;
@@ -41,6 +42,9 @@ impl Store {
         }
         if !known.has_room(known.length, known.octets, u64::from(len)) {
             return Err(Refusal::QueueFull);
+        }
+        if u64::from(len) > room {
+            return Err(Refusal::GroupFull);
         }
         if full {
             return Err(Refusal::NodeFull);

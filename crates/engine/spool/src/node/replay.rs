@@ -3,9 +3,10 @@
 use vere_ports::spool_log::{LogReader, UnreadableEntry};
 use vere_spoolwire::{
     Change, FLAG_KEPT, Frame, Incarnation, Mutation, Op, QUEUES_MAX, Request, Txn, WireError,
-    decode_owned, decode_refused, decode_reset,
+    decode_chartered, decode_owned, decode_refused, decode_reset,
 };
 
+use super::access::Deed;
 use super::fence::Title;
 use super::ingest::Tail;
 use super::segment::{Memory, Place};
@@ -50,6 +51,7 @@ impl LogReader for Replay<'_> {
         self.begun = true;
         self.store.processed = snapshot.processed;
         self.store.title = snapshot.title;
+        self.store.deed = snapshot.deed;
         self.store.syncing = snapshot.syncing;
         for (txn, refusal) in snapshot.refused {
             self.store.refuse(txn, refusal);
@@ -94,7 +96,8 @@ impl Replay<'_> {
             return Ok(());
         }
         self.reset = false;
-        let kept = frame.header.flags & FLAG_KEPT != 0 || matches!(op, Op::Owned | Op::Complete);
+        let kept = frame.header.flags & FLAG_KEPT != 0
+            || matches!(op, Op::Owned | Op::Chartered | Op::Complete);
         let txn = Txn(frame.header.number);
         let next = self.store.processed.next();
         if kept && txn != self.store.processed || !kept && txn != next {
@@ -105,6 +108,11 @@ impl Replay<'_> {
         if op == Op::Owned {
             let (_, owner, epoch) = decode_owned(frame).map_err(unreadable)?;
             self.store.title = Title { owner, epoch };
+            return Ok(());
+        }
+        if op == Op::Chartered {
+            let (_, account, charter) = decode_chartered(frame).map_err(unreadable)?;
+            self.store.deed = Deed::new(account, charter);
             return Ok(());
         }
         if op == Op::Complete {

@@ -281,6 +281,13 @@ impl Segments {
         self.away > 0
     }
 
+    /// Octets of frames that are not in memory.
+    pub(super) fn spilled(&self) -> u64 {
+        let segments = self.slots.iter().flatten();
+        let away = segments.filter(|segment| !segment.is_resident());
+        away.map(|segment| segment.fill as u64).sum()
+    }
+
     pub(super) fn is_resident(&self, key: SegmentKey) -> bool {
         self.away == 0 || self.at(key).is_resident()
     }

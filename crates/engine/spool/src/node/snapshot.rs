@@ -1,20 +1,23 @@
 //! The head of a log segment: what is known of a group without its records.
 //!
 //! ```text
-//! +0   format version u32 = 1 | refused count u32 | incarnation u64 | last transaction u64 |
+//! +0   format version u32 = 2 | refused count u32 | incarnation u64 | last transaction u64 |
 //!      queue count u32 | flags u32: 1 incomplete | owner u64 | epoch u64
 //! +48  refused count x { txn u64 | code u32 | 0 u32 }
 //!      queue count x entry of a QUEUE_LIST; first record, records and octets mean nothing
+//!      payload of a CHARTERED up to the end; not in version 1, which is read as well
 //! ```
 
 use vere_ports::spool_log::UnreadableEntry;
 use vere_spoolwire::{Incarnation, QueueStat, Refusal, Txn};
 
+use super::access::Deed;
 use super::fence::Title;
 use super::store::Store;
 
-/// The version written and read.
-pub(super) const VERSION: u32 = 1;
+/// The version written. Version 1, from before there were accounts, is read as well.
+pub(super) const VERSION: u32 = 2;
+const VERSION_MIN: u32 = 1;
 /// The group is incomplete.
 const FLAG_SYNCING: u32 = 1;
 
@@ -39,6 +42,7 @@ pub(super) fn encode(store: &Store, incarnation: Incarnation, incomplete: bool) 
     for (id, queue) in store.queues() {
         queue.stat(id).encode(&mut out);
     }
+    store.deed.write(&mut out);
     out
 }
 
@@ -48,6 +52,7 @@ pub(super) struct Snapshot {
     pub(super) incarnation: Incarnation,
     pub(super) processed: Txn,
     pub(super) title: Title,
+    pub(super) deed: Deed,
     pub(super) syncing: bool,
     pub(super) refused: Vec<(Txn, Refusal)>,
     pub(super) queues: Vec<QueueStat>,
@@ -61,15 +66,15 @@ pub(super) struct Snapshot {
 pub(super) fn decode(head: &[u8]) -> Result<Snapshot, UnreadableEntry> {
     let malformed = || UnreadableEntry("segment head is malformed".to_owned());
     let version = u32::from_le_bytes(*head.first_chunk().ok_or_else(malformed)?);
-    if version != VERSION {
+    if !(VERSION_MIN..=VERSION).contains(&version) {
         return Err(UnreadableEntry(format!(
             "segment head has version {version}"
         )));
     }
-    read(head).ok_or_else(malformed)
+    read(head, version).ok_or_else(malformed)
 }
 
-fn read(head: &[u8]) -> Option<Snapshot> {
+fn read(head: &[u8], version: u32) -> Option<Snapshot> {
     let (fixed, mut rest) = head.split_first_chunk::<48>()?;
     let number =
         |at: usize| -> Option<u64> { Some(u64::from_le_bytes(*fixed.get(at..)?.first_chunk()?)) };
@@ -87,14 +92,19 @@ fn read(head: &[u8]) -> Option<Snapshot> {
     for _ in 0..count(24)? {
         queues.push(QueueStat::decode(&mut rest)?);
     }
+    let deed = match version {
+        VERSION_MIN => rest.is_empty().then(Deed::default)?,
+        _ => Deed::read(rest)?,
+    };
     let flags = count(28)?;
-    (rest.is_empty() && flags & !FLAG_SYNCING == 0).then_some(Snapshot {
+    (flags & !FLAG_SYNCING == 0).then_some(Snapshot {
         incarnation: Incarnation(number(8)?),
         processed: Txn(number(16)?),
         title: Title {
             owner: number(32)?,
             epoch: number(40)?,
         },
+        deed,
         syncing: flags & FLAG_SYNCING != 0,
         refused,
         queues,

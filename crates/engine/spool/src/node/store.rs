@@ -10,6 +10,7 @@ use vere_spoolwire::{
     RecordId, Refusal, TARGET_LEN, Txn,
 };
 
+use super::access::Deed;
 use super::fence::Title;
 use super::perform::sharers;
 use super::queue::{Detail, Queue, Slot};
@@ -41,6 +42,8 @@ pub(super) struct Store {
     pub(super) processed: Txn,
     /// Whose transactions these are.
     pub(super) title: Title,
+    /// Whose it is, and what holds for it.
+    pub(super) deed: Deed,
     /// Whether the group is incomplete here: it is being rebuilt from another node.
     pub(super) syncing: bool,
     /// Refusals of the last window.
@@ -96,6 +99,7 @@ impl Store {
             segments: std::mem::take(&mut self.segments),
             processed: through,
             title: self.title,
+            deed: std::mem::take(&mut self.deed),
             syncing: true,
             ..Self::new(self.queues_max)
         };

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use vere_spoolwire::{CloseReason, SharedSecret};
+use vere_spoolwire::{Charter, CloseReason, DEFAULT_ACCOUNT, Grants, SharedSecret};
 
 /// A node of the group's circle and the ways to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,8 +22,14 @@ pub struct NodeName {
 pub struct OwnerConfig {
     /// The group: 1 to 255 octets of UTF-8.
     pub group: String,
-    /// The secret shared with the nodes.
+    /// The account as which this owner speaks to the nodes.
+    pub account: String,
+    /// Its secret, shared with the nodes.
     pub secret: SharedSecret,
+    /// Octets of metadata and bodies that the group may hold; of a group that this account made.
+    pub bytes_max: u64,
+    /// What other accounts may do with such a group: see [`Grants::encode`].
+    pub grants: Vec<u8>,
     /// The life of this owner's memory: a number that no owner of the group had before, not 0.
     pub life: u64,
     /// The group is taken only from the owner of this epoch; `None`: from any, or made when it is new.
@@ -62,7 +68,10 @@ impl OwnerConfig {
     pub fn new(group: &str, secret: SharedSecret, life: u64) -> Self {
         Self {
             group: group.to_owned(),
+            account: DEFAULT_ACCOUNT.to_owned(),
             secret,
+            bytes_max: u64::MAX,
+            grants: Vec::new(),
             life,
             takes: None,
             nodes: vec![NodeName {
@@ -81,6 +90,16 @@ impl OwnerConfig {
             stall_after: Duration::from_secs(5),
             adopt_wait: Duration::from_secs(5),
             rebuild_pause: Duration::from_secs(5),
+        }
+    }
+}
+
+impl OwnerConfig {
+    /// What a group is made with. Grants that cannot be read are none.
+    pub(super) fn charter(&self) -> Charter<'_> {
+        Charter {
+            bytes_max: self.bytes_max,
+            grants: Grants::read(&self.grants).unwrap_or_default(),
         }
     }
 }

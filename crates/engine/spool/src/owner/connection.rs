@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use vere_spoolwire::{
-    Answer, CloseReason, Greeting, Hello, Incarnation, Request, Role, SECRET_LEN, Seq,
+    Answer, Charter, CloseReason, Greeting, Hello, Incarnation, Request, Role, SECRET_LEN, Seq,
     SharedSecret, Txn, VERSION, Welcome,
 };
 use vere_units::Timestamp;
@@ -32,7 +32,9 @@ pub(super) const HEARTBEAT: Seq = Seq(0);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms<'a> {
     pub(super) group: &'a str,
+    pub(super) account: &'a str,
     pub(super) secret: &'a SharedSecret,
+    pub(super) charter: Charter<'a>,
     pub(super) life: u64,
     pub(super) epoch: u64,
     /// `None`: nothing for now.
@@ -187,6 +189,8 @@ impl Connection {
             epoch: terms.epoch,
             logged: true,
             group: terms.group,
+            account: terms.account,
+            charter: terms.charter,
             nonce,
             proof: [0; SECRET_LEN],
         };

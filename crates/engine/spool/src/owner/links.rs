@@ -149,7 +149,9 @@ impl Owner {
             let role = replica.role_for(link.address);
             let terms = Terms {
                 group: &self.config.group,
+                account: &self.config.account,
                 secret: &self.config.secret,
+                charter: self.config.charter(),
                 life: self.config.life,
                 epoch: self.record.epoch,
                 role,

@@ -7,10 +7,11 @@ use std::time::Duration;
 use vere_net::tls::{Line, MutualTls};
 use vere_settings::SpoolNode;
 use vere_spoolwire::{
-    ANSWER_FRAME_MAX, Answer, Frame, Greeting, HANDSHAKE_FRAME_MAX, Header, Hello, NodeStat, Op,
-    QueueId, QueueStat, Request, Role, Seq, SharedSecret, Txn, VERSION, WELCOME_FRAME_MAX, Welcome,
+    ANSWER_FRAME_MAX, Answer, Charter, Frame, Greeting, HANDSHAKE_FRAME_MAX, Header, Hello,
+    NodeStat, Op, QueueId, QueueStat, Request, Role, Seq, Txn, VERSION, WELCOME_FRAME_MAX, Welcome,
 };
 
+use crate::spool::Credentials;
 use crate::spool::encryption::Encryption;
 
 /// How long a node may take for anything.
@@ -20,6 +21,8 @@ const QUEUES_AT_ONCE: u32 = 4096;
 
 /// A connection on which the node has proven itself.
 pub(super) struct Reader {
+    /// Where it answered.
+    pub(super) address: SocketAddr,
     stream: Stream,
     octets: Vec<u8>,
     /// What the node said of the group when it was connected to.
@@ -28,18 +31,32 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Connects to a node to read a group. The error is a text for people.
+    /// Connects to a node to read a group, at the first of its addresses that answers. The error is a
+    /// text for people.
     pub(super) fn connect(
         node: &SpoolNode,
         tls: Option<&MutualTls>,
-        key: &SharedSecret,
+        key: &Credentials,
         group: &str,
     ) -> Result<Self, String> {
-        let connect = |address| {
-            TcpStream::connect_timeout(&address, PATIENCE).map(|socket| (socket, address))
-        };
-        let (socket, address) = connect(node.listen)
-            .or_else(|error| node.standby.map_or(Err(error), connect))
+        let mut errors = Vec::new();
+        for address in node.addresses() {
+            match Self::connect_at(address, node, tls, (key, group)) {
+                Ok(reader) => return Ok(reader),
+                Err(error) if node.standby.is_some() => errors.push(format!("{address}: {error}")),
+                Err(error) => errors.push(error),
+            }
+        }
+        Err(errors.join("; "))
+    }
+
+    fn connect_at(
+        address: SocketAddr,
+        node: &SpoolNode,
+        tls: Option<&MutualTls>,
+        (key, group): (&Credentials, &str),
+    ) -> Result<Self, String> {
+        let socket = TcpStream::connect_timeout(&address, PATIENCE)
             .map_err(|error| format!("cannot connect: {error}"))?;
         let set = |result: std::io::Result<()>| result.map_err(|error| error.to_string());
         set(socket.set_read_timeout(Some(PATIENCE)))?;
@@ -57,18 +74,22 @@ impl Reader {
             epoch: 0,
             logged: true,
             group,
+            account: &key.account,
+            charter: Charter::OWN,
             nonce: crate::secret::random(),
             proof: [0; 32],
         };
-        let hello = hello.sign(&greeting, key);
+        let hello = hello.sign(&greeting, &key.secret);
         send(&mut stream, |out| hello.encode(out))?;
         let welcome = next(&mut stream, &mut octets, WELCOME_FRAME_MAX, |frame| {
             Welcome::decode(frame).map_err(|error| error.to_string())
-        })?;
-        if welcome.proof != hello.answer(&greeting, key) {
+        })
+        .map_err(|error| format!("account {:?}: {error}", key.account))?;
+        if welcome.proof != hello.answer(&greeting, &key.secret) {
             return Err("it did not prove that it is the node".to_owned());
         }
         Ok(Self {
+            address,
             stream,
             octets,
             greeting,

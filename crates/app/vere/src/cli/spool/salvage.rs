@@ -11,11 +11,11 @@ use vere_cluster::{Swap, Versioned};
 use vere_net::tls::MutualTls;
 use vere_settings::Settings;
 use vere_spool::owner::{MemberState, Membership};
-use vere_spoolwire::{Incarnation, NodeStat, SharedSecret};
+use vere_spoolwire::{Incarnation, NodeStat};
 
 use super::reader::Reader;
 use super::{Failure, key};
-use crate::spool::{self, encryption};
+use crate::spool::{self, Credentials, encryption};
 
 /// Says which node counts after the membership register or all full replicas were lost.
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(crate) struct SalvageArgs {
 }
 
 pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Failure> {
-    let key = key(&settings.spool.secret)?;
+    let key = key(settings)?;
     let register = spool::register(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -97,7 +97,7 @@ fn look(
     out: &mut String,
     settings: &Settings,
     tls: Option<&MutualTls>,
-    (key, group): (&SharedSecret, &str),
+    (key, group): (&Credentials, &str),
     take: Option<&str>,
 ) -> Option<(Incarnation, NodeStat)> {
     let mut taken = None;

@@ -179,6 +179,10 @@ fn tell_broken(shared: &Shared, link: Link, broken: &Broken) {
         Broken::HandshakeTimeout => "does not answer".to_owned(),
         Broken::NoPlainAnswer => "does not answer, or only with TLS".to_owned(),
         Broken::Tls(error) => error.to_string(),
+        Broken::Owner(OwnerError::Closed(reason)) if reason.is_denial() => {
+            let (account, group) = (&shared.options.credentials.account, &shared.options.group);
+            format!("account {account:?}, group {group:?}: {reason}")
+        }
         Broken::Owner(error) => error.to_string(),
     };
     let mut inner = shared.inner.borrow_mut();

@@ -46,6 +46,22 @@ impl System {
         options: &Options,
         change: impl FnOnce(&mut Command, SocketAddr),
     ) -> Self {
+        let mut system = Self::spawn(directory, options, change);
+        system.wait_ready();
+        system
+    }
+
+    /// Starts it and does not wait: it may never take mail.
+    pub(crate) fn start_shut(options: &Options) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        Self::spawn(directory, options, |_, _| {})
+    }
+
+    fn spawn(
+        directory: tempfile::TempDir,
+        options: &Options,
+        change: impl FnOnce(&mut Command, SocketAddr),
+    ) -> Self {
         let config = directory.path().join("vere.toml");
         let mut prepared = Prepared {
             smtp: free_address(),
@@ -66,7 +82,7 @@ impl System {
             submissions,
             nodes,
         } = prepared;
-        let mut system = Self {
+        Self {
             directory,
             smtp,
             submission,
@@ -74,9 +90,7 @@ impl System {
             config,
             nodes,
             serve,
-        };
-        system.wait_ready();
-        system
+        }
     }
 
     /// Writes the file of a system that is not started, and gives its path.

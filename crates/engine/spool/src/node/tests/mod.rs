@@ -1,3 +1,4 @@
+mod access;
 mod busy;
 mod cases;
 mod duty;

@@ -1,6 +1,8 @@
 //! One connection, octet by octet.
 
-use vere_spoolwire::{Hello, Role, Txn, VERSION, Welcome};
+use vere_spoolwire::{
+    Charter, DEFAULT_ACCOUNT, HANDSHAKE_FRAME_MAX, Hello, Role, SharedSecret, Txn, VERSION, Welcome,
+};
 
 use super::*;
 use crate::testing::node_output;
@@ -88,11 +90,23 @@ impl Peer {
 
     /// Says HELLO, and proves it.
     pub(super) fn say(&mut self, node: &mut Node<MemoryLog>, hello: Hello<'_>) -> Option<Welcome> {
+        self.say_with(node, hello, &secret())
+    }
+
+    /// The same with another secret.
+    pub(super) fn say_with(
+        &mut self,
+        node: &mut Node<MemoryLog>,
+        hello: Hello<'_>,
+        secret: &SharedSecret,
+    ) -> Option<Welcome> {
         let frames = self.frames(node);
-        let frame = Frame::read(&frames[0], 512).unwrap().unwrap();
+        let frame = Frame::read(&frames[0], HANDSHAKE_FRAME_MAX)
+            .unwrap()
+            .unwrap();
         let greeting = Greeting::decode(&frame).unwrap();
         let mut octets = Vec::new();
-        hello.sign(&greeting, &secret()).encode(&mut octets);
+        hello.sign(&greeting, secret).encode(&mut octets);
         // A frame sent along with it is not lost.
         Request::Heartbeat.encode(&mut octets, Seq(3));
         self.send(node, &octets);
@@ -102,7 +116,7 @@ impl Peer {
             self.input.splice(..0, frames.concat());
             return None;
         };
-        assert_eq!(welcome.proof, hello.answer(&greeting, &secret()));
+        assert_eq!(welcome.proof, hello.answer(&greeting, secret));
         assert_eq!(frames.len(), 2, "and the heartbeat was answered");
         Some(welcome)
     }
@@ -117,6 +131,8 @@ pub(super) const HELLO: Hello<'static> = Hello {
     epoch: 0,
     logged: true,
     group: "gateway",
+    account: DEFAULT_ACCOUNT,
+    charter: Charter::OWN,
     nonce: [1; 32],
     proof: [0; 32],
 };

@@ -42,7 +42,7 @@ fn strangers_get_nowhere() {
         hello.encode(out);
     });
     let mut long = forged.clone();
-    long[0..4].copy_from_slice(&600_u32.to_le_bytes());
+    long[0..4].copy_from_slice(&1200_u32.to_le_bytes());
     let mut damaged = forged.clone();
     damaged[40] ^= 1;
     for (octets, reason) in [

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use vere_spoolwire::{CloseReason, Greeting, Header, Incarnation, Op, Welcome};
+use vere_spoolwire::{CloseReason, Greeting, Header, Incarnation, Op, VERSION, Welcome};
 
 use vere_units::Secret;
 
@@ -228,8 +228,8 @@ fn an_impostor_without_the_secret_is_not_believed() {
     let mut octets = Vec::new();
     let greeting = Greeting {
         incarnation: Incarnation(1),
-        version_min: 1,
-        version_max: 1,
+        version_min: VERSION,
+        version_max: VERSION,
         challenge: [2; 32],
     };
     greeting.encode(&mut octets);

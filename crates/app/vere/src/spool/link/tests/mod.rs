@@ -14,12 +14,20 @@ use vere_cluster::FileRegister;
 use vere_disk::log::LogOptions;
 use vere_disk::spill::SpillOptions;
 use vere_spool::node::NodeConfig;
+use vere_units::Secret;
 
 use super::*;
 use crate::spool::node::{Durability, NodeError, NodeOptions, Stop, serve};
 
 fn secret() -> Secret<[u8; 32]> {
     Secret::new([9; 32])
+}
+
+fn credentials(secret: Secret<[u8; 32]>) -> Credentials {
+    Credentials {
+        account: vere_spoolwire::DEFAULT_ACCOUNT.to_owned(),
+        secret,
+    }
 }
 
 fn config() -> NodeConfig {
@@ -127,7 +135,12 @@ fn options_for(nodes: &[SocketAddr], register: &TestRegister) -> LinkOptions {
             addresses: vec![*address],
             encryption: None,
         });
-    LinkOptions::new(named.collect(), register.open(), "gateway", secret())
+    LinkOptions::new(
+        named.collect(),
+        register.open(),
+        "gateway",
+        credentials(secret()),
+    )
 }
 
 fn options(address: SocketAddr, register: &TestRegister) -> LinkOptions {
@@ -384,7 +397,7 @@ fn a_wrong_secret_is_refused_by_both_sides() {
     local(async {
         let node = RunningNode::start(Durability::Memory, config());
         let wrong = LinkOptions {
-            secret: Secret::new([1; 32]),
+            credentials: credentials(Secret::new([1; 32])),
             ..options(node.address, &register)
         };
         let (link, driver) = SpoolLink::connect(wrong);
