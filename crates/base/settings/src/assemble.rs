@@ -272,6 +272,7 @@ impl Assembly {
             retry: self.need("delivery.retry"),
             expire: self.need("delivery.expire"),
             delay_notice: self.need("delivery.delay_notice"),
+            reports_per_hour_max: self.need("delivery.reports_per_hour_max"),
             source: self.maybe("delivery.source"),
         }
     }

@@ -48,6 +48,8 @@ pub struct Delivery {
     pub expire: Span,
     /// When the sender is told that a message is late.
     pub delay_notice: Span,
+    /// Reports that one address gets in an hour; 0: any number.
+    pub reports_per_hour_max: u32,
     /// The name of the source for next hops that no route gives another.
     pub source: Option<String>,
 }

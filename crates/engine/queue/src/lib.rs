@@ -8,13 +8,14 @@
 //! Reading order: [`destination`] (where a recipient goes), [`envelope`] (what the spool keeps of a
 //! message beside its body, and its format), [`policy`] and [`queues`] (the schedule), [`settlement`] (what the result
 //! of an attempt means for each recipient), [`report`] (delivery status notifications, RFC 3464), [`order`]
-//! (what operators have ordered), [`ledger`] (what other systems are told).
+//! (what operators have ordered), [`ledger`] (what other systems are told), [`limit`] (how many reports one sender gets).
 //!
 //! Not covered yet: priorities, rate limits, congestion control, `in_order` queues.
 
 pub mod destination;
 pub mod envelope;
 pub mod ledger;
+pub mod limit;
 pub mod order;
 pub mod policy;
 pub mod queues;
@@ -24,11 +25,12 @@ pub mod settlement;
 pub use destination::Destination;
 pub use envelope::{BodyType, Envelope, Notify, Recipient, Ret, TlsWish};
 pub use ledger::{Ledger, Subject};
+pub use limit::ReportLimit;
 pub use order::{FOREVER, Order};
 pub use policy::Policy;
 pub use queues::{
     Job, MessageSummary, Next, QueueNumber, QueueSummary, Queues, RecordId, Standing, Supplied,
     Totals, Wanted,
 };
-pub use report::{Report, ReportKind};
+pub use report::{Report, ReportKind, ReportedRecipient};
 pub use settlement::{Attempt, Disposition, RecipientResult, Settlement};

@@ -11,6 +11,9 @@ use crate::envelope::{BodyType, Envelope, Ret};
 /// its header otherwise. The figure is Postfix's `bounce_size_limit`.
 pub const RETURN_FULL_MAX: usize = 50_000;
 
+/// The host of an attempt that was made for a mailbox here.
+pub const LOCAL: &str = "local";
+
 /// What happened to the recipients of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportKind {
@@ -18,6 +21,8 @@ pub enum ReportKind {
     Delivered,
     /// Passed to a host that does not report itself.
     Relayed,
+    /// The address stood for several, and the message goes on to each of them.
+    Expanded,
     /// Not delivered yet; attempts go on.
     Delayed,
     /// Given up.
@@ -31,6 +36,7 @@ impl ReportKind {
         match self {
             Self::Delivered => "delivered",
             Self::Relayed => "relayed",
+            Self::Expanded => "expanded",
             Self::Delayed => "delayed",
             Self::Failed => "failed",
         }
@@ -40,6 +46,7 @@ impl ReportKind {
         match self {
             Self::Delivered => "Delivered: your message arrived",
             Self::Relayed => "Relayed: your message was passed on",
+            Self::Expanded => "Expanded: your message goes to several recipients",
             Self::Delayed => "Delayed: your message is still on its way",
             Self::Failed => "Undelivered mail returned to sender",
         }
@@ -51,6 +58,10 @@ impl ReportKind {
             Self::Relayed => {
                 "Your message was passed on for these recipients. The next system sends no\r\n\
                  reports, so you may hear nothing more."
+            }
+            Self::Expanded => {
+                "Your message was taken for these addresses, each of which stands for several\r\n\
+                 recipients, and goes on to all of them. You hear of them only what fails."
             }
             Self::Delayed => {
                 "Your message could not be delivered yet. You need not send it again:\r\n\
@@ -91,6 +102,8 @@ pub struct Report {
     pub to: String,
     /// The recipients it is about.
     pub recipients: Vec<ReportedRecipient>,
+    /// Until when attempts go on, if they do.
+    pub retry_until: Option<Timestamp>,
 }
 
 /// Who composes a report, when, and under which unique name.
@@ -151,47 +164,78 @@ impl Composer<'_> {
         let Self {
             hostname, unique, ..
         } = self;
-        let (media, address_type) = if envelope.smtputf8 {
-            ("message/global-delivery-status", "utf-8")
+        let media = if envelope.smtputf8 {
+            "message/global-delivery-status"
         } else {
-            ("message/delivery-status", "rfc822")
+            "message/delivery-status"
         };
+        let address_type = address_type(envelope);
         let _ = write!(out, "--{unique}\r\nContent-Type: {media}\r\n\r\n");
         let _ = write!(out, "Reporting-MTA: dns; {hostname}\r\n");
         if let Some(envid) = &envelope.envid {
             let _ = write!(out, "Original-Envelope-Id: {}\r\n", decode_xtext(envid));
         }
         let _ = write!(out, "Arrival-Date: {}\r\n", envelope.accepted.rfc5322());
-        for recipient in &report.recipients {
-            out.push_str("\r\n");
-            if let Some((kind, address)) =
-                recipient.orcpt.as_deref().and_then(|o| o.split_once(';'))
-            {
-                let _ = write!(
-                    out,
-                    "Original-Recipient: {kind}; {}\r\n",
-                    decode_xtext(address)
-                );
-            }
+        // RFC 3464 section 2.4: names of extensions begin with X-.
+        let _ = write!(out, "X-Veredarius-Queue-ID: {}\r\n", envelope.trace);
+        if !report.to.is_empty() {
             let _ = write!(
                 out,
-                "Final-Recipient: {address_type}; {}\r\n",
-                recipient.address
+                "X-Veredarius-Sender: {address_type}; {}\r\n",
+                report.to
             );
-            let _ = write!(out, "Action: {}\r\n", report.kind.action());
-            let _ = write!(out, "Status: {}\r\n", recipient.status);
-            if recipient.from_remote {
-                let _ = write!(out, "Remote-MTA: dns; {}\r\n", recipient.remote);
-                let _ = write!(out, "Diagnostic-Code: smtp; {}\r\n", recipient.diagnostic);
-            } else if !recipient.diagnostic.is_empty() {
-                let _ = write!(
-                    out,
-                    "Diagnostic-Code: x-veredarius; {}\r\n",
-                    recipient.diagnostic
-                );
-            }
+        }
+        for recipient in &report.recipients {
+            out.push_str("\r\n");
+            self.recipient_fields(out, report, recipient, envelope);
         }
         out.push_str("\r\n");
+    }
+
+    /// The fields of one recipient (RFC 3464 section 2.3), in the order of its grammar.
+    fn recipient_fields(
+        &self,
+        out: &mut String,
+        report: &Report,
+        recipient: &ReportedRecipient,
+        envelope: &Envelope,
+    ) {
+        let address_type = address_type(envelope);
+        if let Some((kind, address)) = recipient.orcpt.as_deref().and_then(|o| o.split_once(';')) {
+            let _ = write!(
+                out,
+                "Original-Recipient: {kind}; {}\r\n",
+                decode_xtext(address)
+            );
+        }
+        let _ = write!(
+            out,
+            "Final-Recipient: {address_type}; {}\r\n",
+            recipient.address
+        );
+        let _ = write!(out, "Action: {}\r\n", report.kind.action());
+        let _ = write!(out, "Status: {}\r\n", recipient.status);
+        if recipient.from_remote {
+            let _ = write!(out, "Remote-MTA: dns; {}\r\n", recipient.remote);
+            let _ = write!(out, "Diagnostic-Code: smtp; {}\r\n", recipient.diagnostic);
+        } else if !recipient.diagnostic.is_empty() {
+            let _ = write!(
+                out,
+                "Diagnostic-Code: x-veredarius; {}\r\n",
+                recipient.diagnostic
+            );
+        }
+        // Where nobody was asked, there was no attempt.
+        if recipient.remote != self.hostname {
+            let _ = write!(out, "Last-Attempt-Date: {}\r\n", self.now.rfc5322());
+        }
+        // Of other systems we do not know their name for it.
+        if recipient.remote == LOCAL {
+            let _ = write!(out, "Final-Log-ID: {}\r\n", envelope.trace);
+        }
+        if let Some(until) = report.retry_until {
+            let _ = write!(out, "Will-Retry-Until: {}\r\n", until.rfc5322());
+        }
     }
 
     fn returned_part(
@@ -245,6 +289,11 @@ fn human_part(out: &mut String, report: &Report, composer: &Composer<'_>) {
         }
     }
     out.push_str("\r\n");
+}
+
+/// The type of addresses in a report (RFC 6533 section 3).
+const fn address_type(envelope: &Envelope) -> &'static str {
+    if envelope.smtputf8 { "utf-8" } else { "rfc822" }
 }
 
 /// RFC 3461 section 4.3: RET concerns failures only; binary content cannot be nested unencoded.
@@ -314,6 +363,7 @@ mod tests {
                 from_remote: true,
                 remote: "mx.example.net".to_owned(),
             }],
+            retry_until: (kind == ReportKind::Delayed).then(|| Timestamp::from_millis(86_400_000)),
         }
     }
 
@@ -389,6 +439,46 @@ mod tests {
         assert!(text.contains("Content-Type: message/global-delivery-status\r\n"));
         assert!(text.contains("Final-Recipient: utf-8; b@example.net\r\n"));
         assert!(text.contains("Content-Type: message/global\r\n"));
+    }
+
+    #[test]
+    fn a_report_says_when_it_was_tried_and_until_when_it_will_be() {
+        let envelope = Envelope {
+            smtputf8: false,
+            ..sample()
+        };
+        let text = compose(ReportKind::Delayed, &envelope);
+        for expected in [
+            "X-Veredarius-Queue-ID: 0000000000007\r\nX-Veredarius-Sender: rfc822; sender@example.org\r\n",
+            "Last-Attempt-Date: Thu, 01 Jan 1970 00:00:01 +0000\r\n\
+             Will-Retry-Until: Fri, 02 Jan 1970 00:00:00 +0000\r\n",
+        ] {
+            assert!(
+                text.contains(expected),
+                "{expected:?} is missing in:\n{text}"
+            );
+        }
+        assert!(!text.contains("Final-Log-ID"));
+        let mut report = report(ReportKind::Delivered);
+        let composer = Composer {
+            hostname: "mx.example.org",
+            now: Timestamp::from_millis(1_000),
+            unique: "u7",
+        };
+        let mut fields = |remote: &str| {
+            report.recipients[0].remote = remote.to_owned();
+            let text = composer.compose(&report, &envelope, b"Subject: a\r\n\r\n");
+            let text = String::from_utf8(text).expect("text");
+            let has = |name: &str| text.contains(name);
+            (
+                has("Last-Attempt-Date"),
+                has("Final-Log-ID: 0000000000007"),
+                has("Will-Retry"),
+            )
+        };
+        assert_eq!(fields(LOCAL), (true, true, false));
+        // Nobody was asked.
+        assert_eq!(fields("mx.example.org"), (false, false, false));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use vere_units::Timestamp;
 
 use crate::envelope::{Envelope, Recipient};
 use crate::policy::Policy;
-use crate::report::{Report, ReportKind, ReportedRecipient};
+use crate::report::{LOCAL, Report, ReportKind, ReportedRecipient};
 
 /// Longest reply text kept in a record and in a report, in octets.
 pub const REPLY_KEPT_MAX: usize = 500;
@@ -96,7 +96,7 @@ pub fn settle(
             }
         }
     }
-    let kind = if attempt.remote == "local" {
+    let kind = if attempt.remote == LOCAL {
         ReportKind::Delivered
     } else {
         ReportKind::Relayed
@@ -157,6 +157,12 @@ fn deferred(
             .map(delayed)
             .collect();
         push_report(reports, envelope, ReportKind::Delayed, due);
+        if let Some(report) = reports
+            .last_mut()
+            .filter(|one| one.kind == ReportKind::Delayed)
+        {
+            report.retry_until = Some(envelope.accepted + policy.expire);
+        }
     }
     Some(rest)
 }
@@ -181,6 +187,7 @@ fn push_report(
             kind,
             to: to.clone(),
             recipients,
+            retry_until: None,
         });
     }
 }
@@ -377,6 +384,8 @@ mod tests {
         let attempt = attempt(&[Disposition::Deferred; 2]);
         let settled = settle(&envelope(), &attempt, &Policy::default(), late);
         assert_eq!(settled.reports[0].kind, ReportKind::Delayed);
+        let until = Timestamp::from_millis(0) + Policy::default().expire;
+        assert_eq!(settled.reports[0].retry_until, Some(until));
         assert_eq!(
             settled.reports[0].recipients.len(),
             1,

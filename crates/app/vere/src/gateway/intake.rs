@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use vere_directory::Login;
-use vere_queue::{Envelope, TlsWish};
+use vere_queue::{Envelope, Report, ReportKind, ReportedRecipient, TlsWish};
 use vere_sasl::server::PasswordAttempt;
 use vere_settings::Settings;
 use vere_smtp::address::ForwardPath;
@@ -22,7 +22,8 @@ use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
 use super::listeners::Service;
-use super::state::Gateway;
+use super::records::Lines;
+use super::state::{Gateway, Part};
 use super::{clock, convert, header, signing};
 use crate::spool::link::SpoolError;
 
@@ -194,11 +195,43 @@ async fn accept(
         false => message.session.account.as_deref(),
     };
     note_received(gateway, &message, account, &base);
-    let parts = gateway.router.parts(&settings, &message, &base, &body)?;
+    let (mut parts, expanded) = gateway.router.parts(&settings, &message, &base, &body)?;
+    let lines = tell_expanded(gateway, &base, &body, expanded, &mut parts).await;
     gateway
-        .store(vere_spool::owner::Batch::new(), parts, &Vec::new())
+        .store(vere_spool::owner::Batch::new(), parts, &lines)
         .await
         .map_err(|error| refusal(trace, error))
+}
+
+/// Adds the report that recipients stand for several others, if their sender wants to hear of success, to
+/// what is stored with the message; gives what other systems are told of that.
+async fn tell_expanded(
+    gateway: &Gateway,
+    envelope: &Envelope,
+    message: &Bytes,
+    recipients: Vec<ReportedRecipient>,
+    parts: &mut Vec<Part>,
+) -> Lines {
+    let Some(to) = envelope
+        .reverse_path
+        .clone()
+        .filter(|_| !recipients.is_empty())
+    else {
+        return Lines::new();
+    };
+    let report = Report {
+        kind: ReportKind::Expanded,
+        to,
+        recipients,
+        retry_until: None,
+    };
+    if !gateway.may_report(&report, envelope.trace) {
+        return gateway.expanded_lines(envelope.trace, &report, None);
+    }
+    let (trace, made) = gateway.report_part(envelope, message, &report).await;
+    gateway.metrics.notified(report.kind);
+    parts.extend(made);
+    gateway.expanded_lines(envelope.trace, &report, Some(trace))
 }
 
 /// The message as it goes on: our Received field in front; a submitted message without a date gets one

@@ -238,6 +238,11 @@ impl GatewayMetrics {
         .inc();
     }
 
+    /// A notification was held back.
+    pub(super) fn limited(&self) {
+        self.all.delivery.notifications_limited.inc();
+    }
+
     /// Lines are safe where they go.
     pub(super) fn lines_written(&self, count: usize) {
         self.all.records.written.inc_by(count as u64);
@@ -260,6 +265,7 @@ impl GatewayMetrics {
             ReportKind::Delayed => DsnAction::Delayed,
             ReportKind::Delivered => DsnAction::Delivered,
             ReportKind::Relayed => DsnAction::Relayed,
+            ReportKind::Expanded => DsnAction::Expanded,
         };
         let notifications = &self.all.delivery.notifications;
         notifications.get_or_create(&action).inc();

@@ -257,6 +257,20 @@ impl Gateway {
         Records::told(&self.records.notices, lines)
     }
 
+    /// What is told of a report about a message that is being taken.
+    pub(super) fn expanded_lines(
+        &self,
+        message: TraceId,
+        report: &Report,
+        sent: Option<TraceId>,
+    ) -> Lines {
+        if !self.records.is_on() {
+            return Vec::new();
+        }
+        let lines = self.ledger(|ledger| ledger.expanded(message, report, sent));
+        Records::told(&self.records.notices, lines)
+    }
+
     /// What is told of an operator's order.
     pub(super) fn order_lines(&self, order: &Order, change: OrderNotice) -> Lines {
         if !self.records.is_on() {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use vere_directory::{self as directory, Directory, Resolution};
 use vere_ports::directory::{AccountName, StoreError};
-use vere_queue::{BodyType, Destination, Envelope, Notify, Recipient, Report, TlsWish};
+use vere_queue::{
+    BodyType, Destination, Envelope, Notify, Recipient, Report, ReportedRecipient, TlsWish,
+};
 use vere_settings::{LocalDelivery, NextHop, Settings};
 use vere_smtp::address::{AddrSpec, ForwardPath};
 use vere_smtp::command::RcptTo;
@@ -24,6 +26,14 @@ pub(super) struct Router {
 
 /// A recipient and the destination it goes to.
 type Routed = (Destination, Recipient);
+
+/// Where the recipients of a message go.
+#[derive(Debug, Default)]
+struct Routes {
+    routed: Vec<Routed>,
+    /// Those that stand for several others, and whose sender wants to hear of success.
+    expanded: Vec<ReportedRecipient>,
+}
 
 impl Router {
     /// Whether a client may send to this recipient; `may_relay` says whether to any domain.
@@ -68,12 +78,10 @@ impl Router {
         settings: &Settings,
         path: &ForwardPath,
     ) -> Result<Vec<Destination>, Refusal> {
-        let mut routed = Vec::new();
-        self.route_recipient(settings, &RcptTo::new(path.clone()), &mut routed)?;
-        Ok(routed
-            .into_iter()
-            .map(|(destination, _)| destination)
-            .collect())
+        let mut routes = Routes::default();
+        self.route_recipient(settings, &RcptTo::new(path.clone()), &mut routes)?;
+        let routed = routes.routed.into_iter();
+        Ok(routed.map(|(destination, _)| destination).collect())
     }
 
     fn resolve(&self, settings: &Settings, path: &ForwardPath) -> Result<Resolution, Refusal> {
@@ -84,31 +92,33 @@ impl Router {
         resolved.map_err(|error| unavailable(&error))
     }
 
-    /// The records for a received message: one per destination, each recipient once.
+    /// The records for a received message, one per destination, each recipient once; and those recipients
+    /// whose sender is to hear that they stand for several.
     pub(super) fn parts(
         &self,
         settings: &Settings,
         message: &Message,
         base: &Envelope,
         body: &Bytes,
-    ) -> Result<Vec<Part>, Refusal> {
-        let mut routed = Vec::with_capacity(message.recipients.len());
+    ) -> Result<(Vec<Part>, Vec<ReportedRecipient>), Refusal> {
+        let mut routes = Routes::default();
         for rcpt in &message.recipients {
-            self.route_recipient(settings, rcpt, &mut routed)?;
+            self.route_recipient(settings, rcpt, &mut routes)?;
         }
-        Ok(group(routed, base, body))
+        Ok((group(routes.routed, base, body), routes.expanded))
     }
 
     fn route_recipient(
         &self,
         settings: &Settings,
         rcpt: &RcptTo,
-        routed: &mut Vec<Routed>,
+        routes: &mut Routes,
     ) -> Result<(), Refusal> {
-        let notify = convert::notify(rcpt.notify);
+        let Routes { routed, expanded } = routes;
+        let mut notify = convert::notify(rcpt.notify);
         let given = rcpt.orcpt.as_ref().map(|orcpt| orcpt.as_str().to_owned());
         let original = rcpt.forward_path.as_str();
-        let recipient = |address: &str| {
+        let recipient = |address: &str, notify| {
             // The report names the address that the sender knows.
             let orcpt = given.clone().or_else(|| {
                 (address != original && original.is_ascii())
@@ -123,17 +133,21 @@ impl Router {
         match self.resolve(settings, &rcpt.forward_path)? {
             Resolution::Local { account, tag } => {
                 let mailbox = mailbox(settings, &account, tag.as_deref());
-                routed.push((Destination::Local, recipient(&mailbox)));
+                routed.push((Destination::Local, recipient(&mailbox, notify)));
             }
             Resolution::Forward(targets) => {
+                if targets.len() > 1 && notify.success() {
+                    expanded.push(expansion(settings, original, &given));
+                    notify = without_success(notify);
+                }
                 routed.extend(targets.iter().map(|target| match target {
                     directory::Destination::Local { account, tag } => {
                         let mailbox = mailbox(settings, account, tag.as_deref());
-                        (Destination::Local, recipient(&mailbox))
+                        (Destination::Local, recipient(&mailbox, notify))
                     }
                     directory::Destination::Remote(address) => (
                         route(settings, address.domain()),
-                        recipient(address.as_str()),
+                        recipient(address.as_str(), notify),
                     ),
                 }))
             }
@@ -141,7 +155,7 @@ impl Router {
                 let address = rcpt.forward_path.address().ok_or(Refusal::MailboxUnknown)?;
                 routed.push((
                     route(settings, address.domain()),
-                    recipient(address.as_str()),
+                    recipient(address.as_str(), notify),
                 ));
             }
             // It was there at RCPT: the account was removed meanwhile.
@@ -164,10 +178,11 @@ impl Router {
             return Vec::new();
         };
         let rcpt = RcptTo::new(ForwardPath::Address(address));
-        let mut routed = Vec::new();
-        if let Err(refusal) = self.route_recipient(settings, &rcpt, &mut routed) {
+        let mut routes = Routes::default();
+        if let Err(refusal) = self.route_recipient(settings, &rcpt, &mut routes) {
             tracing::warn!(queue_id = %trace, rcpt = %report.to, %refusal, "report cannot be sent");
         }
+        let mut routed = routes.routed;
         for (_, recipient) in &mut routed {
             recipient.notify = Notify::NEVER;
         }
@@ -197,6 +212,26 @@ impl Router {
             recipients: Vec::new(),
         };
         group(routed, &base, &body)
+    }
+}
+
+/// What is told of an address that stands for several (RFC 3461 section 5.2.7, action "expanded").
+fn expansion(settings: &Settings, address: &str, orcpt: &Option<String>) -> ReportedRecipient {
+    ReportedRecipient {
+        address: address.to_owned(),
+        orcpt: orcpt.clone(),
+        status: "2.1.5".to_owned(),
+        diagnostic: String::new(),
+        from_remote: false,
+        remote: settings.hostname.clone(),
+    }
+}
+
+/// Of those that an address stands for the sender hears no success: it was told of that of the address.
+const fn without_success(notify: Notify) -> Notify {
+    match (notify.failure(), notify.delay()) {
+        (false, false) => Notify::NEVER,
+        (failure, delay) => Notify::on(false, failure, delay),
     }
 }
 

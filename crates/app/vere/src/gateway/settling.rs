@@ -10,23 +10,34 @@ use vere_queue::{Attempt, Disposition, Envelope, Job, Report, Ret, Settlement, T
 use vere_spool::owner::Batch;
 use vere_spoolwire::{QueueId, RecordId, Refusal};
 use vere_telemetry::trace::{Event, EventKind};
+use vere_units::TraceId;
 
 use super::clock;
 use super::records::{Finish, Lines};
+use super::signing;
 use super::state::{FETCH_BYTES, Gateway, POST_RETRY, Part};
 use crate::spool::link::SpoolError;
 
 impl Gateway {
     /// Settles an attempt: updates the schedule now and the spool behind it.
     pub(super) fn settle(self: &Rc<Self>, queue: u32, job: &Job, attempt: &Attempt) {
-        let settlement = self
+        let settled = self
             .queues
             .borrow_mut()
             .settle(queue, job, attempt, clock::now());
-        let Some(settlement) = settlement else { return };
+        let Some(mut settlement) = settled else {
+            return;
+        };
         self.note_results(queue, job, attempt, &settlement);
         self.changed.notify_one();
-        let lines = self.finished_lines(queue, job, attempt, &settlement);
+        let mut lines = self.finished_lines(queue, job, attempt, &settlement);
+        settlement.reports.retain(|report| {
+            let sent = self.may_report(report, job.envelope.trace);
+            if !sent {
+                lines.extend(self.report_lines(queue, job, report, None));
+            }
+            sent
+        });
         if settlement.remaining.is_none() && settlement.reports.is_empty() && !lines.is_empty() {
             let end = Finish {
                 queue,
@@ -90,7 +101,7 @@ impl Gateway {
             let stored = match original {
                 Ok(original) => {
                     let original = original.unwrap_or_default();
-                    let (parts, notices) = self.report_parts(queue, job, &original, reports);
+                    let (parts, notices) = self.report_parts(queue, job, &original, reports).await;
                     let lines = [finished.as_slice(), notices.as_slice()].concat();
                     self.store(end.clone(), parts, &lines).await
                 }
@@ -132,48 +143,81 @@ impl Gateway {
     }
 
     /// The records of reports, and what is told of them.
-    fn report_parts(
+    async fn report_parts(
         &self,
         queue: u32,
         job: &Job,
         original: &Bytes,
         reports: &[Report],
     ) -> (Vec<Part>, Lines) {
-        let hostname = self.settings().hostname.clone();
+        let mut parts = Vec::with_capacity(reports.len());
+        let mut lines = Lines::new();
+        for report in reports {
+            let (trace, made) = self.report_part(&job.envelope, original, report).await;
+            lines.extend(self.report_lines(queue, job, report, Some(trace)));
+            parts.extend(made);
+        }
+        (parts, lines)
+    }
+
+    /// A report about a message as records, and its trace id.
+    pub(super) async fn report_part(
+        &self,
+        envelope: &Envelope,
+        original: &Bytes,
+        report: &Report,
+    ) -> (TraceId, Vec<Part>) {
+        let settings = self.settings();
         let now = clock::now();
-        let mut about = Envelope::clone(&job.envelope);
+        let mut about = Envelope::clone(envelope);
         if about.tls == TlsWish::Required {
             // RFC 8689 section 5: the text does not go back.
             about.ret = Some(Ret::Headers);
         }
-        let mut parts = Vec::with_capacity(reports.len());
-        let mut lines = Lines::new();
-        for report in reports {
-            let trace = self.ids.next(now);
-            let unique = trace.to_string();
-            let composer = Composer {
-                hostname: &hostname,
-                now,
-                unique: &unique,
-            };
-            let body = Bytes::from(composer.compose(report, &about, original));
+        let trace = self.ids.next(now);
+        let unique = trace.to_string();
+        let composer = Composer {
+            hostname: &settings.hostname,
+            now,
+            unique: &unique,
+        };
+        let body = Bytes::from(composer.compose(report, &about, original));
+        let body = signing::sign_report(self, body).await;
+        self.note(&Event {
+            rcpt: Some(&report.to),
+            reply: Some(report.kind.action()),
+            related: Some(trace),
+            ..Event::new(EventKind::Dsn, envelope.trace, now)
+        });
+        let parts = self
+            .router
+            .report_parts(&settings, envelope, report, trace, body, now);
+        (trace, parts)
+    }
+
+    /// Whether a report may be sent: its address has not had enough in this hour. What is held back is
+    /// recorded.
+    pub(super) fn may_report(&self, report: &Report, about: TraceId) -> bool {
+        let (max, now) = (self.settings().delivery.reports_per_hour_max, clock::now());
+        let may = self
+            .report_limit
+            .borrow_mut()
+            .may_send(&report.to, max, now);
+        if !may {
+            self.metrics.limited();
             self.note(&Event {
                 rcpt: Some(&report.to),
-                reply: Some(report.kind.action()),
-                related: Some(trace),
-                ..Event::new(EventKind::Dsn, job.envelope.trace, now)
+                reply: Some("limited"),
+                ..Event::new(EventKind::Dsn, about, now)
             });
-            lines.extend(self.report_lines(queue, job, report, Some(trace)));
-            parts.extend(self.router.report_parts(
-                &self.settings(),
-                &job.envelope,
-                report,
-                trace,
-                body,
-                now,
-            ));
+            tracing::warn!(
+                queue_id = %about,
+                to = %report.to,
+                action = report.kind.action(),
+                "report not sent: its address had enough in this hour"
+            );
         }
-        (parts, lines)
+        may
     }
 
     fn note_results(&self, queue: u32, job: &Job, attempt: &Attempt, settlement: &Settlement) {

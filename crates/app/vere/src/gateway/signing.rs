@@ -232,6 +232,15 @@ pub(super) async fn sign_own(
     }
 }
 
+/// A report of ours with signatures in front, when the domain of our host name has keys. It goes without
+/// them while the signer does not answer: nobody could be told to try again.
+pub(super) async fn sign_report(gateway: &Gateway, report: Bytes) -> Bytes {
+    match &gateway.signer {
+        Some(signer) => signer.sign(report.clone()).await.unwrap_or(report),
+        None => report,
+    }
+}
+
 /// Whether we answer for who wrote it: a program of this machine, a host that may relay, or an account
 /// whose address stands in From, so that nobody gets a signature under a neighbour's name.
 fn is_own(

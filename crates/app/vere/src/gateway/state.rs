@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::{Mutex, Notify};
 use vere_directory::Directory;
-use vere_queue::{Destination, Envelope, Job, Queues};
+use vere_queue::{Destination, Envelope, Job, Queues, ReportLimit};
 use vere_settings::Settings;
 use vere_spool::owner::Batch;
 use vere_spoolwire::{QueueId, QueueLimits, RecordId};
@@ -70,8 +70,10 @@ pub(super) struct Gateway {
     pub(super) metrics: Rc<GatewayMetrics>,
     /// Lines about messages for other systems.
     pub(super) records: Records,
-    /// What signs own users' mail, if the settings want that.
-    pub(super) signer: Option<Signer>,
+    /// How many reports each address got.
+    pub(super) report_limit: Rc<RefCell<ReportLimit>>,
+    /// What signs own users' mail and reports, if the settings want that.
+    pub(super) signer: Option<Rc<Signer>>,
     trace: TraceLog,
     wakers: RefCell<HashMap<u32, Rc<Notify>>>,
     making: Mutex<()>,
@@ -92,7 +94,8 @@ impl Gateway {
         let signer = parts.settings.dkim.as_ref();
         let signer = signer.map(|dkim| Signer::new(&dkim.socket, Rc::clone(&parts.metrics)));
         Self {
-            signer,
+            signer: signer.map(Rc::new),
+            report_limit: Rc::default(),
             ids: Rc::new(TraceIds::of(&parts.settings.gateway.name)),
             settings: RefCell::new(parts.settings),
             router: Router {
@@ -120,8 +123,8 @@ impl Gateway {
     pub(super) fn beside(&self, link: SpoolLink) -> Self {
         let settings = self.settings();
         Self {
-            // It takes no mail, and what it delivers was signed when it was taken.
-            signer: None,
+            signer: self.signer.clone(),
+            report_limit: Rc::clone(&self.report_limit),
             ids: Rc::clone(&self.ids),
             router: Router {
                 directory: self.router.directory.clone(),

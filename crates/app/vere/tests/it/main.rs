@@ -45,6 +45,7 @@ mod replica_faults;
 mod replica_network;
 mod replica_register;
 mod replicas;
+mod reports;
 mod requiretls;
 mod scripts;
 mod search;

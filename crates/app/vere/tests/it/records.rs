@@ -58,6 +58,11 @@ fn by_id(lines: &[Value], kind: &str) -> BTreeMap<String, Value> {
     found
 }
 
+/// Every notice that was written, once.
+pub(crate) fn notices(folder: &Path) -> Vec<Value> {
+    by_id(&lines(folder), "notice").into_values().collect()
+}
+
 /// The ids of the lines about each message's end.
 fn ends(lines: &[Value]) -> BTreeMap<String, BTreeSet<String>> {
     let mut ends: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

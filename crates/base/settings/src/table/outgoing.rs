@@ -155,6 +155,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 "When the sender is told that a message is late; once a message, and not where DSN parameters say otherwise.",
             ),
             live(
+                "reports_per_hour_max",
+                Integer(0, 1_000_000),
+                Is("1000"),
+                "Reports (DSN) that one address gets in an hour of the clock; 0: any number. What is beyond is not sent, but logged, counted (`vere_delivery_notifications_limited_total`), traced, and told in `[records]`. Counting begins anew when the gateway starts.",
+            ),
+            live(
                 "source",
                 Name,
                 Nothing("the system chooses, EHLO names `hostname`"),

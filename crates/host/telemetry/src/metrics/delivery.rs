@@ -48,6 +48,8 @@ label! {
         Delivered = "delivered",
         /// It was given to a host that sends no notifications.
         Relayed = "relayed",
+        /// It goes on to all recipients that an address stands for.
+        Expanded = "expanded",
     }
 }
 
@@ -68,6 +70,8 @@ pub struct DeliveryMetrics {
     pub age_seconds: Histogram,
     /// Notifications made.
     pub notifications: Family<DsnAction, Counter>,
+    /// Notifications held back since their address had enough.
+    pub notifications_limited: Counter,
 }
 
 impl DeliveryMetrics {
@@ -89,6 +93,10 @@ impl DeliveryMetrics {
             notifications: to.counters(
                 "delivery_notifications",
                 "Delivery status notifications made",
+            ),
+            notifications_limited: to.counter(
+                "delivery_notifications_limited",
+                "Delivery status notifications not sent since their address had enough of them",
             ),
         }
     }

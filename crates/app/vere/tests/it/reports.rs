@@ -1,0 +1,158 @@
+//! Reports to senders (DSN): atomic with the end that they tell of, whatever is killed; limited, signed, and
+//! about addresses that stand for several.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::harness::{
+    Options, Session, Sink, System, acked_under_kills, free_address, is_full, quoted, unfold,
+    wait_for,
+};
+use crate::{dkim, metrics, records};
+
+/// What stands behind `label` up to white space or a semicolon, in each text, counted.
+fn ids(texts: &[String], label: &str) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for text in texts {
+        let text = unfold(text);
+        let rest = text.split(label).nth(1).unwrap_or_default();
+        let id = rest
+            .split([' ', '\n', '\r', ';'])
+            .next()
+            .unwrap_or_default();
+        assert!(!id.is_empty(), "{label:?} is not in\n{text}");
+        *found.entry(id.to_owned()).or_default() += 1;
+    }
+    found
+}
+
+#[test]
+fn kills_lose_no_report_and_make_no_half_fan_out() {
+    let size = if is_full() { (2_000, 30) } else { (200, 8) };
+    let (fine, refuses) = (Sink::start(), Sink::with_faults(&["rcpt=550 5.1.1 nobody"]));
+    let options = Options::default()
+        .route("fine.test", fine.address, "")
+        .route("refuses.test", refuses.address, "")
+        .set("limits.connections_per_client_max", "1000")
+        .set("delivery.reports_per_hour_max", "0")
+        .set("log.level", "\"warn\"");
+    let system = System::start(&options);
+    let recipients = ["x@fine.test", "y@refuses.test", "alice@example.org"];
+    let acked = acked_under_kills(&system, size, "bob@example.org", &recipients);
+    let acked: BTreeSet<_> = acked.into_iter().collect();
+    let keys = |map: &BTreeMap<String, usize>| map.keys().cloned().collect::<BTreeSet<_>>();
+    // Also what was taken and not acknowledged went everywhere or nowhere.
+    let (relayed, filed, reported) = wait_for("every message and its report", || {
+        system.wait_empty();
+        let relayed = ids(&fine.mail(), "with ESMTP id ");
+        let filed = ids(&system.mail("alice"), "with ESMTP id ");
+        let reported = ids(&system.mail("bob"), "X-Veredarius-Queue-ID: ");
+        let whole = keys(&relayed) == keys(&filed) && keys(&filed) == keys(&reported);
+        (whole && acked.is_subset(&keys(&filed))).then_some((relayed, filed, reported))
+    });
+    assert!(filed.values().all(|count| *count == 1), "{filed:?}");
+    assert!(reported.values().all(|count| *count == 1), "{reported:?}");
+    // At least once: what a next hop took just before a kill may come again.
+    assert!(relayed.values().sum::<usize>() < 2 * relayed.len());
+    for report in system.mail("bob") {
+        let about = "Final-Recipient: rfc822; y@refuses.test\nAction: failed\nStatus: 5.1.1\n";
+        assert!(report.contains(about), "{report}");
+    }
+    system.stop();
+}
+
+#[test]
+fn who_had_enough_reports_gets_no_more_and_that_is_recorded() {
+    let refuses = Sink::with_faults(&["rcpt=550 5.1.1 nobody"]);
+    let (folder, endpoint) = (tempfile::tempdir().expect("a folder"), free_address());
+    let file = quoted(&folder.path().join("records.jsonl"));
+    let options = Options::to(refuses.address)
+        .set("delivery.reports_per_hour_max", "1")
+        .set("metrics.listen", &format!("\"{endpoint}\""))
+        .set("records.file", &file);
+    let system = System::start(&options);
+    let mut session = Session::greeted(system.smtp);
+    let text = "Subject: a\r\n\r\nbody";
+    let sent: BTreeSet<_> = (0..6)
+        .map(|_| session.submit("alice@example.org", &["x@refuses.test"], text))
+        .collect();
+    session.submit("bob@example.org", &["x@refuses.test"], text);
+    system.wait_mail("bob", 1);
+    let notices = wait_for("a notice of each", || {
+        let notices = records::notices(folder.path());
+        (notices.len() == 7).then_some(notices)
+    });
+    let held = notices.iter().filter(|one| one.get("report").is_none());
+    let held: BTreeSet<_> = held
+        .map(|one| one["message"].as_str().expect("an id").to_owned())
+        .collect();
+    // The hour may end meanwhile.
+    assert!((4..=5).contains(&held.len()), "{held:?}");
+    assert!(held.is_subset(&sent));
+    system.wait_mail("alice", 6 - held.len());
+    let counted = format!("vere_delivery_notifications_limited_total {}", held.len());
+    let text = metrics::read(endpoint);
+    assert!(text.lines().any(|line| line == counted), "{text}");
+    let id = held.first().expect("one");
+    let trace = system.command(&["trace", id]);
+    assert!(trace.contains("limited"), "{trace}");
+    system.wait_log(&["report not sent", id]);
+    system.stop();
+}
+
+#[test]
+fn an_address_that_stands_for_several_is_reported_once() {
+    let system = System::start(&Options::default());
+    system.command(&[
+        "alias",
+        "add",
+        "both@example.org",
+        "alice@example.org",
+        "bob@example.org",
+    ]);
+    system.add_account("carol@example.org");
+    let mut session = Session::greeted(system.smtp);
+    session.command("MAIL FROM:<carol@example.org>", "250");
+    session.command("RCPT TO:<both@example.org> NOTIFY=SUCCESS,FAILURE", "250");
+    session.command("DATA", "354");
+    session.command("Subject: asked\r\n\r\nsecret body\r\n.", "250");
+    system.wait_mail("alice", 1);
+    system.wait_mail("bob", 1);
+    system.wait_empty();
+    let report = &system.wait_mail("carol", 1)[0];
+    let fields = "Final-Recipient: rfc822; both@example.org\nAction: expanded\nStatus: 2.1.5\n";
+    assert!(report.contains(fields), "{report}");
+    assert!(!report.contains("secret body"), "{report}");
+    system.stop();
+}
+
+#[test]
+fn reports_are_signed_by_the_key_of_the_hosts_domain() {
+    let (sink, refuses) = (Sink::start(), Sink::with_faults(&["rcpt=550 5.1.1 nobody"]));
+    let options = Options::default()
+        .route("refuses.test", refuses.address, "")
+        .route("*", sink.address, "")
+        .set("dkim.when_unavailable", "\"defer\"");
+    let system = System::start(&options);
+    system.command(&["dkim", "keygen", "example.org"]);
+    // New keys take a moment.
+    let signed = wait_for("a signed report", || {
+        let before = sink.mail().len();
+        let mut session = Session::greeted(system.smtp);
+        session.submit(
+            "a@remote.example",
+            &["x@refuses.test"],
+            "Subject: a\r\n\r\nbody",
+        );
+        wait_for("a report", || (sink.mail().len() > before).then_some(()));
+        let mut reports = sink.mail().into_iter();
+        reports.find(|mail| mail.contains("DKIM-Signature:"))
+    });
+    let start = signed.find("DKIM-Signature:").expect("it is there");
+    let mail = &signed[start..];
+    assert!(
+        mail.contains("\r\nFrom: Mail Delivery System <MAILER-DAEMON@mx.example.org>"),
+        "{mail}"
+    );
+    dkim::check(mail, &system);
+    system.stop();
+}
