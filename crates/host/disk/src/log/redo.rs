@@ -164,7 +164,11 @@ impl<S: Storage> SpoolLog for RedoLog<S> {
     }
 
     fn keep_house(&mut self) {
-        self.reserve.hold();
+        if !self.reserve.is_held() {
+            self.syncing.set_scarce(true);
+            self.reserve.hold();
+            self.syncing.set_scarce(!self.reserve.is_held());
+        }
         if self.check().is_ok() && self.syncing.want_mark() {
             self.queue_job();
         }

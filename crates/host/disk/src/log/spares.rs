@@ -43,6 +43,8 @@ pub(super) struct Spares<S: Storage> {
     len: u64,
     /// How many are to be there.
     goal: usize,
+    /// The disk is full: none are made or kept.
+    scarce: bool,
 }
 
 /// The octets of a file whose segment ends with the entry that reaches `segment_len`.
@@ -65,6 +67,7 @@ impl<S: Storage> Spares<S> {
             next,
             len: if len > OCTETS_MAX { 0 } else { len },
             goal: 1,
+            scarce: false,
         }
     }
 
@@ -94,7 +97,7 @@ impl<S: Storage> Spares<S> {
     /// How many are missing, when it is time to make some.
     pub(super) fn missing(&self) -> usize {
         let there = self.files.len();
-        if self.len == 0 || there >= self.goal.div_ceil(2) {
+        if self.len == 0 || self.scarce || there >= self.goal.div_ceil(2) {
             return 0;
         }
         self.goal - there
@@ -118,7 +121,7 @@ impl<S: Storage> Spares<S> {
     /// Takes the file of an old segment, or removes it.
     pub(super) fn retire(&mut self, number: u64) -> io::Result<()> {
         let name = segment_name(number);
-        if self.files.len() < self.most() {
+        if self.files.len() < self.most() && !self.scarce {
             let file = self.storage.open(&name)?;
             // One that a long entry made longer, or that never had its length, is not worth keeping.
             if file.len()? == self.len {
@@ -133,6 +136,19 @@ impl<S: Storage> Spares<S> {
         self.storage.rename(name, &segment_name(number))?;
         self.files.push_back(Spare { file, lasts: false });
         Ok(())
+    }
+
+    /// Whether the disk is full. Then what is there in advance goes: others need the room.
+    pub(super) fn set_scarce(&mut self, scarce: bool) {
+        self.scarce = scarce;
+        while scarce && !self.files.is_empty() {
+            let name = segment_name(self.end() - 1);
+            if let Err(error) = self.storage.remove(&name) {
+                tracing::warn!(file = name, %error, "cannot remove spare log segment");
+                return;
+            }
+            self.files.pop_back();
+        }
     }
 
     /// Whether the directory should be synced, so that the names of those that come next last.

@@ -139,6 +139,11 @@ impl<S: Storage> Syncing<S> {
         Ok(file)
     }
 
+    /// Says whether the disk is full.
+    pub(super) fn set_scarce(&self, scarce: bool) {
+        lock(&self.spares).set_scarce(scarce);
+    }
+
     /// Wants everything before `position` synced, and then the segments before `oldest` gone. True
     /// when there is a job to be queued.
     pub(super) fn want(&self, position: u64, oldest: u64) -> bool {

@@ -425,7 +425,7 @@ fn an_old_file_that_is_used_again_gives_back_only_what_is_new() {
             bound - 1
         }
     }
-    let mut bench = Bench::new();
+    let mut bench = Bench::with_reserve(100);
     let mut written = 0;
     for round in 0..40 {
         for _ in 0..3 {
@@ -465,6 +465,17 @@ fn an_old_file_that_is_used_again_gives_back_only_what_is_new() {
             .any(|octet| *octet != 0)
     };
     assert!(spares.iter().any(|name| used(&name)), "out of old ones");
+
+    // A full disk has no room for them.
+    bench.log.reserve.release();
+    bench.disk.0.lock().unwrap().capacity = Some(0);
+    bench.log.keep_house();
+    run_waiting(&bench.waiting);
+    let newest = segment_name(bench.log.newest());
+    let files = bench.disk.list().unwrap();
+    let spare = |name: &String| name.ends_with(".log") && *name > newest;
+    assert!(!files.iter().any(spare), "{files:?}");
+    assert_eq!(bench.log.room(), LogRoom::Reserve);
 }
 
 #[derive(Debug, Clone)]
