@@ -164,6 +164,12 @@ pub(crate) struct QueueRow {
     pub(crate) deferred: usize,
     pub(crate) in_flight: usize,
     pub(crate) connections: usize,
+    /// How many there may be now, with those of other destinations that the same hosts serve.
+    pub(crate) connections_max: usize,
+    /// The hosts that serve it, once they are known.
+    pub(crate) site: Option<String>,
+    /// The average time that a message takes there.
+    pub(crate) latency_ms: Option<u64>,
     pub(crate) paused_until: Option<String>,
     /// A time, or `taken back`.
     pub(crate) held_until: Option<String>,

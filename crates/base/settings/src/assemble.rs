@@ -1,6 +1,7 @@
 //! From checked values to the structures.
 
-use std::net::IpAddr;
+mod outgoing;
+
 use std::path::{Path, PathBuf};
 
 use crate::cross;
@@ -11,7 +12,7 @@ use crate::model::{
     Limits, LineTls, Listen, Networks, Register, Resolver, Settings, Sni, Spool, SpoolAccount,
     SpoolNode, SpoolTls, Tls,
 };
-use crate::outgoing::{Delivery, LocalDelivery, NextHop, Protocol, Route, Source, TlsMode};
+use crate::outgoing::{Delivery, LocalDelivery, TlsMode};
 use crate::value::FromValue;
 use crate::watching::{Control, Log, LogFormat, LogLevel, Metrics};
 
@@ -92,6 +93,7 @@ impl Assembly {
             },
             directory: self.directory(),
             delivery: self.delivery(tls, port),
+            destinations: self.each("delivery.destination", |at| self.destination(at, port)),
             routes: self.each("route", |at| self.route(at, tls, port)),
             sources: self.each("source", |at| self.source(at)),
             gateway: Gateway {
@@ -260,6 +262,7 @@ impl Assembly {
                 .to_string_lossy()
                 .into_owned(),
             connections_per_destination_max: self.need("delivery.connections_per_destination_max"),
+            connections_per_site_max: self.need("delivery.connections_per_site_max"),
             connections_max: self.need("delivery.connections_max"),
             connect_timeout: self.need("delivery.connect_timeout"),
             messages_per_connection_max: self.need("delivery.messages_per_connection_max"),
@@ -274,48 +277,6 @@ impl Assembly {
             delay_notice: self.need("delivery.delay_notice"),
             reports_per_hour_max: self.need("delivery.reports_per_hour_max"),
             source: self.maybe("delivery.source"),
-        }
-    }
-
-    fn source(&self, at: &str) -> Source {
-        // The kinds of these options admit one family each.
-        let address = |key: &str| self.maybe::<IpAddr>(&format!("{at}.{key}"));
-        let hostname: Option<String> = self.maybe(&format!("{at}.hostname"));
-        Source {
-            name: self.need(&format!("{at}.name")),
-            ipv4: address("ipv4").and_then(|address| match address {
-                IpAddr::V4(address) => Some(address),
-                IpAddr::V6(_) => None,
-            }),
-            ipv6: address("ipv6").and_then(|address| match address {
-                IpAddr::V6(address) => Some(address),
-                IpAddr::V4(_) => None,
-            }),
-            hostname: hostname.unwrap_or_else(|| self.need("hostname")),
-        }
-    }
-
-    fn route(&self, at: &str, tls: TlsMode, default_port: u16) -> Route {
-        let next_hop = match self.need(&format!("{at}.next_hop")) {
-            NextHop::Host { host, port: 0 } => NextHop::Host {
-                host,
-                port: default_port,
-            },
-            other => other,
-        };
-        let own_tls: Option<&'static str> = self.maybe(&format!("{at}.tls"));
-        Route {
-            domain: self.need(&format!("{at}.domain")),
-            next_hop,
-            protocol: self.choice(&format!("{at}.protocol"), protocol),
-            tls: own_tls.and_then(tls_mode).unwrap_or(tls),
-            username: self.maybe(&format!("{at}.username")),
-            password: self.maybe(&format!("{at}.password")),
-            password_file: self.maybe_path(&format!("{at}.password_file")),
-            password_in_clear: self.choice(&format!("{at}.password_in_clear"), yes_or_no),
-            source: self
-                .maybe(&format!("{at}.source"))
-                .or_else(|| self.maybe("delivery.source")),
         }
     }
 
@@ -445,14 +406,6 @@ fn line_tls(text: &str) -> Option<LineTls> {
         "auto" => LineTls::Auto,
         "required" => LineTls::Required,
         "off" => LineTls::Off,
-        _ => return None,
-    })
-}
-
-fn protocol(text: &str) -> Option<Protocol> {
-    Some(match text {
-        "smtp" => Protocol::Smtp,
-        "lmtp" => Protocol::Lmtp,
         _ => return None,
     })
 }

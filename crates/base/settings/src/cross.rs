@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::document::Document;
 use crate::errors::{ConfigError, Problem};
 use crate::model::{DEFAULT_SPOOL_ACCOUNT, Etcd, LineTls, Register, Settings, Spool};
-use crate::outgoing::{LocalDelivery, NextHop, Route};
+use crate::outgoing::{DestinationScope, LocalDelivery, NextHop, Route};
 use crate::value::Value;
 
 /// Linux's `sun_path` has 108 octets, the last one for the end.
@@ -23,6 +23,7 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     certificates(settings, &mut found);
     limits(settings, &mut found);
     delivery(settings, &mut found);
+    destinations(settings, &mut found);
     routes(settings, &mut found);
     sources(settings, &mut found);
     spool(settings, &mut found);
@@ -164,6 +165,36 @@ fn delivery(settings: &Settings, found: &mut Found<'_>) {
     if delivery.delay_notice >= delivery.expire {
         let text = format!("is not before delivery.expire ({})", delivery.expire);
         found.add("delivery.delay_notice", text);
+    }
+}
+
+fn destinations(settings: &Settings, found: &mut Found<'_>) {
+    for (n, limits) in settings.destinations.iter().enumerate() {
+        let key = |name: &str| format!("delivery.destination[{}].{name}", n + 1);
+        let values = &found.document.values;
+        let given = |name: &&&str| values.contains_key(&key(name));
+        let names: Vec<&&str> = ["domain", "next_hop", "mx"].iter().filter(given).collect();
+        match names[..] {
+            [] => found.add(&key("domain"), "or next_hop or mx must be given"),
+            [_, second, ..] => found.add(&key(second), format!("stands beside {}", names[0])),
+            [name] => {
+                let before = &settings.destinations[..n];
+                let earlier = before.iter().position(|other| other.scope == limits.scope);
+                if let Some(earlier) = earlier {
+                    let text = format!("is the same in delivery.destination[{}]", earlier + 1);
+                    found.add(&key(name), text);
+                }
+            }
+        }
+        if limits.scope == Some(DestinationScope::NextHop(NextHop::Mx)) {
+            found.add(
+                &key("next_hop"),
+                "is no next hop; `domain` names what goes by MX",
+            );
+        }
+        if limits.burst.is_some() && limits.rate.is_none() {
+            found.add(&key("burst"), "needs a rate beside it");
+        }
     }
 }
 

@@ -8,11 +8,13 @@ use vere_units::{ByteSize, Secret, Span};
 
 use crate::errors::Problem;
 use crate::model::DirectoryStore;
-use crate::outgoing::{NextHop, RoutePattern};
+use crate::outgoing::{NextHop, Rate, RoutePattern};
 use crate::value::Value;
 
 /// Entries of one list.
 const LIST_MAX: usize = 1_000;
+/// Messages of one rate.
+const RATE_MAX: u32 = 1_000_000;
 /// Octets of one text.
 const TEXT_MAX: usize = 4_096;
 
@@ -44,6 +46,7 @@ pub(crate) enum Kind {
     Urls(&'static str),
     Pattern,
     NextHop,
+    Rate,
     Store,
 }
 
@@ -84,6 +87,7 @@ impl Kind {
             Self::Urls(start) => return format!("a list of texts that begin with \"{start}\""),
             Self::Pattern => "\"*\", \"example.org\" or \".example.org\"",
             Self::NextHop => "\"host:port\", \"[2001:db8::1]:25\", \"mx\" or \"local\"",
+            Self::Rate => "a rate such as \"20/1s\" or \"500/1h\"",
             Self::Store => "\"file:PATH\" or \"sqlite:PATH\"",
         };
         text.to_owned()
@@ -152,6 +156,7 @@ impl Kind {
             }
             Self::Pattern => Value::Pattern(pattern(text)?),
             Self::NextHop => Value::NextHop(next_hop(text)?),
+            Self::Rate => Value::Rate(rate(text)?),
             Self::Store => Value::Store(store(text)?),
             // The remaining kinds are no texts; `check` does not bring them here.
             _ => return Err(format!("wanted is {}", self.wanted())),
@@ -411,6 +416,17 @@ fn next_hop(text: &str) -> Result<NextHop, String> {
         Err(_) => host_name(host)?,
     };
     Ok(NextHop::Host { host, port })
+}
+
+/// Checks a rate: `1*DIGIT "/" span`.
+fn rate(text: &str) -> Result<Rate, String> {
+    let (messages, per) = text.split_once('/').ok_or("has no slash before the time")?;
+    let messages = messages.parse().ok();
+    let messages = messages.filter(|count| (1..=RATE_MAX).contains(count));
+    Ok(Rate {
+        messages: messages.ok_or_else(|| format!("the number is not from 1 to {RATE_MAX}"))?,
+        per: span(per, 1, 24 * 60 * 60 * 1_000)?,
+    })
 }
 
 fn hop_port(text: &str) -> Result<u16, String> {

@@ -51,7 +51,8 @@ pub use model::{
 pub use nearest::nearest;
 pub use network::{IpNetwork, ParseNetworkError};
 pub use outgoing::{
-    Delivery, LocalDelivery, NextHop, Protocol, Route, RoutePattern, Source, TlsMode,
+    Delivery, DestinationLimits, DestinationPriority, DestinationScope, LocalDelivery, NextHop,
+    Protocol, Rate, Route, RoutePattern, Source, TlsMode,
 };
 pub use reference::reference;
 pub use services::{Dkim, RecordSink, Records, Sendmail, WhenUnavailable};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use vere_units::{ByteSize, Span};
 
 use crate::network::IpNetwork;
-use crate::outgoing::{Delivery, Route, Source};
+use crate::outgoing::{Delivery, DestinationLimits, Route, Source};
 use crate::services::{Dkim, Records, Sendmail};
 use crate::value::Value;
 use crate::watching::{Control, Log, Metrics};
@@ -64,6 +64,8 @@ pub struct Settings {
     pub delivery: Delivery,
     /// Exceptions from delivery by MX, first match first.
     pub routes: Vec<Route>,
+    /// What is allowed towards some destinations.
+    pub destinations: Vec<DestinationLimits>,
     /// Under which addresses and names deliveries leave.
     pub sources: Vec<Source>,
     /// This gateway among others.

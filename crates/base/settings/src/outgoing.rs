@@ -24,6 +24,8 @@ pub struct Delivery {
     pub maildir: String,
     /// Connections at once to one destination.
     pub connections_per_destination_max: u32,
+    /// Connections at once to the hosts that serve one or more destinations.
+    pub connections_per_site_max: u32,
     /// Connections at once to all destinations.
     pub connections_max: u32,
     /// Longest wait for a connection.
@@ -52,6 +54,56 @@ pub struct Delivery {
     pub reports_per_hour_max: u32,
     /// The name of the source for next hops that no route gives another.
     pub source: Option<String>,
+}
+
+/// What is allowed towards some destinations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DestinationLimits {
+    /// Which ones; nothing only while contradictions are looked for.
+    pub scope: Option<DestinationScope>,
+    /// Connections at once.
+    pub connections_max: Option<u32>,
+    /// Messages over one connection.
+    pub messages_per_connection_max: Option<u32>,
+    /// Messages in a time.
+    pub rate: Option<Rate>,
+    /// Messages at once after a rest.
+    pub burst: Option<u32>,
+    /// The least time between the starts of two connections.
+    pub connection_interval: Option<Span>,
+    /// Who comes first when connections are short.
+    pub priority: DestinationPriority,
+}
+
+/// Which destinations limits are for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DestinationScope {
+    /// Domains whose mail goes by MX.
+    Domain(RoutePattern),
+    /// The next hop of a route, or the mailboxes of this system.
+    NextHop(NextHop),
+    /// The sites of these hosts.
+    Mx(RoutePattern),
+}
+
+/// Who comes first when connections are short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DestinationPriority {
+    /// Behind the others.
+    Low,
+    /// In turns.
+    Normal,
+    /// Before the others.
+    High,
+}
+
+/// Messages in a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// So many ...
+    pub messages: u32,
+    /// ... in this time.
+    pub per: Span,
 }
 
 /// Under which addresses and name deliveries leave.

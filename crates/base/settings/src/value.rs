@@ -7,7 +7,7 @@ use vere_units::{ByteSize, Secret, Span};
 
 use crate::model::DirectoryStore;
 use crate::network::IpNetwork;
-use crate::outgoing::{NextHop, RoutePattern};
+use crate::outgoing::{NextHop, Rate, RoutePattern};
 
 /// A value that passed the check of its kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +28,7 @@ pub(crate) enum Value {
     Pattern(RoutePattern),
     /// A port of 0 stands for the default port.
     NextHop(NextHop),
+    Rate(Rate),
     Store(DirectoryStore),
 }
 
@@ -66,6 +67,7 @@ from_value! {
     Secret => Secret<String>,
     Pattern => RoutePattern,
     NextHop => NextHop,
+    Rate => Rate,
     Store => DirectoryStore,
 }
 

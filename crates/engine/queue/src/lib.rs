@@ -8,29 +8,35 @@
 //! Reading order: [`destination`] (where a recipient goes), [`envelope`] (what the spool keeps of a
 //! message beside its body, and its format), [`policy`] and [`queues`] (the schedule), [`settlement`] (what the result
 //! of an attempt means for each recipient), [`report`] (delivery status notifications, RFC 3464), [`order`]
-//! (what operators have ordered), [`ledger`] (what other systems are told), [`limit`] (how many reports one sender gets).
+//! (what operators have ordered), [`ledger`] (what other systems are told), [`report_limit`] (how many
+//! reports one sender gets), [`limits`] (what operators allow towards a destination), [`site`] (which
+//! destinations the same hosts serve).
 //!
-//! Not covered yet: priorities, rate limits, congestion control, `in_order` queues.
+//! Not covered yet: priorities, `in_order` queues.
 
 pub mod destination;
 pub mod envelope;
 pub mod ledger;
-pub mod limit;
+pub mod limits;
 pub mod order;
 pub mod policy;
 pub mod queues;
 pub mod report;
+pub mod report_limit;
 pub mod settlement;
+pub mod site;
 
 pub use destination::Destination;
 pub use envelope::{BodyType, Envelope, Notify, Recipient, Ret, TlsWish};
 pub use ledger::{Ledger, Subject};
-pub use limit::ReportLimit;
+pub use limits::{Limits, Precedence, Rate, Rules};
 pub use order::{FOREVER, Order};
 pub use policy::Policy;
 pub use queues::{
-    Job, MessageSummary, Next, QueueNumber, QueueSummary, Queues, RecordId, Standing, Supplied,
-    Totals, Wanted,
+    Answered, GateTotals, Job, MessageSummary, Next, QueueNumber, QueueSummary, Queues, RecordId,
+    Sign, Standing, Supplied, Totals, Wanted,
 };
 pub use report::{Report, ReportKind, ReportedRecipient};
+pub use report_limit::ReportLimit;
 pub use settlement::{Attempt, Disposition, RecipientResult, Settlement};
+pub use site::SiteName;

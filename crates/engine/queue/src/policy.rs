@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::limits::Rules;
+
 /// How delivery is tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
@@ -13,10 +15,14 @@ pub struct Policy {
     pub delay_notice: Option<Duration>,
     /// Connections to one destination at once.
     pub connections_per_destination_max: usize,
+    /// Connections to one site at once, whatever the destinations.
+    pub connections_per_site_max: usize,
     /// Connections to all destinations at once.
     pub connections_max: usize,
     /// Octets of envelopes and bodies kept in memory; beyond that they come back from the spool.
     pub head_memory_max: usize,
+    /// What holds for some destinations and sites.
+    pub rules: Rules,
 }
 
 impl Default for Policy {
@@ -33,8 +39,10 @@ impl Default for Policy {
             expire: minutes(5 * 24 * 60),
             delay_notice: Some(minutes(240)),
             connections_per_destination_max: 20,
+            connections_per_site_max: 100,
             connections_max: 2_000,
             head_memory_max: 256 << 20,
+            rules: Rules::default(),
         }
     }
 }

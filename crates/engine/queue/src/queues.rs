@@ -12,12 +12,15 @@
 //! messages as with a million, but for those that list so many.
 
 mod entries;
+mod gates;
 mod heads;
 mod known;
 mod look;
 mod operate;
+mod passage;
 mod queue;
 mod schedule;
+mod starved;
 mod wheel;
 mod work;
 
@@ -32,13 +35,16 @@ use crate::envelope::Envelope;
 use crate::policy::Policy;
 
 use entries::{Chain, Entries, Entry, NONE, Slot};
+use gates::{GateId, Gates};
 use heads::Heads;
 use known::Known;
 use operate::KeptOrder;
 use queue::Queue;
+use starved::Starved;
 use wheel::Wheel;
 
 pub use entries::Standing;
+pub use gates::{Answered, GateTotals, Sign};
 pub use heads::Supplied;
 pub use look::{MessageSummary, QueueSummary, Totals};
 
@@ -87,6 +93,13 @@ pub struct Job {
     slot: Slot,
 }
 
+/// What a time is waited for by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Queue(QueueNumber),
+    Gate(GateId),
+}
+
 /// All queues of one gateway.
 #[derive(Debug)]
 pub struct Queues {
@@ -102,9 +115,10 @@ pub struct Queues {
     /// Queues that may have something to do now; they take turns.
     ring: VecDeque<QueueNumber>,
     /// Queues that wait for a connection to become free.
-    starved: VecDeque<QueueNumber>,
-    /// When a queue has something to do again: the end of a pause.
-    timers: BTreeSet<(Timestamp, QueueNumber)>,
+    starved: Starved,
+    /// When a queue or a gate has something to do again: the end of a pause, a token.
+    timers: BTreeSet<(Timestamp, Timer)>,
+    gates: Gates,
     orders: HashMap<Destination, KeptOrder>,
     totals: Totals,
 }
@@ -122,8 +136,9 @@ impl Queues {
             heads: Heads::default(),
             wheel: Wheel::default(),
             ring: VecDeque::new(),
-            starved: VecDeque::new(),
+            starved: Starved::default(),
             timers: BTreeSet::new(),
+            gates: Gates::default(),
             orders: HashMap::new(),
             totals: Totals::default(),
         }
@@ -138,6 +153,7 @@ impl Queues {
     /// Replaces the policy; times already set stay.
     pub fn set_policy(&mut self, policy: Policy) {
         self.policy = policy;
+        self.reassess();
     }
 
     /// The number of a destination's queue, if it has one.
@@ -157,6 +173,7 @@ impl Queues {
         if self.queues.insert(number, Queue::new(destination.clone())) {
             let held = self.order(&destination, now).held_until;
             self.numbers.insert(destination, number);
+            self.assess(number);
             self.hold(number, held, now);
         }
     }
@@ -194,7 +211,8 @@ impl Queues {
             self.defer(slot, entry.due);
         } else {
             queue.push_ready(&mut self.entries, slot);
-            let first = queue.ready_at_hand + 1 == queue.ready && !queue.is_suspended(now);
+            let suspended = queue.is_suspended(now) || self.gates.suspend(queue, now);
+            let first = queue.ready_at_hand + 1 == queue.ready && !suspended;
             if let Some(body) = body.filter(|_| first) {
                 self.keep(number, slot, Rc::new(envelope), Some(body), false);
             }
@@ -210,6 +228,7 @@ impl Queues {
         self.queues.get(number).is_some_and(|queue| {
             queue.ready_at_hand == queue.ready
                 && !queue.is_suspended(now)
+                && !self.gates.suspend(queue, now)
                 && self.heads.octets() < self.policy.head_memory_max
         })
     }

@@ -174,7 +174,7 @@ impl Dialling {
                 report.reason = Some(format!("{status} {reply}"));
                 return report;
             }
-            Err(Unroutable::Temporary(reply)) => {
+            Err(Unroutable::Temporary(reply) | Unroutable::Site(reply)) => {
                 report.reason = Some(reply);
                 return report;
             }

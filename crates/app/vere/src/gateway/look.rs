@@ -154,6 +154,11 @@ fn queue_row(summary: &QueueSummary, group: Option<&str>) -> QueueRow {
         deferred: summary.deferred,
         in_flight: summary.in_flight,
         connections: summary.connections,
+        connections_max: summary.connections_max,
+        site: summary.site.as_ref().map(ToString::to_string),
+        latency_ms: summary
+            .latency
+            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         paused_until: summary.paused_until.map(|time| time.to_string()),
         held_until: summary.held_until.map(orders::until_text),
         oldest: summary.oldest.map(|time| time.to_string()),

@@ -21,6 +21,7 @@ mod metrics;
 mod operate;
 mod orders;
 pub(crate) mod outbound;
+mod policy;
 mod proxy;
 mod records;
 mod recovery;
@@ -48,7 +49,6 @@ use vere_directory::Directory;
 use vere_net::acme::serve_challenges;
 use vere_net::listen::{Inherited, ListenOptions};
 use vere_net::resolver::{Resolver, ResolverOptions};
-use vere_queue::Policy;
 use vere_settings::{Settings, SpoolNode};
 use vere_spool::owner::ShutReason;
 use vere_telemetry::metrics::Health;
@@ -57,6 +57,7 @@ use vere_units::ByteSize;
 
 use self::listeners::{Reception, Service};
 use self::outbound::Outbound;
+use self::policy::policy;
 use self::records::Records;
 pub(crate) use self::routing::route as destination_of;
 use self::state::{Gateway, Parts};
@@ -79,23 +80,6 @@ const RECOVERY_PAUSE: Duration = Duration::from_millis(200);
 /// Where the events of every message lie.
 pub(crate) fn trace_directory(settings: &Settings) -> PathBuf {
     settings.data.join("trace")
-}
-
-/// How delivery is tried, by the settings.
-fn policy(settings: &Settings) -> Policy {
-    let delivery = &settings.delivery;
-    Policy {
-        retry: delivery.retry.iter().map(|span| span.duration()).collect(),
-        expire: delivery.expire.duration(),
-        delay_notice: Some(delivery.delay_notice.duration()).filter(|after| !after.is_zero()),
-        connections_per_destination_max: size(delivery.connections_per_destination_max.into()),
-        connections_max: size(delivery.connections_max.into()),
-        head_memory_max: size(settings.limits.queue_memory_max.as_u64()),
-    }
-}
-
-fn size(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Runs the role until it is told to stop.

@@ -6,7 +6,7 @@ mod session;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use vere_queue::{Attempt, Destination, Disposition, Job, Queues, RecipientResult};
+use vere_queue::{Answered, Attempt, Destination, Disposition, Job, Queues, RecipientResult, Sign};
 
 use self::session::{RelaySession, SessionEnd};
 use super::outbound::Unroutable;
@@ -22,27 +22,26 @@ pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination
     let queue = worker.queue;
     let hosts = match gateway.outbound.find(destination).await {
         Ok(hosts) => hosts,
-        Err(Unroutable::Temporary(reply)) => {
-            return unreachable(gateway, worker, destination, &reply).await;
-        }
-        Err(Unroutable::Permanent { status, reply }) => {
-            return undeliverable(gateway, worker, destination, status, &reply);
-        }
+        Err(none) => return fail(gateway, worker, destination, none).await,
     };
+    let joined = gateway
+        .queues
+        .borrow_mut()
+        .join_site(queue, &hosts.site, clock::now());
+    if !joined {
+        return;
+    }
     loop {
         match RelaySession::open(gateway, &hosts).await {
             Ok(mut session) => {
-                gateway.queues.borrow_mut().destination_reached(queue);
-                if !deliver(gateway, worker, &mut session).await {
+                worker.connected();
+                let more = deliver(gateway, worker, &mut session).await;
+                worker.disconnected();
+                if !more || !gateway.queues.borrow_mut().may_reopen(queue, clock::now()) {
                     return;
                 }
             }
-            Err(Unroutable::Temporary(reply)) => {
-                return unreachable(gateway, worker, destination, &reply).await;
-            }
-            Err(Unroutable::Permanent { status, reply }) => {
-                return undeliverable(gateway, worker, destination, status, &reply);
-            }
+            Err(none) => return fail(gateway, worker, destination, none).await,
         }
     }
 }
@@ -50,7 +49,6 @@ pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination
 /// Sends what the queue gives. True: the connection is used up and another one is wanted.
 async fn deliver(gateway: &Rc<Gateway>, worker: &mut Worker, session: &mut RelaySession) -> bool {
     let queue = worker.queue;
-    let limit = gateway.settings().delivery.messages_per_connection_max;
     let mut sent = 0;
     loop {
         let Some(job) = worker.take() else {
@@ -64,11 +62,19 @@ async fn deliver(gateway: &Rc<Gateway>, worker: &mut Worker, session: &mut Relay
             session.quit().await;
             return false;
         };
-        let begun = Instant::now();
+        let (began, begun) = (clock::now(), Instant::now());
         match session.send(gateway, &job.envelope, body).await {
             Ok(attempt) => {
                 gateway.metrics.transaction(begun.elapsed());
                 gateway.settle(queue, &job, &attempt);
+                let answered = Answered {
+                    sign: Sign::of(&attempt),
+                    began,
+                    latency: begun.elapsed(),
+                    closed: !session.usable(),
+                };
+                let mut queues = gateway.queues.borrow_mut();
+                queues.answered(queue, &answered, clock::now());
             }
             // The server closed a connection that was kept: the message was not tried.
             Err(SessionEnd::BeforeMessage) => {
@@ -80,11 +86,19 @@ async fn deliver(gateway: &Rc<Gateway>, worker: &mut Worker, session: &mut Relay
         if !session.usable() {
             return true;
         }
-        if sent >= limit {
+        let limit = messages_max(gateway, queue);
+        let stays = gateway.queues.borrow().keeps_worker(queue, clock::now());
+        if sent >= limit || !stays {
             session.quit().await;
-            return true;
+            return stays;
         }
     }
+}
+
+/// Messages over one connection.
+fn messages_max(gateway: &Gateway, queue: u32) -> u32 {
+    let own = gateway.queues.borrow().messages_per_connection_max(queue);
+    own.unwrap_or_else(|| gateway.settings().delivery.messages_per_connection_max)
 }
 
 /// Keeps the connection for the next message. False: none came, or the server closed it.
@@ -106,21 +120,62 @@ async fn idle(gateway: &Rc<Gateway>, worker: &mut Worker, session: &mut RelaySes
     false
 }
 
-/// Pauses the destination. The message at the head has been tried by that and shows it; the others wait
-/// untouched, but for those whose time is over.
-async fn unreachable(
+/// What it means that no connection came about.
+async fn fail(
     gateway: &Rc<Gateway>,
     worker: &mut Worker,
     destination: &Destination,
-    reply: &str,
+    none: Unroutable,
 ) {
     let queue = worker.queue;
+    match none {
+        Unroutable::Permanent { status, reply } => {
+            undeliverable(gateway, worker, destination, status, &reply);
+        }
+        Unroutable::Temporary(reply) => {
+            let head = worker.take();
+            gateway
+                .queues
+                .borrow_mut()
+                .destination_failed(queue, &reply, clock::now());
+            unreachable(gateway, queue, head, destination, &reply).await;
+        }
+        Unroutable::Site(reply) => {
+            let now = clock::now();
+            if gateway
+                .queues
+                .borrow_mut()
+                .refused_beside_others(queue, now)
+            {
+                return;
+            }
+            let head = worker.take();
+            let beside = {
+                let mut queues = gateway.queues.borrow_mut();
+                queues.site_failed(queue, &reply, now);
+                queues.waiting_beside(queue)
+            };
+            unreachable(gateway, queue, head, destination, &reply).await;
+            for other in beside {
+                let name = gateway.queues.borrow().destination(other).cloned();
+                if let Some(destination) = name {
+                    unreachable(gateway, other, None, &destination, &reply).await;
+                }
+            }
+        }
+    }
+}
+
+/// The message at the head of a queue has been tried by the attempt to connect and shows it; the others
+/// wait untouched, but for those whose time is over.
+async fn unreachable(
+    gateway: &Rc<Gateway>,
+    queue: u32,
+    head: Option<Job>,
+    destination: &Destination,
+    reply: &str,
+) {
     let remote = destination.to_string();
-    let head = worker.take();
-    gateway
-        .queues
-        .borrow_mut()
-        .destination_failed(queue, reply, clock::now());
     let settle = |job: &Job| {
         let attempt = Queues::unreachable_attempt(&job.envelope, &remote, reply);
         gateway.settle(queue, job, &attempt);

@@ -255,11 +255,17 @@ pub(crate) fn route(settings: &Settings, domain: &str) -> Destination {
     match settings.route(bare).map(|route| &route.next_hop) {
         None | Some(NextHop::Mx) => Destination::Domain(bare.to_ascii_lowercase()),
         Some(NextHop::Local) => Destination::Local,
-        Some(NextHop::Host { host, port }) if host.contains(':') => {
-            Destination::Relay(format!("[{host}]:{port}"))
-        }
-        Some(NextHop::Host { host, port }) => Destination::Relay(format!("{host}:{port}")),
+        Some(NextHop::Host { host, port }) => relay(host, *port),
     }
+}
+
+/// The destination of a fixed next hop.
+pub(super) fn relay(host: &str, port: u16) -> Destination {
+    Destination::Relay(if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    })
 }
 
 /// One part per destination, its recipients each once, in the order given.

@@ -109,6 +109,8 @@ pub(super) struct Worker {
     pub(super) queue: u32,
     /// It was opened or woken for a message and has not come for one yet.
     fresh: bool,
+    /// It has a connection that counts as open.
+    connected: bool,
 }
 
 impl Worker {
@@ -117,6 +119,22 @@ impl Worker {
             gateway,
             queue,
             fresh: true,
+            connected: false,
+        }
+    }
+
+    /// Its connection takes messages.
+    pub(super) fn connected(&mut self) {
+        self.connected = true;
+        let mut queues = self.gateway.queues.borrow_mut();
+        queues.destination_reached(self.queue);
+    }
+
+    /// Its connection is of no use any more.
+    pub(super) fn disconnected(&mut self) {
+        if std::mem::take(&mut self.connected) {
+            let mut queues = self.gateway.queues.borrow_mut();
+            queues.connection_closed(self.queue);
         }
     }
 
@@ -134,6 +152,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
+        self.disconnected();
         let mut queues = self.gateway.queues.borrow_mut();
         queues.worker_ended(self.queue, self.fresh);
         drop(queues);

@@ -298,6 +298,9 @@ impl Gateway {
     /// The next message for a worker, if one is ready.
     pub(super) fn take(&self, queue: u32, fresh: bool) -> Option<Job> {
         if !self.delivering() {
+            if fresh {
+                self.queues.borrow_mut().stays_away(queue);
+            }
             return None;
         }
         let mut queues = self.queues.borrow_mut();

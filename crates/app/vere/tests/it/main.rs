@@ -31,6 +31,7 @@ mod idle;
 mod imap;
 mod imap_clients;
 mod kill;
+mod limits;
 mod metrics;
 mod next_hops;
 mod operate;

@@ -4,7 +4,7 @@ use super::Fallback::{Is, Nothing, Required};
 use super::{DAY, HOUR, MINUTE, ROUTE_TLS_MODES, SECOND, Section, Shape, TLS_MODES, fixed, live};
 use crate::kind::Kind::{
     Addresses, Choice, HostName, Integer, Ipv4, Ipv6, MaildirTemplate, Name, NextHop, Path,
-    Pattern, SecretText, Separator, Span, Spans, Store,
+    Pattern, Rate, SecretText, Separator, Span, Spans, Store,
 };
 
 /// The sections, in the order of the reference.
@@ -81,6 +81,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 Integer(1, 10_000),
                 Is("20"),
                 "Connections at once to one destination. Receivers close more than some tens from one address.",
+            ),
+            live(
+                "connections_per_site_max",
+                Integer(1, 10_000),
+                Is("100"),
+                "Connections at once to the hosts that serve one or more destinations. How many there are depends on their answers: it begins with 10, grows while they take mail and shrinks when they refuse or slow down.",
             ),
             live(
                 "connections_max",
@@ -165,6 +171,69 @@ pub(super) static SECTIONS: &[Section] = &[
                 Name,
                 Nothing("the system chooses, EHLO names `hostname`"),
                 "The `[[source]]` that deliveries leave from where no route names another.",
+            ),
+        ],
+    },
+    Section {
+        name: "delivery.destination",
+        shape: Shape::Repeated,
+        text: "What is allowed towards some destinations, named by one of `domain`, `next_hop` and `mx`. The closest name holds, wherever it stands; each destination that it is for has its limits for itself. What a section does not say is as for all others.",
+        options: &[
+            live(
+                "domain",
+                Pattern,
+                Nothing("named otherwise"),
+                "`example.org` for this domain, `.example.org` for each below it, `*` for each: where mail goes by MX.",
+            ),
+            live(
+                "next_hop",
+                NextHop,
+                Nothing("named otherwise"),
+                "The next hop of a route, as `host:port`; `local` for the mailboxes of this system.",
+            ),
+            live(
+                "mx",
+                Pattern,
+                Nothing("named otherwise"),
+                "Hosts, as for `domain`: for each site that such a host serves, all its domains together.",
+            ),
+            live(
+                "connections_max",
+                Integer(1, 10_000),
+                Nothing(
+                    "as `delivery.connections_per_destination_max` and `delivery.connections_per_site_max`",
+                ),
+                "Connections at once. `delivery.connections_per_site_max` holds besides, unless a section with `mx` says otherwise.",
+            ),
+            live(
+                "messages_per_connection_max",
+                Integer(1, 1_000_000),
+                Nothing("as `delivery.messages_per_connection_max`"),
+                "Messages over one connection before a new one is made.",
+            ),
+            live(
+                "rate",
+                Rate,
+                Nothing("no limit"),
+                "Messages in a time, on the average. What must wait for it uses up no attempt.",
+            ),
+            live(
+                "burst",
+                Integer(1, 1_000_000),
+                Nothing("as many as `rate` gives in a second, at least one"),
+                "Messages that may leave at once after a rest.",
+            ),
+            live(
+                "connection_interval",
+                Span(1, HOUR),
+                Nothing("no wait"),
+                "The least time between the starts of two connections.",
+            ),
+            live(
+                "priority",
+                Choice(&["low", "normal", "high"]),
+                Is("\"normal\""),
+                "Who gets a connection first when `delivery.connections_max` are in use. Nobody waits for ever: of seven, four go to `high`, two to `normal` and one to `low`.",
             ),
         ],
     },

@@ -1,7 +1,7 @@
 //! Routes with credentials, sources, encryption towards next hops.
 
-use super::{one_error, parse};
-use crate::TlsMode;
+use super::{errors, one_error, parse};
+use crate::{DestinationPriority, DestinationScope, NextHop, RoutePattern, TlsMode};
 
 const ROUTE: &str = "[[route]]\ndomain = \"a.b\"\nnext_hop = \"c.d\"\n";
 
@@ -80,5 +80,64 @@ fn sources_have_names_that_exist() {
         5,
         "source[1].ipv6",
         "is no IPv6 address",
+    );
+}
+
+const LIMITS: &str = "[[delivery.destination]]\n";
+
+#[test]
+fn limits_of_destinations_are_read() {
+    let settings = parse(&format!(
+        "{LIMITS}domain = \".a.b\"\nrate = \"90/1m\"\nburst = 3\npriority = \"low\"\n\
+         {LIMITS}next_hop = \"c.d\"\nconnections_max = 2\nconnection_interval = \"2s\"\n\
+         {LIMITS}mx = \"*\"\nmessages_per_connection_max = 5\n"
+    ))
+    .unwrap();
+    let [below, hop, all] = &settings.destinations[..] else {
+        panic!("{:?}", settings.destinations)
+    };
+    let pattern = RoutePattern::Subdomains("a.b".to_owned());
+    assert_eq!(below.scope, Some(DestinationScope::Domain(pattern)));
+    let rate = below.rate.unwrap();
+    assert_eq!((rate.messages, rate.per.as_millis()), (90, 60_000));
+    assert_eq!(below.burst, Some(3));
+    assert_eq!(below.priority, DestinationPriority::Low);
+    let host = NextHop::Host {
+        host: "c.d".to_owned(),
+        port: 25,
+    };
+    assert_eq!(hop.scope, Some(DestinationScope::NextHop(host)));
+    assert_eq!(hop.connections_max, Some(2));
+    assert_eq!(hop.connection_interval.unwrap().as_millis(), 2_000);
+    assert_eq!(all.scope, Some(DestinationScope::Mx(RoutePattern::Any)));
+    assert_eq!(all.messages_per_connection_max, Some(5));
+    assert_eq!((all.connections_max, all.rate), (None, None));
+}
+
+#[test]
+fn limits_of_destinations_name_one_kind_once() {
+    let key = |name: &str| format!("delivery.destination[1].{name}");
+    let at = |name: &str, text: &str, why: &str| {
+        let found = errors(&format!("{LIMITS}{text}"));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].1, key(name));
+        assert!(found[0].2.contains(why), "{found:?}");
+    };
+    at("domain", "rate = \"1/1s\"\n", "must be given");
+    at(
+        "mx",
+        "domain = \"a.b\"\nmx = \"a.b\"\n",
+        "stands beside domain",
+    );
+    at("next_hop", "next_hop = \"mx\"\n", "is no next hop");
+    at("burst", "mx = \"a.b\"\nburst = 2\n", "needs a rate");
+    for rate in ["5", "0/1s", "1000001/1s", "5/0s", "5/25h", "/1s", "5/"] {
+        at("rate", &format!("mx = \"a.b\"\nrate = \"{rate}\"\n"), "");
+    }
+    one_error(
+        &format!("{LIMITS}domain = \"a.b\"\n{LIMITS}domain = \"a.b\"\n"),
+        6,
+        "delivery.destination[2].domain",
+        "is the same in delivery.destination[1]",
     );
 }

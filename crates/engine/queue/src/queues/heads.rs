@@ -220,15 +220,18 @@ impl Queues {
     /// What is to be fetched for a queue, if its heads run out.
     pub(super) fn wanted(&self, number: QueueNumber, queue: &Queue) -> Option<Wanted> {
         // One message is enough to see whether a destination answers again.
-        let (low, records) = if queue.failures > 0 {
+        let (low, records) = if self.gates.is_probing(queue) {
             (1, 1)
         } else {
             (AT_HAND_LOW, FETCH_RECORDS)
         };
-        if queue.fetching
-            || queue.fetch_after.is_some()
-            || queue.ready_at_hand >= queue.ready.min(low)
-        {
+        if queue.fetching || queue.fetch_after.is_some() {
+            return None;
+        }
+        // Others at hand are of no use while the one whose turn it is is not.
+        let first = queue.first_ready();
+        let led = first.is_none_or(|slot| self.entries[slot].at_hand);
+        if led && queue.ready_at_hand >= queue.ready.min(low) {
             return None;
         }
         let slot = queue.first_missing(&self.entries)?;

@@ -18,6 +18,11 @@ impl Known {
         self.count
     }
 
+    /// The number behind the last one.
+    pub(super) fn end(&self) -> QueueNumber {
+        u32::try_from(self.queues.len()).unwrap_or(NUMBERS_MAX)
+    }
+
     pub(super) fn get(&self, number: QueueNumber) -> Option<&Queue> {
         self.queues.get(number as usize)?.as_deref()
     }

@@ -1,11 +1,15 @@
 //! Looking into the queues: from counters and entries alone, so that it costs what it shows.
 
+use std::time::Duration;
+
 use vere_units::{Timestamp, TraceId};
 
 use super::entries::{Chain, Slot, Standing};
+use super::gates::{Gate, GateTotals};
 use super::queue::Queue;
 use super::{QueueNumber, Queues, RecordId};
 use crate::destination::Destination;
+use crate::site::SiteName;
 
 /// What `vere queue list` shows of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +26,12 @@ pub struct QueueSummary {
     pub in_flight: usize,
     /// Connections open or opening.
     pub connections: usize,
+    /// How many there may be now; those of other destinations of the site count too.
+    pub connections_max: usize,
+    /// The hosts that serve it, once they are known.
+    pub site: Option<SiteName>,
+    /// The average time that a message takes there.
+    pub latency: Option<Duration>,
     /// When the destination is tried again, if it is paused.
     pub paused_until: Option<Timestamp>,
     /// Until when an operator lets nothing out.
@@ -72,6 +82,10 @@ pub struct Totals {
 
 impl Queue {
     fn summary(&self, queues: &Queues) -> QueueSummary {
+        let site = self.site.and_then(|id| queues.gates.get(id));
+        let suspended = site.and_then(|gate| gate.suspended_until);
+        let said = site.filter(|_| suspended.is_some());
+        let said = said.and_then(|gate| gate.last_reply.as_deref());
         QueueSummary {
             destination: self.destination.clone(),
             messages: self.messages,
@@ -79,10 +93,13 @@ impl Queue {
             deferred: self.deferred,
             in_flight: self.in_flight,
             connections: self.workers,
-            paused_until: self.paused_until,
+            connections_max: queues.connections_allowed(self),
+            site: site.and_then(|gate| gate.site().cloned()),
+            latency: site.and_then(Gate::latency),
+            paused_until: self.paused_until.or(suspended),
             held_until: self.held_until,
             oldest: self.order.head().map(|slot| queues.entries[slot].accepted),
-            last_reply: self.last_reply.as_deref().map(str::to_owned),
+            last_reply: said.or(self.last_reply.as_deref()).map(str::to_owned),
         }
     }
 }
@@ -112,6 +129,12 @@ impl Queues {
     #[must_use]
     pub const fn totals(&self) -> &Totals {
         &self.totals
+    }
+
+    /// What limits and sites do now. Looks at every site.
+    #[must_use]
+    pub fn gate_totals(&self) -> GateTotals {
+        self.gates.totals()
     }
 
     /// Destinations that have a queue.

@@ -3,7 +3,7 @@
 use vere_units::{Timestamp, TraceId};
 
 use super::entries::Standing;
-use super::{QueueNumber, Queues, RecordId};
+use super::{QueueNumber, Queues, RecordId, Timer};
 use crate::destination::Destination;
 use crate::order::Order;
 
@@ -61,7 +61,7 @@ impl Queues {
         };
         queue.held_until = until.filter(|until| *until > now);
         if let Some(until) = queue.held_until {
-            self.timers.insert((until, number));
+            self.timers.insert((until, Timer::Queue(number)));
             self.evict_all(number);
         }
         self.note_active(number);
@@ -81,13 +81,16 @@ impl Queues {
         kept.is_some_and(|kept| kept.order.refused_until.is_some_and(|until| until > now))
     }
 
-    /// Tries a paused destination again now; as before, by one connection first.
+    /// Tries a paused destination and its site again now; as before, by one connection first.
     pub fn resume(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
         if queue.paused_until.take().is_some() {
             self.totals.paused -= 1;
+        }
+        if let Some(site) = queue.site {
+            self.end_suspension(site);
         }
         self.note_active(number);
         self.make_runnable(number);

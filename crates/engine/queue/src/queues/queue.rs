@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use vere_units::Timestamp;
 
 use super::entries::{Chain, Entries, List, NONE, Slot, Standing};
+use super::gates::GateId;
 use crate::destination::Destination;
 
 /// Messages of one priority that wait for their turn.
@@ -50,6 +51,16 @@ pub(super) struct Queue {
     /// An operator lets nothing out before.
     pub(super) held_until: Option<Timestamp>,
     pub(super) last_reply: Option<Box<str>>,
+    /// What the settings say of this destination, if they do.
+    pub(super) place: Option<GateId>,
+    /// The hosts that serve it, once they are known.
+    pub(super) site: Option<GateId>,
+    /// Whether it stands in a line of one of the two: for a token, for a connection.
+    pub(super) in_line: [bool; 2],
+    /// It stood in a line and its turn has come.
+    pub(super) called: bool,
+    /// Connections that are open, of its workers.
+    pub(super) established: usize,
 }
 
 impl Queue {
@@ -77,7 +88,17 @@ impl Queue {
             paused_until: None,
             held_until: None,
             last_reply: None,
+            place: None,
+            site: None,
+            in_line: [false; 2],
+            called: false,
+            established: 0,
         }
+    }
+
+    /// The gates that it passes.
+    pub(super) fn gates(&self) -> impl Iterator<Item = GateId> + use<> {
+        [self.place, self.site].into_iter().flatten()
     }
 
     /// Whether no message leaves it now, whatever is ready.

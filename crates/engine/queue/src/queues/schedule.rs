@@ -2,7 +2,7 @@
 
 use vere_units::Timestamp;
 
-use super::{Next, QueueNumber, Queues, Wanted};
+use super::{Next, QueueNumber, Queues, Timer, Wanted};
 
 /// Deferred messages looked at in one call, so that a million that are due at once stop nobody.
 const DUE_STEPS: u32 = 2_000;
@@ -16,9 +16,11 @@ impl Queues {
             if let Some(queue) = self.queues.get_mut(number) {
                 queue.in_ring = false;
             }
-            if let Some(next) = self.next(number, now) {
+            let next = self.next(number, now);
+            self.call_others(number, now);
+            if next.is_some() {
                 self.make_runnable(number);
-                return Some(next);
+                return next;
             }
         }
     }
@@ -28,6 +30,17 @@ impl Queues {
     pub fn wake_at(&self) -> Option<Timestamp> {
         let timer = self.timers.first().map(|(time, _)| *time);
         timer.into_iter().chain(self.wheel.wake_at()).min()
+    }
+
+    /// Calls those that wait at the gates of a queue that has had its turn.
+    fn call_others(&mut self, number: QueueNumber, now: Timestamp) {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        queue.called = false;
+        for gate in queue.gates() {
+            self.call_next(gate, now);
+        }
     }
 
     /// Whether [`poll`](Self::poll) may have something to do without an event or a time.
@@ -49,7 +62,7 @@ impl Queues {
     /// The queue whose turn it is; one that waits for a connection comes before while there is one.
     fn next_in_ring(&mut self) -> Option<QueueNumber> {
         if self.totals.connections < self.policy.connections_max
-            && let Some(number) = self.starved.pop_front()
+            && let Some(number) = self.starved.pop()
         {
             return Some(number);
         }
@@ -62,36 +75,57 @@ impl Queues {
         if queue.ready == 0 || queue.is_suspended(now) {
             return None;
         }
+        if self.gates.suspend(queue, now) {
+            self.evict_all(number);
+            self.must_wait(number, true, now);
+            return None;
+        }
         if let Some(wanted) = self.wanted(number, queue) {
             self.queues.get_mut(number)?.fetching = true;
             return Some(Next::Fetch(wanted));
         }
-        let budget = self.policy.connections_max;
-        let queue = self.queues.get_mut(number)?;
         if queue.ready_at_hand <= queue.coming {
             return None;
         }
         if queue.idle > 0 {
-            queue.idle -= 1;
-            queue.coming += 1;
-            return Some(Next::Wake(number));
+            return self.wake(number, now);
         }
         // While nothing proves that the destination answers again, one connection probes it.
         let limit = if queue.failures > 0 {
             1
         } else {
-            self.policy.connections_per_destination_max
+            self.connections_max(queue)
         };
         // A worker takes message after message: one more pays only when several wait for each.
         let wanted = queue.workers == 0 || queue.ready > queue.workers;
         if queue.workers >= limit || !wanted {
             return None;
         }
-        if self.totals.connections >= budget {
-            queue.in_ring = true;
-            self.starved.push_back(number);
+        self.open(number, now)
+    }
+
+    fn wake(&mut self, number: QueueNumber, now: Timestamp) -> Option<Next> {
+        if self.must_wait(number, false, now) {
             return None;
         }
+        let queue = self.queues.get_mut(number)?;
+        self.gates.reserve(queue, false, now);
+        queue.idle -= 1;
+        queue.coming += 1;
+        Some(Next::Wake(number))
+    }
+
+    fn open(&mut self, number: QueueNumber, now: Timestamp) -> Option<Next> {
+        if self.must_wait(number, true, now) {
+            return None;
+        }
+        let queue = self.queues.get_mut(number)?;
+        if self.totals.connections >= self.policy.connections_max {
+            queue.in_ring = true;
+            self.starved.push(number, self.gates.precedence(queue));
+            return None;
+        }
+        self.gates.reserve(queue, true, now);
         queue.workers += 1;
         queue.coming += 1;
         self.totals.connections += 1;
@@ -99,11 +133,18 @@ impl Queues {
     }
 
     fn pass_time(&mut self, now: Timestamp) {
-        while let Some(&(time, number)) = self.timers.first() {
+        while let Some(&(time, timer)) = self.timers.first() {
             if time > now {
                 break;
             }
-            self.timers.remove(&(time, number));
+            self.timers.remove(&(time, timer));
+            let number = match timer {
+                Timer::Queue(number) => number,
+                Timer::Gate(id) => {
+                    self.pass_gate_time(id, time, now);
+                    continue;
+                }
+            };
             let Some(queue) = self.queues.get_mut(number) else {
                 continue;
             };
@@ -137,23 +178,35 @@ impl Queues {
         if let Some(queue) = self.queues.get_mut(wanted.queue) {
             queue.fetching = false;
             queue.fetch_after = Some(again);
-            self.timers.insert((again, wanted.queue));
+            self.timers.insert((again, Timer::Queue(wanted.queue)));
         }
     }
 
-    /// Tells that the destination answered: it can be reached.
+    /// Tells that the destination answered: it can be reached, and a connection is open until
+    /// [`connection_closed`](Self::connection_closed).
     pub fn destination_reached(&mut self, number: QueueNumber) {
-        if let Some(queue) = self.queues.get_mut(number) {
-            queue.failures = 0;
-            if queue.paused_until.take().is_some() {
-                self.totals.paused -= 1;
-                self.note_active(number);
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        queue.failures = 0;
+        queue.established += 1;
+        for id in queue.gates() {
+            if let Some(gate) = self.gates.get_mut(id) {
+                gate.established += 1;
             }
-            self.make_runnable(number);
         }
+        if queue.paused_until.take().is_some() {
+            self.totals.paused -= 1;
+        }
+        if let Some(site) = queue.site {
+            self.end_suspension(site);
+        }
+        self.note_active(number);
+        self.make_runnable(number);
     }
 
-    /// Tells that the destination cannot be reached at all: it is paused, longer each time. Messages
+    /// Tells that nothing can be sent to this destination, whatever its hosts do for others (its name
+    /// cannot be looked up, a policy forbids it): it is paused, longer each time. Messages
     /// whose time is over in the meantime are found by [`first_expired`](Self::first_expired).
     pub fn destination_failed(&mut self, number: QueueNumber, reply: &str, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(number) else {
@@ -168,7 +221,7 @@ impl Queues {
         if queue.paused_until.replace(until).is_none() {
             self.totals.paused += 1;
         }
-        self.timers.insert((until, number));
+        self.timers.insert((until, Timer::Queue(number)));
         self.evict_all(number);
         self.note_active(number);
     }

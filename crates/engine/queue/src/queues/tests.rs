@@ -5,7 +5,9 @@ use crate::envelope::tests::sample;
 use crate::order::{self, Order};
 use crate::settlement::{Attempt, Disposition, RecipientResult};
 
+mod gates;
 mod model;
+mod sites;
 
 const QUEUE: QueueNumber = 4;
 

@@ -11,21 +11,31 @@ use crate::envelope::Envelope;
 use crate::settlement::{Attempt, Disposition, RecipientResult, Settlement, settle};
 
 impl Queues {
-    /// Gives a worker its next message; `None`: nothing is ready, or the destination is paused. `fresh`:
-    /// it is the worker's first since it was opened or woken.
+    /// Gives a worker its next message; `None`: nothing is ready, the destination is paused, or the rate
+    /// allows none now. `fresh`: it is the worker's first since it was opened or woken.
     pub fn take(&mut self, number: QueueNumber, fresh: bool, now: Timestamp) -> Option<Job> {
         let queue = self.queues.get_mut(number)?;
         if fresh {
             queue.coming = queue.coming.saturating_sub(1);
         }
-        if queue.is_suspended(now) {
+        let suspended = queue.is_suspended(now) || self.gates.suspend(queue, now);
+        let ready = queue.first_ready().filter(|_| !suspended);
+        let Some(slot) = ready.filter(|slot| self.entries[*slot].at_hand) else {
+            if fresh {
+                self.gates.give_back(queue);
+            }
+            if fresh || ready.is_some() {
+                // Its block comes, and the worker is woken then; others may use what it was given.
+                self.make_runnable(number);
+            }
             return None;
-        }
-        let slot = queue.first_ready()?;
-        if !self.entries[slot].at_hand {
-            // Its block comes; the worker is woken then.
-            self.make_runnable(number);
-            return None;
+        };
+        if !fresh {
+            // Those that wait in line come first.
+            if self.gates.bar(queue, false, &self.policy, now).is_some() {
+                return None;
+            }
+            self.gates.reserve(queue, false, now);
         }
         queue.unready(&mut self.entries, slot);
         if self.heads_low(number) {
@@ -33,6 +43,15 @@ impl Queues {
         }
         self.fly(slot);
         self.job(slot)
+    }
+
+    /// Tells that a worker that was opened or woken does not come for a message.
+    pub fn stays_away(&mut self, number: QueueNumber) {
+        if let Some(queue) = self.queues.get_mut(number) {
+            queue.coming = queue.coming.saturating_sub(1);
+            self.gates.give_back(queue);
+            self.make_runnable(number);
+        }
     }
 
     fn heads_low(&self, number: QueueNumber) -> bool {
@@ -115,12 +134,22 @@ impl Queues {
     /// Tells that a worker has ended, and whether it never came for a message since it was opened or
     /// woken. Its jobs must have been settled or given back.
     pub fn worker_ended(&mut self, number: QueueNumber, fresh: bool) {
-        if let Some(queue) = self.queues.get_mut(number) {
-            queue.workers = queue.workers.saturating_sub(1);
-            queue.coming = queue.coming.saturating_sub(usize::from(fresh));
-            self.totals.connections = self.totals.connections.saturating_sub(1);
-            self.make_runnable(number);
+        if fresh {
+            self.stays_away(number);
         }
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        if queue.workers > 0 {
+            queue.workers -= 1;
+            for id in queue.gates() {
+                if let Some(gate) = self.gates.get_mut(id) {
+                    gate.connections -= 1;
+                }
+            }
+        }
+        self.totals.connections = self.totals.connections.saturating_sub(1);
+        self.make_runnable(number);
     }
 
     /// Whether the job is in flight still.

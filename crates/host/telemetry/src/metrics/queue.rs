@@ -13,6 +13,14 @@ pub struct QueueMetrics {
     pub destinations_known: Gauge,
     /// Destinations that are paused after failures.
     pub destinations_paused: Gauge,
+    /// Destinations that wait because of a rate.
+    pub destinations_throttled: Gauge,
+    /// Destinations that wait for a connection to their site or place.
+    pub destinations_crowded: Gauge,
+    /// Sites: sets of hosts that serve destinations.
+    pub sites: Gauge,
+    /// Sites that are left alone after failures.
+    pub sites_suspended: Gauge,
     /// Messages that wait, counted once per destination.
     pub messages: Gauge,
     /// Their octets.
@@ -37,6 +45,19 @@ impl QueueMetrics {
             destinations_paused: to.gauge(
                 "queue_destinations_paused",
                 "Destinations that are paused after failures",
+            ),
+            destinations_throttled: to.gauge(
+                "queue_destinations_throttled",
+                "Destinations that wait because of a rate",
+            ),
+            destinations_crowded: to.gauge(
+                "queue_destinations_crowded",
+                "Destinations that wait for a connection that their hosts or a limit allow",
+            ),
+            sites: to.gauge("queue_sites", "Sets of hosts that serve known destinations"),
+            sites_suspended: to.gauge(
+                "queue_sites_suspended",
+                "Sets of hosts that are left alone after failures",
             ),
             messages: to.gauge(
                 "queue_messages",

@@ -9,9 +9,11 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
-use vere_queue::Queues;
+use vere_queue::{GateTotals, Queues};
 use vere_spool::owner::{NetworkState, SyncState};
-use vere_telemetry::metrics::{CertificateFile, Health, NodeName, QueueMetrics, TlsMetrics, serve};
+use vere_telemetry::metrics::{
+    CertificateFile, Gauge, Health, NodeName, QueueMetrics, TlsMetrics, serve,
+};
 use vere_units::Timestamp;
 
 use crate::cli::Failure;
@@ -99,6 +101,10 @@ fn queues(gateway: &Gateway, queue: &QueueMetrics) {
     queue
         .destinations_paused
         .set(count(&|all| all.totals().paused));
+    sites(
+        &all().map(|all| all.gate_totals()).collect::<Vec<_>>(),
+        queue,
+    );
     queue.messages.set(count(&|all| all.totals().messages));
     queue
         .messages_deferred
@@ -114,6 +120,17 @@ fn queues(gateway: &Gateway, queue: &QueueMetrics) {
     let oldest = all().filter_map(|all| all.oldest()).min();
     let age = oldest.map_or(0, |oldest| clock::now().saturating_since(oldest).as_secs());
     queue.oldest_seconds.set(octets(age));
+}
+
+fn sites(all: &[GateTotals], queue: &QueueMetrics) {
+    let set = |gauge: &Gauge, of: fn(&GateTotals) -> usize| {
+        let sum: usize = all.iter().map(of).sum();
+        gauge.set(i64::try_from(sum).unwrap_or(i64::MAX));
+    };
+    set(&queue.sites, |one| one.sites);
+    set(&queue.sites_suspended, |one| one.sites_suspended);
+    set(&queue.destinations_throttled, |one| one.waiting_rate);
+    set(&queue.destinations_crowded, |one| one.waiting_connection);
 }
 
 /// Writes when certificates end, when that is not what is `shown` already.

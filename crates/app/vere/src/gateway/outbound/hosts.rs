@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vere_net::resolver::{AddressAnswer, MxAnswer};
 use vere_net::sts::Held;
-use vere_queue::{Destination, TlsWish};
+use vere_queue::{Destination, SiteName, TlsWish};
 use vere_sasl::client::Credentials;
 use vere_settings::{NextHop, Protocol, Route, Settings, Source, TlsMode};
 use vere_smtp::address::AddressLiteral;
@@ -24,8 +24,8 @@ const ADDRESSES_MAX: usize = 8;
 pub(crate) struct Hosts {
     /// In the order to be tried, at most [`HOSTS_MAX`].
     pub(crate) hosts: Vec<Host>,
-    /// Which hosts serve the destination, whatever their order.
-    pub(crate) site: MxSite,
+    /// Which hosts serve the destination, whatever their order, also those that are not tried.
+    pub(crate) site: SiteName,
     /// What the settings say of encryption.
     pub(crate) tls: TlsMode,
     /// What the senders say of it.
@@ -42,26 +42,6 @@ pub(crate) struct Hosts {
     pub(super) password_in_clear: bool,
     /// Under which addresses and name we come.
     pub(super) source: Option<Source>,
-}
-
-/// Names the set of hosts that serve a destination: domains whose mail the same hosts take have equal
-/// ones, and what one of them says of its load holds for all.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct MxSite(String);
-
-impl MxSite {
-    fn of(hosts: &[Host]) -> Self {
-        let name = |host: &Host| format!("{}:{}", host.name.to_ascii_lowercase(), host.port);
-        let mut names: Vec<String> = hosts.iter().map(name).collect();
-        names.sort_unstable();
-        names.dedup();
-        Self(names.join(","))
-    }
-
-    /// The hosts with their ports, in the order of the alphabet, with commas between.
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 /// One host and its port.
@@ -103,8 +83,10 @@ impl Host {
 /// Why there is no host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unroutable {
-    /// It may be found later.
+    /// It may be found later, or may take this destination's mail later.
     Temporary(String),
+    /// All of its hosts take no connections now, for whatever mail.
+    Site(String),
     /// It never takes mail.
     Permanent { status: &'static str, reply: String },
 }
@@ -135,10 +117,12 @@ impl Outbound {
                 let own = Own::new(settings);
                 let (hosts, proven) = self.exchangers(domain, port).await?;
                 let hosts = cut(hosts, |host| own.is_called(&host.name), domain)?;
+                let names = names(&hosts);
                 let hosts = self.resolve(hosts).await;
                 let is_own = |host: &Host| host.sockets().any(|at| own.listens_on(at));
                 let hosts = cut(hosts, is_own, domain)?;
-                let hosts = Hosts::new(&config, hosts, mx_route(settings, domain));
+                let mut hosts = Hosts::new(&config, hosts, mx_route(settings, domain));
+                hosts.site = site(&names, hosts.source.as_ref());
                 let asked = !domain.starts_with('[') && wish != TlsWish::Optional;
                 let sts = match asked {
                     true => self.sts_policy(domain, hosts.tls).await,
@@ -232,8 +216,9 @@ impl Hosts {
             Some(route) => route.source.as_ref(),
             None => settings.delivery.source.as_ref(),
         };
+        let source = source.and_then(|name| settings.source(name)).cloned();
         Self {
-            site: MxSite::of(&hosts),
+            site: site(&names(&hosts), source.as_ref()),
             hosts,
             tls: route.map_or(settings.delivery.tls, |route| route.tls),
             domain: None,
@@ -244,9 +229,21 @@ impl Hosts {
             protocol: route.map_or(Protocol::Smtp, |route| route.protocol),
             login: route.and_then(|route| config.credentials(route)),
             password_in_clear: route.is_some_and(may_send_password_in_clear),
-            source: source.and_then(|name| settings.source(name)).cloned(),
+            source,
         }
     }
+}
+
+fn names(hosts: &[Host]) -> Vec<(String, u16)> {
+    hosts
+        .iter()
+        .map(|host| (host.name.clone(), host.port))
+        .collect()
+}
+
+fn site(names: &[(String, u16)], source: Option<&Source>) -> SiteName {
+    let names = names.iter().map(|(name, port)| (name.as_str(), *port));
+    SiteName::new(names, source.map(|source| source.name.as_str()))
 }
 
 /// The settings allow it for this machine itself, and where the operator says so.
@@ -362,13 +359,5 @@ mod tests {
         // A domain without MX records whose address is ours.
         let implicit = vec![Host::new("example.org", 25)];
         assert!(cut(implicit, |_| true, "example.org").is_err());
-    }
-
-    #[test]
-    fn a_site_is_its_hosts_whatever_their_order() {
-        let one = MxSite::of(&list(&[(10, "b.example"), (10, "A.example")]));
-        let other = MxSite::of(&list(&[(5, "a.example"), (7, "b.example")]));
-        assert_eq!(one, other);
-        assert_eq!(one.as_str(), "a.example:25,b.example:25");
     }
 }

@@ -90,8 +90,16 @@ impl OpenError {
             CloseReason::AuthRefused(_)
             | CloseReason::AuthUnavailable
             | CloseReason::AuthBroken(_) => Self::Login(reply),
+            CloseReason::TlsUnavailable
+            | CloseReason::TlsRefused(_)
+            | CloseReason::InjectedBeforeTls => Self::Policy(reply),
             _ => Self::Refused(reply),
         }
+    }
+
+    /// Whether it says the same of the host for whatever mail: nothing was asked of it that only some need.
+    const fn is_general(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::Refused(_))
     }
 
     /// One line, for a report or a trace.
@@ -118,12 +126,14 @@ impl Outbound {
         let begun = Instant::now();
         let mut complaint = "no host to connect to".to_owned();
         let mut lacking = 0;
+        let mut general = !hosts.hosts.is_empty();
         for host in &hosts.hosts {
             match self.open(hosts, host).await {
                 Ok(opened) => return Ok(opened),
                 Err(error) => {
                     let by_wish = matches!(error, OpenError::NoRequireTls | OpenError::Unproven(_));
                     lacking += usize::from(by_wish);
+                    general &= error.is_general();
                     let reply = error.into_reply();
                     tracing::debug!(remote = %host.name, site = hosts.site.as_str(), %reply, "host does not take mail");
                     complaint = format!("{}: {reply}", host.name);
@@ -139,7 +149,10 @@ impl Outbound {
                 reply: complaint,
             });
         }
-        Err(Unroutable::Temporary(complaint))
+        Err(match general {
+            true => Unroutable::Site(complaint),
+            false => Unroutable::Temporary(complaint),
+        })
     }
 
     /// A connection to one host, at whichever of its addresses takes mail.

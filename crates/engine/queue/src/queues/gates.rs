@@ -1,0 +1,459 @@
+//! Gates: what queues with a common limit pass before they connect and send.
+//!
+//! A *place* gate stands for a destination that a rule is about, shared by its queues (those that need
+//! encryption have their own); a *site* gate for the hosts that serve one or more destinations. A queue
+//! that a gate does not let through waits in one of its lines and is called when there is room; it is not
+//! looked at meanwhile. A token of the rate is taken when a worker is opened or woken, and comes back when
+//! the worker finds nothing to send.
+
+mod bucket;
+mod window;
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use vere_units::Timestamp;
+
+use super::QueueNumber;
+use super::queue::Queue;
+use crate::destination::Destination;
+use crate::limits::{Limits, Precedence};
+use crate::policy::Policy;
+use crate::site::SiteName;
+
+use bucket::Bucket;
+use window::Window;
+
+pub use window::Sign;
+
+/// The place of a gate.
+pub(super) type GateId = u32;
+
+/// What a gate stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    Place(Destination),
+    Site(SiteName),
+}
+
+/// For what a queue waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Line {
+    /// To send a message.
+    Token = 0,
+    /// To open a connection.
+    Connection = 1,
+}
+
+/// One gate.
+#[derive(Debug)]
+pub(super) struct Gate {
+    pub(super) key: Key,
+    /// Queues that pass it.
+    pub(super) members: usize,
+    limits: Limits,
+    bucket: Option<Bucket>,
+    /// How many connections the site takes; none for places.
+    window: Option<Window>,
+    /// Connections open or opening.
+    pub(super) connections: usize,
+    /// Those that are open.
+    pub(super) established: usize,
+    /// No connection is opened before.
+    next_open: Timestamp,
+    /// Failures in a row to get anything through.
+    pub(super) failures: u16,
+    pub(super) suspended_until: Option<Timestamp>,
+    pub(super) last_reply: Option<Box<str>>,
+    lines: [VecDeque<QueueNumber>; 2],
+    /// When it is looked at again.
+    pub(super) timer: Option<Timestamp>,
+}
+
+impl Gate {
+    fn new(key: Key, limits: Limits) -> Self {
+        let window = match key {
+            Key::Place(_) => None,
+            Key::Site(_) => Some(Window::new()),
+        };
+        Self {
+            key,
+            members: 0,
+            bucket: limits.rate.map(Bucket::new),
+            limits,
+            window,
+            connections: 0,
+            established: 0,
+            next_open: Timestamp::from_millis(0),
+            failures: 0,
+            suspended_until: None,
+            last_reply: None,
+            lines: [VecDeque::new(), VecDeque::new()],
+            timer: None,
+        }
+    }
+
+    fn set_limits(&mut self, limits: Limits) {
+        if self.bucket.map(|bucket| bucket.rate()) != limits.rate {
+            self.bucket = limits.rate.map(Bucket::new);
+        }
+        self.limits = limits;
+    }
+
+    pub(super) const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Connections that the settings allow.
+    fn connections_max(&self, policy: &Policy) -> usize {
+        let default = match self.key {
+            Key::Place(_) => usize::MAX,
+            Key::Site(_) => policy.connections_per_site_max,
+        };
+        self.limits.connections_max.unwrap_or(default)
+    }
+
+    /// Connections that there may be now.
+    pub(super) fn allowance(&self, policy: &Policy) -> usize {
+        let max = self.connections_max(policy);
+        match &self.window {
+            // While nothing proves that the site works again, one connection probes it.
+            Some(_) if self.failures > 0 => 1,
+            Some(window) => window.limit(max),
+            None => max,
+        }
+    }
+
+    pub(super) const fn site(&self) -> Option<&SiteName> {
+        match &self.key {
+            Key::Site(site) => Some(site),
+            Key::Place(_) => None,
+        }
+    }
+
+    /// Queues in one of its lines.
+    pub(super) fn waiting(&self, line: Line) -> impl Iterator<Item = QueueNumber> {
+        self.lines[line as usize].iter().copied()
+    }
+
+    /// The average time that a message takes.
+    pub(super) fn latency(&self) -> Option<Duration> {
+        let latency = self.window.as_ref()?.latency();
+        (!latency.is_zero()).then_some(latency)
+    }
+
+    pub(super) fn is_suspended(&self, now: Timestamp) -> bool {
+        self.suspended_until.is_some_and(|until| until > now)
+    }
+
+    fn lacks_token(&self, now: Timestamp) -> bool {
+        self.bucket.is_some_and(|bucket| !bucket.is_ready(now))
+    }
+
+    fn lacks_room(&self, policy: &Policy, now: Timestamp) -> bool {
+        self.is_suspended(now) || self.next_open > now || self.connections >= self.allowance(policy)
+    }
+
+    /// Whether a queue that was not called must wait, and in which line.
+    fn bars(&self, opens: bool, called: bool, policy: &Policy, now: Timestamp) -> Option<Line> {
+        let stands = |line: Line| !called && !self.lines[line as usize].is_empty();
+        if self.lacks_token(now) || stands(Line::Token) {
+            return Some(Line::Token);
+        }
+        let waits = opens && (self.lacks_room(policy, now) || stands(Line::Connection));
+        waits.then_some(Line::Connection)
+    }
+
+    /// Takes the queue out of a line that can go on now, if one can.
+    pub(super) fn call(
+        &mut self,
+        line: Line,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Option<QueueNumber> {
+        let stays =
+            self.lacks_token(now) || line == Line::Connection && self.lacks_room(policy, now);
+        if stays {
+            return None;
+        }
+        self.lines[line as usize].pop_front()
+    }
+
+    /// When time alone changes something for those in its lines.
+    pub(super) fn wake_at(&self, policy: &Policy, now: Timestamp) -> Option<Timestamp> {
+        if let Some(until) = self.suspended_until {
+            return Some(until);
+        }
+        let [tokens, connections] = &self.lines;
+        let token_at = self.bucket.map(|bucket| bucket.next_at());
+        let for_tokens = token_at.filter(|at| !tokens.is_empty() && *at > now);
+        let room = !connections.is_empty() && self.connections < self.allowance(policy);
+        let opens_at = token_at.map_or(self.next_open, |at| at.max(self.next_open));
+        let for_room = Some(opens_at).filter(|at| room && *at > now);
+        for_tokens.into_iter().chain(for_room).min()
+    }
+
+    fn reserve(&mut self, opens: bool, now: Timestamp) {
+        if let Some(bucket) = &mut self.bucket {
+            bucket.take(now);
+        }
+        if opens {
+            self.connections += 1;
+            self.opens(now);
+        }
+    }
+
+    fn opens(&mut self, now: Timestamp) {
+        if let Some(interval) = self.limits.connection_interval {
+            self.next_open = now + interval;
+        }
+    }
+
+    /// Takes what an attempt that began then says of the site. True: it can hardly do less and still
+    /// breaks off.
+    pub(super) fn answered(&mut self, answer: &Answered, policy: &Policy, now: Timestamp) -> bool {
+        if answer.sign != Sign::Busy {
+            self.failures = 0;
+        }
+        let alone = self.allowance(policy) == 1;
+        let max = self.connections_max(policy);
+        let full = self.connections >= self.allowance(policy);
+        let Some(window) = &mut self.window else {
+            return false;
+        };
+        let Answered {
+            sign,
+            began,
+            latency,
+            closed,
+        } = *answer;
+        window.saw(sign, began, latency, full, max, now);
+        alone && closed && sign == Sign::Busy
+    }
+
+    /// The site refuses a connection beside those that are open.
+    pub(super) fn cap(&mut self, now: Timestamp) {
+        let established = self.established;
+        if let Some(window) = &mut self.window {
+            window.cap(established, now);
+        }
+    }
+
+    /// No connection is made before; then by one.
+    pub(super) fn suspend(&mut self, reply: &str, policy: &Policy, now: Timestamp) -> Timestamp {
+        let until = now + policy.retry_after(self.failures);
+        self.failures = self.failures.saturating_add(1);
+        self.suspended_until = Some(until);
+        self.last_reply = Some(reply.into());
+        if let Some(window) = &mut self.window {
+            window.restart();
+        }
+        until
+    }
+}
+
+/// What came of one attempt, for the schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answered {
+    /// What it says of the site's load.
+    pub sign: Sign,
+    /// When it began.
+    pub began: Timestamp,
+    /// How long it took.
+    pub latency: Duration,
+    /// Whether the connection is of no use any more.
+    pub closed: bool,
+}
+
+/// What limits and sites do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GateTotals {
+    /// Sites that serve known destinations.
+    pub sites: usize,
+    /// Sites that are left alone after failures.
+    pub sites_suspended: usize,
+    /// Destinations that wait because of a rate.
+    pub waiting_rate: usize,
+    /// Destinations that wait for a connection to their site or place.
+    pub waiting_connection: usize,
+}
+
+/// All gates.
+#[derive(Debug, Default)]
+pub(super) struct Gates {
+    gates: Vec<Option<Box<Gate>>>,
+    free: Vec<GateId>,
+    by_key: HashMap<Key, GateId>,
+}
+
+impl Gates {
+    pub(super) fn get(&self, id: GateId) -> Option<&Gate> {
+        self.gates.get(id as usize)?.as_deref()
+    }
+
+    pub(super) fn get_mut(&mut self, id: GateId) -> Option<&mut Gate> {
+        self.gates.get_mut(id as usize)?.as_deref_mut()
+    }
+
+    pub(super) fn of<'a>(&'a self, queue: &Queue) -> impl Iterator<Item = &'a Gate> {
+        queue.gates().filter_map(|id| self.get(id))
+    }
+
+    /// The gate of that key, which is made if there is none, with one member more.
+    pub(super) fn enter(&mut self, key: Key, limits: Limits) -> GateId {
+        let id = match self.by_key.get(&key) {
+            Some(id) => *id,
+            None => {
+                let id = self.free.pop().unwrap_or_else(|| {
+                    self.gates.push(None);
+                    u32::try_from(self.gates.len() - 1).unwrap_or(u32::MAX)
+                });
+                self.by_key.insert(key.clone(), id);
+                self.gates[id as usize] = Some(Box::new(Gate::new(key, limits)));
+                id
+            }
+        };
+        if let Some(gate) = self.get_mut(id) {
+            gate.members += 1;
+            gate.set_limits(limits);
+        }
+        id
+    }
+
+    /// One member less; a gate without any goes.
+    pub(super) fn leave(&mut self, id: GateId) {
+        let Some(gate) = self.get_mut(id) else { return };
+        gate.members -= 1;
+        if gate.members == 0 {
+            let key = gate.key.clone();
+            self.by_key.remove(&key);
+            self.gates[id as usize] = None;
+            self.free.push(id);
+        }
+    }
+
+    /// Counts sites and those that wait. Looks at every gate.
+    pub(super) fn totals(&self) -> GateTotals {
+        let mut totals = GateTotals::default();
+        for gate in self.gates.iter().flatten() {
+            totals.sites += usize::from(gate.site().is_some());
+            totals.sites_suspended += usize::from(gate.suspended_until.is_some());
+            let [tokens, connections] = &gate.lines;
+            totals.waiting_rate += tokens.len();
+            totals.waiting_connection += connections.len();
+        }
+        totals
+    }
+
+    /// Sets the limits of all sites anew and empties all lines. Gives who stood in them.
+    pub(super) fn reassess(&mut self, policy: &Policy) -> Vec<QueueNumber> {
+        let mut called = Vec::new();
+        for gate in self.gates.iter_mut().flatten() {
+            if let Key::Site(site) = &gate.key {
+                let limits = policy.rules.for_hosts(site.hosts());
+                gate.set_limits(limits.copied().unwrap_or_default());
+            }
+            called.extend(gate.lines.iter_mut().flat_map(std::mem::take));
+        }
+        called
+    }
+
+    /// Whether a gate of the queue lets nothing through now.
+    pub(super) fn suspend(&self, queue: &Queue, now: Timestamp) -> bool {
+        self.of(queue).any(|gate| gate.is_suspended(now))
+    }
+
+    /// Whether a site has to prove first that it works.
+    pub(super) fn is_probing(&self, queue: &Queue) -> bool {
+        queue.failures > 0 || self.of(queue).any(|gate| gate.failures > 0)
+    }
+
+    /// The gate that bars a queue now, if one does, and the line in which it has to wait.
+    pub(super) fn bar(
+        &self,
+        queue: &Queue,
+        opens: bool,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Option<(GateId, Line)> {
+        queue.gates().find_map(|id| {
+            let line = self.get(id)?.bars(opens, queue.called, policy, now)?;
+            Some((id, line))
+        })
+    }
+
+    /// Puts a queue at the end of a line, or in front if it had been called and others were faster.
+    pub(super) fn line_up(&mut self, number: QueueNumber, id: GateId, line: Line, called: bool) {
+        let Some(gate) = self.get_mut(id) else { return };
+        let line = &mut gate.lines[line as usize];
+        if called {
+            line.push_front(number);
+        } else {
+            line.push_back(number);
+        }
+    }
+
+    /// Takes a queue out of all lines of a gate.
+    pub(super) fn step_out(&mut self, number: QueueNumber, id: GateId) {
+        if let Some(gate) = self.get_mut(id) {
+            for line in &mut gate.lines {
+                line.retain(|other| *other != number);
+            }
+        }
+    }
+
+    /// Takes so many tokens of a gate, whether it has them or not.
+    pub(super) fn charge(&mut self, id: GateId, tokens: usize, now: Timestamp) {
+        if let Some(bucket) = self.get_mut(id).and_then(|gate| gate.bucket.as_mut()) {
+            for _ in 0..tokens {
+                bucket.take(now);
+            }
+        }
+    }
+
+    /// Takes a token of each gate, and a place for a connection if one is opened.
+    pub(super) fn reserve(&mut self, queue: &Queue, opens: bool, now: Timestamp) {
+        for id in queue.gates() {
+            if let Some(gate) = self.get_mut(id) {
+                gate.reserve(opens, now);
+            }
+        }
+    }
+
+    /// Puts a token of each gate back.
+    pub(super) fn give_back(&mut self, queue: &Queue) {
+        for id in queue.gates() {
+            if let Some(bucket) = self.get_mut(id).and_then(|gate| gate.bucket.as_mut()) {
+                bucket.give_back();
+            }
+        }
+    }
+
+    /// Whether a worker may make another connection after its own has ended; then it counts as made.
+    pub(super) fn reopen(&mut self, queue: &Queue, policy: &Policy, now: Timestamp) -> bool {
+        let free = self.of(queue).all(|gate| {
+            let [_, line] = &gate.lines;
+            line.is_empty()
+                && gate.next_open <= now
+                && !gate.is_suspended(now)
+                && gate.connections <= gate.allowance(policy)
+        });
+        if free {
+            for id in queue.gates() {
+                if let Some(gate) = self.get_mut(id) {
+                    gate.opens(now);
+                }
+            }
+        }
+        free
+    }
+
+    /// Who comes first when all connections are in use: what is said of the place comes before what is
+    /// said of its hosts.
+    pub(super) fn precedence(&self, queue: &Queue) -> Precedence {
+        let mut named = self.of(queue).map(|gate| gate.limits.precedence);
+        named
+            .find(|one| *one != Precedence::Normal)
+            .unwrap_or_default()
+    }
+}

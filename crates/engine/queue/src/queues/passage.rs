@@ -1,0 +1,291 @@
+//! Queues at their gates: which ones they pass, and what becomes known of the hosts behind them.
+
+use vere_units::Timestamp;
+
+use super::gates::{Answered, Gate, GateId, Key, Line};
+use super::queue::Queue;
+use super::{QueueNumber, Queues, Timer};
+use crate::limits::Limits;
+use crate::site::SiteName;
+
+impl Queues {
+    /// Gives a queue the gate of its place, if a rule is about it.
+    pub(super) fn assess(&mut self, number: QueueNumber) {
+        let Some(queue) = self.queues.get(number) else {
+            return;
+        };
+        let old = queue.place;
+        let place = queue.destination.place().0;
+        let limits = self.policy.rules.for_destination(place).copied();
+        let new = limits.map(|limits| self.gates.enter(Key::Place(place.clone()), limits));
+        self.exchange(number, old, new);
+        if let Some(queue) = self.queues.get_mut(number) {
+            queue.place = new;
+        }
+    }
+
+    /// Applies other rules to all queues.
+    pub(super) fn reassess(&mut self) {
+        for number in 0..self.queues.end() {
+            self.assess(number);
+        }
+        for number in self.gates.reassess(&self.policy) {
+            if let Some(queue) = self.queues.get_mut(number) {
+                queue.in_line = [false; 2];
+            }
+        }
+        // Limits that became higher are used at once.
+        for place in 0..self.active.len() {
+            self.make_runnable(self.active[place]);
+        }
+    }
+
+    /// Moves a queue from one gate to another, which it has entered already.
+    fn exchange(&mut self, number: QueueNumber, old: Option<GateId>, new: Option<GateId>) {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        if old != new {
+            queue.in_line = [false; 2];
+            if let Some(gate) = old.and_then(|id| self.gates.get_mut(id)) {
+                gate.connections -= queue.workers;
+                gate.established -= queue.established;
+                self.totals.paused -= usize::from(gate.suspended_until.is_some());
+            }
+            if let Some(gate) = new.and_then(|id| self.gates.get_mut(id)) {
+                gate.connections += queue.workers;
+                gate.established += queue.established;
+                self.totals.paused += usize::from(gate.suspended_until.is_some());
+            }
+            let gates = queue.gates();
+            for id in gates {
+                self.gates.step_out(number, id);
+            }
+            self.make_runnable(number);
+        }
+        if let Some(id) = old {
+            self.gates.leave(id);
+        }
+    }
+
+    /// Tells which hosts serve a queue's destination, by one of its workers. False: the site takes no
+    /// further connection now, so the worker has to end.
+    pub fn join_site(&mut self, number: QueueNumber, site: &SiteName, now: Timestamp) -> bool {
+        let Some(queue) = self.queues.get(number) else {
+            return true;
+        };
+        let old = queue.site;
+        let known = old.and_then(|id| self.gates.get(id));
+        if known.and_then(Gate::site) != Some(site) {
+            let limits = self.policy.rules.for_hosts(site.hosts()).copied();
+            let limits = limits.unwrap_or_default();
+            let new = self.gates.enter(Key::Site(site.clone()), limits);
+            self.exchange(number, old, Some(new));
+            if let Some(queue) = self.queues.get_mut(number) {
+                queue.site = Some(new);
+                // Its workers that are on their way took no token here.
+                self.gates.charge(new, queue.coming, now);
+            }
+        }
+        self.keeps_worker(number, now)
+    }
+
+    /// Whether a worker may go on: its site takes mail and no fewer connections than there are.
+    #[must_use]
+    pub fn keeps_worker(&self, number: QueueNumber, now: Timestamp) -> bool {
+        let Some(queue) = self.queues.get(number) else {
+            return true;
+        };
+        self.gates
+            .of(queue)
+            .all(|gate| gate.connections <= gate.allowance(&self.policy) && !gate.is_suspended(now))
+    }
+
+    /// Whether a worker whose connection has ended may make another one, or has to end because others wait
+    /// for its place.
+    pub fn may_reopen(&mut self, number: QueueNumber, now: Timestamp) -> bool {
+        let Some(queue) = self.queues.get(number) else {
+            return true;
+        };
+        self.starved.is_empty() && self.gates.reopen(queue, &self.policy, now)
+    }
+
+    /// Connections that a queue may have now, with those of others that pass the same gates.
+    pub(super) fn connections_allowed(&self, queue: &Queue) -> usize {
+        let gates = self
+            .gates
+            .of(queue)
+            .map(|gate| gate.allowance(&self.policy));
+        let own = if queue.failures > 0 {
+            1
+        } else {
+            self.connections_max(queue)
+        };
+        gates.fold(own, usize::min)
+    }
+
+    /// Connections of one queue: what all have, unless a rule says something else.
+    pub(super) fn connections_max(&self, queue: &Queue) -> usize {
+        let gates = self.gates.of(queue);
+        let mut own = gates.filter_map(|gate| gate.limits().connections_max);
+        own.next()
+            .unwrap_or(self.policy.connections_per_destination_max)
+    }
+
+    /// Messages over one connection, if a rule says so.
+    #[must_use]
+    pub fn messages_per_connection_max(&self, number: QueueNumber) -> Option<u32> {
+        let gates = self.gates.of(self.queues.get(number)?);
+        let own = |limits: &Limits| limits.messages_per_connection_max;
+        gates.filter_map(|gate| own(gate.limits())).min()
+    }
+
+    /// Tells that a connection that had been reached is closed.
+    pub fn connection_closed(&mut self, number: QueueNumber) {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        if queue.established == 0 {
+            return;
+        }
+        queue.established -= 1;
+        for id in queue.gates() {
+            if let Some(gate) = self.gates.get_mut(id) {
+                gate.established -= 1;
+            }
+        }
+    }
+
+    /// Tells what an attempt says of the site's load.
+    pub fn answered(&mut self, number: QueueNumber, answer: &Answered, now: Timestamp) {
+        let Some(queue) = self.queues.get(number) else {
+            return;
+        };
+        let Some(id) = queue.site else { return };
+        let reply = queue.last_reply.clone().unwrap_or_default();
+        let Some(gate) = self.gates.get_mut(id) else {
+            return;
+        };
+        if gate.answered(answer, &self.policy, now) {
+            self.suspend_site(id, &reply, now);
+        }
+        self.make_runnable(number);
+    }
+
+    /// Tells that no host of the site took a connection. True: others have taken some, so there are just
+    /// too many, and there will be fewer.
+    pub fn refused_beside_others(&mut self, number: QueueNumber, now: Timestamp) -> bool {
+        let site = self.queues.get(number).and_then(|queue| queue.site);
+        match site.and_then(|id| self.gates.get_mut(id)) {
+            Some(gate) if gate.established > 0 => {
+                gate.cap(now);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Tells that no host of the site can be reached: all its destinations wait, longer each time, and
+    /// none of their messages is tried meanwhile.
+    pub fn site_failed(&mut self, number: QueueNumber, reply: &str, now: Timestamp) {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        let Some(site) = queue.site else {
+            return self.destination_failed(number, reply, now);
+        };
+        queue.last_reply = Some(reply.into());
+        self.suspend_site(site, reply, now);
+        self.evict_all(number);
+    }
+
+    fn suspend_site(&mut self, id: GateId, reply: &str, now: Timestamp) {
+        let Some(gate) = self.gates.get_mut(id) else {
+            return;
+        };
+        // Several workers find out at the same time.
+        if gate.is_suspended(now) {
+            return;
+        }
+        if gate.suspended_until.is_none() {
+            self.totals.paused += gate.members;
+        }
+        gate.suspend(reply, &self.policy, now);
+        self.arm(id, now);
+    }
+
+    /// Lets queues pass again.
+    pub(super) fn end_suspension(&mut self, id: GateId) {
+        if let Some(gate) = self.gates.get_mut(id)
+            && gate.suspended_until.take().is_some()
+        {
+            self.totals.paused -= gate.members;
+        }
+    }
+
+    /// Queues that wait for a connection to the same site as this one.
+    #[must_use]
+    pub fn waiting_beside(&self, number: QueueNumber) -> Vec<QueueNumber> {
+        let site = self.queues.get(number).and_then(|queue| queue.site);
+        let gate = site.and_then(|id| self.gates.get(id));
+        gate.map_or_else(Vec::new, |gate| gate.waiting(Line::Connection).collect())
+    }
+
+    /// Puts a queue into the line of a gate that bars it, if one does. True: it has to wait.
+    pub(super) fn must_wait(&mut self, number: QueueNumber, opens: bool, now: Timestamp) -> bool {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return true;
+        };
+        let Some((id, line)) = self.gates.bar(queue, opens, &self.policy, now) else {
+            return false;
+        };
+        if !std::mem::replace(&mut queue.in_line[line as usize], true) {
+            self.gates.line_up(number, id, line, queue.called);
+        }
+        self.arm(id, now);
+        true
+    }
+
+    /// Calls those that a gate can let through now: one of each line, the next one when that has passed.
+    pub(super) fn call_next(&mut self, id: GateId, now: Timestamp) {
+        for line in [Line::Token, Line::Connection] {
+            let Some(gate) = self.gates.get_mut(id) else {
+                return;
+            };
+            if let Some(number) = gate.call(line, &self.policy, now)
+                && let Some(queue) = self.queues.get_mut(number)
+            {
+                queue.in_line[line as usize] = false;
+                queue.called = true;
+                self.make_runnable(number);
+            }
+        }
+        self.arm(id, now);
+    }
+
+    /// Has the gate looked at when time alone changes something for those that wait.
+    fn arm(&mut self, id: GateId, now: Timestamp) {
+        let Some(gate) = self.gates.get_mut(id) else {
+            return;
+        };
+        let wake_at = gate.wake_at(&self.policy, now);
+        if let Some(at) = wake_at.filter(|at| gate.timer.is_none_or(|timer| *at < timer)) {
+            gate.timer = Some(at);
+            self.timers.insert((at, Timer::Gate(id)));
+        }
+    }
+
+    /// A gate's time has come.
+    pub(super) fn pass_gate_time(&mut self, id: GateId, time: Timestamp, now: Timestamp) {
+        let Some(gate) = self.gates.get_mut(id) else {
+            return;
+        };
+        if gate.timer == Some(time) {
+            gate.timer = None;
+        }
+        if gate.suspended_until.is_some_and(|until| until <= now) {
+            self.end_suspension(id);
+        }
+        self.call_next(id, now);
+    }
+}

@@ -1,0 +1,236 @@
+//! Limits, sites and their back-off, each by itself.
+
+use std::time::Duration;
+
+use super::*;
+use crate::limits::{Limits, Names, Precedence, Rate, Scope};
+use crate::site::SiteName;
+
+fn rules(rules: impl IntoIterator<Item = (Scope, Limits)>) -> Policy {
+    let mut policy = Policy::default();
+    for (scope, limits) in rules {
+        policy.rules.insert(scope, limits);
+    }
+    policy
+}
+
+fn for_all(limits: Limits) -> Policy {
+    rules([(Scope::Domains(Names::All), limits)])
+}
+
+fn rate(messages: u32, seconds: u64, burst: u32) -> Limits {
+    Limits {
+        rate: Some(Rate {
+            messages,
+            per: Duration::from_secs(seconds),
+            burst,
+        }),
+        ..Limits::default()
+    }
+}
+
+fn connections(max: usize) -> Limits {
+    Limits {
+        connections_max: Some(max),
+        ..Limits::default()
+    }
+}
+
+fn fill(queues: &mut Queues, number: QueueNumber, messages: u64) {
+    for record in 0..messages {
+        let envelope = fresh(u64::from(number) * 1_000 + record, at(0));
+        assert!(queues.admit(number, record, envelope, Some(BODY), at(0)));
+    }
+}
+
+fn domain(name: &str) -> Destination {
+    Destination::Domain(name.to_owned())
+}
+
+/// All that a queue has to do now.
+fn polled(queues: &mut Queues, now: Timestamp) -> Vec<Next> {
+    std::iter::from_fn(|| queues.poll(now)).collect()
+}
+
+#[test]
+fn a_rate_holds_messages_back_without_an_attempt() {
+    let mut queues = queues(for_all(rate(2, 10, 3)));
+    fill(&mut queues, QUEUE, 10);
+    assert_eq!(polled(&mut queues, at(100)).len(), 3, "as many as leave");
+    let mut jobs: Vec<_> = (0..3).map(|_| queues.take(QUEUE, true, at(100))).collect();
+    assert!(jobs.iter().all(Option::is_some));
+    assert!(queues.take(QUEUE, false, at(100)).is_none());
+    queues.worker_idle(QUEUE);
+    assert_eq!(polled(&mut queues, at(100)), []);
+    let mut now = queues.wake_at().expect("a token comes");
+    assert_eq!(now, at(105));
+    for _ in 0..5 {
+        assert_eq!(polled(&mut queues, now), [Next::Wake(QUEUE)], "{now}");
+        let job = queues.take(QUEUE, true, now).expect("a token");
+        assert_eq!(job.envelope.attempts, 0);
+        jobs.push(Some(job));
+        assert!(queues.take(QUEUE, false, now).is_none());
+        queues.worker_idle(QUEUE);
+        assert_eq!(polled(&mut queues, now), []);
+        now = queues.wake_at().expect("the next token");
+    }
+    assert_eq!(now, at(130), "one in five seconds");
+    let records: Vec<_> = jobs.iter().flatten().map(|job| job.record).collect();
+    assert_eq!(records, [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn a_worker_that_sends_nothing_gives_its_token_back() {
+    let mut queues = queues(for_all(rate(1, 60, 1)));
+    fill(&mut queues, QUEUE, 2);
+    assert_eq!(polled(&mut queues, at(100)), [Next::Open(QUEUE)]);
+    queues.worker_ended(QUEUE, true);
+    assert_eq!(polled(&mut queues, at(100)), [Next::Open(QUEUE)]);
+    queues.stays_away(QUEUE);
+    queues.worker_idle(QUEUE);
+    assert_eq!(polled(&mut queues, at(100)), [Next::Wake(QUEUE)]);
+    assert!(queues.take(QUEUE, true, at(100)).is_some());
+    queues.worker_idle(QUEUE);
+    assert_eq!(polled(&mut queues, at(100)), [], "that was the one");
+}
+
+#[test]
+fn a_throttled_destination_leaves_others_alone() {
+    let slow = Scope::Domains(Names::One("slow.example".to_owned()));
+    let mut queues = Queues::new(rules([(slow, rate(1, 3_600, 1))]));
+    queues.register(0, domain("slow.example"), at(0));
+    queues.register(1, domain("fast.example"), at(0));
+    fill(&mut queues, 0, 10);
+    fill(&mut queues, 1, 10);
+    let opened = polled(&mut queues, at(0));
+    let of = |number| {
+        opened
+            .iter()
+            .filter(|next| **next == Next::Open(number))
+            .count()
+    };
+    assert_eq!((of(0), of(1)), (1, 10));
+    let sent = std::iter::from_fn(|| queues.take(1, false, at(0))).count();
+    assert_eq!(sent, 10);
+}
+
+#[test]
+fn queues_of_one_place_share_its_limits() {
+    let mut queues = Queues::new(for_all(connections(3)));
+    for (number, name) in [
+        (0, "a.example"),
+        (1, "requiretls:a.example"),
+        (2, "b.example"),
+    ] {
+        queues.register(number, name.parse().expect("a name"), at(0));
+        fill(&mut queues, number, 5);
+    }
+    let opened = polled(&mut queues, at(0));
+    let of = |number| {
+        opened
+            .iter()
+            .filter(|next| **next == Next::Open(number))
+            .count()
+    };
+    assert_eq!((of(0) + of(1), of(2)), (3, 3));
+    assert!(of(0) > 0 && of(1) > 0, "they take turns");
+    queues.worker_ended(0, true);
+    assert_eq!(polled(&mut queues, at(0)).len(), 1, "its place is taken");
+}
+
+#[test]
+fn connections_begin_one_after_the_other() {
+    let interval = Limits {
+        connection_interval: Some(Duration::from_secs(2)),
+        ..Limits::default()
+    };
+    let mut queues = queues(for_all(interval));
+    fill(&mut queues, QUEUE, 5);
+    for second in [10, 12, 14] {
+        assert_eq!(polled(&mut queues, at(second)), [Next::Open(QUEUE)]);
+        assert_eq!(queues.wake_at(), Some(at(second + 2)));
+        assert_eq!(polled(&mut queues, at(second + 1)), []);
+    }
+    assert!(!queues.may_reopen(QUEUE, at(15)), "others wait");
+}
+
+#[test]
+fn rules_change_while_it_runs() {
+    let mut queues = queues(for_all(connections(1)));
+    fill(&mut queues, QUEUE, 50);
+    assert_eq!(polled(&mut queues, at(0)).len(), 1);
+    queues.set_policy(for_all(connections(4)));
+    assert_eq!(polled(&mut queues, at(0)).len(), 3);
+    queues.set_policy(Policy::default());
+    assert_eq!(polled(&mut queues, at(0)).len(), 16);
+    queues.set_policy(for_all(connections(4)));
+    assert!(!queues.keeps_worker(QUEUE, at(0)));
+    for _ in 0..16 {
+        queues.worker_ended(QUEUE, true);
+    }
+    assert!(queues.keeps_worker(QUEUE, at(0)));
+    assert_eq!(polled(&mut queues, at(0)), []);
+    queues.set_policy(for_all(rate(1, 60, 1)));
+    assert_eq!(polled(&mut queues, at(0)), [Next::Open(QUEUE)]);
+    assert_eq!(polled(&mut queues, at(0)), []);
+}
+
+#[test]
+fn destinations_with_precedence_get_the_connections_that_become_free() {
+    let of = |precedence| Limits {
+        precedence,
+        ..Limits::default()
+    };
+    let one = |name: &str| Scope::Domains(Names::One(name.to_owned()));
+    let mut queues = Queues::new(Policy {
+        connections_max: 1,
+        ..rules([
+            (one("bulk.example"), of(Precedence::Low)),
+            (one("vip.example"), of(Precedence::High)),
+        ])
+    });
+    for (number, name) in [
+        (0, "first.example"),
+        (1, "bulk.example"),
+        (2, "vip.example"),
+    ] {
+        queues.register(number, domain(name), at(0));
+        fill(&mut queues, number, 1);
+    }
+    assert_eq!(polled(&mut queues, at(0)), [Next::Open(0)]);
+    assert!(queues.take(0, true, at(0)).is_some());
+    queues.worker_ended(0, false);
+    assert_eq!(polled(&mut queues, at(0)), [Next::Open(2)]);
+}
+
+#[test]
+fn a_rule_about_hosts_holds_for_all_domains_they_serve() {
+    let below = Scope::Hosts(Names::Below("big.example".to_owned()));
+    let limits = Limits {
+        messages_per_connection_max: Some(7),
+        ..connections(2)
+    };
+    let mut queues = Queues::new(rules([(below, limits)]));
+    let site = SiteName::new([("mx.big.example", 25)], None);
+    for number in 0..3 {
+        queues.register(number, domain(&format!("{number}.example")), at(0));
+        fill(&mut queues, number, 2);
+    }
+    assert_eq!(polled(&mut queues, at(0)).len(), 6, "nobody knows yet");
+    let goes_on = |queues: &mut Queues, number| {
+        let goes_on = queues.join_site(number, &site, at(0));
+        if !goes_on {
+            queues.worker_ended(number, true);
+        }
+        goes_on
+    };
+    let on: Vec<_> = [0, 0, 1, 1, 2, 2]
+        .map(|number| goes_on(&mut queues, number))
+        .into();
+    assert_eq!(on.iter().filter(|on| **on).count(), 2, "{on:?}");
+    assert_eq!(polled(&mut queues, at(0)), []);
+    assert_eq!(queues.messages_per_connection_max(0), Some(7));
+    queues.worker_ended(0, true);
+    queues.worker_ended(0, true);
+    assert_eq!(polled(&mut queues, at(0)).len(), 2, "others get the places");
+}
