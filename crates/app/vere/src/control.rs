@@ -166,6 +166,8 @@ pub(crate) struct QueueRow {
     pub(crate) connections: usize,
     /// How many there may be now, with those of other destinations that the same hosts serve.
     pub(crate) connections_max: usize,
+    /// Whether its messages leave one at a time, in the order in which they were taken.
+    pub(crate) in_order: bool,
     /// The hosts that serve it, once they are known.
     pub(crate) site: Option<String>,
     /// The average time that a message takes there.

@@ -192,6 +192,16 @@ fn destinations(settings: &Settings, found: &mut Found<'_>) {
                 "is no next hop; `domain` names what goes by MX",
             );
         }
+        let of_hosts = matches!(limits.scope, Some(DestinationScope::Mx(_)));
+        if limits.in_order && of_hosts {
+            found.add(
+                &key("in_order"),
+                "is for domains and next hops, not for hosts",
+            );
+        }
+        if limits.in_order && limits.connections_max.is_some() {
+            found.add(&key("connections_max"), "is one where the order is kept");
+        }
         if limits.burst.is_some() && limits.rate.is_none() {
             found.add(&key("burst"), "needs a rate beside it");
         }

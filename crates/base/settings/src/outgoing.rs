@@ -73,6 +73,8 @@ pub struct DestinationLimits {
     pub connection_interval: Option<Span>,
     /// Who comes first when connections are short.
     pub priority: DestinationPriority,
+    /// Whether messages leave one at a time, in the order in which they were taken.
+    pub in_order: bool,
 }
 
 /// Which destinations limits are for.

@@ -12,7 +12,7 @@
 //! reports one sender gets), [`limits`] (what operators allow towards a destination), [`site`] (which
 //! destinations the same hosts serve).
 //!
-//! Not covered yet: priorities, `in_order` queues.
+//! Not covered yet: priorities.
 
 pub mod destination;
 pub mod envelope;

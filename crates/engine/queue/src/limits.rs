@@ -45,6 +45,9 @@ pub struct Limits {
     pub connection_interval: Option<Duration>,
     /// Who comes first when all connections are in use.
     pub precedence: Precedence,
+    /// Whether messages leave one at a time in the order in which they were taken: one that is put off
+    /// holds those behind it until it is delivered or given up. Of places only.
+    pub in_order: bool,
 }
 
 /// Which names a rule is for.

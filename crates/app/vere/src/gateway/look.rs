@@ -155,6 +155,7 @@ fn queue_row(summary: &QueueSummary, group: Option<&str>) -> QueueRow {
         in_flight: summary.in_flight,
         connections: summary.connections,
         connections_max: summary.connections_max,
+        in_order: summary.in_order,
         site: summary.site.as_ref().map(ToString::to_string),
         latency_ms: summary
             .latency

@@ -66,6 +66,7 @@ fn limits(section: &DestinationLimits) -> Limits {
             burst: section.burst.unwrap_or_else(|| in_a_second(&rate)),
         }),
         connection_interval: section.connection_interval.map(|span| span.duration()),
+        in_order: section.in_order,
         precedence: match section.priority {
             DestinationPriority::Low => Precedence::Low,
             DestinationPriority::Normal => Precedence::Normal,

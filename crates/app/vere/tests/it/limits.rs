@@ -108,3 +108,31 @@ fn hosts_that_are_down_are_left_alone_by_all_their_domains() {
     system.wait_empty();
     system.stop();
 }
+
+#[test]
+fn where_the_order_is_kept_one_that_is_put_off_holds_the_others_also_over_a_crash() {
+    let address = free_address();
+    let limits =
+        format!("[[delivery.destination]]\nnext_hop = \"{address}\"\nin_order = \"yes\"\n");
+    let mut system = System::start(&Options::to(address).table(&limits));
+    submit(&system, "x@example.com", 3);
+    system.crash();
+    submit(&system, "x@example.com", 3);
+    // The order in which they come is that of their folders' names: time and number.
+    let sink = Sink::start_at(
+        address,
+        &["rcpt=450 4.3.2 later*2", "dot=451 4.3.0 again*2"],
+    );
+    let destination = format!("relay:{address}");
+    system.command(&["queue", "retry", &destination]);
+    sink.wait_mail(6);
+    let subjects = sink.in_order().into_iter().map(|text| {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("Subject: number "));
+        line.expect("a subject").to_owned()
+    });
+    assert_eq!(subjects.collect::<Vec<_>>(), ["0", "1", "2", "0", "1", "2"]);
+    system.wait_empty();
+    system.stop();
+}

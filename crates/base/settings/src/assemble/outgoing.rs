@@ -26,6 +26,7 @@ impl Assembly {
             burst: self.maybe(&key("burst")),
             connection_interval: self.maybe(&key("connection_interval")),
             priority: self.choice(&key("priority"), priority),
+            in_order: self.choice(&key("in_order"), yes_or_no),
         }
     }
 

@@ -235,6 +235,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 Is("\"normal\""),
                 "Who gets a connection first when `delivery.connections_max` are in use. Nobody waits for ever: of seven, four go to `high`, two to `normal` and one to `low`.",
             ),
+            live(
+                "in_order",
+                Choice(&["no", "yes"]),
+                Is("\"no\""),
+                "`yes`: messages leave one at a time in the order in which they were taken, over restarts too. One that is put off holds those behind it until it is delivered or given up; priorities make no difference.",
+            ),
         ],
     },
     Section {

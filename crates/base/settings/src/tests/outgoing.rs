@@ -130,6 +130,13 @@ fn limits_of_destinations_name_one_kind_once() {
         "stands beside domain",
     );
     at("next_hop", "next_hop = \"mx\"\n", "is no next hop");
+    at(
+        "in_order",
+        "mx = \"a.b\"\nin_order = \"yes\"\n",
+        "not for hosts",
+    );
+    let ordered = "domain = \"a.b\"\nin_order = \"yes\"\nconnections_max = 2\n";
+    at("connections_max", ordered, "is one");
     at("burst", "mx = \"a.b\"\nburst = 2\n", "needs a rate");
     for rate in ["5", "0/1s", "1000001/1s", "5/0s", "5/25h", "/1s", "5/"] {
         at("rate", &format!("mx = \"a.b\"\nrate = \"{rate}\"\n"), "");

@@ -229,12 +229,15 @@ impl Queues {
             return None;
         }
         // Others at hand are of no use while the one whose turn it is is not.
-        let first = queue.first_ready();
+        let first = self.turn(queue);
         let led = first.is_none_or(|slot| self.entries[slot].at_hand);
         if led && queue.ready_at_hand >= queue.ready.min(low) {
             return None;
         }
-        let slot = queue.first_missing(&self.entries)?;
+        let slot = match first {
+            Some(first) if !led => first,
+            _ => queue.first_missing(&self.entries)?,
+        };
         let octets = self.policy.head_memory_max / FETCH_SHARE;
         let octets = octets.clamp(*FETCH_OCTETS.start(), *FETCH_OCTETS.end());
         Some(Wanted {

@@ -28,6 +28,8 @@ pub struct QueueSummary {
     pub connections: usize,
     /// How many there may be now; those of other destinations of the site count too.
     pub connections_max: usize,
+    /// Whether its messages leave one at a time, in the order in which they were taken.
+    pub in_order: bool,
     /// The hosts that serve it, once they are known.
     pub site: Option<SiteName>,
     /// The average time that a message takes there.
@@ -94,6 +96,7 @@ impl Queue {
             in_flight: self.in_flight,
             connections: self.workers,
             connections_max: queues.connections_allowed(self),
+            in_order: queues.is_in_order(self),
             site: site.and_then(|gate| gate.site().cloned()),
             latency: site.and_then(Gate::latency),
             paused_until: self.paused_until.or(suspended),

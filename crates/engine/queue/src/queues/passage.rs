@@ -2,6 +2,7 @@
 
 use vere_units::Timestamp;
 
+use super::entries::{Slot, Standing};
 use super::gates::{Answered, Gate, GateId, Key, Line};
 use super::queue::Queue;
 use super::{QueueNumber, Queues, Timer};
@@ -124,8 +125,27 @@ impl Queues {
         gates.fold(own, usize::min)
     }
 
+    /// Whether a queue's messages leave one at a time, in the order in which they were taken.
+    pub(super) fn is_in_order(&self, queue: &Queue) -> bool {
+        let place = queue.place.and_then(|id| self.gates.get(id));
+        place.is_some_and(|gate| gate.limits().in_order)
+    }
+
+    /// The ready message whose turn it is: that of the highest priority, or the oldest of all if the
+    /// order is kept and it does not wait for another attempt.
+    pub(super) fn turn(&self, queue: &Queue) -> Option<Slot> {
+        if !self.is_in_order(queue) {
+            return queue.first_ready();
+        }
+        let oldest = queue.order.head();
+        oldest.filter(|slot| self.entries[*slot].standing == Standing::Ready)
+    }
+
     /// Connections of one queue: what all have, unless a rule says something else.
     pub(super) fn connections_max(&self, queue: &Queue) -> usize {
+        if self.is_in_order(queue) {
+            return 1;
+        }
         let gates = self.gates.of(queue);
         let mut own = gates.filter_map(|gate| gate.limits().connections_max);
         own.next()

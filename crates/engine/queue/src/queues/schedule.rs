@@ -72,7 +72,7 @@ impl Queues {
     /// What a queue has to do now.
     fn next(&mut self, number: QueueNumber, now: Timestamp) -> Option<Next> {
         let queue = self.queues.get(number)?;
-        if queue.ready == 0 || queue.is_suspended(now) {
+        if self.turn(queue).is_none() || queue.is_suspended(now) {
             return None;
         }
         if self.gates.suspend(queue, now) {

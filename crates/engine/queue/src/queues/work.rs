@@ -14,12 +14,13 @@ impl Queues {
     /// Gives a worker its next message; `None`: nothing is ready, the destination is paused, or the rate
     /// allows none now. `fresh`: it is the worker's first since it was opened or woken.
     pub fn take(&mut self, number: QueueNumber, fresh: bool, now: Timestamp) -> Option<Job> {
+        let turn = self.turn(self.queues.get(number)?);
         let queue = self.queues.get_mut(number)?;
         if fresh {
             queue.coming = queue.coming.saturating_sub(1);
         }
         let suspended = queue.is_suspended(now) || self.gates.suspend(queue, now);
-        let ready = queue.first_ready().filter(|_| !suspended);
+        let ready = turn.filter(|_| !suspended);
         let Some(slot) = ready.filter(|slot| self.entries[*slot].at_hand) else {
             if fresh {
                 self.gates.give_back(queue);

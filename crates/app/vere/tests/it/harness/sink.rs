@@ -52,6 +52,26 @@ impl Sink {
         read_all(self.directory.path())
     }
 
+    /// What came so far, in the order in which it came.
+    pub(crate) fn in_order(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.directory.path()).expect("the sink's folder");
+        let names = entries.flatten().map(|entry| entry.path());
+        let mut names: Vec<_> = names
+            .filter_map(|path| {
+                let stem = path.file_stem()?.to_str()?.to_owned();
+                let (time, number) = stem.split_once('-')?;
+                let key: (u64, u64) = (time.parse().ok()?, number.parse().ok()?);
+                Some((key, path))
+            })
+            .collect();
+        names.sort();
+        let text = |(_, path)| std::fs::read(path).expect("a message");
+        let texts = names.into_iter().map(text);
+        texts
+            .map(|octets| String::from_utf8_lossy(&octets).into_owned())
+            .collect()
+    }
+
     /// Waits until exactly `count` messages are there and gives their texts.
     pub(crate) fn wait_mail(&self, count: usize) -> Vec<String> {
         wait_for(&format!("{count} messages in the sink"), || {

@@ -234,3 +234,55 @@ fn a_rule_about_hosts_holds_for_all_domains_they_serve() {
     queues.worker_ended(0, true);
     assert_eq!(polled(&mut queues, at(0)).len(), 2, "others get the places");
 }
+
+fn in_order() -> Policy {
+    for_all(Limits {
+        in_order: true,
+        ..Limits::default()
+    })
+}
+
+#[test]
+fn where_the_order_is_kept_one_message_leaves_at_a_time_and_the_first_holds_the_others() {
+    let mut queues = queues(in_order());
+    for record in 0..4 {
+        queues.admit(QUEUE, record, fresh(record, at(0)), Some(BODY), at(0));
+    }
+    assert_eq!(polled(&mut queues, at(0)), [Next::Open(QUEUE)]);
+    let first = queues.take(QUEUE, true, at(0)).expect("the first");
+    assert!(take(&mut queues, at(0)).is_none(), "one at a time");
+    queues.settle(QUEUE, &first, &deferred(), at(0));
+    assert!(take(&mut queues, at(30)).is_none(), "it holds the others");
+    queues.worker_ended(QUEUE, false);
+    assert_eq!(polled(&mut queues, at(30)), []);
+    supply(&mut queues, at(60));
+    let again = take(&mut queues, at(60)).expect("its time has come");
+    assert_eq!((again.record, again.envelope.attempts), (0, 0));
+    let failed = attempt(Disposition::Failed, 2);
+    queues.settle(QUEUE, &again, &failed, at(60));
+    let next = take(&mut queues, at(60)).expect("given up, so the next one");
+    assert_eq!(next.record, 1);
+    queues.give_back(QUEUE, &next);
+    assert!(queues.discard(QUEUE, 1, next.envelope.trace));
+    assert_eq!(take(&mut queues, at(60)).map(|job| job.record), Some(2));
+    assert!(queues.summaries(None, 1)[0].in_order);
+}
+
+#[test]
+fn the_order_is_kept_from_a_reload_on() {
+    let mut queues = queues(Policy::default());
+    fill(&mut queues, QUEUE, 5);
+    assert_eq!(polled(&mut queues, at(0)).len(), 5);
+    let first = queues.take(QUEUE, true, at(0)).expect("one");
+    let second = queues.take(QUEUE, true, at(0)).expect("two");
+    queues.set_policy(in_order());
+    assert!(queues.take(QUEUE, true, at(0)).is_none());
+    let delivered = attempt(Disposition::Delivered, 2);
+    queues.settle(QUEUE, &first, &delivered, at(0));
+    assert!(
+        take(&mut queues, at(0)).is_none(),
+        "the second one is under way"
+    );
+    queues.settle(QUEUE, &second, &delivered, at(0));
+    assert_eq!(take(&mut queues, at(0)).map(|job| job.record), Some(2));
+}

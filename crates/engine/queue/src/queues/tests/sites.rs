@@ -7,6 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::limits::{Limits, Names, Scope};
 use crate::site::SiteName;
 
 /// A server: what it takes, and what it has.
@@ -66,6 +67,8 @@ struct World {
     next_record: u64,
     spool: HashMap<(QueueNumber, RecordId), Envelope>,
     delivered: Vec<u64>,
+    /// The records that left, by queue.
+    left: Vec<Vec<RecordId>>,
 }
 
 impl World {
@@ -81,6 +84,7 @@ impl World {
             next_record: 0,
             spool: HashMap::new(),
             delivered: vec![0; queues as usize],
+            left: vec![Vec::new(); queues as usize],
         };
         for number in 0..queues {
             let name = Destination::Domain(format!("{number}.example"));
@@ -281,6 +285,9 @@ impl World {
         };
         self.settle(queue, &job, &attempt);
         self.delivered[queue as usize] += u64::from(good);
+        if good {
+            self.left[queue as usize].push(job.record);
+        }
         self.queues.answered(queue, &answered, now);
         if !good || !self.queues.keeps_worker(queue, now) {
             return self.end(worker);
@@ -484,7 +491,11 @@ proptest! {
     fn whatever_sites_do_limits_hold_and_all_mail_leaves_once_they_are_well(
         changes in proptest::collection::vec(change(), 1..60),
     ) {
-        let mut world = World::new(vec![SERVER; 4], 12, Policy::default());
+        let mut policy = Policy::default();
+        let ordered = Scope::Domains(Names::One("0.example".to_owned()));
+        let limits = Limits { in_order: true, ..Limits::default() };
+        policy.rules.insert(ordered, limits);
+        let mut world = World::new(vec![SERVER; 4], 12, policy);
         for change in changes {
             match change {
                 Change::Admit(queue, count) => world.admit(queue, count),
@@ -499,10 +510,11 @@ proptest! {
         for server in &mut world.servers {
             *server = Server { up: true, busy: false, room: usize::MAX, latency: 20, ..server.clone() };
         }
-        // The longest pause and the longest wait of a message.
-        world.run(9 * 60 * 60_000);
+        // The longest pause and the longest wait of a message, for each that holds others.
+        world.run(48 * 60 * 60_000);
         world.check();
         prop_assert_eq!(world.queues.messages(), 0);
         prop_assert_eq!(world.queues.totals().paused, 0);
+        prop_assert!(world.left[0].is_sorted(), "the order is kept");
     }
 }
