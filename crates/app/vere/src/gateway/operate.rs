@@ -11,9 +11,9 @@ use super::sweep::Sweep;
 use super::{clock, orders};
 use crate::control::{Acted, Action, Answer, OrderChange, OrderRow, Selection};
 
-/// Changes what holds for a destination.
+/// Changes what holds for a destination, in adopted queues too.
 pub(super) async fn order(
-    gateway: &Gateway,
+    gateway: &Rc<Gateway>,
     destination: &str,
     change: OrderChange,
     seconds: Option<u64>,
@@ -21,14 +21,26 @@ pub(super) async fn order(
     let Ok(destination) = destination.parse::<Destination>() else {
         return Answer::Error("a destination needs a name".to_owned());
     };
-    if !gateway.is_recovered() {
+    let all = gateway.with_adopted();
+    if !all.iter().all(|one| one.is_recovered()) {
         return Answer::Error("the queues are not read back yet; ask again".to_owned());
     }
     let span = seconds.map(Duration::from_secs);
-    match orders::change(gateway, destination, change, span).await {
-        Ok(order) => answer(&order_row(&order)),
-        Err(error) => Answer::Error(format!("nothing changed: {error}")),
+    let mut own = None;
+    for (place, one) in all.iter().enumerate() {
+        match orders::change(one, destination.clone(), change, span).await {
+            Ok(order) => drop(own.get_or_insert(order)),
+            Err(error) if place == 0 => return Answer::Error(format!("nothing changed: {error}")),
+            Err(error) => {
+                let text = format!("changed here, but not in all adopted queues: {error}");
+                return Answer::Error(text);
+            }
+        }
     }
+    own.map_or_else(
+        || Answer::Error("nothing changed".to_owned()),
+        |order| answer(&order_row(&order)),
+    )
 }
 
 /// What is ordered for any destination.
@@ -50,7 +62,7 @@ fn order_row(order: &Order) -> OrderRow {
     }
 }
 
-/// Does something with the messages of one queue, or of all.
+/// Does something with the messages of one destination, or of all, in adopted queues too.
 pub(super) async fn act(
     gateway: &Rc<Gateway>,
     destination: Option<&str>,
@@ -58,32 +70,33 @@ pub(super) async fn act(
     action: Action,
     report: bool,
 ) -> Answer {
-    let queues = match destination {
-        None => gateway.queues.borrow().active(),
-        Some(name) => {
-            let known = name
-                .parse::<Destination>()
-                .ok()
-                .and_then(|known| gateway.queues.borrow().number(&known));
-            match known {
-                Some(number) => vec![number],
-                None => {
-                    let text = format!("no queue {name}; vere queue list names them");
-                    return Answer::Error(text);
-                }
-            }
-        }
+    let wanted = match destination.map(str::parse::<Destination>) {
+        None => None,
+        Some(Ok(name)) => Some(name),
+        Some(Err(error)) => return Answer::Error(error.to_string()),
     };
-    let sweeps: Vec<_> = queues
-        .into_iter()
-        .map(|queue| Sweep {
-            gateway: Rc::clone(gateway),
+    let mut sweeps = Vec::new();
+    for one in gateway.with_adopted() {
+        let numbers: Vec<_> = {
+            let queues = one.queues.borrow();
+            match &wanted {
+                None => queues.active(),
+                Some(name) => queues.number(name).into_iter().collect(),
+            }
+        };
+        let sweep = |queue| Sweep {
+            gateway: Rc::clone(&one),
             queue,
             selection: selection.clone(),
             action,
             report,
-        })
-        .collect();
+        };
+        sweeps.extend(numbers.into_iter().map(sweep));
+    }
+    if let Some(name) = wanted.filter(|_| sweeps.is_empty()) {
+        let text = format!("no queue {name}; vere queue list names them");
+        return Answer::Error(text);
+    }
     // It goes on when whoever asked goes away: half done is worse than done.
     let done = spawn_local(async move {
         let mut acted = Acted::default();

@@ -148,6 +148,13 @@ impl Gateway {
         }
     }
 
+    /// This one and those that deliver the queues of dead gateways beside it.
+    pub(super) fn with_adopted(self: &Rc<Self>) -> Vec<Rc<Self>> {
+        let adopted = self.adopted.borrow();
+        let others = adopted.iter().map(|(_, other)| Rc::clone(other));
+        std::iter::once(Rc::clone(self)).chain(others).collect()
+    }
+
     /// The settings in force.
     pub(super) fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.settings.borrow())

@@ -159,6 +159,46 @@ fn a_live_gateway_delivers_what_a_dead_one_left_and_hands_back_when_it_returns()
 }
 
 #[test]
+fn what_operators_order_reaches_adopted_queues() {
+    let next_hop = free_address();
+    let first = System::start(&soon(Options::to(next_hop)));
+    let options = beside(&first, soon(Options::to(next_hop)), "second");
+    let second = System::start(&options.set("gateway.adopts", "[\"*\"]"));
+    wait_states(&first, ["sync", "sync"]);
+    for number in 0..4 {
+        submit(&first, &format!("left {number}"));
+    }
+    submit(&second, "own");
+    kill_for_good(&first);
+    wait_for("the adopted messages", || {
+        (adopted(&second) == 4).then_some(())
+    });
+    let destination = format!("relay:{next_hop}");
+    let of_adopted = |key: &str| {
+        let queues = second.queues();
+        let adopted = queues.iter().find(|queue| queue["group"].is_string());
+        adopted.map(|queue| queue[key].clone()).unwrap_or_default()
+    };
+    second.command(&["queue", "hold", &destination]);
+    assert!(
+        of_adopted("held_until").is_string(),
+        "{:?}",
+        second.queues()
+    );
+    second.command(&["queue", "release", &destination]);
+    assert!(of_adopted("held_until").is_null(), "{:?}", second.queues());
+    let said = second.command(&["queue", "purge", "--all", "--older-than", "0s", "--yes"]);
+    assert!(said.contains('5'), "own and adopted ones: {said}");
+    assert_eq!(second.queued(), 0);
+    first.signal(Signal::SIGCONT);
+    wait_for("the first gateway", || {
+        (first.queued_if_up() == Some(0)).then_some(())
+    });
+    second.stop();
+    first.stop();
+}
+
+#[test]
 fn a_gateway_killed_under_load_loses_nothing_to_the_one_that_adopts_its_queues() {
     let sink = Counted::start();
     let first = System::start(&soon(sink.options()));
