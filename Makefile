@@ -28,10 +28,11 @@ soak: ## the long daemon tests (kills, floods, expiry), then simulated spools un
 fmt: ## format all code
 	@$(CARGO) fmt --all
 
-bench: build ## the gateway and the spool node beside their peers; installs those first
+bench: build ## gateway, spool node and, given MAIL=FILE (mbox), mail store beside peers; installs those
 	@scripts/install-bench-peers.sh
 	@target/release/vere bench gateway --quick
 	@target/release/vere bench spool --quick
+	@[[ -z "$(MAIL)" ]] || target/release/vere bench store --quick --mail "$(MAIL)"
 
 clean: ## remove what was built and the demo's data
 	@$(CARGO) clean

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Installs the servers that the benchmarks compare with, as far as this machine allows: Postfix,
-# memcached, Redis. What cannot be had is named with the reason; its rows are then missing.
+# memcached, Redis, Dovecot. What cannot be had is named with the reason; its rows are then missing.
 set -euo pipefail
 
 say() { echo "install-bench-peers: $*" >&2; }
 
 missing=()
-for pair in postfix:postfix memcached:memcached redis-server:redis-server; do
+for pair in postfix:postfix memcached:memcached redis-server:redis-server dovecot:dovecot-imapd \
+    /usr/lib/dovecot/lmtp:dovecot-lmtpd; do
     PATH="$PATH:/usr/sbin:/sbin" command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
 done
 [[ ${#missing[@]} -eq 0 ]] && exit 0

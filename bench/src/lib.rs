@@ -4,7 +4,7 @@
 //! own (RFC 5321 with PIPELINING, SIZE, 8BITMIME; the sink also SMTPUTF8, CHUNKING, BINARYMIME), so
 //! that what judges the product does not share its mistakes. [`noop`] shows what any relay must at
 //! least cost, [`peer`] starts Postfix or the product, [`process`] accounts for their CPU time.
-//! [`gateway`] puts these together as `vere bench gateway`; [`kill`] takes processes away under load.
+//! [`gateway`] puts these together as `vere bench gateway`; [`store`] reads mail over IMAP; [`kill`] takes processes away under load.
 //!
 //! Not covered: TLS and AUTH, several recipients per message, load at a fixed arrival rate.
 //!
@@ -33,9 +33,11 @@ pub mod peer;
 pub mod process;
 pub mod sink;
 pub mod spool;
+pub mod store;
 mod wire;
 
 pub use corpus::{Corpus, CorpusError};
 pub use gateway::{BenchError, GatewayArgs};
 pub use ids::{InvalidMessageId, MessageId};
 pub use spool::{SpoolArgs, SpoolBenchError};
+pub use store::{StoreArgs, StoreBenchError};

@@ -167,6 +167,8 @@ enum BenchCommand {
     Gateway(vere_bench::gateway::GatewayArgs),
     /// Messages stored and deleted, recovered, kept: a spool node beside memcached and Redis.
     Spool(vere_bench::spool::SpoolArgs),
+    /// Mail read, searched, filed and delivered: the mail store beside Dovecot.
+    Store(vere_bench::store::StoreArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -243,6 +245,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Bench { command } => match command {
             BenchCommand::Gateway(args) => done(vere_bench::gateway::run(&args)),
             BenchCommand::Spool(args) => done(vere_bench::spool::run(&args)),
+            BenchCommand::Store(args) => done(vere_bench::store::run(&args)),
         },
         Command::Role { config, role } => run_role(&config, &role),
     }

@@ -1,0 +1,335 @@
+//! `vere bench store`: a mailbox of real mail read, searched, filled and emptied over IMAP, beside
+//! Dovecot with mdbox and with Maildir.
+//!
+//! The systems run side by side and take turns, A B A B; every figure is the median of the rounds.
+//! One client loop speaks to all of them, and what they answer is counted and compared.
+
+mod imap;
+mod mail;
+mod report;
+mod systems;
+mod tasks;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+
+pub use imap::ImapError;
+
+use crate::machine::Machine;
+use crate::peer::PeerError;
+use mail::Mail;
+use report::{Figure, OURS, Report};
+use systems::{Kind, System};
+
+/// Measures the mail store over IMAP and LMTP, beside Dovecot.
+#[derive(Debug, Clone, Args)]
+pub struct StoreArgs {
+    /// The mail: an mbox (mboxrd, lines ended by LF), compressed by zstd where its name ends in `.zst`.
+    #[arg(long, value_name = "FILE")]
+    pub mail: PathBuf,
+    /// Stay near one minute: 2,000 messages, fewer rounds.
+    #[arg(long)]
+    pub quick: bool,
+    /// So many messages; beyond those of the file copies that differ in words, ids and dates.
+    #[arg(long, value_name = "COUNT")]
+    pub messages: Option<usize>,
+    /// Only this system: vere, mdbox or maildir; for a profile.
+    #[arg(long, value_name = "NAME")]
+    pub system: Option<String>,
+    /// Only tasks whose names begin so; for a profile.
+    #[arg(long, value_name = "TASK")]
+    pub only: Option<String>,
+    /// Write the figures as JSON to this file, "-" for standard output.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the figures as a page to this file.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// The program to measure; this one by default.
+    #[arg(long, value_name = "PATH")]
+    pub vere: Option<PathBuf>,
+    /// Keep mail below this folder: its file system decides what a sync costs.
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+/// Why the benchmark could not run to its end.
+#[derive(Debug)]
+pub enum StoreBenchError {
+    /// The mail cannot be read.
+    Mail {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A system could not be started though it is there.
+    Peer(PeerError),
+    /// A system did not answer as it should.
+    Dialogue {
+        /// The system.
+        system: &'static str,
+        /// What happened.
+        source: ImapError,
+    },
+    /// A result cannot be written.
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for StoreBenchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mail { path, source } => write!(f, "cannot read {}: {source}", path.display()),
+            Self::Peer(source) => source.fmt(f),
+            Self::Dialogue { system, source } => write!(f, "{system}: {source}"),
+            Self::Write { path, source } => write!(f, "cannot write {}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for StoreBenchError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Peer(source) => Some(source),
+            Self::Dialogue { source, .. } => Some(source),
+            Self::Mail { source, .. } | Self::Write { source, .. } => Some(source),
+        }
+    }
+}
+
+/// How much is measured.
+#[derive(Debug, Clone)]
+struct Plan {
+    messages: usize,
+    rounds: usize,
+    starts: usize,
+    appends: usize,
+    notices: usize,
+    deliveries: usize,
+    /// Connections that idle; only ours is asked for so many.
+    idlers: usize,
+    only: String,
+}
+
+impl Plan {
+    fn of(args: &StoreArgs) -> Self {
+        let plan = match args.quick {
+            true => Self {
+                messages: 2_000,
+                rounds: 2,
+                starts: 1,
+                appends: 100,
+                notices: 20,
+                deliveries: 50,
+                idlers: 200,
+                only: String::new(),
+            },
+            false => Self {
+                messages: 21_000,
+                rounds: 5,
+                starts: 3,
+                appends: 1_000,
+                notices: 100,
+                deliveries: 500,
+                idlers: 10_000,
+                only: String::new(),
+            },
+        };
+        Self {
+            messages: args.messages.unwrap_or(plan.messages),
+            only: args.only.clone().unwrap_or_default(),
+            ..plan
+        }
+    }
+
+    /// Whether one of these tasks is wanted.
+    fn wants(&self, tasks: &[&str]) -> bool {
+        tasks.iter().any(|task| task.starts_with(&self.only))
+    }
+}
+
+/// Runs the benchmark, prints its table, and writes the files asked for.
+///
+/// A peer that is not installed is skipped, said on standard error and in the results.
+///
+/// # Errors
+///
+/// [`StoreBenchError`] when a part of the benchmark itself fails. Figures that miss their bars are
+/// not an error.
+pub fn run(args: &StoreArgs) -> Result<(), StoreBenchError> {
+    let plan = Plan::of(args);
+    let base = args.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let vere = match &args.vere {
+        Some(path) => Some(path.clone()),
+        None => std::env::current_exe().ok(),
+    };
+    let mail = Mail::read(&args.mail, plan.messages).map_err(|source| StoreBenchError::Mail {
+        path: args.mail.clone(),
+        source,
+    })?;
+    let wanted = args.system.as_deref();
+    let ours = vere.filter(|_| wanted.is_none_or(|name| name == OURS));
+    let peers = ["mdbox", "maildir"].into_iter();
+    let peers = peers.filter(|peer| wanted.is_none_or(|name| name == *peer));
+    let kinds: Vec<Kind> = ours
+        .map(Kind::Vere)
+        .into_iter()
+        .chain(peers.map(Kind::Dovecot))
+        .collect();
+    let report = measure_all(&plan, &mail, &kinds, args.quick, &base)?;
+    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
+    if !to_stdout {
+        write(Path::new("-"), &report.table())?;
+    }
+    if let Some(path) = &args.json {
+        write(path, &format!("{:#}\n", report.json()))?;
+    }
+    if let Some(path) = &args.html {
+        write(path, &report.page())?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), StoreBenchError> {
+    let written = if path == Path::new("-") {
+        io::stdout().lock().write_all(text.as_bytes())
+    } else {
+        std::fs::write(path, text)
+    };
+    written.map_err(|source| StoreBenchError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The systems that could be started, and why others could not.
+fn start(kinds: &[Kind], base: &Path) -> Result<(Vec<System>, Vec<String>), StoreBenchError> {
+    let (mut systems, mut skipped) = (Vec::new(), Vec::new());
+    for kind in kinds {
+        match System::start(kind, base) {
+            Ok(system) => systems.push(system),
+            Err(error @ (PeerError::Unavailable { .. } | PeerError::NotReady { .. })) => {
+                note(&error.to_string());
+                skipped.push(error.to_string());
+            }
+            Err(error) => return Err(StoreBenchError::Peer(error)),
+        }
+    }
+    Ok((systems, skipped))
+}
+
+/// Takes figures of systems in turn, and says which part runs.
+struct Run {
+    systems: Vec<System>,
+    figures: Vec<Figure>,
+}
+
+impl Run {
+    fn each<F>(&mut self, what: &str, mut measure: F) -> Result<(), StoreBenchError>
+    where
+        F: FnMut(&mut System) -> Result<Vec<Figure>, ImapError>,
+    {
+        for system in &mut self.systems {
+            note(&format!("{}: {what}", system.name));
+            let figures = measure(system).map_err(|source| StoreBenchError::Dialogue {
+                system: system.name,
+                source,
+            })?;
+            self.figures.extend(figures);
+        }
+        Ok(())
+    }
+}
+
+fn measure_all(
+    plan: &Plan,
+    mail: &Mail,
+    kinds: &[Kind],
+    quick: bool,
+    base: &Path,
+) -> Result<Report, StoreBenchError> {
+    let began = Instant::now();
+    let machine = Machine::describe(base);
+    let (systems, skipped) = start(kinds, base)?;
+    let names = systems.iter().map(|system| system.name).collect();
+    let mut run = Run {
+        systems,
+        figures: Vec::new(),
+    };
+    run.each("fill", |system| tasks::fill(system, mail))?;
+    read(plan, mail, &mut run)?;
+    change(plan, mail, &mut run)?;
+    Ok(Report {
+        machine,
+        quick,
+        seconds: began.elapsed().as_secs_f64(),
+        messages: mail.messages.len(),
+        octets: mail.octets(),
+        systems: names,
+        figures: run.figures,
+        skipped,
+    })
+}
+
+fn read(plan: &Plan, mail: &Mail, run: &mut Run) -> Result<(), StoreBenchError> {
+    let mut questions = tasks::questions(mail);
+    questions.retain(|question| plan.wants(&[question.task]));
+    for _ in 0..plan.starts {
+        if plan.wants(&["first SELECT"]) {
+            let select = |system: &mut System| Ok(vec![tasks::first_select(system)?]);
+            run.each("first SELECT", select)?;
+        }
+    }
+    if questions.is_empty() {
+        return Ok(());
+    }
+    // Whoever keeps what was asked for has it afterwards.
+    run.each("first read", |system| {
+        tasks::read(system, &questions).map(|_| Vec::new())
+    })?;
+    for _ in 0..plan.rounds {
+        run.each("read", |system| tasks::read(system, &questions))?;
+    }
+    Ok(())
+}
+
+fn change(plan: &Plan, mail: &Mail, run: &mut Run) -> Result<(), StoreBenchError> {
+    for _ in 0..plan.rounds.min(3) {
+        if plan.wants(&["expunge"]) {
+            run.each("expunge", |system| tasks::expunge(system))?;
+        }
+        if plan.wants(&["APPEND"]) {
+            run.each("append", |system| tasks::append(system, mail, plan.appends))?;
+        }
+        if plan.wants(&["IDLE"]) {
+            run.each("idle", |system| tasks::idle(system, plan.notices))?;
+        }
+        if plan.wants(&["delivered"]) {
+            run.each("deliver", |system| {
+                tasks::deliver(system, mail, plan.deliveries)
+            })?;
+        }
+    }
+    if plan.wants(&["memory"]) {
+        run.each("memory", |system| match system.name {
+            OURS => tasks::memory(system, plan.idlers),
+            // A process for each connection: thousands of them are more than a machine has room for.
+            _ => Ok(Vec::new()),
+        })?;
+    }
+    Ok(())
+}
+
+/// Tells whoever watches; the results themselves go elsewhere.
+fn note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}

@@ -1,0 +1,328 @@
+//! The client of the mail store's benchmark: one blocking connection, the same for every system.
+//!
+//! A reply is read to its tagged line; literals are passed over by their length, so that what is in a
+//! message is never taken for a response. What is counted while reading is the same whatever is asked.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// How long a server may say nothing.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Octets read at once.
+const READ_OCTETS: usize = 256 * 1024;
+
+/// Why a dialogue ended early.
+#[derive(Debug)]
+pub enum ImapError {
+    /// The connection.
+    Io(io::Error),
+    /// The server did not say OK.
+    Refused {
+        /// What was asked.
+        command: String,
+        /// What it said.
+        line: String,
+    },
+}
+
+impl fmt::Display for ImapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(source) => source.fmt(f),
+            Self::Refused { command, line } => write!(f, "{command}: {line}"),
+        }
+    }
+}
+
+impl std::error::Error for ImapError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(source) => Some(source),
+            Self::Refused { .. } => None,
+        }
+    }
+}
+
+impl From<io::Error> for ImapError {
+    fn from(source: io::Error) -> Self {
+        Self::Io(source)
+    }
+}
+
+/// What came of a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Reply {
+    /// From the first octet of the command to the last of its reply.
+    pub(crate) took: Duration,
+    /// Octets of the reply.
+    pub(crate) octets: u64,
+    /// `FETCH` responses.
+    pub(crate) fetched: u64,
+    /// Numbers in `SEARCH` responses.
+    pub(crate) found: u64,
+    /// The last number of an `EXISTS` response.
+    pub(crate) exists: u64,
+    /// `EXPUNGE` responses.
+    pub(crate) expunged: u64,
+}
+
+/// A connection that has logged in, or not yet.
+#[derive(Debug)]
+pub(crate) struct Imap {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    /// Octets of the buffer that hold something, and of those the ones that were looked at.
+    filled: usize,
+    at: usize,
+    commands: u64,
+}
+
+impl Imap {
+    /// Connects and takes the greeting.
+    pub(crate) fn connect(address: SocketAddr) -> Result<Self, ImapError> {
+        Self::with_buffer(address, READ_OCTETS)
+    }
+
+    /// The same with a small buffer, for connections in thousands.
+    pub(crate) fn connect_small(address: SocketAddr) -> Result<Self, ImapError> {
+        Self::with_buffer(address, 1024)
+    }
+
+    fn with_buffer(address: SocketAddr, octets: usize) -> Result<Self, ImapError> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut imap = Self {
+            stream,
+            buffer: vec![0; octets],
+            filled: 0,
+            at: 0,
+            commands: 0,
+        };
+        imap.line(&mut Reply::default())?;
+        Ok(imap)
+    }
+
+    /// Sends a command and reads its reply, which must be OK.
+    pub(crate) fn ok(&mut self, command: &str) -> Result<Reply, ImapError> {
+        let started = Instant::now();
+        let tag = self.send(command)?;
+        self.finish(&tag, command, started)
+    }
+
+    /// Adds a message, without waiting for leave (RFC 7888).
+    pub(crate) fn append(&mut self, mailbox: &str, message: &[u8]) -> Result<Reply, ImapError> {
+        let started = Instant::now();
+        self.commands += 1;
+        let (tag, octets) = (format!("t{}", self.commands), message.len());
+        let mut command =
+            format!("{tag} APPEND {mailbox} \"01-Feb-2024 10:00:00 +0000\" {{{octets}+}}\r\n")
+                .into_bytes();
+        command.extend_from_slice(message);
+        command.extend_from_slice(b"\r\n");
+        self.stream.write_all(&command)?;
+        self.finish(&tag, "APPEND", started)
+    }
+
+    /// Begins to idle; `true` once the server agreed.
+    pub(crate) fn idle(&mut self) -> Result<(), ImapError> {
+        self.send("IDLE")?;
+        let line = self.line(&mut Reply::default())?;
+        if line.starts_with(b"+") {
+            return Ok(());
+        }
+        Err(refused("IDLE", &line))
+    }
+
+    /// Waits for the next EXISTS while idling, and says when it came.
+    pub(crate) fn wait_exists(&mut self) -> Result<Instant, ImapError> {
+        let mut reply = Reply::default();
+        while reply.exists == 0 {
+            self.line(&mut reply)?;
+        }
+        Ok(Instant::now())
+    }
+
+    /// Ends idling.
+    pub(crate) fn done(&mut self) -> Result<(), ImapError> {
+        self.stream.write_all(b"DONE\r\n")?;
+        let tag = format!("t{}", self.commands);
+        self.finish(&tag, "DONE", Instant::now()).map(drop)
+    }
+
+    fn send(&mut self, command: &str) -> Result<String, ImapError> {
+        self.commands += 1;
+        let tag = format!("t{}", self.commands);
+        self.stream
+            .write_all(format!("{tag} {command}\r\n").as_bytes())?;
+        Ok(tag)
+    }
+
+    fn finish(&mut self, tag: &str, command: &str, started: Instant) -> Result<Reply, ImapError> {
+        let mut reply = Reply::default();
+        loop {
+            let line = self.line(&mut reply)?;
+            let tagged = line.strip_prefix(tag.as_bytes());
+            let Some(rest) = tagged.and_then(|rest| rest.strip_prefix(b" ")) else {
+                continue;
+            };
+            if !rest.starts_with(b"OK") {
+                return Err(refused(command, &line));
+            }
+            reply.took = started.elapsed();
+            return Ok(reply);
+        }
+    }
+
+    /// Reads a response with its literals and counts it; gives the beginning of its first line.
+    fn line(&mut self, reply: &mut Reply) -> Result<Vec<u8>, ImapError> {
+        let mut first = None;
+        loop {
+            let end = self.line_end()?;
+            let line = self.buffer.get(self.at..end).unwrap_or_default();
+            reply.octets += line.len() as u64;
+            let literal = literal(line);
+            if first.is_none() {
+                count(line, reply);
+                first = Some(line.get(..line.len().min(200)).unwrap_or(line).to_vec());
+            }
+            self.at = end;
+            match literal {
+                None => return Ok(first.unwrap_or_default()),
+                Some(octets) => {
+                    reply.octets += octets;
+                    self.skip(octets)?;
+                }
+            }
+        }
+    }
+
+    /// Where the line that begins here ends, once all of it is there.
+    fn line_end(&mut self) -> Result<usize, ImapError> {
+        let mut looked = self.at;
+        loop {
+            let unseen = self.buffer.get(looked..self.filled).unwrap_or_default();
+            if let Some(at) = memchr::memchr(b'\n', unseen) {
+                return Ok(looked + at + 1);
+            }
+            looked = self.filled - self.at;
+            self.fill()?;
+            looked += self.at;
+        }
+    }
+
+    fn skip(&mut self, octets: u64) -> Result<(), ImapError> {
+        let mut left = octets;
+        loop {
+            let here = (self.filled - self.at) as u64;
+            let taken = here.min(left);
+            self.at += usize::try_from(taken).unwrap_or(usize::MAX);
+            left -= taken;
+            if left == 0 {
+                return Ok(());
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Reads more behind what is there.
+    fn fill(&mut self) -> Result<(), ImapError> {
+        if self.at > 0 {
+            self.buffer.copy_within(self.at..self.filled, 0);
+            self.filled -= self.at;
+            self.at = 0;
+        }
+        if self.filled == self.buffer.len() {
+            self.buffer.resize(self.buffer.len() * 2, 0);
+        }
+        let room = self.buffer.get_mut(self.filled..).unwrap_or_default();
+        match self.stream.read(room)? {
+            0 => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            octets => {
+                self.filled += octets;
+                Ok(())
+            }
+        }
+    }
+}
+
+fn refused(command: &str, line: &[u8]) -> ImapError {
+    ImapError::Refused {
+        command: command.to_owned(),
+        line: String::from_utf8_lossy(line).trim_end().to_owned(),
+    }
+}
+
+/// The length of the literal that a line ends with.
+fn literal(line: &[u8]) -> Option<u64> {
+    let line = line.strip_suffix(b"\r\n")?.strip_suffix(b"}")?;
+    let open = memchr::memrchr(b'{', line)?;
+    std::str::from_utf8(line.get(open + 1..)?)
+        .ok()?
+        .parse()
+        .ok()
+}
+
+fn count(line: &[u8], reply: &mut Reply) {
+    let Some(rest) = line.strip_prefix(b"* ") else {
+        return;
+    };
+    if let Some(found) = rest.strip_prefix(b"SEARCH") {
+        let words = found.split(u8::is_ascii_whitespace);
+        reply.found += words.filter(|word| !word.is_empty()).count() as u64;
+        return;
+    }
+    let mut words = rest.splitn(3, |octet| matches!(octet, b' ' | b'\r'));
+    let number = words.next().and_then(|word| std::str::from_utf8(word).ok());
+    let number = number.and_then(|word| word.parse::<u64>().ok());
+    match (number, words.next()) {
+        (Some(_), Some(b"FETCH")) => reply.fetched += 1,
+        (Some(_), Some(b"EXPUNGE")) => reply.expunged += 1,
+        (Some(number), Some(b"EXISTS")) => reply.exists = number,
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn responses_are_counted_and_literals_passed_over() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(b"* OK hello\r\n").unwrap();
+            let mut command = [0; 64];
+            let octets = stream.read(&mut command).unwrap();
+            assert_eq!(&command[..octets], b"t1 FETCH 1:2 X\r\n");
+            let body = b"t1 OK no\r\n* 9 FETCH (\r\n";
+            let mut reply = Vec::new();
+            for part in [
+                &b"* 3 EXISTS\r\n* 1 FETCH (X {22}\r\n"[..],
+                body,
+                b" Y {0}\r\n)\r\n",
+            ] {
+                reply.extend_from_slice(part);
+            }
+            reply.extend_from_slice(
+                b"* 2 FETCH ()\r\n* SEARCH 4 5\r\n* 1 EXPUNGE\r\nt1 OK done\r\n",
+            );
+            for octet in reply.chunks(7) {
+                stream.write_all(octet).unwrap();
+            }
+        });
+        let mut imap = Imap::with_buffer(address, 8).unwrap();
+        let reply = imap.ok("FETCH 1:2 X").unwrap();
+        server.join().unwrap();
+        assert_eq!(
+            (reply.fetched, reply.found, reply.exists, reply.expunged),
+            (2, 2, 3, 1)
+        );
+    }
+}
