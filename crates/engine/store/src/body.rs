@@ -10,7 +10,7 @@ use vere_ports::storage::{Storage, StorageFile};
 
 use crate::StoreError;
 use crate::log::format::{RECORD_HEAD, RecordHead, RecordKind, u32_at};
-use crate::log::{Segments, locate};
+use crate::log::{Place, Segments, locate};
 use crate::model::BlobId;
 
 /// The version of a body's record.
@@ -127,11 +127,18 @@ impl<S: Storage> BodyReader<S> {
     ///
     /// [`StoreError::Gone`] when there is none, [`StoreError::Damaged`], [`StoreError::Failed`].
     pub fn open(&self, blob: BlobId) -> Result<Body<S::File>, StoreError> {
-        let place = locate(&self.segments, self.log, blob.0)?;
-        let (file, offset) = place
-            .filter(|_| blob.0 < self.written)
-            .ok_or(StoreError::Gone)?;
-        let available = file.len().map_err(failed)?.saturating_sub(offset);
+        if blob.0 >= self.written {
+            return Err(StoreError::Gone);
+        }
+        let place = locate(&self.segments, self.log, blob.0, self.written)?;
+        let Some(Place {
+            file,
+            offset,
+            available,
+        }) = place
+        else {
+            return Err(StoreError::Gone);
+        };
         let first = (FIRST_READ as u64).min(available) as usize;
         let mut octets = vec![0; first];
         file.read_at(&mut octets, offset).map_err(failed)?;

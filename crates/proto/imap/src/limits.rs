@@ -28,6 +28,9 @@ pub struct Limits {
     /// Octets that wait for the client to read them; at the bound nothing more is done for it. A part
     /// of a message beyond that is not copied.
     pub output_octets_max: usize,
+    /// Octets of messages that FETCH asks the host for at once: fewer questions for more memory while
+    /// one is answered.
+    pub fetch_octets_max: usize,
     /// How long a client may take before it has logged in; then `BYE`.
     pub login_timeout: Duration,
     /// How long a client may say nothing; then `BYE`. RFC 9051 section 5.4 asks for at least 30 minutes.
@@ -45,6 +48,7 @@ impl Default for Limits {
             errors_max: 20,
             auth_failures_max: 3,
             output_octets_max: 64 * 1024,
+            fetch_octets_max: 256 * 1024,
             login_timeout: Duration::from_secs(60),
             command_timeout: Duration::from_secs(1800),
         }

@@ -20,7 +20,7 @@ use vere_store::{
 use super::convert::{self, among, flags_of, refusal};
 use super::keeper::{Keeper, Watch};
 use super::login::{self, Throttle};
-use super::messages::{self, opened_gone};
+use super::messages::{Fetcher, opened_gone};
 use super::search;
 use super::steps::{attribute, claim, empty_inbox, named, operation, special_use};
 use crate::role::clock::now;
@@ -34,6 +34,7 @@ pub(super) struct Client {
     address: places::Client,
     account: Option<AccountName>,
     open: Option<Open>,
+    fetcher: Fetcher,
 }
 
 /// The mailbox that is open.
@@ -59,6 +60,7 @@ impl Client {
             address,
             account: None,
             open: None,
+            fetcher: Fetcher::default(),
         }
     }
 
@@ -66,6 +68,7 @@ impl Client {
     pub(super) fn follow(&mut self, open: Option<u64>) {
         if self.open.as_ref().map(|own| own.id.0) != open {
             self.open = None;
+            self.fetcher.rest();
         }
     }
 
@@ -153,7 +156,9 @@ impl Client {
                 self.changes(MailboxId(mailbox), ModSeq(since), uid_next, read_only)
                     .await,
             ),
-            Question::Fetch(query) => Answer::Messages(messages::fetch(&self.keeper, query).await),
+            Question::Fetch(query) => {
+                Answer::Messages(self.fetcher.fetch(&self.keeper, query).await)
+            }
             Question::Store(query) => Answer::Flags(self.store(query).await),
             Question::Expunge { mailbox, uids } => {
                 Answer::Done(self.expunge(MailboxId(mailbox), uids).await)
@@ -421,16 +426,12 @@ impl Client {
         let operation = operation()?;
         let flags = convert::to_store(&query.flags).map_err(|error| refusal(&error))?;
         let message = query.message;
-        let prepared = tokio::task::spawn_blocking(move || {
+        let internal_date = convert::date(query.date.unwrap_or_else(now));
+        let prepare = move || {
             let parsed = Parsed::of(&message);
             Prepared::new(&message, &parsed.encode(), &parsed.references)
-        });
-        let prepared = prepared
-            .await
-            .map_err(|_| Refusal::Unavailable)?
-            .map_err(|error| refusal(&error))?;
-        let internal_date = convert::date(query.date.unwrap_or_else(now));
-        let asked = self.keeper.ask(move |store| {
+        };
+        let asked = self.keeper.ask_with(prepare, move |store, prepared| {
             let target = Target {
                 mailbox: named(store, &account, &query.mailbox)?,
                 flags,

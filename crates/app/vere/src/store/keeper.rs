@@ -28,8 +28,30 @@ type Waiter = Box<dyn FnOnce(Result<Position, StoreError>) + Send>;
 
 enum Message {
     Job(Job),
-    Synced(SyncOutcome),
+    Synced(SyncOutcome, Vec<Waiter>),
     Stop,
+}
+
+/// A sync, and who waits for it: they are told as soon as it is done, before the store is.
+struct Sync {
+    job: SyncJob<LogDirectory>,
+    waiting: Vec<Waiter>,
+}
+
+impl Sync {
+    /// Runs it; those who wait come back with an outcome that is none.
+    fn run(self) -> (SyncOutcome, Vec<Waiter>) {
+        let outcome = self.job.run();
+        match outcome.synced() {
+            None => (outcome, self.waiting),
+            Some(synced) => {
+                for waiter in self.waiting {
+                    waiter(Ok(synced));
+                }
+                (outcome, Vec::new())
+            }
+        }
+    }
 }
 
 /// Gives questions to the thread that owns the store.
@@ -45,7 +67,7 @@ impl std::fmt::Debug for Message {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Job(_) => "Job",
-            Self::Synced(_) => "Synced",
+            Self::Synced(..) => "Synced",
             Self::Stop => "Stop",
         })
     }
@@ -78,13 +100,14 @@ impl Keeper {
     /// When the system gives no threads.
     pub(super) fn start(store: MailStore, index: SharedIndex) -> io::Result<(Self, End)> {
         let (sender, receiver) = channel();
-        let (to_sync, jobs) = channel::<SyncJob<LogDirectory>>();
+        let (to_sync, jobs) = channel::<Sync>();
         let back = sender.clone();
         Builder::new()
             .name("store-sync".to_owned())
             .spawn(move || {
                 for job in jobs {
-                    if back.send(Message::Synced(job.run())).is_err() {
+                    let (outcome, waiting) = job.run();
+                    if back.send(Message::Synced(outcome, waiting)).is_err() {
                         return;
                     }
                 }
@@ -94,6 +117,7 @@ impl Keeper {
         let mut owner = Owner {
             store,
             waiting: Vec::new(),
+            syncing: false,
             to_sync,
             watchers: Arc::clone(&watchers),
             indexer: indexer.clone(),
@@ -155,12 +179,32 @@ impl Keeper {
         question: impl FnOnce(&mut MailStore) -> Result<Committed<T>, StoreError> + Send + 'static,
     ) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let job: Job = Box::new(move |owner| match question(&mut owner.store) {
-            Err(error) => drop(reply.send(Err(error))),
-            Ok(committed) => owner.reply_when_safe(committed, reply),
-        });
+        let job = job(question, reply);
         self.sender.send(Message::Job(job)).map_err(|_| closed())?;
         Ok(answer)
+    }
+
+    /// Asks the store with what is first made where it may take its time.
+    ///
+    /// # Errors
+    /// As [`Keeper::ask`], and what the making says.
+    pub(super) async fn ask_with<P: Send + 'static, T: Send + 'static>(
+        &self,
+        make: impl FnOnce() -> Result<P, StoreError> + Send + 'static,
+        question: impl FnOnce(&mut MailStore, P) -> Result<Committed<T>, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let sender = self.sender.clone();
+        // From there it goes to the store at once, not by way of the thread of the connections.
+        drop(tokio::task::spawn_blocking(move || match make() {
+            Err(error) => drop(reply.send(Err(error))),
+            Ok(made) => {
+                let job = job(move |store| question(store, made), reply);
+                // Whoever waits sees that the reply is gone.
+                let _ = sender.send(Message::Job(job));
+            }
+        }));
+        answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
     /// Hears of changes of a mailbox until it is dropped.
@@ -178,11 +222,23 @@ fn closed() -> StoreError {
     StoreError::Failed("the store is closed".to_owned())
 }
 
+fn job<T: Send + 'static>(
+    question: impl FnOnce(&mut MailStore) -> Result<Committed<T>, StoreError> + Send + 'static,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+) -> Job {
+    Box::new(move |owner| match question(&mut owner.store) {
+        Err(error) => drop(reply.send(Err(error))),
+        Ok(committed) => owner.reply_when_safe(committed, reply),
+    })
+}
+
 /// The thread that owns the store.
 struct Owner {
     store: MailStore,
     waiting: Vec<(Position, Waiter)>,
-    to_sync: Sender<SyncJob<LogDirectory>>,
+    /// Whether a sync is under way.
+    syncing: bool,
+    to_sync: Sender<Sync>,
     watchers: Arc<Watchers>,
     indexer: Indexer,
     persisted: Instant,
@@ -192,7 +248,7 @@ struct Owner {
 impl Owner {
     fn run(&mut self, receiver: &Receiver<Message>) {
         let mut stopping = false;
-        while self.failed.is_none() && !(stopping && self.waiting.is_empty()) {
+        while self.failed.is_none() && !(stopping && self.waiting.is_empty() && !self.syncing) {
             let first = match receiver.recv_timeout(PERSIST_INTERVAL) {
                 Ok(message) => Some(message),
                 Err(RecvTimeoutError::Timeout) => None,
@@ -201,7 +257,7 @@ impl Owner {
             for message in first.into_iter().chain(receiver.try_iter()) {
                 match message {
                     Message::Job(job) => job(self),
-                    Message::Synced(outcome) => self.synced(outcome),
+                    Message::Synced(outcome, waiting) => self.synced(outcome, waiting),
                     Message::Stop => stopping = true,
                 }
             }
@@ -237,13 +293,23 @@ impl Owner {
             return;
         }
         match self.store.sync_job() {
-            Ok(Some(job)) => drop(self.to_sync.send(job)),
+            Ok(Some(job)) => {
+                let upto = job.upto();
+                let of_job = |(position, _): &mut (Position, Waiter)| *position <= upto;
+                let waiting = self.waiting.extract_if(.., of_job);
+                let waiting = waiting.map(|(_, waiter)| waiter).collect();
+                self.syncing = self.to_sync.send(Sync { job, waiting }).is_ok();
+            }
             Ok(None) => {}
             Err(error) => self.fail(&error),
         }
     }
 
-    fn synced(&mut self, outcome: SyncOutcome) {
+    fn synced(&mut self, outcome: SyncOutcome, waiting: Vec<Waiter>) {
+        self.syncing = false;
+        let position = self.store.end();
+        let unsafe_yet = waiting.into_iter().map(|waiter| (position, waiter));
+        self.waiting.extend(unsafe_yet);
         match self.store.finish_sync(outcome) {
             Ok(published) => {
                 let (safe, waiting) = std::mem::take(&mut self.waiting)

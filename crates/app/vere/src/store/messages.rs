@@ -1,6 +1,7 @@
 //! Messages out of the store: which ones fit in a batch, and their content.
 
 use bytes::Bytes;
+use tokio::task::{JoinHandle, spawn_local};
 use vere_disk::log::{Directory as LogDirectory, DirectoryFile as LogFile};
 use vere_imap::server::{FetchQuery, Messages, Need, Refusal, Row};
 use vere_imap::set::UidSet;
@@ -13,8 +14,9 @@ use super::keeper::{Keeper, MailStore};
 /// Messages of one batch, whatever is asked of them.
 const BATCH_MAX: usize = 1_000;
 
-/// Octets that a header is taken for until it is read.
-const HEADER_OCTETS: usize = 2 * 1024;
+/// Octets that what the parser found, and the header with it, are taken for until they are read.
+const PARSED_OCTETS: usize = 512;
+const HEADER_OCTETS: usize = 3 * 1024;
 
 /// A message, and the fields that only its recipient's copy has.
 type Referred = (Message, Vec<u8>);
@@ -31,11 +33,62 @@ fn refer(store: &MailStore, id: MailboxId, message: &Message) -> Result<Referred
     Ok((*message, own.render()))
 }
 
-/// Gives the first of the messages that are asked for.
-///
-/// # Errors
-/// What the client is told.
-pub(super) async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> {
+/// Gives messages, and reads those ahead that will be asked for next: while some are sent, others are
+/// read.
+#[derive(Debug, Default)]
+pub(super) struct Fetcher {
+    ahead: Option<Ahead>,
+}
+
+#[derive(Debug)]
+struct Ahead {
+    query: FetchQuery,
+    messages: JoinHandle<Result<Messages, Refusal>>,
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.messages.abort();
+    }
+}
+
+impl Fetcher {
+    /// Gives the first of the messages that are asked for.
+    ///
+    /// # Errors
+    /// What the client is told.
+    pub(super) async fn fetch(
+        &mut self,
+        keeper: &Keeper,
+        query: FetchQuery,
+    ) -> Result<Messages, Refusal> {
+        // What was read for another question is of no use any more.
+        let ahead = self.ahead.take().filter(|ahead| ahead.query == query);
+        let messages = match ahead {
+            Some(mut ahead) => (&mut ahead.messages)
+                .await
+                .map_err(|_| Refusal::Unavailable)??,
+            None => fetch(keeper, query.clone()).await?,
+        };
+        if !messages.rest.is_empty() {
+            let query = FetchQuery {
+                uids: messages.rest.clone(),
+                ..query
+            };
+            let (keeper, next) = (keeper.clone(), query.clone());
+            let messages = spawn_local(async move { fetch(&keeper, next).await });
+            self.ahead = Some(Ahead { query, messages });
+        }
+        Ok(messages)
+    }
+
+    /// Lets go of what was read ahead.
+    pub(super) fn rest(&mut self) {
+        self.ahead = None;
+    }
+}
+
+async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> {
     let need = query.need;
     let (snapshot, chosen, rest, reader) = keeper
         .ask(move |store| choose(store, &query))
@@ -91,7 +144,8 @@ fn choose(
             }
             octets += match query.need {
                 Need::Nothing => 0,
-                Need::Parsed | Need::Header => HEADER_OCTETS.min(message.size as usize),
+                Need::Parsed => PARSED_OCTETS,
+                Need::Header => HEADER_OCTETS.min(message.size as usize),
                 Need::Whole => message.size as usize,
             };
             chosen.push(*message);

@@ -83,7 +83,21 @@ pub struct SyncOutcome {
     pub(crate) result: Result<(), String>,
 }
 
+impl SyncOutcome {
+    /// The position before which everything is safe now; none when it failed.
+    #[must_use]
+    pub fn synced(&self) -> Option<Position> {
+        self.result.is_ok().then_some(Position(self.upto))
+    }
+}
+
 impl<S: Storage> SyncJob<S> {
+    /// The position before which everything is safe once it ran.
+    #[must_use]
+    pub fn upto(&self) -> Position {
+        Position(self.upto)
+    }
+
     /// Syncs; blocks on the disk.
     pub fn run(self) -> SyncOutcome {
         let result = self.try_run().map_err(|error| error.to_string());
@@ -323,7 +337,15 @@ impl<S: Storage> Log<S> {
     }
 }
 
-/// Where the record at a position may lie: whoever reads it must see that it is there.
+/// Where a record lies.
+pub(crate) struct Place<F> {
+    pub(crate) file: F,
+    pub(crate) offset: u64,
+    /// Octets from there to the end of what is written in its segment.
+    pub(crate) available: u64,
+}
+
+/// Where the record at a position before `written` may lie: whoever reads it must see that it is there.
 ///
 /// # Errors
 ///
@@ -332,16 +354,32 @@ pub(crate) fn locate<F: StorageFile>(
     segments: &Segments<F>,
     log: u64,
     position: u64,
-) -> Result<Option<(F, u64)>, StoreError> {
+    written: u64,
+) -> Result<Option<Place<F>>, StoreError> {
     let Some((first, segment)) = segments.range(..=position).next_back() else {
         return Ok(None);
     };
-    let offset = match &segment.index {
-        None => Some(SEGMENT_HEAD as u64 + (position - first)),
-        Some(index) => rewrite::find(&segment.file, index, log, position)
-            .map_err(|error| StoreError::Failed(error.to_string()))?,
+    let failed = |error: io::Error| StoreError::Failed(error.to_string());
+    let file = segment.file.clone();
+    let Some(index) = &segment.index else {
+        // Nothing is left out of it, so that the file need not be asked how long it is.
+        let next = segments.range(position.saturating_add(1)..).next();
+        let end = next.map_or(written, |(next, _)| *next);
+        return Ok(Some(Place {
+            file,
+            offset: SEGMENT_HEAD as u64 + (position - first),
+            available: end.saturating_sub(position),
+        }));
     };
-    Ok(offset.map(|offset| (segment.file.clone(), offset)))
+    let Some(offset) = rewrite::find(&file, index, log, position).map_err(failed)? else {
+        return Ok(None);
+    };
+    let available = file.len().map_err(failed)?.saturating_sub(offset);
+    Ok(Some(Place {
+        file,
+        offset,
+        available,
+    }))
 }
 
 impl<S: Storage> Log<S> {

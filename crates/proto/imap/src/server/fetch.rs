@@ -139,7 +139,7 @@ impl Server {
     }
 
     fn fetch_rows(&mut self, work: FetchWork) {
-        let octets_max = self.config.limits.output_octets_max;
+        let octets_max = self.config.limits.fetch_octets_max;
         let Some(selected) = self.selected() else {
             return;
         };

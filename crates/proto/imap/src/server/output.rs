@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
+use crate::write;
+
 /// Octets of buffer kept while nothing waits.
 const KEPT_OCTETS_MAX: usize = 512;
 
@@ -82,6 +84,10 @@ impl Output {
 
     pub(super) fn text(&mut self, text: &str) {
         self.buffer.extend_from_slice(text.as_bytes());
+    }
+
+    pub(super) fn number(&mut self, number: u64) {
+        write::number(&mut self.buffer, number);
     }
 
     /// A line, whose end is added.

@@ -138,7 +138,7 @@ pub enum MailboxChange {
 }
 
 /// Which messages to give.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchQuery {
     /// The mailbox.
     pub mailbox: MailboxKey,

@@ -98,7 +98,9 @@ impl RowWriter<'_> {
             announce(self.output, self.selected, &row.flags.flags);
             self.selected.told(&row.flags);
         }
-        self.output.text(&format!("* {number} FETCH ("));
+        self.output.text("* ");
+        self.output.number(number.into());
+        self.output.text(" FETCH (");
         for (index, item) in items.iter().enumerate() {
             if index > 0 {
                 self.output.text(" ");
@@ -115,19 +117,26 @@ impl RowWriter<'_> {
     fn item(&mut self, item: &FetchItem) {
         let row = self.row;
         match item {
-            FetchItem::Uid => self.output.text(&format!("UID {}", row.flags.uid)),
+            FetchItem::Uid => {
+                self.output.text("UID ");
+                self.output.number(row.flags.uid.into());
+            }
             FetchItem::Flags => {
                 self.output.text("FLAGS ");
                 flags(self.output, self.selected, self.enabled, &row.flags);
             }
             FetchItem::InternalDate => {
-                let date = date::date_time(row.date);
-                self.output.text(&format!("INTERNALDATE {date}"));
+                self.output.text("INTERNALDATE ");
+                self.output.text(&date::date_time(row.date));
             }
-            FetchItem::Size => self.output.text(&format!("RFC822.SIZE {}", row.size)),
+            FetchItem::Size => {
+                self.output.text("RFC822.SIZE ");
+                self.output.number(row.size);
+            }
             FetchItem::ModSeq => {
-                let mod_seq = row.flags.mod_seq;
-                self.output.text(&format!("MODSEQ ({mod_seq})"));
+                self.output.text("MODSEQ (");
+                self.output.number(row.flags.mod_seq);
+                self.output.text(")");
             }
             FetchItem::Envelope => {
                 self.output.text("ENVELOPE ");
