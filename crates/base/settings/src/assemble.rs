@@ -9,8 +9,8 @@ use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
 use crate::model::{
     Acme, Auth, CertificateFiles, Cluster, Directory, DirectoryStore, Durability, Etcd, Gateway,
-    Limits, LineTls, Listen, Networks, Register, Resolver, Settings, Sni, Spool, SpoolAccount,
-    SpoolNode, SpoolTls, Tls,
+    Limits, LineTls, Listen, LogBy, Networks, Register, Resolver, Settings, Sni, Spool,
+    SpoolAccount, SpoolNode, SpoolTls, Tls,
 };
 use crate::outgoing::{Delivery, LocalDelivery, TlsMode};
 use crate::value::FromValue;
@@ -299,6 +299,7 @@ impl Assembly {
         let most = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
         Spool {
             durability,
+            log: self.choice("spool.log", log_by),
             replicas: self.maybe("spool.replicas").unwrap_or(2.min(most)),
             replicas_min: replicas.unwrap_or(match durability {
                 Durability::Synced => 1,
@@ -414,6 +415,14 @@ fn durability(text: &str) -> Option<Durability> {
     Some(match text {
         "synced" => Durability::Synced,
         "replicated" => Durability::Replicated,
+        _ => return None,
+    })
+}
+
+fn log_by(text: &str) -> Option<LogBy> {
+    Some(match text {
+        "machine" => LogBy::Machine,
+        "node" => LogBy::Node,
         _ => return None,
     })
 }

@@ -263,11 +263,22 @@ pub enum Durability {
     Replicated,
 }
 
+/// Which nodes keep logs, with [`Durability::Synced`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogBy {
+    /// One of those on the same machine.
+    Machine,
+    /// Each.
+    Node,
+}
+
 /// Queue storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spool {
     /// When a message counts as safe.
     pub durability: Durability,
+    /// Which nodes keep logs.
+    pub log: LogBy,
     /// Nodes that are to hold every message.
     pub replicas: u32,
     /// Nodes that must hold a message before it is acknowledged.
@@ -336,6 +347,22 @@ impl Spool {
             .enumerate()
             .filter(move |(_, node)| exposed(node))
     }
+
+    /// For each node the place of the first that shares a log with it, which may be its own: nodes that lose
+    /// power together. Where that is not sure each has its own.
+    #[must_use]
+    pub fn log_places(&self) -> Vec<usize> {
+        let shares = |node: &SpoolNode, other: &SpoolNode| {
+            self.log == LogBy::Machine && node.is_beside(other)
+        };
+        let place = |(own, node): (usize, &SpoolNode)| {
+            let first = self.nodes[..own]
+                .iter()
+                .position(|other| shares(node, other));
+            first.unwrap_or(own)
+        };
+        self.nodes.iter().enumerate().map(place).collect()
+    }
 }
 
 /// Mutual TLS between gateways and nodes.
@@ -379,6 +406,14 @@ impl SpoolNode {
     /// Where it listens, the address for standby connections last.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         std::iter::once(self.listen).chain(self.standby)
+    }
+
+    /// Whether it is known to run on the same machine as another one: both run here, or have the same IP
+    /// address, which for a loopback address may be the end of a tunnel to anywhere.
+    fn is_beside(&self, other: &Self) -> bool {
+        let ip = self.listen.ip().to_canonical();
+        let same = ip == other.listen.ip().to_canonical() && !ip.is_loopback();
+        self.remote == other.remote && (!self.remote || same)
     }
 }
 

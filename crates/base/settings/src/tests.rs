@@ -280,6 +280,27 @@ fn accounts_on_the_nodes_are_told_apart() {
 }
 
 #[test]
+fn nodes_share_a_log_where_they_are_known_to_share_a_machine() {
+    let node = |name: &str, address: &str, runs: &str| {
+        format!("[[spool.node]]\nname = \"{name}\"\nlisten = \"{address}\"\nruns = \"{runs}\"\n")
+    };
+    let places = |file: &str| parse(file).unwrap().spool.log_places();
+    assert_eq!(places(""), [0, 0]);
+    assert_eq!(places("[spool]\nlog = \"node\"\n"), [0, 1]);
+    let nodes = [
+        node("a", "127.0.0.1:1", "here"),
+        node("b", "192.0.2.1:1", "elsewhere"),
+        node("c", "192.0.2.2:1", "elsewhere"),
+        node("d", "192.0.2.9:1", "here"),
+        node("e", "[::ffff:192.0.2.1]:2", "elsewhere"),
+        // Tunnels to wherever.
+        node("f", "127.0.0.1:2", "elsewhere"),
+        node("g", "127.0.0.1:3", "elsewhere"),
+    ];
+    assert_eq!(places(&nodes.concat()), [0, 1, 2, 0, 1, 5, 6]);
+}
+
+#[test]
 fn nodes_in_clear_text_on_a_network_are_known() {
     let node = |rest: &str| format!("[[spool.node]]\nname = \"a\"\n{rest}\n");
     let tls = "[spool.tls]\ncertificate = \"c\"\nkey = \"k\"\nca = \"r\"\n";

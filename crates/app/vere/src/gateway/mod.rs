@@ -49,7 +49,7 @@ use vere_directory::Directory;
 use vere_net::acme::serve_challenges;
 use vere_net::listen::{Inherited, ListenOptions};
 use vere_net::resolver::{Resolver, ResolverOptions};
-use vere_settings::{Settings, SpoolNode};
+use vere_settings::{Durability, Settings, SpoolNode};
 use vere_spool::owner::ShutReason;
 use vere_telemetry::metrics::Health;
 use vere_telemetry::trace::{TraceLog, TraceOptions};
@@ -206,20 +206,23 @@ async fn own(settings: &Settings) -> Result<(LinkOptions, OwnerMark), Failure> {
 fn link_options(settings: &Settings, group: &str) -> Result<LinkOptions, Failure> {
     let spool = &settings.spool;
     let tls = encryption::certificates(settings)?;
-    let addresses = |node: &SpoolNode| NodeAddresses {
+    let addresses = |(node, machine): (&SpoolNode, usize)| NodeAddresses {
         name: node.name.clone(),
+        machine,
         addresses: node.addresses().collect(),
         encryption: Encryption::of(tls.as_ref(), node),
     };
     let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let nodes = spool.nodes.iter().zip(spool.log_places());
     Ok(LinkOptions {
+        durable: spool.durability == Durability::Synced,
         replicas: count(spool.replicas),
         replicas_min: count(spool.replicas_min),
         lease: nodes::lease_terms(settings),
         grants: nodes::grants(settings),
         group_max: spool.group_max.map_or(u64::MAX, ByteSize::as_u64),
         ..LinkOptions::new(
-            spool.nodes.iter().map(addresses).collect(),
+            nodes.map(addresses).collect(),
             Rc::new(nodes::register(settings)?),
             group,
             nodes::account(settings)?,

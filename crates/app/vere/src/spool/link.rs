@@ -54,6 +54,8 @@ const QUEUES_AT_ONCE: u32 = 4096;
 pub(crate) struct NodeAddresses {
     /// Its name in the settings.
     pub(crate) name: String,
+    /// Nodes of the same number are on the same machine, where one log is enough.
+    pub(crate) machine: usize,
     /// Where it listens; over a second address a connection is on standby.
     pub(crate) addresses: Vec<SocketAddr>,
     /// Which connections are encrypted; `None`: none.
@@ -65,6 +67,8 @@ pub(crate) struct NodeAddresses {
 pub(crate) struct LinkOptions {
     /// The nodes on which the group may lie, in the order of preference.
     pub(crate) nodes: Vec<NodeAddresses>,
+    /// Whether a synced log must have what is acknowledged.
+    pub(crate) durable: bool,
     /// How many of them are to hold it.
     pub(crate) replicas: usize,
     /// How many must, for anything to be acknowledged.
@@ -120,6 +124,7 @@ impl LinkOptions {
         credentials: Credentials,
     ) -> Self {
         Self {
+            durable: false,
             replicas: nodes.len(),
             replicas_min: 1,
             nodes,
@@ -321,7 +326,8 @@ impl SpoolLink {
         let owner = Owner::new(OwnerConfig {
             life: options.life,
             takes: options.takes,
-            nodes: options.nodes.iter().enumerate().map(node_name).collect(),
+            nodes: options.nodes.iter().map(node_name).collect(),
+            durable: options.durable,
             replicas: options.replicas,
             replicas_min: options.replicas_min,
             window: size(options.window),
@@ -647,12 +653,11 @@ impl Shared {
     }
 }
 
-/// Each keeps a log of its own, so it does not matter which share a machine.
-fn node_name((index, node): (usize, &NodeAddresses)) -> NodeName {
+fn node_name(node: &NodeAddresses) -> NodeName {
     NodeName {
         name: node.name.clone(),
         links: node.addresses.len(),
-        machine: index,
+        machine: node.machine,
     }
 }
 

@@ -10,7 +10,7 @@ use nix::unistd::geteuid;
 use crate::harness::{
     Counted, FailingSync, System, in_soak, is_full, output_of, probe, program, run, skip, wait_for,
 };
-use crate::replicas::{states, wait_states};
+use crate::replicas::{keepers, states, wait_states};
 
 /// What ext4 does at a power cut: nothing that is not on the disk gets there any more.
 const CUT: &str = "import fcntl, os, struct, sys\n\
@@ -119,24 +119,35 @@ fn mail_goes_on_without_a_node_whose_disk_fails() {
     if !in_soak("mail goes on without a node whose disk fails") {
         return;
     }
+    // Where each node keeps a log, and where the one that fails is the only one that does.
+    for log in ["node", "machine"] {
+        keepers_disks_fail(log);
+    }
+}
+
+fn keepers_disks_fail(log: &str) {
     let sink = Counted::start();
-    let system = System::start(&sink.options());
+    let options = sink.options().set("spool.log", &format!("{log:?}"));
+    let system = System::start(&options);
     wait_states(&system, ["sync", "sync"]);
     let mut skipped = false;
     sink.run(system.smtp, rounds(), |_| {
-        let pids = system.role_pids("spool b");
+        let keeper = wait_for("a node that keeps a log", || keepers(&system).pop());
+        let role = format!("spool {keeper}");
+        let [fails, other] = if keeper == "a" { [0, 1] } else { [1, 0] };
+        let pids = system.role_pids(&role);
         let Some(failing) = FailingSync::begin(pids[0]) else {
             skipped = true;
             return;
         };
         wait_for("the end of the node's membership", || {
-            (states(&system)[1].1 != "sync").then_some(())
+            (states(&system)[fails].1 != "sync").then_some(())
         });
         probe(system.smtp);
-        assert_eq!(states(&system)[0].1, "sync");
+        assert_eq!(states(&system)[other].1, "sync");
         failing.end();
         // What was not synced must never be taken for synced: the node starts anew from its disk.
-        system.signal_role("spool b", Signal::SIGKILL);
+        system.signal_role(&role, Signal::SIGKILL);
         wait_states(&system, ["sync", "sync"]);
     });
     if !skipped {

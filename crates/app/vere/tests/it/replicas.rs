@@ -53,9 +53,58 @@ fn subjects(sink: &Sink) -> Vec<String> {
     subjects
 }
 
+/// The nodes whose logs hold everything.
+pub(crate) fn keepers(system: &System) -> Vec<String> {
+    let text = system.command(&["spool", "stat", "--json"]);
+    let stat: Value = serde_json::from_str(&text).expect("JSON");
+    let nodes = stat["nodes"].as_array().cloned().unwrap_or_default();
+    let keeps = nodes.iter().filter(|node| node["synced"] == true);
+    keeps
+        .map(|node| node["node"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+fn wait_keepers(system: &System, expected: &[&str]) {
+    wait_within(Duration::from_secs(60), "these nodes to keep logs", || {
+        (keepers(system) == expected).then_some(())
+    });
+}
+
+/// Both hold what waits, and one of them has it in its log: the other one as soon as it is alone.
+#[test]
+fn one_node_of_a_machine_keeps_the_log() {
+    let next_hop = free_address();
+    let mut system = System::start(&Options::to(next_hop));
+    wait_states(&system, ["sync", "sync"]);
+    wait_keepers(&system, &["a"]);
+    submit(&system, "first");
+    system.signal(Signal::SIGSTOP);
+    assert_eq!(system.signal_role("spool a", Signal::SIGSTOP), 1);
+    wait_keepers(&system, &["b"]);
+    submit(&system, "second");
+    assert_eq!(system.signal_role("spool a", Signal::SIGCONT), 1);
+    system.signal(Signal::SIGCONT);
+    wait_states(&system, ["sync", "sync"]);
+    wait_keepers(&system, &["b"]);
+    submit(&system, "third");
+    // All processes at once: what was acknowledged comes back from that log.
+    system.kill();
+    system.start_again();
+    system.wait_ready();
+    wait_states(&system, ["sync", "sync"]);
+    wait_keepers(&system, &["b"]);
+    let sink = Sink::start_at(next_hop, &[]);
+    wait_for("all three", || {
+        (subjects(&sink) == ["first", "second", "third"]).then_some(())
+    });
+    system.stop();
+}
+
 #[test]
 fn both_nodes_hold_what_waits() {
-    let system = System::start(&Options::to(free_address()));
+    let options = Options::to(free_address()).set("spool.log", "\"node\"");
+    let system = System::start(&options);
+    wait_states(&system, ["sync", "sync"]);
     for number in 0..5 {
         submit(&system, &number.to_string());
     }
@@ -164,7 +213,8 @@ fn below_the_least_number_of_replicas_connections_are_turned_away() {
 #[test]
 fn a_node_that_lost_its_disk_gets_everything_back_from_the_other() {
     let next_hop = free_address();
-    let mut system = System::start(&Options::to(next_hop));
+    // All processes die as well, so memory is lost with the disk.
+    let mut system = System::start(&Options::to(next_hop).set("spool.log", "\"node\""));
     for number in 0..50 {
         submit(&system, &format!("{number:02}"));
     }
@@ -180,10 +230,32 @@ fn a_node_that_lost_its_disk_gets_everything_back_from_the_other() {
     system.stop();
 }
 
+/// The other one has everything in memory.
+#[test]
+fn a_keeper_that_lost_its_disk_gets_everything_back_from_the_other() {
+    let next_hop = free_address();
+    let system = System::start(&Options::to(next_hop));
+    wait_states(&system, ["sync", "sync"]);
+    for number in 0..20 {
+        submit(&system, &format!("{number:02}"));
+    }
+    for (keeper, next) in [("a", "b"), ("b", "a")] {
+        wait_keepers(&system, &[keeper]);
+        let folder = system.directory.path().join("data/spool").join(keeper);
+        std::fs::remove_dir_all(&folder).expect("the node's folder");
+        system.signal_role(&format!("spool {keeper}"), Signal::SIGKILL);
+        wait_keepers(&system, &[next]);
+        wait_states(&system, ["sync", "sync"]);
+    }
+    let sink = Sink::start_at(next_hop, &[]);
+    wait_for("all twenty", || (subjects(&sink).len() == 20).then_some(()));
+    system.stop();
+}
+
 #[test]
 fn a_lost_register_is_never_taken_for_empty_queues_and_salvage_ends_it() {
     let next_hop = free_address();
-    let mut system = System::start(&Options::to(next_hop));
+    let mut system = System::start(&Options::to(next_hop).set("spool.log", "\"node\""));
     submit(&system, "kept");
     wait_states(&system, ["sync", "sync"]);
     let (_, error) = system.failing_command(&["spool", "salvage", "--take", "b"]);

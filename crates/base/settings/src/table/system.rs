@@ -43,6 +43,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 "When a message counts as safe and is acknowledged: `synced`, when it is in the synced log of a node; `replicated`, when it is in the memory of enough nodes, which is faster and loses what all of them lose at once.",
             ),
             fixed(
+                "log",
+                Choice(&["machine", "node"]),
+                Is("\"machine\""),
+                "Which nodes write a message to their logs, with `synced`: `machine`, one of those on the same machine, for they lose power together, while the others hold it in memory; `node`, every one, which costs a sync each and helps where their `data` folders are on disks of their own: else a power cut together with the loss of that disk loses what waits. On the same machine are those that run `here`, and those `elsewhere` under the same IP address, loopback addresses excepted.",
+            ),
+            fixed(
                 "replicas",
                 Integer(1, 16),
                 Nothing("2, or 1 when there is one node only"),

@@ -130,8 +130,10 @@ fn options_for(nodes: &[SocketAddr], register: &TestRegister) -> LinkOptions {
     let named = nodes
         .iter()
         .zip('a'..)
-        .map(|(address, name)| NodeAddresses {
+        .enumerate()
+        .map(|(machine, (address, name))| NodeAddresses {
             name: name.to_string(),
+            machine,
             addresses: vec![*address],
             encryption: None,
         });
