@@ -6,6 +6,7 @@
 #   postfix                client, next hop, peer of the benchmark: from apt
 #   exim4                  the same; conflicts with postfix as a package, so it is unpacked into
 #                          target/test-tools/exim and run from there
+#   opensmtpd              the same: unpacked into target/test-tools/opensmtpd
 #   pebble                 ACME server: built as a Go module where Go is present
 #   etcd                   the register of clusters: unpacked into target/test-tools/etcd, so that no
 #                          daemon is left on the machine
@@ -116,6 +117,31 @@ unpack_exim() {
     rm -rf "$tools/packages"
 }
 
+# Its daemon wants fixed places; the tests show it others in a mount namespace.
+unpack_opensmtpd() {
+    local into="$tools/opensmtpd" libraries
+    [[ -x "$into/usr/sbin/smtpd" ]] && return 0
+    if [[ -n "$why" ]]; then
+        skip opensmtpd "$why"
+        return 0
+    fi
+    update_once
+    say "unpacking opensmtpd into target/test-tools/opensmtpd"
+    mapfile -t libraries < <(apt-cache depends opensmtpd | awk '/ Depends: (lib|zlib)/ { print $2 }' | sort -u)
+    quietly apt-get install -q -y --no-install-recommends "${libraries[@]}" || {
+        skip opensmtpd "its libraries cannot be installed"
+        return 0
+    }
+    rm -rf "$tools/packages" "$into"
+    mkdir -p "$tools/packages" "$into"
+    if ! (cd "$tools/packages" && apt-get download -q opensmtpd >/dev/null 2>&1); then
+        skip opensmtpd "apt-get download failed"
+    else
+        dpkg -x "$tools"/packages/opensmtpd_*.deb "$into"
+    fi
+    rm -rf "$tools/packages"
+}
+
 # A static program: nothing else is needed to run it, nor root to unpack it.
 unpack_etcd() {
     local into="$tools/etcd"
@@ -185,5 +211,6 @@ install named bind9
 install dnssec-signzone bind9-utils
 install shellcheck shellcheck
 unpack_exim
+unpack_opensmtpd
 unpack_etcd
 build_pebble

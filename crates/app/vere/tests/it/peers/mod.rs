@@ -1,11 +1,14 @@
-//! Postfix and Exim from Debian's packages, as clients and as next hops, in the clear and with TLS.
+//! Postfix, Exim and OpenSMTPD from Debian's packages, as clients and as next hops, in the clear and (but
+//! OpenSMTPD) with TLS.
 
 mod exim;
+mod opensmtpd;
 mod postfix;
 
 use crate::harness::{Authority, Options, Session, System, unfold, wait_for};
 
 use exim::{Exim, EximOptions};
+use opensmtpd::OpenSmtpd;
 use postfix::Postfix;
 
 /// What a test needs for TLS: an authority, and a folder for its files that every user may read.
@@ -343,6 +346,73 @@ fn exim_is_our_next_hop_with_tls_that_we_verify() {
     );
     // We ask for the certificate by the name that we check.
     assert!(exim.log().contains("SNI=hop.example.com"), "{}", exim.log());
+    system.stop();
+}
+
+#[test]
+fn opensmtpd_sends_to_us() {
+    let system = System::start(&Options::default());
+    let Some(opensmtpd) = OpenSmtpd::start(Some(system.smtp)) else {
+        return;
+    };
+    let mut session = Session::greeted(opensmtpd.address);
+    let text = "Subject: across\r\n\r\n..a line with a dot\r\nand one without";
+    for _ in 0..5 {
+        session.message("me@example.net", &["alice@example.org"], text);
+    }
+    let text = unfold(&system.wait_mail("alice", 5)[0]);
+    assert!(
+        text.contains("\nReceived: from opensmtpd.example.net (")
+            && text.contains("with ESMTP id "),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("\n\n.a line with a dot\nand one without\n"),
+        "{text}"
+    );
+    // What we refuse comes back to its sender, through OpenSMTPD and through us.
+    session.message(
+        "alice@example.org",
+        &["nobody@example.org"],
+        "Subject: lost\r\n\r\nx",
+    );
+    let texts = system.wait_mail("alice", 6);
+    let report = texts
+        .iter()
+        .find(|text| text.contains("Final-Recipient: rfc822; nobody@example.org"));
+    assert!(
+        report.is_some_and(|text| text.contains("550 5.1.1")),
+        "{texts:?}"
+    );
+    system.stop();
+}
+
+#[test]
+fn opensmtpd_is_our_next_hop() {
+    let Some(opensmtpd) = OpenSmtpd::start(None) else {
+        return;
+    };
+    let system = System::start(&Options::to(opensmtpd.address));
+    let mut session = Session::greeted(system.smtp);
+    session.submit(
+        "me@example.net",
+        &["x@example.com"],
+        "Subject: across\r\n\r\n..a line with a dot\r\nand one without",
+    );
+    let text = wait_for("the message in OpenSMTPD's mailbox", || {
+        opensmtpd.mail().pop()
+    });
+    assert!(
+        text.starts_with("Return-Path: <me@example.net>\n")
+            || text.contains("\nReturn-Path: <me@example.net>\n"),
+        "{text}"
+    );
+    assert!(text.contains("\nReceived: from mx.example.org "), "{text}");
+    assert!(
+        text.ends_with("\n\n.a line with a dot\nand one without\n"),
+        "{text}"
+    );
+    system.wait_empty();
     system.stop();
 }
 

@@ -1,0 +1,158 @@
+//! Debian's OpenSMTPD in a mount namespace of its own: its queue, its socket and the users it wants have
+//! fixed places, which are others there. As a package it conflicts with Postfix, so it is only unpacked.
+
+use std::net::SocketAddr;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::unistd::{User, geteuid};
+
+use crate::harness::{Child, Session, free_address, program, read_all, skip, wait_for};
+
+/// Where the package is unpacked.
+const UNPACKED: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../../target/test-tools/opensmtpd"
+);
+
+/// Its places, made anew in the namespace, then the daemon itself. `$1`: the test's folder, `$2`: the package.
+const ENTER: &str = "\
+set -e
+mount --make-rprivate /
+for place in /run /var/spool /var/lib /usr/libexec; do mount -t tmpfs -o mode=755 tmpfs $place; done
+mkdir -m 711 /var/spool/smtpd
+mkdir -p /var/lib/opensmtpd/empty /usr/libexec/opensmtpd
+mount --bind \"$2/usr/libexec/opensmtpd\" /usr/libexec/opensmtpd
+mount --bind \"$1/passwd\" /etc/passwd
+mount --bind \"$1/group\" /etc/group
+exec \"$2/usr/sbin/smtpd\" -d -f \"$1/smtpd.conf\"
+";
+
+/// A running OpenSMTPD; mail for `example.com` goes to its mailbox, all other mail to its next hop.
+pub(super) struct OpenSmtpd {
+    pub(super) address: SocketAddr,
+    folder: tempfile::TempDir,
+    process: Child,
+}
+
+impl OpenSmtpd {
+    /// Starts it, perhaps with a next hop; says so and gives nothing where that cannot be.
+    pub(super) fn start(next_hop: Option<SocketAddr>) -> Option<Self> {
+        let package = package()?;
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let address = free_address();
+        write_files(folder.path(), address, next_hop);
+        let log = std::fs::File::create(folder.path().join("log")).expect("a log");
+        let mut command = Command::new("unshare");
+        command
+            .args(["-m", "sh", "-c", ENTER, "sh"])
+            .args([folder.path(), package.as_path()])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a descriptor"))
+            .stderr(log);
+        let mut opensmtpd = Self {
+            address,
+            process: Child::spawn(&mut command),
+            folder,
+        };
+        wait_for("OpenSMTPD's greeting", || {
+            if let Some(status) = opensmtpd.process.ended() {
+                panic!("OpenSMTPD ended with {status}:\n{}", opensmtpd.log());
+            }
+            Session::try_connect(address).ok().map(drop)
+        });
+        Some(opensmtpd)
+    }
+
+    /// What lies in the mailbox.
+    pub(super) fn mail(&self) -> Vec<String> {
+        read_all(&self.folder.path().join("box/Maildir/new"))
+    }
+
+    /// What it wrote to its log.
+    pub(super) fn log(&self) -> String {
+        let octets = std::fs::read(self.folder.path().join("log")).unwrap_or_default();
+        String::from_utf8_lossy(&octets).into_owned()
+    }
+}
+
+impl Drop for OpenSmtpd {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("log of OpenSMTPD:\n{}", self.log());
+        }
+    }
+}
+
+/// Where the package lies, if it can be run.
+fn package() -> Option<PathBuf> {
+    let package = Path::new(UNPACKED);
+    let why = if !package.join("usr/sbin/smtpd").is_file() {
+        "not unpacked; scripts/install-test-tools.sh does it"
+    } else if !geteuid().is_root() {
+        "it starts only as root"
+    } else if program("unshare").is_none() || !may_unshare() {
+        "no mount namespace can be had"
+    } else {
+        return package.canonicalize().ok();
+    };
+    skip("OpenSMTPD", why);
+    None
+}
+
+fn may_unshare() -> bool {
+    let tried = Command::new("unshare")
+        .args(["-m", "mount", "--make-rprivate", "/"])
+        .output();
+    tried.is_ok_and(|output| output.status.success())
+}
+
+fn write_files(folder: &Path, address: SocketAddr, next_hop: Option<SocketAddr>) {
+    let mode = |path: &Path, mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(path, mode).expect("its mode");
+    };
+    mode(folder, 0o755);
+    let nobody = User::from_name("nobody").expect("users").expect("nobody");
+    let (uid, gid) = (nobody.uid.as_raw(), nobody.gid.as_raw());
+    let mailbox = folder.join("box");
+    std::fs::create_dir(&mailbox).expect("a folder");
+    chown(&mailbox, Some(uid), Some(gid)).expect("its owner");
+    let text = |path: &str| std::fs::read_to_string(path).expect("it can be read");
+    let users = format!(
+        "{}opensmtpd:x:64001:64001::/nonexistent:/bin/false\n\
+         opensmtpq:x:64002:64002::/nonexistent:/bin/false\n\
+         box:x:{uid}:{gid}::{}:/bin/sh\n",
+        text("/etc/passwd"),
+        mailbox.display()
+    );
+    let groups = format!(
+        "{}opensmtpd:x:64001:\nopensmtpq:x:64002:\n",
+        text("/etc/group")
+    );
+    let relay = next_hop.map(|address| {
+        format!(
+            "action \"relay\" relay host \"smtp://{address}\" helo \"opensmtpd.example.net\"\n\
+             match from any for any action \"relay\"\n"
+        )
+    });
+    let configuration = format!(
+        "table users {{ \"@\" = box }}\n\
+         listen on 127.0.0.1 port {port} hostname opensmtpd.example.net\n\
+         action \"box\" maildir \"{mailbox}/Maildir\" virtual <users>\n\
+         match from any for domain \"example.com\" action \"box\"\n\
+         {relay}",
+        port = address.port(),
+        mailbox = mailbox.display(),
+        relay = relay.unwrap_or_default(),
+    );
+    for (name, text) in [
+        ("passwd", users),
+        ("group", groups),
+        ("smtpd.conf", configuration),
+    ] {
+        std::fs::write(folder.join(name), text).expect("a file");
+        mode(&folder.join(name), 0o644);
+    }
+}
