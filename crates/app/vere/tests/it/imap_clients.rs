@@ -158,6 +158,18 @@ fn is_at_a_fixed_point(desk: &Desk, inbox: &Path, synchronise: impl Fn()) {
     assert_eq!(state(), before);
 }
 
+/// A program that keeps `mail/INBOX` and `mail/Work` as alice's mailboxes takes changes of both sides over.
+fn synchronises_both_ways(desk: &Desk, synchronise: impl Fn()) {
+    synchronise();
+    let (inbox, work) = (desk.path("mail/INBOX"), desk.path("mail/Work"));
+    let (inbox, work) = (Path::new(&inbox), Path::new(&work));
+    assert_eq!(maildir(inbox).len(), 5);
+    change_both_sides(desk, inbox);
+    synchronise();
+    both_have_the_changes(desk, inbox, work);
+    is_at_a_fixed_point(desk, inbox, synchronise);
+}
+
 #[test]
 fn mbsync_synchronises_both_ways_to_a_fixed_point() {
     let Some(mbsync) = program("mbsync") else {
@@ -175,14 +187,7 @@ fn mbsync_synchronises_both_ways_to_a_fixed_point() {
     let synchronise = || {
         run(desk.command(&mbsync).args(["-c", &settings, "-a"]));
     };
-    synchronise();
-    let (inbox, work) = (desk.path("mail/INBOX"), desk.path("mail/Work"));
-    let (inbox, work) = (Path::new(&inbox), Path::new(&work));
-    assert_eq!(maildir(inbox).len(), 5);
-    change_both_sides(&desk, inbox);
-    synchronise();
-    both_have_the_changes(&desk, inbox, work);
-    is_at_a_fixed_point(&desk, inbox, synchronise);
+    synchronises_both_ways(&desk, synchronise);
     desk.system.stop();
 }
 
@@ -204,14 +209,7 @@ fn offlineimap_synchronises_both_ways_to_a_fixed_point() {
     let synchronise = || {
         run(desk.command(&offlineimap).args(["-o", "-c", &settings]));
     };
-    synchronise();
-    let (inbox, work) = (desk.path("mail/INBOX"), desk.path("mail/Work"));
-    let (inbox, work) = (Path::new(&inbox), Path::new(&work));
-    assert_eq!(maildir(inbox).len(), 5);
-    change_both_sides(&desk, inbox);
-    synchronise();
-    both_have_the_changes(&desk, inbox, work);
-    is_at_a_fixed_point(&desk, inbox, synchronise);
+    synchronises_both_ways(&desk, synchronise);
     desk.system.stop();
 }
 
