@@ -275,6 +275,7 @@ impl Assembly {
             retry: self.need("delivery.retry"),
             expire: self.need("delivery.expire"),
             delay_notice: self.need("delivery.delay_notice"),
+            queue_idle: self.need("delivery.queue_idle"),
             reports_per_hour_max: self.need("delivery.reports_per_hour_max"),
             source: self.maybe("delivery.source"),
         }
@@ -315,6 +316,7 @@ impl Assembly {
             adopters: self.need("spool.adopters"),
             readers: self.need("spool.readers"),
             group_max: self.maybe("spool.group_max"),
+            queues_max: self.need("spool.queues_max"),
             memory_max: self.need("spool.memory_max"),
             spill_max: self.need("spool.spill_max"),
             segment_size: self.need("spool.segment_size"),

@@ -295,6 +295,8 @@ pub struct Spool {
     pub readers: Vec<String>,
     /// Octets that they may hold; `None`: no limit but the nodes'.
     pub group_max: Option<ByteSize>,
+    /// Queues that a group may have on one node.
+    pub queues_max: u32,
     /// Memory of one node.
     pub memory_max: ByteSize,
     /// Disk of one node for what its memory does not hold; 0: none.

@@ -50,6 +50,8 @@ pub struct Delivery {
     pub expire: Span,
     /// When the sender is told that a message is late.
     pub delay_notice: Span,
+    /// How long the queue of a destination stays after its last message.
+    pub queue_idle: Span,
     /// Reports that one address gets in an hour; 0: any number.
     pub reports_per_hour_max: u32,
     /// The name of the source for next hops that no route gives another.

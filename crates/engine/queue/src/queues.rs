@@ -19,6 +19,7 @@ mod look;
 mod operate;
 mod passage;
 mod queue;
+mod retire;
 mod schedule;
 mod starved;
 mod wheel;
@@ -120,6 +121,8 @@ pub struct Queues {
     timers: BTreeSet<(Timestamp, Timer)>,
     gates: Gates,
     orders: HashMap<Destination, KeptOrder>,
+    /// The next queue to be looked at for whether it is needed.
+    retire_at: QueueNumber,
     totals: Totals,
 }
 
@@ -140,6 +143,7 @@ impl Queues {
             timers: BTreeSet::new(),
             gates: Gates::default(),
             orders: HashMap::new(),
+            retire_at: 0,
             totals: Totals::default(),
         }
     }
@@ -170,7 +174,10 @@ impl Queues {
 
     /// Makes a queue known under the number the spool gave it. Doing it again changes nothing.
     pub fn register(&mut self, number: QueueNumber, destination: Destination, now: Timestamp) {
-        if self.queues.insert(number, Queue::new(destination.clone())) {
+        if self
+            .queues
+            .insert(number, Queue::new(destination.clone(), now))
+        {
             let held = self.order(&destination, now).held_until;
             self.numbers.insert(destination, number);
             self.assess(number);
@@ -202,6 +209,7 @@ impl Queues {
         entry.due = envelope.not_before.unwrap_or(now);
         let slot = self.entries.insert(entry);
         self.entries.push_back(&mut queue.order, Chain::Order, slot);
+        queue.used_at = now;
         queue.messages += 1;
         queue.octets += u64::from(envelope.size);
         self.totals.messages += 1;

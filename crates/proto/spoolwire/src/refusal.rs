@@ -74,10 +74,13 @@ codes! {
 }
 
 impl Refusal {
-    /// Whether the same request may succeed later, when records have gone.
+    /// Whether the same request may succeed later, when records or queues have gone.
     #[must_use]
     pub const fn is_temporary(self) -> bool {
-        matches!(self, Self::QueueFull | Self::NodeFull | Self::GroupFull)
+        matches!(
+            self,
+            Self::QueueFull | Self::NodeFull | Self::GroupFull | Self::TooManyQueues
+        )
     }
 }
 

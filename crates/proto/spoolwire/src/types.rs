@@ -52,7 +52,7 @@ number! {
 }
 
 /// Queues of one group, at most.
-pub const QUEUES_MAX: u32 = 65_536;
+pub const QUEUES_MAX: u32 = 262_144;
 
 /// Longest name of a group or a queue, in octets.
 pub const NAME_MAX: usize = 255;

@@ -14,6 +14,7 @@ mod group;
 mod header;
 mod ids;
 mod intake;
+mod known;
 mod listeners;
 mod local;
 mod look;
@@ -91,6 +92,15 @@ pub(crate) fn run(settings: Arc<Settings>, config: &Path) -> Result<(), Failure>
     life::run(serve(settings, config, &mut inherited))
 }
 
+/// Begins what a gateway does for its queues.
+fn keep_queues(gateway: &Rc<Gateway>) {
+    spawn_local(scheduler::run(Rc::clone(gateway)));
+    spawn_local(follow_link(Rc::clone(gateway)));
+    spawn_local(follow_lease(Rc::clone(gateway)));
+    spawn_local(records::drain(Rc::clone(gateway)));
+    spawn_local(known::run(Rc::clone(gateway)));
+}
+
 async fn serve(
     settings: Arc<Settings>,
     config: &Path,
@@ -128,11 +138,8 @@ async fn serve(
     let server_tls = tls::ServerTls::new(&gateway.settings())?;
     let reception = Rc::new(Reception::new(Rc::clone(&gateway), server_tls, stopping));
 
-    spawn_local(scheduler::run(Rc::clone(&gateway)));
+    keep_queues(&gateway);
     spawn_local(control::serve(Rc::clone(&gateway), control));
-    spawn_local(follow_link(Rc::clone(&gateway)));
-    spawn_local(follow_lease(Rc::clone(&gateway)));
-    spawn_local(records::drain(Rc::clone(&gateway)));
     spawn_local(adopt::run(Rc::clone(&gateway), stop.subscribe()));
     spawn_local(Rc::clone(&gateway.outbound).refresh_policies());
     spawn_local({

@@ -12,7 +12,7 @@ use vere_directory::Directory;
 use vere_queue::{Destination, Envelope, Job, Queues, ReportLimit};
 use vere_settings::Settings;
 use vere_spool::owner::Batch;
-use vere_spoolwire::{QueueId, QueueLimits, RecordId};
+use vere_spoolwire::{QueueId, RecordId};
 use vere_telemetry::trace::{Event, EventKind, TraceLog};
 use vere_units::TraceId;
 
@@ -29,9 +29,6 @@ use crate::spool::link::{SpoolError, SpoolLink};
 
 /// Octets asked for when one body is fetched: one record always comes whole.
 pub(super) const FETCH_BYTES: u32 = 1 << 20;
-/// How long a message may wait for the queues of its destinations to be made, all of them together: as
-/// long as for the acknowledgement that follows, so that a client hears as soon when all nodes hang.
-const QUEUE_PATIENCE: Duration = Duration::from_secs(15);
 /// How long what the spool does not give now waits before it is asked for again.
 pub(super) const POST_RETRY: Duration = Duration::from_millis(500);
 
@@ -75,8 +72,9 @@ pub(super) struct Gateway {
     /// What signs own users' mail and reports, if the settings want that.
     pub(super) signer: Option<Rc<Signer>>,
     trace: TraceLog,
-    wakers: RefCell<HashMap<u32, Rc<Notify>>>,
-    making: Mutex<()>,
+    pub(super) wakers: RefCell<HashMap<u32, Rc<Notify>>>,
+    /// Queues are made and ended one at a time.
+    pub(super) making: Mutex<()>,
     /// Orders of operators change one at a time; the queue that keeps them, once it is known.
     pub(super) ordering: Mutex<()>,
     pub(super) orders_queue: Cell<Option<QueueId>>,
@@ -222,38 +220,6 @@ impl Gateway {
         self.trace.flush();
     }
 
-    /// The number of a destination's queue, which is made in the spool until then if there is none.
-    async fn queue(
-        &self,
-        destination: &Destination,
-        until: tokio::time::Instant,
-    ) -> Result<u32, SpoolError> {
-        if let Some(number) = self.queues.borrow().number(destination) {
-            return Ok(number);
-        }
-        // A client must hear in time that a node hangs, also when others wait for that before it.
-        tokio::time::timeout_at(until, self.make_queue(destination))
-            .await
-            .unwrap_or(Err(SpoolError::Timeout))
-    }
-
-    /// Makes a queue. Given up half way it may be made all the same, and is found the next time.
-    async fn make_queue(&self, destination: &Destination) -> Result<u32, SpoolError> {
-        let _one_at_a_time = self.making.lock().await;
-        if let Some(number) = self.queues.borrow().number(destination) {
-            return Ok(number);
-        }
-        let name = destination.to_string();
-        let QueueId(number) = self
-            .link
-            .create_queue(&name, QueueLimits::UNLIMITED)
-            .await?;
-        self.queues
-            .borrow_mut()
-            .register(number, destination.clone(), clock::now());
-        Ok(number)
-    }
-
     /// Stores records, with other changes and lines for other systems in the same batch, and takes them into
     /// their queues once the spool holds them safely.
     pub(super) async fn store(
@@ -262,13 +228,12 @@ impl Gateway {
         parts: Vec<Part>,
         lines: &Lines,
     ) -> Result<(), SpoolError> {
-        let mut numbers = Vec::with_capacity(parts.len());
-        let until = tokio::time::Instant::now() + QUEUE_PATIENCE;
-        for part in &parts {
-            let number = self.queue(&part.destination, until).await?;
-            numbers.push(number);
+        let expected = self
+            .expect(parts.iter().map(|part| &part.destination))
+            .await?;
+        for (part, number) in parts.iter().zip(expected.numbers()) {
             batch.put(
-                QueueId(number),
+                QueueId(*number),
                 part.envelope.encode().into(),
                 part.body.clone(),
             );
@@ -280,6 +245,7 @@ impl Gateway {
         let committed = committed?;
         self.lines_stored(lines);
         let now = clock::now();
+        let numbers = expected.numbers().iter().copied();
         for ((part, number), RecordId(record)) in parts.into_iter().zip(numbers).zip(committed.ids)
         {
             self.note_queued(&part.destination, &part.envelope);

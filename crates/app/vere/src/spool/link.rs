@@ -592,7 +592,6 @@ impl SpoolLink {
     /// # Errors
     ///
     /// As [`SpoolLink::create_queue`]; refused while the queue holds records.
-    #[allow(dead_code, reason = "for a gateway that forgets unused destinations")]
     pub(crate) async fn drop_queue(&self, queue: QueueId) -> Result<(), SpoolError> {
         self.change(|owner| owner.purge(queue, RecordId(0), true))
             .await

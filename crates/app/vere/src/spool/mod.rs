@@ -142,6 +142,7 @@ fn config(settings: &Settings) -> Result<NodeConfig, Failure> {
     Ok(NodeConfig {
         accounts: accounts(settings)?,
         memory_max: settings.spool.memory_max.as_u64(),
+        queues_max: settings.spool.queues_max as usize,
         frame_max: frame_max(settings.limits.message_size_max),
         ..NodeConfig::new(key)
     })

@@ -21,6 +21,7 @@ mod clients;
 mod commands;
 mod dane;
 mod delivery;
+mod destinations;
 mod dial;
 mod dkim;
 mod extensions;

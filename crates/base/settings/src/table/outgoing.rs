@@ -161,6 +161,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 "When the sender is told that a message is late; once a message, and not where DSN parameters say otherwise.",
             ),
             live(
+                "queue_idle",
+                Span(SECOND, 30 * DAY),
+                Is("\"1h\""),
+                "How long the queue of a destination stays after its last message came and left; then the spool and the gateway forget it, with what was learned of its hosts. One that is held, paused, or whose rate is used up stays.",
+            ),
+            live(
                 "reports_per_hour_max",
                 Integer(0, 1_000_000),
                 Is("1000"),

@@ -91,6 +91,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 "Octets of messages that the queues of this gateway may hold together; a message with several destinations counts for each. Beyond it the gateway answers 452. Other gateways on the same nodes keep their room.",
             ),
             fixed(
+                "queues_max",
+                Integer(16, 262_144),
+                Is("131072"),
+                "Queues that a group may have on one node, one for each destination; for those that are empty see `delivery.queue_idle`. Beyond it empty ones are ended at once, and if there are none the gateway answers 452.",
+            ),
+            fixed(
                 "memory_max",
                 Size(16 * MIB, 16 * TIB),
                 Is("\"1 GiB\""),

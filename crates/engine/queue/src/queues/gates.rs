@@ -142,6 +142,12 @@ impl Gate {
         (!latency.is_zero()).then_some(latency)
     }
 
+    /// Whether one that is made anew would be the same.
+    pub(super) fn is_as_new(&self, now: Timestamp) -> bool {
+        let full = self.bucket.is_none_or(|bucket| bucket.is_full(now));
+        full && self.failures == 0 && self.suspended_until.is_none()
+    }
+
     pub(super) fn is_suspended(&self, now: Timestamp) -> bool {
         self.suspended_until.is_some_and(|until| until > now)
     }

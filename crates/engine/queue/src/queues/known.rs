@@ -31,6 +31,13 @@ impl Known {
         self.queues.get_mut(number as usize)?.as_deref_mut()
     }
 
+    /// Takes a queue out.
+    pub(super) fn remove(&mut self, number: QueueNumber) -> Option<Box<Queue>> {
+        let queue = self.queues.get_mut(number as usize)?.take();
+        self.count -= usize::from(queue.is_some());
+        queue
+    }
+
     /// Puts a queue at its number, unless there is one. False: the number is taken or out of range.
     pub(super) fn insert(&mut self, number: QueueNumber, queue: Queue) -> bool {
         if number >= NUMBERS_MAX {

@@ -42,7 +42,12 @@ impl Queues {
     }
 
     /// Moves a queue from one gate to another, which it has entered already.
-    fn exchange(&mut self, number: QueueNumber, old: Option<GateId>, new: Option<GateId>) {
+    pub(super) fn exchange(
+        &mut self,
+        number: QueueNumber,
+        old: Option<GateId>,
+        new: Option<GateId>,
+    ) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };

@@ -22,6 +22,10 @@ pub(super) struct Queue {
     pub(super) order: List,
     pub(super) messages: usize,
     pub(super) octets: u64,
+    /// When it last got a message.
+    pub(super) used_at: Timestamp,
+    /// Messages that are on their way into it.
+    pub(super) expected: usize,
     /// What is ready, the highest priority first.
     lanes: Vec<Lane>,
     pub(super) ready: usize,
@@ -64,12 +68,14 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) const fn new(destination: Destination) -> Self {
+    pub(super) const fn new(destination: Destination, now: Timestamp) -> Self {
         Self {
             destination,
             order: List::EMPTY,
             messages: 0,
             octets: 0,
+            used_at: now,
+            expected: 0,
             lanes: Vec::new(),
             ready: 0,
             ready_at_hand: 0,

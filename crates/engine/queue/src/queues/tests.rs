@@ -7,6 +7,7 @@ use crate::settlement::{Attempt, Disposition, RecipientResult};
 
 mod gates;
 mod model;
+mod retire;
 mod sites;
 
 const QUEUE: QueueNumber = 4;

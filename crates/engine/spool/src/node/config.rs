@@ -65,7 +65,7 @@ impl NodeConfig {
             frame_max: 64 << 20,
             block_max: 4 << 20,
             groups_max: 64,
-            queues_max: 16_384,
+            queues_max: 131_072,
             connections_max: 1_024,
             strangers_max: 64,
             handshake_timeout: Duration::from_secs(5),

@@ -1,6 +1,6 @@
 //! What the owner knows of its queues: their names, and the number the next record of each gets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use vere_spoolwire::{QUEUES_MAX, QueueId, QueueStat, RecordId};
 
@@ -9,6 +9,8 @@ use vere_spoolwire::{QUEUES_MAX, QueueId, QueueStat, RecordId};
 pub(super) struct Names {
     by_name: BTreeMap<Box<str>, QueueId>,
     by_number: BTreeMap<QueueId, Box<str>>,
+    /// Numbers below the highest one that nobody has.
+    free: BTreeSet<u32>,
     next_ids: Vec<u64>,
 }
 
@@ -33,22 +35,7 @@ impl Names {
         if let Some(number) = self.by_name.get(name) {
             return Some(*number);
         }
-        let mut free = 0;
-        // Numbers are dense but for dropped queues, so this is short once the count is known.
-        if self
-            .by_number
-            .last_key_value()
-            .is_some_and(|(last, _)| last.0 as usize + 1 == self.by_number.len())
-        {
-            free = self.by_number.len() as u32;
-        } else {
-            for number in self.by_number.keys() {
-                if number.0 != free {
-                    break;
-                }
-                free += 1;
-            }
-        }
+        let free = self.free.first().copied().unwrap_or_else(|| self.end());
         if free >= QUEUES_MAX {
             return None;
         }
@@ -56,7 +43,16 @@ impl Names {
         Some(QueueId(free))
     }
 
+    /// The number above all that are taken.
+    fn end(&self) -> u32 {
+        self.by_number
+            .last_key_value()
+            .map_or(0, |(last, _)| last.0 + 1)
+    }
+
     fn add(&mut self, number: QueueId, name: &str) {
+        self.free.extend(self.end()..number.0);
+        self.free.remove(&number.0);
         self.by_name.insert(name.into(), number);
         self.by_number.insert(number, name.into());
     }
@@ -65,6 +61,9 @@ impl Names {
     pub(super) fn remove(&mut self, number: QueueId) {
         if let Some(name) = self.by_number.remove(&number) {
             self.by_name.remove(&name);
+            self.free.insert(number.0);
+            let end = self.end();
+            self.free.split_off(&end);
         }
     }
 
@@ -100,5 +99,33 @@ mod tests {
         names.remove(QueueId(1));
         assert_eq!(number(&mut names, "d"), Some(1));
         assert_eq!(number(&mut names, "b"), Some(3));
+    }
+
+    #[test]
+    fn knows_the_free_numbers_whatever_comes_and_goes() {
+        let mut names = Names::default();
+        let mut taken = BTreeMap::new();
+        // Numbers of a permutation of 0..97: learned in any order, as a node lists them.
+        for step in 0..97_u32 {
+            let number = step * 35 % 97;
+            if step % 3 == 0 {
+                let name = format!("learned {number}");
+                names.add(QueueId(number), &name);
+                taken.insert(number, name);
+            }
+        }
+        for step in 0..500_u32 {
+            if step % 5 < 2 {
+                let at = step as usize * 31 % taken.len();
+                let gone = *taken.keys().nth(at).expect("one of them");
+                taken.remove(&gone);
+                names.remove(QueueId(gone));
+            }
+            let lowest = (0..).find(|number| !taken.contains_key(number));
+            let name = format!("made {step}");
+            let made = names.number(&name).map(|number| number.0);
+            assert_eq!(made, lowest, "step {step}");
+            taken.insert(made.expect("below the limit"), name);
+        }
     }
 }

@@ -45,6 +45,11 @@ impl Bucket {
         self.next_at() <= now
     }
 
+    /// Whether nothing of what was taken counts any more.
+    pub(super) const fn is_full(&self, now: Timestamp) -> bool {
+        self.full_at <= now.as_millis().saturating_mul(NANOS_PER_MILLI)
+    }
+
     /// Takes a token; to be called when it is ready.
     pub(super) fn take(&mut self, now: Timestamp) {
         let now = now.as_millis().saturating_mul(NANOS_PER_MILLI);

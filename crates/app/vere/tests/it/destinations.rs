@@ -1,0 +1,124 @@
+//! Queues of destinations come and go; mail for them does not.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::harness::{Options, Session, Sink, System, wait_for};
+
+/// The names of the queues that the nodes keep, but for those that are no destination.
+fn kept(system: &System) -> BTreeSet<String> {
+    let text = system.command(&["spool", "stat", "--queues", "--json"]);
+    let stat: Value = serde_json::from_str(&text).expect("JSON");
+    let nodes = stat["nodes"].as_array().cloned().unwrap_or_default();
+    let queues = nodes.iter().filter_map(|node| node["queues"].as_array());
+    let names = queues.flatten().filter_map(|queue| queue["name"].as_str());
+    names
+        .filter(|name| !name.starts_with('@'))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Domains `d0.example` and so on, all served by one host.
+fn domains(count: usize, host: SocketAddr) -> Options {
+    let options = Options::default().set("delivery.port", &host.port().to_string());
+    (0..count).fold(
+        options.record("mx.example A 127.0.0.1"),
+        |options, number| options.record(&format!("d{number}.example MX 10 mx.example")),
+    )
+}
+
+fn submit(system: &System, recipients: &[String], subject: &str) {
+    let recipients: Vec<&str> = recipients.iter().map(String::as_str).collect();
+    let text = format!("Subject: {subject}\r\n\r\nbody");
+    Session::greeted(system.smtp).submit("a@example.net", &recipients, &text);
+}
+
+fn to(domains: impl IntoIterator<Item = usize>) -> Vec<String> {
+    domains
+        .into_iter()
+        .map(|number| format!("x@d{number}.example"))
+        .collect()
+}
+
+#[test]
+fn queues_without_mail_are_ended_and_made_again() {
+    let sink = Sink::start();
+    let options = domains(40, sink.address).set("delivery.queue_idle", "\"1s\"");
+    let system = System::start(&options);
+    submit(&system, &to(0..40), "first");
+    sink.wait_mail(40);
+    wait_for("an end of all queues", || {
+        kept(&system).is_empty().then_some(())
+    });
+    submit(&system, &to([7, 3]), "second");
+    sink.wait_mail(42);
+    system.wait_empty();
+    system.stop();
+}
+
+#[test]
+fn empty_queues_make_room_when_there_is_none() {
+    let sink = Sink::start();
+    // Some of the twenty are no destinations.
+    let options = domains(40, sink.address).set("spool.queues_max", "20");
+    let system = System::start(&options);
+    let mut refused = 0;
+    for number in 0..40 {
+        let recipient = format!("x@d{number}.example");
+        wait_for("room for its queue", || {
+            let text = "Subject: one of many\r\n\r\nbody";
+            let mut session = Session::greeted(system.smtp);
+            let reply = session.message("a@example.net", &[&recipient], text);
+            let taken = reply.starts_with("250 ");
+            assert!(taken || reply.starts_with("452 "), "{reply}");
+            refused += usize::from(!taken);
+            taken.then_some(())
+        });
+        sink.wait_mail(number + 1);
+    }
+    // Until connections that are kept for the next message end, their queues cannot.
+    assert!(refused > 0, "there is room for forty");
+    let kept = kept(&system);
+    assert!(!kept.is_empty() && kept.len() <= 20, "{kept:?}");
+    system.stop();
+}
+
+/// Mail keeps coming for queues that are being ended.
+#[test]
+fn nothing_is_lost_or_doubled_while_queues_come_and_go() {
+    const MESSAGES: usize = 120;
+    let sink = Sink::start();
+    let options = domains(12, sink.address).set("delivery.queue_idle", "\"1s\"");
+    let mut system = System::start(&options);
+    for number in 0..MESSAGES {
+        // Each pair of domains is left alone for about as long as it takes to forget it.
+        let pair = number / 20 % 6 * 2;
+        submit(&system, &to([pair, pair + 1]), &format!("{number:03}"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut seen: Vec<String> = sink
+        .wait_mail(2 * MESSAGES)
+        .iter()
+        .map(|text| subject(text))
+        .collect();
+    seen.sort_unstable();
+    let twice = (0..MESSAGES).flat_map(|number| [number, number]);
+    let expected: Vec<_> = twice.map(|number| format!("{number:03}")).collect();
+    assert_eq!(seen, expected);
+    wait_for("an end of all queues", || {
+        kept(&system).is_empty().then_some(())
+    });
+    system.crash();
+    submit(&system, &to(0..12), "after");
+    sink.wait_mail(2 * MESSAGES + 12);
+    system.stop();
+}
+
+fn subject(text: &str) -> String {
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix("Subject: "));
+    line.unwrap_or_default().to_owned()
+}
