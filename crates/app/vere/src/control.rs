@@ -72,6 +72,15 @@ pub(crate) enum Request {
         /// Whether senders are told of what is returned.
         report: bool,
     },
+    /// What `vere queue top` shows: a [`TopSample`].
+    QueueTop {
+        /// Which queues come first.
+        order: TopOrder,
+        /// Only queues whose names hold this.
+        filter: String,
+        /// How many queues to give at most.
+        limit: usize,
+    },
     /// The state of every replica of the gateway's queues: a list of [`ReplicaLine`].
     SpoolTable,
     /// Writes buffered trace events to disk.
@@ -90,6 +99,17 @@ pub(crate) enum OrderChange {
     Refuse,
     /// Ends that.
     Accept,
+}
+
+/// Which queues come first when not all are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TopOrder {
+    Messages,
+    Deferred,
+    Connections,
+    Oldest,
+    Name,
 }
 
 /// What is done with a message.
@@ -161,6 +181,9 @@ pub(crate) struct QueueRow {
     pub(crate) group: Option<String>,
     pub(crate) messages: usize,
     pub(crate) octets: u64,
+    /// Messages that came since this gateway process knows the queue, and those that left it for good.
+    pub(crate) came: u64,
+    pub(crate) left: u64,
     pub(crate) deferred: usize,
     pub(crate) in_flight: usize,
     pub(crate) connections: usize,
@@ -175,8 +198,56 @@ pub(crate) struct QueueRow {
     pub(crate) paused_until: Option<String>,
     /// A time, or `taken back`.
     pub(crate) held_until: Option<String>,
+    /// A time, or `taken back`.
+    pub(crate) refused_until: Option<String>,
     pub(crate) oldest: Option<String>,
+    /// The age of the oldest message.
+    pub(crate) oldest_seconds: Option<u64>,
     pub(crate) last_reply: Option<String>,
+}
+
+/// All that `vere queue top` shows of one moment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct TopSample {
+    /// `gateway.name`.
+    pub(crate) gateway: String,
+    pub(crate) time: String,
+    /// The same in milliseconds, for rates.
+    pub(crate) millis: u64,
+    /// Why no mail is taken now.
+    pub(crate) closed: Option<String>,
+    pub(crate) totals: TopTotals,
+    pub(crate) budgets: Vec<Budget>,
+    pub(crate) replicas: Vec<ReplicaLine>,
+    /// The queues, with those of adopted groups.
+    pub(crate) queues: Vec<QueueRow>,
+    /// How many there are of which `queues` may be a part.
+    pub(crate) matching: usize,
+}
+
+/// All queues together.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct TopTotals {
+    pub(crate) messages: usize,
+    pub(crate) deferred: usize,
+    pub(crate) in_flight: usize,
+    pub(crate) came: u64,
+    pub(crate) left: u64,
+    /// Destinations that have messages, and those that are paused.
+    pub(crate) destinations: usize,
+    pub(crate) paused: usize,
+    pub(crate) oldest_seconds: Option<u64>,
+}
+
+/// Something of which there is so much, and how much of it is used.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Budget {
+    pub(crate) name: String,
+    pub(crate) used: u64,
+    /// Absent: without a limit.
+    pub(crate) max: Option<u64>,
+    /// Whether octets are counted.
+    pub(crate) octets: bool,
 }
 
 /// One replica of the gateway's queues as `vere spool stat --json` prints it.

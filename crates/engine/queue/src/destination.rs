@@ -40,6 +40,17 @@ impl Destination {
         }
     }
 
+    /// Whether its text form holds this text.
+    #[must_use]
+    pub fn holds(&self, text: &str) -> bool {
+        match self {
+            Self::Domain(domain) => domain.contains(text),
+            Self::Local | Self::Relay(_) | Self::RequireTls(_) | Self::TlsOptional(_) => {
+                self.to_string().contains(text)
+            }
+        }
+    }
+
     /// The place alone, and what the senders wish.
     #[must_use]
     pub fn place(&self) -> (&Self, TlsWish) {

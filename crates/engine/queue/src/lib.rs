@@ -34,7 +34,7 @@ pub use order::{FOREVER, Order};
 pub use policy::Policy;
 pub use queues::{
     Answered, GateTotals, Job, MessageSummary, Next, QueueNumber, QueueSummary, Queues, RecordId,
-    Sign, Standing, Supplied, Totals, Wanted,
+    Sign, Standing, Supplied, TopOrder, Totals, Wanted,
 };
 pub use report::{Report, ReportKind, ReportedRecipient};
 pub use report_limit::ReportLimit;

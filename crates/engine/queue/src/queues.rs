@@ -47,7 +47,7 @@ use wheel::Wheel;
 pub use entries::Standing;
 pub use gates::{Answered, GateTotals, Sign};
 pub use heads::Supplied;
-pub use look::{MessageSummary, QueueSummary, Totals};
+pub use look::{MessageSummary, QueueSummary, TopOrder, Totals};
 
 /// The number of a queue within the gateway's group, as the spool knows it.
 pub type QueueNumber = u32;
@@ -211,8 +211,10 @@ impl Queues {
         self.entries.push_back(&mut queue.order, Chain::Order, slot);
         queue.used_at = now;
         queue.messages += 1;
+        queue.came += 1;
         queue.octets += u64::from(envelope.size);
         self.totals.messages += 1;
+        self.totals.came += 1;
         self.totals.destinations += usize::from(queue.messages == 1);
         self.totals.octets += u64::from(envelope.size);
         if envelope.not_before.is_some_and(|time| time > now) {
@@ -266,10 +268,12 @@ impl Queues {
             self.entries.unlink(&mut queue.order, Chain::Order, slot);
             self.heads.remove(number, queue, slot);
             queue.messages -= 1;
+            queue.left += 1;
             queue.octets -= u64::from(size);
             self.totals.destinations -= usize::from(queue.messages == 0);
         }
         self.totals.messages -= 1;
+        self.totals.left += 1;
         self.totals.octets -= u64::from(size);
         self.entries.remove(slot);
         self.note_active(number);

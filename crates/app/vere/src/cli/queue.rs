@@ -1,6 +1,7 @@
 //! `vere queue`: look into the queues of a running gateway, and steer them.
 
 mod operate;
+mod top;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -56,6 +57,8 @@ pub(crate) enum QueueCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Shows queues, replicas and limits live, at a terminal; `?` there tells the keys.
+    Top(top::TopArgs),
     /// Delivers nothing to a destination; mail for it is taken and uses up no retries.
     Hold(OrderArgs),
     /// Ends a hold.
@@ -117,6 +120,7 @@ pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<St
             }
             Ok(show(parse(value)?))
         }
+        QueueCommand::Top(args) => top::run(socket, args),
         QueueCommand::Hold(args) => operate::order(socket, args, OrderChange::Hold),
         QueueCommand::Release(args) => operate::end(socket, args, OrderChange::Release),
         QueueCommand::Refuse(args) => operate::order(socket, args, OrderChange::Refuse),

@@ -12,7 +12,7 @@ use tokio::task::spawn_local;
 use vere_spool::owner::{NetworkState, ReplicaRow, SyncState};
 
 use super::state::Gateway;
-use super::{look, operate};
+use super::{look, operate, top};
 use crate::control::{Answer, REQUEST_MAX, ReplicaLine, Request};
 
 /// How long a client may take for a request or to read its answer.
@@ -95,15 +95,12 @@ async fn answer(gateway: &Rc<Gateway>, request: &Request) -> Answer {
             action,
             report,
         } => operate::act(gateway, destination.as_deref(), selection, *action, *report).await,
-        Request::SpoolTable => {
-            let rows: Vec<_> = gateway
-                .link
-                .table()
-                .into_iter()
-                .map(|row| replica_line(gateway, row))
-                .collect();
-            to_answer(&rows)
-        }
+        Request::QueueTop {
+            order,
+            filter,
+            limit,
+        } => to_answer(&top::sample(gateway, *order, filter, *limit).await),
+        Request::SpoolTable => to_answer(&replica_lines(gateway)),
         Request::FlushTrace => {
             gateway.flush_trace();
             Answer::Ok(serde_json::Value::Null)
@@ -116,6 +113,12 @@ fn to_answer(rows: &impl serde::Serialize) -> Answer {
         Ok(value) => Answer::Ok(value),
         Err(error) => Answer::Error(error.to_string()),
     }
+}
+
+/// The state of every replica.
+pub(super) fn replica_lines(gateway: &Gateway) -> Vec<ReplicaLine> {
+    let table = gateway.link.table().into_iter();
+    table.map(|row| replica_line(gateway, row)).collect()
 }
 
 fn replica_line(gateway: &Gateway, row: ReplicaRow) -> ReplicaLine {

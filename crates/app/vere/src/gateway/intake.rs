@@ -22,6 +22,7 @@ use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
 use super::listeners::Service;
+use super::pressure::Closed;
 use super::records::Lines;
 use super::state::{Gateway, Part};
 use super::{clock, convert, header, signing};
@@ -92,15 +93,11 @@ impl Intake for ServiceIntake {
     }
 
     async fn mail(&self, session: &Server, mail: &MailFrom) -> Result<(), Refusal> {
-        if !self.gateway.is_recovered() || !self.gateway.link.state().borrow().is_up() {
-            return Err(Refusal::Busy);
-        }
-        let queued = self.gateway.queues.borrow().messages() as u64;
-        if queued >= self.gateway.settings().limits.queued_messages_max {
-            return Err(Refusal::StorageFull);
-        }
-        if self.gateway.too_many_lines() {
-            return Err(Refusal::StorageFull);
+        if let Some(closed) = self.gateway.closed() {
+            if closed == Closed::Lines {
+                self.gateway.metrics.turned_away_for_lines();
+            }
+            return Err(closed.refusal());
         }
         match (session.account(), mail.reverse_path.address()) {
             (Some(account), Some(address)) => self.gateway.router.check_sender(account, address),

@@ -8,7 +8,7 @@ use vere_spoolwire::{QueueId, RecordId};
 use vere_units::TraceId;
 
 use super::state::Gateway;
-use super::{orders, recovery};
+use super::{clock, orders, recovery};
 use crate::control::{Answer, MessageRow, QueueRow};
 
 /// Messages in one answer, at most.
@@ -43,7 +43,7 @@ pub(super) fn list(
     let rows: Vec<_> = queues
         .summaries(after.as_ref(), limit.min(LIST_MAX))
         .iter()
-        .map(|summary| queue_row(summary, group))
+        .map(|summary| queue_row(gateway, summary, group))
         .collect();
     answer(&rows)
 }
@@ -145,12 +145,22 @@ fn answer(rows: &impl serde::Serialize) -> Answer {
     }
 }
 
-fn queue_row(summary: &QueueSummary, group: Option<&str>) -> QueueRow {
+/// What is shown of a queue.
+pub(super) fn queue_row(
+    gateway: &Gateway,
+    summary: &QueueSummary,
+    group: Option<&str>,
+) -> QueueRow {
+    let now = clock::now();
+    let order = gateway.queues.borrow().order(&summary.destination, now);
+    let age = |oldest| now.saturating_since(oldest).as_secs();
     QueueRow {
         group: group.map(str::to_owned),
         destination: summary.destination.to_string(),
         messages: summary.messages,
         octets: summary.octets,
+        came: summary.came,
+        left: summary.left,
         deferred: summary.deferred,
         in_flight: summary.in_flight,
         connections: summary.connections,
@@ -162,6 +172,8 @@ fn queue_row(summary: &QueueSummary, group: Option<&str>) -> QueueRow {
             .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         paused_until: summary.paused_until.map(|time| time.to_string()),
         held_until: summary.held_until.map(orders::until_text),
+        refused_until: order.refused_until.map(orders::until_text),
+        oldest_seconds: summary.oldest.map(age),
         oldest: summary.oldest.map(|time| time.to_string()),
         last_reply: summary.last_reply.clone(),
     }

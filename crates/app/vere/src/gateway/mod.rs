@@ -23,6 +23,7 @@ mod operate;
 mod orders;
 pub(crate) mod outbound;
 mod policy;
+mod pressure;
 mod proxy;
 mod records;
 mod recovery;
@@ -35,6 +36,7 @@ mod signing;
 mod state;
 mod sweep;
 pub(crate) mod tls;
+mod top;
 
 pub(crate) use self::drain::drain;
 

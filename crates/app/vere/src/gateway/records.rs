@@ -292,11 +292,7 @@ impl Gateway {
     pub(super) fn too_many_lines(&self) -> bool {
         let settings = self.settings();
         let max = settings.records.as_ref().map(|records| records.waiting_max);
-        let full = max.is_some_and(|max| self.records.waiting() > max.as_u64());
-        if full {
-            self.metrics.turned_away_for_lines();
-        }
-        full
+        max.is_some_and(|max| self.records.waiting() > max.as_u64())
     }
 
     /// Ends records with their lines, all or none; comes back when that is safe, or the link closed.

@@ -56,4 +56,5 @@ mod smuggling;
 mod spool_access;
 mod spool_tls;
 mod tls;
+mod top;
 mod trouble;

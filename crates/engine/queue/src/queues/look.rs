@@ -20,6 +20,10 @@ pub struct QueueSummary {
     pub messages: usize,
     /// Octets of their bodies.
     pub octets: u64,
+    /// Messages that came since this process knows the queue, those that it took back from the spool too.
+    pub came: u64,
+    /// Messages that left it for good since then.
+    pub left: u64,
     /// Messages waiting for a later attempt.
     pub deferred: usize,
     /// Messages being delivered.
@@ -80,6 +84,25 @@ pub struct Totals {
     pub connections: usize,
     /// Destinations that are paused.
     pub paused: usize,
+    /// Messages that came since the start, those that were taken back from the spool too.
+    pub came: u64,
+    /// Messages that left for good since then.
+    pub left: u64,
+}
+
+/// Which queues come first when not all are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TopOrder {
+    /// Those with most messages.
+    Messages,
+    /// Those with most messages that wait for a later attempt.
+    Deferred,
+    /// Those with most connections.
+    Connections,
+    /// Those whose oldest message is the oldest.
+    Oldest,
+    /// By their names.
+    Name,
 }
 
 impl Queue {
@@ -92,6 +115,8 @@ impl Queue {
             destination: self.destination.clone(),
             messages: self.messages,
             octets: self.octets,
+            came: self.came,
+            left: self.left,
             deferred: self.deferred,
             in_flight: self.in_flight,
             connections: self.workers,
@@ -126,6 +151,45 @@ impl Queues {
         }
         wanted.sort_unstable_by(|a, b| a.destination.cmp(&b.destination));
         wanted.iter().map(|queue| queue.summary(self)).collect()
+    }
+
+    /// The first `limit` queues in this order of those whose names hold `filter`, and how many do.
+    #[must_use]
+    pub fn top(&self, order: TopOrder, filter: &str, limit: usize) -> (Vec<QueueSummary>, usize) {
+        let queues = self
+            .active
+            .iter()
+            .filter_map(|number| self.queues.get(*number));
+        let mut wanted: Vec<_> = queues
+            .filter(|queue| filter.is_empty() || queue.destination.holds(filter))
+            .map(|queue| (self.top_key(order, queue), queue))
+            .collect();
+        let count = wanted.len();
+        let before = |a: &(u64, &Queue), b: &(u64, &Queue)| {
+            (a.0, &a.1.destination).cmp(&(b.0, &b.1.destination))
+        };
+        if limit < count {
+            wanted.select_nth_unstable_by(limit, before);
+            wanted.truncate(limit);
+        }
+        wanted.sort_unstable_by(before);
+        let rows = wanted.iter().map(|(_, queue)| queue.summary(self));
+        (rows.collect(), count)
+    }
+
+    /// What comes first has the lowest.
+    fn top_key(&self, order: TopOrder, queue: &Queue) -> u64 {
+        let most = |count: usize| u64::MAX - count as u64;
+        match order {
+            TopOrder::Messages => most(queue.messages),
+            TopOrder::Deferred => most(queue.deferred),
+            TopOrder::Connections => most(queue.workers),
+            TopOrder::Oldest => queue
+                .order
+                .head()
+                .map_or(u64::MAX, |slot| self.entries[slot].accepted.as_millis()),
+            TopOrder::Name => 0,
+        }
     }
 
     /// Counters over all queues.

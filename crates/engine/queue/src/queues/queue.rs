@@ -26,6 +26,9 @@ pub(super) struct Queue {
     pub(super) used_at: Timestamp,
     /// Messages that are on their way into it.
     pub(super) expected: usize,
+    /// Messages that came since this process knows the queue, and those that left it for good.
+    pub(super) came: u64,
+    pub(super) left: u64,
     /// What is ready, the highest priority first.
     lanes: Vec<Lane>,
     pub(super) ready: usize,
@@ -76,6 +79,8 @@ impl Queue {
             octets: 0,
             used_at: now,
             expected: 0,
+            came: 0,
+            left: 0,
             lanes: Vec::new(),
             ready: 0,
             ready_at_hand: 0,

@@ -462,3 +462,41 @@ fn a_message_is_tried_again_or_discarded_by_hand() {
     queues.resume(QUEUE);
     assert_eq!(queues.totals().paused, 0);
 }
+
+#[test]
+fn those_come_first_that_are_asked_for_and_counters_only_grow() {
+    let mut queues = queues_with(2);
+    let names = ["a.example", "b.example", "c.example"];
+    for (number, name) in (10..).zip(names) {
+        queues.register(number, Destination::Domain(name.to_owned()), at(0));
+        for record in 0..u64::from(number - 8) {
+            let accepted = at(100 - u64::from(number));
+            let mut envelope = fresh(u64::from(number) * 100 + record, accepted);
+            envelope.not_before = (number == 10).then(|| at(1_000));
+            assert!(queues.admit(number, record, envelope, None, at(100)));
+        }
+    }
+    let top = |queues: &Queues, order, filter: &str, limit| {
+        let (rows, count) = queues.top(order, filter, limit);
+        let name = |row: QueueSummary| row.destination.to_string();
+        (rows.into_iter().map(name).collect::<Vec<_>>(), count)
+    };
+    let list = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let (rows, count) = top(&queues, TopOrder::Messages, "", 2);
+    assert_eq!((rows, count), (list(&["c.example", "b.example"]), 4));
+    let (rows, _) = top(&queues, TopOrder::Deferred, "", 1);
+    assert_eq!(rows, list(&["a.example"]));
+    let (rows, _) = top(&queues, TopOrder::Oldest, "", 2);
+    assert_eq!(rows, list(&["example.net", "c.example"]));
+    let (rows, count) = top(&queues, TopOrder::Name, ".example", 9);
+    assert_eq!((rows, count), (list(&names), 3));
+    let _ = opened(&mut queues, at(100));
+    let (rows, _) = top(&queues, TopOrder::Connections, "", 1);
+    assert_eq!(rows, list(&["example.net"]));
+
+    let job = take(&mut queues, at(100)).expect("a job");
+    queues.settle(QUEUE, &job, &attempt(Disposition::Delivered, 2), at(101));
+    let (rows, _) = queues.top(TopOrder::Name, "example.net", 1);
+    assert_eq!((rows[0].came, rows[0].left, rows[0].messages), (2, 1, 1));
+    assert_eq!((queues.totals().came, queues.totals().left), (11, 1));
+}

@@ -1,0 +1,116 @@
+//! `vere queue top`: the queues live, at a terminal.
+//!
+//! [`sample`] makes rates of two looks, [`screen`] knows what is shown and what keys do, [`draw`] makes a
+//! frame of both; none of them touches the terminal. [`terminal`] does, and is put back whatever ends it;
+//! [`asker`] asks the gateway on threads of its own, so that keys work while it hangs.
+
+mod asker;
+mod draw;
+mod sample;
+mod screen;
+mod terminal;
+
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use vere_units::Span;
+
+use self::asker::{Asker, News};
+use self::screen::{Effect, Screen};
+use self::terminal::{Event, Terminal};
+use crate::cli::Failure;
+
+/// The shortest time between two looks: more would only load the gateway.
+const INTERVAL_MIN: Duration = Duration::from_millis(200);
+/// The longest.
+const INTERVAL_MAX: Duration = Duration::from_secs(3600);
+/// How long a key waits at most before a signal or news are looked at.
+const EVENT_WAIT: Duration = Duration::from_millis(100);
+/// Columns of a frame that does not go to a terminal.
+const ONCE_WIDTH: u16 = 132;
+/// Lines of such a frame, at most: a buffer of ratatui has no more than 65,535 cells.
+const ONCE_HEIGHT_MAX: u16 = 480;
+
+/// How the queues are watched.
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// The time between two looks, from 200ms to 1h.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    interval: Span,
+    /// Prints one frame as text after one interval, and ends; needs no terminal.
+    #[arg(long)]
+    once: bool,
+    /// Only queues whose names hold this.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    filter: String,
+}
+
+/// Watches until the user has seen enough, or gives one frame as text.
+///
+/// # Errors
+/// When there is no terminal, or with `--once` no gateway.
+pub(super) fn run(socket: &Path, args: &TopArgs) -> Result<String, Failure> {
+    let interval = args.interval.duration().clamp(INTERVAL_MIN, INTERVAL_MAX);
+    let screen = Screen::new(interval, &args.filter);
+    if args.once {
+        return once(socket, screen, interval);
+    }
+    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        return Err(Failure::new(
+            "this is no terminal: vere queue top --once prints one frame, vere queue list --json all queues",
+        ));
+    }
+    live(socket, screen, interval)?;
+    Ok(String::new())
+}
+
+/// One frame as lines of text, after two looks.
+fn once(socket: &Path, mut screen: Screen, interval: Duration) -> Result<String, Failure> {
+    for look in 0..2 {
+        if look > 0 {
+            std::thread::sleep(interval);
+        }
+        let sample = asker::sample(socket, &screen.wanted()).map_err(Failure::new)?;
+        screen.sampled(Ok(sample));
+    }
+    let area = Rect::new(0, 0, ONCE_WIDTH, screen.height().min(ONCE_HEIGHT_MAX));
+    let mut buffer = Buffer::empty(area);
+    draw::frame(&screen, area, &mut buffer);
+    Ok(draw::text(&buffer))
+}
+
+fn live(socket: &Path, mut screen: Screen, interval: Duration) -> Result<(), Failure> {
+    let mut terminal = Terminal::open()?;
+    let mut asker = Asker::new(socket);
+    let mut next = Instant::now();
+    loop {
+        if next <= Instant::now() && asker.look(screen.wanted()) {
+            next = Instant::now() + interval;
+        }
+        terminal.draw(|area, buffer| draw::frame(&screen, area, buffer))?;
+        screen.resized(terminal.height()?);
+        match terminal.wait(EVENT_WAIT)? {
+            Event::Key(key) => match screen.key(key) {
+                Effect::None => {}
+                Effect::Look => next = Instant::now(),
+                Effect::Do(deed) => asker.act(deed),
+                Effect::Quit => return Ok(()),
+            },
+            Event::Stop => return Ok(()),
+            Event::Nothing => {}
+        }
+        while let Some(news) = asker.news() {
+            match news {
+                News::Sample(sample) => screen.sampled(sample.map(|sample| *sample)),
+                News::Done(said) => {
+                    screen.said(said);
+                    next = Instant::now();
+                }
+            }
+        }
+    }
+}

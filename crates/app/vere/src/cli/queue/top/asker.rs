@@ -1,0 +1,125 @@
+//! Asks the gateway on threads of its own: one look at a time, and what an operator orders beside it.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::Duration;
+
+use super::screen::{Deed, Verb, Wanted};
+use crate::control::{
+    Acted, Action, OrderChange, OrderRow, Request, Selection, TopSample, ask, ask_for,
+};
+
+/// How long trying again may take in the gateway; it goes on without us.
+const RETRY_PATIENCE: Duration = Duration::from_secs(3600);
+
+/// What has come back.
+#[derive(Debug)]
+pub(super) enum News {
+    Sample(Result<Box<TopSample>, String>),
+    /// What became of a deed.
+    Done(String),
+}
+
+/// Asks, and keeps the answers until they are taken.
+#[derive(Debug)]
+pub(super) struct Asker {
+    socket: PathBuf,
+    sender: Sender<News>,
+    receiver: Receiver<News>,
+    looking: bool,
+}
+
+impl Asker {
+    pub(super) fn new(socket: &Path) -> Self {
+        let (sender, receiver) = mpsc::channel();
+        Self {
+            socket: socket.to_owned(),
+            sender,
+            receiver,
+            looking: false,
+        }
+    }
+
+    /// Asks for a look, unless one is under way.
+    pub(super) fn look(&mut self, wanted: Wanted) -> bool {
+        if self.looking {
+            return false;
+        }
+        self.looking = true;
+        let (socket, sender) = (self.socket.clone(), self.sender.clone());
+        thread::spawn(move || {
+            // Nobody takes it when the program ends.
+            let _ = sender.send(News::Sample(sample(&socket, &wanted).map(Box::new)));
+        });
+        true
+    }
+
+    /// Carries an order out.
+    pub(super) fn act(&self, deed: Deed) {
+        let (socket, sender) = (self.socket.clone(), self.sender.clone());
+        thread::spawn(move || {
+            let said = act(&socket, &deed).unwrap_or_else(|error| error);
+            let _ = sender.send(News::Done(said));
+        });
+    }
+
+    /// The next answer that is here.
+    pub(super) fn news(&mut self) -> Option<News> {
+        let news = self.receiver.try_recv().ok()?;
+        self.looking &= !matches!(news, News::Sample(_));
+        Some(news)
+    }
+}
+
+/// One look.
+///
+/// # Errors
+/// What is to be said when the gateway does not answer.
+pub(super) fn sample(socket: &Path, wanted: &Wanted) -> Result<TopSample, String> {
+    let request = Request::QueueTop {
+        order: wanted.order,
+        filter: wanted.filter.clone(),
+        limit: wanted.limit,
+    };
+    parse(ask(socket, &request)?)
+}
+
+fn act(socket: &Path, deed: &Deed) -> Result<String, String> {
+    let destination = deed.destination.clone();
+    let change = match deed.verb {
+        Verb::Hold => OrderChange::Hold,
+        Verb::Release => OrderChange::Release,
+        Verb::Retry => {
+            let request = Request::QueueAct {
+                destination: Some(destination),
+                selection: Selection::default(),
+                action: Action::Retry,
+                report: false,
+            };
+            let acted: Acted = parse(ask_for(socket, &request, RETRY_PATIENCE)?)?;
+            return Ok(match acted.trouble {
+                Some(trouble) => format!("{} messages tried, then: {trouble}", acted.messages),
+                None => format!(
+                    "{}: {} messages tried again",
+                    deed.destination, acted.messages
+                ),
+            });
+        }
+    };
+    let request = Request::QueueOrder {
+        destination,
+        change,
+        seconds: None,
+    };
+    let row: OrderRow = parse(ask(socket, &request)?)?;
+    Ok(match row.held_until {
+        Some(until) => format!("{}: held until {until}", row.destination),
+        None => format!("{}: released", row.destination),
+    })
+}
+
+fn parse<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> Result<T, String> {
+    serde_json::from_value(value)
+        .map_err(|error| format!("the gateway's answer cannot be read: {error}"))
+}

@@ -1,0 +1,139 @@
+//! What `vere queue top` shows of one moment: counters, budgets, and those queues that come first.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use vere_queue::{Queues, TopOrder as Order};
+use vere_spoolwire::NodeStat;
+
+use super::state::Gateway;
+use super::{clock, control, look};
+use crate::control::{Budget, QueueRow, TopOrder, TopSample, TopTotals};
+
+/// Queues in one answer, at most: what the others wait for meanwhile stays below some milliseconds.
+const ROWS_MAX: usize = 1_000;
+/// How long a node may take for its figures; without them the rest is shown.
+const NODE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Everything at this moment.
+pub(super) async fn sample(
+    gateway: &Rc<Gateway>,
+    order: TopOrder,
+    filter: &str,
+    limit: usize,
+) -> TopSample {
+    // Asked first: what follows is of one moment.
+    let node = tokio::time::timeout(NODE_PATIENCE, gateway.link.stat()).await;
+    let node = node.ok().and_then(Result::ok);
+    let (queues, matching) = rows(gateway, order, filter, limit.min(ROWS_MAX));
+    let now = clock::now();
+    TopSample {
+        gateway: gateway.settings().gateway.name.clone(),
+        time: now.to_string(),
+        millis: now.as_millis(),
+        closed: gateway.closed().map(|closed| closed.to_string()),
+        totals: totals(gateway),
+        budgets: budgets(gateway, node.as_ref()),
+        replicas: control::replica_lines(gateway),
+        queues,
+        matching,
+    }
+}
+
+fn rows(gateway: &Gateway, order: TopOrder, filter: &str, limit: usize) -> (Vec<QueueRow>, usize) {
+    let order = match order {
+        TopOrder::Messages => Order::Messages,
+        TopOrder::Deferred => Order::Deferred,
+        TopOrder::Connections => Order::Connections,
+        TopOrder::Oldest => Order::Oldest,
+        TopOrder::Name => Order::Name,
+    };
+    let of = |one: &Gateway, group: Option<&str>| {
+        let (summaries, count) = one.queues.borrow().top(order, filter, limit);
+        let rows = summaries.iter().map(|row| look::queue_row(one, row, group));
+        (rows.collect::<Vec<_>>(), count)
+    };
+    let (mut rows, mut matching) = of(gateway, None);
+    for (name, adopted) in gateway.adopted.borrow().iter() {
+        let (more, count) = of(adopted, Some(name));
+        rows.extend(more);
+        matching += count;
+    }
+    (rows, matching)
+}
+
+fn totals(gateway: &Rc<Gateway>) -> TopTotals {
+    let mut sum = TopTotals::default();
+    let mut oldest = None;
+    for one in gateway.with_adopted() {
+        let queues = one.queues.borrow();
+        let totals = queues.totals();
+        sum.messages += totals.messages;
+        sum.deferred += totals.deferred;
+        sum.in_flight += totals.in_flight;
+        sum.came += totals.came;
+        sum.left += totals.left;
+        sum.destinations += totals.destinations;
+        sum.paused += totals.paused;
+        oldest = oldest.into_iter().chain(queues.oldest()).min();
+    }
+    sum.oldest_seconds = oldest.map(|time| clock::now().saturating_since(time).as_secs());
+    sum
+}
+
+/// What is bounded, and how much of it is used. The gateway's own bounds hold for each group.
+fn budgets(gateway: &Gateway, node: Option<&NodeStat>) -> Vec<Budget> {
+    let settings = gateway.settings();
+    let limits = &settings.limits;
+    let count = |name: &str, used: usize, max: u64| Budget {
+        name: name.to_owned(),
+        used: used as u64,
+        max: Some(max),
+        octets: false,
+    };
+    let octets = |name: &str, used: u64, max: Option<u64>| Budget {
+        name: name.to_owned(),
+        used,
+        max,
+        octets: true,
+    };
+    let queues = gateway.queues.borrow();
+    let out = Queues::totals(&queues).connections;
+    let (clients, receiving) = gateway.metrics.receiving();
+    let heads = queues.head_octets() as u64;
+    let mut all = vec![
+        count("queued", queues.messages(), limits.queued_messages_max),
+        count("clients", clients, limits.connections_max.into()),
+        count("deliveries", out, settings.delivery.connections_max.into()),
+        octets(
+            "receiving",
+            receiving,
+            Some(limits.body_memory_max.as_u64()),
+        ),
+        octets(
+            "leaving next",
+            heads,
+            Some(limits.queue_memory_max.as_u64()),
+        ),
+    ];
+    if let Some(node) = node {
+        let max = Some(node.bytes_max).filter(|max| *max < u64::MAX);
+        all.push(octets("spool group", node.bytes, max));
+        all.push(octets(
+            "spool memory",
+            node.memory_used,
+            Some(node.memory_max),
+        ));
+        let spill_max = settings.spool.spill_max.as_u64();
+        all.push(octets("spool on disk", node.spilled, Some(spill_max)));
+    }
+    if let Some(records) = &settings.records {
+        let waiting = gateway.records.waiting();
+        all.push(octets(
+            "records",
+            waiting,
+            Some(records.waiting_max.as_u64()),
+        ));
+    }
+    all
+}
