@@ -2,7 +2,7 @@
 //! real frames.
 //!
 //! Frames are made once. For each use their numbers are written over and their checksums corrected:
-//! CRC-32 is affine, so what a changed octet does to it depends on its place only and stands in a
+//! CRC-32C is affine, so what a changed octet does to it depends on its place only and stands in a
 //! table. The client costs as little as with the other dialects, and the node gets what any owner
 //! sends.
 
@@ -285,7 +285,7 @@ impl Patch {
     /// `frame` is a whole one with both numbers 0.
     fn new(frame: &[u8]) -> Self {
         let mut content = frame[..frame.len() - 4].to_vec();
-        let base = crc32fast::hash(&content);
+        let base = vere_spoolwire::checksum(&content);
         let mut table = Box::new([[0; 256]; 16]);
         for (place, row) in table.iter_mut().enumerate() {
             let at = if place < 8 {
@@ -295,7 +295,7 @@ impl Patch {
             };
             for bit in 0..8 {
                 content[at] = 1 << bit;
-                let change = crc32fast::hash(&content) ^ base;
+                let change = vere_spoolwire::checksum(&content) ^ base;
                 for (value, entry) in row.iter_mut().enumerate() {
                     if value >> bit & 1 == 1 {
                         *entry ^= change;

@@ -35,8 +35,11 @@ pub(crate) fn open(octets: &[u8]) {
 
 /// How many entries came back; `None` when the log did not open.
 fn entries(octets: &[u8]) -> Option<usize> {
-    let disk = Writer::new().run(octets);
-    let before = snapshot(&disk);
+    entries_of(&Writer::new().run(octets))
+}
+
+fn entries_of(disk: &Disk) -> Option<usize> {
+    let before = snapshot(disk);
     let mut first = Checker::new(&before);
     let path = Path::new("log");
     let position = recover_log(disk.clone(), path, &mut first).ok()?;
@@ -45,14 +48,14 @@ fn entries(octets: &[u8]) -> Option<usize> {
         "the end is not that of the last entry"
     );
     // What was opened once opens again, with the same in it, and needs no more repair.
-    let repaired = snapshot(&disk);
+    let repaired = snapshot(disk);
     let mut second = Checker::new(&repaired);
     match recover_log(disk.clone(), path, &mut second) {
         Ok(again) => assert_eq!(again, position),
         Err(error) => panic!("opened once and not again: {error}"),
     }
     assert_eq!(first.entries, second.entries);
-    let again = snapshot(&disk);
+    let again = snapshot(disk);
     let segments = |files: &BTreeMap<String, Vec<u8>>| -> Vec<Vec<u8>> {
         let segments = files.iter().filter(|(name, _)| name.ends_with(".log"));
         segments.map(|(_, octets)| octets.clone()).collect()
@@ -103,6 +106,10 @@ impl Writer {
         while let Some(instruction) = input.octet() {
             self.instruction(instruction, &mut input);
         }
+        self.finish()
+    }
+
+    fn finish(self) -> Disk {
         let disk = Disk::default();
         for (number, octets) in self.segments {
             disk.put(&segment_name(number), octets);
@@ -177,7 +184,7 @@ impl Writer {
 
     fn segment(&mut self, number: u64, head: &[u8], len: u32) {
         let mut octets = b"VERELOG\0".to_vec();
-        octets.extend_from_slice(&2_u32.to_le_bytes());
+        octets.extend_from_slice(&3_u32.to_le_bytes());
         octets.extend_from_slice(&len.to_le_bytes());
         for field in [LOG_ID, number, self.position, self.synced] {
             octets.extend_from_slice(&field.to_le_bytes());
@@ -350,5 +357,25 @@ mod tests {
     fn seeds_get_far() {
         let opened: Vec<_> = SEEDS.iter().map(|seed| entries(seed)).collect();
         assert_eq!(opened, [Some(4), Some(2), Some(1), None]);
+    }
+
+    /// Files are used again: where a write did not reach the disk there may be whole frames of before, of
+    /// the same length. They are not what the entry's header speaks of.
+    #[test]
+    fn older_frames_in_the_place_of_an_entry_are_noticed() {
+        let frame = |txn: u64| {
+            let mut octets = Vec::new();
+            vere_spoolwire::encode_reset(&mut octets, vere_spoolwire::Txn(txn));
+            octets
+        };
+        let opened = |lies: &[u8]| {
+            let mut writer = Writer::new();
+            writer.entry(0, 0, &frame(7), 0);
+            let end = writer.last().len();
+            writer.last()[end - lies.len()..].copy_from_slice(lies);
+            entries_of(&writer.finish())
+        };
+        assert_eq!(opened(&frame(7)), Some(1));
+        assert_eq!(opened(&frame(3)), Some(0));
     }
 }

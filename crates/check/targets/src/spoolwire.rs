@@ -43,7 +43,7 @@ pub(crate) fn frames(octets: &[u8]) {
     framed.extend_from_slice(&[op, flags, 0, 0]);
     framed.extend_from_slice(number);
     framed.extend_from_slice(payload);
-    framed.extend_from_slice(&crc32fast::hash(&framed).to_le_bytes());
+    framed.extend_from_slice(&vere_spoolwire::checksum(&framed).to_le_bytes());
     match Frame::read(&framed, FRAME_MAX) {
         Ok(Some(frame)) => decode(&frame),
         Ok(None) => panic!("a whole frame is not seen as whole"),

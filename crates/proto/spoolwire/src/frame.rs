@@ -3,15 +3,18 @@
 //! ```text
 //! octet   0        4    5      6      8                16             len-4     len
 //!         +--------+----+------+------+----------------+-- payload ... --+--------+
-//!         | len    | op | flags| 0    | number         |                 | crc32  |
+//!         | len    | op | flags| 0    | number         |                 | crc32c |
 //!         | u32    | u8 | u8   | u16  | u64            |                 | u32    |
 //!         +--------+----+------+------+----------------+-----------------+--------+
 //! ```
 //! All numbers are little-endian. `len` counts the whole frame. `number` is a transaction number or a
-//! sequence number, as the operation says. `crc32` is CRC-32 (ISO 3309, as in gzip) of all octets
-//! before it, header included.
+//! sequence number, as the operation says. `crc32c` is CRC-32C (RFC 3720, section 12.1) of all
+//! octets before it, header included.
 
 use std::fmt;
+
+use crate::checksum::checksum;
+use crate::handshake::is_earlier;
 
 /// Octets of a frame's header.
 pub const HEADER_LEN: usize = 16;
@@ -191,6 +194,8 @@ pub enum WireError {
     Layout(Op),
     /// The checksum does not match.
     Checksum,
+    /// A GREETING of an earlier version, from when checksums were others.
+    Earlier,
 }
 
 impl fmt::Display for WireError {
@@ -201,6 +206,7 @@ impl fmt::Display for WireError {
             Self::Reserved => f.write_str("reserved field is not zero"),
             Self::Layout(op) => write!(f, "payload is not that of {op:?}"),
             Self::Checksum => f.write_str("frame checksum is wrong"),
+            Self::Earlier => f.write_str("the node speaks an earlier version of the protocol"),
         }
     }
 }
@@ -270,17 +276,17 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     ///
-    /// [`WireError::Checksum`].
+    /// [`WireError::Checksum`], [`WireError::Earlier`].
     #[inline]
     pub fn open(header: Header, bytes: &'a [u8]) -> Result<Option<Self>, WireError> {
         let Some(frame) = bytes.get(..header.len) else {
             return Ok(None);
         };
-        let Some((content, checksum)) = frame.split_last_chunk::<CHECKSUM_LEN>() else {
+        let Some((content, sum)) = frame.split_last_chunk::<CHECKSUM_LEN>() else {
             return Err(WireError::Checksum);
         };
-        if crc32fast::hash(content) != u32::from_le_bytes(*checksum) {
-            return Err(WireError::Checksum);
+        if checksum(content) != u32::from_le_bytes(*sum) {
+            return Err(mismatch(header.op, content));
         }
         let payload = content.get(HEADER_LEN..).unwrap_or_default();
         Ok(Some(Self { header, payload }))
@@ -330,8 +336,19 @@ fn seal(out: &mut Vec<u8>, start: usize) {
     if let Some(field) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut) {
         *field = len.to_le_bytes();
     }
-    let crc = crc32fast::hash(out.get(start..).unwrap_or_default());
-    out.extend_from_slice(&crc.to_le_bytes());
+    let sum = checksum(out.get(start..).unwrap_or_default());
+    out.extend_from_slice(&sum.to_le_bytes());
+}
+
+/// Why a frame does not have the checksum that it says.
+#[cold]
+fn mismatch(op: Op, content: &[u8]) -> WireError {
+    let payload = content.get(HEADER_LEN..).unwrap_or_default();
+    if op == Op::Greeting && is_earlier(payload) {
+        WireError::Earlier
+    } else {
+        WireError::Checksum
+    }
 }
 
 /// Takes fields from the front of a payload.

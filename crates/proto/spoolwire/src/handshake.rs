@@ -14,8 +14,9 @@ use crate::frame::{
 };
 use crate::types::{Incarnation, NAME_MAX, Txn, WINDOW_TXNS_MAX};
 
-/// The version described here. Version 1 had no accounts; no release spoke it.
-pub const VERSION: u16 = 2;
+/// The version described here. Version 1 had no accounts, version 2 the CRC-32 of gzip as checksum; no
+/// release spoke them.
+pub const VERSION: u16 = 3;
 /// Octets of the shared secret, of challenges and of proofs.
 pub const SECRET_LEN: usize = 32;
 /// The longest frame before the WELCOME, which is the only longer one.
@@ -24,8 +25,8 @@ pub const HANDSHAKE_FRAME_MAX: usize = 1024;
 pub const WELCOME_FRAME_MAX: usize = 128 + 16 * 65_536;
 
 const MAGIC: &[u8; 8] = b"VERESPL\0";
-const OWNER_PROOF: &[u8] = b"vere spool v2 owner proves to node";
-const NODE_PROOF: &[u8] = b"vere spool v2 node proves to owner";
+const OWNER_PROOF: &[u8] = b"vere spool v3 owner proves to node";
+const NODE_PROOF: &[u8] = b"vere spool v3 node proves to owner";
 
 /// A secret shared by nodes and owners.
 pub type SharedSecret = Secret<[u8; SECRET_LEN]>;
@@ -95,6 +96,17 @@ impl Greeting {
         };
         read().ok_or_else(|| frame.layout())
     }
+}
+
+/// Whether the payload of a GREETING is one of an earlier version, whose checksum says nothing here.
+pub(crate) fn is_earlier(payload: &[u8]) -> bool {
+    let mut fields = Fields(payload);
+    let mut read = || {
+        (fields.array()? == MAGIC).then_some(())?;
+        fields.u16()?;
+        fields.u16()
+    };
+    read().is_some_and(|most| most < VERSION)
 }
 
 /// The answer to a GREETING.

@@ -1,4 +1,4 @@
-//! The spool protocol, version 2: frames between a gateway and its spool nodes.
+//! The spool protocol, version 3: frames between a gateway and its spool nodes.
 //!
 //! A node keeps queues of records; the gateway that owns a group of them changes it by numbered
 //! transactions in pipelined frames and gets one cumulative acknowledgement per block the node read.
@@ -34,6 +34,7 @@
 
 mod answer;
 mod charter;
+mod checksum;
 mod frame;
 mod handshake;
 mod kept;
@@ -52,6 +53,7 @@ pub use charter::{
     ACCOUNT_MAX, Charter, DEFAULT_ACCOUNT, GRANTS_MAX, Grants, Right, decode_chartered,
     encode_chartered, read_chartered, write_chartered,
 };
+pub use checksum::{Checksum, checksum};
 pub use frame::{
     CHECKSUM_LEN, FLAG_DROP, FLAG_END, FLAG_FULL, FLAG_INCOMPLETE, FLAG_KEPT, FLAG_LOG,
     FLAG_NEW_META, FLAG_NO_LOG, FLAG_SAME_BODY, FLAG_SYNCED, FLAG_SYNCING, FLAG_UNKNOWN, FRAME_MIN,

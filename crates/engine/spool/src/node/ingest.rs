@@ -485,6 +485,7 @@ pub(super) const fn reason(error: WireError) -> CloseReason {
     match error {
         WireError::Length { .. } => CloseReason::TooLong,
         WireError::Checksum => CloseReason::Checksum,
+        WireError::Earlier => CloseReason::Version,
         WireError::Operation(_) | WireError::Reserved | WireError::Layout(_) => {
             CloseReason::Malformed
         }

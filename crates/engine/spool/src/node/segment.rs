@@ -59,7 +59,8 @@ pub(super) struct Segment {
     /// Octets of memory it takes when it is there.
     pub(super) len: usize,
     pub(super) residence: Residence,
-    /// CRC-32 of what counts, as it was written out.
+    /// CRC-32 of what counts, as it was written out. Not the polynomial of the frames in it: whole frames
+    /// one after the other have one CRC of that, whatever they hold.
     pub(super) crc: u32,
     /// Whether somebody waits for it.
     pub(super) wanted: bool,

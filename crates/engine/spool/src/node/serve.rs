@@ -2,8 +2,8 @@
 //! range; only uncommon ones are given a frame again.
 
 use vere_spoolwire::{
-    Answer, BlockHead, CHECKSUM_LEN, FRAME_MIN, HEADER_LEN, Op, QueueId, QueueStat, RecordId,
-    Request, Seq, TARGET_LEN,
+    Answer, BlockHead, CHECKSUM_LEN, Checksum, FRAME_MIN, HEADER_LEN, Op, QueueId, QueueStat,
+    RecordId, Request, Seq, TARGET_LEN,
 };
 
 use super::output::Output;
@@ -142,7 +142,7 @@ impl Store {
 fn made_record(store: &mut Store, queue: QueueId, id: RecordId, slot: Slot, output: &mut Output) {
     let (meta, body) = (store.meta(slot), store.body(slot));
     let head = record_head(queue, id, meta, body);
-    let mut crc = crc32fast::Hasher::new();
+    let mut crc = Checksum::new();
     crc.update(&head);
     crc.update(store.segments.octets(meta));
     crc.update(store.segments.octets(body));
@@ -151,7 +151,7 @@ fn made_record(store: &mut Store, queue: QueueId, id: RecordId, slot: Slot, outp
         out.extend_from_slice(store.segments.octets(meta));
     });
     output.range(&mut store.segments, body);
-    output.write(|out| out.extend_from_slice(&crc.finalize().to_le_bytes()));
+    output.write(|out| out.extend_from_slice(&crc.finish().to_le_bytes()));
 }
 
 fn record_head(queue: QueueId, id: RecordId, meta: Piece, body: Piece) -> [u8; BEFORE_META] {

@@ -5,7 +5,7 @@
 //!      queue count u32 | flags u32: 1 incomplete | owner u64 | epoch u64
 //! +48  refused count x { txn u64 | code u32 | 0 u32 }
 //!      queue count x entry of a QUEUE_LIST; first record, records and octets mean nothing
-//!      payload of a CHARTERED up to the end; not in version 1, which is read as well
+//!      payload of a CHARTERED up to the end
 //! ```
 
 use vere_ports::spool_log::UnreadableEntry;
@@ -15,9 +15,8 @@ use super::access::Deed;
 use super::fence::Title;
 use super::store::Store;
 
-/// The version written. Version 1, from before there were accounts, is read as well.
+/// The version written and read.
 pub(super) const VERSION: u32 = 2;
-const VERSION_MIN: u32 = 1;
 /// The group is incomplete.
 const FLAG_SYNCING: u32 = 1;
 
@@ -66,15 +65,15 @@ pub(super) struct Snapshot {
 pub(super) fn decode(head: &[u8]) -> Result<Snapshot, UnreadableEntry> {
     let malformed = || UnreadableEntry("segment head is malformed".to_owned());
     let version = u32::from_le_bytes(*head.first_chunk().ok_or_else(malformed)?);
-    if !(VERSION_MIN..=VERSION).contains(&version) {
+    if version != VERSION {
         return Err(UnreadableEntry(format!(
             "segment head has version {version}"
         )));
     }
-    read(head, version).ok_or_else(malformed)
+    read(head).ok_or_else(malformed)
 }
 
-fn read(head: &[u8], version: u32) -> Option<Snapshot> {
+fn read(head: &[u8]) -> Option<Snapshot> {
     let (fixed, mut rest) = head.split_first_chunk::<48>()?;
     let number =
         |at: usize| -> Option<u64> { Some(u64::from_le_bytes(*fixed.get(at..)?.first_chunk()?)) };
@@ -92,10 +91,7 @@ fn read(head: &[u8], version: u32) -> Option<Snapshot> {
     for _ in 0..count(24)? {
         queues.push(QueueStat::decode(&mut rest)?);
     }
-    let deed = match version {
-        VERSION_MIN => rest.is_empty().then(Deed::default)?,
-        _ => Deed::read(rest)?,
-    };
+    let deed = Deed::read(rest)?;
     let flags = count(28)?;
     (flags & !FLAG_SYNCING == 0).then_some(Snapshot {
         incarnation: Incarnation(number(8)?),

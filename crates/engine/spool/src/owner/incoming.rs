@@ -2,8 +2,8 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 use vere_spoolwire::{
-    ANSWER_FRAME_MAX, Answer, BlockHead, Change, Frame, Greeting, HANDSHAKE_FRAME_MAX, Header,
-    Mutation, Op, Seq, WELCOME_FRAME_MAX, Welcome, WireError,
+    ANSWER_FRAME_MAX, Answer, BlockHead, Change, CloseReason, Frame, Greeting, HANDSHAKE_FRAME_MAX,
+    Header, Mutation, Op, Seq, WELCOME_FRAME_MAX, Welcome, WireError,
 };
 
 use super::batch::{Block, Record};
@@ -119,6 +119,9 @@ fn read_records(octets: &Bytes, head: &BlockHead) -> Result<Block, OwnerError> {
     })
 }
 
-fn protocol(_: WireError) -> OwnerError {
-    OwnerError::Protocol
+fn protocol(error: WireError) -> OwnerError {
+    match error {
+        WireError::Earlier => OwnerError::Closed(CloseReason::Version),
+        _ => OwnerError::Protocol,
+    }
 }

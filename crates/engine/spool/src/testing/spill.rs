@@ -33,6 +33,8 @@ pub(crate) struct SpillState {
     pub(crate) failing: bool,
     /// Octets read back are not those that were written.
     pub(crate) damaged: bool,
+    /// Octets read back are those of other segments, as after a write that was lost.
+    pub(crate) stale: bool,
     /// Reads that were done.
     pub(crate) reads: u64,
     /// Writes that were done.
@@ -69,7 +71,12 @@ impl SpillState {
                 }
             }
             Job::Read(slot, mut octets) => {
-                let found = &self.slots[&slot];
+                let mut found = &self.slots[&slot];
+                if self.stale {
+                    let of_same_len =
+                        |other: &&Vec<u8>| other.len() == found.len() && *other != found;
+                    found = self.slots.values().find(of_same_len).unwrap_or(found);
+                }
                 // What the buffer held before must not matter.
                 octets.fill(0xAA);
                 octets[..found.len()].copy_from_slice(found);
@@ -109,6 +116,7 @@ impl MemorySpill {
             capacity: u64::MAX,
             failing: false,
             damaged: false,
+            stale: false,
             reads: 0,
             writes: 0,
         })))

@@ -1,7 +1,7 @@
 //! The octets of a segment file.
 //!
 //! ```text
-//! head     0  magic "VERELOG" 0 (8) | format version u32 = 2 | payload length u32
+//! head     0  magic "VERELOG" 0 (8) | format version u32 = 3 | payload length u32
 //!         16  log id u64 | segment number u64 | position u64 | synced u64
 //!         48  crc32 of the payload u32 | crc32 of octets 0..52 u32
 //!         56  payload, the engine's
@@ -16,9 +16,14 @@
 //! which everything was on stable storage when this was written: what proves that damage before it is
 //! not the tail of a write that was cut off. The log id is random, so that no message can contain what
 //! looks like an entry.
+//!
+//! The checksums are CRC-32 and not the CRC-32C of the frames within, on purpose: the CRC of a whole frame,
+//! its checksum included, is the same for all frames, so an entry of them would have a checksum that only
+//! says how long they are. Files are used again, so where a write did not reach the disk there may well
+//! be older frames of these lengths.
 
-/// The version written and read.
-pub(super) const VERSION: u32 = 2;
+/// The version written and read. In version 2 frames within entries had other checksums.
+pub(super) const VERSION: u32 = 3;
 /// Octets of a segment's head without its payload.
 pub(super) const HEAD_LEN: usize = 56;
 /// Octets of an entry without its payload.

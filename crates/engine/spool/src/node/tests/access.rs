@@ -174,28 +174,6 @@ fn what_was_denied_is_told_once() {
     assert!(denials(&mut site).is_empty());
 }
 
-#[test]
-fn a_log_from_before_accounts_is_the_default_accounts() {
-    let log = MemoryLog::new(1 << 10);
-    let mut site = site(Some(log.clone()));
-    site.welcomed(HELLO);
-    site.settle();
-    {
-        let mut state = log.0.borrow_mut();
-        let charter = encoded(|out| {
-            vere_spoolwire::write_chartered(out, "default", Charter::OWN);
-        });
-        for segment in state.segments.values_mut() {
-            segment.head[0] = 1;
-            segment.head.truncate(segment.head.len() - charter.len());
-        }
-    }
-    site.crash(0);
-    let east = says(&mut site, hello("east", Role::Owner, 9, Charter::OWN), EAST);
-    assert_eq!(east.err(), Some(CloseReason::MayNotOwn));
-    site.welcomed(HELLO);
-}
-
 const QUEUE: QueueId = QueueId(0);
 
 fn put(txn: u64, id: u64, len: usize) -> Vec<u8> {

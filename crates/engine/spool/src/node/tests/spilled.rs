@@ -174,6 +174,23 @@ fn wrong_octets_are_never_given_out() {
     }
 }
 
+/// Whole frames of the same lengths: what lay in the file before, when a write was lost.
+#[test]
+fn whole_frames_of_another_segment_are_never_given_out() {
+    let mut run = filled(run(tight(), None, 1), 100);
+    spill(&run).0.borrow_mut().stale = true;
+    run.pair.events.clear();
+    run.pair.owner.fetch(QUEUE, RecordId(40), 100, 50_000);
+    run.pair.settle();
+    let is_block = |event: &OwnerEvent| matches!(event, OwnerEvent::Block { .. });
+    assert!(!run.pair.events.iter().any(is_block));
+    let (_, error) = run.pair.node.failure().unwrap();
+    assert!(
+        error.to_string().contains("not what was written"),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_reader_hears_of_what_is_lost() {
     let mut run = filled(run(tight(), None, 1), 100);
