@@ -4,6 +4,7 @@
 //! `{"command": NAME, ...}`, its answer `{"ok": VALUE}` or `{"error": TEXT}`. Who may connect is decided
 //! by the permissions of the socket's file: its owner only.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -184,6 +185,8 @@ pub(crate) struct QueueRow {
     /// Messages that came since this gateway process knows the queue, and those that left it for good.
     pub(crate) came: u64,
     pub(crate) left: u64,
+    /// How many messages of which priority are ready.
+    pub(crate) priorities: BTreeMap<i8, usize>,
     pub(crate) deferred: usize,
     pub(crate) in_flight: usize,
     pub(crate) connections: usize,
@@ -281,6 +284,8 @@ pub(crate) struct MessageRow {
     pub(crate) attempts: u16,
     pub(crate) not_before: Option<String>,
     pub(crate) size: u32,
+    /// From -9 to 9 (MT-PRIORITY).
+    pub(crate) priority: i8,
     /// Empty for the null reverse-path; absent when the spool does not answer.
     pub(crate) reverse_path: Option<String>,
     pub(crate) recipients: Vec<String>,

@@ -9,8 +9,8 @@ use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
 use crate::model::{
     Acme, Auth, CertificateFiles, Cluster, Directory, DirectoryStore, Durability, Etcd, Gateway,
-    Limits, LineTls, Listen, LogBy, Networks, Register, Resolver, Settings, Sni, Spool,
-    SpoolAccount, SpoolNode, SpoolTls, Tls,
+    Limits, LineTls, Listen, LogBy, Networks, Priority, PriorityPolicy, Register, Resolver,
+    Settings, Sni, Spool, SpoolAccount, SpoolNode, SpoolTls, Tls,
 };
 use crate::outgoing::{Delivery, LocalDelivery, TlsMode};
 use crate::value::FromValue;
@@ -75,6 +75,10 @@ impl Assembly {
             lmtp: self.listen("lmtp"),
             limits: self.limits(),
             relay: self.networks("relay.networks"),
+            priority: Priority {
+                networks: self.networks("priority.networks"),
+                policy: self.choice("priority.policy", priority_policy),
+            },
             sendmail: self.sendmail(),
             dkim: self.dkim(),
             records: self.records(),
@@ -376,6 +380,16 @@ fn tls_mode(text: &str) -> Option<TlsMode> {
         "opportunistic" => TlsMode::Opportunistic,
         "required" => TlsMode::Required,
         "implicit" => TlsMode::Implicit,
+        _ => return None,
+    })
+}
+
+fn priority_policy(text: &str) -> Option<PriorityPolicy> {
+    Some(match text {
+        "none" => PriorityPolicy::None,
+        "mixer" => PriorityPolicy::Mixer,
+        "stanag4406" => PriorityPolicy::Stanag4406,
+        "nsep" => PriorityPolicy::Nsep,
         _ => return None,
     })
 }

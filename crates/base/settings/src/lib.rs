@@ -45,8 +45,8 @@ pub use changes::Changes;
 pub use errors::{ConfigError, ConfigErrors, Problem};
 pub use model::{
     Acme, Auth, CertificateFiles, Cluster, DEFAULT_SPOOL_ACCOUNT, Directory, DirectoryStore,
-    Durability, Etcd, Gateway, Limits, LineTls, Listen, LogBy, Networks, Register, Resolver,
-    Settings, Sni, Spool, SpoolAccount, SpoolNode, SpoolTls, Tls,
+    Durability, Etcd, Gateway, Limits, LineTls, Listen, LogBy, Networks, Priority, PriorityPolicy,
+    Register, Resolver, Settings, Sni, Spool, SpoolAccount, SpoolNode, SpoolTls, Tls,
 };
 pub use nearest::nearest;
 pub use network::{IpNetwork, ParseNetworkError};

@@ -40,6 +40,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Who may relay without authentication.
     pub relay: Networks,
+    /// The priority of messages.
+    pub priority: Priority,
     /// Mail from the programs of this machine; none without the section.
     pub sendmail: Option<Sendmail>,
     /// Signatures on what own users send; none without the section.
@@ -210,6 +212,28 @@ pub struct Acme {
     pub root: Option<PathBuf>,
     /// Where challenges of type http-01 are answered.
     pub listen: Vec<SocketAddr>,
+}
+
+/// The priority of messages (RFC 6710).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Priority {
+    /// Whose clients may raise it without authentication.
+    pub networks: Networks,
+    /// The name of the policy that is announced.
+    pub policy: PriorityPolicy,
+}
+
+/// A registered policy of what priorities mean (RFC 6710 section 8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PriorityPolicy {
+    /// None is announced.
+    None,
+    /// As X.400 maps to mail.
+    Mixer,
+    /// As military messages have it.
+    Stanag4406,
+    /// As in emergencies.
+    Nsep,
 }
 
 /// Name resolution.

@@ -21,7 +21,7 @@ struct Arguments {
     /// Where the daemon speaks IMAP.
     #[arg(long, value_name = "ADDRESS")]
     imap: Option<SocketAddr>,
-    /// What the daemon grants to us: relay, auth-in-clear, xclient, proxy, tls.
+    /// What the daemon grants to us: relay, priority, auth-in-clear, xclient, proxy, tls.
     #[arg(
         long,
         value_name = "RIGHTS",

@@ -183,7 +183,16 @@ fn requirement(directive: &str) -> Result<Requirement, String> {
                 Some(right) => (right, false),
                 None => (value, true),
             };
-            if !["relay", "auth-in-clear", "xclient", "proxy", "tls"].contains(&right) {
+            if ![
+                "relay",
+                "priority",
+                "auth-in-clear",
+                "xclient",
+                "proxy",
+                "tls",
+            ]
+            .contains(&right)
+            {
                 return Err(format!("unknown right {right}"));
             }
             Ok(Requirement::Right {

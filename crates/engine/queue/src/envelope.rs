@@ -20,6 +20,7 @@
 //!            u8   NOTIFY: 1 NEVER, 2 SUCCESS, 4 FAILURE, 8 DELAY; 0 = not given
 //!            str  address without brackets
 //!            str  ORCPT as received (type;xtext); empty = none
+//!     i8   priority (MT-PRIORITY), only when it is not 0; who does not know it passes it over
 //! ```
 
 use std::fmt;
@@ -28,6 +29,11 @@ use vere_units::{Timestamp, TraceId};
 
 /// The version this code writes, and the newest it reads.
 pub const FORMAT_VERSION: u8 = 2;
+
+/// The lowest priority of a message (RFC 6710 section 3).
+pub const PRIORITY_MIN: i8 = -9;
+/// The highest.
+pub const PRIORITY_MAX: i8 = 9;
 
 const SMTPUTF8: u8 = 1;
 const EIGHT_BIT: u8 = 2;
@@ -159,6 +165,8 @@ pub struct Envelope {
     pub body_type: BodyType,
     /// What the sender says of encryption.
     pub tls: TlsWish,
+    /// Higher ones leave first, from [`PRIORITY_MIN`] to [`PRIORITY_MAX`] (RFC 6710).
+    pub priority: i8,
     /// Octets of the body.
     pub size: u32,
     /// What the destination last said, cut to a bounded length.
@@ -226,6 +234,9 @@ impl Envelope {
             push_text(&mut out, &recipient.address);
             push_text(&mut out, recipient.orcpt.as_deref().unwrap_or_default());
         }
+        if self.priority != 0 {
+            out.extend_from_slice(&self.priority.to_le_bytes());
+        }
         out
     }
 
@@ -253,7 +264,9 @@ impl Envelope {
         let recipients = (0..count)
             .map(|_| reader.recipient())
             .collect::<Result<_, _>>()?;
+        let priority = reader.array().map_or(0, i8::from_le_bytes);
         Ok(Self {
+            priority: priority.clamp(PRIORITY_MIN, PRIORITY_MAX),
             trace,
             accepted,
             not_before: (not_before != 0).then(|| Timestamp::from_millis(not_before)),
@@ -398,6 +411,7 @@ pub(crate) mod tests {
             smtputf8: true,
             body_type: BodyType::EightBitMime,
             tls: TlsWish::None,
+            priority: 0,
             size: 1024,
             last_reply: Some("451 4.3.0 try later".to_owned()),
             message_id: None,
@@ -435,6 +449,24 @@ pub(crate) mod tests {
             assert_eq!(bytes[0], version);
             assert_eq!(Envelope::decode(&bytes), Ok(envelope));
         }
+    }
+
+    /// Who knows no priorities reads such a record as one without.
+    #[test]
+    fn a_priority_stands_behind_everything_else() {
+        let plain = sample().encode();
+        for priority in [PRIORITY_MIN, -1, 1, PRIORITY_MAX] {
+            let envelope = Envelope {
+                priority,
+                ..sample()
+            };
+            let bytes = envelope.encode();
+            assert_eq!(bytes[..plain.len()], plain);
+            assert_eq!(bytes[plain.len()..], priority.to_le_bytes());
+            assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+        }
+        let odd = [&plain[..], &[100]].concat();
+        assert_eq!(Envelope::decode(&odd).map(|read| read.priority), Ok(9));
     }
 
     #[test]

@@ -98,6 +98,8 @@ struct Finished<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     envid: Option<&'a str>,
     size: u32,
+    #[serde(skip_serializing_if = "is_zero")]
+    priority: i8,
     destination: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     remote: Option<&'a str>,
@@ -138,6 +140,14 @@ struct Told<'a> {
     result: Option<&'static str>,
     status: &'a str,
     reply: String,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+const fn is_zero(priority: &i8) -> bool {
+    *priority == 0
 }
 
 impl Ledger<'_> {
@@ -195,6 +205,7 @@ impl Ledger<'_> {
                 message_id: of.envelope.message_id.as_deref(),
                 envid: of.envelope.envid.as_deref(),
                 size: of.envelope.size,
+                priority: of.envelope.priority,
                 destination: of.destination,
                 remote,
                 attempts: of.attempt(),

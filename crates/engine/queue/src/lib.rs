@@ -11,8 +11,6 @@
 //! (what operators have ordered), [`ledger`] (what other systems are told), [`report_limit`] (how many
 //! reports one sender gets), [`limits`] (what operators allow towards a destination), [`site`] (which
 //! destinations the same hosts serve).
-//!
-//! Not covered yet: priorities.
 
 pub mod destination;
 pub mod envelope;

@@ -205,6 +205,7 @@ impl Queues {
         let mut entry = Entry::new(number, record, trace);
         entry.accepted = envelope.accepted;
         entry.size = envelope.size;
+        entry.priority = envelope.priority;
         entry.attempts = envelope.attempts;
         entry.due = envelope.not_before.unwrap_or(now);
         let slot = self.entries.insert(entry);

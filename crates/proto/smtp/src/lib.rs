@@ -11,7 +11,7 @@
 //!
 //! Covered: RFC 5321, STARTTLS (3207), AUTH (4954), PIPELINING (2920), SIZE (1870), 8BITMIME (6152),
 //! CHUNKING and BINARYMIME (3030), SMTPUTF8 (6531), DSN (3461), ENHANCEDSTATUSCODES (2034), LIMITS
-//! (9422), XCLIENT (Postfix's), PROXY. REQUIRETLS (8689). Not covered: MT-PRIORITY (6710), DELIVERBY
+//! (9422), XCLIENT (Postfix's), PROXY. REQUIRETLS (8689), MT-PRIORITY (6710). Not covered: DELIVERBY
 //! (2852), ETRN, and the content of messages, which is carried as octets and never rewritten.
 
 #![warn(

@@ -106,6 +106,7 @@ mod tests {
             attempts: 1,
             not_before: None,
             size: 1500,
+            priority: 0,
             destination: "b.example".to_owned(),
             state: "ready".to_owned(),
             reverse_path: Some(String::new()),

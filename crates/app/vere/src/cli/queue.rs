@@ -225,6 +225,9 @@ fn show(rows: Vec<MessageRow>) -> String {
             row.reverse_path.as_deref().unwrap_or("?"),
             row.recipients.join(", ")
         );
+        if row.priority != 0 {
+            let _ = writeln!(out, "    priority {}", row.priority);
+        }
         if row.attempts > 0 {
             let _ = writeln!(
                 out,

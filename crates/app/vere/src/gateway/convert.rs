@@ -69,6 +69,7 @@ pub(super) fn outgoing(envelope: &Envelope, body: Bytes) -> Result<OutgoingMessa
         },
         smtputf8: envelope.smtputf8,
         require_tls: envelope.tls == TlsWish::Required,
+        priority: envelope.priority,
         ret: envelope.ret.map(|ret| match ret {
             queue::Ret::Full => Ret::Full,
             queue::Ret::Headers => Ret::Headers,

@@ -136,6 +136,7 @@ impl Intake for ServiceIntake {
         ClientRights {
             may_relay: settings.relay.contains(address),
             may_auth_in_clear: settings.auth.plaintext_networks.contains(address),
+            may_prioritise: settings.priority.networks.contains(address),
         }
     }
 }
@@ -276,6 +277,7 @@ fn envelope(
         smtputf8: mail.smtputf8,
         body_type: convert::body_type(mail),
         tls: tls_wish(mail, &message.body),
+        priority: mail.priority.unwrap_or(0),
         size: u32::try_from(size).unwrap_or(u32::MAX),
         last_reply: None,
         message_id,

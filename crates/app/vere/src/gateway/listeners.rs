@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use vere_directory::password::SCRAM_ITERATIONS;
 use vere_sasl::{FakeKeys, Mechanism, NonceSource};
-use vere_settings::Settings;
+use vere_settings::{PriorityPolicy, Settings};
 use vere_smtp::limits::Limits;
 use vere_smtp::server::{AuthConfig, Peer, Role, ServerConfig};
 use vere_telemetry::metrics::Refusal;
@@ -118,6 +118,12 @@ impl Reception {
         };
         let mut config = ServerConfig::new(settings.hostname.clone(), role);
         config.limits = limits(settings);
+        config.extensions.mt_priority = Some(match settings.priority.policy {
+            PriorityPolicy::None => "",
+            PriorityPolicy::Mixer => "MIXER",
+            PriorityPolicy::Stanag4406 => "STANAG4406",
+            PriorityPolicy::Nsep => "NSEP",
+        });
         if service == Service::Sendmail {
             // The greeting tells the client which domain to complete addresses with.
             config.hostname = settings
@@ -237,6 +243,7 @@ impl Reception {
         let rights = intake.rights(&peer);
         peer.may_relay = rights.may_relay;
         peer.may_auth_in_clear = rights.may_auth_in_clear;
+        peer.may_prioritise = rights.may_prioritise;
         // XCLIENT is a matter of who is connected, whomever a PROXY header speaks for.
         peer.may_xclient = settings.xclient.contains(from);
         peer.tls_available = self.tls.available();

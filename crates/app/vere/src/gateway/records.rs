@@ -288,7 +288,7 @@ impl Gateway {
         }
     }
 
-    /// Whether so many lines wait that no mail is to be taken; that is counted.
+    /// Whether so many lines wait that no mail is to be taken.
     pub(super) fn too_many_lines(&self) -> bool {
         let settings = self.settings();
         let max = settings.records.as_ref().map(|records| records.waiting_max);

@@ -206,6 +206,8 @@ impl Router {
                 TlsWish::Required => TlsWish::Required,
                 TlsWish::None | TlsWish::Optional => TlsWish::None,
             },
+            // What tells of a message is as urgent as the message.
+            priority: about.priority,
             size: u32::try_from(body.len()).unwrap_or(u32::MAX),
             last_reply: None,
             message_id: None,

@@ -6,7 +6,9 @@ use std::thread::JoinHandle;
 
 use vere_bench::sink::{RunningSink, SaveMode, SinkOptions};
 
-use crate::harness::{Authority, Options, Session, Sink, System, read_all, wait_for};
+use crate::harness::{
+    Authority, Manners, Mx, Options, Session, Sink, System, read_all, unfold, wait_for,
+};
 
 /// A sink with these extensions only, and its folder.
 fn sink_with(extensions: &[&str]) -> (RunningSink, tempfile::TempDir) {
@@ -281,5 +283,55 @@ fn a_mailbox_server_answers_for_each_recipient_by_lmtp() {
     let dialogue = server.join().expect("the server");
     assert!(dialogue.starts_with("LHLO mx.example.org\n"), "{dialogue}");
     assert!(dialogue.contains("\n..dot\n.\n"), "{dialogue}");
+    system.stop();
+}
+
+#[test]
+fn urgent_messages_leave_first_and_next_hops_are_told_also_after_a_kill() {
+    let hop = Mx::start(Manners {
+        keywords: &["MT-PRIORITY"],
+        ..Manners::default()
+    });
+    let options = Options::to(hop.address)
+        .set("priority.networks", "[\"127.0.0.0/8\"]")
+        .set("priority.policy", "\"mixer\"")
+        .set("delivery.connections_per_destination_max", "1");
+    let mut system = System::start(&options);
+    let destination = format!("relay:{}", hop.address);
+    system.command(&["queue", "hold", &destination]);
+    let mut session = Session::greeted(system.smtp);
+    let keywords = session.command("EHLO client", "250");
+    assert!(keywords.contains("MT-PRIORITY MIXER"), "{keywords}");
+    for parameter in ["", " MT-PRIORITY=-4", " MT-PRIORITY=6"] {
+        let mail = format!("MAIL FROM:<alice@example.org>{parameter}");
+        session.command(&mail, "250 2.1.0");
+        session.command("RCPT TO:<x@example.com>", "250");
+        session.command("DATA", "354");
+        session.send(b"A: b\r\n\r\nc\r\n.\r\n");
+        session.expect("250 2.0.0");
+    }
+    system.crash();
+    let queue = wait_for("the queue", || {
+        let mut queues = system.queues().into_iter();
+        queues.find(|queue| queue["messages"] == 3)
+    });
+    let wanted = serde_json::json!({"-4": 1, "0": 1, "6": 1});
+    assert_eq!(queue["priorities"], wanted);
+    let shown = system.command(&["queue", "show", &destination]);
+    assert!(shown.contains("priority 6\n"), "{shown}");
+    system.command(&["queue", "release", &destination]);
+    let seen = hop.wait_messages(3);
+    let mails: Vec<_> = (seen.last().iter())
+        .flat_map(|seen| seen.commands.iter())
+        .filter(|line| line.starts_with("MAIL"))
+        .map(|line| {
+            line.split_once("MT-PRIORITY")
+                .map_or("", |(_, value)| value)
+        })
+        .collect();
+    assert_eq!(mails, ["=6", "", "=-4"], "{seen:#?}");
+    let last = seen.last().map(|seen| seen.text.as_str());
+    let traced = last.is_some_and(|text| unfold(text).contains("priority -4;"));
+    assert!(traced, "{seen:#?}");
     system.stop();
 }

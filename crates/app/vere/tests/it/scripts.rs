@@ -54,9 +54,11 @@ fn scripts_pass_for_a_client_that_may_relay() {
     let sink = Sink::start();
     let folder = tempfile::tempdir().expect("a temporary directory");
     let files = Authority::new().sign(folder.path(), "mx", &["mx.example.org"]);
-    let system = System::start(&Options::to(sink.address).certificate(&files));
+    let options = Options::to(sink.address).set("priority.networks", "[\"127.0.0.0/8\"]");
+    let system = System::start(&options.certificate(&files));
     system.add_script_accounts();
-    let passed = run_all(&target(&system, &["relay", "auth-in-clear", "tls"]));
+    let rights = ["relay", "priority", "auth-in-clear", "tls"];
+    let passed = run_all(&target(&system, &rights));
     assert!(passed.len() > 25, "only {passed:?} ran");
     system.stop();
 }

@@ -3,8 +3,8 @@
 use super::Fallback::{Is, Nothing, Required};
 use super::{DAY, GIB, KIB, MIB, SECOND, Section, Shape, TIB, fixed, live};
 use crate::kind::Kind::{
-    Addresses, HostName, HostNames, Integer, Name, NetworkList, Path, Size, Span, UrlHttps, Urls,
-    Version,
+    Addresses, Choice, HostName, HostNames, Integer, Name, NetworkList, Path, Size, Span, UrlHttps,
+    Urls, Version,
 };
 
 /// The sections, in the order of the reference.
@@ -225,6 +225,25 @@ pub(super) static SECTIONS: &[Section] = &[
             Is("[]"),
             "Networks of such clients. None by default: an open relay is found within hours.",
         )],
+    },
+    Section {
+        name: "priority",
+        shape: Shape::Always,
+        text: "The priority of messages, from -9 to 9 (MT-PRIORITY, RFC 6710): higher ones leave their queue first, yet of eight one is the oldest.",
+        options: &[
+            live(
+                "networks",
+                NetworkList,
+                Is("[]"),
+                "Networks whose clients may give messages a priority above 0 without authentication. Others' messages get 0, and they are told so.",
+            ),
+            live(
+                "policy",
+                Choice(&["none", "mixer", "stanag4406", "nsep"]),
+                Is("\"none\""),
+                "The name announced for how priorities are given here. It changes nothing else.",
+            ),
+        ],
     },
     Section {
         name: "xclient",

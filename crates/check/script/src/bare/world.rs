@@ -58,6 +58,7 @@ impl World {
     pub(super) fn grant(&mut self, right: &str, has: bool) {
         match right {
             "relay" => self.peer.may_relay = has,
+            "priority" => self.peer.may_prioritise = has,
             "auth-in-clear" => self.peer.may_auth_in_clear = has,
             "xclient" => self.peer.may_xclient = has,
             "proxy" => self.proxy = has,
@@ -69,6 +70,7 @@ impl World {
         ClientRights {
             may_relay: address == IpAddr::from([192, 0, 2, 66]),
             may_auth_in_clear: false,
+            may_prioritise: false,
         }
     }
 

@@ -24,6 +24,8 @@ pub struct QueueSummary {
     pub came: u64,
     /// Messages that left it for good since then.
     pub left: u64,
+    /// How many messages of which priority are ready, the highest first.
+    pub priorities: Vec<(i8, usize)>,
     /// Messages waiting for a later attempt.
     pub deferred: usize,
     /// Messages being delivered.
@@ -65,6 +67,8 @@ pub struct MessageSummary {
     pub size: u32,
     /// Attempts made.
     pub attempts: u16,
+    /// Its priority.
+    pub priority: i8,
 }
 
 /// All queues together.
@@ -117,6 +121,7 @@ impl Queue {
             octets: self.octets,
             came: self.came,
             left: self.left,
+            priorities: self.priorities().collect(),
             deferred: self.deferred,
             in_flight: self.in_flight,
             connections: self.workers,
@@ -285,6 +290,7 @@ impl Queues {
             due: (entry.standing == Standing::Deferred).then_some(entry.due),
             size: entry.size,
             attempts: entry.attempts,
+            priority: entry.priority,
         }
     }
 }

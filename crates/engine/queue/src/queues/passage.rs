@@ -136,11 +136,11 @@ impl Queues {
         place.is_some_and(|gate| gate.limits().in_order)
     }
 
-    /// The ready message whose turn it is: that of the highest priority, or the oldest of all if the
-    /// order is kept and it does not wait for another attempt.
+    /// The ready message whose turn it is: one of the highest priority, and now and then the oldest; always
+    /// the oldest of all if the order is kept, when it does not wait for another attempt.
     pub(super) fn turn(&self, queue: &Queue) -> Option<Slot> {
         if !self.is_in_order(queue) {
-            return queue.first_ready();
+            return queue.first_ready(&self.entries);
         }
         let oldest = queue.order.head();
         oldest.filter(|slot| self.entries[*slot].standing == Standing::Ready)

@@ -13,7 +13,12 @@ use crate::destination::Destination;
 struct Lane {
     priority: i8,
     list: List,
+    count: usize,
 }
+
+/// Of so many messages that leave, one is the oldest, whatever its priority: low ones wait long, and not for
+/// ever.
+const TURNS: u8 = 8;
 
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -31,6 +36,8 @@ pub(super) struct Queue {
     pub(super) left: u64,
     /// What is ready, the highest priority first.
     lanes: Vec<Lane>,
+    /// Messages that left it for an attempt, counted round and round.
+    turn: u8,
     pub(super) ready: usize,
     /// How many of those that are ready have their envelope in memory.
     pub(super) ready_at_hand: usize,
@@ -82,6 +89,7 @@ impl Queue {
             came: 0,
             left: 0,
             lanes: Vec::new(),
+            turn: 0,
             ready: 0,
             ready_at_hand: 0,
             deferred: 0,
@@ -123,30 +131,38 @@ impl Queue {
         self.messages > 0 || self.paused_until.is_some() || self.held_until.is_some()
     }
 
-    fn lane(&mut self, priority: i8) -> &mut List {
+    fn lane(&mut self, priority: i8) -> &mut Lane {
         let place = self.lanes.partition_point(|lane| lane.priority > priority);
         if self
             .lanes
             .get(place)
             .is_none_or(|lane| lane.priority != priority)
         {
-            let list = List::EMPTY;
-            self.lanes.insert(place, Lane { priority, list });
+            let lane = Lane {
+                priority,
+                list: List::EMPTY,
+                count: 0,
+            };
+            self.lanes.insert(place, lane);
         }
-        &mut self.lanes[place].list
+        &mut self.lanes[place]
     }
 
     /// Puts a message that is in no list behind those of its priority.
     pub(super) fn push_ready(&mut self, entries: &mut Entries, slot: Slot) {
         let priority = entries[slot].priority;
-        entries.push_back(self.lane(priority), Chain::Place, slot);
+        let lane = self.lane(priority);
+        entries.push_back(&mut lane.list, Chain::Place, slot);
+        lane.count += 1;
         self.now_ready(entries, slot);
     }
 
     /// Puts a message that is in no list before those of its priority.
     pub(super) fn push_ready_front(&mut self, entries: &mut Entries, slot: Slot) {
         let priority = entries[slot].priority;
-        entries.push_front(self.lane(priority), Chain::Place, slot);
+        let lane = self.lane(priority);
+        entries.push_front(&mut lane.list, Chain::Place, slot);
+        lane.count += 1;
         self.now_ready(entries, slot);
     }
 
@@ -162,12 +178,30 @@ impl Queue {
         self.ready -= 1;
         self.ready_at_hand -= usize::from(entry.at_hand);
         let priority = entry.priority;
-        entries.unlink(self.lane(priority), Chain::Place, slot);
+        let lane = self.lane(priority);
+        entries.unlink(&mut lane.list, Chain::Place, slot);
+        lane.count -= 1;
     }
 
-    /// The message whose turn it is.
-    pub(super) fn first_ready(&self) -> Option<Slot> {
-        self.lanes.iter().find_map(|lane| lane.list.head())
+    /// The message whose turn it is: the first one of the highest priority, or once in a while the oldest.
+    pub(super) fn first_ready(&self, entries: &Entries) -> Option<Slot> {
+        let mut heads = self.lanes.iter().filter_map(|lane| lane.list.head());
+        if self.turn % TURNS == TURNS - 1 {
+            heads.min_by_key(|slot| (entries[*slot].accepted, entries[*slot].record))
+        } else {
+            heads.next()
+        }
+    }
+
+    /// A message has had its turn.
+    pub(super) const fn pass_turn(&mut self) {
+        self.turn = self.turn.wrapping_add(1);
+    }
+
+    /// The priorities that are ready, the highest first, and how many messages of each.
+    pub(super) fn priorities(&self) -> impl Iterator<Item = (i8, usize)> {
+        let lanes = self.lanes.iter().filter(|lane| lane.count > 0);
+        lanes.map(|lane| (lane.priority, lane.count))
     }
 
     /// The first ready message whose envelope is not in memory. Looks at those that are before it.

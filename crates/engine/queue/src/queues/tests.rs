@@ -500,3 +500,50 @@ fn those_come_first_that_are_asked_for_and_counters_only_grow() {
     assert_eq!((rows[0].came, rows[0].left, rows[0].messages), (2, 1, 1));
     assert_eq!((queues.totals().came, queues.totals().left), (11, 1));
 }
+
+#[test]
+fn higher_priorities_leave_first_and_the_lowest_is_not_left_waiting() {
+    let mut queues = queues(Policy::default());
+    let priority = |record: u64| match record {
+        0 => -9,
+        1..=4 => 0,
+        _ => 5,
+    };
+    for record in 0..30 {
+        let mut envelope = fresh(record, at(record));
+        envelope.priority = priority(record);
+        assert!(queues.admit(QUEUE, record, envelope, Some(BODY), at(100)));
+    }
+    let (rows, _) = queues.top(TopOrder::Name, "", 1);
+    assert_eq!(rows[0].priorities, [(5, 25), (0, 4), (-9, 1)]);
+    // The seven that come first, then the oldest of all, and so on.
+    let mut order = Vec::new();
+    while let Some(job) = take(&mut queues, at(100)) {
+        order.push(priority(job.record));
+    }
+    assert_eq!(order.len(), 30);
+    assert_eq!(order[..7], [5; 7]);
+    assert_eq!(order[7], -9);
+    assert_eq!(order[8..15], [5; 7]);
+    assert_eq!(order[15], 0);
+    assert_eq!(order.iter().filter(|one| **one == 0).count(), 4);
+}
+
+#[test]
+fn a_priority_counts_for_what_is_not_at_hand_too() {
+    let mut queues = queues(Policy {
+        head_memory_max: 1,
+        ..Policy::default()
+    });
+    for record in 0..4 {
+        let mut envelope = fresh(record, at(record));
+        envelope.priority = i8::from(record == 3);
+        assert!(queues.admit(QUEUE, record, envelope, Some(BODY), at(10)));
+    }
+    let next = std::iter::from_fn(|| queues.poll(at(10)));
+    let fetch = next.filter_map(|next| match next {
+        Next::Fetch(wanted) => Some(wanted.from),
+        _ => None,
+    });
+    assert_eq!(fetch.collect::<Vec<_>>(), [3]);
+}

@@ -39,6 +39,7 @@ impl Queues {
             self.gates.reserve(queue, false, now);
         }
         queue.unready(&mut self.entries, slot);
+        queue.pass_turn();
         if self.heads_low(number) {
             self.make_runnable(number);
         }

@@ -22,6 +22,8 @@ pub struct Extensions {
     pub starttls: bool,
     /// `REQUIRETLS`, RFC 8689.
     pub require_tls: bool,
+    /// `MT-PRIORITY`, RFC 6710; whatever policy it names.
+    pub mt_priority: bool,
     /// `SIZE`, RFC 1870: the octets it takes, 0 where it does not say.
     pub size: Option<u64>,
     /// `AUTH`, RFC 4954: the mechanisms that we speak too, best first.
@@ -64,6 +66,7 @@ impl Extensions {
             "DSN" => self.dsn = true,
             "STARTTLS" => self.starttls = true,
             "REQUIRETLS" => self.require_tls = true,
+            "MT-PRIORITY" => self.mt_priority = true,
             "SIZE" => self.size = Some(words.next().and_then(number).unwrap_or(0)),
             "AUTH" => self.auth.extend(words.filter_map(Mechanism::from_name)),
             "LIMITS" => words.for_each(|word| self.limit(word)),
@@ -123,13 +126,14 @@ mod tests {
             "DSN",
             "STARTTLS",
             "REQUIRETLS",
+            "MT-PRIORITY MIXER",
             "ENHANCEDSTATUSCODES",
             "AUTH LOGIN CRAM-MD5 PLAIN scram-sha-256",
             "LIMITS MAILMAX=100 RCPTMAX=20 RCPTDOMAINMAX=1",
             "XCLIENT NAME ADDR",
         ]);
         assert!(all.pipelining && all.eight_bit_mime && all.chunking && all.binary_mime);
-        assert!(all.smtputf8 && all.dsn && all.starttls && all.require_tls);
+        assert!(all.smtputf8 && all.dsn && all.starttls && all.require_tls && all.mt_priority);
         assert_eq!(all.size, Some(52_428_800));
         assert_eq!(all.auth, Mechanism::ALL);
         assert_eq!((all.mail_max, all.recipients_max), (Some(100), Some(20)));

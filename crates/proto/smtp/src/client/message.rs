@@ -23,6 +23,8 @@ pub struct OutgoingMessage {
     /// Whether it may go to a server only that takes REQUIRETLS within TLS (RFC 8689). That the server is
     /// who it should be is for the host to see, before it gives the message here.
     pub require_tls: bool,
+    /// Higher ones first, from -9 to 9; told to servers that offer MT-PRIORITY (RFC 6710).
+    pub priority: i8,
     /// Whether nothing is sent but MAIL and RCPT: each recipient's outcome then is the reply to its RCPT,
     /// and "delivered" means that it would be taken.
     pub dry_run: bool,
@@ -43,6 +45,7 @@ impl OutgoingMessage {
             body_type: BodyType::SevenBit,
             smtputf8: false,
             require_tls: false,
+            priority: 0,
             dry_run: false,
             ret: None,
             envid: None,

@@ -99,6 +99,9 @@ impl Transaction {
         if message.require_tls {
             transaction.fit_require_tls(extensions, session.secured);
         }
+        // 0 is what a message has that says nothing.
+        let priority = Some(message.priority).filter(|priority| *priority != 0);
+        transaction.mail.priority = priority.filter(|_| extensions.mt_priority);
         if extensions.size.is_some() {
             transaction.mail.size = Some(transaction.octets.len() as u64);
         }

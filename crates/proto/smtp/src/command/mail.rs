@@ -1,5 +1,6 @@
 //! MAIL FROM: who sends, and how the message travels (RFC 5321 section 4.1.1.2), with SIZE (1870), BODY
-//! (6152, 3030), SMTPUTF8 (6531), RET and ENVID (3461), AUTH (4954 section 5) and REQUIRETLS (8689).
+//! (6152, 3030), SMTPUTF8 (6531), RET and ENVID (3461), AUTH (4954 section 5), REQUIRETLS (8689) and MT-PRIORITY
+//! (6710).
 
 use super::parameter::{parameters, set_once, split_path};
 use super::{CommandError, Workarounds, Xtext, xtext};
@@ -48,6 +49,8 @@ pub struct MailFrom {
     pub auth: Option<ReversePath>,
     /// `REQUIRETLS`: the message travels encrypted to verified hosts only.
     pub require_tls: bool,
+    /// `MT-PRIORITY=`: from -9 to 9, higher ones first (RFC 6710).
+    pub priority: Option<i8>,
 }
 
 impl MailFrom {
@@ -63,6 +66,7 @@ impl MailFrom {
             envid: None,
             auth: None,
             require_tls: false,
+            priority: None,
         }
     }
 
@@ -75,6 +79,7 @@ impl MailFrom {
     /// ret-value   = "FULL" / "HDRS"
     /// envid-value = xtext        ; of printable characters
     /// auth-value  = xtext        ; of a mailbox or "<>"
+    /// priority-value = (["-"] NZDIGIT) / "0"
     /// ```
     ///
     /// # Errors
@@ -103,6 +108,9 @@ impl MailFrom {
             } else if keyword.eq_ignore_ascii_case("REQUIRETLS") {
                 let bare = value.is_none().then_some(());
                 set_once(&mut require_tls, "REQUIRETLS", bare)?;
+            } else if keyword.eq_ignore_ascii_case("MT-PRIORITY") {
+                let value = value.and_then(priority);
+                set_once(&mut mail.priority, "MT-PRIORITY", value)?;
             } else {
                 return Err(CommandError::UnknownParameter);
             }
@@ -123,6 +131,7 @@ impl MailFrom {
             || self.envid.is_some()
             || self.auth.is_some()
             || self.require_tls
+            || self.priority.is_some()
     }
 
     /// Appends the command with its CRLF.
@@ -162,6 +171,10 @@ impl MailFrom {
         }
         if self.require_tls {
             push(" REQUIRETLS");
+        }
+        if let Some(priority) = self.priority {
+            push(" MT-PRIORITY=");
+            push(&priority.to_string());
         }
         push("\r\n");
     }
@@ -223,4 +236,21 @@ fn auth(text: &str) -> Option<ReversePath> {
     }
     let mailbox = String::from_utf8(xtext::decode(text)?).ok()?;
     AddrSpec::parse(&mailbox).ok().map(ReversePath::Address)
+}
+
+/// One digit, with a minus before those below zero; `-0` and `+1` are none.
+fn priority(text: &str) -> Option<i8> {
+    let (digit, below) = match text.strip_prefix('-') {
+        Some(digit) => (digit, true),
+        None => (text, false),
+    };
+    let value = match digit.as_bytes() {
+        [octet @ b'0'..=b'9'] => i8::try_from(octet.wrapping_sub(b'0')).ok()?,
+        _ => return None,
+    };
+    match (value, below) {
+        (0, true) => None,
+        (value, true) => value.checked_neg(),
+        (value, false) => Some(value),
+    }
 }

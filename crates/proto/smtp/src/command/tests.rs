@@ -329,6 +329,7 @@ proptest! {
             envid: Some(Xtext::encode(envid.as_bytes())),
             auth: Some(address.into()),
             require_tls: bits & 8 == 0,
+            priority: (bits & 16 == 0).then_some(i8::try_from(bits % 19).unwrap_or(0) - 9),
         };
         let mut line = Vec::new();
         mail.encode(&mut line);

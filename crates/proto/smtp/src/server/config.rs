@@ -32,6 +32,9 @@ pub struct Extensions {
     pub dsn: bool,
     /// REQUIRETLS (RFC 8689), within TLS only.
     pub require_tls: bool,
+    /// MT-PRIORITY (RFC 6710), not by LMTP: the name of the policy that is announced, empty without one;
+    /// `None` does not offer it.
+    pub mt_priority: Option<&'static str>,
 }
 
 impl Default for Extensions {
@@ -41,6 +44,7 @@ impl Default for Extensions {
             smtputf8: true,
             dsn: true,
             require_tls: true,
+            mt_priority: Some(""),
         }
     }
 }
@@ -97,6 +101,13 @@ impl ServerConfig {
             workarounds: Workarounds::default(),
         }
     }
+
+    /// What is announced of MT-PRIORITY, if it is.
+    pub(super) fn mt_priority(&self) -> Option<&'static str> {
+        self.extensions
+            .mt_priority
+            .filter(|_| self.role != Role::Lmtp)
+    }
 }
 
 /// A TLS connection, as the host sees it.
@@ -125,6 +136,8 @@ pub struct Peer {
     pub may_relay: bool,
     /// Whether AUTH is allowed without TLS.
     pub may_auth_in_clear: bool,
+    /// Whether the client may give messages a priority above 0 without authentication (RFC 6710).
+    pub may_prioritise: bool,
     /// Whether XCLIENT is offered.
     pub may_xclient: bool,
     /// Whether STARTTLS is offered.
@@ -142,6 +155,7 @@ impl Peer {
             tls: None,
             may_relay: false,
             may_auth_in_clear: false,
+            may_prioritise: false,
             may_xclient: false,
             tls_available: false,
         }

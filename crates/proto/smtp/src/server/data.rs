@@ -63,7 +63,7 @@ impl Server {
         let recipients = transaction.recipients.len();
         match text {
             Ok(body) => {
-                let session = self.session_info(transaction.mail.smtputf8);
+                let session = self.session_info(&transaction.mail);
                 let message = Message {
                     reverse_path: transaction.mail,
                     recipients: transaction.recipients,

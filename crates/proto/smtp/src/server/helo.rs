@@ -51,6 +51,10 @@ impl Server {
         if extensions.require_tls && self.peer.tls.is_some() {
             out.line(250, "REQUIRETLS", false);
         }
+        if let Some(policy) = self.config.mt_priority() {
+            let line = format!("MT-PRIORITY {policy}");
+            out.line(250, line.trim_end(), false);
+        }
         if self.peer.tls_available && self.peer.tls.is_none() {
             out.line(250, "STARTTLS", false);
         }

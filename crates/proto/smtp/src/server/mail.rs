@@ -24,7 +24,16 @@ impl Server {
             // Only an authenticated client is believed (RFC 4954 section 5).
             mail.auth = Some(ReversePath::Null);
         }
+        if !self.may_prioritise() && mail.priority > Some(0) {
+            mail.priority = Some(0);
+            self.session.priority_lowered = true;
+        }
         self.ask(Question::Mail(mail.clone()), About::Mail(mail));
+    }
+
+    /// Whether what the client says of priorities is believed (RFC 6710 section 4.1).
+    fn may_prioritise(&self) -> bool {
+        self.peer.may_prioritise || self.account().is_some()
     }
 
     fn check_mail(&self, mail: &MailFrom) -> Result<(), Fixed> {
@@ -46,6 +55,7 @@ impl Server {
         let unknown = mail.body == BodyType::BinaryMime && !offered.chunking
             || mail.smtputf8 && !offered.smtputf8
             || (mail.ret.is_some() || mail.envid.is_some()) && !offered.dsn
+            || mail.priority.is_some() && self.config.mt_priority().is_none()
             || mail.require_tls && !(offered.require_tls && self.peer.tls.is_some());
         if unknown || (!self.session.esmtp && mail.has_parameters()) {
             return Err(replies::PARAMETER_UNKNOWN);
@@ -63,6 +73,7 @@ impl Server {
     }
 
     pub(super) fn mail_answered(&mut self, mail: MailFrom, result: Result<(), Refusal>) {
+        let lowered = std::mem::take(&mut self.session.priority_lowered);
         match result {
             Ok(()) => {
                 self.session.transaction = Some(Box::new(Transaction {
@@ -71,7 +82,11 @@ impl Server {
                     recipients_refused: 0,
                     chunks: None,
                 }));
-                self.output.fixed(replies::MAIL_OK);
+                self.output.fixed(if lowered {
+                    replies::PRIORITY_LOWERED
+                } else {
+                    replies::MAIL_OK
+                });
             }
             Err(refusal) => {
                 self.refuse(&refusal);

@@ -41,6 +41,8 @@ pub struct SessionInfo {
     pub account: Option<String>,
     /// The protocol by its registered name.
     pub protocol: Protocol,
+    /// The priority of the message, if it was given one.
+    pub priority: Option<i8>,
 }
 
 /// The protocol of a transaction, by the names registered for `with` in a trace (RFC 3848, RFC 6531

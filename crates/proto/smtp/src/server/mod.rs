@@ -249,9 +249,9 @@ impl Server {
             .map(|transaction| &transaction.mail)
     }
 
-    /// The session as the trace of a message tells it, which has SMTPUTF8 or not.
+    /// The session as the trace of a message with this sender tells it.
     #[must_use]
-    pub fn session_info(&self, smtputf8: bool) -> SessionInfo {
+    pub fn session_info(&self, mail: &MailFrom) -> SessionInfo {
         let forwarded = self
             .forwarded
             .as_ref()
@@ -265,10 +265,11 @@ impl Server {
             account: self.account().map(str::to_owned),
             protocol: Protocol {
                 esmtp: forwarded.unwrap_or(self.session.esmtp),
-                smtputf8,
+                smtputf8: mail.smtputf8,
                 tls: self.peer.tls.is_some(),
                 auth: self.account().is_some(),
             },
+            priority: mail.priority,
         }
     }
 

@@ -107,4 +107,6 @@ pub struct ClientRights {
     pub may_relay: bool,
     /// See [`Peer::may_auth_in_clear`].
     pub may_auth_in_clear: bool,
+    /// See [`Peer::may_prioritise`].
+    pub may_prioritise: bool,
 }

@@ -49,6 +49,10 @@ pub fn received_header(
     if let Some(path) = for_recipient {
         field.word(&format!("for {path}"));
     }
+    // Registered by RFC 6710 among the Additional-Registered-Clauses.
+    if let Some(priority) = session.priority {
+        field.word(&format!("priority {priority}"));
+    }
     field.finish(&timestamp.rfc5322())
 }
 

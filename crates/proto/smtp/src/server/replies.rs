@@ -9,6 +9,12 @@ use super::line::LineError;
 use super::output::Fixed;
 
 pub(super) const MAIL_OK: Fixed = Fixed::new(250, (1, 0), "sender ok");
+/// RFC 6710 section 4.1: the text begins with the priority that the message has now.
+pub(super) const PRIORITY_LOWERED: Fixed = Fixed::new(
+    250,
+    (3, 6),
+    "0 is the new priority of the message, sender ok",
+);
 pub(super) const RCPT_OK: Fixed = Fixed::new(250, (1, 5), "recipient ok");
 pub(super) const CHUNK_OK: Fixed = Fixed::new(250, (0, 0), "chunk ok");
 pub(super) const RSET_OK: Fixed = Fixed::new(250, (0, 0), "reset");

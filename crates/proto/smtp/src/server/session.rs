@@ -14,6 +14,8 @@ pub(super) struct Session {
     pub(super) esmtp: bool,
     /// The account that the client has proved to be.
     pub(super) account: Option<String>,
+    /// The last MAIL asked for a priority that the client may not give.
+    pub(super) priority_lowered: bool,
     /// Present from an accepted MAIL to the end of the message.
     pub(super) transaction: Option<Box<Transaction>>,
 }

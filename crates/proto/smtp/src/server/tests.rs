@@ -204,6 +204,7 @@ impl Host {
                     _ => Ok(ClientRights {
                         may_relay: true,
                         may_auth_in_clear: false,
+                        may_prioritise: false,
                     }),
                 })
             }

@@ -52,6 +52,7 @@ impl Server {
             tls: self.peer.tls.clone(),
             may_relay: false,
             may_auth_in_clear: false,
+            may_prioritise: false,
             may_xclient: self.peer.may_xclient,
             tls_available: self.peer.tls_available,
         }
@@ -68,6 +69,7 @@ impl Server {
                 self.peer = Peer {
                     may_relay: rights.may_relay,
                     may_auth_in_clear: rights.may_auth_in_clear,
+                    may_prioritise: rights.may_prioritise,
                     ..peer
                 };
                 self.session = Session::default();

@@ -54,6 +54,7 @@ fn local_peer(user: u32) -> Peer {
     Peer {
         name: Some(format!("uid {user}")),
         may_relay: true,
+        may_prioritise: true,
         ..Peer::new(loopback, loopback)
     }
 }

@@ -165,7 +165,7 @@ fn a_message_goes_through() {
     assert_eq!(
         host.say(EHLO),
         "250-mx.example.org\r\n250-PIPELINING\r\n250-SIZE 52428800\r\n250-8BITMIME\r\n\
-         250-CHUNKING\r\n250-BINARYMIME\r\n250-SMTPUTF8\r\n250-DSN\r\n\
+         250-CHUNKING\r\n250-BINARYMIME\r\n250-SMTPUTF8\r\n250-DSN\r\n250-MT-PRIORITY\r\n\
          250-LIMITS MAILMAX=10000 RCPTMAX=1000\r\n250 ENHANCEDSTATUSCODES\r\n"
     );
     assert_eq!(host.say(MAIL), "250 2.1.0 sender ok\r\n");

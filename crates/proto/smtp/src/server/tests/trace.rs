@@ -17,6 +17,7 @@ fn session() -> SessionInfo {
             esmtp: true,
             ..Protocol::default()
         },
+        priority: None,
     }
 }
 
@@ -99,4 +100,13 @@ fn hops_are_counted_in_the_header_only() {
         count_received(&b"Received: x\r\n".repeat(1_000_000), 30),
         30
     );
+}
+
+#[test]
+fn a_priority_is_in_the_trace() {
+    let session = SessionInfo {
+        priority: Some(-3),
+        ..session()
+    };
+    assert!(header(&session, Some("a@b.example")).contains("for <a@b.example> priority -3;"));
 }

@@ -86,6 +86,8 @@ fn key(queue: &QueueRow) -> QueueKey {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::control::{Budget, ReplicaLine, TopTotals};
 
@@ -97,6 +99,7 @@ pub(super) mod tests {
             octets: 1_000,
             came,
             left,
+            priorities: BTreeMap::new(),
             deferred: 0,
             in_flight: 0,
             connections: 0,
