@@ -4,6 +4,7 @@
 //! Reading order: [`cli`] (what a person types), [`supervisor`] (starts the roles), [`gateway`] (the way
 //! of a message), [`store`] (the mailboxes), [`spool`] (the node, and the gateway's link to it), [`control`]
 //! (how commands talk to a running gateway), [`sendmail`] (mail from the programs of this machine),
+//! [`transfer`] (mail from other systems and to them),
 //! [`signer`] (the private keys).
 
 mod address;
@@ -18,6 +19,7 @@ mod signer;
 mod spool;
 mod store;
 mod supervisor;
+mod transfer;
 
 use std::io::Write as _;
 use std::process::ExitCode;

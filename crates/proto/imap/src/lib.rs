@@ -1,4 +1,4 @@
-//! IMAP4rev1 (RFC 3501) and IMAP4rev2 (RFC 9051), the server's side, as a machine without sockets or
+//! IMAP4rev1 (RFC 3501) and IMAP4rev2 (RFC 9051), both sides, as machines without sockets or
 //! clocks.
 //!
 //! Octets and the time go in; octets and questions come out. The host owns the connection, the clock,
@@ -6,13 +6,13 @@
 //! does this mailbox hold, what changed in it since.
 //!
 //! In reading order: [`set`] (which messages), [`command`] (what clients say), [`message`] (a
-//! message as IMAP shows it), [`server`] (the machine), [`limits`].
+//! message as IMAP shows it), [`server`] (the machine), [`limits`]; [`client`] stands for itself.
 //!
 //! Covered: both revisions, and of extensions those of [`server::capability`]. The grammar is our own: of
 //! what is spoken here, imap-codec 2.0 (alpha 10) has no SEARCH RETURN, no LIST selection and return
 //! options, no saved results and no mailbox names in UTF-8.
 //!
-//! Not covered: the client's side, ACL, SORT and THREAD, METADATA, COMPRESS, NOTIFY, CATENATE.
+//! Not covered: ACL, SORT and THREAD, METADATA, COMPRESS, NOTIFY, CATENATE.
 
 #![warn(
     clippy::indexing_slicing,
@@ -29,6 +29,7 @@
     )
 )]
 
+pub mod client;
 pub mod command;
 pub mod date;
 pub mod flags;

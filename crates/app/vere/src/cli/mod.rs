@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{config as file, gateway, supervisor};
+use crate::{config as file, gateway, supervisor, transfer};
 
 /// The mail system: takes, keeps, and delivers mail.
 #[derive(Debug, Parser)]
@@ -109,6 +109,20 @@ enum Command {
         config: ConfigArg,
         #[command(subcommand)]
         command: spool::SpoolCommand,
+    },
+    /// Brings mail into an account of the mail store: from mbox files, a Maildir, or an account elsewhere.
+    Import {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(flatten)]
+        args: transfer::ImportArgs,
+    },
+    /// Brings mail out of an account of the mail store: into mbox files, a Maildir, or an account elsewhere.
+    Export {
+        #[command(flatten)]
+        config: ConfigArg,
+        #[command(flatten)]
+        args: transfer::ExportArgs,
     },
     /// Looks after the mail store's files, while the system is stopped.
     Store {
@@ -238,6 +252,8 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
             spool::run(&command, &config.load()?.1).map(Outcome::Print)
         }
         Command::Store { config, command } => store::run(&command, &config.load()?.1),
+        Command::Import { config, args } => transfer::import(args, &config.load()?.1),
+        Command::Export { config, args } => transfer::export(args, &config.load()?.1),
         Command::Dial { config, args } => dial::run(&args, &config.load()?.1),
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1).map(Outcome::Print),
         Command::Sendmail { words } => Ok(Outcome::Exit(crate::sendmail::run("sendmail", &words))),

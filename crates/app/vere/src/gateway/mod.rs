@@ -7,7 +7,7 @@
 //! answers commands.
 
 mod adopt;
-mod control;
+pub(crate) mod control;
 pub(crate) mod convert;
 mod drain;
 mod group;

@@ -17,6 +17,7 @@ use vere_imap::server::{Peer, ServerConfig};
 use vere_sasl::{FakeKeys, Mechanism, NonceSource};
 use vere_settings::Settings;
 use vere_smtp::server as smtp;
+use vere_units::ByteSize;
 
 use super::client::Client;
 use super::keeper::Keeper;
@@ -160,6 +161,19 @@ impl Reception {
         )
     }
 
+    /// What sessions of an administrator share: messages that are kept already come whole, whatever is
+    /// taken from others.
+    pub(super) fn administrators(&self) -> Arc<ServerConfig> {
+        let config = self.imap.borrow();
+        Arc::new(ServerConfig {
+            limits: Limits {
+                message_size_max: ByteSize::new(vere_store::MESSAGE_OCTETS_MAX.into()),
+                ..config.limits.clone()
+            },
+            ..ServerConfig::clone(&config)
+        })
+    }
+
     /// Accepts until the role stops.
     pub(super) async fn accept(self: Rc<Self>, service: Service, listener: TcpListener) {
         let stop = self.stop.clone();
@@ -224,13 +238,13 @@ impl Reception {
         let mut config = smtp::ServerConfig::new(settings.hostname.clone(), smtp::Role::Lmtp);
         let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
         // The gateway's Received field stands in front of what it took.
-        let spare = vere_units::ByteSize::mib(1).as_u64();
+        let spare = ByteSize::mib(1).as_u64();
         let size = settings
             .limits
             .message_size_max
             .as_u64()
             .saturating_add(spare);
-        config.limits.message_size_max = vere_units::ByteSize::new(size);
+        config.limits.message_size_max = ByteSize::new(size);
         config.limits.recipients_max = count(settings.limits.recipients_max);
         config.limits.text_line_octets_max = usize::MAX;
         config

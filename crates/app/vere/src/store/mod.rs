@@ -3,8 +3,9 @@
 //! One thread owns the store and one syncs its log ([`keeper`]); this one has the connections:
 //! [`listeners`] accept, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
 //! answers what the IMAP machine asks, [`filing`] finds the folder of a delivery, [`search`] finds
-//! messages and keeps their index, [`login`] checks passwords.
+//! messages and keeps their index, [`login`] checks passwords, [`admin`] lets the administrator in.
 
+pub(crate) mod admin;
 mod client;
 mod convert;
 mod filing;
@@ -75,6 +76,7 @@ async fn serve(
             listeners.push((service, TcpListener::from_std(socket)?));
         }
     }
+    let admin = admin::bind(&settings);
     let store = open(&settings)?;
     let index = SharedIndex::open(&folder(&settings), store.log_id())?;
     let (keeper, mut end) = Keeper::start(store, index)?;
@@ -88,6 +90,9 @@ async fn serve(
     });
     for (service, listener) in listeners {
         spawn_local(Rc::clone(&reception).accept(service, listener));
+    }
+    if let Some(listener) = admin {
+        spawn_local(admin::serve(Rc::clone(&reception), listener));
     }
     // Whoever hears that it is ready may send signals.
     let mut signals = Signals::new()?;

@@ -69,6 +69,24 @@ pub(super) async fn serve_tls(
         .map(drop)
 }
 
+/// Serves a client that was let in already, as an account.
+///
+/// # Errors
+/// As [`serve`].
+pub(super) async fn serve_known(
+    stream: &mut impl Connection,
+    peer: Peer,
+    account: String,
+    reception: &Reception,
+) -> io::Result<()> {
+    let mut client = reception.client(peer.address.ip());
+    let config = reception.administrators();
+    let mut server = Server::preauthenticated(config, peer, account, now());
+    run(stream, &mut server, &mut client, reception)
+        .await
+        .map(drop)
+}
+
 async fn run(
     stream: &mut impl Connection,
     server: &mut Server,

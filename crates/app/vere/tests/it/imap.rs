@@ -1,6 +1,6 @@
 //! Mailboxes: mail comes in by SMTP and is read by IMAP.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 
@@ -68,6 +68,24 @@ impl Imap {
     /// Adds a message; flags may stand behind the mailbox.
     pub(crate) fn append(&mut self, mailbox: &str, text: &str) {
         self.ok(&format!("APPEND {mailbox} {{{}+}}\r\n{text}", text.len()));
+    }
+
+    /// All of a message of the mailbox that is open.
+    pub(crate) fn body(&mut self, number: usize) -> String {
+        self.commands += 1;
+        let tag = format!("t{}", self.commands);
+        let command = format!("{tag} FETCH {number} BODY.PEEK[]\r\n");
+        let stream = self.reader.get_mut();
+        stream.write_all(command.as_bytes()).expect("a command");
+        let head = self.line();
+        let octets = head
+            .rsplit(['{', '}'])
+            .nth(1)
+            .and_then(|octets| octets.parse().ok());
+        let mut body = vec![0; octets.unwrap_or_else(|| panic!("no literal in {head}"))];
+        self.reader.read_exact(&mut body).expect("a message");
+        while !self.line().starts_with(&tag) {}
+        String::from_utf8_lossy(&body).into_owned()
     }
 
     /// How many messages a mailbox has.

@@ -57,4 +57,5 @@ mod spool_access;
 mod spool_tls;
 mod tls;
 mod top;
+mod transfer;
 mod trouble;

@@ -173,11 +173,31 @@ impl Server {
     /// Begins a session; the greeting waits to be sent.
     #[must_use]
     pub fn new(config: Arc<ServerConfig>, peer: Peer, now: Timestamp) -> Self {
+        Self::greeting(config, peer, Session::NotAuthenticated, now)
+    }
+
+    /// Begins a session of a client that the host knows already: it is greeted with PREAUTH (RFC 9051
+    /// section 7.1.4).
+    #[must_use]
+    pub fn preauthenticated(
+        config: Arc<ServerConfig>,
+        peer: Peer,
+        account: String,
+        now: Timestamp,
+    ) -> Self {
+        Self::greeting(config, peer, Session::Authenticated { account }, now)
+    }
+
+    fn greeting(config: Arc<ServerConfig>, peer: Peer, session: Session, now: Timestamp) -> Self {
+        let condition = match session {
+            Session::NotAuthenticated => "OK",
+            _ => "PREAUTH",
+        };
         let mut server = Self {
             config,
             peer,
             phase: Phase::Command,
-            session: Session::NotAuthenticated,
+            session,
             frames: FrameReader::default(),
             output: Output::default(),
             enabled: Enabled::default(),
@@ -187,7 +207,7 @@ impl Server {
             waiting_since: now,
         };
         let greeting = format!(
-            "* OK [CAPABILITY {}] {} Veredarius",
+            "* {condition} [CAPABILITY {}] {} Veredarius",
             server.capabilities(),
             server.config.hostname
         );

@@ -211,6 +211,13 @@ impl System {
         run(vere().args(arguments).arg("-c").arg(&self.config))
     }
 
+    /// Starts a command and does not wait for its end.
+    pub(crate) fn start_command(&self, arguments: &[&str]) -> Child {
+        let mut command = vere();
+        command.args(arguments).arg("-c").arg(&self.config);
+        Child::spawn(command.stdout(Stdio::null()))
+    }
+
     /// Runs a command that fails and gives its exit code with what it said.
     pub(crate) fn failing_command(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let mut command = vere();

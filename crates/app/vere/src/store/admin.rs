@@ -1,0 +1,136 @@
+//! The administrator's way to any account's mailboxes: IMAP over a socket in the file system.
+//!
+//! A client writes the account's name and a line end, and is greeted with PREAUTH or BYE. Who may connect
+//! is decided by the permissions of the socket's file: its owner only. What is done over it goes the way of
+//! every other session, so that the store need not stop for it.
+//!
+//! An account has one such session at a time. A program that was killed leaves commands behind that the store
+//! still does: whoever comes next finds them done, and can tell what is there.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use vere_imap::server::Peer;
+use vere_ports::directory::AccountName;
+use vere_settings::Settings;
+
+use super::listeners::Reception;
+use super::session;
+use crate::gateway::control;
+use crate::role::accept;
+
+/// Octets of an account's name and the line end.
+const NAME_LINE_MAX: usize = 512;
+
+/// How long a client may take to name the account.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the session before may take to end.
+const TURN_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whose turn it is, by account.
+#[derive(Debug, Default)]
+struct Turns(RefCell<HashMap<AccountName, Arc<Mutex<()>>>>);
+
+impl Turns {
+    /// Waits for the end of the session before; `None` where it goes on.
+    async fn take(&self, account: &AccountName) -> Option<OwnedMutexGuard<()>> {
+        let turn = {
+            let mut turns = self.0.borrow_mut();
+            // Those that nobody has or waits for are forgotten.
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(turns.entry(account.clone()).or_default())
+        };
+        tokio::time::timeout(TURN_PATIENCE, turn.lock_owned())
+            .await
+            .ok()
+    }
+}
+
+/// Where the socket is: beside the one of the commands.
+pub(crate) fn socket(settings: &Settings) -> PathBuf {
+    settings.control.socket.with_file_name("store.sock")
+}
+
+/// Opens the socket for its owner alone. Without it the store still serves everybody else.
+pub(super) fn bind(settings: &Settings) -> Option<UnixListener> {
+    let path = socket(settings);
+    match control::bind(&path) {
+        Ok(listener) => Some(listener),
+        Err(error) => {
+            tracing::error!(path = %path.display(), %error, "no import and export: socket cannot be made");
+            None
+        }
+    }
+}
+
+/// Serves until the role stops.
+pub(super) async fn serve(reception: Rc<Reception>, listener: UnixListener) {
+    let stop = reception.stopping();
+    let turns = Rc::new(Turns::default());
+    accept::accept(listener, "admin", stop, |stream| {
+        let (reception, turns) = (Rc::clone(&reception), Rc::clone(&turns));
+        async move {
+            if let Err(error) = Box::pin(converse(&reception, &turns, stream)).await {
+                tracing::debug!(%error, "administrator's connection lost");
+            }
+        }
+    })
+    .await;
+}
+
+async fn converse(reception: &Reception, turns: &Turns, mut stream: UnixStream) -> io::Result<()> {
+    let line = tokio::time::timeout(PATIENCE, name_line(&mut stream)).await??;
+    let name = String::from_utf8_lossy(&line);
+    let account = match AccountName::parse(name.trim_ascii()) {
+        Ok(account) if is_there(reception, &account) => account,
+        _ => {
+            return stream
+                .write_all(b"* BYE there is no such account\r\n")
+                .await;
+        }
+    };
+    let Some(_turn) = turns.take(&account).await else {
+        let busy = b"* BYE [INUSE] another import or export of this account is under way\r\n";
+        return stream.write_all(busy).await;
+    };
+    tracing::info!(%account, "mailboxes opened by an administrator");
+    let peer = Peer {
+        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        tls: false,
+        tls_available: false,
+        may_auth_in_clear: true,
+    };
+    session::serve_known(&mut stream, peer, account.to_string(), reception).await
+}
+
+/// Reads up to the line end and nothing behind it.
+async fn name_line(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    while line.len() < NAME_LINE_MAX {
+        match stream.read_u8().await? {
+            b'\n' => return Ok(line),
+            octet => line.push(octet),
+        }
+    }
+    Err(io::ErrorKind::InvalidData.into())
+}
+
+fn is_there(reception: &Reception, account: &AccountName) -> bool {
+    match reception.directory().store().account(account) {
+        Ok(found) => found.is_some(),
+        Err(error) => {
+            tracing::error!(%error, "directory cannot be read");
+            false
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Accounts that are reached by IMAP, as sources and targets.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use vere_imap::Uid;
+use vere_imap::client::{AppendTo, Code, Command, Event, Fetched, Listed, Response, Status, Value};
+use vere_imap::flags::SystemFlag;
+
+use super::link::{Link, deaf};
+use super::message::{Hash, Item, LineEnds, Message, Writer};
+use super::names::{self, Folder};
+use super::outcome::Put;
+use crate::cli::Failure;
+
+/// Uses of mailboxes that are carried over (RFC 6154 section 2).
+const SPECIAL_USES: [&str; 5] = ["\\Archive", "\\Drafts", "\\Junk", "\\Sent", "\\Trash"];
+
+/// A server that took no message for so long has done what it was sent before.
+const SETTLE: Duration = Duration::from_secs(2);
+/// Others may put messages there all the time.
+const SETTLE_MAX: Duration = Duration::from_secs(20);
+
+/// An account.
+pub(super) struct Account {
+    link: Link,
+    /// Its mailboxes.
+    listed: Vec<Listed>,
+    /// Whether what a session before left behind is done: our own store lets nobody in before.
+    settled: bool,
+}
+
+/// A mailbox that messages are put into, as it was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Begin {
+    pub(super) uid_validity: u32,
+    pub(super) uid_next: Uid,
+}
+
+impl Account {
+    /// Of our own store.
+    pub(super) async fn own(link: Link) -> Result<Self, Failure> {
+        let mut account = Self::new(link).await?;
+        account.settled = true;
+        Ok(account)
+    }
+
+    pub(super) async fn new(mut link: Link) -> Result<Self, Failure> {
+        let mut listed = Vec::new();
+        let special_use = link.can("SPECIAL-USE") && link.can("LIST-EXTENDED");
+        let mut hear = |event: Event<'_>| {
+            if let Event::Said(Response::Listed(one)) = event {
+                listed.push(one);
+            }
+            Ok(())
+        };
+        link.run(&Command::List { special_use }, &mut hear).await?;
+        Ok(Self {
+            link,
+            listed,
+            settled: false,
+        })
+    }
+
+    /// Its mailboxes that can hold messages.
+    pub(super) fn folders(&self) -> Vec<Folder> {
+        let holds = |one: &&Listed| !one.has("\\Noselect") && !one.has("\\NonExistent");
+        self.listed
+            .iter()
+            .enumerate()
+            .filter(|(_, one)| holds(one))
+            .map(|(number, one)| Folder {
+                path: names::from_wire(&one.name, one.delimiter),
+                special_use: special_use(one),
+                number,
+            })
+            .collect()
+    }
+
+    /// Opens a mailbox without changing it, and lists what is in it.
+    pub(super) async fn open(&mut self, folder: &Folder) -> Result<Vec<Item>, Failure> {
+        let name = self.listed[folder.number].name.clone();
+        let mut validity = 0;
+        let mut hear = |event: Event<'_>| {
+            if let Event::Said(Response::Status(Status {
+                code: Some(Code::UidValidity(number)),
+                ..
+            })) = event
+            {
+                validity = number;
+            }
+            Ok(())
+        };
+        self.link.run(&Command::Examine(name), &mut hear).await?;
+        let mut items = Vec::new();
+        let mut hear = |event: Event<'_>| {
+            if let Event::Said(Response::Fetched(one)) = event {
+                items.extend(item(*one, validity));
+            }
+            Ok(())
+        };
+        let command = Command::Fetch {
+            first: 1,
+            last: None,
+            items: "(UID FLAGS INTERNALDATE RFC822.SIZE)",
+        };
+        self.link.run(&command, &mut hear).await?;
+        items.sort_by_key(|item| item.at);
+        items.dedup_by_key(|item| item.at);
+        Ok(items)
+    }
+
+    /// Reads messages of the mailbox that is open; those that went meanwhile are `None`.
+    pub(super) async fn read(&mut self, items: &[Item]) -> Result<Vec<Option<Message>>, Failure> {
+        let mut tokens = Vec::new();
+        for item in items {
+            let uid = Uid::try_from(item.at)?;
+            tokens.push(self.link.send(&Command::Fetch {
+                first: uid,
+                last: Some(uid),
+                items: "(UID BODY.PEEK[])",
+            }));
+        }
+        let mut bodies = Bodies::default();
+        for token in tokens {
+            let status = self
+                .link
+                .wait(token, &mut |event| bodies.hear(event))
+                .await?;
+            if !status.is_ok() {
+                return Err(Failure::new(format!("cannot be read: {}", status.text)));
+            }
+        }
+        let uids = items.iter().map(|item| item.at);
+        Ok(uids.map(|uid| bodies.whole.remove(&uid)).collect())
+    }
+
+    /// Makes a mailbox, if it is not there, and tells its numbers.
+    pub(super) async fn prepare(&mut self, folder: &Folder) -> Result<Begin, Failure> {
+        let name = self.wire_name(folder);
+        if !self.is_there(&name) {
+            let used = |use_: &String| {
+                self.listed
+                    .iter()
+                    .any(|one| special_use(one).as_ref() == Some(use_))
+            };
+            let can = self.link.can("CREATE-SPECIAL-USE");
+            let special_use = folder.special_use.clone().filter(|own| can && !used(own));
+            let create = Command::Create {
+                mailbox: name.clone(),
+                special_use: special_use.clone(),
+            };
+            self.link.run(&create, &mut deaf).await?;
+            self.link
+                .run(&Command::Subscribe(name.clone()), &mut deaf)
+                .await?;
+            self.listed.push(Listed {
+                attributes: special_use.into_iter().collect(),
+                delimiter: self.delimiter(),
+                name: name.clone(),
+            });
+        }
+        self.numbers(name).await
+    }
+
+    async fn numbers(&mut self, mailbox: Vec<u8>) -> Result<Begin, Failure> {
+        let mut numbers = HashMap::new();
+        let mut hear = |event: Event<'_>| {
+            if let Event::Said(Response::MailboxStatus { numbers: said, .. }) = event {
+                numbers.extend(said);
+            }
+            Ok(())
+        };
+        self.link.run(&Command::Status(mailbox), &mut hear).await?;
+        let number = |name: &str| {
+            let number = numbers.get(name).copied();
+            number
+                .and_then(|number| u32::try_from(number).ok())
+                .ok_or_else(|| Failure::new(format!("the server does not tell {name}")))
+        };
+        Ok(Begin {
+            uid_validity: number("UIDVALIDITY")?,
+            uid_next: number("UIDNEXT")?,
+        })
+    }
+
+    fn is_there(&self, name: &[u8]) -> bool {
+        let inbox = name.eq_ignore_ascii_case(b"INBOX");
+        let same = |one: &Listed| match inbox {
+            true => one.name.eq_ignore_ascii_case(name),
+            false => one.name == name && !one.has("\\NonExistent") && !one.has("\\Noselect"),
+        };
+        inbox || self.listed.iter().any(same)
+    }
+
+    fn delimiter(&self) -> Option<char> {
+        let inbox = |one: &&Listed| one.name.eq_ignore_ascii_case(b"INBOX");
+        let one = self.listed.iter().find(inbox).or(self.listed.first());
+        one.map_or(Some('/'), |one| one.delimiter)
+    }
+
+    fn wire_name(&self, folder: &Folder) -> Vec<u8> {
+        names::to_wire(&folder.path, self.delimiter())
+    }
+
+    /// Adds messages, one behind the other without waiting, and says what became of each.
+    pub(super) async fn put(
+        &mut self,
+        folder: &Folder,
+        batch: &mut [(Item, Message)],
+    ) -> Result<Vec<Put>, Failure> {
+        let mailbox = self.wire_name(folder);
+        let binary = self.link.can("BINARY");
+        let mut tokens = Vec::new();
+        for (item, message) in batch {
+            if message.size == 0 {
+                tokens.push(Err("it is empty".to_owned()));
+                continue;
+            }
+            if message.nul && !binary {
+                tokens.push(Err(
+                    "it holds NUL, which the server does not take".to_owned()
+                ));
+                continue;
+            }
+            let to = AppendTo {
+                mailbox: mailbox.clone(),
+                flags: item
+                    .flags
+                    .iter()
+                    .filter(|flag| may_be_set(flag))
+                    .cloned()
+                    .collect(),
+                date: item.date,
+                binary: message.nul,
+            };
+            tokens.push(Ok(self.link.append(&to, message).await?));
+        }
+        let mut put = Vec::new();
+        for token in tokens {
+            put.push(match token {
+                Err(reason) => Put::Refused(reason),
+                Ok(token) => of_status(self.link.wait(token, &mut deaf).await?),
+            });
+        }
+        Ok(put)
+    }
+
+    /// Finds which of the messages in doubt are there: those that came behind `from` and are not known to be
+    /// others.
+    pub(super) async fn find(
+        &mut self,
+        folder: &Folder,
+        from: Uid,
+        sizes: &HashSet<u64>,
+        known: &HashSet<Uid>,
+    ) -> Result<Vec<(Hash, Uid)>, Failure> {
+        let name = self.wire_name(folder);
+        self.settle(&name).await?;
+        self.link.run(&Command::Examine(name), &mut deaf).await?;
+        let mut candidates = Vec::new();
+        let mut hear = |event: Event<'_>| {
+            if let Event::Said(Response::Fetched(one)) = event
+                && let (Some(uid), Some(size)) = (one.uid, one.size)
+                && uid >= from
+                && sizes.contains(&size)
+                && !known.contains(&uid)
+            {
+                candidates.extend(item(*one, 0));
+            }
+            Ok(())
+        };
+        let command = Command::Fetch {
+            first: from,
+            last: None,
+            items: "(UID RFC822.SIZE)",
+        };
+        self.link.run(&command, &mut hear).await?;
+        let mut found = Vec::new();
+        for candidate in candidates.chunks(super::BATCH_MESSAGES) {
+            let read = self.read(candidate).await?;
+            let both = candidate.iter().zip(read);
+            found.extend(
+                both.filter_map(|(item, message)| {
+                    Some((message?.hash, Uid::try_from(item.at).ok()?))
+                }),
+            );
+        }
+        Ok(found)
+    }
+
+    /// Waits until no messages come any more: what a run that was killed has sent may be taken still.
+    async fn settle(&mut self, mailbox: &[u8]) -> Result<(), Failure> {
+        if std::mem::replace(&mut self.settled, true) {
+            return Ok(());
+        }
+        let mut before = self.numbers(mailbox.to_vec()).await?;
+        let deadline = Instant::now() + SETTLE_MAX;
+        while Instant::now() < deadline {
+            tokio::time::sleep(SETTLE).await;
+            let now = self.numbers(mailbox.to_vec()).await?;
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+        Ok(())
+    }
+
+    /// Says good-bye.
+    pub(super) async fn close(mut self) {
+        // Everything is done: what is said now changes nothing.
+        let _ = self.link.run(&Command::Logout, &mut deaf).await;
+    }
+}
+
+fn of_status(status: Status) -> Put {
+    match (status.is_ok(), status.code) {
+        (true, Some(Code::AppendUid { uid, .. })) => Put::Kept(Some(uid)),
+        (true, _) => Put::Kept(None),
+        (false, Some(Code::Other(code))) => Put::Refused(format!("[{code}] {}", status.text)),
+        (false, _) => Put::Refused(status.text),
+    }
+}
+
+/// `\Recent` and what servers invent cannot be set.
+fn may_be_set(flag: &str) -> bool {
+    match flag.strip_prefix('\\') {
+        Some(name) => SystemFlag::from_name(name).is_some(),
+        None => true,
+    }
+}
+
+fn special_use(one: &Listed) -> Option<String> {
+    let own = SPECIAL_USES.iter().find(|name| one.has(name));
+    own.map(|name| (*name).to_owned())
+}
+
+fn item(one: Fetched, validity: u32) -> Option<Item> {
+    let uid = one.uid?;
+    Some(Item {
+        key: format!("{validity}.{uid}"),
+        flags: one.flags.unwrap_or_default(),
+        date: one.date,
+        size: one.size.unwrap_or(0),
+        at: uid.into(),
+    })
+}
+
+/// Messages as they come.
+#[derive(Default)]
+struct Bodies {
+    coming: Option<Writer>,
+    whole: HashMap<u64, Message>,
+}
+
+impl Bodies {
+    fn hear(&mut self, event: Event<'_>) -> Result<(), Failure> {
+        match event {
+            Event::Literal(_) => self.coming = Some(Writer::new(LineEnds::Kept)),
+            Event::Piece(piece) => {
+                if let Some(writer) = &mut self.coming {
+                    writer.write(piece)?;
+                }
+            }
+            Event::Said(Response::Fetched(one)) => self.fetched(*one)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn fetched(&mut self, one: Fetched) -> Result<(), Failure> {
+        let coming = self.coming.take();
+        let (Some(uid), Some(body)) = (one.uid, one.body) else {
+            return Ok(());
+        };
+        let writer = match (body, coming) {
+            (Value::PassedOn(_), Some(writer)) => writer,
+            (Value::String(octets) | Value::Atom(octets), _) => {
+                let mut writer = Writer::new(LineEnds::Kept);
+                writer.write(&octets)?;
+                writer
+            }
+            _ => return Ok(()),
+        };
+        self.whole.insert(uid.into(), writer.finish());
+        Ok(())
+    }
+}

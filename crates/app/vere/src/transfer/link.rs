@@ -1,0 +1,298 @@
+//! A connection to an IMAP server: our own store over its socket, or any other over TCP.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use vere_imap::client::{
+    AppendTo, Client, ClientLimits, Command, Condition, Event, Response, Status, Token,
+};
+use vere_net::connect::{ConnectOptions, connect};
+use vere_net::tls::{ClientTls, Roots, Verification};
+use vere_sasl::client::{Credentials, Exchange};
+use vere_sasl::{Mechanism, NonceSource};
+
+use super::message::{Message, PIECE};
+use super::place::{Remote, Security};
+use crate::cli::Failure;
+use crate::role::wire::Connection;
+use crate::secret;
+
+/// How long a server may say nothing while it has something to do.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Octets of a message that wait to be sent before they are.
+const UNSENT_MAX: usize = 256 * 1024;
+
+/// A session.
+pub(super) struct Link {
+    stream: Option<Box<dyn Connection>>,
+    client: Client,
+    buffer: Vec<u8>,
+    /// The part of the buffer that came and was not looked at.
+    unread: std::ops::Range<usize>,
+    greeting: Option<Status>,
+    done: HashMap<Token, Status>,
+}
+
+/// What a response other than the end of a command is given to.
+pub(super) type Hear<'a> = &'a mut dyn FnMut(Event<'_>) -> Result<(), Failure>;
+
+/// Nothing of interest is said.
+pub(super) fn deaf(_: Event<'_>) -> Result<(), Failure> {
+    Ok(())
+}
+
+impl Link {
+    fn new(stream: Box<dyn Connection>) -> Self {
+        Self {
+            stream: Some(stream),
+            client: Client::new(ClientLimits::default()),
+            buffer: vec![0; PIECE],
+            unread: 0..0,
+            greeting: None,
+            done: HashMap::new(),
+        }
+    }
+
+    /// Opens the mailboxes of an account of the store that runs here.
+    ///
+    /// # Errors
+    /// When it does not run, does not let this user in, or knows no such account.
+    pub(super) async fn local(socket: &Path, account: &str) -> Result<Self, Failure> {
+        let stream = UnixStream::connect(socket).await;
+        let mut stream = stream.map_err(|error| {
+            let hint = match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                    "; is the mail store running (vere serve, with [imap], [imaps] or [lmtp])?"
+                }
+                io::ErrorKind::PermissionDenied => "; run this as the user that vere runs as",
+                _ => "",
+            };
+            Failure::new(format!(
+                "cannot open the mail store at {}: {error}{hint}",
+                socket.display()
+            ))
+        })?;
+        stream.write_all(format!("{account}\n").as_bytes()).await?;
+        let mut link = Self::new(Box::new(stream));
+        let greeting = link.greeted().await?;
+        match greeting.condition {
+            Condition::PreAuth => Ok(link),
+            _ => Err(Failure::new(format!("{account}: {}", greeting.text))),
+        }
+    }
+
+    /// Connects to an account anywhere and logs in.
+    ///
+    /// # Errors
+    /// When that fails, or it would take a password in the clear.
+    pub(super) async fn remote(remote: &Remote) -> Result<Self, Failure> {
+        let name = &remote.host;
+        let addresses: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), remote.port))
+            .await
+            .map_err(|error| Failure::new(format!("{name}: {error}")))?
+            .collect();
+        let stream = connect(&addresses, &ConnectOptions::default()).await?;
+        let tls = match remote.security {
+            Security::Clear => None,
+            _ => Some(ClientTls::new(
+                Verification::Required,
+                &Roots::load(remote.ca.as_deref())?,
+            )?),
+        };
+        let mut link = match (&tls, remote.security) {
+            (Some(tls), Security::Implicit) => {
+                let (stream, _) = tls.connect(name, stream).await?;
+                let mut link = Self::new(Box::new(stream));
+                link.greeted().await?;
+                link
+            }
+            (Some(tls), _) => {
+                let mut link = Self::new(Box::new(stream));
+                link.greeted().await?;
+                link.start_tls(tls, name).await?;
+                link
+            }
+            (None, _) => {
+                let mut link = Self::new(Box::new(stream));
+                link.greeted().await?;
+                link
+            }
+        };
+        link.login(&remote.credentials).await?;
+        Ok(link)
+    }
+
+    async fn greeted(&mut self) -> Result<Status, Failure> {
+        loop {
+            if let Some(greeting) = self.greeting.take() {
+                return match greeting.condition {
+                    Condition::Bye => Err(Failure::new(format!(
+                        "the server does not serve: {}",
+                        greeting.text
+                    ))),
+                    _ => Ok(greeting),
+                };
+            }
+            self.pump(&mut deaf).await?;
+        }
+    }
+
+    async fn start_tls(&mut self, tls: &ClientTls, host: &str) -> Result<(), Failure> {
+        self.run(&Command::StartTls, &mut deaf).await?;
+        if !self.unread.is_empty() {
+            return Err(Failure::new(
+                "something came between STARTTLS and the handshake: perhaps somebody else speaks",
+            ));
+        }
+        let Some(stream) = self.stream.take() else {
+            return Err(Failure::new("the connection is closed"));
+        };
+        let (stream, _) = tls.connect(host, stream).await?;
+        self.stream = Some(Box::new(stream));
+        self.client.tls_started();
+        Ok(())
+    }
+
+    async fn login(&mut self, credentials: &Credentials) -> Result<(), Failure> {
+        if !self.client.knows_capabilities() {
+            self.run(&Command::Capability, &mut deaf).await?;
+        }
+        let offered = [Mechanism::ScramSha256, Mechanism::Plain]
+            .into_iter()
+            .find(|mechanism| self.client.can(&format!("AUTH={}", mechanism.name())));
+        let token = match offered {
+            Some(mechanism) => {
+                let nonce = NonceSource::new(secret::random()).next();
+                let (exchange, initial) = Exchange::begin(mechanism, credentials, nonce)?;
+                self.client
+                    .authenticate(mechanism.name(), exchange, initial)
+            }
+            None => self.client.send(&Command::Login(credentials.clone())),
+        };
+        let status = self.wait(token, &mut deaf).await?;
+        if !status.is_ok() {
+            return Err(Failure::new(format!("login refused: {}", status.text)));
+        }
+        // What is offered now may be more than before.
+        self.run(&Command::Capability, &mut deaf).await.map(drop)
+    }
+
+    /// Whether the server can do this.
+    pub(super) fn can(&self, capability: &str) -> bool {
+        self.client.can(capability)
+    }
+
+    /// Gives a command that need not end before the next.
+    pub(super) fn send(&mut self, command: &Command) -> Token {
+        self.client.send(command)
+    }
+
+    /// Waits for the end of a command; it may be `NO`.
+    pub(super) async fn wait(&mut self, token: Token, hear: Hear<'_>) -> Result<Status, Failure> {
+        loop {
+            if let Some(status) = self.done.remove(&token) {
+                return Ok(status);
+            }
+            self.pump(hear).await?;
+        }
+    }
+
+    /// Does a command that must succeed.
+    pub(super) async fn run(
+        &mut self,
+        command: &Command,
+        hear: Hear<'_>,
+    ) -> Result<Status, Failure> {
+        let token = self.send(command);
+        let status = self.wait(token, hear).await?;
+        match status.is_ok() {
+            true => Ok(status),
+            false => Err(Failure::new(format!("the server refused: {}", status.text))),
+        }
+    }
+
+    /// Sends a message that is to be added, and does not wait for the end.
+    pub(super) async fn append(
+        &mut self,
+        to: &AppendTo,
+        message: &mut Message,
+    ) -> Result<Token, Failure> {
+        let token = self.client.append(to, message.size);
+        message.rewind()?;
+        let mut buffer = vec![0; PIECE];
+        loop {
+            self.flush().await?;
+            while self.client.waits_for_leave() {
+                self.pump(&mut deaf).await?;
+                self.flush().await?;
+            }
+            if self.done.contains_key(&token) {
+                // Refused before it came.
+                return Ok(token);
+            }
+            while self.client.unsent() < UNSENT_MAX {
+                match message.read(&mut buffer)? {
+                    0 => return Ok(token),
+                    octets => self.client.append_octets(&buffer[..octets]),
+                }
+            }
+        }
+    }
+
+    /// Sends what may be sent.
+    async fn flush(&mut self) -> Result<(), Failure> {
+        let stream = self.stream.as_mut();
+        let stream = stream.ok_or_else(|| Failure::new("the connection is closed"))?;
+        while !self.client.output().is_empty() {
+            let write = stream.write(self.client.output());
+            let octets = tokio::time::timeout(PATIENCE, write).await??;
+            if octets == 0 {
+                return Err(Failure::from(io::Error::from(io::ErrorKind::WriteZero)));
+            }
+            self.client.sent(octets);
+        }
+        Ok(tokio::time::timeout(PATIENCE, stream.flush()).await??)
+    }
+
+    /// Sends what may be sent, and hears what comes.
+    async fn pump(&mut self, hear: Hear<'_>) -> Result<(), Failure> {
+        self.flush().await?;
+        if self.unread.is_empty() {
+            let stream = self.stream.as_mut();
+            let stream = stream.ok_or_else(|| Failure::new("the connection is closed"))?;
+            let octets = tokio::time::timeout(PATIENCE, stream.read(&mut self.buffer)).await??;
+            if octets == 0 {
+                return Err(Failure::new("the server closed the connection"));
+            }
+            self.unread = 0..octets;
+        }
+        while !self.unread.is_empty() {
+            let (taken, event) = self.client.input(&self.buffer[self.unread.clone()])?;
+            self.unread.start += taken;
+            match event {
+                None => {}
+                Some(Event::Greeting(status)) => {
+                    self.greeting = Some(status);
+                    return Ok(());
+                }
+                Some(Event::Done(token, status)) => {
+                    self.done.insert(token, status);
+                    return Ok(());
+                }
+                Some(Event::Said(Response::Status(status)))
+                    if status.condition == Condition::Bye && self.client.under_way() > 0 =>
+                {
+                    return Err(Failure::new(format!("the server ended: {}", status.text)));
+                }
+                Some(event) => hear(event)?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,391 @@
+//! Maildir with the folders of Maildir++: flags from the names of files, dates from their times.
+
+use std::fs::{self, File, FileTimes};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use vere_units::Timestamp;
+
+use super::message::{Hash, Item, LineEnds, Message, PIECE, Writer};
+use super::names::{self, Folder};
+use super::outcome::Put;
+use crate::cli::Failure;
+
+/// Flags by their letters (Maildir++, and Dovecot for what was forwarded).
+const LETTERS: [(char, &str); 6] = [
+    ('D', "\\Draft"),
+    ('F', "\\Flagged"),
+    ('P', "$Forwarded"),
+    ('R', "\\Answered"),
+    ('S', "\\Seen"),
+    ('T', "\\Deleted"),
+];
+
+/// Where Dovecot notes which keyword a small letter means: lines of a number and a name.
+const KEYWORDS: &str = "dovecot-keywords";
+
+/// Keywords that have letters.
+const KEYWORDS_MAX: usize = 26;
+
+/// A Maildir that is read.
+#[derive(Debug)]
+pub(super) struct Source {
+    root: PathBuf,
+    folders: Vec<PathBuf>,
+    /// The files of the folder that is open.
+    files: Vec<PathBuf>,
+}
+
+impl Source {
+    pub(super) fn new(root: PathBuf) -> Self {
+        Self {
+            root,
+            folders: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+
+    /// # Errors
+    /// When it is no Maildir.
+    pub(super) fn folders(&mut self) -> Result<Vec<Folder>, Failure> {
+        let mut found = vec![(names::inbox(), self.root.clone())];
+        let entries = fs::read_dir(&self.root)
+            .map_err(|error| Failure::new(format!("{}: {error}", self.root.display())))?;
+        for entry in entries {
+            let path = entry?.path();
+            let name = path.file_name().map(|name| name.to_string_lossy());
+            if let Some(name) = name.filter(|name| name.starts_with('.'))
+                && path.join("cur").is_dir()
+            {
+                found.push((names::from_maildir(&name), path.clone()));
+            }
+        }
+        found.sort();
+        let mut folders = Vec::new();
+        for (number, (path, place)) in found.into_iter().enumerate() {
+            folders.push(Folder {
+                path,
+                special_use: None,
+                number,
+            });
+            self.folders.push(place);
+        }
+        Ok(folders)
+    }
+
+    /// # Errors
+    /// When the folder cannot be read.
+    pub(super) fn open(&mut self, folder: &Folder) -> Result<Vec<Item>, Failure> {
+        let place = &self.folders[folder.number];
+        let keywords = keywords(place);
+        let mut files = Vec::new();
+        for part in ["new", "cur"] {
+            let entries = match fs::read_dir(place.join(part)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                entries => entries?,
+            };
+            for entry in entries {
+                let path = entry?.path();
+                let name = path.file_name().map(|name| name.to_string_lossy());
+                if name.is_some_and(|name| !name.starts_with('.')) {
+                    files.push((fs::metadata(&path)?, path));
+                }
+            }
+        }
+        // As they came: that is the order in which they get their UIDs.
+        files.sort_by_key(|(about, path)| (about.modified().ok(), path.clone()));
+        let mut items = Vec::new();
+        self.files.clear();
+        for (about, path) in files {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let (base, flags) = name.split_once(":2,").unwrap_or((&name, ""));
+            items.push(Item {
+                key: base.to_owned(),
+                flags: flags.chars().filter_map(|c| flag(c, &keywords)).collect(),
+                date: about.modified().ok().and_then(date),
+                size: about.len(),
+                at: self.files.len() as u64,
+            });
+            self.files.push(path);
+        }
+        Ok(items)
+    }
+
+    /// The message, if it is still there: other programs may move it meanwhile.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn read(&self, item: &Item) -> Result<Option<Message>, Failure> {
+        let path = &self.files[usize::try_from(item.at)?];
+        match File::open(path) {
+            Ok(file) => copy(file, LineEnds::Found).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Failure::new(format!("{}: {error}", path.display()))),
+        }
+    }
+}
+
+/// Reads all of a file.
+fn copy(mut file: File, ends: LineEnds) -> Result<Message, Failure> {
+    let mut writer = Writer::new(ends);
+    let mut buffer = vec![0; PIECE];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(writer.finish()),
+            octets => writer.write(&buffer[..octets])?,
+        }
+    }
+}
+
+fn flag(letter: char, keywords: &[Option<String>]) -> Option<String> {
+    if letter.is_ascii_lowercase() {
+        let number = usize::try_from(u32::from(letter) - u32::from('a')).ok()?;
+        return keywords.get(number)?.clone();
+    }
+    let known = LETTERS.iter().find(|(own, _)| *own == letter);
+    known.map(|(_, flag)| (*flag).to_owned())
+}
+
+fn keywords(place: &Path) -> Vec<Option<String>> {
+    let text = fs::read_to_string(place.join(KEYWORDS)).unwrap_or_default();
+    let mut keywords = vec![None; KEYWORDS_MAX];
+    for line in text.lines() {
+        if let Some((number, name)) = line.split_once(' ')
+            && let Ok(number) = number.parse::<usize>()
+            && let Some(keyword) = keywords.get_mut(number)
+        {
+            *keyword = Some(name.to_owned());
+        }
+    }
+    keywords
+}
+
+fn date(time: SystemTime) -> Option<Timestamp> {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(Timestamp::from_millis(
+        since.as_secs().saturating_mul(1_000),
+    ))
+}
+
+/// A Maildir that is written. A message's file is named by what it is at its source, so that it is there once
+/// however often it is written.
+#[derive(Debug)]
+pub(super) struct Target {
+    root: PathBuf,
+    place: PathBuf,
+    keywords: Vec<Option<String>>,
+    /// The beginnings of the names of the files that are there.
+    there: std::collections::HashSet<String>,
+}
+
+impl Target {
+    pub(super) fn new(root: PathBuf) -> Self {
+        Self {
+            place: root.clone(),
+            root,
+            keywords: Vec::new(),
+            there: std::collections::HashSet::new(),
+        }
+    }
+
+    /// Makes a folder, if it is not there, and puts messages there from now on.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(super) fn open(&mut self, folder: &Folder) -> Result<(), Failure> {
+        self.place = match folder.path == names::inbox() {
+            true => self.root.clone(),
+            false => self.root.join(names::to_maildir(&folder.path)),
+        };
+        for part in ["tmp", "new", "cur"] {
+            fs::create_dir_all(self.place.join(part))?;
+        }
+        if self.place != self.root {
+            File::create(self.place.join("maildirfolder"))?;
+        }
+        self.keywords = keywords(&self.place);
+        self.there.clear();
+        for part in ["new", "cur"] {
+            for entry in fs::read_dir(self.place.join(part))? {
+                let name = entry?.file_name();
+                let name = name.to_string_lossy();
+                let base = name.split(":2,").next().unwrap_or_default();
+                self.there.insert(base.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a message, unless it is there.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn put(&mut self, item: &Item, message: &mut Message) -> Result<Put, Failure> {
+        let seconds = item.date.map_or(0, |date| date.as_millis() / 1_000);
+        let base = base_name(&item.key, seconds, message.hash);
+        if !self.there.insert(base.clone()) {
+            return Ok(Put::Kept(None));
+        }
+        let temporary = self.place.join("tmp").join(&base);
+        let mut file = File::create(&temporary)?;
+        write_lf(message, &mut file)?;
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        file.set_times(FileTimes::new().set_modified(time))?;
+        file.sync_all()?;
+        let mut letters: Vec<char> = item
+            .flags
+            .iter()
+            .filter_map(|flag| self.letter(flag))
+            .collect();
+        letters.sort_unstable();
+        let letters: String = letters.into_iter().collect();
+        let name = format!("{base}:2,{letters}");
+        fs::rename(&temporary, self.place.join("cur").join(name))?;
+        Ok(Put::Kept(None))
+    }
+
+    /// Makes what was put last.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub(super) fn sync(&self) -> Result<(), Failure> {
+        let mut text = String::new();
+        for (number, keyword) in self.keywords.iter().enumerate() {
+            if let Some(keyword) = keyword {
+                text += &format!("{number} {keyword}\n");
+            }
+        }
+        if !text.is_empty() {
+            let temporary = self.place.join("tmp").join(KEYWORDS);
+            let mut file = File::create(&temporary)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(temporary, self.place.join(KEYWORDS))?;
+        }
+        File::open(self.place.join("cur"))?.sync_all()?;
+        Ok(())
+    }
+
+    /// The letter of a flag; keywords get theirs as they come, as long as there are letters.
+    fn letter(&mut self, flag: &str) -> Option<char> {
+        let known = LETTERS
+            .iter()
+            .find(|(_, name)| name.eq_ignore_ascii_case(flag));
+        if let Some((letter, _)) = known {
+            return Some(*letter);
+        }
+        if flag.starts_with('\\') {
+            return None;
+        }
+        let is = |keyword: &Option<String>| {
+            keyword
+                .as_ref()
+                .is_some_and(|own| own.eq_ignore_ascii_case(flag))
+        };
+        let number = self.keywords.iter().position(is);
+        let free = || self.keywords.iter().position(Option::is_none);
+        let number = number.or_else(free)?;
+        self.keywords[number].get_or_insert_with(|| flag.to_owned());
+        char::from_digit(u32::try_from(number).ok()? + 10, 36)
+    }
+}
+
+fn base_name(key: &str, seconds: u64, hash: Hash) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(key.as_bytes());
+    hasher.update(hash.as_bytes());
+    let id = hasher.finalize().to_hex();
+    format!("{seconds}.V{}.vere", &id[..24])
+}
+
+/// Writes a message with the line ends of files; one that would not come back so, as it is.
+pub(super) fn write_lf(message: &mut Message, to: &mut impl io::Write) -> io::Result<()> {
+    if !message.plain_ends {
+        return message.pieces(|piece| to.write_all(piece));
+    }
+    let mut held_cr = false;
+    message.pieces(|piece| {
+        let mut rest = piece;
+        if std::mem::take(&mut held_cr) && rest.first() != Some(&b'\n') {
+            to.write_all(b"\r")?;
+        }
+        while let Some(at) = memchr::memmem::find(rest, b"\r\n") {
+            to.write_all(&rest[..at])?;
+            to.write_all(b"\n")?;
+            rest = &rest[at + 2..];
+        }
+        if rest.last() == Some(&b'\r') {
+            held_cr = true;
+            rest = &rest[..rest.len() - 1];
+        }
+        to.write_all(rest)
+    })?;
+    match held_cr {
+        true => to.write_all(b"\r"),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str) -> Message {
+        let mut writer = Writer::new(LineEnds::Kept);
+        writer.write(text.as_bytes()).expect("memory");
+        writer.finish()
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut target = Target::new(folder.path().to_owned());
+        let place = Folder {
+            path: vec!["a.b".to_owned(), "ü".to_owned()],
+            special_use: None,
+            number: 0,
+        };
+        target.open(&place).expect("a folder");
+        let flags = ["\\Seen", "$Forwarded", "work", "\\Draft"];
+        let mut item = Item {
+            key: "1".to_owned(),
+            flags: flags.iter().map(|&flag| flag.to_owned()).collect(),
+            date: Some(Timestamp::from_millis(837_596_665_000)),
+            size: 0,
+            at: 0,
+        };
+        let texts = ["a: b\r\n\r\nc\rd\r\n", "a: b\r\n\r\nodd\nends\r\n", "a"];
+        for (number, text) in texts.iter().enumerate() {
+            item.key = number.to_string();
+            for _ in 0..2 {
+                target.put(&item, &mut message(text)).expect("room");
+            }
+        }
+        target.sync().expect("a disk");
+        let mut source = Source::new(folder.path().to_owned());
+        let folders = source.folders().expect("a Maildir");
+        assert_eq!(folders.len(), 2);
+        let opened = folders.iter().find(|folder| folder.path == place.path);
+        let items = source.open(opened.expect("the folder")).expect("a folder");
+        let mut found: Vec<String> = Vec::new();
+        for item in &items {
+            let mut flags = item.flags.clone();
+            flags.sort();
+            assert_eq!(flags, ["$Forwarded", "\\Draft", "\\Seen", "work"]);
+            assert_eq!(item.date.map(Timestamp::as_millis), Some(837_596_665_000));
+            let mut read = source.read(item).ok().flatten().expect("a message");
+            let mut text = Vec::new();
+            read.pieces(|piece| {
+                text.extend_from_slice(piece);
+                Ok(())
+            })
+            .expect("memory");
+            found.push(String::from_utf8(text).expect("text"));
+        }
+        found.sort();
+        let mut wanted = texts;
+        wanted.sort_unstable();
+        assert_eq!(found, wanted);
+    }
+}

@@ -1,0 +1,88 @@
+//! The fields of a header that are the file's and not the message's.
+
+use std::collections::BTreeSet;
+
+/// Their names, in lower case.
+const FIELDS: [&str; 7] = [
+    "status",
+    "x-status",
+    "x-keywords",
+    "x-uid",
+    "x-imap",
+    "x-imapbase",
+    "content-length",
+];
+
+/// What each letter of `Status` and `X-Status` means.
+const LETTERS: [(u8, &str); 5] = [
+    (b'R', "\\Seen"),
+    (b'A', "\\Answered"),
+    (b'F', "\\Flagged"),
+    (b'D', "\\Deleted"),
+    (b'T', "\\Draft"),
+];
+
+/// What the file's fields say of a message.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    pub(super) flags: BTreeSet<String>,
+    pub(super) length: Option<u64>,
+}
+
+impl Fields {
+    /// Takes note of a line, without its end, if it is such a field.
+    pub(super) fn take(&mut self, line: &[u8]) -> bool {
+        let Some(colon) = memchr::memchr(b':', line) else {
+            return false;
+        };
+        let (name, value) = line.split_at(colon);
+        let name = name.to_ascii_lowercase();
+        let Some(known) = FIELDS.iter().find(|known| known.as_bytes() == name) else {
+            return false;
+        };
+        let value = value[1..].trim_ascii();
+        match *known {
+            "status" | "x-status" => {
+                for (letter, flag) in LETTERS {
+                    if value.contains(&letter) {
+                        self.flags.insert(flag.to_owned());
+                    }
+                }
+            }
+            "x-keywords" => {
+                let words = String::from_utf8_lossy(value);
+                let words = words.split_ascii_whitespace().map(str::to_owned);
+                self.flags.extend(words);
+            }
+            "content-length" => {
+                self.length = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok());
+            }
+            _ => {}
+        }
+        true
+    }
+}
+
+/// The fields that say of a message what its flags are.
+pub(super) fn lines(flags: &[String]) -> String {
+    let has = |name: &str| flags.iter().any(|flag| flag.eq_ignore_ascii_case(name));
+    let mut text = String::from("Status: ");
+    text.push_str(if has("\\Seen") { "RO\n" } else { "O\n" });
+    let letters: String = LETTERS[1..]
+        .iter()
+        .filter(|(_, flag)| has(flag))
+        .map(|(letter, _)| char::from(*letter))
+        .collect();
+    if !letters.is_empty() {
+        text.push_str(&format!("X-Status: {letters}\n"));
+    }
+    let keywords: Vec<&str> = flags
+        .iter()
+        .map(String::as_str)
+        .filter(|flag| !flag.starts_with('\\'))
+        .collect();
+    if !keywords.is_empty() {
+        text.push_str(&format!("X-Keywords: {}\n", keywords.join(" ")));
+    }
+    text
+}

@@ -1,0 +1,209 @@
+//! Messages on their way: large ones lie in a temporary file, so that any size takes little memory.
+
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+
+use tempfile::SpooledTempFile;
+use vere_units::Timestamp;
+
+/// Octets of a message that are kept in memory; a larger one lies in a file.
+const IN_MEMORY_MAX: usize = 1 << 20;
+
+/// Octets read at once.
+pub(super) const PIECE: usize = 64 * 1024;
+
+/// What is known of a message before it is read.
+#[derive(Debug, Clone)]
+pub(super) struct Item {
+    /// What it is at its source, in its mailbox, as long as it is there: the same in every run.
+    pub(super) key: String,
+    /// Its flags and keywords, as IMAP writes them.
+    pub(super) flags: Vec<String>,
+    /// When it was received, if that is known.
+    pub(super) date: Option<Timestamp>,
+    /// Its size at the source.
+    pub(super) size: u64,
+    /// Where it is: an offset, the number of a file, a UID.
+    pub(super) at: u64,
+}
+
+/// The hash of a message's octets.
+pub(super) type Hash = blake3::Hash;
+
+/// A whole message.
+#[derive(Debug)]
+pub(super) struct Message {
+    content: SpooledTempFile,
+    pub(super) size: u64,
+    pub(super) hash: Hash,
+    /// Whether it holds NUL, which IMAP carries in another way (RFC 3516).
+    pub(super) nul: bool,
+    /// Whether every line ends with CRLF: such a message comes back from a file with other line ends.
+    pub(super) plain_ends: bool,
+}
+
+impl Message {
+    /// Gives its octets in pieces, from the beginning.
+    pub(super) fn pieces(
+        &mut self,
+        mut take: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.rewind()?;
+        let mut buffer = vec![0; PIECE];
+        loop {
+            match self.read(&mut buffer)? {
+                0 => return Ok(()),
+                octets => take(&buffer[..octets])?,
+            }
+        }
+    }
+
+    pub(super) fn rewind(&mut self) -> io::Result<()> {
+        self.content.seek(SeekFrom::Start(0)).map(drop)
+    }
+
+    /// Its next octets.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.content.read(buffer)
+    }
+}
+
+/// What becomes of line ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LineEnds {
+    /// They stay as they are.
+    Kept,
+    /// LF becomes CRLF, unless the first line ends with CRLF: then the message was stored as it travelled.
+    Found,
+}
+
+/// Takes the octets of a message.
+#[derive(Debug)]
+pub(super) struct Writer {
+    content: SpooledTempFile,
+    hasher: blake3::Hasher,
+    size: u64,
+    nul: bool,
+    plain_ends: bool,
+    ends: LineEnds,
+    first_line: bool,
+    /// The last two octets.
+    last: [u8; 2],
+}
+
+impl Writer {
+    pub(super) fn new(ends: LineEnds) -> Self {
+        Self {
+            content: SpooledTempFile::new(IN_MEMORY_MAX),
+            hasher: blake3::Hasher::new(),
+            size: 0,
+            nul: false,
+            plain_ends: true,
+            ends,
+            first_line: true,
+            last: [0; 2],
+        }
+    }
+
+    pub(super) fn write(&mut self, octets: &[u8]) -> io::Result<()> {
+        let mut rest = octets;
+        while let Some(at) = memchr::memchr(b'\n', rest) {
+            self.add(&rest[..at])?;
+            self.end_line()?;
+            rest = &rest[at + 1..];
+        }
+        self.add(rest)
+    }
+
+    fn end_line(&mut self) -> io::Result<()> {
+        let crlf = self.last[1] == b'\r';
+        if std::mem::take(&mut self.first_line) && crlf {
+            self.ends = LineEnds::Kept;
+        }
+        if !crlf && self.ends == LineEnds::Found {
+            self.add(b"\r")?;
+        }
+        // CR CR LF would lose a CR where lines end with LF.
+        self.plain_ends &= self.last[1] == b'\r' && self.last[0] != b'\r';
+        self.add(b"\n")
+    }
+
+    fn add(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.content.write_all(octets)?;
+        self.hasher.update(octets);
+        self.size += octets.len() as u64;
+        self.nul |= memchr::memchr(0, octets).is_some();
+        self.last = match octets {
+            [.., before, last] => [*before, *last],
+            [last] => [self.last[1], *last],
+            [] => self.last,
+        };
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Message {
+        Message {
+            content: self.content,
+            size: self.size,
+            hash: self.hasher.finalize(),
+            nul: self.nul,
+            plain_ends: self.plain_ends,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(octets: &[u8], piece: usize, ends: LineEnds) -> Message {
+        let mut writer = Writer::new(ends);
+        for piece in octets.chunks(piece) {
+            writer.write(piece).expect("memory");
+        }
+        writer.finish()
+    }
+
+    fn content(mut message: Message) -> Vec<u8> {
+        let mut all = Vec::new();
+        let size = message.size;
+        message
+            .pieces(|piece| {
+                all.extend_from_slice(piece);
+                Ok(())
+            })
+            .expect("memory");
+        assert_eq!(all.len() as u64, size);
+        all
+    }
+
+    #[test]
+    fn line_ends_become_those_of_mail() {
+        for (octets, wanted, plain) in [
+            ("a\nb\n\nc", "a\r\nb\r\n\r\nc", true),
+            ("a\nb\r\nc\rd\n", "a\r\nb\r\nc\rd\r\n", true),
+            // It was stored as it travelled: what is odd in it stays.
+            ("a\r\nb\nc\r\n", "a\r\nb\nc\r\n", false),
+            ("a\nb\r\r\n", "a\r\nb\r\r\n", false),
+            ("\n", "\r\n", true),
+            ("\r\n\n", "\r\n\n", false),
+            ("", "", true),
+        ] {
+            for piece in [1, 2, 3, 100] {
+                let found = message(octets.as_bytes(), piece, LineEnds::Found);
+                assert_eq!(found.plain_ends, plain, "{octets:?}");
+                assert_eq!(content(found), wanted.as_bytes(), "{octets:?} by {piece}");
+                let kept = message(octets.as_bytes(), piece, LineEnds::Kept);
+                assert_eq!(content(kept), octets.as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn large_messages_do_not_stay_in_memory() {
+        let octets: Vec<u8> = (0..3 << 20).map(|at: u32| at as u8).collect();
+        let message = message(&octets, 9_999, LineEnds::Kept);
+        assert!(message.content.is_rolled() && message.nul);
+        assert_eq!(message.hash, blake3::hash(&octets));
+        assert!(content(message) == octets);
+    }
+}

@@ -1,0 +1,133 @@
+//! Names of mailboxes between systems that write them differently: here a name is its levels.
+
+use vere_imap::utf7;
+
+/// A mailbox of a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Folder {
+    /// The levels of its name; `INBOX` alone for the inbox.
+    pub(super) path: Vec<String>,
+    /// Its use, such as `\Sent` (RFC 6154).
+    pub(super) special_use: Option<String>,
+    /// Which one it is for its place.
+    pub(super) number: usize,
+}
+
+impl Folder {
+    /// Its name as people read it.
+    pub(super) fn name(&self) -> String {
+        self.path.join("/")
+    }
+}
+
+/// The path of the inbox.
+pub(super) fn inbox() -> Vec<String> {
+    vec!["INBOX".to_owned()]
+}
+
+/// The levels of a name as it travels in IMAP.
+pub(super) fn from_wire(name: &[u8], delimiter: Option<char>) -> Vec<String> {
+    let name = String::from_utf8_lossy(name);
+    let level = |text: &str| utf7::decode(text).unwrap_or_else(|| text.to_owned());
+    let mut path: Vec<String> = match delimiter {
+        Some(delimiter) => name.split(delimiter).map(level).collect(),
+        None => vec![level(&name)],
+    };
+    if let Some(first) = path.first_mut()
+        && first.eq_ignore_ascii_case("INBOX")
+    {
+        "INBOX".clone_into(first);
+    }
+    path
+}
+
+/// The name as it travels to a server that separates levels so. What its delimiter means cannot stand in a
+/// level: `_` takes its place.
+pub(super) fn to_wire(path: &[String], delimiter: Option<char>) -> Vec<u8> {
+    let separator = delimiter.unwrap_or('_');
+    let level = |text: &String| utf7::encode(&text.replace(separator, "_"));
+    let levels: Vec<String> = path.iter().map(level).collect();
+    levels.join(&separator.to_string()).into_bytes()
+}
+
+/// The folder of a mailbox in a Maildir: `.A.B` (Maildir++), in modified UTF-7. A full stop in a level,
+/// which would separate, is written in base64 as well; so is a slash.
+pub(super) fn to_maildir(path: &[String]) -> String {
+    let level = |text: &String| {
+        let encoded = utf7::encode(text);
+        encoded.replace('.', "&AC4-").replace('/', "&AC8-")
+    };
+    path.iter()
+        .map(|text| format!(".{}", level(text)))
+        .collect()
+}
+
+/// The levels that the name of a Maildir's folder stands for.
+pub(super) fn from_maildir(name: &str) -> Vec<String> {
+    let level = |text: &str| {
+        // Put apart, so that the rest is in its one form.
+        let parts = text.split("&AC4-").map(|part| {
+            let parts = part.split("&AC8-");
+            let parts = parts.map(|part| utf7::decode(part).unwrap_or_else(|| part.to_owned()));
+            parts.collect::<Vec<_>>().join("/")
+        });
+        parts.collect::<Vec<_>>().join(".")
+    };
+    name.split('.')
+        .filter(|text| !text.is_empty())
+        .map(level)
+        .collect()
+}
+
+/// The file of a mailbox below a folder of mbox files.
+pub(super) fn to_file(path: &[String]) -> String {
+    let level = |text: &String| {
+        let text = text.replace('/', "_");
+        match text.starts_with('.') {
+            true => format!("_{text}"),
+            false => text,
+        }
+    };
+    path.iter().map(level).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(levels: &[&str]) -> Vec<String> {
+        levels.iter().map(|&level| level.to_owned()).collect()
+    }
+
+    #[test]
+    fn names_come_back_from_a_maildir() {
+        for (levels, name) in [
+            (path(&["Sent"]), ".Sent"),
+            (path(&["Entwürfe", "a&b"]), ".Entw&APw-rfe.a&-b"),
+            (
+                path(&["v1.2", "a/b", "..x"]),
+                ".v1&AC4-2.a&AC8-b.&AC4-&AC4-x",
+            ),
+        ] {
+            assert_eq!(to_maildir(&levels), name);
+            assert_eq!(from_maildir(name), levels);
+        }
+        // Written by something else, in UTF-8.
+        assert_eq!(from_maildir(".Entwürfe"), path(&["Entwürfe"]));
+    }
+
+    #[test]
+    fn names_travel() {
+        for (levels, delimiter, name) in [
+            (path(&["INBOX"]), Some('/'), "INBOX"),
+            (path(&["Entwürfe", "x"]), Some('.'), "Entw&APw-rfe.x"),
+            (path(&["台北"]), None, "&U,BTFw-"),
+        ] {
+            assert_eq!(to_wire(&levels, delimiter), name.as_bytes());
+            assert_eq!(from_wire(name.as_bytes(), delimiter), levels);
+        }
+        assert_eq!(to_wire(&path(&["v1.2", "x"]), Some('.')), b"v1_2.x");
+        assert_eq!(from_wire(b"inbox/x", Some('/')), path(&["INBOX", "x"]));
+        assert_eq!(to_file(&path(&["a/b", ".x"])), "a_b/_.x");
+    }
+}

@@ -1,0 +1,305 @@
+//! One run: mailbox by mailbox, a few messages at once.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use vere_units::ByteSize;
+
+use super::message::{Item, Message};
+use super::names::{self, Folder};
+use super::outcome::Put;
+use super::source::Source;
+use super::state::State;
+use super::target::Target;
+use super::{BATCH_MESSAGES, BATCH_OCTETS, TransferArgs};
+use crate::cli::{Failure, Outcome};
+
+/// Messages that were refused and are named, each with the reason.
+const NAMED_MAX: usize = 50;
+
+/// The exit code when everything was done that could be, and some messages were refused.
+const SOME_REFUSED: u8 = 3;
+
+/// Which way mail goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Import,
+    Export,
+}
+
+/// A run.
+pub(super) struct Run {
+    direction: Direction,
+    source: Source,
+    target: Target,
+    state: State,
+    args: TransferArgs,
+    summary: Summary,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+struct Summary {
+    mailboxes: usize,
+    brought: u64,
+    octets: u64,
+    /// Messages that were there already, by an earlier run.
+    before: u64,
+    /// Messages that went from their source meanwhile.
+    gone: u64,
+    refused: u64,
+    /// The first of them with their reasons.
+    named: String,
+}
+
+impl Run {
+    pub(super) fn new(
+        direction: Direction,
+        source: Source,
+        target: Target,
+        state: State,
+        args: TransferArgs,
+    ) -> Self {
+        Self {
+            direction,
+            source,
+            target,
+            state,
+            args,
+            summary: Summary::default(),
+        }
+    }
+
+    /// Does all of it.
+    ///
+    /// # Errors
+    /// When it cannot go on.
+    pub(super) async fn whole(mut self) -> Result<Outcome, Failure> {
+        for folder in self.chosen()? {
+            if let Err(failure) = self.folder(&folder).await {
+                let broken_off = self.summary.text(self.direction, false);
+                return Err(Failure::new(format!(
+                    "{}: {failure}\n{broken_off}broken off; the same command goes on from here",
+                    folder.name()
+                )));
+            }
+        }
+        self.source.close().await;
+        self.target.close().await;
+        let text = self.summary.text(self.direction, self.args.dry_run);
+        Ok(match self.summary.refused {
+            0 => Outcome::Print(text),
+            _ => Outcome::Report(text, ExitCode::from(SOME_REFUSED)),
+        })
+    }
+
+    /// The mailboxes that were asked for.
+    fn chosen(&mut self) -> Result<Vec<Folder>, Failure> {
+        let mut folders = self.source.folders()?;
+        let missing = self
+            .args
+            .only
+            .iter()
+            .find(|only| !folders.iter().any(|folder| folder.name() == **only));
+        if let Some(missing) = missing {
+            return Err(Failure::new(format!("there is no mailbox {missing}")));
+        }
+        if !self.args.only.is_empty() {
+            folders.retain(|folder| self.args.only.contains(&folder.name()));
+        }
+        Ok(folders)
+    }
+
+    /// The mailbox at the target.
+    fn mapped(&self, folder: &Folder) -> Folder {
+        let mut mapped = folder.clone();
+        if let Some(into) = &self.args.into {
+            let mut path: Vec<String> = into.split('/').map(str::to_owned).collect();
+            if folder.path != names::inbox() {
+                path.extend(folder.path.iter().cloned());
+            }
+            mapped.path = path;
+        }
+        mapped
+    }
+
+    async fn folder(&mut self, folder: &Folder) -> Result<(), Failure> {
+        let items = self.source.list(folder).await?;
+        let to = self.mapped(folder);
+        let name = to.name();
+        self.summary.mailboxes += 1;
+        let all = items.len();
+        let known = self.state.folder(&name);
+        let mut left: Vec<Item> = items
+            .into_iter()
+            .filter(|item| !known.has.contains(&item.key))
+            .collect();
+        self.summary.before += (all - left.len()) as u64;
+        if self.args.dry_run {
+            self.summary.brought += left.len() as u64;
+            self.summary.octets += left.iter().map(|item| item.size).sum::<u64>();
+            return Ok(());
+        }
+        let begin = self.target.prepare(&to, known).await?;
+        let bar = self.bar(&name, left.len());
+        if let Some(begin) = begin {
+            self.state.begin(&name, begin)?;
+            self.resolve(&to, &mut left).await?;
+        }
+        let mut rest = left.as_slice();
+        while !rest.is_empty() {
+            let (batch, behind) = rest.split_at(batch(rest));
+            self.carry(&to, batch).await?;
+            bar.inc(batch.len() as u64);
+            rest = behind;
+        }
+        bar.finish_and_clear();
+        self.target.leave()
+    }
+
+    /// Finds out which of the messages that an earlier run sent are there; they are not sent again.
+    async fn resolve(&mut self, to: &Folder, left: &mut Vec<Item>) -> Result<(), Failure> {
+        let name = to.name();
+        let known = self.state.folder(&name);
+        let in_doubt: Vec<Item> = left
+            .iter()
+            .filter(|item| known.sent.contains(&item.key))
+            .cloned()
+            .collect();
+        let Some(begin) = known.begin.filter(|_| !in_doubt.is_empty()) else {
+            return Ok(());
+        };
+        let (uids, mut before) = (known.uids.clone(), known.without_uid.clone());
+        let mut ours = Vec::new();
+        for part in in_doubt.chunks(BATCH_MESSAGES) {
+            let read = self.source.read(part).await?;
+            ours.extend(part.iter().zip(read).filter_map(|(item, message)| {
+                let message = message?;
+                Some((item.key.clone(), message.hash, message.size))
+            }));
+        }
+        let sizes = ours.iter().map(|(_, _, size)| *size).collect();
+        let Target::Account(account) = &mut self.target else {
+            return Ok(());
+        };
+        let mut there = account.find(to, begin.uid_next, &sizes, &uids).await?;
+        // Those that were noted without a UID are among what was found.
+        there.retain(|(hash, _)| match before.get_mut(hash) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                false
+            }
+            _ => true,
+        });
+        let mut has = Vec::new();
+        for (key, hash, _) in ours {
+            if let Some(at) = there.iter().position(|(own, _)| *own == hash) {
+                let (_, uid) = there.swap_remove(at);
+                has.push((key, hash, Some(uid)));
+            }
+        }
+        let found: HashSet<String> = has.iter().map(|(key, ..)| key.clone()).collect();
+        self.summary.before += found.len() as u64;
+        left.retain(|item| !found.contains(&item.key));
+        self.state.has(&name, has, None)
+    }
+
+    /// Carries a few messages.
+    async fn carry(&mut self, to: &Folder, batch: &[Item]) -> Result<(), Failure> {
+        let name = to.name();
+        let read = self.source.read(batch).await?;
+        self.summary.gone += read.iter().filter(|message| message.is_none()).count() as u64;
+        let mut messages: Vec<(Item, Message)> = batch
+            .iter()
+            .cloned()
+            .zip(read)
+            .filter_map(|(item, message)| Some((item, message?)))
+            .collect();
+        let keys = messages.iter().map(|(item, _)| item.key.clone());
+        self.state.sends(&name, keys.collect())?;
+        let put = self.target.put(to, &mut messages).await?;
+        let length = self.target.sync()?;
+        let mut has = Vec::new();
+        for ((item, message), put) in messages.iter().zip(put) {
+            match put {
+                Put::Kept(uid) => {
+                    self.summary.brought += 1;
+                    self.summary.octets += message.size;
+                    has.push((item.key.clone(), message.hash, uid));
+                }
+                Put::Refused(reason) => self.summary.refuse(to, item, &reason),
+            }
+        }
+        self.state.has(&name, has, length)
+    }
+
+    fn bar(&self, name: &str, messages: usize) -> ProgressBar {
+        // Hidden where standard error is no terminal.
+        let target = match self.args.quiet {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr(),
+        };
+        let bar = ProgressBar::with_draw_target(Some(messages as u64), target);
+        let style = "{msg:30!} {wide_bar} {human_pos}/{human_len} {per_sec} {eta}";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        bar.set_message(name.to_owned());
+        bar
+    }
+}
+
+/// How many of the messages are carried at once: at least one.
+fn batch(items: &[Item]) -> usize {
+    let mut octets = 0_u64;
+    let fit = items
+        .iter()
+        .take(BATCH_MESSAGES)
+        .take_while(|item| {
+            octets = octets.saturating_add(item.size);
+            octets <= BATCH_OCTETS
+        })
+        .count();
+    fit.max(1)
+}
+
+impl Summary {
+    fn refuse(&mut self, to: &Folder, item: &Item, reason: &str) {
+        self.refused += 1;
+        if self.refused <= NAMED_MAX as u64 {
+            // Writing to a string cannot fail.
+            let _ = writeln!(self.named, "refused: {} {}: {reason}", to.name(), item.key);
+        } else if self.refused == NAMED_MAX as u64 + 1 {
+            self.named.push_str("more were refused\n");
+        }
+    }
+
+    fn text(&self, direction: Direction, dry: bool) -> String {
+        let did = match (direction, dry) {
+            (Direction::Import, false) => "imported",
+            (Direction::Export, false) => "exported",
+            (Direction::Import, true) => "would be imported",
+            (Direction::Export, true) => "would be exported",
+        };
+        let mut text = format!(
+            "{}{} messages ({}) in {} mailboxes {did}",
+            self.named,
+            self.brought,
+            ByteSize::new(self.octets),
+            self.mailboxes
+        );
+        for (count, what) in [
+            (self.before, "were there already"),
+            (self.gone, "went from their place meanwhile"),
+            (self.refused, "were refused"),
+        ] {
+            if count > 0 {
+                let _ = write!(text, ", {count} {what}");
+            }
+        }
+        text.push('\n');
+        text
+    }
+}

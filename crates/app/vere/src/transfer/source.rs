@@ -1,0 +1,61 @@
+//! Where mail comes from.
+
+use super::account::Account;
+use super::link::Link;
+use super::message::{Item, Message};
+use super::names::Folder;
+use super::place::Place;
+use super::{maildir, mbox};
+use crate::cli::Failure;
+
+/// A place that mail comes from.
+pub(super) enum Source {
+    Mbox(mbox::Source),
+    Maildir(maildir::Source),
+    Account(Box<Account>),
+}
+
+impl Source {
+    pub(super) async fn open(place: Place, variant: mbox::Variant) -> Result<Self, Failure> {
+        Ok(match place {
+            Place::Mbox(path) => Self::Mbox(mbox::Source::new(path, variant)),
+            Place::Maildir(path) => Self::Maildir(maildir::Source::new(path)),
+            Place::Imap(remote) => {
+                Self::Account(Box::new(Account::new(Link::remote(&remote).await?).await?))
+            }
+        })
+    }
+
+    /// Its mailboxes.
+    pub(super) fn folders(&mut self) -> Result<Vec<Folder>, Failure> {
+        match self {
+            Self::Mbox(source) => source.folders(),
+            Self::Maildir(source) => source.folders(),
+            Self::Account(account) => Ok(account.folders()),
+        }
+    }
+
+    /// Opens a mailbox and lists what is in it.
+    pub(super) async fn list(&mut self, folder: &Folder) -> Result<Vec<Item>, Failure> {
+        match self {
+            Self::Mbox(source) => source.open(folder),
+            Self::Maildir(source) => source.open(folder),
+            Self::Account(account) => account.open(folder).await,
+        }
+    }
+
+    /// Reads messages of the mailbox that is open; `None` stands for those that went meanwhile.
+    pub(super) async fn read(&mut self, items: &[Item]) -> Result<Vec<Option<Message>>, Failure> {
+        match self {
+            Self::Mbox(source) => items.iter().map(|item| source.read(item)).collect(),
+            Self::Maildir(source) => items.iter().map(|item| source.read(item)).collect(),
+            Self::Account(account) => account.read(items).await,
+        }
+    }
+
+    pub(super) async fn close(self) {
+        if let Self::Account(account) = self {
+            account.close().await;
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What was done, so that a run that was broken off goes on where it stopped.
+//!
+//! A text file; a line of JSON for each thing that happened, appended:
+//!
+//! ```text
+//! {"version":1}
+//! {"in":"Lists","at":{"validity":7,"next":12}}    the target's mailbox before the first message
+//! {"in":"Lists","sends":["KEY",...]}              written and synced before they are sent
+//! {"in":"Lists","has":"KEY","hash":"...","uid":12}  the target said that it has it
+//! {"in":"Lists","length":4711}                    of an mbox that is written
+//! ```
+//!
+//! A message that was sent, and of which nobody said that it is there, is in doubt. It is looked for at the
+//! target: among the messages with UIDs from `next` on, by its octets. So none is lost, and none is there twice.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use vere_imap::Uid;
+
+use super::account::Begin;
+use super::message::Hash;
+use crate::cli::Failure;
+
+const VERSION: u32 = 1;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Version {
+        version: u32,
+    },
+    At {
+        #[serde(rename = "in")]
+        folder: String,
+        at: Numbers,
+    },
+    Sends {
+        #[serde(rename = "in")]
+        folder: String,
+        sends: Vec<String>,
+    },
+    Has {
+        #[serde(rename = "in")]
+        folder: String,
+        has: String,
+        hash: String,
+        uid: Option<Uid>,
+    },
+    Length {
+        #[serde(rename = "in")]
+        folder: String,
+        length: u64,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Numbers {
+    validity: u32,
+    next: Uid,
+}
+
+/// What is known of a mailbox.
+#[derive(Debug, Default)]
+pub(super) struct FolderState {
+    /// The target's mailbox before the first message.
+    pub(super) begin: Option<Begin>,
+    /// Keys of messages that are at the target.
+    pub(super) has: HashSet<String>,
+    /// Their UIDs, as far as the target told them.
+    pub(super) uids: HashSet<Uid>,
+    /// How many there are without a UID, by what they say.
+    pub(super) without_uid: HashMap<Hash, u32>,
+    /// Keys of messages that were sent, and may be there.
+    pub(super) sent: HashSet<String>,
+    /// How long the mbox is.
+    pub(super) length: u64,
+}
+
+impl FolderState {
+    fn take(&mut self, line: Line) {
+        match line {
+            Line::Version { .. } => {}
+            Line::At { at, .. } => {
+                self.begin = Some(Begin {
+                    uid_validity: at.validity,
+                    uid_next: at.next,
+                });
+            }
+            Line::Sends { sends, .. } => self.sent.extend(sends),
+            Line::Has { has, hash, uid, .. } => {
+                self.sent.remove(&has);
+                if self.has.insert(has) {
+                    match (uid, Hash::from_hex(&hash)) {
+                        (Some(uid), _) => drop(self.uids.insert(uid)),
+                        (None, Ok(hash)) => *self.without_uid.entry(hash).or_default() += 1,
+                        (None, Err(_)) => {}
+                    }
+                }
+            }
+            Line::Length { length, .. } => self.length = length,
+        }
+    }
+}
+
+/// The file.
+#[derive(Debug)]
+pub(super) struct State {
+    /// `None` where nothing is to be written down.
+    file: Option<File>,
+    folders: HashMap<String, FolderState>,
+}
+
+impl State {
+    /// Opens the file, or makes it; what a crash tore off at its end is cut.
+    ///
+    /// # Errors
+    /// When it cannot be read, is not one of these, or another run uses it.
+    pub(super) fn open(path: &Path, dry: bool) -> Result<Self, Failure> {
+        let wrong = |error: &dyn std::fmt::Display| {
+            Failure::new(format!("state file {}: {error}", path.display()))
+        };
+        let mut state = Self {
+            file: None,
+            folders: HashMap::new(),
+        };
+        let opened = match dry {
+            true => File::open(path),
+            false => {
+                if let Some(parent) = path.parent() {
+                    fs::create_dir_all(parent).map_err(|error| wrong(&error))?;
+                }
+                OpenOptions::new()
+                    .read(true)
+                    .write(true)
+                    .create(true)
+                    .truncate(false)
+                    .open(path)
+            }
+        };
+        let mut file = match opened {
+            Err(error) if dry && error.kind() == io::ErrorKind::NotFound => return Ok(state),
+            opened => opened.map_err(|error| wrong(&error))?,
+        };
+        if !dry && file.try_lock().is_err() {
+            return Err(wrong(&"another run uses it"));
+        }
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(|error| wrong(&error))?;
+        let whole = memchr::memrchr(b'\n', &text).map_or(0, |at| at + 1);
+        for line in text[..whole].split(|octet| *octet == b'\n') {
+            if !line.is_empty() {
+                let line = serde_json::from_slice(line).map_err(|error| wrong(&error))?;
+                state.take(line).map_err(|text| wrong(&text))?;
+            }
+        }
+        if !dry {
+            file.set_len(whole as u64)?;
+            file.seek(SeekFrom::End(0))?;
+            state.file = Some(file);
+            if whole == 0 {
+                state.write(&[Line::Version { version: VERSION }])?;
+            }
+        }
+        Ok(state)
+    }
+
+    fn take(&mut self, line: Line) -> Result<(), String> {
+        let folder = match &line {
+            Line::Version { version } if *version == VERSION => return Ok(()),
+            Line::Version { version } => return Err(format!("version {version} is not known")),
+            Line::At { folder, .. }
+            | Line::Sends { folder, .. }
+            | Line::Has { folder, .. }
+            | Line::Length { folder, .. } => folder.clone(),
+        };
+        self.folders.entry(folder).or_default().take(line);
+        Ok(())
+    }
+
+    /// What is known of a mailbox.
+    pub(super) fn folder(&mut self, name: &str) -> &FolderState {
+        self.folders.entry(name.to_owned()).or_default()
+    }
+
+    /// Notes the numbers of the target's mailbox, the first time.
+    pub(super) fn begin(&mut self, folder: &str, begin: Begin) -> Result<(), Failure> {
+        if self.folder(folder).begin.is_some() {
+            return Ok(());
+        }
+        self.note(vec![Line::At {
+            folder: folder.to_owned(),
+            at: Numbers {
+                validity: begin.uid_validity,
+                next: begin.uid_next,
+            },
+        }])
+    }
+
+    /// Notes what is to be sent; it is on the disk when this returns.
+    pub(super) fn sends(&mut self, folder: &str, sends: Vec<String>) -> Result<(), Failure> {
+        self.note(vec![Line::Sends {
+            folder: folder.to_owned(),
+            sends,
+        }])?;
+        if let Some(file) = &self.file {
+            file.sync_data()?;
+        }
+        Ok(())
+    }
+
+    /// Notes what is there, and how long the mbox is now.
+    pub(super) fn has(
+        &mut self,
+        folder: &str,
+        has: Vec<(String, Hash, Option<Uid>)>,
+        length: Option<u64>,
+    ) -> Result<(), Failure> {
+        let line = |(has, hash, uid): (String, Hash, Option<Uid>)| Line::Has {
+            folder: folder.to_owned(),
+            has,
+            hash: hash.to_hex().to_string(),
+            uid,
+        };
+        let length = length.map(|length| Line::Length {
+            folder: folder.to_owned(),
+            length,
+        });
+        self.note(has.into_iter().map(line).chain(length).collect())
+    }
+
+    fn note(&mut self, lines: Vec<Line>) -> Result<(), Failure> {
+        self.write(&lines)?;
+        for line in lines {
+            self.take(line).map_err(Failure::new)?;
+        }
+        Ok(())
+    }
+
+    /// Writes lines at once: a kill leaves all or none of them, a power cut perhaps a part.
+    fn write(&mut self, lines: &[Line]) -> Result<(), Failure> {
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        let mut text = Vec::new();
+        for line in lines {
+            serde_json::to_writer(&mut text, line)?;
+            text.push(b'\n');
+        }
+        file.write_all(&text)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_noted_is_known_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("below/state");
+        let hash = blake3::hash(b"x");
+        let mut state = State::open(&path, false).expect("a file");
+        assert!(State::open(&path, false).is_err(), "it is in use");
+        let begin = Begin {
+            uid_validity: 7,
+            uid_next: 12,
+        };
+        state.begin("A", begin).expect("room");
+        let keys = ["1", "2", "3"].map(str::to_owned);
+        state.sends("A", keys.to_vec()).expect("room");
+        let has = vec![
+            ("1".to_owned(), hash, Some(12)),
+            ("2".to_owned(), hash, None),
+        ];
+        state.has("A", has, Some(99)).expect("room");
+        drop(state);
+        let mut torn = OpenOptions::new().append(true).open(&path).expect("it");
+        torn.write_all(b"{\"in\":\"A\",\"has\":\"3\",")
+            .expect("room");
+        drop(torn);
+        for dry in [true, false, false] {
+            let mut state = State::open(&path, dry).expect("the file");
+            let known = state.folder("A");
+            assert_eq!(known.begin, Some(begin));
+            assert_eq!(known.has.len(), 2);
+            assert_eq!(known.uids, HashSet::from([12]));
+            assert_eq!(known.without_uid, HashMap::from([(hash, 1)]));
+            assert_eq!(known.sent, HashSet::from(["3".to_owned()]));
+            assert_eq!(known.length, 99);
+            // The first numbers stay.
+            let later = Begin {
+                uid_validity: 7,
+                uid_next: 20,
+            };
+            state.begin("A", later).expect("room");
+            assert_eq!(state.folder("A").begin, Some(begin));
+        }
+        fs::write(&path, "{\"version\":2}\n").expect("room");
+        assert!(State::open(&path, false).is_err());
+    }
+}

@@ -1,0 +1,86 @@
+//! Where mail goes.
+
+use super::account::{Account, Begin};
+use super::link::Link;
+use super::message::{Item, Message};
+use super::names::Folder;
+use super::outcome::Put;
+use super::place::Place;
+use super::state::FolderState;
+use super::{maildir, mbox};
+use crate::cli::Failure;
+
+/// A place that mail goes to.
+pub(super) enum Target {
+    Mbox(mbox::Target),
+    Maildir(maildir::Target),
+    Account(Box<Account>),
+}
+
+impl Target {
+    pub(super) async fn open(place: Place) -> Result<Self, Failure> {
+        Ok(match place {
+            Place::Mbox(path) => Self::Mbox(mbox::Target::new(path)),
+            Place::Maildir(path) => Self::Maildir(maildir::Target::new(path)),
+            Place::Imap(remote) => {
+                Self::Account(Box::new(Account::new(Link::remote(&remote).await?).await?))
+            }
+        })
+    }
+
+    /// Makes a mailbox ready; its numbers, where it has such.
+    pub(super) async fn prepare(
+        &mut self,
+        folder: &Folder,
+        known: &FolderState,
+    ) -> Result<Option<Begin>, Failure> {
+        match self {
+            Self::Mbox(target) => target.open(folder, known.length).map(|()| None),
+            Self::Maildir(target) => target.open(folder).map(|()| None),
+            Self::Account(account) => account.prepare(folder).await.map(Some),
+        }
+    }
+
+    /// Puts messages there, and says what became of each.
+    pub(super) async fn put(
+        &mut self,
+        folder: &Folder,
+        batch: &mut [(Item, Message)],
+    ) -> Result<Vec<Put>, Failure> {
+        match self {
+            Self::Mbox(target) => batch
+                .iter_mut()
+                .map(|(item, message)| target.put(item, message))
+                .collect(),
+            Self::Maildir(target) => batch
+                .iter_mut()
+                .map(|(item, message)| target.put(item, message))
+                .collect(),
+            Self::Account(account) => account.put(folder, batch).await,
+        }
+    }
+
+    /// Makes what was put last; how long the file is now, where it is one.
+    pub(super) fn sync(&mut self) -> Result<Option<u64>, Failure> {
+        match self {
+            Self::Mbox(target) => target.sync().map(Some),
+            Self::Maildir(target) => target.sync().map(|()| None),
+            // It said so only when it was.
+            Self::Account(_) => Ok(None),
+        }
+    }
+
+    /// Ends with a mailbox.
+    pub(super) fn leave(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Mbox(target) => target.close(),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) async fn close(self) {
+        if let Self::Account(account) = self {
+            account.close().await;
+        }
+    }
+}

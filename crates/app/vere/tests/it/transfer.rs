@@ -1,0 +1,327 @@
+//! Import and export: real mail from files and to them, and with Dovecot both ways.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use vere_bench::Corpus;
+
+use crate::harness::{Options, System, skip, wait_for};
+use crate::imap::{Imap, Ports, with_store};
+
+const ACCOUNT: &str = "alice@example.org";
+
+/// Messages of every kind that is hard to carry, with LF at the ends of lines.
+const ODD: [&str; 8] = [
+    "Subject: from\n\nFrom here on\n>From there\n>>From nowhere\n\nFrom x@y Thu Jan  1 00:00:00 1970\n",
+    "Subject: 8 bit \u{fc}\n\n\u{e9}\n\n\n",
+    "no header at all, and no end of the line",
+    "Broken: yes\nthis line is no field\n: nor this\n\nbody\n",
+    "Subject: nothing behind it\n\n",
+    "Subject: long\n\n0123456789012345678901234567890123456789012345678901234567890123456789\n",
+    "Subject: cr\n\na\rb\n",
+    "Subject: same\n\nsame\n",
+];
+
+fn crlf(text: &str) -> String {
+    text.replace('\n', "\r\n")
+}
+
+/// Octets of all messages of a mailbox by UID, with their flags and dates, as curl or anybody would read them.
+fn messages(session: &mut Imap, mailbox: &str) -> Vec<(String, String)> {
+    session.ok(&format!("EXAMINE \"{mailbox}\""));
+    let about = session.ok("FETCH 1:* (FLAGS INTERNALDATE)");
+    let about = about.lines().filter(|line| line.starts_with("* "));
+    let about: Vec<String> = about
+        .filter_map(|line| {
+            line.split_once(" FETCH ")
+                .map(|(_, rest)| rest.replace("\\Recent", ""))
+        })
+        .collect();
+    about
+        .into_iter()
+        .enumerate()
+        .map(|(at, about)| (session.body(at + 1), about))
+        .collect()
+}
+
+fn store() -> (System, Ports) {
+    let (options, ports) = with_store(Options::default());
+    (System::start(&options), ports)
+}
+
+fn maildir(root: &Path, folder: &str, files: &[(&str, &str)]) {
+    let place = root.join(folder);
+    for part in ["cur", "new", "tmp"] {
+        fs::create_dir_all(place.join(part)).expect("room");
+    }
+    for (name, text) in files {
+        fs::write(place.join(name), text).expect("room");
+    }
+}
+
+#[test]
+fn a_maildir_is_imported_with_flags_folders_and_dates() {
+    let (system, ports) = store();
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("Maildir");
+    maildir(
+        &root,
+        "",
+        &[("new/1.a.host", ODD[0]), ("cur/2.b.host:2,RSab", ODD[1])],
+    );
+    maildir(
+        &root,
+        ".Entw&APw-rfe.v1&AC4-2",
+        &[("cur/3.c.host:2,DFT", ODD[2])],
+    );
+    fs::write(root.join("dovecot-keywords"), "0 work\n1 $Forwarded\n").expect("room");
+    let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(837_596_665);
+    for (name, later) in [("new/1.a.host", 0), ("cur/2.b.host:2,RSab", 1)] {
+        let file = fs::File::options()
+            .append(true)
+            .open(root.join(name))
+            .expect("it");
+        let time = old + std::time::Duration::from_secs(later);
+        file.set_modified(time).expect("a time");
+    }
+    let source = root.display().to_string();
+    let import = ["import", "--account", ACCOUNT, &source];
+    let dry = system.command(&["import", "--dry-run", "-a", ACCOUNT, &source]);
+    assert!(
+        dry.starts_with("3 messages (") && dry.contains("would be imported"),
+        "{dry}"
+    );
+    let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
+    assert_eq!(alice.exists("INBOX"), 0);
+    let said = system.command(&import);
+    assert!(
+        said.starts_with("3 messages (") && said.contains("in 2 mailboxes imported\n"),
+        "{said}"
+    );
+    let inbox = messages(&mut alice, "INBOX");
+    assert_eq!(inbox[0].0, crlf(ODD[0]));
+    assert_eq!(inbox[1].0, crlf(ODD[1]));
+    assert!(
+        inbox[0].1.contains("17-Jul-1996 09:44:25 +0000"),
+        "{inbox:?}"
+    );
+    for flag in ["\\Answered", "\\Seen", "work", "$Forwarded"] {
+        assert!(
+            inbox[1].1.contains(flag) && !inbox[0].1.contains(flag),
+            "{inbox:?}"
+        );
+    }
+    let drafts = messages(&mut alice, "Entw&APw-rfe/v1.2");
+    assert_eq!(drafts[0].0, crlf(ODD[2]));
+    for flag in ["\\Draft", "\\Flagged", "\\Deleted"] {
+        assert!(drafts[0].1.contains(flag), "{drafts:?}");
+    }
+    // Once more brings what is new and nothing else.
+    fs::write(root.join("new/4.d.host"), ODD[3]).expect("room");
+    let said = system.command(&import);
+    assert!(
+        said.starts_with("1 messages (") && said.contains("3 were there already"),
+        "{said}"
+    );
+    assert_eq!(alice.exists("INBOX"), 3);
+    let (code, said) = system.failing_command(&["import", "-a", "nobody@example.org", &source]);
+    assert!(
+        code == Some(1) && said.contains("no such account"),
+        "{said}"
+    );
+}
+
+/// Real mail, or what stands for it.
+fn corpus(count: usize) -> Vec<String> {
+    let Some(path) = Corpus::locate().filter(|path| path.exists()) else {
+        skip("carrying real mail", "no corpus; VERE_CORPUS names one");
+        return ODD
+            .iter()
+            .cycle()
+            .take(count)
+            .map(|text| crlf(text))
+            .collect();
+    };
+    let corpus = Corpus::read(&path, count).expect("the corpus");
+    let texts =
+        (0..corpus.len()).map(|at| String::from_utf8_lossy(corpus.message(at).0).into_owned());
+    texts.collect()
+}
+
+/// All files of a folder with what is in them, by what is in them.
+fn files(folder: &Path) -> BTreeMap<Vec<u8>, usize> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("a file").path();
+        *all.entry(fs::read(path).expect("a file")).or_default() += 1;
+    }
+    all
+}
+
+/// Fills two of alice's mailboxes, the second with a name that is hard to write; gives what is in them, and how
+/// many it is.
+fn fill(alice: &mut Imap) -> (usize, [Vec<(String, String)>; 2]) {
+    let odd = ODD
+        .iter()
+        .filter(|text| text.ends_with('\n'))
+        .map(|text| crlf(text));
+    let texts: Vec<String> = odd.chain(corpus(60)).collect();
+    alice.ok("CREATE &AOQ-/b.c");
+    for (number, text) in texts.iter().enumerate() {
+        let mailbox = ["INBOX", "&AOQ-/b.c"][number % 2];
+        let flags = ["", "\\Seen $x", "\\Answered \\Flagged", "\\Draft y"][number % 4];
+        let date = format!(
+            "\"{:02}-Feb-2004 10:{:02}:07 +0000\"",
+            number % 28 + 1,
+            number % 60
+        );
+        let length = text.len();
+        alice.ok(&format!(
+            "APPEND {mailbox} ({flags}) {date} {{{length}+}}\r\n{text}"
+        ));
+    }
+    let wanted = [messages(alice, "INBOX"), messages(alice, "&AOQ-/b.c")];
+    (texts.len(), wanted)
+}
+
+#[test]
+fn mail_goes_round_through_every_form_and_comes_back() {
+    let (system, ports) = store();
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| -> PathBuf { folder.path().join(name) };
+    let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
+    let (count, wanted) = fill(&mut alice);
+    let count = format!("{count} messages (");
+    for form in ["maildir", "mbox"] {
+        let place = format!("{form}:{}", at(form).display());
+        let said = system.command(&["export", "-a", ACCOUNT, &place]);
+        assert!(said.starts_with(&count), "{said}");
+        let again = system.command(&["export", "-a", ACCOUNT, &place]);
+        assert!(again.starts_with("0 messages ("), "{again}");
+        let into = format!("from {form}");
+        let said = system.command(&["import", "-a", "bob@example.org", "--into", &into, &place]);
+        assert!(said.starts_with(&count), "{said}");
+    }
+    // A second Maildir from what came of the first holds the same octets.
+    let place = format!("maildir:{}", at("second").display());
+    system.command(&[
+        "export",
+        "-a",
+        "bob@example.org",
+        "--only",
+        "from maildir",
+        &place,
+    ]);
+    assert_eq!(
+        files(&at("second/.from maildir/cur")),
+        files(&at("maildir/cur"))
+    );
+    let mut bob = Imap::login(ports.imap, "bob@example.org", "secret");
+    for form in ["maildir", "mbox"] {
+        for (mailbox, wanted) in ["", "/&AOQ-/b.c"].iter().zip(&wanted) {
+            // Names have no full stop where it would separate; here none is lost.
+            let mut found = messages(&mut bob, &format!("from {form}{mailbox}"));
+            let mut wanted = wanted.clone();
+            for (text, _) in &mut wanted {
+                // In an mbox a last line has an end.
+                if form == "mbox" && !text.ends_with('\n') {
+                    text.push_str("\r\n");
+                }
+            }
+            found
+                .iter_mut()
+                .chain(&mut wanted)
+                .for_each(|(_, about)| *about = sorted(about));
+            found.sort();
+            wanted.sort();
+            assert_eq!(found.len(), wanted.len());
+            for (found, wanted) in found.iter().zip(&wanted) {
+                assert_eq!(found, wanted, "{form}");
+            }
+        }
+    }
+}
+
+/// What is said of a message, with its flags in order.
+fn sorted(about: &str) -> String {
+    let mut words: Vec<&str> = about
+        .split([' ', '(', ')'])
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.sort_unstable();
+    words.join(" ")
+}
+
+/// The octets of each message, as they would be in a file with other line ends.
+fn sorted_texts(messages: &[(String, String)]) -> Vec<String> {
+    let mut texts: Vec<String> = messages.iter().map(|(text, _)| text.clone()).collect();
+    texts.sort();
+    texts
+}
+
+#[test]
+fn an_import_that_was_killed_goes_on() {
+    let (system, ports) = store();
+    let folder = tempfile::tempdir().expect("a folder");
+    // What the file's own fields are called, and lines that mboxo cannot tell apart, are left out here.
+    let is_clear = |text: &String| {
+        let lower = text.to_ascii_lowercase();
+        let marks = [
+            "\nstatus:",
+            "\nx-status:",
+            "\nx-keywords:",
+            "\nx-uid:",
+            "\nx-imap",
+            "\ncontent-length:",
+            "\n>from ",
+        ];
+        !marks.iter().any(|mark| lower.contains(mark))
+    };
+    let texts: Vec<String> = corpus(400).into_iter().filter(is_clear).collect();
+    assert!(texts.len() > 50);
+    let mut mbox = String::new();
+    for text in &texts {
+        let quoted = text.replace("\r\n", "\n").replace("\nFrom ", "\n>From ");
+        mbox += &format!("From x@y Wed Jul 17 09:44:25 1996\n{quoted}\n");
+        if !quoted.ends_with('\n') {
+            mbox.push('\n');
+        }
+    }
+    let file = folder.path().join("mail");
+    fs::write(&file, &mbox).expect("room");
+    let source = format!("mbox:{}", file.display());
+    let arguments = ["import", "--mbox", "mboxo", "-a", ACCOUNT, &source];
+    let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
+    // Killed whenever some messages more are there, so at any point of what it does.
+    let (mut kills, mut ended) = (0, false);
+    while !ended {
+        let before = alice.exists("INBOX");
+        let mut import = system.start_command(&arguments);
+        wait_for("messages, or the end", || {
+            ended = import.ended().is_some();
+            (ended || alice.exists("INBOX") >= before + 20).then_some(())
+        });
+        if !ended {
+            crate::harness::signal(import.id(), nix::sys::signal::Signal::SIGKILL);
+            wait_for("its end", || import.ended());
+            kills += 1;
+        }
+    }
+    let said = system.command(&arguments);
+    assert!(said.starts_with("0 messages ("), "{said}");
+    let found = messages(&mut alice, "INBOX");
+    assert_eq!(found.len(), texts.len(), "after {kills} kills");
+    let mut wanted: Vec<String> = texts
+        .iter()
+        .map(|text| match text.ends_with('\n') {
+            true => text.clone(),
+            false => format!("{text}\r\n"),
+        })
+        .collect();
+    wanted.sort();
+    assert!(
+        sorted_texts(&found) == wanted,
+        "other octets, after {kills} kills"
+    );
+}

@@ -1,0 +1,167 @@
+//! The commands that a client of ours gives.
+
+use vere_sasl::client::Credentials;
+use vere_units::Timestamp;
+
+use crate::Uid;
+use crate::date::date_time;
+use crate::write::quoted;
+
+/// A part of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Part {
+    Text(Vec<u8>),
+    Literal(Vec<u8>),
+}
+
+/// A command. Names of mailboxes are given as they travel: in modified UTF-7 (`utf7`).
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// CAPABILITY.
+    Capability,
+    /// STARTTLS.
+    StartTls,
+    /// LOGIN: where no mechanism of SASL can be used.
+    Login(Credentials),
+    /// `LIST "" "*"`, with special uses where the server can tell them (RFC 6154).
+    List {
+        /// Whether to ask for special uses.
+        special_use: bool,
+    },
+    /// SELECT.
+    Select(Vec<u8>),
+    /// EXAMINE.
+    Examine(Vec<u8>),
+    /// CREATE.
+    Create {
+        /// The name.
+        mailbox: Vec<u8>,
+        /// The use, such as `\Sent`, where the server takes it (RFC 6154 section 3).
+        special_use: Option<String>,
+    },
+    /// SUBSCRIBE.
+    Subscribe(Vec<u8>),
+    /// `STATUS (UIDVALIDITY UIDNEXT MESSAGES)`.
+    Status(Vec<u8>),
+    /// UID FETCH.
+    Fetch {
+        /// The first UID.
+        first: Uid,
+        /// The last one; all behind the first, where none is given.
+        last: Option<Uid>,
+        /// What of them, such as `(FLAGS)`.
+        items: &'static str,
+    },
+    /// NOOP.
+    Noop,
+    /// LOGOUT.
+    Logout,
+}
+
+/// Where and how a message is added by APPEND.
+#[derive(Debug, Clone)]
+pub struct AppendTo {
+    /// The mailbox, as its name travels.
+    pub mailbox: Vec<u8>,
+    /// The flags, as they are written.
+    pub flags: Vec<String>,
+    /// When it was received.
+    pub date: Option<Timestamp>,
+    /// Whether it holds NUL, which only servers with BINARY take (RFC 3516 section 4.4).
+    pub binary: bool,
+}
+
+impl AppendTo {
+    pub(super) fn parts(&self) -> Vec<Part> {
+        let mut line = Line::new("APPEND");
+        line.name(&self.mailbox);
+        line.text(&format!(" ({})", self.flags.join(" ")));
+        if let Some(date) = self.date {
+            line.text(&format!(" {}", date_time(date)));
+        }
+        line.text(" ");
+        line.0
+    }
+}
+
+impl Command {
+    pub(super) fn parts(&self) -> Vec<Part> {
+        match self {
+            Self::Capability => Line::new("CAPABILITY").0,
+            Self::StartTls => Line::new("STARTTLS").0,
+            Self::Noop => Line::new("NOOP").0,
+            Self::Logout => Line::new("LOGOUT").0,
+            Self::Login(credentials) => {
+                let mut line = Line::new("LOGIN");
+                line.name(credentials.username.as_bytes());
+                line.name(credentials.password.expose().as_bytes());
+                line.0
+            }
+            Self::List { special_use } => {
+                let mut line = Line::new("LIST \"\" \"*\"");
+                if *special_use {
+                    line.text(" RETURN (SPECIAL-USE)");
+                }
+                line.0
+            }
+            Self::Select(name) => Line::with_name("SELECT", name),
+            Self::Examine(name) => Line::with_name("EXAMINE", name),
+            Self::Subscribe(name) => Line::with_name("SUBSCRIBE", name),
+            Self::Create {
+                mailbox,
+                special_use,
+            } => {
+                let mut line = Line::new("CREATE");
+                line.name(mailbox);
+                if let Some(special_use) = special_use {
+                    line.text(&format!(" (USE ({special_use}))"));
+                }
+                line.0
+            }
+            Self::Status(name) => {
+                let mut line = Line::new("STATUS");
+                line.name(name);
+                line.text(" (UIDVALIDITY UIDNEXT MESSAGES)");
+                line.0
+            }
+            Self::Fetch { first, last, items } => {
+                let last = last.map_or("*".to_owned(), |last| last.to_string());
+                Line::new(&format!("UID FETCH {first}:{last} {items}")).0
+            }
+        }
+    }
+}
+
+/// A command while it is written.
+struct Line(Vec<Part>);
+
+impl Line {
+    fn new(text: &str) -> Self {
+        Self(vec![Part::Text(text.as_bytes().to_vec())])
+    }
+
+    fn with_name(text: &str, name: &[u8]) -> Vec<Part> {
+        let mut line = Self::new(text);
+        line.name(name);
+        line.0
+    }
+
+    fn text(&mut self, text: &str) {
+        match self.0.last_mut() {
+            Some(Part::Text(last)) => last.extend_from_slice(text.as_bytes()),
+            _ => self.0.push(Part::Text(text.as_bytes().to_vec())),
+        }
+    }
+
+    /// A blank and a string: quoted where that is possible.
+    fn name(&mut self, name: &[u8]) {
+        self.text(" ");
+        if name.iter().all(|octet| matches!(octet, b' '..=b'~')) {
+            let mut text = Vec::new();
+            quoted(&mut text, name);
+            self.0.push(Part::Text(text));
+        } else {
+            self.0.push(Part::Literal(name.to_vec()));
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! The client's side of a session (RFC 3501, RFC 9051), as a machine without sockets.
+//!
+//! The host drives a [`Client`] like this: it sends [`Client::output`] and says so by [`Client::sent`], and
+//! gives what it receives to [`Client::input`], which takes octets up to the next [`Event`]. Commands may
+//! be given one after the other without waiting for answers; the machine keeps them in order, waits for
+//! leave where the server wants to give it before a literal, and says of each when it is done.
+//!
+//! Large literals, which is what messages are, are passed on as they come, and given by the host in
+//! pieces ([`Client::append_octets`]): neither is ever in memory as a whole.
+//!
+//! Used of extensions where they are offered: LITERAL+ and LITERAL- (RFC 7888), SASL-IR (RFC 4959), UIDPLUS
+//! (RFC 4315), SPECIAL-USE (RFC 6154), BINARY (RFC 3516) for messages that hold NUL.
+
+mod command;
+mod output;
+mod reader;
+mod response;
+mod value;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use vere_sasl::client::{Exchange, ExchangeError};
+
+use output::Output;
+use reader::{Read, Reader};
+use response::Said;
+
+pub use command::{AppendTo, Command};
+pub use response::{Code, Condition, Fetched, Listed, Response, Status};
+pub use value::Value;
+
+/// The bounds of a session.
+#[derive(Debug, Clone)]
+pub struct ClientLimits {
+    /// Octets of a response, literals that are passed on excepted; beyond it [`ProtocolError::TooLong`].
+    pub response_octets_max: usize,
+    /// Literals up to this many octets are kept within their response.
+    pub literal_kept_max: usize,
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        Self {
+            response_octets_max: 1 << 20,
+            literal_kept_max: 4_096,
+        }
+    }
+}
+
+/// What ends a session; always the server's fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProtocolError {
+    /// A response is longer than its bound.
+    TooLong,
+    /// A response is not in its form; the part is named.
+    Malformed(&'static str),
+    /// A command ended that was never sent, or leave was given that nobody asked for.
+    Unexpected(&'static str),
+}
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong => f.write_str("the server's response is too long"),
+            Self::Malformed(part) => write!(f, "the server sent a malformed {part}"),
+            Self::Unexpected(part) => write!(f, "the server sent {part} out of place"),
+        }
+    }
+}
+
+impl std::error::Error for ProtocolError {}
+
+/// A command that was given to the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(u32);
+
+/// What came from the server.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// The first thing that it says.
+    Greeting(Status),
+    /// Something that ends no command.
+    Said(Response),
+    /// A literal of so many octets begins; the response that it belongs to comes behind it.
+    Literal(u64),
+    /// Its next octets.
+    Piece(&'a [u8]),
+    /// A command has ended.
+    Done(Token, Status),
+}
+
+/// A session with one server.
+#[derive(Debug)]
+pub struct Client {
+    limits: ClientLimits,
+    reader: Reader,
+    output: Output,
+    greeted: bool,
+    capabilities: Vec<String>,
+    /// Commands that have not ended, in the order in which they were given.
+    under_way: VecDeque<Token>,
+    last: Token,
+    login: Option<Login>,
+    /// The message that is being given: of which command, and octets to come.
+    message: Option<(Token, u64)>,
+}
+
+/// An authentication exchange.
+#[derive(Debug)]
+struct Login {
+    token: Token,
+    exchange: Option<Exchange>,
+    /// The initial response, where it could not stand in the command.
+    initial: Option<Vec<u8>>,
+}
+
+impl Client {
+    /// Begins a session that waits for the greeting.
+    #[must_use]
+    pub fn new(limits: ClientLimits) -> Self {
+        Self {
+            limits,
+            reader: Reader::default(),
+            output: Output::default(),
+            greeted: false,
+            capabilities: Vec::new(),
+            under_way: VecDeque::new(),
+            last: Token(0),
+            login: None,
+            message: None,
+        }
+    }
+
+    /// Whether the server said that it can do this; false while it has said nothing.
+    #[must_use]
+    pub fn can(&self, capability: &str) -> bool {
+        self.capabilities
+            .iter()
+            .any(|own| own.eq_ignore_ascii_case(capability))
+    }
+
+    /// Whether the server has said what it can do.
+    #[must_use]
+    pub fn knows_capabilities(&self) -> bool {
+        !self.capabilities.is_empty()
+    }
+
+    /// Commands that have not ended.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// What may be sent now, in order; not always all.
+    #[must_use]
+    pub fn output(&self) -> &[u8] {
+        self.output.pending()
+    }
+
+    /// Takes note that the first `octets` of the output were sent.
+    pub fn sent(&mut self, octets: usize) {
+        self.output.sent(octets);
+    }
+
+    /// Octets that wait to be sent, those behind a leave that is waited for among them.
+    #[must_use]
+    pub fn unsent(&self) -> usize {
+        self.output.len()
+    }
+
+    /// Whether nothing more is sent before the server gives leave.
+    #[must_use]
+    pub fn waits_for_leave(&self) -> bool {
+        self.output.waits_for_leave()
+    }
+
+    /// Forgets what was said in the clear: TLS begins (RFC 9051 section 6.2.1).
+    pub fn tls_started(&mut self) {
+        self.capabilities.clear();
+        self.reader = Reader::default();
+    }
+
+    /// Gives a command.
+    pub fn send(&mut self, command: &Command) -> Token {
+        let token = self.next_token();
+        let literals = self.literals();
+        self.output.command(token.0, &command.parts(), literals);
+        token
+    }
+
+    /// Begins an APPEND of a message of `octets`, which are given by [`Client::append_octets`]. A message that
+    /// is being given already must be whole.
+    pub fn append(&mut self, to: &AppendTo, octets: u64) -> Token {
+        debug_assert!(self.message.is_none(), "one message after the other");
+        let token = self.next_token();
+        let literals = self.literals();
+        self.output
+            .command_without_end(token.0, &to.parts(), literals);
+        self.output
+            .literal_head(token.0, octets, to.binary, literals);
+        self.message = Some((token, octets));
+        if octets == 0 {
+            self.end_message(token);
+        }
+        token
+    }
+
+    /// Gives octets of the message at hand; what is more than was announced is not taken. What is given for a
+    /// message that the server has refused already goes nowhere.
+    pub fn append_octets(&mut self, octets: &[u8]) {
+        let Some((token, left)) = self.message else {
+            return;
+        };
+        let room = usize::try_from(left).unwrap_or(usize::MAX);
+        let taken = octets.get(..room).unwrap_or(octets);
+        self.output.octets(token.0, taken);
+        match left.saturating_sub(u64::try_from(taken.len()).unwrap_or(left)) {
+            0 => self.end_message(token),
+            left => self.message = Some((token, left)),
+        }
+    }
+
+    fn end_message(&mut self, token: Token) {
+        self.output.octets(token.0, b"\r\n");
+        self.message = None;
+    }
+
+    /// Begins AUTHENTICATE with an exchange of [`Exchange::begin`]; `mechanism` is its name.
+    pub fn authenticate(
+        &mut self,
+        mechanism: &str,
+        exchange: Exchange,
+        initial: Option<Vec<u8>>,
+    ) -> Token {
+        let token = self.next_token();
+        let mut line = format!("AUTHENTICATE {mechanism}");
+        let mut held = initial;
+        if self.can("SASL-IR")
+            && let Some(initial) = held.take()
+        {
+            line.push(' ');
+            match initial.is_empty() {
+                true => line.push('='),
+                false => STANDARD.encode_string(&initial, &mut line),
+            }
+        }
+        let parts = [command::Part::Text(line.into_bytes())];
+        self.output.command(token.0, &parts, output::Literals::Wait);
+        self.login = Some(Login {
+            token,
+            exchange: Some(exchange),
+            initial: held,
+        });
+        token
+    }
+
+    /// Takes octets up to the next event: how many, and the event.
+    ///
+    /// # Errors
+    /// The session cannot go on.
+    pub fn input<'a>(
+        &mut self,
+        bytes: &'a [u8],
+    ) -> Result<(usize, Option<Event<'a>>), ProtocolError> {
+        let (taken, read) = self.reader.take(bytes, &self.limits)?;
+        let event = match read {
+            None => None,
+            Some(Read::Literal(octets)) => Some(Event::Literal(octets)),
+            Some(Read::Piece(piece)) => Some(Event::Piece(piece)),
+            Some(Read::Line(line)) => match Said::parse(&line)? {
+                Said::Continue(text) => self.go_on(&text)?,
+                Said::Tagged(tag, status) => Some(self.ended(&tag, status)?),
+                Said::Untagged(response) => Some(self.heard(response)?),
+            },
+        };
+        Ok((taken, event))
+    }
+
+    fn next_token(&mut self) -> Token {
+        self.last = Token(self.last.0.wrapping_add(1));
+        self.under_way.push_back(self.last);
+        self.last
+    }
+
+    fn literals(&self) -> output::Literals {
+        if self.can("LITERAL+") {
+            output::Literals::Go
+        } else if self.can("LITERAL-") || self.can("IMAP4REV2") {
+            output::Literals::GoSmall
+        } else {
+            output::Literals::Wait
+        }
+    }
+
+    fn heard<'a>(&mut self, response: Response) -> Result<Event<'a>, ProtocolError> {
+        match &response {
+            Response::Capability(list) => self.capabilities.clone_from(list),
+            Response::Status(status) => self.learn(status),
+            _ => {}
+        }
+        if std::mem::replace(&mut self.greeted, true) {
+            return Ok(Event::Said(response));
+        }
+        match response {
+            Response::Status(status) => Ok(Event::Greeting(status)),
+            _ => Err(ProtocolError::Unexpected("something before its greeting")),
+        }
+    }
+
+    fn learn(&mut self, status: &Status) {
+        if let Some(Code::Capability(list)) = &status.code {
+            self.capabilities.clone_from(list);
+        }
+    }
+
+    fn ended<'a>(&mut self, tag: &[u8], mut status: Status) -> Result<Event<'a>, ProtocolError> {
+        let unknown = ProtocolError::Unexpected("the end of an unknown command");
+        let token = output::number(tag).map(Token).ok_or(unknown)?;
+        let at = self.under_way.iter().position(|own| *own == token);
+        self.under_way.remove(at.ok_or(unknown)?);
+        self.learn(&status);
+        if self.output.ended(token.0) && self.message.is_some_and(|(of, _)| of == token) {
+            self.message = None;
+        }
+        if let Some(login) = self.login.take_if(|login| login.token == token)
+            && status.is_ok()
+            && let Err(error) = proven(login)
+        {
+            status.condition = Condition::No;
+            status.text = error.to_string();
+        }
+        Ok(Event::Done(token, status))
+    }
+
+    /// The server wants more of the command at hand.
+    fn go_on<'a>(&mut self, text: &[u8]) -> Result<Option<Event<'a>>, ProtocolError> {
+        let Some(login) = &mut self.login else {
+            return match self.output.leave() {
+                true => Ok(None),
+                false => Err(ProtocolError::Unexpected("leave to go on")),
+            };
+        };
+        let response = match login.initial.take() {
+            Some(initial) => Ok(initial),
+            None => STANDARD
+                .decode(text)
+                .map_err(|_| ExchangeError::Malformed("challenge"))
+                .and_then(|challenge| match &mut login.exchange {
+                    Some(exchange) => exchange.respond(&challenge),
+                    None => Err(ExchangeError::Surplus),
+                }),
+        };
+        let line = match response {
+            Ok(response) => STANDARD.encode(response),
+            Err(_) => {
+                // The server answers that with BAD, which ends the command.
+                login.exchange = None;
+                "*".to_owned()
+            }
+        };
+        let token = login.token.0;
+        self.output.octets(token, line.as_bytes());
+        self.output.octets(token, b"\r\n");
+        Ok(None)
+    }
+}
+
+/// Whether the server, which says that the login succeeded, has proved itself where the mechanism demands it.
+fn proven(login: Login) -> Result<(), ExchangeError> {
+    login
+        .exchange
+        .map_or(Err(ExchangeError::Unproven), Exchange::succeeded)
+}
+
+#[cfg(test)]
+mod tests;

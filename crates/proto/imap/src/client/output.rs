@@ -1,0 +1,148 @@
+//! What waits to be sent: octets, and leaves that the server has to give first.
+
+use std::collections::VecDeque;
+
+use super::command::Part;
+
+/// Octets of a literal that may be sent without leave where LITERAL- is offered (RFC 7888 section 5).
+const SMALL_LITERAL_MAX: u64 = 4_096;
+
+/// Which literals may be sent without leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Literals {
+    Go,
+    GoSmall,
+    Wait,
+}
+
+impl Literals {
+    const fn wait(self, octets: u64) -> bool {
+        match self {
+            Self::Go => false,
+            Self::GoSmall => octets > SMALL_LITERAL_MAX,
+            Self::Wait => true,
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Item {
+    Octets(Vec<u8>),
+    /// Nothing behind it is sent before the server gives leave.
+    Leave,
+}
+
+/// Everything that waits, with the number of the command that it belongs to.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    items: VecDeque<(u32, Item)>,
+    /// Octets of the first item that were sent.
+    sent: usize,
+}
+
+impl Output {
+    pub(super) fn pending(&self) -> &[u8] {
+        match self.items.front() {
+            Some((_, Item::Octets(octets))) => octets.get(self.sent..).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+
+    pub(super) fn sent(&mut self, octets: usize) {
+        self.sent = self.sent.saturating_add(octets);
+        while let Some((_, Item::Octets(first))) = self.items.front()
+            && self.sent >= first.len()
+        {
+            self.sent = self.sent.saturating_sub(first.len());
+            self.items.pop_front();
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        let octets = self.items.iter().map(|(_, item)| match item {
+            Item::Octets(octets) => octets.len(),
+            Item::Leave => 0,
+        });
+        octets.sum::<usize>().saturating_sub(self.sent)
+    }
+
+    /// Adds octets of a command.
+    pub(super) fn octets(&mut self, number: u32, octets: &[u8]) {
+        if octets.is_empty() {
+            return;
+        }
+        match self.items.back_mut() {
+            Some((of, Item::Octets(last))) if *of == number => last.extend_from_slice(octets),
+            _ => self
+                .items
+                .push_back((number, Item::Octets(octets.to_vec()))),
+        }
+    }
+
+    pub(super) fn literal_head(
+        &mut self,
+        number: u32,
+        octets: u64,
+        binary: bool,
+        literals: Literals,
+    ) {
+        let wait = literals.wait(octets);
+        let tilde = if binary { "~" } else { "" };
+        let plus = if wait { "" } else { "+" };
+        self.octets(number, format!("{tilde}{{{octets}{plus}}}\r\n").as_bytes());
+        if wait {
+            self.items.push_back((number, Item::Leave));
+        }
+    }
+
+    /// Adds a whole command.
+    pub(super) fn command(&mut self, number: u32, parts: &[Part], literals: Literals) {
+        self.command_without_end(number, parts, literals);
+        self.octets(number, b"\r\n");
+    }
+
+    pub(super) fn command_without_end(&mut self, number: u32, parts: &[Part], literals: Literals) {
+        self.octets(number, format!("c{number} ").as_bytes());
+        for part in parts {
+            match part {
+                Part::Text(text) => self.octets(number, text),
+                Part::Literal(octets) => {
+                    let length = u64::try_from(octets.len()).unwrap_or(u64::MAX);
+                    self.literal_head(number, length, false, literals);
+                    self.octets(number, octets);
+                }
+            }
+        }
+    }
+
+    pub(super) fn waits_for_leave(&self) -> bool {
+        matches!(self.items.front(), Some((_, Item::Leave)))
+    }
+
+    /// Takes note that the server gave leave; whether one was waited for.
+    pub(super) fn leave(&mut self) -> bool {
+        let waits = self.waits_for_leave();
+        if waits {
+            self.items.pop_front();
+        }
+        waits
+    }
+
+    /// Takes note that a command has ended. Where it waits for leave, that will not come, and what is left of
+    /// it is dropped: `true`. Where literals go without leave the server reads past what it refused.
+    pub(super) fn ended(&mut self, number: u32) -> bool {
+        let waits = matches!(self.items.front(), Some((of, Item::Leave)) if *of == number);
+        if waits {
+            self.items.retain(|(of, _)| *of != number);
+        }
+        waits
+    }
+}
+
+/// The number of a command by its tag.
+pub(super) fn number(tag: &[u8]) -> Option<u32> {
+    std::str::from_utf8(tag.strip_prefix(b"c")?)
+        .ok()?
+        .parse()
+        .ok()
+}

@@ -1,0 +1,352 @@
+//! What servers say (RFC 9051 section 7), as far as a client of ours asks.
+
+use vere_units::Timestamp;
+
+use crate::date::parse_date_time;
+use crate::{ModSeq, Uid};
+
+use super::ProtocolError;
+use super::reader::Line;
+use super::value::{Cursor, Value};
+
+/// How a command ended, or what a server says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// `OK`.
+    Ok,
+    /// `NO`: not done.
+    No,
+    /// `BAD`: not understood.
+    Bad,
+    /// `BYE`: the connection ends.
+    Bye,
+    /// `PREAUTH`: no login is needed.
+    PreAuth,
+}
+
+impl Condition {
+    fn from_word(word: &[u8]) -> Option<Self> {
+        let all: [(&[u8], Self); 5] = [
+            (b"OK", Self::Ok),
+            (b"NO", Self::No),
+            (b"BAD", Self::Bad),
+            (b"BYE", Self::Bye),
+            (b"PREAUTH", Self::PreAuth),
+        ];
+        all.into_iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(word))
+            .map(|(_, condition)| condition)
+    }
+}
+
+/// A condition with its reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// The condition.
+    pub condition: Condition,
+    /// The reason for programs.
+    pub code: Option<Code>,
+    /// The reason for people.
+    pub text: String,
+}
+
+impl Status {
+    /// Whether it is `OK`.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        self.condition == Condition::Ok
+    }
+}
+
+/// A response code (RFC 9051 section 7.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Code {
+    /// `APPENDUID` (RFC 4315): where messages are now; the last of them, if there are several.
+    AppendUid {
+        /// UIDVALIDITY of the mailbox.
+        uid_validity: u32,
+        /// The UID.
+        uid: Uid,
+    },
+    /// `UIDVALIDITY`.
+    UidValidity(u32),
+    /// `UIDNEXT`.
+    UidNext(Uid),
+    /// `CAPABILITY`; upper case.
+    Capability(Vec<String>),
+    /// Another one, as it is written.
+    Other(String),
+}
+
+impl Code {
+    /// Whether it is this one of those without a value.
+    #[must_use]
+    pub fn is(&self, name: &str) -> bool {
+        matches!(self, Self::Other(text) if text.eq_ignore_ascii_case(name))
+    }
+}
+
+/// A mailbox in an answer to LIST.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// What is said of it, such as `\Noselect` and `\Sent`.
+    pub attributes: Vec<String>,
+    /// What separates levels of its name.
+    pub delimiter: Option<char>,
+    /// Its name, as it travels.
+    pub name: Vec<u8>,
+}
+
+impl Listed {
+    /// Whether this is said of it, such as `\Noselect`.
+    #[must_use]
+    pub fn has(&self, attribute: &str) -> bool {
+        self.attributes
+            .iter()
+            .any(|own| own.eq_ignore_ascii_case(attribute))
+    }
+}
+
+/// What FETCH said of a message.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fetched {
+    /// Its number in the mailbox.
+    pub number: u32,
+    /// Its UID.
+    pub uid: Option<Uid>,
+    /// Its flags, as they are written.
+    pub flags: Option<Vec<String>>,
+    /// When it was received.
+    pub date: Option<Timestamp>,
+    /// Its size.
+    pub size: Option<u64>,
+    /// The number of its last change.
+    pub mod_seq: Option<ModSeq>,
+    /// `BODY[]`, its octets: here, or passed on before.
+    pub body: Option<Value>,
+}
+
+/// What a server says without being the end of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Response {
+    /// A condition.
+    Status(Status),
+    /// What the server can do; upper case.
+    Capability(Vec<String>),
+    /// A mailbox.
+    Listed(Listed),
+    /// Numbers of a mailbox.
+    MailboxStatus {
+        /// Its name, as it travels.
+        name: Vec<u8>,
+        /// The numbers by their names, which are in upper case.
+        numbers: Vec<(String, u64)>,
+    },
+    /// How many messages there are.
+    Exists(u32),
+    /// A message went; those behind it have a number less.
+    Expunge(u32),
+    /// Something about a message.
+    Fetched(Box<Fetched>),
+    /// Messages that were found.
+    Found(Vec<u32>),
+    /// Something that a client of ours does not ask for.
+    Other,
+}
+
+/// A whole response line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// The end of the command with this tag.
+    Tagged(Vec<u8>, Status),
+    /// `*`
+    Untagged(Response),
+    /// `+`
+    Continue(Vec<u8>),
+}
+
+impl Said {
+    /// # Errors
+    /// [`ProtocolError::Malformed`] when what a client of ours asks for is not in its form.
+    pub(super) fn parse(line: &Line) -> Result<Self, ProtocolError> {
+        let text = &line.text;
+        if let Some(rest) = text.strip_prefix(b"+") {
+            return Ok(Self::Continue(rest.trim_ascii().to_vec()));
+        }
+        let mut cursor = Cursor::new(line);
+        let tag = cursor.word();
+        cursor.blanks();
+        if tag == b"*" {
+            return untagged(&mut cursor).map(Self::Untagged);
+        }
+        let condition = Condition::from_word(cursor.word())
+            .filter(|condition| matches!(condition, Condition::Ok | Condition::No | Condition::Bad))
+            .ok_or(ProtocolError::Malformed("tagged response"))?;
+        Ok(Self::Tagged(tag.to_vec(), status(condition, &mut cursor)))
+    }
+}
+
+fn untagged(cursor: &mut Cursor<'_>) -> Result<Response, ProtocolError> {
+    let word = cursor.word();
+    if let Some(condition) = Condition::from_word(word) {
+        return Ok(Response::Status(status(condition, cursor)));
+    }
+    if word.first().is_some_and(u8::is_ascii_digit) {
+        return numbered(word, cursor);
+    }
+    match word.to_ascii_uppercase().as_slice() {
+        b"CAPABILITY" => Ok(Response::Capability(capabilities(&cursor.remainder()))),
+        b"LIST" | b"LSUB" => listed(cursor),
+        b"STATUS" => mailbox_status(cursor),
+        b"SEARCH" => {
+            let text = cursor.remainder();
+            // Behind the numbers there may be (MODSEQ ...).
+            let text = text.split('(').next().unwrap_or_default();
+            let numbers = text.split_ascii_whitespace().map(str::parse);
+            let numbers: Result<Vec<u32>, _> = numbers.collect();
+            numbers
+                .map(Response::Found)
+                .map_err(|_| ProtocolError::Malformed("SEARCH"))
+        }
+        _ => Ok(Response::Other),
+    }
+}
+
+fn status(condition: Condition, cursor: &mut Cursor<'_>) -> Status {
+    cursor.blanks();
+    let code = match cursor.peek() {
+        Some(b'[') => Some(code(cursor)),
+        _ => None,
+    };
+    Status {
+        condition,
+        code,
+        text: cursor.remainder().trim_start().to_owned(),
+    }
+}
+
+fn code(cursor: &mut Cursor<'_>) -> Code {
+    // A code may hold brackets itself; the word ends behind the last.
+    let word = String::from_utf8_lossy(cursor.word()).into_owned();
+    let inside = word.strip_prefix('[').unwrap_or(&word);
+    let inside = inside.strip_suffix(']').unwrap_or(inside);
+    let mut parts = inside.split_ascii_whitespace();
+    let name = parts.next().unwrap_or_default().to_ascii_uppercase();
+    let last = |part: Option<&str>| part?.rsplit([',', ':']).next()?.parse().ok();
+    let known = match name.as_str() {
+        "APPENDUID" => match (last(parts.next()), last(parts.next())) {
+            (Some(uid_validity), Some(uid)) => Some(Code::AppendUid { uid_validity, uid }),
+            _ => None,
+        },
+        "UIDVALIDITY" => last(parts.next()).map(Code::UidValidity),
+        "UIDNEXT" => last(parts.next()).map(Code::UidNext),
+        "CAPABILITY" => Some(Code::Capability(
+            parts.map(str::to_ascii_uppercase).collect(),
+        )),
+        _ => None,
+    };
+    known.unwrap_or_else(|| Code::Other(inside.to_owned()))
+}
+
+fn capabilities(text: &str) -> Vec<String> {
+    text.split_ascii_whitespace()
+        .map(str::to_ascii_uppercase)
+        .collect()
+}
+
+fn numbered(word: &[u8], cursor: &mut Cursor<'_>) -> Result<Response, ProtocolError> {
+    let number = std::str::from_utf8(word)
+        .ok()
+        .and_then(|digits| digits.parse().ok())
+        .ok_or(ProtocolError::Malformed("number"))?;
+    cursor.blanks();
+    match cursor.word().to_ascii_uppercase().as_slice() {
+        b"EXISTS" => Ok(Response::Exists(number)),
+        b"EXPUNGE" => Ok(Response::Expunge(number)),
+        b"FETCH" => fetched(number, cursor),
+        _ => Ok(Response::Other),
+    }
+}
+
+fn fetched(number: u32, cursor: &mut Cursor<'_>) -> Result<Response, ProtocolError> {
+    let wrong = ProtocolError::Malformed("FETCH");
+    cursor.blanks();
+    if !cursor.pass(b'(') {
+        return Err(wrong);
+    }
+    let mut fetched = Fetched {
+        number,
+        ..Fetched::default()
+    };
+    loop {
+        cursor.blanks();
+        if cursor.pass(b')') {
+            return Ok(Response::Fetched(Box::new(fetched)));
+        }
+        let name = cursor.word().to_ascii_uppercase();
+        if name.is_empty() {
+            return Err(wrong);
+        }
+        let value = cursor.value()?;
+        match name.as_slice() {
+            b"UID" => fetched.uid = value.number(),
+            b"FLAGS" => {
+                let flags = value.list().ok_or(wrong)?.iter();
+                fetched.flags = Some(
+                    flags
+                        .filter_map(|flag| flag.text().map(str::to_owned))
+                        .collect(),
+                );
+            }
+            b"INTERNALDATE" => fetched.date = value.octets().and_then(parse_date_time),
+            b"RFC822.SIZE" => fetched.size = value.number(),
+            b"MODSEQ" => {
+                fetched.mod_seq = value
+                    .list()
+                    .and_then(|list| list.first())
+                    .and_then(Value::number);
+            }
+            b"BODY[]" | b"BINARY[]" | b"RFC822" => fetched.body = Some(value),
+            _ => {}
+        }
+    }
+}
+
+fn listed(cursor: &mut Cursor<'_>) -> Result<Response, ProtocolError> {
+    let wrong = ProtocolError::Malformed("LIST");
+    let attributes = cursor.value()?;
+    let attributes = attributes.list().ok_or(wrong)?.iter();
+    let attributes = attributes
+        .filter_map(|name| name.text().map(str::to_owned))
+        .collect();
+    let delimiter = cursor.value()?;
+    let delimiter = delimiter.text().and_then(|text| text.chars().next());
+    cursor.blanks();
+    // A name may hold brackets that do not match: it is no word.
+    let name = match cursor.peek() {
+        Some(b'"' | b'{') => cursor.value()?.octets().ok_or(wrong)?.to_vec(),
+        _ => {
+            let rest = cursor.remainder();
+            rest.split(' ').next().ok_or(wrong)?.as_bytes().to_vec()
+        }
+    };
+    Ok(Response::Listed(Listed {
+        attributes,
+        delimiter,
+        name,
+    }))
+}
+
+fn mailbox_status(cursor: &mut Cursor<'_>) -> Result<Response, ProtocolError> {
+    let wrong = ProtocolError::Malformed("STATUS");
+    let name = cursor.value()?.octets().ok_or(wrong)?.to_vec();
+    let values = cursor.value()?;
+    let (pairs, _) = values.list().ok_or(wrong)?.as_chunks::<2>();
+    let numbers = pairs
+        .iter()
+        .filter_map(|[name, number]| Some((name.text()?.to_ascii_uppercase(), number.number()?)));
+    Ok(Response::MailboxStatus {
+        name,
+        numbers: numbers.collect(),
+    })
+}

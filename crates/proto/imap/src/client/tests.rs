@@ -1,0 +1,204 @@
+use super::*;
+use vere_sasl::Mechanism;
+use vere_sasl::client::Credentials;
+
+const GREETING: &str = "* OK [CAPABILITY IMAP4rev1 LITERAL+ SASL-IR] hello\r\n";
+
+/// Gives octets in pieces and tells all events.
+fn feed(client: &mut Client, octets: &str, piece: usize) -> Vec<String> {
+    let mut events = Vec::new();
+    for piece in octets.as_bytes().chunks(piece) {
+        let mut rest = piece;
+        while !rest.is_empty() {
+            let (taken, event) = client.input(rest).unwrap();
+            rest = &rest[taken..];
+            events.extend(event.map(|event| format!("{event:?}")));
+        }
+    }
+    events
+}
+
+fn sent(client: &mut Client) -> String {
+    let mut all = String::new();
+    while !client.output().is_empty() {
+        let octets = client.output().len();
+        all += std::str::from_utf8(client.output()).unwrap();
+        client.sent(octets);
+    }
+    all
+}
+
+fn begun(greeting: &str) -> Client {
+    let mut client = Client::new(ClientLimits::default());
+    assert_eq!(feed(&mut client, greeting, 3).len(), 1);
+    client
+}
+
+fn to(mailbox: &str) -> AppendTo {
+    AppendTo {
+        mailbox: mailbox.as_bytes().to_vec(),
+        flags: vec!["\\Seen".to_owned()],
+        date: None,
+        binary: false,
+    }
+}
+
+#[test]
+fn messages_are_given_in_pieces_without_waiting() {
+    let mut client = begun(GREETING);
+    let token = client.append(&to("a\"b"), 5);
+    client.append_octets(b"abc");
+    client.append_octets(b"defgh");
+    let other = client.send(&Command::Noop);
+    assert_eq!(
+        sent(&mut client),
+        "c1 APPEND \"a\\\"b\" (\\Seen) {5+}\r\nabcde\r\nc2 NOOP\r\n"
+    );
+    assert_eq!(client.under_way(), 2);
+    let said = "* 3 EXISTS\r\nc1 OK [APPENDUID 7 12] kept\r\nc2 OK\r\n";
+    let events = feed(&mut client, said, 1);
+    assert_eq!(events[0], "Said(Exists(3))");
+    assert!(events[1].contains("AppendUid { uid_validity: 7, uid: 12 }"));
+    assert!(events[1].contains(&format!("{token:?}")) && events[2].contains(&format!("{other:?}")));
+    assert_eq!(client.under_way(), 0);
+}
+
+#[test]
+fn literals_wait_for_leave_where_they_must() {
+    let mut client = begun("* OK hello\r\n");
+    client.append(&to("x"), 2);
+    client.append_octets(b"ab");
+    client.send(&Command::Noop);
+    assert_eq!(sent(&mut client), "c1 APPEND \"x\" (\\Seen) {2}\r\n");
+    assert!(feed(&mut client, "+ go\r\n", 1).is_empty());
+    assert_eq!(sent(&mut client), "ab\r\nc2 NOOP\r\n");
+    // What is refused is not sent, nor what comes of it later.
+    client.append(&to("y"), 2);
+    client.append_octets(b"a");
+    assert_eq!(sent(&mut client), "c3 APPEND \"y\" (\\Seen) {2}\r\n");
+    assert_eq!(
+        feed(&mut client, "c2 OK\r\nc3 NO [TRYCREATE] none\r\n", 2).len(),
+        2
+    );
+    client.append_octets(b"b");
+    client.send(&Command::Noop);
+    assert_eq!(sent(&mut client), "c4 NOOP\r\n");
+    // LITERAL- lets small ones go.
+    let mut client = begun("* PREAUTH [CAPABILITY LITERAL-] hello\r\n");
+    client.append(&to("x"), 4_097);
+    assert!(sent(&mut client).ends_with("{4097}\r\n"));
+    assert!(client.input(b"+\r\n").is_ok());
+    client.append_octets(&[b'x'; 4_097]);
+    client.append(&to("x"), 4_096);
+    assert!(sent(&mut client).ends_with("{4096+}\r\n"));
+}
+
+#[test]
+fn passwords_that_cannot_be_quoted_are_literals() {
+    let mut client = begun("* OK hello\r\n");
+    client.send(&Command::Login(Credentials::new("me", "pä\"ss")));
+    assert_eq!(sent(&mut client), "c1 LOGIN \"me\" {6}\r\n");
+    feed(&mut client, "+\r\n", 1);
+    assert_eq!(sent(&mut client), "pä\"ss\r\n");
+}
+
+#[test]
+fn large_literals_are_passed_on() {
+    let body = "x".repeat(5_000);
+    let said = format!(
+        "* 2 FETCH (UID 9 FLAGS (\\Seen $x) INTERNALDATE \"17-Jul-1996 02:44:25 -0700\" \
+         BODY[] {{5000}}\r\n{body} RFC822.SIZE 5000)\r\n* 3 FETCH (UID 10 BODY[] {{2}}\r\nab)\r\n"
+    );
+    for piece in [1, 999, 100_000] {
+        let mut client = begun(GREETING);
+        let mut rest = said.as_bytes();
+        let (mut passed, mut fetched, mut announced) = (0, Vec::new(), 0);
+        while !rest.is_empty() {
+            let part = &rest[..piece.min(rest.len())];
+            let (taken, event) = client.input(part).unwrap();
+            rest = &rest[taken..];
+            match event {
+                Some(Event::Literal(octets)) => announced += octets,
+                Some(Event::Piece(piece)) => passed += piece.len(),
+                Some(Event::Said(Response::Fetched(one))) => fetched.push(*one),
+                _ => {}
+            }
+        }
+        assert_eq!((passed, announced), (5_000, 5_000));
+        assert_eq!(fetched[0].body, Some(Value::PassedOn(5_000)));
+        assert_eq!((fetched[0].uid, fetched[0].size), (Some(9), Some(5_000)));
+        assert_eq!(fetched[0].flags.as_deref().unwrap(), ["\\Seen", "$x"]);
+        assert_eq!(fetched[0].date.unwrap().as_millis(), 837_596_665_000);
+        assert_eq!(fetched[1].body, Some(Value::String(b"ab".to_vec())));
+    }
+}
+
+#[test]
+fn a_server_that_did_not_prove_itself_is_not_believed() {
+    let credentials = Credentials::new("tim", "secret");
+    let nonces = vere_sasl::NonceSource::new([7; 32]);
+    let begin = |mechanism| Exchange::begin(mechanism, &credentials, nonces.next()).unwrap();
+    let mut client = begun(GREETING);
+    let (exchange, initial) = begin(Mechanism::Plain);
+    client.authenticate("PLAIN", exchange, initial);
+    assert_eq!(
+        sent(&mut client),
+        "c1 AUTHENTICATE PLAIN AHRpbQBzZWNyZXQ=\r\n"
+    );
+    let events = feed(&mut client, "c1 OK in\r\n", 1);
+    assert!(events[0].contains("condition: Ok"), "{events:?}");
+    let (exchange, initial) = begin(Mechanism::ScramSha256);
+    client.authenticate("SCRAM-SHA-256", exchange, initial);
+    let events = feed(&mut client, "c2 OK in\r\n", 1);
+    assert!(events[0].contains("condition: No"), "{events:?}");
+    // Without SASL-IR the first response waits to be asked for.
+    let mut client = begun("* OK hello\r\n");
+    let (exchange, initial) = begin(Mechanism::Plain);
+    client.authenticate("PLAIN", exchange, initial);
+    assert_eq!(sent(&mut client), "c1 AUTHENTICATE PLAIN\r\n");
+    feed(&mut client, "+ \r\n", 1);
+    assert_eq!(sent(&mut client), "AHRpbQBzZWNyZXQ=\r\n");
+    assert_eq!(feed(&mut client, "c1 NO wrong\r\n", 1).len(), 1);
+}
+
+#[test]
+fn reads_what_servers_say_of_mailboxes() {
+    let mut client = begun(GREETING);
+    let events = feed(
+        &mut client,
+        "* LIST (\\HasNoChildren \\Sent) \"/\" \"Sent [x\"\r\n* LIST () NIL INBOX\r\n\
+         * LIST () \".\" a[b\r\n* STATUS {2}\r\nab (MESSAGES 3 UIDNEXT 9)\r\n* SEARCH 3 4 (MODSEQ 9)\r\n\
+         * OK [UIDNEXT 12] next\r\n* 9 RECENT\r\n* FLAGS (\\Seen)\r\n",
+        4,
+    );
+    let wanted = [
+        "Listed { attributes: [\"\\\\HasNoChildren\", \"\\\\Sent\"], delimiter: Some('/'), name: [83, 101",
+        "Listed { attributes: [], delimiter: None, name: [73, 78, 66, 79, 88]",
+        "Listed { attributes: [], delimiter: Some('.'), name: [97, 91, 98]",
+        "MailboxStatus { name: [97, 98], numbers: [(\"MESSAGES\", 3), (\"UIDNEXT\", 9)]",
+        "Found([3, 4])",
+        "code: Some(UidNext(12))",
+        "Said(Other)",
+        "Said(Other)",
+    ];
+    assert_eq!(events.len(), wanted.len());
+    for (event, wanted) in events.iter().zip(wanted) {
+        assert!(event.contains(wanted), "{event} and not {wanted}");
+    }
+}
+
+#[test]
+fn what_is_out_of_place_ends_the_session() {
+    for said in [
+        "c9 OK\r\n",
+        "x OK\r\n",
+        "+ go\r\n",
+        "c1 MAYBE\r\n",
+        "* 1 FETCH x\r\n",
+    ] {
+        let mut client = begun(GREETING);
+        assert!(client.input(said.as_bytes()).is_err(), "{said}");
+    }
+    let mut client = Client::new(ClientLimits::default());
+    assert!(client.input(b"* 1 EXISTS\r\n").is_err());
+}
