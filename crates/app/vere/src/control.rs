@@ -42,6 +42,9 @@ pub(crate) enum Request {
     QueueShow {
         /// The destination as `queue list` prints it, or the id of a message.
         what: String,
+        /// Only the queues of the dead gateway of this name; without it, own and adopted ones.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<String>,
         /// Only messages of the queue behind this one.
         #[serde(default)]
         after: Option<TraceId>,
@@ -54,7 +57,7 @@ pub(crate) enum Request {
         destination: String,
         /// What changes.
         change: OrderChange,
-        /// For how long a hold or refusal holds; until taken back, if it is not given.
+        /// For how long a hold, a refusal or another way holds; until taken back, if it is not given.
         #[serde(default)]
         seconds: Option<u64>,
     },
@@ -89,7 +92,7 @@ pub(crate) enum Request {
 }
 
 /// A change of what holds for a destination.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OrderChange {
     /// Nothing is delivered; mail is taken.
@@ -100,6 +103,13 @@ pub(crate) enum OrderChange {
     Refuse,
     /// Ends that.
     Accept,
+    /// What is queued goes elsewhere.
+    Reroute {
+        /// The domain whose hosts take it, or `relay:HOST:PORT`.
+        to: String,
+    },
+    /// Ends that.
+    Restore,
 }
 
 /// Which queues come first when not all are shown.
@@ -159,8 +169,14 @@ pub(crate) struct Acted {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct OrderRow {
     pub(crate) destination: String,
+    /// The dead gateway for whose queue it is ordered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<String>,
     pub(crate) held_until: Option<String>,
     pub(crate) refused_until: Option<String>,
+    /// Where its mail goes instead.
+    pub(crate) way: Option<String>,
+    pub(crate) way_until: Option<String>,
 }
 
 /// The answer to a [`Request`].
@@ -203,6 +219,8 @@ pub(crate) struct QueueRow {
     pub(crate) held_until: Option<String>,
     /// A time, or `taken back`.
     pub(crate) refused_until: Option<String>,
+    /// Where its mail goes instead, by an operator's order.
+    pub(crate) way: Option<String>,
     pub(crate) oldest: Option<String>,
     /// The age of the oldest message.
     pub(crate) oldest_seconds: Option<u64>,
@@ -277,6 +295,9 @@ pub(crate) struct ReplicaLine {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MessageRow {
     pub(crate) id: String,
+    /// The dead gateway in whose queue it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<String>,
     pub(crate) destination: String,
     /// `ready`, `in flight` or `deferred`.
     pub(crate) state: String,

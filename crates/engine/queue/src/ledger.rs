@@ -36,6 +36,10 @@ pub enum OrderNotice {
     Refused,
     /// It is taken again.
     Accepted,
+    /// It goes another way.
+    Rerouted,
+    /// It goes its own way again.
+    Restored,
 }
 
 impl OrderNotice {
@@ -45,6 +49,8 @@ impl OrderNotice {
             Self::Released => "released",
             Self::Refused => "refused",
             Self::Accepted => "accepted",
+            Self::Rerouted => "rerouted",
+            Self::Restored => "restored",
         }
     }
 }
@@ -126,6 +132,8 @@ struct Notice<'a> {
     destination: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    way: Option<String>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     recipients: &'a [Told<'a>],
 }
@@ -267,6 +275,7 @@ impl Ledger<'_> {
                 to: Some(&report.to),
                 destination,
                 until: None,
+                way: None,
                 recipients,
             })
         };
@@ -279,8 +288,10 @@ impl Ledger<'_> {
         let until = match change {
             OrderNotice::Held => order.held_until,
             OrderNotice::Refused => order.refused_until,
-            OrderNotice::Released | OrderNotice::Accepted => None,
+            OrderNotice::Rerouted => order.detour.as_ref().map(|detour| detour.until),
+            OrderNotice::Released | OrderNotice::Accepted | OrderNotice::Restored => None,
         };
+        let way = order.detour.as_ref().map(|detour| detour.to.to_string());
         let until = until.filter(|until| *until != FOREVER);
         to_line(&Notice {
             v: LEDGER_VERSION,
@@ -294,6 +305,7 @@ impl Ledger<'_> {
             to: None,
             destination: Some(&order.destination.to_string()),
             until: until.map(|until| until.to_string()),
+            way: way.filter(|_| change == OrderNotice::Rerouted),
             recipients: &[],
         })
     }

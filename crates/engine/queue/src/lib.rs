@@ -28,7 +28,7 @@ pub use destination::Destination;
 pub use envelope::{BodyType, Envelope, Notify, Recipient, Ret, TlsWish};
 pub use ledger::{Ledger, Subject};
 pub use limits::{Limits, Precedence, Rate, Rules};
-pub use order::{FOREVER, Order};
+pub use order::{Detour, FOREVER, Order};
 pub use policy::Policy;
 pub use queues::{
     Answered, GateTotals, Job, MessageSummary, Next, QueueNumber, QueueSummary, Queues, RecordId,

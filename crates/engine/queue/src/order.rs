@@ -1,16 +1,21 @@
 //! What an operator has ordered for a destination, for a time or until it is taken back, and its record
 //! in the spool: so that it holds after a restart and for whoever takes the group over.
 //!
-//! Format version 1, little endian; times are ms since the Unix epoch, 0: not ordered,
+//! Format versions 1 and 2, little endian; times are ms since the Unix epoch, 0: not ordered,
 //! 2^64 - 1: without an end:
 //!
 //! ```text
-//! 0   u8   version = 1
+//! 0   u8   version: 2 with another way, which a reader must know, else 1
 //! 1   u8   0
 //! 2   u64  held until
 //! 10  u64  refused until
-//! 18  u16  length of the destination, then its text in UTF-8; octets behind it are an error
+//! 18  u16  length of the destination, then its text in UTF-8
+//!     from version 2:
+//!     u64  goes another way until
+//!     u16  length of where it goes, then its text in UTF-8
 //! ```
+//!
+//! Octets behind that are an error.
 
 use std::fmt;
 
@@ -19,7 +24,7 @@ use vere_units::Timestamp;
 use crate::destination::Destination;
 
 /// The version this code writes, and the newest it reads.
-pub const ORDER_VERSION: u8 = 1;
+pub const ORDER_VERSION: u8 = 2;
 /// The queue in which orders lie: no destination is named like that.
 pub const ORDERS_QUEUE: &str = "@orders";
 /// The end of what has none.
@@ -34,6 +39,17 @@ pub struct Order {
     pub held_until: Option<Timestamp>,
     /// No mail is taken before; what is queued is delivered.
     pub refused_until: Option<Timestamp>,
+    /// What is queued goes elsewhere.
+    pub detour: Option<Detour>,
+}
+
+/// Another way for the mail of a destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detour {
+    /// Where it goes: a place, nothing about wishes.
+    pub to: Destination,
+    /// Before this time.
+    pub until: Timestamp,
 }
 
 /// Why an order's record cannot be read.
@@ -67,6 +83,7 @@ impl Order {
             destination,
             held_until: None,
             refused_until: None,
+            detour: None,
         }
     }
 
@@ -77,6 +94,7 @@ impl Order {
         Self {
             held_until: self.held_until.filter(in_force),
             refused_until: self.refused_until.filter(in_force),
+            detour: self.detour.filter(|detour| in_force(&detour.until)),
             ..self
         }
     }
@@ -84,22 +102,24 @@ impl Order {
     /// Whether nothing is ordered.
     #[must_use]
     pub const fn is_none(&self) -> bool {
-        self.held_until.is_none() && self.refused_until.is_none()
+        self.held_until.is_none() && self.refused_until.is_none() && self.detour.is_none()
     }
 
     /// Encodes it as the metadata of a record.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let name = self.destination.to_string();
-        let mut out = vec![ORDER_VERSION, 0];
+        // A program that knows version 1 only would deliver to the wrong hosts.
+        let version = if self.detour.is_some() { 2 } else { 1 };
+        let mut out = vec![version, 0];
         for time in [self.held_until, self.refused_until] {
             let millis = time.map_or(0, Timestamp::as_millis);
             out.extend_from_slice(&millis.to_le_bytes());
         }
-        // A destination is a domain or a host with its port: its length was checked when it came in.
-        let length = u16::try_from(name.len()).unwrap_or(u16::MAX);
-        out.extend_from_slice(&length.to_le_bytes());
-        out.extend_from_slice(&name.as_bytes()[..usize::from(length)]);
+        push_name(&mut out, &self.destination);
+        if let Some(detour) = &self.detour {
+            out.extend_from_slice(&detour.until.as_millis().to_le_bytes());
+            push_name(&mut out, &detour.to);
+        }
         out
     }
 
@@ -109,27 +129,53 @@ impl Order {
     /// [`OrderError::Version`] when a newer program wrote it, [`OrderError::Malformed`].
     pub fn decode(bytes: &[u8]) -> Result<Self, OrderError> {
         let (&version, rest) = bytes.split_first().ok_or(OrderError::Malformed)?;
-        if version != ORDER_VERSION {
+        if version == 0 || version > ORDER_VERSION {
             return Err(OrderError::Version(version));
         }
-        let (head, name) = rest.split_at_checked(19).ok_or(OrderError::Malformed)?;
-        let number = |at: usize| {
-            let mut octets = [0; 8];
-            octets.copy_from_slice(&head[at..at + 8]);
-            let millis = u64::from_le_bytes(octets);
-            (millis != 0).then(|| Timestamp::from_millis(millis))
-        };
-        let length = u16::from_le_bytes([head[17], head[18]]);
-        let name = Some(name)
-            .filter(|name| name.len() == usize::from(length))
-            .and_then(|name| std::str::from_utf8(name).ok())
-            .ok_or(OrderError::Malformed)?;
+        let (_, rest) = rest.split_first().ok_or(OrderError::Malformed)?;
+        let (held_until, rest) = read_time(rest)?;
+        let (refused_until, rest) = read_time(rest)?;
+        let (destination, mut rest) = read_name(rest)?;
+        let mut detour = None;
+        if version >= 2 {
+            let (until, behind) = read_time(rest)?;
+            let (to, behind) = read_name(behind)?;
+            detour = until.map(|until| Detour { to, until });
+            rest = behind;
+        }
+        if !rest.is_empty() {
+            return Err(OrderError::Malformed);
+        }
         Ok(Self {
-            destination: name.parse().map_err(|_| OrderError::Malformed)?,
-            held_until: number(1),
-            refused_until: number(9),
+            destination,
+            held_until,
+            refused_until,
+            detour,
         })
     }
+}
+
+fn push_name(out: &mut Vec<u8>, destination: &Destination) {
+    let name = destination.to_string();
+    // A destination is a domain or a host with its port: its length was checked when it came in.
+    let length = u16::try_from(name.len()).unwrap_or(u16::MAX);
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(&name.as_bytes()[..usize::from(length)]);
+}
+
+fn read_time(bytes: &[u8]) -> Result<(Option<Timestamp>, &[u8]), OrderError> {
+    let (octets, rest) = bytes.split_first_chunk().ok_or(OrderError::Malformed)?;
+    let millis = u64::from_le_bytes(*octets);
+    Ok(((millis != 0).then(|| Timestamp::from_millis(millis)), rest))
+}
+
+fn read_name(bytes: &[u8]) -> Result<(Destination, &[u8]), OrderError> {
+    let (octets, rest) = bytes.split_first_chunk().ok_or(OrderError::Malformed)?;
+    let length = usize::from(u16::from_le_bytes(*octets));
+    let (name, rest) = rest.split_at_checked(length).ok_or(OrderError::Malformed)?;
+    let name = std::str::from_utf8(name).ok();
+    let destination = name.and_then(|name| name.parse().ok());
+    Ok((destination.ok_or(OrderError::Malformed)?, rest))
 }
 
 #[cfg(test)]
@@ -141,6 +187,17 @@ mod tests {
             destination: Destination::Domain("b.c".to_owned()),
             held_until: Some(Timestamp::from_millis(0x0102)),
             refused_until: Some(FOREVER),
+            detour: None,
+        }
+    }
+
+    fn with_detour() -> Order {
+        Order {
+            detour: Some(Detour {
+                to: Destination::Relay("h:25".to_owned()),
+                until: Timestamp::from_millis(0x0304),
+            }),
+            ..order()
         }
     }
 
@@ -157,14 +214,25 @@ mod tests {
     }
 
     #[test]
+    fn golden_bytes_of_version_2() {
+        let mut expected = order().encode();
+        expected[0] = 2;
+        expected.extend_from_slice(&[4, 3, 0, 0, 0, 0, 0, 0, 10, 0]);
+        expected.extend_from_slice(b"relay:h:25");
+        assert_eq!(with_detour().encode(), expected);
+        assert_eq!(Order::decode(&expected), Ok(with_detour()));
+    }
+
+    #[test]
     fn damage_and_newer_versions_are_told_apart() {
-        let bytes = order().encode();
-        for end in 0..bytes.len() {
-            assert_eq!(Order::decode(&bytes[..end]), Err(OrderError::Malformed));
+        for bytes in [order().encode(), with_detour().encode()] {
+            for end in 0..bytes.len() {
+                assert_eq!(Order::decode(&bytes[..end]), Err(OrderError::Malformed));
+            }
+            let long = [&bytes[..], b"x"].concat();
+            assert_eq!(Order::decode(&long), Err(OrderError::Malformed));
         }
-        let long = [&bytes[..], b"x"].concat();
-        assert_eq!(Order::decode(&long), Err(OrderError::Malformed));
-        assert_eq!(Order::decode(&[2, 0]), Err(OrderError::Version(2)));
+        assert_eq!(Order::decode(&[3, 0]), Err(OrderError::Version(3)));
     }
 
     #[test]
@@ -175,6 +243,8 @@ mod tests {
             (None, Some(FOREVER))
         );
         assert!(!later.is_none());
+        let detour = |at| with_detour().at(Timestamp::from_millis(at)).detour;
+        assert!(detour(0x0303).is_some() && detour(0x0304).is_none());
         assert!(Order::none(Destination::Local).is_none());
     }
 }

@@ -178,10 +178,13 @@ impl Queues {
             .queues
             .insert(number, Queue::new(destination.clone(), now))
         {
-            let held = self.order(&destination, now).held_until;
+            let order = self.order(&destination, now);
             self.numbers.insert(destination, number);
             self.assess(number);
-            self.hold(number, held, now);
+            self.hold(number, order.held_until, now);
+            if let Some(detour) = order.detour {
+                self.go_by(number, Some(detour.until), now);
+            }
         }
     }
 

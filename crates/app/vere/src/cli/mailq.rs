@@ -1,5 +1,6 @@
 //! What `mailq` prints: every message that waits, in the form that scripts know from other systems.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde::de::DeserializeOwned;
@@ -18,13 +19,17 @@ const PAGE: usize = 1_000;
 /// When no gateway answers, or this user may not ask it.
 pub(crate) fn list(settings: &Settings) -> Result<String, Failure> {
     let mut listing = Listing::default();
-    for queue in queue::all(&settings.control.socket)? {
+    let queues = queue::all(&settings.control.socket)?.into_iter();
+    // What is shown of a name has the adopted queues of that name in it.
+    let names: BTreeSet<String> = queues.map(|queue| queue.destination).collect();
+    for name in &names {
         let mut after = None;
         loop {
             let page: Vec<MessageRow> = request(
                 settings,
                 &Request::QueueShow {
-                    what: queue.destination.clone(),
+                    what: name.clone(),
+                    group: None,
                     after,
                     limit: PAGE,
                 },
@@ -102,6 +107,7 @@ mod tests {
         let mut listing = Listing::default();
         listing.add(&MessageRow {
             id: "1Y3KQ0000000".to_owned(),
+            group: None,
             accepted: "2026-01-02T03:04:05Z".to_owned(),
             attempts: 1,
             not_before: None,

@@ -47,6 +47,9 @@ pub(crate) enum QueueCommand {
         /// The destination as `vere queue list` prints it, or the id of a message.
         #[arg(value_name = "DESTINATION|ID")]
         what: String,
+        /// Only in the queues of the dead gateway of this name, which this one has adopted.
+        #[arg(long, value_name = "NAME")]
+        group: Option<String>,
         /// Lists only the messages behind the one with this id.
         #[arg(long, value_name = "ID")]
         after: Option<TraceId>,
@@ -67,7 +70,9 @@ pub(crate) enum QueueCommand {
     Refuse(OrderArgs),
     /// Ends a refusal.
     Accept(EndArgs),
-    /// Lists what is held and refused.
+    /// Sends what is queued for a destination elsewhere, after a question; new mail for it too.
+    Reroute(operate::RerouteArgs),
+    /// Lists what is held, refused and rerouted.
     Orders {
         /// Prints JSON: a list of objects.
         #[arg(long)]
@@ -105,12 +110,14 @@ pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<St
         }
         QueueCommand::Show {
             what,
+            group,
             after,
             limit,
             json,
         } => {
             let request = Request::QueueShow {
                 what: what.clone(),
+                group: group.clone(),
                 after: *after,
                 limit: *limit,
             };
@@ -121,10 +128,11 @@ pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<St
             Ok(show(parse(value)?))
         }
         QueueCommand::Top(args) => top::run(socket, args),
-        QueueCommand::Hold(args) => operate::order(socket, args, OrderChange::Hold),
-        QueueCommand::Release(args) => operate::end(socket, args, OrderChange::Release),
-        QueueCommand::Refuse(args) => operate::order(socket, args, OrderChange::Refuse),
-        QueueCommand::Accept(args) => operate::end(socket, args, OrderChange::Accept),
+        QueueCommand::Hold(args) => operate::order(socket, args, &OrderChange::Hold),
+        QueueCommand::Release(args) => operate::end(socket, args, &OrderChange::Release),
+        QueueCommand::Refuse(args) => operate::order(socket, args, &OrderChange::Refuse),
+        QueueCommand::Accept(args) => operate::end(socket, args, &OrderChange::Accept),
+        QueueCommand::Reroute(args) => operate::reroute(socket, settings, args),
         QueueCommand::Orders { json } => operate::orders(socket, *json),
         QueueCommand::Retry(args) => operate::retry(socket, args),
         QueueCommand::Bounce(args) => operate::give_back(socket, args, Action::Bounce),
@@ -135,16 +143,24 @@ pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<St
 
 /// All queues, those of dead gateways that are delivered by this one last.
 pub(super) fn all(socket: &Path) -> Result<Vec<QueueRow>, Failure> {
-    let mut rows = of_group(socket, None)?;
+    let mut rows = in_group(socket, None)?;
     let adopted = ask(socket, &Request::Adopted).map_err(Failure::new)?;
     for group in parse::<Vec<String>>(adopted)? {
-        rows.append(&mut of_group(socket, Some(&group))?);
+        rows.append(&mut in_group(socket, Some(&group))?);
     }
     Ok(rows)
 }
 
+/// A destination, and the dead gateway whose queue it is.
+fn of_group(destination: String, group: Option<String>) -> String {
+    match group {
+        Some(group) => format!("{destination} (of {group})"),
+        None => destination,
+    }
+}
+
 /// Asks page by page, so that the gateway never works long on one.
-fn of_group(socket: &Path, group: Option<&str>) -> Result<Vec<QueueRow>, Failure> {
+fn in_group(socket: &Path, group: Option<&str>) -> Result<Vec<QueueRow>, Failure> {
     let mut rows: Vec<QueueRow> = Vec::new();
     loop {
         let request = Request::QueueList {
@@ -185,10 +201,7 @@ fn list(rows: Vec<QueueRow>) -> String {
         let _ = writeln!(
             out,
             "{:<32} {:>9} {:>10} {:>9} {:>9} {:>5}  {:<24}  {}{}",
-            row.group.map_or_else(
-                || row.destination.clone(),
-                |group| format!("{} (of {group})", row.destination)
-            ),
+            of_group(row.destination, row.group),
             row.messages,
             ByteSize::new(row.octets).to_string(),
             row.deferred,
@@ -198,6 +211,10 @@ fn list(rows: Vec<QueueRow>) -> String {
             row.held_until
                 .map(|until| format!("(held until {until}) "))
                 .unwrap_or_default()
+                + &row
+                    .way
+                    .map(|way| format!("(by way of {way}) "))
+                    .unwrap_or_default()
                 + &row
                     .paused_until
                     .map(|until| format!("(next try {until}) "))
@@ -219,7 +236,7 @@ fn show(rows: Vec<MessageRow>) -> String {
             "{} {} {} {}, {} from <{}> to {}",
             row.id,
             row.accepted,
-            row.destination,
+            of_group(row.destination, row.group),
             row.state,
             ByteSize::new(u64::from(row.size)),
             row.reverse_path.as_deref().unwrap_or("?"),

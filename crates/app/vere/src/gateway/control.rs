@@ -80,14 +80,17 @@ async fn answer(gateway: &Rc<Gateway>, request: &Request) -> Answer {
             let names: Vec<&str> = adopted.iter().map(|(name, _)| name.as_str()).collect();
             to_answer(&names)
         }
-        Request::QueueShow { what, after, limit } => {
-            look::show(gateway, what, *after, *limit).await
-        }
+        Request::QueueShow {
+            what,
+            group,
+            after,
+            limit,
+        } => look::show(gateway, what, group.as_deref(), *after, *limit).await,
         Request::QueueOrder {
             destination,
             change,
             seconds,
-        } => operate::order(gateway, destination, *change, *seconds).await,
+        } => operate::order(gateway, destination, change, *seconds).await,
         Request::QueueOrders => operate::orders(gateway),
         Request::QueueAct {
             destination,

@@ -2,6 +2,7 @@
 //! from the spool, for the messages shown only.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use vere_queue::{Destination, Envelope, MessageSummary, QueueSummary, Standing};
 use vere_spoolwire::{QueueId, RecordId};
@@ -48,64 +49,125 @@ pub(super) fn list(
     answer(&rows)
 }
 
+/// A message in a queue of one of the gateways here.
+struct Found {
+    /// Which of them: 0 is this one, then adopted ones.
+    place: usize,
+    number: u32,
+    message: MessageSummary,
+}
+
 /// The messages of a queue in acceptance order, those behind the message `after` if it is given; or the
-/// places of one message.
+/// places of one message. In this gateway's and in adopted queues, unless one `group` is asked for.
 pub(super) async fn show(
-    gateway: &Gateway,
+    gateway: &Rc<Gateway>,
     what: &str,
+    group: Option<&str>,
     after: Option<TraceId>,
     limit: usize,
 ) -> Answer {
-    let known = what
-        .parse::<Destination>()
-        .ok()
-        .and_then(|known| gateway.queues.borrow().number(&known));
-    if let Some(number) = known {
-        let page: Vec<_> = gateway
-            .queues
-            .borrow()
-            .list(number, after, limit.min(SHOW_MAX))
-            .collect();
-        return answer(&rows(gateway, number, &page).await);
-    }
-    let Ok(trace) = what.parse::<TraceId>() else {
-        return Answer::Error(format!("no queue {what}; vere queue list names them"));
+    let mut all: Vec<(Option<String>, Rc<Gateway>)> = vec![(None, Rc::clone(gateway))];
+    let adopted = gateway.adopted.borrow().clone();
+    all.extend(adopted.into_iter().map(|(name, one)| (Some(name), one)));
+    all.retain(|(name, _)| group.is_none_or(|group| name.as_deref() == Some(group)));
+    let found = match of_queue(&all, what, after, limit.min(SHOW_MAX)) {
+        Some(found) => found,
+        None => match what.parse::<TraceId>() {
+            Ok(trace) => of_message(&all, trace),
+            Err(_) => {
+                return Answer::Error(format!("no queue {what}; vere queue list names them"));
+            }
+        },
     };
-    let places: Vec<_> = {
-        let queues = gateway.queues.borrow();
-        let place = |(number, record)| {
-            let message = queues.message(number, record, trace)?;
-            Some((number, message))
-        };
-        queues
-            .places(trace)
-            .filter_map(place)
-            .take(SHOW_MAX)
-            .collect()
-    };
-    if places.is_empty() {
+    if found.is_empty() && what.parse::<TraceId>().is_ok() {
         return Answer::Error(format!(
-            "no message {trace} is queued; vere trace {trace} tells what became of it"
+            "no message {what} is queued; vere trace {what} tells what became of it"
         ));
     }
-    let mut found = Vec::with_capacity(places.len());
-    for (number, message) in places {
-        found.append(&mut rows(gateway, number, &[message]).await);
-    }
-    answer(&found)
+    answer(&rows(&all, &found).await)
 }
 
-async fn rows(gateway: &Gateway, number: u32, page: &[MessageSummary]) -> Vec<MessageRow> {
-    let envelopes = envelopes(gateway, number, page).await;
-    let destination = gateway
-        .queues
-        .borrow()
-        .destination(number)
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    page.iter()
-        .map(|message| message_row(&destination, message, envelopes.get(&message.record)))
-        .collect()
+/// The first messages of all queues of that name, in the order in which they were taken; `None`: there is no
+/// such queue.
+fn of_queue(
+    all: &[(Option<String>, Rc<Gateway>)],
+    what: &str,
+    after: Option<TraceId>,
+    limit: usize,
+) -> Option<Vec<Found>> {
+    let destination = what.parse::<Destination>().ok()?;
+    let mut known = false;
+    let mut found = Vec::new();
+    for (place, (_, one)) in all.iter().enumerate() {
+        let queues = one.queues.borrow();
+        let Some(number) = queues.number(&destination) else {
+            continue;
+        };
+        known = true;
+        let messages = queues.list(number, after, limit);
+        found.extend(messages.map(|message| Found {
+            place,
+            number,
+            message,
+        }));
+    }
+    // Ids grow with time; a queue by itself is in order already, whatever its ids are.
+    if all.len() > 1 {
+        found.sort_by_key(|found| found.message.trace);
+        found.truncate(limit);
+    }
+    known.then_some(found)
+}
+
+/// Where a message waits.
+fn of_message(all: &[(Option<String>, Rc<Gateway>)], trace: TraceId) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (place, (_, one)) in all.iter().enumerate() {
+        let queues = one.queues.borrow();
+        let at = |(number, record)| {
+            let message = queues.message(number, record, trace)?;
+            Some(Found {
+                place,
+                number,
+                message,
+            })
+        };
+        found.extend(queues.places(trace).filter_map(at).take(SHOW_MAX));
+    }
+    found
+}
+
+async fn rows(all: &[(Option<String>, Rc<Gateway>)], found: &[Found]) -> Vec<MessageRow> {
+    // Blocks are read queue by queue, and what is shown stays in its order.
+    let mut order: Vec<usize> = (0..found.len()).collect();
+    order.sort_by_key(|at| {
+        (
+            found[*at].place,
+            found[*at].number,
+            found[*at].message.record,
+        )
+    });
+    let mut rows: Vec<Option<MessageRow>> = vec![None; found.len()];
+    for run in order
+        .chunk_by(|a, b| (found[*a].place, found[*a].number) == (found[*b].place, found[*b].number))
+    {
+        let Found { place, number, .. } = found[run[0]];
+        let (group, gateway) = &all[place];
+        let page: Vec<_> = run.iter().map(|at| found[*at].message).collect();
+        let envelopes = envelopes(gateway, number, &page).await;
+        let destination = gateway.queues.borrow().destination(number).cloned();
+        let destination = destination.map_or_else(String::new, |name| name.to_string());
+        for (at, message) in run.iter().zip(&page) {
+            let envelope = envelopes.get(&message.record);
+            rows[*at] = Some(message_row(
+                &destination,
+                group.as_deref(),
+                message,
+                envelope,
+            ));
+        }
+    }
+    rows.into_iter().flatten().collect()
 }
 
 /// The envelopes of a page, as far as the spool gives them.
@@ -174,6 +236,7 @@ pub(super) fn queue_row(
         paused_until: summary.paused_until.map(|time| time.to_string()),
         held_until: summary.held_until.map(orders::until_text),
         refused_until: order.refused_until.map(orders::until_text),
+        way: order.detour.map(|detour| detour.to.to_string()),
         oldest_seconds: summary.oldest.map(age),
         oldest: summary.oldest.map(|time| time.to_string()),
         last_reply: summary.last_reply.clone(),
@@ -182,6 +245,7 @@ pub(super) fn queue_row(
 
 fn message_row(
     destination: &str,
+    group: Option<&str>,
     message: &MessageSummary,
     envelope: Option<&Envelope>,
 ) -> MessageRow {
@@ -194,6 +258,7 @@ fn message_row(
     let addresses = recipients.unwrap_or_default().iter();
     MessageRow {
         id: message.trace.to_string(),
+        group: group.map(str::to_owned),
         destination: destination.to_owned(),
         state: state.to_owned(),
         accepted: message.accepted.to_string(),

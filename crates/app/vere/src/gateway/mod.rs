@@ -62,7 +62,7 @@ use self::listeners::{Reception, Service};
 use self::outbound::Outbound;
 use self::policy::policy;
 use self::records::Records;
-pub(crate) use self::routing::route as destination_of;
+pub(crate) use self::routing::{relay, route as destination_of};
 use self::state::{Gateway, Parts};
 use crate::cli::Failure;
 use crate::role::life::{self, Signals};

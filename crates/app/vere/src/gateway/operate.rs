@@ -4,8 +4,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::task::spawn_local;
+use vere_queue::destination::EmptyDestination;
 use vere_queue::{Destination, Order};
 
+use super::orders::Change;
 use super::state::Gateway;
 use super::sweep::Sweep;
 use super::{clock, orders};
@@ -15,11 +17,15 @@ use crate::control::{Acted, Action, Answer, OrderChange, OrderRow, Selection};
 pub(super) async fn order(
     gateway: &Rc<Gateway>,
     destination: &str,
-    change: OrderChange,
+    change: &OrderChange,
     seconds: Option<u64>,
 ) -> Answer {
     let Ok(destination) = destination.parse::<Destination>() else {
         return Answer::Error("a destination needs a name".to_owned());
+    };
+    let change = match wanted(change, &destination) {
+        Ok(change) => change,
+        Err(error) => return Answer::Error(error),
     };
     let all = gateway.with_adopted();
     if !all.iter().all(|one| one.is_recovered()) {
@@ -28,7 +34,7 @@ pub(super) async fn order(
     let span = seconds.map(Duration::from_secs);
     let mut own = None;
     for (place, one) in all.iter().enumerate() {
-        match orders::change(one, destination.clone(), change, span).await {
+        match orders::change(one, destination.clone(), &change, span).await {
             Ok(order) => drop(own.get_or_insert(order)),
             Err(error) if place == 0 => return Answer::Error(format!("nothing changed: {error}")),
             Err(error) => {
@@ -39,26 +45,58 @@ pub(super) async fn order(
     }
     own.map_or_else(
         || Answer::Error("nothing changed".to_owned()),
-        |order| answer(&order_row(&order)),
+        |order| answer(&order_row(&order, None)),
     )
 }
 
-/// What is ordered for any destination.
-pub(super) fn orders(gateway: &Gateway) -> Answer {
-    let queues = gateway.queues.borrow();
-    let mut rows: Vec<_> = queues
-        .orders(clock::now())
-        .map(|one| order_row(&one))
-        .collect();
-    rows.sort_by(|a, b| a.destination.cmp(&b.destination));
-    answer(&rows)
+/// Checks where mail is to go: to a place of others, and only mail for others.
+fn wanted(change: &OrderChange, destination: &Destination) -> Result<Change, String> {
+    Ok(match change {
+        OrderChange::Hold => Change::Hold,
+        OrderChange::Release => Change::Release,
+        OrderChange::Refuse => Change::Refuse,
+        OrderChange::Accept => Change::Accept,
+        OrderChange::Restore => Change::Restore,
+        OrderChange::Reroute { to } => {
+            let to: Destination = to
+                .parse()
+                .map_err(|error: EmptyDestination| error.to_string())?;
+            if *destination == Destination::Local || to == Destination::Local {
+                return Err("mail for mailboxes of this system has no other way".to_owned());
+            }
+            if to != *to.place().0 {
+                return Err(format!("{to} is no place that mail goes to"));
+            }
+            Change::Reroute(to)
+        }
+    })
 }
 
-fn order_row(order: &Order) -> OrderRow {
+/// What is ordered for any destination, here and in adopted groups.
+pub(super) fn orders(gateway: &Gateway) -> Answer {
+    let now = clock::now();
+    let rows = |one: &Gateway, group: Option<&str>| {
+        let queues = one.queues.borrow();
+        let rows = queues.orders(now).map(|order| order_row(&order, group));
+        rows.collect::<Vec<_>>()
+    };
+    let mut all = rows(gateway, None);
+    for (name, adopted) in gateway.adopted.borrow().iter() {
+        all.extend(rows(adopted, Some(name)));
+    }
+    all.sort_by(|a, b| (&a.destination, &a.group).cmp(&(&b.destination, &b.group)));
+    answer(&all)
+}
+
+fn order_row(order: &Order, group: Option<&str>) -> OrderRow {
+    let detour = order.detour.as_ref();
     OrderRow {
         destination: order.destination.to_string(),
+        group: group.map(str::to_owned),
         held_until: order.held_until.map(orders::until_text),
         refused_until: order.refused_until.map(orders::until_text),
+        way: detour.map(|detour| detour.to.to_string()),
+        way_until: detour.map(|detour| orders::until_text(detour.until)),
     }
 }
 

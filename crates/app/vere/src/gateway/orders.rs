@@ -5,15 +5,27 @@ use std::time::Duration;
 
 use vere_queue::ledger::OrderNotice;
 use vere_queue::order::{FOREVER, ORDERS_QUEUE};
-use vere_queue::{Destination, Order};
+use vere_queue::{Destination, Detour, Order};
 use vere_spool::owner::{Batch, Record};
 use vere_spoolwire::{QueueId, QueueLimits, RecordId};
 use vere_units::Timestamp;
 
 use super::state::Gateway;
 use super::{clock, records};
-use crate::control::OrderChange;
 use crate::spool::link::SpoolError;
+
+/// What changes for a destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Change {
+    Hold,
+    Release,
+    Refuse,
+    Accept,
+    /// Its messages go there.
+    Reroute(Destination),
+    /// They go their own way again.
+    Restore,
+}
 
 /// Changes what is ordered for a destination, first in the spool. Gives what holds from now on.
 ///
@@ -22,7 +34,7 @@ use crate::spool::link::SpoolError;
 pub(super) async fn change(
     gateway: &Gateway,
     destination: Destination,
-    change: OrderChange,
+    change: &Change,
     span: Option<Duration>,
 ) -> Result<Order, SpoolError> {
     // One at a time: each replaces the record of the one before.
@@ -36,12 +48,17 @@ pub(super) async fn change(
             queues.order_record(&destination),
         )
     };
-    let until = Some(span.map_or(FOREVER, |span| now + span));
+    let until = span.map_or(FOREVER, |span| now + span);
     match change {
-        OrderChange::Hold => order.held_until = until,
-        OrderChange::Release => order.held_until = None,
-        OrderChange::Refuse => order.refused_until = until,
-        OrderChange::Accept => order.refused_until = None,
+        Change::Hold => order.held_until = Some(until),
+        Change::Release => order.held_until = None,
+        Change::Refuse => order.refused_until = Some(until),
+        Change::Accept => order.refused_until = None,
+        Change::Reroute(to) => {
+            let to = to.clone();
+            order.detour = Some(Detour { to, until });
+        }
+        Change::Restore => order.detour = None,
     }
     let mut batch = Batch::new();
     if let Some(before) = before {
@@ -68,17 +85,20 @@ pub(super) async fn change(
         queue = %destination,
         held_until = order.held_until.map(until_text),
         refused_until = order.refused_until.map(until_text),
+        way = order.detour.as_ref().map(|detour| detour.to.to_string()),
         "an operator changed what holds for a destination"
     );
     Ok(order)
 }
 
-const fn notice(change: OrderChange) -> OrderNotice {
+const fn notice(change: &Change) -> OrderNotice {
     match change {
-        OrderChange::Hold => OrderNotice::Held,
-        OrderChange::Release => OrderNotice::Released,
-        OrderChange::Refuse => OrderNotice::Refused,
-        OrderChange::Accept => OrderNotice::Accepted,
+        Change::Hold => OrderNotice::Held,
+        Change::Release => OrderNotice::Released,
+        Change::Refuse => OrderNotice::Refused,
+        Change::Accept => OrderNotice::Accepted,
+        Change::Reroute(_) => OrderNotice::Rerouted,
+        Change::Restore => OrderNotice::Restored,
     }
 }
 

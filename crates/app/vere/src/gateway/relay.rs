@@ -20,14 +20,19 @@ const IDLE_MAX: Duration = Duration::from_secs(5);
 /// One worker: connects and delivers until the queue is empty for a while or the destination fails.
 pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination: &Destination) {
     let queue = worker.queue;
-    let hosts = match gateway.outbound.find(destination).await {
+    let Some(way) = gateway.queues.borrow().way(queue, clock::now()) else {
+        return;
+    };
+    let hosts = match gateway.outbound.find(&way).await {
         Ok(hosts) => hosts,
         Err(none) => return fail(gateway, worker, destination, none).await,
     };
-    let joined = gateway
-        .queues
-        .borrow_mut()
-        .join_site(queue, &hosts.site, clock::now());
+    // Another way may have been ordered while the hosts of this one were looked up.
+    let joined = gateway.goes_by(queue, &way)
+        && gateway
+            .queues
+            .borrow_mut()
+            .join_site(queue, &hosts.site, clock::now());
     if !joined {
         return;
     }
@@ -35,9 +40,12 @@ pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination
         match RelaySession::open(gateway, &hosts).await {
             Ok(mut session) => {
                 worker.connected();
-                let more = deliver(gateway, worker, &mut session).await;
+                let more = deliver(gateway, worker, &mut session, &way).await;
                 worker.disconnected();
-                if !more || !gateway.queues.borrow_mut().may_reopen(queue, clock::now()) {
+                if !more || !gateway.goes_by(queue, &way) {
+                    return;
+                }
+                if !gateway.queues.borrow_mut().may_reopen(queue, clock::now()) {
                     return;
                 }
             }
@@ -47,10 +55,19 @@ pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination
 }
 
 /// Sends what the queue gives. True: the connection is used up and another one is wanted.
-async fn deliver(gateway: &Rc<Gateway>, worker: &mut Worker, session: &mut RelaySession) -> bool {
+async fn deliver(
+    gateway: &Rc<Gateway>,
+    worker: &mut Worker,
+    session: &mut RelaySession,
+    way: &Destination,
+) -> bool {
     let queue = worker.queue;
     let mut sent = 0;
     loop {
+        if !gateway.goes_by(queue, way) {
+            session.quit().await;
+            return false;
+        }
         let Some(job) = worker.take() else {
             if idle(gateway, worker, session).await {
                 continue;
@@ -92,6 +109,13 @@ async fn deliver(gateway: &Rc<Gateway>, worker: &mut Worker, session: &mut Relay
             session.quit().await;
             return stays;
         }
+    }
+}
+
+impl Gateway {
+    /// Whether the messages of a queue go this way still.
+    fn goes_by(&self, queue: u32, way: &Destination) -> bool {
+        self.queues.borrow().way(queue, clock::now()).as_ref() == Some(way)
     }
 }
 

@@ -262,7 +262,7 @@ pub(crate) fn route(settings: &Settings, domain: &str) -> Destination {
 }
 
 /// The destination of a fixed next hop.
-pub(super) fn relay(host: &str, port: u16) -> Destination {
+pub(crate) fn relay(host: &str, port: u16) -> Destination {
     Destination::Relay(if host.contains(':') {
         format!("[{host}]:{port}")
     } else {

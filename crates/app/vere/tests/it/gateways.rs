@@ -1,6 +1,7 @@
 //! Several gateways that share nodes and register.
 
 use nix::sys::signal::Signal;
+use serde_json::Value;
 
 use crate::harness::{
     Child, Counted, Options, Session, Sink, System, free_address, is_full, output_of, quoted, run,
@@ -185,6 +186,39 @@ fn what_operators_order_reaches_adopted_queues() {
         "{:?}",
         second.queues()
     );
+    let list = |words: &[&str]| -> Vec<Value> {
+        let text = second.command(&[words, &["--json"]].concat());
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"))
+    };
+    let groups = |rows: &[Value]| -> Vec<String> {
+        let group = |row: &Value| row["group"].as_str().unwrap_or("own").to_owned();
+        rows.iter().map(group).collect()
+    };
+    assert_eq!(groups(&list(&["queue", "orders"])), ["own", "gateway"]);
+    let show = ["queue", "show", &destination];
+    let all = list(&show);
+    let mut of = groups(&all);
+    of.sort();
+    assert_eq!(of, ["gateway", "gateway", "gateway", "gateway", "own"]);
+    assert!(all.iter().all(|row| row["recipients"][0].is_string()));
+    assert_eq!(
+        list(&[&show[..], &["--group", "gateway"]].concat()).len(),
+        4
+    );
+    // Page by page comes the same.
+    let mut pages = Vec::new();
+    while pages.len() < all.len() {
+        let last = pages.last().map(|row: &Value| row["id"].clone());
+        let after = last.and_then(|id| Some(id.as_str()?.to_owned()));
+        let mut words = [&show[..], &["--limit", "2"]].concat();
+        words.extend(after.iter().flat_map(|id| ["--after", id]));
+        let page = list(&words);
+        assert!(!page.is_empty(), "{pages:?} of {all:?}");
+        pages.extend(page);
+    }
+    assert_eq!(pages, all);
+    let one = list(&["queue", "show", all[0]["id"].as_str().expect("an id")]);
+    assert_eq!(one, all[..1]);
     second.command(&["queue", "release", &destination]);
     assert!(of_adopted("held_until").is_null(), "{:?}", second.queues());
     let said = second.command(&["queue", "purge", "--all", "--older-than", "0s", "--yes"]);

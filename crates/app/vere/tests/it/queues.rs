@@ -178,3 +178,68 @@ fn messages_are_tried_again_returned_and_removed_by_hand() {
     system.wait_mail("alice", 1);
     system.stop();
 }
+
+#[test]
+fn mail_goes_another_way_over_kill_9_of_everything_until_that_is_undone() {
+    let dead = free_address();
+    let sink = Sink::start();
+    let options = Options::to(dead).set("delivery.retry", "[\"1h\"]");
+    let mut system = System::start(&options);
+    let destination = format!("relay:{dead}");
+    submit(&system, 2);
+    queue_with(&system, "deferred");
+    let there = sink.address.to_string();
+    let reroute = |more: &[&str]| {
+        let mut words = vec!["queue", "reroute", &destination];
+        words.extend(more);
+        owned(&words)
+    };
+    let (code, said) = system.failing_command(&words(&reroute(&["--to", &there])));
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("2 messages") && said.contains("add --yes"),
+        "{said}"
+    );
+    for (name, way) in [("local", there.as_str()), (destination.as_str(), "local")] {
+        let flag = if way == "local" { "--mx" } else { "--to" };
+        let (code, _) = system.failing_command(&["queue", "reroute", name, flag, way, "--yes"]);
+        assert_eq!(code, Some(1), "{name} {way}");
+    }
+    system.command(&["queue", "hold", &destination]);
+    system.command(&words(&reroute(&["--to", &there, "--yes"])));
+    system.crash();
+    let way = format!("relay:{there}");
+    assert_eq!(queue_with(&system, "way")["way"], way.as_str());
+    system.command(&["queue", "release", &destination]);
+    system.command(&["queue", "retry", &destination]);
+    sink.wait_mail(2);
+    // What comes now goes there too.
+    submit(&system, 1);
+    sink.wait_mail(3);
+    system.command(&words(&reroute(&["--undo", "--yes"])));
+    assert_eq!(system.command(&["queue", "orders"]), "no orders\n");
+    // The connection that is open still is not used any more.
+    submit(&system, 1);
+    queue_with(&system, "deferred");
+    let own = Sink::start_at(dead, &[]);
+    system.command(&["queue", "retry", &destination]);
+    own.wait_mail(1);
+    assert_eq!(sink.mail().len(), 3);
+    let said = system.command(&words(&reroute(&["--to", &there, "--for", "1s", "--yes"])));
+    assert!(said.contains(&format!("by way of {way} until 2")), "{said}");
+    wait_for("the end of an order", || {
+        let orders = system.command(&["queue", "orders"]);
+        (orders == "no orders\n").then_some(())
+    });
+    submit(&system, 1);
+    own.wait_mail(2);
+    system.stop();
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
+}
+
+fn words(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
+}

@@ -42,6 +42,9 @@ impl Queues {
     /// before.
     pub fn set_order(&mut self, order: Order, record: RecordId, now: Timestamp) {
         let held = order.held_until;
+        let before = self.orders.get(&order.destination);
+        let before = before.and_then(|kept| kept.order.detour.clone());
+        let after = order.detour.clone();
         let number = self.number(&order.destination);
         if order.is_none() {
             self.orders.remove(&order.destination);
@@ -51,7 +54,48 @@ impl Queues {
         }
         if let Some(number) = number {
             self.hold(number, held, now);
+            if before != after {
+                self.go_by(number, after.map(|detour| detour.until), now);
+            }
         }
+    }
+
+    /// Where the messages of a queue go now: its destination, unless something else is ordered.
+    #[must_use]
+    pub fn way(&self, number: QueueNumber, now: Timestamp) -> Option<Destination> {
+        let own = self.destination(number)?;
+        let detour = self
+            .orders
+            .get(own)
+            .and_then(|kept| kept.order.detour.as_ref())
+            .filter(|detour| detour.until > now);
+        Some(match detour {
+            Some(detour) => detour.to.clone().with(own.place().1),
+            None => own.clone(),
+        })
+    }
+
+    /// Another way begins until a time, or ends: what was learned of the hosts on the way before says nothing
+    /// of those that come now.
+    pub(super) fn go_by(&mut self, number: QueueNumber, until: Option<Timestamp>, now: Timestamp) {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        queue.detour_until = until.filter(|until| *until > now);
+        if let Some(until) = queue.detour_until {
+            self.timers.insert((until, Timer::Queue(number)));
+        }
+        queue.failures = 0;
+        if queue.paused_until.take().is_some() {
+            self.totals.paused -= 1;
+        }
+        let site = queue.site;
+        self.exchange(number, site, None);
+        if let Some(queue) = self.queues.get_mut(number) {
+            queue.site = None;
+        }
+        self.note_active(number);
+        self.make_runnable(number);
     }
 
     /// Lets nothing out of a queue before this time; `None`: at once.

@@ -64,6 +64,8 @@ pub(super) struct Queue {
     pub(super) paused_until: Option<Timestamp>,
     /// An operator lets nothing out before.
     pub(super) held_until: Option<Timestamp>,
+    /// Until when its messages go another way.
+    pub(super) detour_until: Option<Timestamp>,
     pub(super) last_reply: Option<Box<str>>,
     /// What the settings say of this destination, if they do.
     pub(super) place: Option<GateId>,
@@ -106,6 +108,7 @@ impl Queue {
             failures: 0,
             paused_until: None,
             held_until: None,
+            detour_until: None,
             last_reply: None,
             place: None,
             site: None,

@@ -155,8 +155,12 @@ impl Queues {
             if queue.held_until.is_some_and(|until| until <= now) {
                 queue.held_until = None;
             }
+            let detour_over = queue.detour_until.is_some_and(|until| until <= now);
             if queue.fetch_after.is_some_and(|after| after <= now) {
                 queue.fetch_after = None;
+            }
+            if detour_over {
+                self.go_by(number, None, now);
             }
             self.note_active(number);
             self.make_runnable(number);

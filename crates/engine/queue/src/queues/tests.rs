@@ -5,6 +5,7 @@ use crate::envelope::tests::sample;
 use crate::order::{self, Order};
 use crate::settlement::{Attempt, Disposition, RecipientResult};
 
+mod detour;
 mod gates;
 mod model;
 mod retire;
@@ -430,7 +431,7 @@ fn an_order_waits_for_its_queue() {
     let order = Order {
         held_until: Some(at(100)),
         refused_until: Some(at(50)),
-        destination: Destination::Local,
+        ..Order::none(Destination::Local)
     };
     queues.set_order(order.clone(), 0, at(0));
     assert_eq!(queues.orders(at(0)).collect::<Vec<_>>(), [order]);

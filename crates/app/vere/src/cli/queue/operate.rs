@@ -4,12 +4,15 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
+use vere_queue::Destination;
+use vere_settings::Settings;
 use vere_units::{ByteSize, Span, TraceId};
 
 use super::{parse, to_json};
 use crate::cli::Failure;
 use crate::control::{Acted, Action, OrderChange, OrderRow, Request, Selection, ask, ask_for};
+use crate::gateway;
 
 /// How long a command waits for a gateway that works through its queues; it goes on without.
 const ACTION_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -83,31 +86,118 @@ pub(crate) struct ReturnArgs {
     no_report: bool,
 }
 
+/// Another way for a destination's mail.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("way").required(true).args(["to", "mx", "undo"])))]
+pub(crate) struct RerouteArgs {
+    /// The destination as `vere queue list` prints it; it need not have a queue yet.
+    destination: String,
+    /// To this host, by what the route says that names it as its next hop, if one does.
+    #[arg(long, value_name = "HOST[:PORT]")]
+    to: Option<String>,
+    /// To the mail exchangers of this domain.
+    #[arg(long, value_name = "DOMAIN")]
+    mx: Option<String>,
+    /// By its own way again.
+    #[arg(long)]
+    undo: bool,
+    /// Ends it by itself after this time, as `30m` or `2h`; without it, when it is undone.
+    #[arg(long = "for", value_name = "TIME", conflicts_with = "undo")]
+    span: Option<Span>,
+    /// Does not ask.
+    #[arg(long)]
+    yes: bool,
+    /// Prints JSON: an object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Sends a destination's mail another way, once it is told how much waits.
+pub(super) fn reroute(
+    socket: &Path,
+    settings: &Settings,
+    args: &RerouteArgs,
+) -> Result<String, Failure> {
+    let way = match (&args.to, &args.mx) {
+        (Some(host), _) => Some(next_hop(host, settings.delivery.port)?),
+        (None, Some(domain)) => Some(Destination::Domain(domain.to_ascii_lowercase())),
+        (None, None) => None,
+    };
+    let name = &args.destination;
+    let (change, done) = match way {
+        Some(way) => (
+            OrderChange::Reroute {
+                to: way.to_string(),
+            },
+            format!("sent to {way}"),
+        ),
+        None => (OrderChange::Restore, "sent their own way again".to_owned()),
+    };
+    if !args.yes {
+        confirm(&queued(socket, name)?, &done)?;
+    }
+    let seconds = args.span.map(|span| span.duration().as_secs());
+    send_order(socket, name, &change, seconds, args.json)
+}
+
+fn next_hop(text: &str, port: u16) -> Result<Destination, Failure> {
+    let wrong = || {
+        Failure::new(format!(
+            "{text} is no host with a port, as mx.example.org:25"
+        ))
+    };
+    let text = text.strip_prefix("relay:").unwrap_or(text);
+    let (host, port) = match text.rsplit_once(':') {
+        // An IPv6 address without brackets has no port.
+        Some((host, _)) if host.contains(':') && !host.ends_with(']') => (text, port),
+        Some((host, number)) => (host, number.parse().map_err(|_| wrong())?),
+        None => (text, port),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let odd = |letter: char| letter.is_whitespace() || letter.is_control();
+    if host.is_empty() || host.contains(odd) || port == 0 {
+        return Err(wrong());
+    }
+    Ok(gateway::relay(host, port))
+}
+
+/// What waits for a destination, here and in adopted queues.
+fn queued(socket: &Path, destination: &str) -> Result<Acted, Failure> {
+    let mut all = Acted::default();
+    for row in super::all(socket)? {
+        if row.destination == destination {
+            all.messages += row.messages;
+            all.octets += row.octets;
+        }
+    }
+    Ok(all)
+}
+
 /// Changes what holds for a destination.
 pub(super) fn order(
     socket: &Path,
     args: &OrderArgs,
-    change: OrderChange,
+    change: &OrderChange,
 ) -> Result<String, Failure> {
     let seconds = args.span.map(|span| span.duration().as_secs());
     send_order(socket, &args.destination, change, seconds, args.json)
 }
 
 /// Ends what holds for a destination.
-pub(super) fn end(socket: &Path, args: &EndArgs, change: OrderChange) -> Result<String, Failure> {
+pub(super) fn end(socket: &Path, args: &EndArgs, change: &OrderChange) -> Result<String, Failure> {
     send_order(socket, &args.destination, change, None, args.json)
 }
 
 fn send_order(
     socket: &Path,
     destination: &str,
-    change: OrderChange,
+    change: &OrderChange,
     seconds: Option<u64>,
     json: bool,
 ) -> Result<String, Failure> {
     let request = Request::QueueOrder {
         destination: destination.to_owned(),
-        change,
+        change: change.clone(),
         seconds,
     };
     let row: OrderRow = parse(ask(socket, &request).map_err(Failure::new)?)?;
@@ -139,10 +229,15 @@ fn order_line(row: &OrderRow) -> String {
     if let Some(until) = &row.refused_until {
         parts.push(format!("refused until {until}"));
     }
+    if let Some(way) = &row.way {
+        let until = row.way_until.as_deref().unwrap_or("taken back");
+        parts.push(format!("by way of {way} until {until}"));
+    }
     if parts.is_empty() {
         parts.push("delivered and taken as usual".to_owned());
     }
-    format!("{}: {}\n", row.destination, parts.join(", "))
+    let name = super::of_group(row.destination.clone(), row.group.clone());
+    format!("{name}: {}\n", parts.join(", "))
 }
 
 impl SelectionArgs {
@@ -250,8 +345,11 @@ mod tests {
     fn what_holds_is_told_in_a_line() {
         let mut row = OrderRow {
             destination: "a.example".to_owned(),
+            group: None,
             held_until: Some("taken back".to_owned()),
             refused_until: None,
+            way: None,
+            way_until: None,
         };
         assert_eq!(order_line(&row), "a.example: held until taken back\n");
         row.held_until = None;
@@ -259,6 +357,32 @@ mod tests {
             order_line(&row),
             "a.example: delivered and taken as usual\n"
         );
+    }
+
+    #[test]
+    fn next_hops_are_read() {
+        let read = |text| next_hop(text, 25).map(|way| way.to_string()).ok();
+        for (text, way) in [
+            ("mx.example", "relay:mx.example:25"),
+            ("mx.example:26", "relay:mx.example:26"),
+            ("relay:mx.example:26", "relay:mx.example:26"),
+            ("192.0.2.1", "relay:192.0.2.1:25"),
+            ("2001:db8::1", "relay:[2001:db8::1]:25"),
+            ("[2001:db8::1]:26", "relay:[2001:db8::1]:26"),
+            ("[2001:db8::1]", "relay:[2001:db8::1]:25"),
+        ] {
+            assert_eq!(read(text).as_deref(), Some(way), "{text}");
+        }
+        for text in [
+            "",
+            ":25",
+            "mx.example:",
+            "mx.example:0",
+            "mx.example:x",
+            "a b",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ const HEAD: Style = Style::new().add_modifier(Modifier::REVERSED);
 const WARN: Style = Style::new().fg(Color::Yellow);
 const BAD: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
 
-const HELP: [&str; 17] = [
+const HELP: [&str; 18] = [
     "up, down, k, j           select a queue; page up, page down, home, end",
     "s, S                     sort by the next, the previous column",
     "o                        opposite order",
@@ -43,7 +43,8 @@ const HELP: [&str; 17] = [
     "READY waits for its turn, DEFER for a time, DLV is being delivered; IN/S and OUT/S are",
     "messages a second; LAT is what a message takes at its hosts; CONN is connections of those",
     "that may be open now: fewer when the hosts answer 4xx, break off or grow slow.",
-    "MARK: H held, R refused, S suspended until the next try, O in order, A adopted.",
+    "MARK: H held, R refused, S suspended until the next try, W another way, O in",
+    "order, A adopted.",
     "",
     "Budgets are what is used of its limit. A replica that is not `sync` does not count for",
     "what is acknowledged.",
@@ -284,6 +285,7 @@ fn marks(row: &Row) -> (String, bool) {
         ('H', queue.held_until.is_some(), true),
         ('R', queue.refused_until.is_some(), true),
         ('S', queue.paused_until.is_some(), true),
+        ('W', queue.way.is_some(), true),
         ('O', queue.in_order, false),
         ('A', queue.group.is_some(), false),
     ];
@@ -308,6 +310,7 @@ fn foot(screen: &Screen, width: usize) -> [Line<'static>; FOOT] {
         add(" of ", queue.group.as_ref());
         add("; site ", queue.site.as_ref());
         add("; held until ", queue.held_until.as_ref());
+        add("; by way of ", queue.way.as_ref());
         add("; refused until ", queue.refused_until.as_ref());
         add("; next try ", queue.paused_until.as_ref());
         said = queue.last_reply.clone().unwrap_or_default();

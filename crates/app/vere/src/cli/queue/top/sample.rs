@@ -110,6 +110,7 @@ pub(super) mod tests {
             paused_until: None,
             held_until: None,
             refused_until: None,
+            way: None,
             oldest: None,
             oldest_seconds: None,
             last_reply: None,
