@@ -27,6 +27,8 @@ mod mailbox;
 mod model;
 mod pending;
 mod reclaim;
+mod repair;
+mod replay;
 mod rows;
 mod snapshot;
 mod store;
@@ -37,13 +39,16 @@ pub use body::{Body, BodyReader, Prepared, header_len};
 pub use change::Stored;
 pub use check::{CheckReport, Finding};
 pub use error::StoreError;
-pub use log::{OpenError, OpenReport, Position, ReclaimJob, ReclaimOutcome, SyncJob, SyncOutcome};
+pub use log::{
+    Damage, OpenError, OpenReport, Position, ReclaimJob, ReclaimOutcome, SyncJob, SyncOutcome,
+};
 pub use model::{
     BlobId, FlagMode, Flags, HIERARCHY_DELIMITER, InternalDate, KEYWORD_OCTETS_MAX, Keyword,
     MAILBOX_LEVELS_MAX, MAILBOX_NAME_OCTETS_MAX, MailboxId, MailboxName, ModSeq, OperationId,
     SpecialUse, SystemFlags, Uid,
 };
 pub use reclaim::Reclaim;
+pub use repair::{LostMessage, RepairError, RepairReport};
 pub use rows::RecipientFields;
 pub use snapshot::{Difference, Message, Snapshot, Status};
 pub use store::{Committed, Published, Store, StoreConfig};

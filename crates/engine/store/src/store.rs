@@ -9,12 +9,13 @@ use vere_units::ByteSize;
 
 use crate::account::Account;
 use crate::body::BodyReader;
-use crate::log::format::{RECORD_HEAD, RecordHead, RecordKind};
-use crate::log::{Log, OpenError, OpenReport, Position, Replay, SyncJob, SyncOutcome};
+use crate::log::format::{RECORD_HEAD, RecordKind};
+use crate::log::{Log, OpenError, OpenReport, Position, SyncJob, SyncOutcome};
 use crate::mailbox::Mailbox;
 use crate::model::MailboxId;
 use crate::pending::Pending;
 use crate::reclaim::Reclaiming;
+use crate::replay::{Applying, Gap};
 use crate::{StoreError, batch};
 
 /// How the store is built.
@@ -118,42 +119,6 @@ pub struct Store<S: Storage, M: MetaEngine> {
     pub(crate) reclaimed_to: u64,
 }
 
-/// Puts into the metadata engine what the log has and it has not.
-struct Applying<'a, M> {
-    meta: &'a mut M,
-    batches: Vec<Batch>,
-    octets: usize,
-}
-
-/// Octets of batches that are applied at once when a store is opened.
-const APPLY_OCTETS: usize = 4 * 1024 * 1024;
-
-impl<M: MetaEngine> Applying<'_, M> {
-    fn apply(&mut self, upto: u64) -> Result<(), String> {
-        self.octets = 0;
-        let batches = std::mem::take(&mut self.batches);
-        self.meta
-            .apply(&batches, upto)
-            .map_err(|error| error.to_string())
-    }
-}
-
-impl<M: MetaEngine> Replay for Applying<'_, M> {
-    fn record(&mut self, head: &RecordHead, payload: &[u8]) -> Result<(), String> {
-        if head.kind == RecordKind::Body {
-            return Ok(());
-        }
-        let batch = batch::decode(payload, head.position);
-        self.batches
-            .push(batch.ok_or("not a batch that can be read")?);
-        self.octets += payload.len();
-        if self.octets > APPLY_OCTETS {
-            self.apply(head.end())?;
-        }
-        Ok(())
-    }
-}
-
 impl<S: Storage, M: MetaEngine> Store<S, M> {
     /// Opens the store in a directory, or makes one where there is none, and brings the metadata
     /// to where the log is.
@@ -167,15 +132,10 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         config: StoreConfig,
     ) -> Result<(Self, OpenReport), OpenError> {
         let from = meta.applied().map_err(OpenError::Meta)?;
-        let mut replay = Applying {
-            meta: &mut meta,
-            batches: Vec::new(),
-            octets: 0,
-        };
+        let mut replay = Applying::new(&mut meta, Gap::Wait);
         let size = config.segment_size.as_u64();
         let (log, report) = Log::open(storage, size, config.log_id, from, &mut replay)?;
-        let batches = std::mem::take(&mut replay.batches);
-        meta.apply(&batches, log.end()).map_err(OpenError::Meta)?;
+        replay.finish(log.end())?;
         let store = Self {
             log,
             meta,

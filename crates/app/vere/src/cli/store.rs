@@ -5,18 +5,18 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use vere_disk::log::Directory;
-use vere_disk::mail_meta::FjallMeta;
 use vere_ports::directory::AccountName;
 use vere_settings::Settings;
-use vere_store::{CheckReport, Finding, Reclaim, Store, StoreConfig};
+use vere_store::{CheckReport, Finding, Reclaim};
 use vere_units::ByteSize;
 
 use super::{Failure, Outcome};
+use crate::store::files::Files;
 use crate::store::keeper::MailStore as FileStore;
 use crate::store::search::{self, SharedIndex};
 
 mod explain;
+mod repair;
 
 /// Looks after the mail store's files, while the system is stopped.
 #[derive(Debug, Subcommand)]
@@ -42,6 +42,16 @@ pub(crate) enum StoreCommand {
         /// What follows SEARCH in IMAP: 'BODY free SINCE 1-Jan-2026'.
         search: String,
     },
+    /// Makes everything but the log anew, and of a damaged log what is left of it: what is lost is named,
+    /// message by message. Ends with 1 when something is.
+    Repair {
+        /// Says what would be done, and changes nothing.
+        #[arg(long)]
+        dry_run: bool,
+        /// Prints JSON: an object with the counts and `findings`, a list of texts.
+        #[arg(long)]
+        json: bool,
+    },
     /// Gives back the room of messages that no mailbox holds any more.
     Compact {
         /// Leaves segments alone of which less than this goes, in percent.
@@ -50,19 +60,16 @@ pub(crate) enum StoreCommand {
     },
 }
 
-/// Octets of metadata that are kept in memory.
-const META_CACHE: ByteSize = ByteSize::mib(32);
-
 /// Runs the command.
 ///
 /// # Errors
 /// When the store cannot be opened, is in use, or cannot be read.
 pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Failure> {
-    let folder = settings.data.join("store");
-    let mut store = open(&folder)?;
+    let files = Files::lock(&settings.data.join("store"))?;
+    let folder = files.folder();
     match command {
         StoreCommand::Check { json } => {
-            let report = Report::of(&mut store, &folder)?;
+            let report = Report::of(&mut files.open()?, folder)?;
             let text = if *json {
                 report.as_json()?
             } else {
@@ -72,7 +79,7 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
             Ok(Outcome::Report(text, ExitCode::from(u8::from(wrong))))
         }
         StoreCommand::Stats { json } => {
-            let report = Report::of(&mut store, &folder)?;
+            let report = Report::of(&mut files.open()?, folder)?;
             Ok(Outcome::Print(if *json {
                 report.as_json()?
             } else {
@@ -83,9 +90,11 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
             account,
             mailbox,
             search,
-        } => explain::explain(&mut store, &folder, account, mailbox, search).map(Outcome::Print),
+        } => explain::explain(&mut files.open()?, folder, account, mailbox, search)
+            .map(Outcome::Print),
+        StoreCommand::Repair { dry_run, json } => repair(&files, *dry_run, *json),
         StoreCommand::Compact { dead_min } => {
-            let saved = compact(&mut store, *dead_min)?;
+            let saved = compact(&mut files.open()?, *dead_min)?;
             Ok(Outcome::Print(format!(
                 "{} given back\n",
                 ByteSize::new(saved)
@@ -94,25 +103,14 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
     }
 }
 
-fn open(folder: &Path) -> Result<FileStore, Failure> {
-    let wrong = |error: &dyn std::fmt::Display| {
-        Failure::new(format!(
-            "cannot open the mail store in {}: {error}",
-            folder.display()
-        ))
+fn repair(files: &Files, dry_run: bool, json: bool) -> Result<Outcome, Failure> {
+    let report = files.repair(dry_run)?;
+    let text = match json {
+        true => repair::as_json(&report, dry_run)?,
+        false => repair::as_text(&report, dry_run),
     };
-    // Made by the role alone: a mistyped folder is not an empty store.
-    let disk = Directory::open(&folder.join("log")).map_err(|error| wrong(&error))?;
-    let meta = FjallMeta::open(&folder.join("meta"), META_CACHE).map_err(|error| wrong(&error))?;
-    let (store, report) =
-        Store::open(disk, meta, StoreConfig::default()).map_err(|error| wrong(&error))?;
-    if report.cut > 0 {
-        tracing::info!(
-            octets = report.cut,
-            "cut what a crash tore, nothing of it acknowledged"
-        );
-    }
-    Ok(store)
+    let lost = report.has_losses();
+    Ok(Outcome::Report(text, ExitCode::from(u8::from(lost))))
 }
 
 fn compact(store: &mut FileStore, dead_min: u64) -> Result<u64, Failure> {
@@ -231,168 +229,4 @@ fn sentence(finding: &Finding) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use vere_store::{
-        Flags, InternalDate, MailboxId, OperationId, Prepared, QuotaLimit, RecipientFields,
-        SystemFlags, Target,
-    };
-    use vere_units::Timestamp;
-
-    use super::*;
-
-    fn sync(store: &mut FileStore) {
-        while let Some(job) = store.sync_job().unwrap() {
-            store.finish_sync(job.run()).unwrap();
-        }
-    }
-
-    fn inbox(store: &mut FileStore) -> MailboxId {
-        let ann = AccountName::parse("ann@demo.test").unwrap();
-        let opened = store.open_account(&ann, Timestamp::from_millis(1)).unwrap();
-        sync(store);
-        opened.when(store.synced()).unwrap()
-    }
-
-    fn deliver(store: &mut FileStore, number: u8) {
-        let text = format!(
-            "Subject: {number}\r\n\r\n{}\r\n",
-            "x\u{1}".repeat(usize::from(number))
-        );
-        let noise: Vec<u8> = (0..20_000_u32)
-            .map(|n| (n.wrapping_mul(n) >> 7) as u8 ^ number)
-            .collect();
-        let body = Prepared::new(&[text.as_bytes(), &noise].concat(), &[], &[]).unwrap();
-        let target = Target {
-            mailbox: inbox(store),
-            flags: Flags {
-                system: SystemFlags::DELETED,
-                keywords: Vec::new(),
-            },
-            internal_date: InternalDate::default(),
-            fields: RecipientFields::default(),
-            quota: QuotaLimit::default(),
-        };
-        let results = store
-            .deliver(&body, &[target], OperationId([number; 16]))
-            .unwrap();
-        sync(store);
-        assert!(results.when(store.synced()).unwrap()[0].is_ok());
-    }
-
-    /// A store with one message and a segment that says of it that it holds a text.
-    fn indexed_as(text: &str) -> (tempfile::TempDir, FileStore) {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("log")).unwrap();
-        std::fs::create_dir_all(folder.path().join("search")).unwrap();
-        let mut store = open(folder.path()).unwrap();
-        deliver(&mut store, 7);
-        let id = inbox(&mut store);
-        let snapshot = store.snapshot(id).unwrap();
-        let snapshot = snapshot.when(store.synced()).unwrap();
-        let message = *snapshot.get(0).unwrap();
-        let mut octets = store.body_reader().open(message.blob).unwrap();
-        let octets = octets.message().unwrap();
-        let parsed = vere_mime::Parsed::of(&octets);
-        let searched = vere_mime::Searched {
-            own: b"",
-            message: &octets,
-            parts: &parsed.parts,
-        };
-        let mut builder = vere_search::Builder::new(store.log_id(), id.0);
-        builder.message(vere_search::Document {
-            uid: message.uid.get(),
-            body: message.blob.0,
-            sent: None,
-        });
-        let _ = searched.texts(|_| true, &mut |zone, found| {
-            let instead = matches!(zone, vere_mime::Zone::Subject) && !text.is_empty();
-            builder.text(zone, if instead { text } else { found });
-            std::ops::ControlFlow::Continue(())
-        });
-        let disk = Directory::open(&folder.path().join("search")).unwrap();
-        let mut index = vere_search::Index::open(disk, store.log_id()).unwrap();
-        index.put(id.0, (1, 1), &builder.finish().unwrap()).unwrap();
-        (folder, store)
-    }
-
-    #[test]
-    fn an_index_of_other_texts_is_found() {
-        let (folder, mut store) = indexed_as("");
-        let report = Report::of(&mut store, folder.path()).unwrap();
-        assert!(!report.is_wrong(), "{}", report.findings());
-        assert!(report.index_octets > 0);
-        let (folder, mut store) = indexed_as("SOMETHING");
-        let report = Report::of(&mut store, folder.path()).unwrap();
-        assert!(report.is_wrong());
-        assert!(
-            report
-                .findings()
-                .contains("the search index is not that of its messages")
-        );
-    }
-
-    #[test]
-    fn a_search_is_explained() {
-        let (folder, mut store) = indexed_as("");
-        let ann = AccountName::parse("ann@demo.test").unwrap();
-        let mut explain = |search: &str| {
-            explain::explain(&mut store, folder.path(), &ann, "INBOX", search).unwrap()
-        };
-        let certain = explain("SUBJECT 7 DELETED");
-        assert!(
-            certain.contains("1 messages; index: 1 segments"),
-            "{certain}"
-        );
-        assert!(certain.contains("answered by the index alone"), "{certain}");
-        assert!(certain.contains("1 messages found"), "{certain}");
-        let looked = explain("NOT TEXT \"subject: 8\" 1:*");
-        assert!(looked.contains("1 messages found"), "{looked}");
-        assert!(explain("SUBJECT 8").contains("0 messages found"));
-        let wrong = explain::explain(&mut store, folder.path(), &ann, "INBOX", "NONSENSE");
-        assert!(wrong.is_err());
-        let wrong = explain::explain(&mut store, folder.path(), &ann, "Nowhere", "ALL");
-        assert!(wrong.is_err());
-    }
-
-    #[test]
-    fn a_store_on_files_is_checked_and_compacted() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(open(folder.path()).is_err());
-        std::fs::create_dir(folder.path().join("log")).unwrap();
-        let disk = Directory::open(&folder.path().join("log")).unwrap();
-        let meta = FjallMeta::open(&folder.path().join("meta"), META_CACHE).unwrap();
-        let config = StoreConfig {
-            segment_size: ByteSize::kib(64),
-            log_id: 9,
-            ..StoreConfig::default()
-        };
-        let mut store = Store::open(disk, meta, config).unwrap().0;
-        (1..=20).for_each(|number| deliver(&mut store, number));
-        let id = inbox(&mut store);
-        let expunged = store.expunge(id, None).unwrap();
-        sync(&mut store);
-        assert_eq!(expunged.when(store.synced()).unwrap().len(), 20);
-        deliver(&mut store, 21);
-        drop(store);
-
-        let mut store = open(folder.path()).unwrap();
-        let before = store.check_all().unwrap();
-        assert_eq!(
-            (before.messages, before.bodies, before.findings.len()),
-            (1, 1, 0)
-        );
-        let saved = compact(&mut store, 10).unwrap();
-        assert!(saved > 0, "{before:?}");
-        let after = store.check_all().unwrap();
-        assert!(after.log_octets < before.log_octets);
-        let report = Report::of(&mut store, folder.path()).unwrap();
-        assert!(report.counts().contains("messages"));
-        assert!(report.as_json().unwrap().contains("\"bodies\": 1"));
-        assert_eq!(report.findings(), "nothing is wrong\n");
-        drop(store);
-        // From the log alone.
-        std::fs::remove_dir_all(folder.path().join("meta")).unwrap();
-        let mut store = open(folder.path()).unwrap();
-        assert_eq!(store.check_all().unwrap().messages, 1);
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@
 pub(crate) mod format;
 mod recover;
 mod rewrite;
+mod survey;
 mod windowed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,8 @@ pub(crate) use recover::Replay;
 pub use recover::{OpenError, OpenReport};
 use rewrite::{Index, Made};
 pub use rewrite::{ReclaimJob, ReclaimOutcome};
+pub use survey::Damage;
+pub(crate) use survey::Survey;
 
 /// A place in the log; what lies before it happened before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

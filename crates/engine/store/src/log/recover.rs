@@ -84,7 +84,7 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-fn io_error(file: &str) -> impl Fn(io::Error) -> OpenError + '_ {
+pub(super) fn io_error(file: &str) -> impl Fn(io::Error) -> OpenError + '_ {
     move |error| OpenError::Io {
         file: file.to_owned(),
         error,
@@ -93,11 +93,11 @@ fn io_error(file: &str) -> impl Fn(io::Error) -> OpenError + '_ {
 
 /// A segment that was found.
 #[derive(Debug)]
-struct Found<F> {
-    file: F,
-    len: u64,
+pub(super) struct Found<F> {
+    pub(super) file: F,
+    pub(super) len: u64,
     /// None when the head is not whole.
-    head: Option<SegmentHead>,
+    pub(super) head: Option<SegmentHead>,
 }
 
 /// Where the log stops being what was written.
@@ -225,7 +225,11 @@ fn find<S: Storage>(storage: &S) -> Result<BTreeMap<u64, Found<S::File>>, OpenEr
     Ok(found)
 }
 
-fn look_at<S: Storage>(storage: &S, name: &str, first: u64) -> Result<Found<S::File>, OpenError> {
+pub(super) fn look_at<S: Storage>(
+    storage: &S,
+    name: &str,
+    first: u64,
+) -> Result<Found<S::File>, OpenError> {
     let error = io_error(name);
     let file = storage.open(name).map_err(&error)?;
     let len = file.len().map_err(&error)?;
@@ -273,7 +277,10 @@ fn scan<F: StorageFile>(
     replay: &mut dyn Replay,
     report: &mut OpenReport,
 ) -> Result<End, OpenError> {
-    let start = found.range(..=from).next_back().map(|(first, _)| *first);
+    // A newer one whose head a crash tore holds nothing that was taken.
+    let mut before = found.range(..=from).rev();
+    let start = before.find(|(first, segment)| segment.head.is_some() || **first < from);
+    let start = start.map(|(first, _)| *first);
     let Some(start) = start else {
         return Err(missing(from, "the beginning of the log is missing"));
     };

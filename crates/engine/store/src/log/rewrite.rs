@@ -67,7 +67,7 @@ pub(crate) struct Made<F> {
 }
 
 /// A record and where it lies.
-type Placed = (RecordHead, u64);
+pub(crate) type Placed = (RecordHead, u64);
 
 impl<S: Storage> ReclaimJob<S> {
     /// Reads the segment, and writes and syncs another when it is worth it.
@@ -91,61 +91,63 @@ impl<S: Storage> ReclaimJob<S> {
         if dead == 0 || dead * 100 < len * self.dead_percent_min {
             return Ok(None);
         }
-        let made = self.write(&mut reader, &stay)?;
-        Ok(Some(Made {
-            saved: len.saturating_sub(made.len),
-            ..made
-        }))
-    }
-
-    fn write(
-        &self,
-        reader: &mut Windowed<'_, S::File>,
-        stay: &[Placed],
-    ) -> io::Result<Made<S::File>> {
-        let name = new_name(self.first);
-        match self.storage.remove(&name) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = self.storage.create(&name)?;
         let head = SegmentHead {
             log: self.log,
             first: self.first,
             end: self.end,
         };
-        let mut out = Out {
-            file: &file,
-            buffer: head.encode().to_vec(),
-            written: 0,
-        };
-        let mut index = Vec::new();
-        for (number, (head, offset)) in stay.iter().enumerate() {
-            if number % SPARSE == 0 {
-                index.push((head.position, out.at()));
-            }
-            let count = RECORD_HEAD + head.length as usize;
-            let octets = reader
-                .get(*offset, count)?
-                .ok_or(io::ErrorKind::UnexpectedEof)?;
-            if crc32fast::hash(&octets[RECORD_HEAD..]) != head.payload_crc {
-                return Err(io::Error::other(format!(
-                    "the record at {} is damaged",
-                    head.position
-                )));
-            }
-            out.put(octets)?;
-        }
-        out.index(&index)?;
-        let len = out.written;
-        file.sync()?;
-        Ok(Made {
-            file,
-            index: Arc::new(index),
-            len,
-            saved: 0,
-        })
+        let made = write(&self.storage, head, &mut reader, &stay)?;
+        Ok(Some(Made {
+            saved: len.saturating_sub(made.len),
+            ..made
+        }))
     }
+}
+
+/// Writes records to the file that will take the place of a segment, and syncs it.
+pub(crate) fn write<S: Storage>(
+    storage: &S,
+    head: SegmentHead,
+    reader: &mut Windowed<'_, S::File>,
+    stay: &[Placed],
+) -> io::Result<Made<S::File>> {
+    let name = new_name(head.first);
+    match storage.remove(&name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = storage.create(&name)?;
+    let mut out = Out {
+        file: &file,
+        buffer: head.encode().to_vec(),
+        written: 0,
+    };
+    let mut index = Vec::new();
+    for (number, (head, offset)) in stay.iter().enumerate() {
+        if number % SPARSE == 0 {
+            index.push((head.position, out.at()));
+        }
+        let count = RECORD_HEAD + head.length as usize;
+        let octets = reader
+            .get(*offset, count)?
+            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        if crc32fast::hash(&octets[RECORD_HEAD..]) != head.payload_crc {
+            return Err(io::Error::other(format!(
+                "the record at {} is damaged",
+                head.position
+            )));
+        }
+        out.put(octets)?;
+    }
+    out.index(&index)?;
+    let len = out.written;
+    file.sync()?;
+    Ok(Made {
+        file,
+        index: Arc::new(index),
+        len,
+        saved: 0,
+    })
 }
 
 struct Out<'a, F> {

@@ -16,6 +16,11 @@ pub(crate) const CONTENTS: u8 = 0x05;
 /// Account, a hint: the thread that a message id belongs to.
 pub(crate) const THREADS: u8 = 0x06;
 
+/// Whether rows of an account of this kind are hints.
+pub(crate) fn is_hint(kind: u8) -> bool {
+    matches!(kind, CONTENTS | THREADS)
+}
+
 /// Mailbox: the account it belongs to.
 pub(crate) const OWNER: &[u8] = &[0x01];
 /// Mailbox: what it counts.

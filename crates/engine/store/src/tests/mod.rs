@@ -3,6 +3,7 @@
 mod basics;
 mod crashes;
 mod reclaiming;
+mod repairing;
 
 use std::ops::RangeInclusive;
 

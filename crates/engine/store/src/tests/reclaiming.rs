@@ -6,7 +6,7 @@ use super::*;
 use crate::{FlagMode, Reclaim, SystemFlags, Uid};
 
 /// Reclaims until every segment was looked at; octets saved.
-fn reclaim(store: &mut Tested) -> Result<u64, StoreError> {
+pub(super) fn reclaim(store: &mut Tested) -> Result<u64, StoreError> {
     let mut saved = 0;
     loop {
         match store.reclaim(10)? {
@@ -27,7 +27,7 @@ fn noise(number: u64) -> Prepared {
     Prepared::new(&message, &[], &[]).unwrap()
 }
 
-fn add(bench: &mut Bench, mailbox: MailboxId, number: u64, id: u64) -> Uid {
+pub(super) fn add(bench: &mut Bench, mailbox: MailboxId, number: u64, id: u64) -> Uid {
     let added = bench
         .store
         .deliver(&noise(number), &[target(mailbox)], operation(id))
@@ -35,7 +35,7 @@ fn add(bench: &mut Bench, mailbox: MailboxId, number: u64, id: u64) -> Uid {
     safe(&mut bench.store, added).remove(0).unwrap().uid
 }
 
-fn expunge(bench: &mut Bench, uids: &[Uid]) {
+pub(super) fn expunge(bench: &mut Bench, uids: &[Uid]) {
     let flags = Flags {
         system: SystemFlags::DELETED,
         keywords: Vec::new(),

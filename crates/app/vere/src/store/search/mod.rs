@@ -25,6 +25,9 @@ pub(crate) use check::check;
 pub(super) use indexer::Indexer;
 pub(crate) use look::{Leaf, Look};
 
+/// The folder of the index, beside the log.
+pub(crate) const FOLDER: &str = "search";
+
 /// The segments of a mailbox.
 pub(crate) type Segments = Vec<Arc<Segment<LogFile>>>;
 
@@ -38,7 +41,7 @@ impl SharedIndex {
     /// # Errors
     /// What the system says.
     pub(crate) fn open(store: &Path, log: u64) -> io::Result<Self> {
-        let folder = store.join("search");
+        let folder = store.join(FOLDER);
         std::fs::create_dir_all(&folder)?;
         let index = Index::open(LogDirectory::open(&folder)?, log)?;
         Ok(Self(Arc::new(Mutex::new(index))))
@@ -57,7 +60,7 @@ impl SharedIndex {
     }
 
     /// A segment did not answer: damaged ones go, and are made again.
-    fn doubt(&self, id: MailboxId) {
+    pub(super) fn doubt(&self, id: MailboxId) {
         if let Err(error) = self.lock().doubt(id.0) {
             tracing::error!(%error, mailbox = id.0, "the search index cannot be looked at");
         }

@@ -1,0 +1,166 @@
+//! Where the store lies, and who may use it: one process at a time.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use vere_disk::log::Directory as LogDirectory;
+use vere_disk::mail_meta::FjallMeta;
+use vere_settings::Settings;
+use vere_store::{RepairReport, Store, StoreConfig};
+use vere_units::ByteSize;
+
+use super::keeper::MailStore;
+use crate::cli::Failure;
+
+/// Memory for blocks of the metadata.
+const META_CACHE: ByteSize = ByteSize::mib(32);
+
+/// The metadata, those that a repair makes, and those that were there before it.
+const META: &str = "meta";
+const META_NEW: &str = "meta.new";
+const META_OLD: &str = "meta.old";
+
+/// The store's folder, while nobody else uses it.
+#[derive(Debug)]
+pub(crate) struct Files {
+    folder: PathBuf,
+    /// Locked as long as it is open.
+    _lock: File,
+}
+
+impl Files {
+    /// Makes the folder of a store where there is none, and locks it.
+    ///
+    /// # Errors
+    /// When it is in use, or cannot be made.
+    pub(crate) fn make(settings: &Settings) -> Result<Self, Failure> {
+        let folder = settings.data.join("store");
+        fs::create_dir_all(folder.join("log")).map_err(|error| wrong(&folder, &error))?;
+        Self::lock(&folder)
+    }
+
+    /// Locks the folder of a store that is there.
+    ///
+    /// # Errors
+    /// When it is not there, or in use.
+    pub(crate) fn lock(folder: &Path) -> Result<Self, Failure> {
+        // Made by the role alone: a mistyped folder is not an empty store.
+        if !folder.join("log").is_dir() {
+            return Err(wrong(folder, &"there is none"));
+        }
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(folder.join("lock"))
+            .map_err(|error| wrong(folder, &error))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self {
+                folder: folder.to_owned(),
+                _lock: lock,
+            }),
+            Err(TryLockError::WouldBlock) => Err(wrong(folder, &"it is in use")),
+            Err(TryLockError::Error(error)) => Err(wrong(folder, &error)),
+        }
+    }
+
+    /// The folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Opens the store; one that holds nothing yet gets a new number.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is damaged.
+    pub(crate) fn open(&self) -> Result<MailStore, Failure> {
+        let wrong = |error: &dyn std::fmt::Display| wrong(&self.folder, error);
+        let disk = LogDirectory::open(&self.folder.join("log")).map_err(|error| wrong(&error))?;
+        let meta = self.meta(META).map_err(|error| wrong(&error))?;
+        let config = StoreConfig {
+            log_id: random_u64()?,
+            ..StoreConfig::default()
+        };
+        let (store, report) = Store::open(disk, meta, config).map_err(|error| wrong(&error))?;
+        tracing::info!(?report, "mail store opened");
+        Ok(store)
+    }
+
+    fn meta(&self, name: &str) -> Result<FjallMeta, vere_ports::mail_meta::MetaError> {
+        FjallMeta::open(&self.folder.join(name), META_CACHE)
+    }
+
+    /// Makes everything anew that follows from the log, and of a damaged log what is left of it. The old
+    /// metadata stay until the new ones are whole; the search index is made again by the role.
+    ///
+    /// # Errors
+    /// When the log cannot be read or written.
+    pub(crate) fn repair(&self, dry_run: bool) -> Result<RepairReport, Failure> {
+        let wrong = |error: &dyn std::fmt::Display| {
+            Failure::new(format!(
+                "cannot repair the mail store in {}: {error}",
+                self.folder.display()
+            ))
+        };
+        self.remove(META_NEW)?;
+        let old = [META, META_OLD]
+            .into_iter()
+            .find(|name| self.folder.join(name).is_dir());
+        let old = old.and_then(|name| match self.meta(name) {
+            Ok(old) => Some(old),
+            Err(error) => {
+                tracing::warn!(%error, "the old metadata cannot be read");
+                None
+            }
+        });
+        let disk = LogDirectory::open(&self.folder.join("log")).map_err(|error| wrong(&error))?;
+        let fresh = self.meta(META_NEW).map_err(|error| wrong(&error))?;
+        let config = StoreConfig::default();
+        let report = Store::repair(disk, old.as_ref(), fresh, config, dry_run);
+        drop(old);
+        let report = report.map_err(|error| wrong(&error))?;
+        if dry_run {
+            self.remove(META_NEW)?;
+        } else {
+            self.put_in_place().map_err(|error| wrong(&error))?;
+        }
+        Ok(report)
+    }
+
+    /// Puts new metadata in the place of the old ones. The log has everything by now: wherever this is
+    /// cut off, what is there is opened, or replayed.
+    fn put_in_place(&self) -> Result<(), Failure> {
+        let path = |name| self.folder.join(name);
+        if path(META).is_dir() {
+            self.remove(META_OLD)?;
+            fs::rename(path(META), path(META_OLD))?;
+        }
+        fs::rename(path(META_NEW), path(META))?;
+        File::open(&self.folder)?.sync_all()?;
+        self.remove(super::search::FOLDER)?;
+        self.remove(META_OLD)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Failure> {
+        match fs::remove_dir_all(self.folder.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(wrong(&self.folder.join(name), &error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn wrong(folder: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(format!(
+        "cannot open the mail store in {}: {error}",
+        folder.display()
+    ))
+}
+
+fn random_u64() -> Result<u64, Failure> {
+    let mut octets = [0; 8];
+    getrandom::fill(&mut octets)
+        .map_err(|error| Failure::new(format!("no random numbers: {error}")))?;
+    Ok(u64::from_le_bytes(octets))
+}

@@ -1,0 +1,354 @@
+//! Reading a log that may be damaged: every record that is whole, and the stretches where there is
+//! none. Nothing is changed by looking; [`Survey::mend`] writes damaged segments again, with what is left.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use memchr::memmem;
+use vere_ports::storage::{Storage, StorageFile};
+
+use super::format::{
+    FIRST_POSITION, PAYLOAD_MAX, RECORD_HEAD, RecordHead, SEGMENT_HEAD, SegmentHead, segment_name,
+    segment_position,
+};
+use super::recover::{OpenError, io_error, look_at};
+use super::rewrite::{self, Placed, read_index};
+use super::windowed::{WINDOW, Windowed};
+
+/// Positions of which nothing is left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The file that held them, or the one before a file that is gone.
+    pub file: String,
+    /// The first position that is lost.
+    pub from: u64,
+    /// The first that is there again.
+    pub to: u64,
+}
+
+/// A segment as it was found.
+#[derive(Debug)]
+struct Surveyed<F> {
+    file: F,
+    len: u64,
+    /// None when it is not whole.
+    head: Option<SegmentHead>,
+    /// The position after it.
+    end: u64,
+    /// Whether it has to be written again.
+    damaged: bool,
+}
+
+/// A log as it was found.
+#[derive(Debug)]
+pub(crate) struct Survey<F> {
+    pub(crate) id: u64,
+    /// The position after everything that counts: what a crash tore lies behind it.
+    pub(crate) end: u64,
+    /// What is lost, of what was synced.
+    pub(crate) damage: Vec<Damage>,
+    segments: BTreeMap<u64, Surveyed<F>>,
+}
+
+/// Takes a record: its head, where it lies, its payload.
+type Visit<'a> = dyn FnMut(&RecordHead, u64, &[u8]) -> Result<(), OpenError> + 'a;
+
+/// What a walk through a segment came to.
+struct Walked {
+    /// The position after the last record.
+    position: u64,
+    /// Where that one ends in the file.
+    offset: u64,
+    /// Positions between records where there should be no gap.
+    gaps: Vec<(u64, u64)>,
+    /// Octets that are no record, with records behind them.
+    torn: bool,
+}
+
+impl<F: StorageFile> Survey<F> {
+    /// Looks at everything. `applied` is a position before which everything is known to have been
+    /// synced.
+    pub(crate) fn of<S: Storage<File = F>>(storage: &S, applied: u64) -> Result<Self, OpenError> {
+        let mut segments = BTreeMap::new();
+        for name in storage.list().map_err(io_error("."))? {
+            if let Some(first) = segment_position(&name) {
+                let found = look_at(storage, &name, first)?;
+                let segment = Surveyed {
+                    file: found.file,
+                    len: found.len,
+                    head: found.head,
+                    end: 0,
+                    damaged: false,
+                };
+                segments.insert(first, segment);
+            }
+        }
+        let mut survey = Self {
+            id: identify(&segments)?,
+            end: FIRST_POSITION,
+            damage: Vec::new(),
+            segments,
+        };
+        survey.look(applied)?;
+        Ok(survey)
+    }
+
+    /// Finds gaps and the end.
+    fn look(&mut self, applied: u64) -> Result<(), OpenError> {
+        let firsts: Vec<u64> = self.segments.keys().copied().collect();
+        let mut proven = applied;
+        let mut gaps: Vec<(u64, u64, u64)> = Vec::new();
+        if let Some(first) = firsts.first().filter(|first| **first > FIRST_POSITION) {
+            gaps.push((FIRST_POSITION, FIRST_POSITION, *first));
+        }
+        for (number, first) in firsts.iter().enumerate() {
+            let next = firsts.get(number + 1).copied();
+            let mut claimed = 0;
+            let walked = self.walk(*first, u64::MAX, &mut |head, _, _| {
+                claimed = claimed.max(head.synced);
+                Ok(())
+            })?;
+            let Some(segment) = self.segments.get_mut(first) else {
+                continue;
+            };
+            proven = proven.max(claimed);
+            segment.damaged = segment.head.is_none() || walked.torn;
+            segment.end = next.unwrap_or(walked.position);
+            if let Some(head) = segment.head.filter(|head| head.end > 0) {
+                // It was synced before it got its name.
+                proven = proven.max(head.end);
+                segment.end = segment.end.max(head.end);
+                if head.end < segment.end {
+                    gaps.push((*first, head.end, segment.end));
+                }
+                let index = read_index(&segment.file).map_err(io_error(&segment_name(*first)))?;
+                segment.damaged |= index.is_none_or(|(_, end)| end != walked.offset);
+            } else if walked.position < segment.end {
+                gaps.push((*first, walked.position, segment.end));
+            }
+            gaps.extend(walked.gaps.iter().map(|(from, to)| (*first, *from, *to)));
+        }
+        gaps.sort_unstable_by_key(|(_, from, _)| *from);
+        self.settle(&gaps, proven);
+        Ok(())
+    }
+
+    /// Tells what was lost from what was never safe: that is cut, as opening does.
+    fn settle(&mut self, gaps: &[(u64, u64, u64)], proven: u64) {
+        let last = self.segments.values().next_back();
+        let reached = last.map_or(FIRST_POSITION, |segment| segment.end);
+        let torn = gaps.iter().find(|(_, from, _)| *from >= proven);
+        self.end = torn.map_or(reached, |(_, from, _)| *from);
+        for (first, from, to) in gaps.iter().filter(|(_, from, _)| *from < proven) {
+            self.lose(*first, *from, (*to).min(self.end));
+        }
+        let end = self.end;
+        self.segments.retain(|first, segment| {
+            segment.end = segment.end.min(end);
+            // One without anything in it goes when the log is opened.
+            *first < end || (*first == end && !segment.damaged)
+        });
+        if let Some((first, _)) = self.segments.last_key_value()
+            && proven > end
+        {
+            // Positions are never given twice: what is new comes behind what is lost.
+            self.lose(*first, end, proven);
+            self.end = proven;
+        }
+    }
+
+    fn lose(&mut self, first: u64, from: u64, to: u64) {
+        self.damage.push(Damage {
+            file: segment_name(first),
+            from,
+            to,
+        });
+        if let Some(segment) = self.segments.get_mut(&first) {
+            segment.damaged = true;
+            segment.end = segment.end.max(to);
+        }
+    }
+
+    /// Gives every whole record before the end, in order.
+    pub(crate) fn records(&self, visit: &mut Visit<'_>) -> Result<(), OpenError> {
+        for first in self.segments.keys() {
+            self.walk(*first, self.end, visit)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the whole records of a segment before a position.
+    fn walk(&self, first: u64, before: u64, visit: &mut Visit<'_>) -> Result<Walked, OpenError> {
+        let mut walked = Walked {
+            position: first,
+            offset: SEGMENT_HEAD as u64,
+            gaps: Vec::new(),
+            torn: false,
+        };
+        let Some(segment) = self.segments.get(&first) else {
+            return Ok(walked);
+        };
+        let name = segment_name(first);
+        let next = self.segments.range(first.saturating_add(1)..).next();
+        let limit = next.map_or(before, |(next, _)| before.min(*next));
+        // Of one that was written again nobody knows what was left out of it.
+        let dense = segment.head.is_some_and(|head| head.end == 0);
+        let mut reader = Windowed::new(&segment.file, segment.len);
+        let (mut offset, mut skipped) = (walked.offset, false);
+        loop {
+            let found = read_record(&mut reader, self.id, offset).map_err(io_error(&name))?;
+            let fits = |head: &RecordHead| {
+                let here = !dense || offset == SEGMENT_HEAD as u64 + (head.position - first);
+                head.position >= walked.position && head.end() <= limit && here
+            };
+            if let Some((head, payload)) = found.filter(|(head, _)| fits(head)) {
+                if (skipped || dense) && head.position > walked.position {
+                    walked.gaps.push((walked.position, head.position));
+                }
+                walked.torn |= skipped;
+                skipped = false;
+                visit(&head, offset, payload)?;
+                walked.position = head.end();
+                offset += head.end() - head.position;
+                walked.offset = offset;
+                continue;
+            }
+            match next_head(segment, self.id, offset + 1).map_err(io_error(&name))? {
+                Some(next) => (offset, skipped) = (next, true),
+                None => return Ok(walked),
+            }
+        }
+    }
+
+    /// Writes damaged segments again with what is left of them; the octets as they are stay beside them
+    /// as `*.damaged`. May be done again when it was cut off.
+    pub(crate) fn mend<S: Storage<File = F>>(&self, storage: &S) -> Result<(), OpenError> {
+        if let Some((first, segment)) = self.segments.first_key_value()
+            && *first > FIRST_POSITION
+        {
+            let name = segment_name(FIRST_POSITION);
+            let head = SegmentHead {
+                log: self.id,
+                first: FIRST_POSITION,
+                end: *first,
+            };
+            let nothing = &mut Windowed::new(&segment.file, 0);
+            let made = rewrite::write(storage, head, nothing, &[])
+                .and_then(|_| rewrite::replace(storage, FIRST_POSITION));
+            made.map_err(io_error(&name))?;
+        }
+        for (first, segment) in self.segments.iter().filter(|(_, each)| each.damaged) {
+            let name = segment_name(*first);
+            let mut records: Vec<Placed> = Vec::new();
+            self.walk(*first, self.end, &mut |head, offset, _| {
+                records.push((*head, offset));
+                Ok(())
+            })?;
+            let mended = keep_aside(storage, &segment.file, *first)
+                .and_then(|()| {
+                    let mut reader = Windowed::new(&segment.file, segment.len);
+                    let head = SegmentHead {
+                        log: self.id,
+                        first: *first,
+                        end: segment.end,
+                    };
+                    rewrite::write(storage, head, &mut reader, &records)
+                })
+                .and_then(|_| rewrite::replace(storage, *first));
+            mended.map_err(io_error(&name))?;
+        }
+        Ok(())
+    }
+}
+
+/// The log's number, which most of its segments have; of a log without heads, that of its first record.
+fn identify<F: StorageFile>(segments: &BTreeMap<u64, Surveyed<F>>) -> Result<u64, OpenError> {
+    let mut ids: BTreeMap<u64, usize> = BTreeMap::new();
+    for head in segments.values().filter_map(|segment| segment.head) {
+        *ids.entry(head.log).or_default() += 1;
+    }
+    if let Some((id, _)) = ids.into_iter().max_by_key(|(_, count)| *count) {
+        return Ok(id);
+    }
+    for (first, segment) in segments {
+        let name = segment_name(*first);
+        let mut reader = Windowed::new(&segment.file, segment.len);
+        let octets = reader.get(SEGMENT_HEAD as u64, RECORD_HEAD);
+        let octets = octets.map_err(io_error(&name))?;
+        let Some(octets) = octets.and_then(<[u8]>::first_chunk::<RECORD_HEAD>) else {
+            continue;
+        };
+        let id = super::format::u64_at(octets, 0);
+        if RecordHead::decode(octets, id).is_some() {
+            return Ok(id);
+        }
+    }
+    Err(OpenError::Damaged {
+        file: "log".to_owned(),
+        offset: 0,
+        reason: "no segment and no first record says which log it is".to_owned(),
+    })
+}
+
+/// The record that begins at an offset, if it is whole.
+fn read_record<'a, F: StorageFile>(
+    reader: &'a mut Windowed<'_, F>,
+    id: u64,
+    offset: u64,
+) -> io::Result<Option<(RecordHead, &'a [u8])>> {
+    let head = reader.get(offset, RECORD_HEAD)?;
+    let head = head.and_then(|octets| RecordHead::decode(octets.first_chunk()?, id));
+    let Some(head) = head.filter(|head| head.length as usize <= PAYLOAD_MAX) else {
+        return Ok(None);
+    };
+    let payload = reader.get(offset + RECORD_HEAD as u64, head.length as usize)?;
+    let whole = payload.filter(|payload| crc32fast::hash(payload) == head.payload_crc);
+    Ok(whole.map(|payload| (head, payload)))
+}
+
+/// Where the next head of a record is, from an offset on.
+fn next_head<F: StorageFile>(
+    segment: &Surveyed<F>,
+    id: u64,
+    mut offset: u64,
+) -> io::Result<Option<u64>> {
+    let needle = id.to_le_bytes();
+    let finder = memmem::Finder::new(&needle);
+    let mut octets = Vec::new();
+    while offset + RECORD_HEAD as u64 <= segment.len {
+        let count = (segment.len - offset).min(WINDOW as u64);
+        octets.resize(usize::try_from(count).map_err(io::Error::other)?, 0);
+        segment.file.read_at(&mut octets, offset)?;
+        let is_head = |at: &usize| {
+            let head = octets[*at..].first_chunk();
+            head.is_some_and(|head| RecordHead::decode(head, id).is_some())
+        };
+        if let Some(at) = finder.find_iter(&octets).find(is_head) {
+            return Ok(Some(offset + at as u64));
+        }
+        // A head may lie across the border of two windows.
+        offset += (count + 1).saturating_sub(RECORD_HEAD as u64).max(1);
+    }
+    Ok(None)
+}
+
+/// Copies a file, so that nothing of it is lost when another takes its place.
+fn keep_aside<S: Storage>(storage: &S, file: &S::File, first: u64) -> io::Result<()> {
+    let name = format!("{first:016x}.damaged");
+    match storage.remove(&name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let copy = storage.create(&name)?;
+    let (len, mut offset) = (file.len()?, 0);
+    let mut octets = Vec::new();
+    while offset < len {
+        let count = (len - offset).min(WINDOW as u64);
+        octets.resize(usize::try_from(count).map_err(io::Error::other)?, 0);
+        file.read_at(&mut octets, offset)?;
+        copy.write_at([&octets, &[]], offset)?;
+        offset += count;
+    }
+    copy.sync()?;
+    storage.sync()
+}
