@@ -6,6 +6,7 @@ use vere_mime::Zone;
 
 use crate::long::Grams;
 use crate::runs::runs;
+use crate::summary::SummaryWriter;
 use crate::write::{Owner, ZoneWriter, segment};
 use crate::{BUILD_DOCUMENTS_MAX, BUILD_OCTETS_MAX, MESSAGE_OCTETS_MAX, RUN_OCTETS_MAX};
 
@@ -29,6 +30,9 @@ pub struct Builder {
     owner: Owner,
     documents: Vec<Document>,
     zones: Vec<ZoneBuilder>,
+    summaries: SummaryWriter,
+    /// Of the message that is being taken.
+    summary: Option<Vec<u8>>,
     octets: usize,
     /// Octets of the message that is being taken.
     taken: usize,
@@ -91,6 +95,8 @@ impl Builder {
             owner: Owner { log, mailbox },
             documents: Vec::new(),
             zones: Zone::ALL.iter().map(|_| ZoneBuilder::default()).collect(),
+            summaries: SummaryWriter::default(),
+            summary: None,
             octets: 0,
             taken: 0,
         }
@@ -127,8 +133,16 @@ impl Builder {
         builder.text(text.as_bytes(), ordinal as u32);
     }
 
+    /// Takes the summary of the message that was begun: its fields of [`crate::SUMMARY_FIELDS`] as they
+    /// were written, in their order, and whatever follows them.
+    pub fn summary(&mut self, octets: Vec<u8>) {
+        self.octets += octets.len();
+        self.summary = Some(octets);
+    }
+
     fn end(&mut self) {
         if let Some(ordinal) = self.documents.len().checked_sub(1) {
+            self.summaries.put(self.summary.take().as_deref());
             self.zones
                 .iter_mut()
                 .for_each(|zone| zone.end(ordinal as u32));
@@ -155,6 +169,6 @@ impl Builder {
             return None;
         }
         let zones = self.zones.into_iter().map(ZoneBuilder::finish).collect();
-        Some(segment(self.owner, &self.documents, zones))
+        Some(segment(self.owner, &self.documents, zones, self.summaries))
     }
 }

@@ -8,6 +8,9 @@
 //! the caller looks into. Runs too long to be kept leave a signature of their grams.
 //! `docs/internals/search.md` explains it and draws the file.
 //!
+//! Beside that a segment has of each message the fields of its header that clients ask for
+//! ([`SUMMARY_FIELDS`]), so that a list of messages needs no message.
+//!
 //! An [`Index`] is a directory of segments. It says of every message whether a segment knows it;
 //! what none knows the caller reads. So the index may lag behind, be damaged or be gone, and nothing
 //! is missing. Segments are made by [`Builder`] and joined by [`merge`].
@@ -22,6 +25,7 @@ mod long;
 mod merge;
 mod runs;
 mod segment;
+mod summary;
 mod write;
 
 pub use build::{Builder, Document};
@@ -31,6 +35,7 @@ pub use index::{Index, Task};
 pub use merge::merge;
 pub use runs::Needle;
 pub use segment::Segment;
+pub use summary::{SUMMARY_FIELDS, SUMMARY_OCTETS_MAX, Summaries, is_summarized};
 
 /// The longest run that is kept as it is, in octets.
 pub const RUN_OCTETS_MAX: usize = 40;

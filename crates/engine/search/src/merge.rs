@@ -4,6 +4,7 @@ use vere_mime::Zone;
 use vere_ports::storage::StorageFile;
 
 use crate::segment::{Runs, Segment};
+use crate::summary::SummaryWriter;
 use crate::write::{Owner, ZoneWriter, segment};
 use crate::{Document, SearchError};
 
@@ -38,7 +39,26 @@ pub fn merge<F: StorageFile>(
     for zone in Zone::ALL {
         zones.push(merge_zone(segments, zone, &numbers)?);
     }
-    Ok(Some(segment(owner, &documents, zones)))
+    let summaries = merge_summaries(segments, &numbers)?;
+    Ok(Some(segment(owner, &documents, zones, summaries)))
+}
+
+fn merge_summaries<F: StorageFile>(
+    segments: &[&Segment<F>],
+    numbers: &[Vec<Option<u32>>],
+) -> Result<SummaryWriter, SearchError> {
+    let mut writer = SummaryWriter::default();
+    for (segment, numbers) in segments.iter().zip(numbers) {
+        let mut summaries = segment.summaries()?;
+        let kept = numbers
+            .iter()
+            .enumerate()
+            .filter(|(_, kept)| kept.is_some());
+        for (number, _) in kept {
+            writer.put(summaries.get(number)?);
+        }
+    }
+    Ok(writer)
 }
 
 type Next<'a> = (&'a [u8], Vec<u32>);

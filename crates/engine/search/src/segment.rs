@@ -12,7 +12,8 @@ use crate::file::{Checked, Head};
 use crate::found::{Bits, Found};
 use crate::long::may_hold;
 use crate::runs::{Needle, Place};
-use crate::write::{GROUP, MARK, Owner, ZONE_SECTIONS};
+use crate::summary::Summaries;
+use crate::write::{GROUP, MARK, Owner, SUMMARIES, ZONE_SECTIONS};
 use crate::{DOCUMENTS_MAX, Document, RUN_OCTETS_MAX, SearchError};
 
 /// The texts of some messages of a mailbox.
@@ -72,6 +73,24 @@ impl<F: StorageFile> Segment<F> {
     #[must_use]
     pub fn octets(&self) -> u64 {
         self.file.octets()
+    }
+
+    /// What it has of its messages' headers.
+    ///
+    /// # Errors
+    ///
+    /// [`SearchError`]: then messages are to be looked into.
+    pub fn summaries(&self) -> Result<Summaries<'_, F>, SearchError> {
+        Summaries::new(self)
+    }
+
+    /// Where the blocks of summaries are, and what says where each is.
+    pub(crate) fn summaries_at(&self, number: usize) -> Range<u64> {
+        self.head.section(SUMMARIES + number)
+    }
+
+    pub(crate) fn read_section(&self, range: Range<u64>) -> Result<Vec<u8>, SearchError> {
+        self.file.read(&range)
     }
 
     pub(crate) fn owner(&self) -> Owner {

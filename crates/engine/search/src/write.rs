@@ -4,15 +4,18 @@ use vere_mime::Zone;
 
 use crate::build::Document;
 use crate::codec::{put, put_postings, zigzag};
+use crate::summary::SummaryWriter;
 
 /// How a segment begins.
 pub(crate) const MAGIC: &[u8; 8] = b"VERESRCH";
 /// The version of segments, and of what text they see.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// Sections of each zone.
 pub(crate) const ZONE_SECTIONS: usize = 4;
-/// Sections of a segment: the documents, then those of each zone.
-pub(crate) const SECTIONS: usize = 1 + ZONE_SECTIONS * Zone::ALL.len();
+/// The first section of summaries, behind the documents and the sections of each zone.
+pub(crate) const SUMMARIES: usize = 1 + ZONE_SECTIONS * Zone::ALL.len();
+/// Sections of a segment.
+pub(crate) const SECTIONS: usize = SUMMARIES + 2;
 /// Octets of the head before its sections.
 pub(crate) const FIXED: usize = 48;
 /// Octets of the head.
@@ -83,11 +86,17 @@ fn documents(documents: &[Document]) -> Vec<u8> {
 }
 
 /// Puts a segment together; `zones` has one for each of [`Zone::ALL`].
-pub(crate) fn segment(owner: Owner, of: &[Document], zones: Vec<ZoneWriter>) -> Vec<u8> {
+pub(crate) fn segment(
+    owner: Owner,
+    of: &[Document],
+    zones: Vec<ZoneWriter>,
+    summaries: SummaryWriter,
+) -> Vec<u8> {
     let mut sections = vec![documents(of)];
     for zone in zones {
         sections.extend([zone.runs, zone.groups, zone.postings, zone.long]);
     }
+    sections.extend(summaries.finish());
     let data: usize = sections.iter().map(Vec::len).sum();
     let mut out = Vec::with_capacity(HEAD + data + data / BLOCK * 4 + 8);
     let uid = |document: Option<&Document>| document.map_or(0, |document| document.uid);

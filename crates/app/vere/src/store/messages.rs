@@ -10,6 +10,8 @@ use vere_store::{Body, BodyReader, MailboxId, Message, RecipientFields, Snapshot
 
 use super::convert::{among, flags_of, refusal, time};
 use super::keeper::{Keeper, MailStore};
+use super::search::SharedIndex;
+use super::summaries::{Fields, SUMMARY_OCTETS, has_all};
 
 /// Messages of one batch, whatever is asked of them.
 const BATCH_MAX: usize = 1_000;
@@ -90,6 +92,7 @@ impl Fetcher {
 
 async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> {
     let need = query.need;
+    let fields = query.fields.clone().filter(|fields| has_all(fields));
     let (snapshot, chosen, rest, reader) = keeper
         .ask(move |store| choose(store, &query))
         .await
@@ -101,9 +104,13 @@ async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> 
             .map(|(message, _)| row(&snapshot, &message, Content::default()))
             .collect()
     } else {
-        tokio::task::spawn_blocking(move || read_rows(&snapshot, &chosen, &reader, need))
-            .await
-            .map_err(|_| Refusal::Unavailable)?
+        let index = keeper.index().clone();
+        tokio::task::spawn_blocking(move || match fields {
+            Some(fields) => field_rows(&snapshot, &chosen, &reader, &fields, &index),
+            None => read_rows(&snapshot, &chosen, &reader, need),
+        })
+        .await
+        .map_err(|_| Refusal::Unavailable)?
     };
     Ok(Messages { rows, rest })
 }
@@ -128,6 +135,7 @@ fn choose(
     query: &FetchQuery,
 ) -> Result<vere_store::Committed<Chosen>, StoreError> {
     let id = MailboxId(query.mailbox);
+    let summarized = query.fields.as_deref().is_some_and(has_all);
     let committed = store.snapshot(id)?;
     let reader = store.body_reader();
     let store = &*store;
@@ -145,6 +153,7 @@ fn choose(
             octets += match query.need {
                 Need::Nothing => 0,
                 Need::Parsed => PARSED_OCTETS,
+                Need::Header if summarized => SUMMARY_OCTETS,
                 Need::Header => HEADER_OCTETS.min(message.size as usize),
                 Need::Whole => message.size as usize,
             };
@@ -161,6 +170,7 @@ fn choose(
             .iter()
             .map(|message| match query.need {
                 Need::Nothing | Need::Parsed => Ok((*message, Vec::new())),
+                Need::Header if summarized => Ok((*message, Vec::new())),
                 Need::Header | Need::Whole => refer(store, id, message),
             })
             .collect();
@@ -187,6 +197,38 @@ fn row(snapshot: &Snapshot, message: &Message, content: Content) -> Row {
     }
 }
 
+/// Rows of fields that summaries have; those of messages that have none are read.
+fn field_rows(
+    snapshot: &Snapshot,
+    chosen: &[Referred],
+    reader: &BodyReader<LogDirectory>,
+    names: &[String],
+    index: &SharedIndex,
+) -> Vec<Row> {
+    let segments = index.segments(snapshot.mailbox());
+    let mut fields = Fields::new(names, reader, &segments);
+    let rows = chosen.iter().filter_map(|(message, _)| {
+        let octets = fields
+            .of(message)
+            .map_err(|error| left_out(message, &error));
+        let content = Content {
+            octets: octets.ok()?,
+            ..Content::default()
+        };
+        Some(row(snapshot, message, content))
+    });
+    let rows = rows.collect();
+    if fields.doubt {
+        index.doubt(snapshot.mailbox());
+    }
+    rows
+}
+
+/// It is left out, and the client is told that not all are there.
+fn left_out(message: &Message, error: &StoreError) {
+    tracing::error!(%error, uid = message.uid.get(), "message cannot be read");
+}
+
 fn read_rows(
     snapshot: &Snapshot,
     chosen: &[Referred],
@@ -198,8 +240,7 @@ fn read_rows(
         .filter_map(|referred| match read(referred, reader, need) {
             Ok(content) => Some(row(snapshot, &referred.0, content)),
             Err(error) => {
-                // Left out, and the client is told that not all are there.
-                tracing::error!(%error, uid = referred.0.uid.get(), "message cannot be read");
+                left_out(&referred.0, &error);
                 None
             }
         });

@@ -19,6 +19,7 @@ mod messages;
 pub(crate) mod search;
 mod session;
 mod steps;
+pub(crate) mod summaries;
 
 use std::path::Path;
 use std::rc::Rc;

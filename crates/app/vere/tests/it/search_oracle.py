@@ -345,15 +345,42 @@ def fetch_all(imap):
     return messages
 
 
+# What clients ask for to show a list of messages.
+LISTS = (
+    b"FROM TO SUBJECT DATE",
+    b"Date From Sender Subject To Cc Message-ID References Content-Type In-Reply-To Reply-To List-Post X-Label",
+    b"references",
+    b"Bcc Importance Keywords List-Id List-Unsubscribe MIME-Version Newsgroups Precedence Priority X-Mailer X-Priority",
+)
+
+
+def lists(imap):
+    """Fields of headers as the index has them, and with one that it has not, so that messages are read."""
+    wrong = 0
+    for fields in LISTS:
+        kept, read = (
+            {int(re.search(rb"UID (\d+)", line)[1]): octets
+             for line, octets in imap.command(b"UID FETCH 1:* (UID BODY.PEEK[HEADER.FIELDS (%s)])" % asked) if octets}
+            for asked in (fields, fields + b" X-In-No-Message-At-All")
+        )
+        differ = [uid for uid in kept.keys() | read.keys() if kept.get(uid) != read.get(uid)]
+        wrong += len(differ)
+        if differ or not kept:
+            print("fields differ:", fields, sorted(differ)[:5], len(kept), flush=True)
+            wrong += not kept
+    return wrong
+
+
 def ask(address, mailbox, count, seed):
     imap = Imap(address)
     imap.command(b"SELECT " + mailbox.encode())
     messages = fetch_all(imap)
+    unlike = lists(imap)
     began = time.time()
     oracle = Oracle(messages)
     dice = random.Random(seed)
     made = time.time() - began
-    wrong, bands, times, asked, tries = 0, {}, {}, 0, 0
+    wrong, bands, times, asked, tries = unlike, {}, {}, 0, 0
     before = None
     while asked < count and tries < count * 60:
         tries += 1

@@ -71,8 +71,58 @@ fn build(texts: &Texts) -> Option<Vec<u8>> {
         texts
             .iter()
             .for_each(|(zone, text)| builder.text(*zone, text));
+        if let Some(summary) = summary(*uid) {
+            builder.summary(summary);
+        }
     }
     builder.finish()
+}
+
+/// Some have none, and some too long a one.
+fn summary(uid: u32) -> Option<Vec<u8>> {
+    let text = match uid % 50 {
+        0 => return None,
+        1 => "x".repeat(crate::SUMMARY_OCTETS_MAX + 1),
+        2 => String::new(),
+        n => format!(
+            "From: {}\r\nSubject: {uid}\r\n\r\n",
+            "ab".repeat(n as usize)
+        ),
+    };
+    Some(text.into_bytes())
+}
+
+fn has_its_summaries<F: StorageFile>(segment: &Segment<F>) {
+    let mut summaries = segment.summaries().unwrap();
+    let documents = segment.documents();
+    // In their order, and from the last to the first.
+    let numbers: Vec<_> = (0..documents.len())
+        .chain((0..documents.len()).rev())
+        .collect();
+    for number in numbers {
+        let expected = summary(documents[number].uid);
+        let kept = expected.filter(|summary| summary.len() <= crate::SUMMARY_OCTETS_MAX);
+        assert_eq!(summaries.get(number).unwrap(), kept.as_deref());
+    }
+    assert!(summaries.get(documents.len()).is_err());
+}
+
+#[test]
+fn summaries_come_back_from_segments_and_joined_ones() {
+    for count in [1, 63, 64, 65, 200] {
+        let one = texts(1, 1..=count);
+        let other = texts(2, 1_000..1_000 + count);
+        let (one, other) = (open(&build(&one).unwrap()), open(&build(&other).unwrap()));
+        has_its_summaries(&one);
+        let some = |document: &Document| document.uid % 7 != 3;
+        let joined = merge(&[&one, &other], some).unwrap().unwrap();
+        has_its_summaries(&open(&joined));
+        let all = texts(1, 1..=count)
+            .into_iter()
+            .chain(texts(2, 1_000..1_000 + count));
+        let left: Texts = all.filter(|(uid, _)| uid % 7 != 3).collect();
+        assert_eq!(build(&left).unwrap(), joined);
+    }
 }
 
 fn open(octets: &[u8]) -> Segment<<MemoryDisk as Storage>::File> {

@@ -143,10 +143,10 @@ fn child(parsed: &Parsed, parent: usize, number: usize) -> Option<(usize, &Part)
 
 /// The fields of a header that have one of these names, or none of them, and an empty line.
 #[must_use]
-pub fn header_fields(header: &[u8], names: &[String], wanted: bool) -> Vec<u8> {
+pub fn header_fields(header: &[u8], names: &[impl AsRef<str>], wanted: bool) -> Vec<u8> {
     let mut out = Vec::new();
     for field in fields(header).filter(vere_mime::Field::is_named) {
-        let named = names.iter().any(|name| field.is(name));
+        let named = names.iter().any(|name| field.is(name.as_ref()));
         if named == wanted {
             out.extend_from_slice(field.raw);
             if !field.raw.ends_with(b"\n") {

@@ -1,5 +1,7 @@
 //! FETCH (RFC 9051 section 6.4.5, RFC 7162 sections 3.1.4 and 3.2.6).
 
+use std::sync::Arc;
+
 use crate::ModSeq;
 use crate::command::{FetchCommand, FetchItem, StoreAction};
 use crate::flags::{Flag, SystemFlag};
@@ -24,6 +26,7 @@ pub(super) struct FetchWork {
     /// What was asked for, whether it is there or not.
     named: UidSet,
     need: Need,
+    fields: Option<Arc<[String]>>,
     changed_since: Option<ModSeq>,
     /// Those that are seen now and were not before.
     seen: UidSet,
@@ -57,6 +60,7 @@ impl Server {
             tag,
             uid: command.uid,
             need: items.iter().map(row::need).max().unwrap_or_default(),
+            fields: row::fields_alone(&items),
             items,
             missing: uids.len(),
             uids,
@@ -151,6 +155,7 @@ impl Server {
             uids: work.uids.clone(),
             changed_since: work.changed_since,
             need: work.need,
+            fields: work.fields.clone(),
             octets_max,
         };
         self.ask(Question::Fetch(query), About::Fetch(work));

@@ -1,5 +1,7 @@
 //! What the machine wants from its host, and what the host answers.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use vere_sasl::ScramKeys;
 use vere_sasl::server::PasswordAttempt;
@@ -148,6 +150,10 @@ pub struct FetchQuery {
     pub changed_since: Option<ModSeq>,
     /// What of them.
     pub need: Need,
+    /// When of the header no fields but these are needed, and nothing that the parser found: then a
+    /// row's content may be the fields of these names alone, as they were written, and others with
+    /// them, an empty line behind.
+    pub fields: Option<Arc<[String]>>,
     /// Octets of content after which to stop; at least one message is given.
     pub octets_max: usize,
 }

@@ -1,5 +1,7 @@
 //! The FETCH response of a message (RFC 9051 section 7.5.2).
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use vere_mime::{EnvelopeView, Parsed};
 
@@ -75,6 +77,21 @@ pub(super) fn need(item: &FetchItem) -> Need {
         | FetchItem::Size
         | FetchItem::ModSeq => Need::Nothing,
     }
+}
+
+/// The names of all fields that are asked for, when nothing else of a message is needed.
+pub(super) fn fields_alone(items: &[FetchItem]) -> Option<Arc<[String]>> {
+    let mut all = Vec::new();
+    for item in items.iter().filter(|item| need(item) != Need::Nothing) {
+        match item {
+            FetchItem::Section { section, .. } if section.path.is_empty() => match &section.part {
+                Part::Fields(names) => all.extend_from_slice(names),
+                _ => return None,
+            },
+            _ => return None,
+        }
+    }
+    (!all.is_empty()).then(|| all.into())
 }
 
 /// Writes items of one message.

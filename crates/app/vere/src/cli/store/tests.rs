@@ -7,6 +7,8 @@ use vere_store::{
 use vere_units::Timestamp;
 
 use super::*;
+use crate::store::summaries::{self, Fields};
+use vere_imap::message::header_fields;
 
 fn open(folder: &Path) -> Result<FileStore, Failure> {
     Files::lock(folder)?.open()
@@ -81,6 +83,8 @@ fn indexed_as(text: &str) -> (tempfile::TempDir, FileStore) {
         builder.text(zone, if instead { text } else { found });
         std::ops::ControlFlow::Continue(())
     });
+    let header = &octets[..vere_mime::header_len(&octets)];
+    builder.summary(header_fields(header, &vere_search::SUMMARY_FIELDS, true));
     let disk = Directory::open(&folder.path().join("search")).unwrap();
     let mut index = vere_search::Index::open(disk, store.log_id()).unwrap();
     index.put(id.0, (1, 1), &builder.finish().unwrap()).unwrap();
@@ -101,6 +105,28 @@ fn an_index_of_other_texts_is_found() {
             .findings()
             .contains("the search index is not that of its messages")
     );
+}
+
+/// Fields that segments have need no message; what no segment knows is read.
+#[test]
+fn fields_are_answered_without_the_message() {
+    let (folder, mut store) = indexed_as("");
+    deliver(&mut store, 8);
+    let id = inbox(&mut store);
+    let snapshot = store.snapshot(id).unwrap();
+    let snapshot = snapshot.when(store.synced()).unwrap();
+    let index = SharedIndex::open(folder.path(), store.log_id()).unwrap();
+    let (reader, segments) = (store.body_reader(), index.segments(id));
+    let names = ["FROM", "subject"].map(str::to_owned);
+    assert!(summaries::has_all(&names));
+    assert!(!summaries::has_all(&["Received".to_owned()]));
+    let mut fields = Fields::new(&names, &reader, &segments);
+    for (at, read) in [(0, 0), (1, 1), (0, 1)] {
+        let message = snapshot.get(at).unwrap();
+        let expected = format!("Subject: {}\r\n\r\n", 7 + at);
+        assert_eq!(fields.of(message).unwrap(), expected.as_bytes());
+        assert_eq!((fields.looked_into, fields.doubt), (read, false));
+    }
 }
 
 #[test]

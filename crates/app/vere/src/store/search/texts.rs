@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 
 use vere_disk::log::Directory as LogDirectory;
+use vere_imap::message::header_fields;
 use vere_mime::{Parsed, Part, Searched, Zone};
-use vere_search::{Builder, Document};
+use vere_search::{Builder, Document, SUMMARY_FIELDS};
 use vere_store::{BodyReader, Message, StoreError};
 
 /// Zones that are wanted, by their number.
@@ -95,6 +96,9 @@ impl Texts {
             body: message.blob.0,
             sent: self.sent,
         });
+        // The recipient's own fields are none of these.
+        let header = &self.octets[..vere_mime::header_len(&self.octets)];
+        builder.summary(header_fields(header, &SUMMARY_FIELDS, true));
         let mut each = |zone: Zone, text: &str| {
             builder.text(zone, text);
             ControlFlow::Continue(())

@@ -1,0 +1,187 @@
+//! Summaries: the fields of headers that clients ask for, octet by octet, of many messages together.
+
+use std::ops::Range;
+
+use vere_ports::storage::StorageFile;
+
+use crate::codec::{put, take, u32_at};
+use crate::{SearchError, Segment};
+
+/// The fields of a header that a summary has, all that come with these names. Other names are another
+/// version of segments.
+pub const SUMMARY_FIELDS: [&str; 30] = [
+    "Bcc",
+    "Cc",
+    "Content-Description",
+    "Content-Disposition",
+    "Content-Transfer-Encoding",
+    "Content-Type",
+    "Date",
+    "From",
+    "Importance",
+    "In-Reply-To",
+    "Keywords",
+    "Lines",
+    "List-Help",
+    "List-Id",
+    "List-Post",
+    "List-Subscribe",
+    "List-Unsubscribe",
+    "Message-ID",
+    "MIME-Version",
+    "Newsgroups",
+    "Precedence",
+    "Priority",
+    "References",
+    "Reply-To",
+    "Sender",
+    "Subject",
+    "To",
+    "X-Label",
+    "X-Mailer",
+    "X-Priority",
+];
+
+/// The longest summary that is kept, in octets.
+pub const SUMMARY_OCTETS_MAX: usize = 16 * 1024;
+/// Messages whose summaries are compressed together.
+const TOGETHER: usize = 64;
+/// The most octets of these, before they are compressed.
+const BLOCK_OCTETS_MAX: usize = TOGETHER * (SUMMARY_OCTETS_MAX + 4);
+/// Of zstd: the fastest that is named by a number.
+const LEVEL: i32 = 1;
+/// Octets that say where a block ends, and how long it is before it is compressed.
+const PLACE: usize = 8;
+
+/// Whether every summary has all fields of a name.
+#[must_use]
+pub fn is_summarized(name: &str) -> bool {
+    SUMMARY_FIELDS
+        .iter()
+        .any(|own| own.eq_ignore_ascii_case(name))
+}
+
+/// Sections of summaries in the making.
+#[derive(Debug, Default)]
+pub(crate) struct SummaryWriter {
+    blocks: Vec<u8>,
+    places: Vec<u8>,
+    block: Vec<u8>,
+    count: usize,
+}
+
+impl SummaryWriter {
+    /// Takes the summary of the next message; none, and one that is too long, is looked for in the message.
+    pub(crate) fn put(&mut self, summary: Option<&[u8]>) {
+        match summary.filter(|summary| summary.len() <= SUMMARY_OCTETS_MAX) {
+            Some(summary) => {
+                put(&mut self.block, summary.len() as u64 + 1);
+                self.block.extend_from_slice(summary);
+            }
+            None => put(&mut self.block, 0),
+        }
+        self.count += 1;
+        if self.count == TOGETHER {
+            self.end();
+        }
+    }
+
+    fn end(&mut self) {
+        let plain = std::mem::take(&mut self.block);
+        self.count = 0;
+        let compressed = zstd::bulk::compress(&plain, LEVEL).ok();
+        // What is as long as it was is as it was.
+        let smaller = compressed.filter(|compressed| compressed.len() < plain.len());
+        self.blocks
+            .extend_from_slice(smaller.as_deref().unwrap_or(&plain));
+        self.places
+            .extend_from_slice(&(self.blocks.len() as u32).to_le_bytes());
+        self.places
+            .extend_from_slice(&(plain.len() as u32).to_le_bytes());
+    }
+
+    /// The sections: blocks, and where they are.
+    pub(crate) fn finish(mut self) -> [Vec<u8>; 2] {
+        if self.count > 0 {
+            self.end();
+        }
+        [self.blocks, self.places]
+    }
+}
+
+/// Reads summaries of a segment, best in the order of its messages.
+#[derive(Debug)]
+pub struct Summaries<'a, F> {
+    segment: &'a Segment<F>,
+    places: Vec<u8>,
+    /// The block that is at hand.
+    at: Option<usize>,
+    block: Vec<u8>,
+    summaries: Vec<Option<Range<usize>>>,
+}
+
+impl<'a, F: StorageFile> Summaries<'a, F> {
+    pub(crate) fn new(segment: &'a Segment<F>) -> Result<Self, SearchError> {
+        Ok(Self {
+            places: segment.read_section(segment.summaries_at(1))?,
+            segment,
+            at: None,
+            block: Vec::new(),
+            summaries: Vec::new(),
+        })
+    }
+
+    /// The summary of the message with a number in the segment; none when it was too long.
+    ///
+    /// # Errors
+    ///
+    /// [`SearchError`]: then messages are to be looked into.
+    pub fn get(&mut self, number: usize) -> Result<Option<&[u8]>, SearchError> {
+        let block = number / TOGETHER;
+        if self.at != Some(block) {
+            self.at = None;
+            self.load(block)?;
+            self.at = Some(block);
+        }
+        let found = self.summaries.get(number % TOGETHER);
+        let range = found.ok_or(SearchError::Damaged)?.clone();
+        Ok(range.and_then(|range| self.block.get(range)))
+    }
+
+    fn load(&mut self, block: usize) -> Result<(), SearchError> {
+        let place = |block: usize, part: usize| {
+            let at = block.checked_mul(PLACE)?.checked_add(part)?;
+            u32_at(&self.places, at)
+        };
+        let start = match block.checked_sub(1) {
+            Some(before) => place(before, 0).ok_or(SearchError::Damaged)?,
+            None => 0,
+        };
+        let end = place(block, 0).ok_or(SearchError::Damaged)?;
+        let len = place(block, 4).ok_or(SearchError::Damaged)? as usize;
+        let section = self.segment.summaries_at(0);
+        let range = section.start + u64::from(start)..section.start + u64::from(end);
+        if start > end || range.end > section.end || len > BLOCK_OCTETS_MAX {
+            return Err(SearchError::Damaged);
+        }
+        let stored = self.segment.read_section(range)?;
+        self.block = match stored.len() == len {
+            true => stored,
+            false => zstd::bulk::decompress(&stored, len).map_err(|_| SearchError::Damaged)?,
+        };
+        self.summaries.clear();
+        let mut rest = self.block.as_slice();
+        while !rest.is_empty() {
+            let len = take(&mut rest).ok_or(SearchError::Damaged)?;
+            let len = usize::try_from(len).map_err(|_| SearchError::Damaged)?;
+            let start = self.block.len() - rest.len();
+            let range = len
+                .checked_sub(1)
+                .map(|len| start..start.saturating_add(len));
+            let behind = rest.get(len.saturating_sub(1)..);
+            rest = behind.ok_or(SearchError::Damaged)?;
+            self.summaries.push(range);
+        }
+        Ok(())
+    }
+}
