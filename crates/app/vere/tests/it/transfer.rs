@@ -8,6 +8,7 @@ use vere_bench::Corpus;
 
 use crate::harness::{Options, System, skip, wait_for};
 use crate::imap::{Imap, Ports, with_store};
+use crate::peers::Dovecot;
 
 const ACCOUNT: &str = "alice@example.org";
 
@@ -324,4 +325,53 @@ fn an_import_that_was_killed_goes_on() {
         sorted_texts(&found) == wanted,
         "other octets, after {kills} kills"
     );
+}
+
+#[test]
+fn mail_goes_to_dovecot_and_comes_back() {
+    let Some(dovecot) = Dovecot::start() else {
+        return;
+    };
+    let (system, ports) = store();
+    let folder = tempfile::tempdir().expect("a folder");
+    let password = folder.path().join("password");
+    fs::write(&password, "secret\n").expect("room");
+    let password = password.display().to_string();
+    let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
+    let (count, wanted) = fill(&mut alice);
+    let place = format!("imap://{ACCOUNT}@{}", dovecot.imap);
+    let at = ["--clear", "--password-file", &password, &place];
+    // A password is not sent in the clear unless that is wanted.
+    let (_, said) = system.failing_command(&["export", "-a", ACCOUNT, at[1], at[2], at[3]]);
+    assert!(said.contains("the server refused"), "{said}");
+    let said = system.command(&[&["export", "-a", ACCOUNT], at.as_slice()].concat());
+    assert!(said.starts_with(&format!("{count} messages (")), "{said}");
+    // Its files hold the same octets.
+    for (folder, wanted) in ["", ".&AOQ-.b_c"].iter().zip(&wanted) {
+        let place = dovecot.maildir(ACCOUNT).join(folder);
+        let mut held = files(&place.join("cur"));
+        for (text, count) in files(&place.join("new")) {
+            *held.entry(text).or_default() += count;
+        }
+        let mut texts: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+        for (text, _) in wanted {
+            *texts
+                .entry(text.replace("\r\n", "\n").into_bytes())
+                .or_default() += 1;
+        }
+        assert!(held == texts, "other octets in {folder:?}");
+    }
+    let bob = "bob@example.org";
+    let said = system.command(&[&["import", "-a", bob], at.as_slice()].concat());
+    assert!(said.starts_with(&format!("{count} messages (")), "{said}");
+    let again = system.command(&[&["import", "-a", bob], at.as_slice()].concat());
+    assert!(again.starts_with("0 messages ("), "{again}");
+    let mut bob = Imap::login(ports.imap, bob, "secret");
+    for (mailbox, wanted) in ["INBOX", "&AOQ-/b_c"].iter().zip(&wanted) {
+        let mut wanted = wanted.clone();
+        let mut found = messages(&mut bob, mailbox);
+        let both = found.iter_mut().chain(&mut wanted);
+        both.for_each(|(_, about)| *about = sorted(about));
+        assert!(found == wanted, "{mailbox}: {found:?}");
+    }
 }

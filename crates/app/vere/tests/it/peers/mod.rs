@@ -1,12 +1,14 @@
 //! Postfix, Exim and OpenSMTPD from Debian's packages, as clients and as next hops, in the clear and (but
 //! OpenSMTPD) with TLS.
 
+mod dovecot;
 mod exim;
 mod opensmtpd;
 mod postfix;
 
 use crate::harness::{Authority, Options, Session, System, unfold, wait_for};
 
+pub(crate) use dovecot::Dovecot;
 use exim::{Exim, EximOptions};
 use opensmtpd::OpenSmtpd;
 use postfix::Postfix;
