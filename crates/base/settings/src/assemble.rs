@@ -73,6 +73,7 @@ impl Assembly {
             imap: self.listen("imap"),
             imaps: self.listen("imaps"),
             lmtp: self.listen("lmtp"),
+            quota: self.quota(),
             limits: self.limits(),
             relay: self.networks("relay.networks"),
             priority: Priority {
@@ -185,7 +186,7 @@ impl Assembly {
         }
     }
 
-    fn each<T>(&self, section: &str, make: impl Fn(&str) -> T) -> Vec<T> {
+    pub(crate) fn each<T>(&self, section: &str, make: impl Fn(&str) -> T) -> Vec<T> {
         let count = self.document.counts.get(section).copied().unwrap_or(0);
         (1..=count)
             .map(|n| make(&format!("{section}[{n}]")))

@@ -35,6 +35,7 @@ mod model;
 mod nearest;
 mod network;
 mod outgoing;
+mod quota;
 mod reference;
 mod services;
 mod table;
@@ -54,6 +55,7 @@ pub use outgoing::{
     Delivery, DestinationLimits, DestinationPriority, DestinationScope, LocalDelivery, NextHop,
     Protocol, Rate, Route, RoutePattern, Source, TlsMode,
 };
+pub use quota::{AccountQuota, OverQuota, Quota};
 pub use reference::reference;
 pub use services::{Dkim, RecordSink, Records, Sendmail, WhenUnavailable};
 pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};

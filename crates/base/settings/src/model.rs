@@ -8,6 +8,7 @@ use vere_units::{ByteSize, Span};
 
 use crate::network::IpNetwork;
 use crate::outgoing::{Delivery, DestinationLimits, Route, Source};
+use crate::quota::Quota;
 use crate::services::{Dkim, Records, Sendmail};
 use crate::value::Value;
 use crate::watching::{Control, Log, Metrics};
@@ -36,6 +37,8 @@ pub struct Settings {
     pub imaps: Listen,
     /// Listeners of the mail store for mail to be filed.
     pub lmtp: Listen,
+    /// What accounts may hold.
+    pub quota: Quota,
     /// Bounds on what clients may ask for.
     pub limits: Limits,
     /// Who may relay without authentication.

@@ -21,6 +21,8 @@ pub enum Refusal {
     /// Local: the mailbox is full, and may be emptied.
     /// `452 4.2.2`
     MailboxFull,
+    /// Policy: the mailbox has no room left, and nobody is to wait for it. `552 5.2.2`
+    MailboxFullForGood,
     /// Peer: the message is larger than the mailbox ever takes.
     /// `552 5.2.3`
     MailboxSizeLimit,
@@ -114,6 +116,7 @@ impl Refusal {
             Self::MailboxUnknown => row(550, 1, 1, "no such mailbox here"),
             Self::MailboxDisabled => row(550, 2, 1, "mailbox takes no mail"),
             Self::MailboxFull => row(452, 2, 2, "mailbox is full"),
+            Self::MailboxFullForGood => row(552, 2, 2, "mailbox is full"),
             Self::MailboxSizeLimit => row(552, 2, 3, "message too big for this mailbox"),
             Self::RelayDenied => row(550, 7, 1, "relaying denied"),
             Self::DomainUnknown => row(550, 1, 2, "recipient's domain does not exist"),
@@ -190,6 +193,7 @@ mod tests {
         for refusal in [
             Refusal::MailboxUnknown,
             Refusal::MailboxFull,
+            Refusal::MailboxFullForGood,
             Refusal::NullMx,
             Refusal::ServiceUnavailable,
             Refusal::StorageFull,

@@ -21,6 +21,7 @@ use super::convert::{self, among, flags_of, refusal};
 use super::keeper::{Keeper, Watch};
 use super::login::{self, Throttle};
 use super::messages::{Fetcher, opened_gone};
+use super::quota::SharedQuotas;
 use super::search;
 use super::steps::{attribute, claim, empty_inbox, named, operation, special_use};
 use crate::role::clock::now;
@@ -31,6 +32,7 @@ pub(super) struct Client {
     keeper: Keeper,
     directory: Arc<Directory>,
     throttle: Throttle,
+    quotas: SharedQuotas,
     address: places::Client,
     account: Option<AccountName>,
     open: Option<Open>,
@@ -51,12 +53,14 @@ impl Client {
         keeper: Keeper,
         directory: Arc<Directory>,
         throttle: Throttle,
+        quotas: SharedQuotas,
         address: places::Client,
     ) -> Self {
         Self {
             keeper,
             directory,
             throttle,
+            quotas,
             address,
             account: None,
             open: None,
@@ -402,12 +406,13 @@ impl Client {
         remove: bool,
     ) -> Result<Copied, Refusal> {
         let operation = operation()?;
+        let quota = self.quotas.now().of(&account);
         let asked = self.keeper.ask(move |store| {
             let to = named(store, &account, &target)?;
             let uids = convert::uids(&uids);
-            let quota = QuotaLimit::default();
             match remove {
-                true => store.move_to(from, &uids, to, quota, operation),
+                // What moves is held once before and after: a full account can be tidied up.
+                true => store.move_to(from, &uids, to, QuotaLimit::default(), operation),
                 false => store.copy(from, &uids, to, quota, operation),
             }
         });
@@ -426,6 +431,7 @@ impl Client {
         let operation = operation()?;
         let flags = convert::to_store(&query.flags).map_err(|error| refusal(&error))?;
         let message = query.message;
+        let quotas = self.quotas.now();
         let internal_date = convert::date(query.date.unwrap_or_else(now));
         let prepare = move || {
             let parsed = Parsed::of(&message);
@@ -437,9 +443,12 @@ impl Client {
                 flags,
                 internal_date,
                 fields: RecipientFields::default(),
-                quota: QuotaLimit::default(),
+                quota: quotas.of(&account),
             };
-            store.deliver(&prepared, &[target], operation)
+            let before = quotas.held(store, std::iter::once(&account))?;
+            let delivered = store.deliver(&prepared, &[target], operation)?;
+            quotas.warn(store, before)?;
+            Ok(delivered)
         });
         let results = asked.await.map_err(|error| refusal(&error))?;
         match results.into_iter().next() {
@@ -453,6 +462,7 @@ impl Client {
     }
 
     async fn quota(&self, account: AccountName) -> Result<Quota, Refusal> {
+        let limit = self.quotas.now().of(&account);
         let asked = self.keeper.ask(move |store| {
             let usage = store.quota(&account)?;
             Ok(store.list(&account)?.map(|_| usage))
@@ -460,9 +470,9 @@ impl Client {
         let usage = asked.await.map_err(|error| refusal(&error))?;
         Ok(Quota {
             octets: usage.octets,
-            octets_max: None,
+            octets_max: limit.octets,
             messages: usage.messages,
-            messages_max: None,
+            messages_max: limit.messages,
         })
     }
 }

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use vere_directory::{Directory, Resolution};
 use vere_mime::Parsed;
 use vere_ports::directory::AccountName;
+use vere_settings::OverQuota;
 use vere_smtp::command::RcptTo;
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Message;
-use vere_store::{
-    Flags, MailboxId, MailboxName, Prepared, QuotaLimit, RecipientFields, StoreError, Target,
-};
+use vere_store::{Flags, MailboxId, MailboxName, Prepared, RecipientFields, StoreError, Target};
 
 use super::convert::date;
-use super::keeper::{Keeper, MailStore};
+use super::keeper::MailStore;
+use super::listeners::Reception;
+use super::quota::Quotas;
 use super::steps::{at_once, operation};
 use crate::role::clock::now;
 
@@ -61,11 +62,8 @@ fn resolve(directory: &Directory, rcpt: &RcptTo) -> Result<Vec<Recipient>, Refus
 }
 
 /// Files a message, once for all its recipients, and says for each what became of it.
-pub(super) async fn file(
-    keeper: &Keeper,
-    directory: &Directory,
-    message: Message,
-) -> Vec<Result<(), Refusal>> {
+pub(super) async fn file(reception: &Reception, message: Message) -> Vec<Result<(), Refusal>> {
+    let directory = reception.directory();
     let count = message.recipients.len();
     let resolved: Vec<Result<Vec<Recipient>, Refusal>> = message
         .recipients
@@ -73,7 +71,7 @@ pub(super) async fn file(
         .map(|rcpt| resolve(directory, rcpt))
         .collect();
     let recipients: Vec<Recipient> = resolved.iter().flatten().flatten().cloned().collect();
-    let filed = match file_for(keeper, message, recipients).await {
+    let filed = match file_for(reception, message, recipients).await {
         Ok(filed) => filed,
         Err(refusal) => return vec![Err(refusal); count],
     };
@@ -89,13 +87,14 @@ pub(super) async fn file(
 type Filed = BTreeMap<Recipient, Result<(), Refusal>>;
 
 async fn file_for(
-    keeper: &Keeper,
+    reception: &Reception,
     message: Message,
     mut recipients: Vec<Recipient>,
 ) -> Result<Filed, Refusal> {
     recipients.sort_unstable();
     recipients.dedup();
     let operation = operation().map_err(|_| Refusal::LocalError)?;
+    let quotas = reception.quotas().now();
     let return_path = message
         .reverse_path
         .reverse_path
@@ -107,34 +106,39 @@ async fn file_for(
         Prepared::new(&message.body, &parsed.encode(), &parsed.references)
     });
     let prepared = prepared.await.map_err(|_| Refusal::LocalError)?;
-    let prepared = prepared.map_err(|error| refusal(&error))?;
-    let asked = keeper.ask(move |store| {
+    let prepared = prepared.map_err(|error| refusal(&error, OverQuota::Defer))?;
+    let over = quotas.over();
+    let asked = reception.keeper().ask(move |store| {
         let targets: Vec<Result<Target, StoreError>> = recipients
             .iter()
-            .map(|recipient| target(store, recipient, &return_path))
+            .map(|recipient| target(store, recipient, &return_path, &quotas))
             .collect();
         let known: Vec<Target> = targets.iter().flatten().cloned().collect();
+        let accounts = recipients.iter().map(|recipient| &recipient.account);
+        let before = quotas.held(store, accounts)?;
         let delivered = store.deliver(&prepared, &known, operation)?;
+        quotas.warn(store, before)?;
         Ok(delivered.map(|added| {
             let mut added = added.into_iter();
             let results = targets.into_iter().map(|target| match target {
                 Ok(_) => match added.next() {
                     Some(Ok(_)) => Ok(()),
-                    Some(Err(error)) => Err(refusal(&error)),
+                    Some(Err(error)) => Err(refusal(&error, over)),
                     None => Err(Refusal::LocalError),
                 },
-                Err(error) => Err(refusal(&error)),
+                Err(error) => Err(refusal(&error, over)),
             });
             recipients.into_iter().zip(results).collect::<Filed>()
         }))
     });
-    asked.await.map_err(|error| refusal(&error))
+    asked.await.map_err(|error| refusal(&error, over))
 }
 
 fn target(
     store: &mut MailStore,
     recipient: &Recipient,
     return_path: &[u8],
+    quotas: &Quotas,
 ) -> Result<Target, StoreError> {
     Ok(Target {
         mailbox: mailbox(store, recipient)?,
@@ -144,7 +148,7 @@ fn target(
             return_path: Some(return_path.into()),
             delivered_to: Some(recipient.account.to_string().into_bytes().into()),
         },
-        quota: QuotaLimit::default(),
+        quota: quotas.of(&recipient.account),
     })
 }
 
@@ -167,11 +171,14 @@ fn mailbox(store: &mut MailStore, recipient: &Recipient) -> Result<MailboxId, St
     Ok(found.and_then(|entry| entry.mailbox).unwrap_or(inbox))
 }
 
-fn refusal(error: &StoreError) -> Refusal {
+fn refusal(error: &StoreError, over: OverQuota) -> Refusal {
     match error {
         StoreError::NoMailbox => Refusal::MailboxUnknown,
         StoreError::TooLarge { .. } => Refusal::MailboxSizeLimit,
-        StoreError::OverQuota => Refusal::MailboxFull,
+        StoreError::OverQuota => match over {
+            OverQuota::Defer => Refusal::MailboxFull,
+            OverQuota::Reject => Refusal::MailboxFullForGood,
+        },
         StoreError::DiskFull => Refusal::StorageFull,
         other => {
             tracing::error!(error = %other, "mail cannot be filed");

@@ -22,6 +22,7 @@ use vere_units::ByteSize;
 use super::client::Client;
 use super::keeper::Keeper;
 use super::login::Throttle;
+use super::quota::{Quotas, SharedQuotas};
 use super::{lmtp, session};
 use crate::cli::Failure;
 use crate::gateway::tls::ServerTls;
@@ -66,6 +67,7 @@ pub(super) struct Reception {
     directory: Arc<Directory>,
     tls: ServerTls,
     throttle: Throttle,
+    quotas: SharedQuotas,
     imap: RefCell<Arc<ServerConfig>>,
     memory: Rc<BodyMemory>,
     places: Rc<Places>,
@@ -81,6 +83,7 @@ impl Reception {
         tls: ServerTls,
         stop: watch::Receiver<bool>,
     ) -> Result<Self, Failure> {
+        let quotas = SharedQuotas::new(Quotas::new(&settings)?);
         let store = vere_disk::directory::create(&settings.directory.store)?;
         let directory = Directory::new(store, settings.directory.subaddress_separator);
         let imap = ServerConfig {
@@ -98,6 +101,7 @@ impl Reception {
             directory: Arc::new(directory),
             tls,
             throttle: Throttle::default(),
+            quotas,
             imap: RefCell::new(Arc::new(imap)),
             memory: Rc::new(memory),
             places: Rc::default(),
@@ -108,9 +112,11 @@ impl Reception {
     /// Puts other settings in force for connections to come.
     ///
     /// # Errors
-    /// When a certificate cannot be used; then nothing changes.
+    /// When a certificate cannot be used or an account's name is none; then nothing changes.
     pub(super) fn reload(&self, settings: Settings) -> Result<(), Failure> {
+        let quotas = Quotas::new(&settings)?;
         self.tls.reload(&settings)?;
+        self.quotas.set(quotas);
         let imap = ServerConfig {
             limits: limits(&settings),
             ..ServerConfig::clone(&self.imap.borrow())
@@ -132,6 +138,11 @@ impl Reception {
 
     pub(super) fn directory(&self) -> &Directory {
         &self.directory
+    }
+
+    /// What accounts may hold.
+    pub(super) const fn quotas(&self) -> &SharedQuotas {
+        &self.quotas
     }
 
     pub(super) fn stopping(&self) -> watch::Receiver<bool> {
@@ -157,6 +168,7 @@ impl Reception {
             self.keeper.clone(),
             Arc::clone(&self.directory),
             self.throttle.clone(),
+            self.quotas.clone(),
             places::Client::at(address),
         )
     }

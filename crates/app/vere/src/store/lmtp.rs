@@ -68,7 +68,7 @@ async fn answer(reception: &Reception, question: Question) -> Answer {
         Question::Mail(_) => Answer::Policy(Ok(())),
         Question::Recipient(rcpt) => Answer::Policy(filing::check(reception.directory(), &rcpt)),
         Question::Message(message) => {
-            let filed = filing::file(reception.keeper(), reception.directory(), *message);
+            let filed = filing::file(reception, *message);
             Answer::Filed(filed.await)
         }
         Question::Password(_) => Answer::Password(AuthOutcome::Unavailable),

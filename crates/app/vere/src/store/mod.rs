@@ -3,8 +3,8 @@
 //! One thread owns the store and one syncs its log ([`keeper`]); this one has the connections:
 //! [`listeners`] accept, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
 //! answers what the IMAP machine asks, [`filing`] finds the folder of a delivery, [`search`] finds
-//! messages and keeps their index, [`login`] checks passwords, [`admin`] lets the administrator in,
-//! [`files`] knows where everything lies.
+//! messages and keeps their index, [`login`] checks passwords, [`quota`] knows what accounts may hold,
+//! [`admin`] lets the administrator in, [`files`] knows where everything lies.
 
 pub(crate) mod admin;
 mod client;
@@ -16,6 +16,7 @@ mod listeners;
 mod lmtp;
 mod login;
 mod messages;
+mod quota;
 pub(crate) mod search;
 mod session;
 mod steps;

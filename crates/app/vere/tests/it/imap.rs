@@ -104,7 +104,7 @@ impl Imap {
 /// The ports of a store beside those that every system has.
 pub(crate) struct Ports {
     pub(crate) imap: SocketAddr,
-    lmtp: SocketAddr,
+    pub(crate) lmtp: SocketAddr,
 }
 
 impl Ports {

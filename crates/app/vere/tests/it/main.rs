@@ -40,6 +40,7 @@ mod peers;
 mod policies;
 mod proxy;
 mod queues;
+mod quota;
 mod records;
 mod reload;
 mod replica_disks;

@@ -107,6 +107,62 @@ pub(super) static SECTIONS: &[Section] = &[
         )],
     },
     Section {
+        name: "quota",
+        shape: Shape::Always,
+        text: "What an account may hold in the mail store, all its mailboxes together. Whoever is over it can still read, move and delete, and nothing is added: clients get `NO [OVERQUOTA]`.",
+        options: &[
+            live(
+                "size_max",
+                Size(KIB, 1024 * TIB),
+                Nothing("no limit"),
+                "Octets of all messages of an account; a copy counts as well.",
+            ),
+            live(
+                "messages_max",
+                Integer(1, 4_000_000_000),
+                Nothing("no limit"),
+                "Messages of an account.",
+            ),
+            live(
+                "over",
+                Choice(&["defer", "reject"]),
+                Is("\"defer\""),
+                "Mail for an account without room: `defer` lets it wait in its queue (452 4.2.2), `reject` returns it to its sender at once (552 5.2.2).",
+            ),
+            live(
+                "warn_at",
+                Integer(1, 100),
+                Is("90"),
+                "Percentage of a limit; a delivery that reaches it is logged as a warning with the account's name.",
+            ),
+        ],
+    },
+    Section {
+        name: "quota.account",
+        shape: Shape::Repeated,
+        text: "What single accounts may hold; what a section does not say is as for all others.",
+        options: &[
+            live(
+                "name",
+                Name,
+                Required("\"alice@example.org\""),
+                "The account.",
+            ),
+            live(
+                "size_max",
+                Size(KIB, 1024 * TIB),
+                Nothing("as `quota.size_max`"),
+                "Octets of all its messages.",
+            ),
+            live(
+                "messages_max",
+                Integer(1, 4_000_000_000),
+                Nothing("as `quota.messages_max`"),
+                "Its messages.",
+            ),
+        ],
+    },
+    Section {
         name: "limits",
         shape: Shape::Always,
         text: "Bounds on what clients may ask for. At a bound the client gets the precise error; what was accepted stays accepted.",

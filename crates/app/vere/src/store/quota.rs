@@ -1,0 +1,151 @@
+//! What accounts may hold (RFC 9208).
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use vere_ports::directory::AccountName;
+use vere_settings::{AccountQuota, OverQuota, Settings};
+use vere_store::{QuotaLimit, QuotaUsage, StoreError};
+
+use super::keeper::MailStore;
+use crate::cli::Failure;
+
+/// Accounts with what they hold.
+type Held = Vec<(AccountName, QuotaUsage)>;
+
+/// The limits of all accounts.
+#[derive(Debug)]
+pub(super) struct Quotas {
+    default: QuotaLimit,
+    accounts: HashMap<AccountName, QuotaLimit>,
+    over: OverQuota,
+    warn_at: u64,
+}
+
+impl Quotas {
+    /// # Errors
+    /// When a name of an account is none.
+    pub(super) fn new(settings: &Settings) -> Result<Self, Failure> {
+        let quota = &settings.quota;
+        let mut accounts = HashMap::new();
+        for (name, own) in &quota.accounts {
+            let account = AccountName::parse(name).map_err(|_| {
+                Failure::new(format!("quota.account: {name:?} is no name of an account"))
+            })?;
+            accounts.insert(account, limit(*own));
+        }
+        Ok(Self {
+            default: limit(quota.default),
+            accounts,
+            over: quota.over,
+            warn_at: quota.warn_at.into(),
+        })
+    }
+
+    /// What an account may hold.
+    pub(super) fn of(&self, account: &AccountName) -> QuotaLimit {
+        self.accounts.get(account).copied().unwrap_or(self.default)
+    }
+
+    /// What becomes of mail that there is no room for.
+    pub(super) const fn over(&self) -> OverQuota {
+        self.over
+    }
+
+    /// What accounts hold, of those that have a limit.
+    ///
+    /// # Errors
+    /// When the store cannot say.
+    pub(super) fn held<'a>(
+        &self,
+        store: &mut MailStore,
+        accounts: impl Iterator<Item = &'a AccountName>,
+    ) -> Result<Held, StoreError> {
+        let limited = accounts.filter(|account| self.of(account) != QuotaLimit::default());
+        let limited: BTreeSet<&AccountName> = limited.collect();
+        let usage = |account: &AccountName| Ok((account.clone(), store.quota(account)?));
+        limited.into_iter().map(usage).collect()
+    }
+
+    /// Warns of accounts that came near a limit since this was what they held.
+    ///
+    /// # Errors
+    /// When the store cannot say what they hold now.
+    pub(super) fn warn(&self, store: &mut MailStore, before: Held) -> Result<(), StoreError> {
+        for (account, before) in before {
+            let limit = self.of(&account);
+            let now = store.quota(&account)?;
+            if self.reaches(limit.octets, before.octets, now.octets)
+                || self.reaches(limit.messages, before.messages, now.messages)
+            {
+                tracing::warn!(
+                    %account,
+                    octets = now.octets,
+                    octets_max = limit.octets,
+                    messages = now.messages,
+                    messages_max = limit.messages,
+                    "account is near its quota"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the share that is warned of lies between.
+    fn reaches(&self, limit: Option<u64>, before: u64, now: u64) -> bool {
+        limit.is_some_and(|limit| {
+            let is_near =
+                |used: u64| u128::from(used) * 100 >= u128::from(limit) * u128::from(self.warn_at);
+            is_near(now) && !is_near(before)
+        })
+    }
+}
+
+fn limit(quota: AccountQuota) -> QuotaLimit {
+    QuotaLimit {
+        octets: quota.size.map(vere_units::ByteSize::as_u64),
+        messages: quota.messages.map(u64::from),
+    }
+}
+
+/// The limits that hold now; a reload changes them for sessions under way as well.
+#[derive(Debug, Clone)]
+pub(super) struct SharedQuotas(Rc<RefCell<Arc<Quotas>>>);
+
+impl SharedQuotas {
+    pub(super) fn new(quotas: Quotas) -> Self {
+        Self(Rc::new(RefCell::new(Arc::new(quotas))))
+    }
+
+    pub(super) fn set(&self, quotas: Quotas) {
+        *self.0.borrow_mut() = Arc::new(quotas);
+    }
+
+    pub(super) fn now(&self) -> Arc<Quotas> {
+        Arc::clone(&self.0.borrow())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warns_once_on_the_way_up() {
+        let quotas = Quotas {
+            default: QuotaLimit::default(),
+            accounts: HashMap::new(),
+            over: OverQuota::Defer,
+            warn_at: 90,
+        };
+        let warned: Vec<u64> = (1..=10)
+            .filter(|used| quotas.reaches(Some(10), used - 1, *used))
+            .collect();
+        assert_eq!(warned, [9]);
+        assert!(quotas.reaches(Some(100), 75, 95));
+        assert!(!quotas.reaches(Some(100), 93, 95));
+        assert!(!quotas.reaches(None, 0, 95));
+    }
+}

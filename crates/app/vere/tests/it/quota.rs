@@ -1,0 +1,101 @@
+//! Accounts that may hold only so much.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpStream};
+
+use crate::harness::{Options, PATIENCE, System, wait_for};
+use crate::imap::{Imap, with_store};
+
+const ALICE: &str = "alice@example.org";
+const BOB: &str = "bob@example.org";
+
+/// Hands over a message for alice and bob, and gives what is said of each.
+fn file(lmtp: SocketAddr) -> [String; 2] {
+    let stream = TcpStream::connect(lmtp).expect("the LMTP port");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+    let mut reader = BufReader::new(stream);
+    let mut reply = |text: &str| {
+        reader.get_mut().write_all(text.as_bytes()).expect("it");
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).expect("a reply");
+            if line.as_bytes().get(3) != Some(&b'-') {
+                return line.trim_end().to_owned();
+            }
+        }
+    };
+    reply("");
+    reply("LHLO me.example.net\r\n");
+    reply("MAIL FROM:<>\r\n");
+    for name in [ALICE, BOB] {
+        let said = reply(&format!("RCPT TO:<{name}>\r\n"));
+        assert!(said.starts_with("250"), "{said}");
+    }
+    assert!(reply("DATA\r\n").starts_with("354"));
+    [reply("Subject: x\r\n\r\ntext\r\n.\r\n"), reply("")]
+}
+
+fn options() -> (Options, crate::imap::Ports) {
+    let (options, ports) = with_store(Options::default().set("quota.size_max", "\"20KiB\""));
+    let alice = format!("[[quota.account]]\nname = \"{ALICE}\"\nmessages_max = 3\n");
+    (options.table(&alice), ports)
+}
+
+#[test]
+fn a_full_account_takes_nothing_more_and_can_be_tidied_up() {
+    let (options, ports) = options();
+    let system = System::start(&options);
+    let mut alice = Imap::login(ports.imap, ALICE, "secret");
+    alice.ok("CREATE Other");
+    for _ in 0..3 {
+        alice.append("INBOX", "a: b\r\n\r\nc\r\n");
+    }
+    let said = alice.ok("GETQUOTAROOT INBOX");
+    assert!(
+        said.contains("* QUOTA \"\" (STORAGE 1 20 MESSAGE 3 3)"),
+        "{said}"
+    );
+    alice.ok("SELECT INBOX");
+    for command in ["APPEND INBOX {4+}\r\na: b", "COPY 1 Other"] {
+        let said = alice.command(command);
+        assert!(said.contains(" NO [OVERQUOTA] "), "{said}");
+    }
+    // What moves is not more than before.
+    alice.ok("MOVE 1 Other");
+    let [to_alice, to_bob] = file(ports.lmtp);
+    assert!(to_alice.starts_with("452 4.2.2 "), "{to_alice}");
+    assert!(to_bob.starts_with("250 "), "{to_bob}");
+    alice.ok("STORE 1 +FLAGS.SILENT (\\Deleted)");
+    alice.ok("EXPUNGE");
+    let [to_alice, _] = file(ports.lmtp);
+    assert!(to_alice.starts_with("250 "), "{to_alice}");
+    // Bob has the limit of all.
+    let mut bob = Imap::login(ports.imap, BOB, "secret");
+    let large = "x".repeat(15_000);
+    bob.append("INBOX", &large);
+    let said = bob.command(&format!("APPEND INBOX {{15000+}}\r\n{large}"));
+    assert!(said.contains(" NO [OVERQUOTA] "), "{said}");
+    // Another setting holds for sessions under way.
+    let rejecting = options
+        .set("quota.over", "\"reject\"")
+        .set("quota.size_max", "\"1MiB\"");
+    system.configure(&rejecting);
+    system.reload();
+    wait_for("another limit", || {
+        let said = bob.ok("GETQUOTA \"\"");
+        said.contains(" 1024)").then_some(())
+    });
+    bob.append("INBOX", &large);
+    let [to_alice, to_bob] = file(ports.lmtp);
+    assert!(to_alice.starts_with("552 5.2.2 "), "{to_alice}");
+    assert!(to_bob.starts_with("250 "), "{to_bob}");
+    let log = std::fs::read_to_string(system.directory.path().join("log")).expect("the log");
+    let warnings = log
+        .lines()
+        .filter(|line| line.contains("account is near its quota"));
+    assert_eq!(
+        warnings.filter(|line| line.contains(ALICE)).count(),
+        2,
+        "{log}"
+    );
+}
