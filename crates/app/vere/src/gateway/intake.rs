@@ -7,7 +7,6 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use vere_directory::Login;
 use vere_queue::{Envelope, Report, ReportKind, ReportedRecipient, TlsWish};
 use vere_sasl::server::PasswordAttempt;
 use vere_settings::Settings;
@@ -26,6 +25,7 @@ use super::pressure::Closed;
 use super::records::Lines;
 use super::state::{Gateway, Part};
 use super::{clock, convert, header, signing};
+use crate::role::login::{self, Checked, Keys};
 use crate::spool::link::SpoolError;
 
 /// Answers the questions of receiving sessions.
@@ -53,42 +53,19 @@ pub(super) struct ServiceIntake {
 
 impl Intake for ServiceIntake {
     async fn password(&self, attempt: PasswordAttempt) -> AuthOutcome {
-        if attempt
-            .authzid
-            .as_ref()
-            .is_some_and(|authzid| !authzid.is_empty() && *authzid != attempt.authcid)
-        {
-            return AuthOutcome::Rejected;
-        }
         let directory = self.gateway.router.directory.clone();
-        // Argon2id takes tens of milliseconds on purpose: not on the thread that serves everybody.
-        let checked = tokio::task::spawn_blocking(move || {
-            directory.verify_password(&attempt.authcid, &attempt.password)
-        });
-        match checked.await {
-            Ok(Ok(Login::Accepted(account))) => AuthOutcome::Accepted {
-                account: account.to_string(),
-            },
-            Ok(Ok(Login::Rejected)) => AuthOutcome::Rejected,
-            Ok(Err(error)) => {
-                tracing::error!(%error, "password cannot be checked");
-                AuthOutcome::Unavailable
-            }
-            Err(_) => AuthOutcome::Unavailable,
+        match login::password(directory, attempt).await {
+            Checked::Accepted(account) => AuthOutcome::Accepted { account },
+            Checked::Rejected => AuthOutcome::Rejected,
+            Checked::Unavailable => AuthOutcome::Unavailable,
         }
     }
 
     async fn scram_user(&self, username: &str) -> ScramLookup {
-        match self.gateway.router.directory.scram_keys(username) {
-            Ok(Some((account, keys))) => ScramLookup::Found {
-                account: account.to_string(),
-                keys,
-            },
-            Ok(None) => ScramLookup::Unknown,
-            Err(error) => {
-                tracing::error!(%error, "keys cannot be looked up");
-                ScramLookup::Unavailable
-            }
+        match login::scram_keys(&self.gateway.router.directory, username) {
+            Keys::Found(account, keys) => ScramLookup::Found { account, keys },
+            Keys::Unknown => ScramLookup::Unknown,
+            Keys::Unavailable => ScramLookup::Unavailable,
         }
     }
 

@@ -2,7 +2,6 @@
 
 use crate::role::places;
 use std::sync::Arc;
-use std::time::Instant;
 
 use vere_directory::Directory;
 use vere_imap::server::{
@@ -12,6 +11,7 @@ use vere_imap::server::{
 use vere_imap::set::UidSet;
 use vere_mime::Parsed;
 use vere_ports::directory::AccountName;
+use vere_sasl::server::PasswordAttempt;
 use vere_store::{
     MailboxId, MailboxName, ModSeq, Prepared, QuotaLimit, RecipientFields, Snapshot, StoreError,
     SystemFlags, Target,
@@ -19,12 +19,13 @@ use vere_store::{
 
 use super::convert::{self, among, flags_of, refusal};
 use super::keeper::{Keeper, Watch};
-use super::login::{self, Throttle};
+use super::login::{Attempt, EXCHANGE_PATIENCE, Outcome, PASSWORD_PATIENCE, Throttle};
 use super::messages::{Fetcher, opened_gone};
 use super::quota::SharedQuotas;
 use super::search;
 use super::steps::{attribute, claim, empty_inbox, named, operation, special_use};
 use crate::role::clock::now;
+use crate::role::login::{self, Checked, Keys};
 
 /// The host's side of a connection.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(super) struct Client {
     throttle: Throttle,
     quotas: SharedQuotas,
     address: places::Client,
+    /// An exchange whose end only the machine sees.
+    exchange: Option<Attempt>,
     account: Option<AccountName>,
     open: Option<Open>,
     fetcher: Fetcher,
@@ -62,6 +65,7 @@ impl Client {
             throttle,
             quotas,
             address,
+            exchange: None,
             account: None,
             open: None,
             fetcher: Fetcher::default(),
@@ -89,19 +93,18 @@ impl Client {
 
     pub(super) async fn answer(&mut self, question: Question) -> Answer {
         match question {
-            Question::Password(attempt) => {
-                let wait = self.throttle.wait(self.address, Instant::now());
-                tokio::time::sleep(wait).await;
-                let outcome = login::password(&self.directory, attempt).await;
-                Answer::Login(self.logged_in(outcome).await)
-            }
+            Question::Password(attempt) => Answer::Login(self.log_in(attempt).await),
             Question::ScramUser { username } => {
-                let wait = self.throttle.wait(self.address, Instant::now());
-                tokio::time::sleep(wait).await;
-                // Whether the proof is right only the machine sees: each look-up counts as a failure
-                // until the account is used.
-                self.throttle.failed(self.address, Instant::now());
-                Answer::ScramUser(login::scram_keys(&self.directory, &username))
+                // Whether the proof is right only the machine sees: the attempt has failed unless the
+                // account is used.
+                self.exchange = None;
+                let exchange = self.throttle.begin(self.address, EXCHANGE_PATIENCE).await;
+                self.exchange = Some(exchange);
+                Answer::ScramUser(match login::scram_keys(&self.directory, &username) {
+                    Keys::Found(account, keys) => ScramLookup::Found { account, keys },
+                    Keys::Unknown => ScramLookup::Unknown,
+                    Keys::Unavailable => ScramLookup::Unavailable,
+                })
             }
             other => match self.account.clone() {
                 Some(account) => self.of_account(account, other).await,
@@ -119,7 +122,9 @@ impl Client {
             return Ok(());
         };
         let name = AccountName::parse(name).map_err(|_| Refusal::Unavailable)?;
-        self.throttle.succeeded(self.address);
+        if let Some(exchange) = self.exchange.take() {
+            exchange.settle(Outcome::Succeeded);
+        }
         let of = name.clone();
         self.keeper
             .ask(move |store| store.open_account(&of, now()))
@@ -129,17 +134,25 @@ impl Client {
         Ok(())
     }
 
-    async fn logged_in(&mut self, outcome: LoginOutcome) -> LoginOutcome {
-        match &outcome {
-            LoginOutcome::Accepted { account } => match self.enter(Some(account)).await {
-                Ok(()) => outcome,
-                Err(_) => LoginOutcome::Unavailable,
-            },
-            LoginOutcome::Rejected => {
-                self.throttle.failed(self.address, Instant::now());
-                outcome
+    async fn log_in(&mut self, attempt: PasswordAttempt) -> LoginOutcome {
+        self.exchange = None;
+        let turn = self.throttle.begin(self.address, PASSWORD_PATIENCE).await;
+        match login::password(Directory::clone(&self.directory), attempt).await {
+            Checked::Accepted(account) => {
+                turn.settle(Outcome::Succeeded);
+                match self.enter(Some(&account)).await {
+                    Ok(()) => LoginOutcome::Accepted { account },
+                    Err(_) => LoginOutcome::Unavailable,
+                }
             }
-            LoginOutcome::Unavailable => outcome,
+            Checked::Rejected => {
+                turn.settle(Outcome::Failed);
+                LoginOutcome::Rejected
+            }
+            Checked::Unavailable => {
+                turn.settle(Outcome::Unknown);
+                LoginOutcome::Unavailable
+            }
         }
     }
 

@@ -1,14 +1,11 @@
-//! Passwords, and who tries too many of them.
+//! Who tries too many passwords.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use vere_directory::{Directory, Login};
-use vere_imap::server::{LoginOutcome, ScramLookup};
-use vere_sasl::server::PasswordAttempt;
+use tokio::sync::Notify;
 
 use crate::role::places::Client;
 
@@ -20,98 +17,186 @@ const WAIT_MAX: Duration = Duration::from_secs(8);
 const FORGET: Duration = Duration::from_secs(600);
 /// Clients remembered; beyond it the oldest are forgotten.
 const CLIENTS_MAX: usize = 10_000;
+/// Attempts of one client at the same time: programs open several connections at once. After a failure there
+/// is one.
+const PARALLEL_MAX: usize = 8;
+/// How long a password takes to be checked, at most: it is not forgotten before.
+pub(super) const PASSWORD_PATIENCE: Duration = Duration::from_secs(60);
+/// How long an exchange in several steps may stay without an end before it counts as failed.
+pub(super) const EXCHANGE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Slows down guessing by client: each failure makes the next attempt from there wait longer, and
-/// nobody else.
+/// Slows down guessing by client: each failure makes the next attempt from there wait longer, an attempt
+/// whose outcome is open holds back the others, and nobody else waits.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Throttle(Rc<RefCell<HashMap<Client, Failures>>>);
+pub(super) struct Throttle(Rc<Shared>);
 
-#[derive(Debug, Clone, Copy)]
-struct Failures {
-    count: u32,
+#[derive(Debug, Default)]
+struct Shared {
+    clients: RefCell<HashMap<Client, Attempts>>,
+    /// An attempt has ended.
+    ended: Notify,
+    last: std::cell::Cell<u64>,
+}
+
+#[derive(Debug)]
+struct Attempts {
+    failures: u32,
+    /// When the last one failed.
     last: Instant,
+    /// Those without an outcome, and when they count as failed.
+    open: Vec<(u64, Instant)>,
+}
+
+impl Attempts {
+    /// What has ended without a word has failed; what failed long ago is forgotten.
+    fn look(&mut self, now: Instant) {
+        let before = self.open.len();
+        self.open.retain(|(_, until)| *until > now);
+        for _ in self.open.len()..before {
+            self.fail(now);
+        }
+        if now.duration_since(self.last) >= FORGET {
+            self.failures = 0;
+        }
+    }
+
+    fn fail(&mut self, now: Instant) {
+        if now.duration_since(self.last) >= FORGET {
+            self.failures = 0;
+        }
+        self.failures = self.failures.saturating_add(1);
+        self.last = now;
+    }
+
+    /// How long the next attempt has to wait, as far as is known now.
+    fn wait(&self, now: Instant) -> Duration {
+        let max = if self.failures == 0 { PARALLEL_MAX } else { 1 };
+        if self.open.len() >= max {
+            let first = self.open.iter().map(|(_, until)| *until).min();
+            return first.map_or(WAIT_MAX, |until| until.duration_since(now));
+        }
+        if self.failures == 0 {
+            return Duration::ZERO;
+        }
+        let doubled = WAIT_MIN.saturating_mul(1 << (self.failures - 1).min(16));
+        (self.last + doubled.min(WAIT_MAX)).saturating_duration_since(now)
+    }
+}
+
+/// What came of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The client is somebody's who knows a password.
+    Succeeded,
+    Failed,
+    /// It could not be found out.
+    Unknown,
+}
+
+/// An attempt under way. Dropped without an outcome it has failed.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    throttle: Throttle,
+    client: Client,
+    id: u64,
+    settled: bool,
+}
+
+impl Attempt {
+    /// Takes note of its outcome.
+    pub(super) fn settle(mut self, outcome: Outcome) {
+        self.settled = true;
+        self.throttle
+            .settle(self.client, self.id, outcome, Instant::now());
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if !self.settled {
+            let now = Instant::now();
+            self.throttle
+                .settle(self.client, self.id, Outcome::Failed, now);
+        }
+    }
 }
 
 impl Throttle {
-    /// How long the next attempt from a client has to wait.
-    pub(super) fn wait(&self, client: Client, now: Instant) -> Duration {
-        match self.0.borrow().get(&client) {
-            Some(failures) if now.duration_since(failures.last) < FORGET => {
-                let doubled =
-                    WAIT_MIN.saturating_mul(1 << failures.count.saturating_sub(1).min(16));
-                doubled.min(WAIT_MAX)
+    /// Waits until a client may make its next attempt, which counts as failed when it has no outcome for
+    /// `patience`.
+    pub(super) async fn begin(&self, client: Client, patience: Duration) -> Attempt {
+        loop {
+            let ended = self.0.ended.notified();
+            let now = Instant::now();
+            match self.try_begin(client, now, now + patience) {
+                Ok(id) => {
+                    return Attempt {
+                        throttle: self.clone(),
+                        client,
+                        id,
+                        settled: false,
+                    };
+                }
+                Err(wait) => {
+                    // Whichever is first; then it is looked at anew.
+                    let _ = tokio::time::timeout(wait, ended).await;
+                }
             }
-            _ => Duration::ZERO,
         }
     }
 
-    /// Takes note of a failure.
-    pub(super) fn failed(&self, client: Client, now: Instant) {
-        let mut all = self.0.borrow_mut();
-        if all.len() >= CLIENTS_MAX {
-            all.retain(|_, failures| now.duration_since(failures.last) < FORGET);
+    /// Begins an attempt, or says how long it has to wait.
+    fn try_begin(&self, client: Client, now: Instant, until: Instant) -> Result<u64, Duration> {
+        let mut clients = self.0.clients.borrow_mut();
+        if !clients.contains_key(&client) {
+            make_room(&mut clients, now);
         }
-        if all.len() >= CLIENTS_MAX {
-            let oldest = all.iter().min_by_key(|(_, failures)| failures.last);
-            if let Some(oldest) = oldest.map(|(client, _)| *client) {
-                all.remove(&oldest);
-            }
-        }
-        let failures = all.entry(client).or_insert(Failures {
-            count: 0,
+        let attempts = clients.entry(client).or_insert_with(|| Attempts {
+            failures: 0,
             last: now,
+            open: Vec::new(),
         });
-        if now.duration_since(failures.last) >= FORGET {
-            failures.count = 0;
+        attempts.look(now);
+        let wait = attempts.wait(now);
+        if !wait.is_zero() {
+            return Err(wait);
         }
-        failures.count = failures.count.saturating_add(1);
-        failures.last = now;
+        let id = self.0.last.get() + 1;
+        self.0.last.set(id);
+        attempts.open.push((id, until));
+        Ok(id)
     }
 
-    /// Takes note of a success: the client is somebody's who knows a password.
-    pub(super) fn succeeded(&self, client: Client) {
-        self.0.borrow_mut().remove(&client);
+    fn settle(&self, client: Client, id: u64, outcome: Outcome, now: Instant) {
+        let mut clients = self.0.clients.borrow_mut();
+        if let Some(attempts) = clients.get_mut(&client) {
+            let open = attempts.open.len();
+            attempts.open.retain(|(own, _)| *own != id);
+            // One that took too long has failed already.
+            let was_open = attempts.open.len() < open;
+            match outcome {
+                Outcome::Succeeded => attempts.failures = 0,
+                Outcome::Failed if was_open => attempts.fail(now),
+                Outcome::Failed | Outcome::Unknown => {}
+            }
+            if attempts.failures == 0 && attempts.open.is_empty() {
+                clients.remove(&client);
+            }
+        }
+        drop(clients);
+        self.0.ended.notify_waiters();
     }
 }
 
-/// Checks a password.
-pub(super) async fn password(directory: &Arc<Directory>, attempt: PasswordAttempt) -> LoginOutcome {
-    let other = attempt
-        .authzid
-        .as_ref()
-        .is_some_and(|authzid| !authzid.eq_ignore_ascii_case(&attempt.authcid));
-    if other {
-        return LoginOutcome::Rejected;
+/// Forgets clients when there are too many: those without a failure of late, then the oldest.
+fn make_room(clients: &mut HashMap<Client, Attempts>, now: Instant) {
+    if clients.len() >= CLIENTS_MAX {
+        clients.retain(|_, one| !one.open.is_empty() || now.duration_since(one.last) < FORGET);
     }
-    let directory = Arc::clone(directory);
-    // Argon2id takes tens of milliseconds on purpose: not on the thread that serves everybody.
-    let checked = tokio::task::spawn_blocking(move || {
-        directory.verify_password(&attempt.authcid, &attempt.password)
-    });
-    match checked.await {
-        Ok(Ok(Login::Accepted(account))) => LoginOutcome::Accepted {
-            account: account.to_string(),
-        },
-        Ok(Ok(Login::Rejected)) => LoginOutcome::Rejected,
-        Ok(Err(error)) => {
-            tracing::error!(%error, "password cannot be checked");
-            LoginOutcome::Unavailable
-        }
-        Err(_) => LoginOutcome::Unavailable,
-    }
-}
-
-/// Finds the keys of a user.
-pub(super) fn scram_keys(directory: &Directory, username: &str) -> ScramLookup {
-    match directory.scram_keys(username) {
-        Ok(Some((account, keys))) => ScramLookup::Found {
-            account: account.to_string(),
-            keys,
-        },
-        Ok(None) => ScramLookup::Unknown,
-        Err(error) => {
-            tracing::error!(%error, "keys cannot be looked up");
-            ScramLookup::Unavailable
+    if clients.len() >= CLIENTS_MAX {
+        let oldest = clients.iter().min_by_key(|(_, one)| one.last);
+        if let Some(oldest) = oldest.map(|(client, _)| *client) {
+            clients.remove(&oldest);
         }
     }
 }
@@ -124,24 +209,73 @@ mod tests {
         Client::at(address.into())
     }
 
+    fn begin(throttle: &Throttle, client: Client, now: Instant) -> Result<u64, Duration> {
+        throttle.try_begin(client, now, now + EXCHANGE_PATIENCE)
+    }
+
     #[test]
     fn only_the_guesser_waits() {
         let throttle = Throttle::default();
         let (one, other) = (client([192, 0, 2, 1]), client([192, 0, 2, 2]));
-        let now = Instant::now();
-        let waits: Vec<Duration> = (0..8)
-            .map(|_| {
-                throttle.failed(one, now);
-                throttle.wait(one, now)
-            })
-            .collect();
-        assert_eq!(waits[0], WAIT_MIN);
-        assert_eq!(waits[1], WAIT_MIN * 2);
+        let mut now = Instant::now();
+        let mut waits = Vec::new();
+        for _ in 0..8 {
+            let id = begin(&throttle, one, now).expect("it has waited");
+            throttle.settle(one, id, Outcome::Failed, now);
+            let wait = begin(&throttle, one, now).expect_err("it has to wait");
+            waits.push(wait);
+            now += wait;
+        }
+        assert_eq!(waits[..2], [WAIT_MIN, WAIT_MIN * 2]);
         assert_eq!(waits[7], WAIT_MAX);
-        assert_eq!(throttle.wait(other, now), Duration::ZERO);
-        assert_eq!(throttle.wait(one, now + FORGET), Duration::ZERO);
-        throttle.succeeded(one);
-        assert_eq!(throttle.wait(one, now), Duration::ZERO);
+        assert!(begin(&throttle, other, now).is_ok());
+        let id = begin(&throttle, one, now).expect("it has waited");
+        throttle.settle(one, id, Outcome::Succeeded, now);
+        assert!(begin(&throttle, one, now).is_ok());
+    }
+
+    #[test]
+    fn guesses_at_the_same_time_are_bounded_and_one_after_a_failure() {
+        let throttle = Throttle::default();
+        let one = client([192, 0, 2, 1]);
+        let now = Instant::now();
+        let open: Vec<_> = std::iter::from_fn(|| begin(&throttle, one, now).ok()).collect();
+        assert_eq!(open.len(), PARALLEL_MAX);
+        throttle.settle(one, open[0], Outcome::Failed, now);
+        assert!(
+            begin(&throttle, one, now + WAIT_MAX).is_err(),
+            "seven are open"
+        );
+        for id in &open[1..] {
+            throttle.settle(one, *id, Outcome::Unknown, now);
+        }
+        assert_eq!(begin(&throttle, one, now), Err(WAIT_MIN));
+        let next = now + WAIT_MIN;
+        assert!(begin(&throttle, one, next).is_ok());
+        assert!(
+            begin(&throttle, one, next + WAIT_MAX).is_err(),
+            "one is open"
+        );
+    }
+
+    #[test]
+    fn who_leaves_an_exchange_open_has_failed_and_holds_nobody_back_for_long() {
+        let throttle = Throttle::default();
+        let one = client([192, 0, 2, 1]);
+        let now = Instant::now();
+        let open: Vec<_> = std::iter::from_fn(|| begin(&throttle, one, now).ok()).collect();
+        assert_eq!(begin(&throttle, one, now), Err(EXCHANGE_PATIENCE));
+        let later = now + EXCHANGE_PATIENCE;
+        assert_eq!(
+            begin(&throttle, one, later),
+            Err(WAIT_MAX),
+            "eight failures"
+        );
+        throttle.settle(one, open[0], Outcome::Failed, later);
+        assert!(begin(&throttle, one, later + WAIT_MAX).is_ok());
+        let idle = later + WAIT_MAX + FORGET + EXCHANGE_PATIENCE;
+        assert_eq!(begin(&throttle, one, idle), Err(WAIT_MIN), "the last one");
+        assert!(begin(&throttle, one, idle + FORGET).is_ok(), "forgotten");
     }
 
     #[test]
@@ -149,11 +283,13 @@ mod tests {
         let throttle = Throttle::default();
         let now = Instant::now();
         for number in 0..20_000_u32 {
-            throttle.failed(
+            let (one, now) = (
                 client(number.to_be_bytes()),
                 now + Duration::from_micros(number.into()),
             );
+            let id = begin(&throttle, one, now).expect("a new client");
+            throttle.settle(one, id, Outcome::Failed, now);
         }
-        assert_eq!(throttle.0.borrow().len(), CLIENTS_MAX);
+        assert_eq!(throttle.0.clients.borrow().len(), CLIENTS_MAX);
     }
 }
