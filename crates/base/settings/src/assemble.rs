@@ -209,6 +209,8 @@ impl Assembly {
             connections_per_client_max: self.need("limits.connections_per_client_max"),
             body_memory_max: self.need("limits.body_memory_max"),
             queued_messages_max: self.need("limits.queued_messages_max"),
+            throttle_from: self.need("limits.throttle_from"),
+            throttle_until: self.need("limits.throttle_until"),
             messages_per_destination_max: self.need("limits.messages_per_destination_max"),
             octets_per_destination_max: self.need("limits.octets_per_destination_max"),
             queue_memory_max: self.need("limits.queue_memory_max"),

@@ -158,6 +158,14 @@ fn limits(settings: &Settings, found: &mut Found<'_>) {
         let text = format!("{size} is more than half of limits.body_memory_max ({memory})");
         found.add("limits.message_size_max", text);
     }
+    let (from, until) = (
+        settings.limits.throttle_from,
+        settings.limits.throttle_until,
+    );
+    if until > from {
+        let text = format!("{until} is more than limits.throttle_from ({from})");
+        found.add("limits.throttle_until", text);
+    }
 }
 
 fn delivery(settings: &Settings, found: &mut Found<'_>) {

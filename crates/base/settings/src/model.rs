@@ -143,6 +143,10 @@ pub struct Limits {
     pub body_memory_max: ByteSize,
     /// Messages in all queues, counted once per destination.
     pub queued_messages_max: u64,
+    /// Percent of what may wait, or of memory, from which nothing new is begun.
+    pub throttle_from: u32,
+    /// Percent below which it is again.
+    pub throttle_until: u32,
     /// Messages in the queue of one destination.
     pub messages_per_destination_max: u64,
     /// Their octets.

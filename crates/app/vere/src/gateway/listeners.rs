@@ -181,9 +181,16 @@ impl Reception {
                 (address, local) = real;
             }
         }
-        if self.gateway.link.state().borrow().is_shut() {
+        let shut = self.gateway.link.state().borrow().is_shut();
+        let pressed = self.gateway.is_recovered() && self.gateway.throttled().is_some();
+        if shut || pressed {
             // A client that knows another system goes there; one that does not comes back later.
-            self.gateway.metrics.turned_away(Refusal::Spool);
+            let reason = if shut {
+                Refusal::Spool
+            } else {
+                Refusal::Pressure
+            };
+            self.gateway.metrics.turned_away(reason);
             let shut = format!(
                 "421 4.3.2 {} takes no mail for now, try again later\r\n",
                 settings.hostname

@@ -129,16 +129,22 @@ impl GatewayMetrics {
         smtp.recipients_received.inc_by(recipients as u64);
     }
 
+    /// The intake is throttled, or not any more.
+    pub(super) fn throttled(&self, throttled: bool) {
+        self.all.smtp.throttled.set(i64::from(throttled));
+    }
+
     /// Connections of clients, and octets of messages that they are sending.
     pub(super) fn receiving(&self) -> (usize, u64) {
         let smtp = &self.all.smtp;
         let of = |service| smtp.connections.get_or_create(&label(service)).get();
         let clients: i64 = Service::ALL.into_iter().map(of).sum();
-        let octets = smtp.body_memory_bytes.get();
-        (
-            usize::try_from(clients).unwrap_or(0),
-            u64::try_from(octets).unwrap_or(0),
-        )
+        (usize::try_from(clients).unwrap_or(0), self.body_octets())
+    }
+
+    /// Octets of messages that clients are sending.
+    pub(super) fn body_octets(&self) -> u64 {
+        u64::try_from(self.all.smtp.body_memory_bytes.get()).unwrap_or(0)
     }
 
     /// The gauge of the memory that messages take while they are received.

@@ -1,10 +1,58 @@
 //! Whether new mail is taken: what stands against it.
+//!
+//! Near a bound of what waits or of memory everything new is turned away, so that what is under way finds
+//! room: new connections by 421, new messages of those that are open by 452. It begins at
+//! `limits.throttle_from` and ends below `limits.throttle_until`, so that it does not flutter.
 
+use std::cell::Cell;
 use std::fmt;
 
 use vere_smtp::refusal::Refusal;
 
 use super::state::Gateway;
+
+/// What may be used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// Messages in all queues of a group.
+    Messages,
+    /// Memory of messages that are being received.
+    Bodies,
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Messages => "limits.queued_messages_max",
+            Self::Bodies => "limits.body_memory_max",
+        })
+    }
+}
+
+/// Which bound throttles the intake.
+#[derive(Debug, Default)]
+pub(super) struct Pressure(Cell<Option<Bound>>);
+
+/// Shares in percent where throttling begins and ends.
+#[derive(Debug, Clone, Copy)]
+struct Marks {
+    from: u64,
+    until: u64,
+}
+
+impl Pressure {
+    /// Looks at how much of each bound is used, in percent; gives what throttles now.
+    fn look(&self, shares: &[(Bound, u64)], marks: Marks) -> Option<Bound> {
+        let mark = match self.0.get() {
+            Some(_) => marks.until,
+            None => marks.from,
+        };
+        let largest = shares.iter().max_by_key(|(_, share)| *share);
+        let over = largest.filter(|(_, share)| *share >= mark);
+        self.0.set(over.map(|(bound, _)| *bound));
+        self.0.get()
+    }
+}
 
 /// Why no message is begun now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,20 +61,20 @@ pub(super) enum Closed {
     Recovering,
     /// The spool acknowledges nothing.
     Spool,
-    /// As many messages are queued as may be.
-    Messages,
+    /// So much of a bound is used.
+    Pressure(Bound),
     /// As many lines for other systems wait as may.
     Lines,
 }
 
 impl fmt::Display for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Recovering => "queues are read back",
-            Self::Spool => "spool acknowledges nothing",
-            Self::Messages => "limits.queued_messages_max reached",
-            Self::Lines => "records.waiting_max reached",
-        })
+        match self {
+            Self::Recovering => f.write_str("queues are read back"),
+            Self::Spool => f.write_str("spool acknowledges nothing"),
+            Self::Pressure(bound) => write!(f, "{bound} nearly used up"),
+            Self::Lines => f.write_str("records.waiting_max reached"),
+        }
     }
 }
 
@@ -35,7 +83,7 @@ impl Closed {
     pub(super) const fn refusal(self) -> Refusal {
         match self {
             Self::Recovering | Self::Spool => Refusal::Busy,
-            Self::Messages | Self::Lines => Refusal::StorageFull,
+            Self::Pressure(_) | Self::Lines => Refusal::StorageFull,
         }
     }
 }
@@ -49,10 +97,69 @@ impl Gateway {
         if !self.link.state().borrow().is_up() {
             return Some(Closed::Spool);
         }
-        let queued = self.queues.borrow().messages() as u64;
-        if queued >= self.settings().limits.queued_messages_max {
-            return Some(Closed::Messages);
+        if let Some(bound) = self.throttled() {
+            return Some(Closed::Pressure(bound));
         }
         self.too_many_lines().then_some(Closed::Lines)
+    }
+
+    /// Which bound is so far used up that nothing new is begun.
+    pub(super) fn throttled(&self) -> Option<Bound> {
+        let settings = self.settings();
+        let limits = &settings.limits;
+        let share = |used: u64, max: u64| used.saturating_mul(100) / max.max(1);
+        let queued = self.queues.borrow().messages() as u64;
+        let bodies = self.metrics.body_octets();
+        let shares = [
+            (Bound::Messages, share(queued, limits.queued_messages_max)),
+            (
+                Bound::Bodies,
+                share(bodies, limits.body_memory_max.as_u64()),
+            ),
+        ];
+        let marks = Marks {
+            from: limits.throttle_from.into(),
+            until: limits.throttle_until.into(),
+        };
+        let before = self.pressure.0.get();
+        let now = self.pressure.look(&shares, marks);
+        match (before, now) {
+            (None, Some(bound)) => {
+                let share = shares.iter().find(|(one, _)| *one == bound);
+                let percent = share.map_or(0, |(_, percent)| *percent);
+                tracing::warn!(%bound, percent, "intake throttled: new connections get 421, new messages 452");
+            }
+            (Some(_), None) => tracing::info!("intake as before"),
+            _ => {}
+        }
+        if before.is_some() != now.is_some() {
+            self.metrics.throttled(now.is_some());
+        }
+        now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn throttling_begins_at_one_mark_and_ends_below_the_other() {
+        let pressure = Pressure::default();
+        let marks = Marks {
+            from: 95,
+            until: 90,
+        };
+        let look = |messages, bodies| {
+            let shares = [(Bound::Messages, messages), (Bound::Bodies, bodies)];
+            pressure.look(&shares, marks)
+        };
+        assert_eq!(look(94, 0), None);
+        assert_eq!(look(95, 0), Some(Bound::Messages));
+        assert_eq!(look(90, 0), Some(Bound::Messages));
+        assert_eq!(look(90, 97), Some(Bound::Bodies));
+        assert_eq!(look(89, 89), None);
+        assert_eq!(look(94, 94), None);
+        assert_eq!(look(0, 100), Some(Bound::Bodies));
     }
 }

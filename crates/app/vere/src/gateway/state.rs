@@ -20,6 +20,7 @@ use super::clock;
 use super::ids::TraceIds;
 use super::metrics::GatewayMetrics;
 use super::outbound::Outbound;
+use super::pressure::Pressure;
 use super::records::{self, Lines, Records};
 use super::routing::Router;
 use super::signing::Signer;
@@ -71,6 +72,8 @@ pub(super) struct Gateway {
     pub(super) report_limit: Rc<RefCell<ReportLimit>>,
     /// What signs own users' mail and reports, if the settings want that.
     pub(super) signer: Option<Rc<Signer>>,
+    /// Whether so much waits that the intake is throttled.
+    pub(super) pressure: Pressure,
     trace: TraceLog,
     pub(super) wakers: RefCell<HashMap<u32, Rc<Notify>>>,
     /// Queues are made and ended one at a time.
@@ -105,6 +108,7 @@ impl Gateway {
             changed: Notify::new(),
             metrics: parts.metrics,
             records: parts.records,
+            pressure: Pressure::default(),
             trace: parts.trace,
             wakers: RefCell::default(),
             making: Mutex::new(()),
@@ -134,6 +138,7 @@ impl Gateway {
             changed: Notify::new(),
             metrics: Rc::clone(&self.metrics),
             records: self.records.beside(),
+            pressure: Pressure::default(),
             trace: self.trace.clone(),
             wakers: RefCell::default(),
             making: Mutex::new(()),

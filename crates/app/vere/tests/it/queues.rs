@@ -243,3 +243,48 @@ fn owned(words: &[&str]) -> Vec<String> {
 fn words(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
 }
+
+#[test]
+fn the_intake_is_throttled_before_queues_are_full_and_opens_again_well_below() {
+    let endpoint = free_address();
+    let sink = Sink::start();
+    let options = Options::to(sink.address)
+        .set("metrics.listen", &format!("\"{endpoint}\""))
+        .set("limits.queued_messages_max", "10")
+        .set("limits.throttle_from", "80")
+        .set("limits.throttle_until", "50");
+    let system = System::start(&options);
+    let destination = format!("relay:{}", sink.address);
+    system.command(&["queue", "hold", &destination]);
+    let ids = submit(&system, 7);
+    let mut open = Session::greeted(system.smtp);
+    open.submit("alice@example.org", &["x@example.com"], "A: b\r\n\r\nc");
+    open.command("MAIL FROM:<alice@example.org>", "452 4.3.1");
+    let mut turned_away = Session::open(system.smtp).expect("a connection");
+    let greeting = turned_away.reply();
+    assert!(greeting.starts_with("421 4.3.2"), "{greeting}");
+    system.wait_log(&["intake throttled", "limits.queued_messages_max"]);
+    let frame = system.command(&["queue", "top", "--once", "--interval", "200ms"]);
+    let line = "intake throttled: limits.queued_messages_max";
+    assert!(frame.contains(line), "{frame}");
+    let figures = crate::metrics::read(endpoint);
+    for line in [
+        "vere_smtp_throttled 1",
+        "vere_smtp_connections_refused_total{reason=\"pressure\"} 1",
+    ] {
+        assert!(figures.lines().any(|found| found == line), "{figures}");
+    }
+    // Five of ten is below where it began, and not yet where it ends.
+    for id in &ids[..3] {
+        open.command("MAIL FROM:<alice@example.org>", "452 4.3.1");
+        system.command(&["queue", "purge", &destination, "--id", id, "--yes"]);
+    }
+    open.command("MAIL FROM:<alice@example.org>", "452 4.3.1");
+    system.command(&["queue", "purge", &destination, "--id", &ids[3], "--yes"]);
+    open.command("MAIL FROM:<alice@example.org>", "250");
+    Session::greeted(system.smtp);
+    system.wait_log(&["intake as before"]);
+    system.command(&["queue", "release", &destination]);
+    sink.wait_mail(4);
+    system.stop();
+}

@@ -252,6 +252,18 @@ pub(super) static SECTIONS: &[Section] = &[
                 "Messages in all queues, counted once per destination; beyond it clients get 452 and come again. Each takes some 75 octets of the gateway's memory.",
             ),
             live(
+                "throttle_from",
+                Integer(1, 100),
+                Is("95"),
+                "Percent of `queued_messages_max` or `body_memory_max` from which new connections get 421 and new messages 452, so that what is under way finds room.",
+            ),
+            live(
+                "throttle_until",
+                Integer(1, 100),
+                Is("90"),
+                "Percent below which that ends; at most `throttle_from`.",
+            ),
+            live(
                 "messages_per_destination_max",
                 Integer(1, 1_000_000_000),
                 Is("5000000"),

@@ -32,6 +32,8 @@ label! {
         Proxy = "proxy",
         /// The spool acknowledges nothing until something is done about it.
         Spool = "spool",
+        /// Queues or memory are nearly used up.
+        Pressure = "pressure",
     }
 }
 
@@ -86,6 +88,8 @@ pub struct SmtpMetrics {
     pub store_seconds: Histogram,
     /// Memory held by bodies that are being received.
     pub body_memory_bytes: Gauge,
+    /// Whether new mail is turned away because queues or memory are nearly used up.
+    pub throttled: Gauge,
 }
 
 impl SmtpMetrics {
@@ -123,6 +127,10 @@ impl SmtpMetrics {
             body_memory_bytes: to.gauge(
                 "smtp_body_memory_bytes",
                 "Memory of messages that are being received",
+            ),
+            throttled: to.gauge(
+                "smtp_throttled",
+                "1 while new mail is turned away since queues or memory are nearly used up",
             ),
         }
     }

@@ -74,6 +74,10 @@ async fn follow_nodes(gateway: Rc<Gateway>) {
 async fn measure(gateway: Rc<Gateway>, tls: ServerTls) {
     let mut shown = Vec::new();
     loop {
+        // It ends also when nobody asks.
+        if gateway.is_recovered() {
+            gateway.throttled();
+        }
         queues(&gateway, &gateway.metrics.all.queue);
         certificates(&gateway.metrics.all.tls, &tls, &mut shown);
         tokio::time::sleep(INTERVAL).await;
