@@ -17,6 +17,7 @@ mod redo;
 mod reserve;
 mod spares;
 mod sync;
+mod threads;
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,6 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use vere_ports::spool_log::{LogReader, OpenLogError, UnreadableEntry};
 use vere_ports::storage::{Storage, StorageFile};
@@ -23,6 +22,7 @@ use super::redo::{RedoLog, Segment};
 use super::reserve::Reserve;
 use super::spares;
 use super::sync::{Jobs, MARK_NAME, MARKS_AT, Syncing, write_marks};
+use super::threads::Arc;
 
 /// What every log of a node shares.
 #[derive(Debug, Clone)]

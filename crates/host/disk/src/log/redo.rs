@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
 
 use vere_ports::spool_log::{LogError, LogPosition, LogRoom, SpoolLog};
 use vere_ports::storage::{Storage, StorageFile};
@@ -10,6 +9,7 @@ use vere_ports::storage::{Storage, StorageFile};
 use super::format::{Entry, Head};
 use super::reserve::Reserve;
 use super::sync::{Jobs, Syncing};
+use super::threads::Arc;
 
 /// One group's log over a directory `S`.
 #[derive(Debug)]

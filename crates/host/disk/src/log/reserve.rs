@@ -1,9 +1,8 @@
 //! Room set aside on the disk, so that records can still be ended when nothing else is left.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use vere_ports::storage::{Storage, StorageFile};
+
+use super::threads::{Arc, AtomicBool, Ordering};
 
 const NAME: &str = "reserve";
 

@@ -5,14 +5,13 @@
 //! another one after it: that is the group commit.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{OnceLock, PoisonError};
 
 use vere_ports::storage::{Storage, StorageFile};
 
 use super::format::Mark;
 use super::spares::{self, Spares, retired_at_once};
+use super::threads::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, Receiver, Sender};
 
 /// The file with the marks.
 pub(super) const MARK_NAME: &str = "mark";
@@ -20,7 +19,7 @@ pub(super) const MARK_NAME: &str = "mark";
 pub(super) const MARKS_AT: [u64; 2] = [0, 4096];
 
 /// Called when a job is done.
-pub type Wake = Arc<dyn Fn() + Send + Sync>;
+pub type Wake = std::sync::Arc<dyn Fn() + Send + Sync>;
 
 /// What a log and the syncer know of each other.
 pub(super) struct Syncing<S: Storage> {
@@ -192,7 +191,8 @@ impl<S: Storage> Syncing<S> {
                 mark,
             )
         };
-        if position > self.synced() || names {
+        // A segment that was begun has a head to be synced, before those before it go.
+        if position > self.synced() || names || files.len() > 1 {
             for file in &files {
                 file.sync()?;
             }

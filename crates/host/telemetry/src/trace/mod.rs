@@ -30,6 +30,7 @@
 mod encode;
 mod files;
 mod read;
+mod threads;
 mod writer;
 
 use std::net::SocketAddr;

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use super::Event;
 use super::encode;
 use super::files::Files;
+use super::threads::{Arc, Builder, Condvar, JoinHandle, Mutex, MutexGuard};
 
 /// The writer is woken before the flush interval ends when this much waits.
 const WAKE_OCTETS: usize = 256 * 1024;
@@ -141,7 +141,7 @@ impl TraceLog {
             interval: options.flush_interval,
             failing: false,
         };
-        let thread = thread::Builder::new()
+        let thread = Builder::new()
             .name("trace".to_owned())
             .spawn(move || writer.run())
             .map_err(failed)?;
