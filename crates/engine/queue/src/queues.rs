@@ -21,6 +21,7 @@ mod passage;
 mod queue;
 mod retire;
 mod schedule;
+mod share;
 mod starved;
 mod wheel;
 mod work;
@@ -117,6 +118,8 @@ pub struct Queues {
     ring: VecDeque<QueueNumber>,
     /// Queues that wait for a connection to become free.
     starved: Starved,
+    /// Queues that have workers.
+    working: usize,
     /// When a queue or a gate has something to do again: the end of a pause, a token.
     timers: BTreeSet<(Timestamp, Timer)>,
     gates: Gates,
@@ -140,6 +143,7 @@ impl Queues {
             wheel: Wheel::default(),
             ring: VecDeque::new(),
             starved: Starved::default(),
+            working: 0,
             timers: BTreeSet::new(),
             gates: Gates::default(),
             orders: HashMap::new(),

@@ -86,6 +86,8 @@ pub struct Totals {
     pub in_flight: usize,
     /// Connections open or opening.
     pub connections: usize,
+    /// Connections that are open.
+    pub established: usize,
     /// Destinations that are paused.
     pub paused: usize,
     /// Messages that came since the start, those that were taken back from the spool too.

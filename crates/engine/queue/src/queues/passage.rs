@@ -96,15 +96,17 @@ impl Queues {
         self.keeps_worker(number, now)
     }
 
-    /// Whether a worker may go on: its site takes mail and no fewer connections than there are.
+    /// Whether a worker may go on: its site takes mail and no fewer connections than there are, and nobody
+    /// waits for what this queue has too many of.
     #[must_use]
     pub fn keeps_worker(&self, number: QueueNumber, now: Timestamp) -> bool {
         let Some(queue) = self.queues.get(number) else {
             return true;
         };
-        self.gates
-            .of(queue)
-            .all(|gate| gate.connections <= gate.allowance(&self.policy) && !gate.is_suspended(now))
+        let passes = self.gates.of(queue).all(|gate| {
+            gate.connections <= gate.allowance(&self.policy) && !gate.is_suspended(now)
+        });
+        passes && !self.gives_way(queue)
     }
 
     /// Whether a worker whose connection has ended may make another one, or has to end because others wait
@@ -174,6 +176,7 @@ impl Queues {
             return;
         }
         queue.established -= 1;
+        self.totals.established -= 1;
         for id in queue.gates() {
             if let Some(gate) = self.gates.get_mut(id) {
                 gate.established -= 1;

@@ -61,10 +61,14 @@ impl Queues {
 
     /// The queue whose turn it is; one that waits for a connection comes before while there is one.
     fn next_in_ring(&mut self) -> Option<QueueNumber> {
-        if self.totals.connections < self.policy.connections_max
-            && let Some(number) = self.starved.pop()
-        {
-            return Some(number);
+        if self.totals.connections < self.policy.connections_max {
+            let mut waiting = self.starved.pop();
+            if waiting.is_none() && self.may_probe() {
+                waiting = self.starved.pop_probing();
+            }
+            if waiting.is_some() {
+                return waiting;
+            }
         }
         self.ring.pop_front()
     }
@@ -91,14 +95,16 @@ impl Queues {
             return self.wake(number, now);
         }
         // While nothing proves that the destination answers again, one connection probes it.
-        let limit = if queue.failures > 0 {
+        let limit = if queue.failures > 0 || self.probes_alone(queue) {
             1
         } else {
             self.connections_max(queue)
         };
         // A worker takes message after message: one more pays only when several wait for each.
         let wanted = queue.workers == 0 || queue.ready > queue.workers;
-        if queue.workers >= limit || !wanted {
+        // Each of its messages brings another chance.
+        let spared = queue.workers > 0 && self.spares();
+        if queue.workers >= limit || spared || !wanted {
             return None;
         }
         self.open(number, now)
@@ -119,15 +125,23 @@ impl Queues {
         if self.must_wait(number, true, now) {
             return None;
         }
+        let later = self.probes_later(self.queues.get(number)?);
         let queue = self.queues.get_mut(number)?;
         if self.totals.connections >= self.policy.connections_max {
             queue.in_ring = true;
             self.starved.push(number, self.gates.precedence(queue));
             return None;
         }
+        if later {
+            queue.in_ring = true;
+            self.starved.push_probing(number);
+            return None;
+        }
         self.gates.reserve(queue, true, now);
         queue.workers += 1;
         queue.coming += 1;
+        let workers = queue.workers;
+        self.count_working(workers - 1, workers);
         self.totals.connections += 1;
         Some(Next::Open(number))
     }
@@ -194,6 +208,7 @@ impl Queues {
         };
         queue.failures = 0;
         queue.established += 1;
+        self.totals.established += 1;
         for id in queue.gates() {
             if let Some(gate) = self.gates.get_mut(id) {
                 gate.established += 1;

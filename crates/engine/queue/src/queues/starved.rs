@@ -15,6 +15,8 @@ const LOW_FROM: u8 = 6;
 #[derive(Debug, Default)]
 pub(super) struct Starved {
     lists: [VecDeque<QueueNumber>; 3],
+    /// Those that wait until fewer connections are on their way.
+    probing: VecDeque<QueueNumber>,
     turn: u8,
 }
 
@@ -23,10 +25,22 @@ impl Starved {
         self.lists[precedence as usize].push_back(number);
     }
 
+    /// Lets a queue wait until fewer connections are on their way.
+    pub(super) fn push_probing(&mut self, number: QueueNumber) {
+        self.probing.push_back(number);
+    }
+
+    /// Whether nobody waits for a connection that others have.
     pub(super) fn is_empty(&self) -> bool {
         self.lists.iter().all(VecDeque::is_empty)
     }
 
+    /// Takes out who waits until fewer connections are on their way.
+    pub(super) fn pop_probing(&mut self) -> Option<QueueNumber> {
+        self.probing.pop_front()
+    }
+
+    /// Takes out whose turn it is.
     pub(super) fn pop(&mut self) -> Option<QueueNumber> {
         let favoured = match self.turn {
             LOW_FROM.. => Precedence::Low,

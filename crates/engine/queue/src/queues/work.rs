@@ -142,7 +142,8 @@ impl Queues {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
-        if queue.workers > 0 {
+        let workers = queue.workers;
+        if workers > 0 {
             queue.workers -= 1;
             for id in queue.gates() {
                 if let Some(gate) = self.gates.get_mut(id) {
@@ -150,6 +151,7 @@ impl Queues {
                 }
             }
         }
+        self.count_working(workers, workers.saturating_sub(1));
         self.totals.connections = self.totals.connections.saturating_sub(1);
         self.make_runnable(number);
     }

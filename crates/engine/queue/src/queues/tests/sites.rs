@@ -14,6 +14,8 @@ use crate::site::SiteName;
 #[derive(Debug, Clone)]
 struct Server {
     up: bool,
+    /// It takes connections and says nothing for so long.
+    silent: Option<u64>,
     /// Connections that it takes; it refuses more.
     room: usize,
     /// It answers 421 and closes.
@@ -29,6 +31,7 @@ struct Server {
 
 const SERVER: Server = Server {
     up: true,
+    silent: None,
     room: usize::MAX,
     busy: false,
     latency: 50,
@@ -42,6 +45,7 @@ const SERVER: Server = Server {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Does {
     Connect,
+    GiveUp,
     Take,
     Sent,
     Idles,
@@ -186,6 +190,7 @@ impl World {
     fn step(&mut self, worker: usize, does: Does) {
         match does {
             Does::Connect => self.connect(worker),
+            Does::GiveUp => self.give_up(worker),
             Does::Take => self.take(worker),
             Does::Sent => self.sent(worker),
             Does::Idles => {
@@ -207,6 +212,9 @@ impl World {
         }
         let server = &mut self.servers[index];
         server.tried += 1;
+        if let Some(time) = server.silent {
+            return self.at(time, worker, Does::GiveUp);
+        }
         if server.up && server.open < server.room {
             server.open += 1;
             server.most = server.most.max(server.open);
@@ -216,6 +224,11 @@ impl World {
             return self.at(0, worker, Does::Take);
         }
         server.refused += 1;
+        self.give_up(worker);
+    }
+
+    fn give_up(&mut self, worker: usize) {
+        let (queue, now) = (self.workers[&worker].queue, self.time());
         if !self.queues.refused_beside_others(queue, now) {
             let state = self.workers.get_mut(&worker).expect("a worker");
             let fresh = std::mem::take(&mut state.fresh);
@@ -445,6 +458,41 @@ fn one_dead_site_among_a_thousand_does_not_slow_the_others() {
     assert!(alone > 500, "{alone}");
     assert!(rate(1) >= alone, "one of a thousand");
     assert!(rate(900) >= alone, "nine hundred of a thousand");
+}
+
+/// Hosts that hang for minutes and hosts that take seconds for each message hold connections.
+#[test]
+fn hosts_that_hang_or_are_slow_do_not_use_up_the_connections() {
+    let delivered = |hanging: bool| {
+        let mut servers = vec![SERVER; 1_000];
+        for (number, server) in servers[..900].iter_mut().enumerate() {
+            match number % 3 {
+                0 => server.up = false,
+                1 => server.silent = Some(300_000),
+                _ => server.latency = 5_000,
+            }
+        }
+        let policy = Policy {
+            connections_max: 2_000,
+            ..Policy::default()
+        };
+        let mut world = World::new(servers, 1_000, policy);
+        if hanging {
+            for queue in 0..900 {
+                world.admit(queue, 30);
+            }
+        }
+        world.run(12_000);
+        world.check();
+        for queue in 900..1_000 {
+            world.admit(queue, 15);
+        }
+        world.run(1_000);
+        world.check();
+        world.delivered[900..].iter().sum::<u64>()
+    };
+    let (alone, beside) = (delivered(false), delivered(true));
+    assert!(10 * beside >= 9 * alone, "{beside} of {alone}");
 }
 
 #[test]
