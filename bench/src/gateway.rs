@@ -5,9 +5,14 @@
 //! on all of them; every figure is the median of the rounds. A message counts as delivered when
 //! the sink has it.
 
+mod backlog;
+mod bars;
+mod case;
+mod dead;
 mod html;
 mod measure;
 mod report;
+mod row;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -23,8 +28,10 @@ use crate::peer::{Peer, PeerError, PostfixSetup};
 use crate::process::CpuAccount;
 use crate::sink::{RunningSink, SinkError, SinkOptions};
 
-use measure::{Measurement, Target, measure};
-use report::Report;
+use case::Case;
+use dead::DeadPlan;
+use measure::{Target, measure};
+use report::{OURS, Report, metric};
 
 /// Measures the gateway: throughput, CPU per message and reply times, beside Postfix.
 #[derive(Debug, Clone, Args)]
@@ -44,6 +51,23 @@ pub struct GatewayArgs {
     /// Keep queues and spools below this folder: its file system decides what a sync costs.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+    /// Measure only this; `--quick` measures loads only unless told otherwise.
+    #[arg(long, value_enum, value_name = "PART")]
+    pub only: Option<Part>,
+    /// How many messages the backlog has.
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    pub messages: u32,
+}
+
+/// A part of the benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Loads of several sizes on all systems, in turns.
+    Load,
+    /// A thousand destinations of which most are dead.
+    Dead,
+    /// Many messages queued, looked at, drained.
+    Backlog,
 }
 
 /// Why a benchmark could not run to its end.
@@ -110,26 +134,61 @@ struct Plan {
     send_limit: Duration,
     /// No round begins after this time.
     budget: Duration,
-    shipped_too: bool,
+    /// Messages of 1 KB, half load, and every Postfix.
+    full: bool,
+    parts: Vec<Part>,
+    backlog: u32,
 }
 
+/// The sessions of the load that a system could keep for long.
+const HALF_LOAD_SESSIONS: usize = 50;
+
 impl Plan {
-    const QUICK: Self = Self {
-        sessions: &[1, 10, 50],
-        rounds: 3,
-        send: Duration::from_millis(800),
-        send_limit: Duration::from_millis(300),
-        budget: Duration::from_secs(50),
-        shipped_too: false,
-    };
-    const FULL: Self = Self {
-        sessions: &[1, 10, 50, 200],
-        rounds: 3,
-        send: Duration::from_secs(5),
-        send_limit: Duration::from_secs(2),
-        budget: Duration::from_secs(1800),
-        shipped_too: true,
-    };
+    fn of(args: &GatewayArgs) -> Self {
+        let plan = if args.quick {
+            Self::quick()
+        } else {
+            Self::full()
+        };
+        Self {
+            parts: args.only.map_or(plan.parts, |only| vec![only]),
+            backlog: args.messages,
+            ..plan
+        }
+    }
+
+    fn quick() -> Self {
+        Self {
+            sessions: &[1, 10, 50],
+            rounds: 3,
+            send: Duration::from_millis(800),
+            send_limit: Duration::from_millis(300),
+            budget: Duration::from_secs(45),
+            full: false,
+            parts: vec![Part::Load],
+            backlog: 0,
+        }
+    }
+
+    fn full() -> Self {
+        Self {
+            sessions: &[1, 10, 50, 200],
+            rounds: 3,
+            send: Duration::from_secs(3),
+            send_limit: Duration::from_secs(1),
+            budget: Duration::from_secs(1_500),
+            full: true,
+            parts: vec![Part::Load, Part::Dead, Part::Backlog],
+            backlog: 0,
+        }
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let mix = self.sessions.iter().map(|sessions| Case::mix(*sessions));
+        let small = self.sessions.iter().filter(|_| self.full);
+        mix.chain(small.map(|sessions| Case::small(*sessions)))
+            .collect()
+    }
 }
 
 /// Runs the benchmark, prints its table, and writes the files asked for.
@@ -141,7 +200,7 @@ impl Plan {
 /// [`BenchError`] when a part of the benchmark itself fails. Figures that miss their bars are not
 /// an error.
 pub fn run(args: &GatewayArgs) -> Result<(), BenchError> {
-    let plan = if args.quick { Plan::QUICK } else { Plan::FULL };
+    let plan = Plan::of(args);
     let base = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let vere = match &args.vere {
         Some(path) => Some(path.clone()),
@@ -190,10 +249,15 @@ impl Systems {
         let sink = RunningSink::start(options).map_err(BenchError::Sink)?;
         let next_hop = sink.handle().address();
         let noop = NoopRelay::start(next_hop).map_err(BenchError::Relay)?;
-        let mut started = vec![Peer::postfix(PostfixSetup::Tuned, next_hop, base)];
-        if plan.shipped_too {
-            started.push(Peer::postfix(PostfixSetup::AsShipped, next_hop, base));
-        }
+        let setups = if plan.full {
+            &PostfixSetup::ALL[..]
+        } else {
+            &[PostfixSetup::Tuned]
+        };
+        let setups = setups.iter();
+        let mut started: Vec<_> = setups
+            .map(|setup| Peer::postfix(*setup, next_hop, base))
+            .collect();
         if let Some(vere) = vere {
             started.push(Peer::vere(vere, next_hop, base));
         }
@@ -245,34 +309,85 @@ impl Systems {
 
 fn measure_all(plan: &Plan, vere: Option<&Path>, base: &Path) -> Result<Report, BenchError> {
     let began = Instant::now();
-    let machine = Machine::describe(base);
+    let mut report = Report {
+        machine: Machine::describe(base),
+        quick: !plan.full,
+        seconds: 0.0,
+        cases: Vec::new(),
+        targets: Vec::new(),
+        measurements: Vec::new(),
+        rows: Vec::new(),
+        skipped: Vec::new(),
+    };
+    for part in &plan.parts {
+        match (part, vere) {
+            (Part::Load, _) => loads(plan, vere, base, &mut report)?,
+            (Part::Dead, Some(vere)) => {
+                report.rows.extend(dead::run(&DeadPlan::FULL, vere, base)?);
+            }
+            (Part::Backlog, Some(vere)) => {
+                report.rows.extend(backlog::run(plan.backlog, vere, base)?);
+            }
+            (Part::Dead | Part::Backlog, None) => {
+                let text = format!("{part:?} skipped: no program to measure");
+                note(&text);
+                report.skipped.push(text);
+            }
+        }
+    }
+    report.seconds = began.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// The loads on all systems, in turns.
+fn loads(
+    plan: &Plan,
+    vere: Option<&Path>,
+    base: &Path,
+    report: &mut Report,
+) -> Result<(), BenchError> {
+    let began = Instant::now();
     let mut systems = Systems::start(plan, vere, base)?;
-    let targets = systems.targets(plan);
-    let mut measurements: Vec<Measurement> = Vec::new();
+    report.targets = systems.targets(plan);
+    report.cases = plan.cases();
     for round in 0..plan.rounds {
-        for sessions in plan.sessions {
+        for case in &report.cases {
             if began.elapsed() > plan.budget {
-                let text = format!("round {round} with {sessions} sessions skipped: out of time");
+                let text = format!("round {round}, {} skipped: out of time", case.label);
                 note(&text);
                 systems.skipped.push(text);
                 continue;
             }
-            for target in &targets {
-                let measurement = measure(target, systems.sink.handle(), *sessions)?;
+            for target in &report.targets {
+                let measurement = measure(target, systems.sink.handle(), case)?;
                 note(&measurement.line());
-                measurements.push(measurement);
+                report.measurements.push(measurement);
             }
         }
     }
-    Ok(Report {
-        machine,
-        quick: !plan.shipped_too,
-        seconds: began.elapsed().as_secs_f64(),
-        sessions: plan.sessions.to_vec(),
-        targets,
-        measurements,
-        skipped: std::mem::take(&mut systems.skipped),
-    })
+    half_load(plan, &systems, report)?;
+    report.skipped.append(&mut systems.skipped);
+    Ok(())
+}
+
+/// Reply times while half as much comes as we take at most.
+fn half_load(plan: &Plan, systems: &Systems, report: &mut Report) -> Result<(), BenchError> {
+    let most = Case::mix(HALF_LOAD_SESSIONS).label;
+    let ours = report.targets.iter().find(|target| target.name == OURS);
+    let delivered = metric("delivered").and_then(|metric| report.median(metric, OURS, &most));
+    let (Some(target), Some(delivered)) = (ours, delivered.filter(|_| plan.full)) else {
+        return Ok(());
+    };
+    let case = Case::at_rate(HALF_LOAD_SESSIONS, delivered / 2.0);
+    let mut runs = Vec::new();
+    for _ in 0..plan.rounds {
+        let measurement = measure(target, systems.sink.handle(), &case)?;
+        note(&measurement.line());
+        runs.push(measurement);
+    }
+    report.measurements.extend(runs);
+    report.cases.push(case);
+    Ok(())
 }
 
 /// Tells whoever watches; the results themselves go elsewhere.
@@ -285,28 +400,27 @@ mod tests {
     use super::{Plan, measure_all};
     use std::time::Duration;
 
-    const TINY: Plan = Plan {
-        sessions: &[1, 4],
-        rounds: 1,
-        send: Duration::from_millis(100),
-        send_limit: Duration::from_millis(100),
-        budget: Duration::from_secs(60),
-        shipped_too: false,
-    };
-
     #[test]
     fn a_tiny_plan_gives_every_figure() {
         let base = tempfile::tempdir().unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(base.path(), mode).unwrap();
-        let report = measure_all(&TINY, Some("/bin/false".as_ref()), base.path()).unwrap();
+        let tiny = Plan {
+            sessions: &[1, 4],
+            rounds: 1,
+            send: Duration::from_millis(100),
+            send_limit: Duration::from_millis(100),
+            budget: Duration::from_secs(60),
+            ..Plan::quick()
+        };
+        let report = measure_all(&tiny, Some("/bin/false".as_ref()), base.path()).unwrap();
         assert!(report.skipped.iter().any(|text| text.starts_with("vere ")));
         let json = report.json();
         assert_eq!(json["bench"], "gateway");
         let rows = json["rows"].as_array().unwrap();
         for name in ["sink alone", "no-op relay"] {
-            for sessions in [1, 4] {
-                let name = format!("{name}: delivered, {sessions} sessions");
+            for case in ["1 session", "4 sessions"] {
+                let name = format!("{name}: delivered, {case}");
                 let row = rows.iter().find(|row| row["name"] == *name).unwrap();
                 assert!(row["value"].as_f64().unwrap() > 0.0, "{row}");
             }

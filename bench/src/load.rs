@@ -11,6 +11,7 @@ mod source;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,8 +47,10 @@ pub struct LoadOptions {
     pub end: LoadEnd,
     /// The run number in every [`MessageId`].
     pub run: u32,
-    /// Recipients are spread over this many domains `dN.bench.test`.
-    pub destinations: u32,
+    /// Recipients are spread over the domains `dN.bench.test` with these numbers.
+    pub destinations: Range<u32>,
+    /// No more messages a second than this, each begun when its time has come.
+    pub rate: Option<f64>,
     /// Messages over one connection before a new one is made; all of them when `None`.
     pub messages_per_connection: Option<u32>,
     /// Send MAIL, RCPT and DATA at once where the server takes it.
@@ -71,7 +74,8 @@ impl LoadOptions {
             messages: Messages::mix(),
             end,
             run: MessageId::random_run(),
-            destinations: 10,
+            destinations: 0..10,
+            rate: None,
             messages_per_connection: None,
             pipelining: true,
             tolerant: false,

@@ -39,7 +39,7 @@ impl Machine {
                 .and_then(|kib| kib.parse().ok())
                 .unwrap_or(0),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
-            filesystem: filesystem(&read("/proc/self/mountinfo"), folder),
+            filesystem: filesystem_of(folder),
             load_average: read("/proc/loadavg")
                 .split(' ')
                 .next()
@@ -70,6 +70,12 @@ impl Machine {
             self.load_average,
         )
     }
+}
+
+/// The kind of the file system that `folder` lies on.
+pub(crate) fn filesystem_of(folder: &Path) -> String {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    filesystem(&mounts, folder)
 }
 
 /// The type of the file system `folder` lies on, from the text of `mountinfo`.

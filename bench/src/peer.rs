@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub use postfix::PostfixSetup;
+pub use vere::Ways;
 
 use crate::process::{CpuAccount, Daemon, Process};
 
@@ -110,7 +111,25 @@ impl Peer {
     ///
     /// What went wrong; a `vere` without `serve` is [`PeerError::NotReady`].
     pub fn vere(vere: &Path, next_hop: SocketAddr, base: &Path) -> Result<Self, PeerError> {
-        vere::start(vere, next_hop, base)
+        vere::start(vere, &Ways::To(next_hop), base)
+    }
+
+    /// The same with other ways of mail.
+    ///
+    /// # Errors
+    ///
+    /// As [`Peer::vere`].
+    pub fn vere_with(vere: &Path, ways: &Ways, base: &Path) -> Result<Self, PeerError> {
+        vere::start(vere, ways, base)
+    }
+
+    /// Runs `vere ARGUMENTS` about this system, which must be one of ours, and gives what it prints.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be run, or it failed: then what it said.
+    pub fn ask(&self, vere: &Path, arguments: &[&str]) -> io::Result<Vec<u8>> {
+        vere::ask(vere, self.folder(), arguments)
     }
 
     /// What it is called in reports.

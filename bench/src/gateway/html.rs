@@ -49,15 +49,17 @@ fn legend(report: &Report, page: &mut String) {
     page.push_str("</p>");
 }
 
-/// Bars of one metric: a group for each number of sessions, a bar for each system.
+/// Bars of one metric: a group for each load, a bar for each system.
 fn plot(report: &Report, metric: &Metric, page: &mut String) {
-    let value = |target: &str, sessions| report.median(metric, target, sessions).unwrap_or(0.0);
-    let all = report
-        .targets
-        .iter()
-        .flat_map(|target| report.sessions.iter().map(|s| value(&target.name, *s)));
+    let value = |target: &str, case| report.median(metric, target, case).unwrap_or(0.0);
+    let all = report.targets.iter().flat_map(|target| {
+        report
+            .cases
+            .iter()
+            .map(|case| value(&target.name, &case.label))
+    });
     let most = all.fold(1e-9, f64::max);
-    let group = (WIDTH - LEFT) / report.sessions.len().max(1) as f64;
+    let group = (WIDTH - LEFT) / report.cases.len().max(1) as f64;
     let bar = group * 0.85 / report.targets.len().max(1) as f64;
     let _ = write!(
         page,
@@ -65,10 +67,10 @@ fn plot(report: &Report, metric: &Metric, page: &mut String) {
          <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
         metric.name, metric.unit, metric.name
     );
-    for (place, sessions) in report.sessions.iter().enumerate() {
+    for (place, case) in report.cases.iter().enumerate() {
         let x = LEFT + group * place as f64;
         for (number, target) in report.targets.iter().enumerate() {
-            let value = value(&target.name, *sessions);
+            let value = value(&target.name, &case.label);
             let height = (HEIGHT - TOP - BOTTOM) * value / most;
             let (x, y) = (x + bar * number as f64, HEIGHT - BOTTOM - height);
             let colour = COLOURS[number % COLOURS.len()];
@@ -84,36 +86,33 @@ fn plot(report: &Report, metric: &Metric, page: &mut String) {
                 y - 4.0,
             );
         }
-        let label = if *sessions == 1 {
-            "session"
-        } else {
-            "sessions"
-        };
         let _ = write!(
             page,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{sessions} {label}</text>",
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
             x + group * 0.42,
-            HEIGHT - 6.0
+            HEIGHT - 6.0,
+            case.label
         );
     }
     page.push_str("</svg></figure>");
 }
 
 fn table(report: &Report, page: &mut String) {
-    page.push_str("<table><tr><th>system</th><th>sessions</th>");
+    page.push_str("<table><tr><th>system</th><th>load</th>");
     for metric in METRICS {
         let _ = write!(page, "<th>{} [{}]</th>", metric.name, metric.unit);
     }
     page.push_str("</tr>");
     for target in &report.targets {
-        for sessions in &report.sessions {
+        for case in &report.cases {
             let _ = write!(
                 page,
-                "<tr><td>{}</td><td>{sessions}</td>",
-                escape(&target.name)
+                "<tr><td>{}</td><td>{}</td>",
+                escape(&target.name),
+                case.label
             );
             for metric in METRICS {
-                match report.median(metric, &target.name, *sessions) {
+                match report.median(metric, &target.name, &case.label) {
                     Some(value) => {
                         let _ = write!(page, "<td>{value:.0}</td>");
                     }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::BenchError;
+use super::case::Case;
 use crate::arrivals::Arrivals;
 use crate::load::{self, Ack, LoadEnd, LoadOptions, LoadProgress};
 use crate::process::CpuAccount;
@@ -31,6 +32,8 @@ pub(crate) struct Target {
 #[derive(Debug, Clone)]
 pub(crate) struct Measurement {
     pub(crate) target: String,
+    /// The load, by its label.
+    pub(crate) case: String,
     pub(crate) sessions: usize,
     pub(crate) acked: usize,
     pub(crate) delivered_per_second: f64,
@@ -59,10 +62,10 @@ impl Measurement {
             String::new()
         };
         format!(
-            "{:<18} {:>3} sessions: {:>6.0} delivered/s, {:>5.0} us CPU each, reply p50 {:.0} us \
+            "{:<26} {:<24} {:>6.0} delivered/s, {:>5.0} us CPU each, reply p50 {:.0} us \
              p99 {:.0} us, arrival p99 {:.0} ms{trouble}",
             self.target,
-            self.sessions,
+            self.case,
             self.delivered_per_second,
             self.cpu_us_per_message,
             self.reply_p50_us,
@@ -72,11 +75,11 @@ impl Measurement {
     }
 }
 
-/// Sends to `target` with `sessions` and waits until everything acknowledged has arrived.
+/// Sends this load to `target` and waits until everything acknowledged has arrived.
 pub(crate) fn measure(
     target: &Target,
     sink: &SinkHandle,
-    sessions: usize,
+    case: &Case,
 ) -> Result<Measurement, BenchError> {
     let cpu = || {
         let failed = |source| BenchError::Account {
@@ -88,7 +91,10 @@ pub(crate) fn measure(
     sink.take_deliveries();
     let cpu_before = cpu()?;
     let mut options = LoadOptions::new(target.address, LoadEnd::After(target.send));
-    options.sessions = sessions;
+    options.sessions = case.sessions;
+    options.messages = case.messages.clone();
+    options.rate = case.rate;
+    options.destinations = case.domains.clone();
     let report = load::run(&options, &LoadProgress::default()).map_err(BenchError::Load)?;
     let arrivals = Arrivals::await_all(sink, options.run, &report.acked, STALL);
     std::thread::sleep(SETTLE);
@@ -99,7 +105,8 @@ pub(crate) fn measure(
     let delivered = arrivals.by_id.len() as f64;
     Ok(Measurement {
         target: target.name.clone(),
-        sessions,
+        case: case.label.clone(),
+        sessions: case.sessions,
         acked: report.acked.len(),
         delivered_per_second: if seconds > 0.0 {
             delivered / seconds

@@ -13,6 +13,9 @@ use super::{Ack, Failures, LoadEnd, LoadError, LoadOptions, LoadProgress, LoadRe
 use crate::ids::MessageId;
 use crate::wire::{Link, Outcome, Readiness, Sender, Turn};
 
+/// The same while a rate says when messages begin.
+const PACED_TICK: Duration = Duration::from_millis(1);
+
 /// How often time-outs and pauses are looked at while sessions talk.
 const TICK: Duration = Duration::from_millis(10);
 
@@ -43,6 +46,8 @@ struct Connection {
     text_length: u64,
     messages: u32,
     greeted: bool,
+    /// It waits for the time of its next message.
+    idle: bool,
     deadline: Instant,
 }
 
@@ -135,10 +140,11 @@ impl<'a> Engine<'a> {
         let give_up_at = self.report.began + self.options.duration_max;
         let mut next_tick = Instant::now();
         let mut farewell_until = None;
+        let tick = self.options.rate.map_or(TICK, |_| PACED_TICK);
         loop {
             let now = Instant::now();
             if now >= next_tick {
-                next_tick = now + TICK;
+                next_tick = now + tick;
                 self.tick(now);
                 if self
                     .workers
@@ -157,7 +163,7 @@ impl<'a> Engine<'a> {
                     return Ok(());
                 }
             }
-            match self.poll.poll(&mut events, Some(TICK)) {
+            match self.poll.poll(&mut events, Some(tick)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => result.map_err(LoadError::Loop)?,
             }
@@ -175,6 +181,14 @@ impl<'a> Engine<'a> {
             }
     }
 
+    /// Whether the time of the next message has come.
+    fn is_due(&self, now: Instant) -> bool {
+        self.options.rate.is_none_or(|rate| {
+            let passed = now.saturating_duration_since(self.report.began);
+            f64::from(self.next) <= passed.as_secs_f64() * rate
+        })
+    }
+
     /// Opens what is missing, wakes what paused, and ends what waited too long.
     fn tick(&mut self, now: Instant) {
         for index in 0..self.workers.len() {
@@ -183,6 +197,7 @@ impl<'a> Engine<'a> {
                 Some(connection) if now >= connection.deadline => {
                     self.part(index, Parting::Failed(Failure::TimedOut));
                 }
+                Some(connection) if connection.idle && self.is_due(now) => self.wake(index),
                 Some(_) => {}
                 None if worker.resume.is_some_and(|at| now < at) => {}
                 None if worker.job.is_some() || self.has_more(now) => self.connect(index, now),
@@ -208,6 +223,7 @@ impl<'a> Engine<'a> {
                     text_length: 0,
                     messages: 0,
                     greeted: false,
+                    idle: false,
                     deadline: now + self.options.reply_timeout,
                 });
             }
@@ -239,6 +255,19 @@ impl<'a> Engine<'a> {
             connection.link.hang_up();
             connection.readable = true;
         }
+        self.go_on(index);
+    }
+
+    /// Begins the message whose time has come.
+    fn wake(&mut self, index: usize) {
+        if let Some(mut connection) = self.workers[index].connection.take() {
+            self.begin(&mut connection, index);
+            self.workers[index].connection = Some(connection);
+        }
+        self.go_on(index);
+    }
+
+    fn go_on(&mut self, index: usize) {
         let Some(mut connection) = self.workers[index].connection.take() else {
             return;
         };
@@ -272,6 +301,9 @@ impl<'a> Engine<'a> {
                 Turn::Ready => {
                     connection.greeted = true;
                     self.begin(connection, index);
+                    if connection.idle {
+                        return Ok(Parting::Stays);
+                    }
                 }
                 Turn::Ended(outcome) => {
                     self.settle(connection, index, outcome);
@@ -279,6 +311,9 @@ impl<'a> Engine<'a> {
                         return Ok(Parting::Over);
                     }
                     self.begin(connection, index);
+                    if connection.idle {
+                        return Ok(Parting::Stays);
+                    }
                 }
                 Turn::Broken { .. } => return Ok(Parting::Failed(Failure::Lost)),
                 Turn::Over => return Ok(Parting::Over),
@@ -291,6 +326,7 @@ impl<'a> Engine<'a> {
         let now = Instant::now();
         connection.deadline = now + self.options.reply_timeout;
         connection.dot_at = None;
+        connection.idle = false;
         if self
             .options
             .messages_per_connection
@@ -299,6 +335,10 @@ impl<'a> Engine<'a> {
             return connection.sender.quit();
         }
         if self.workers[index].job.is_none() && self.has_more(now) {
+            connection.idle = !self.is_due(now);
+            if connection.idle {
+                return;
+            }
             let id = MessageId::new(self.options.run, self.next);
             self.next += 1;
             self.workers[index].job = Some(Job {
@@ -313,7 +353,8 @@ impl<'a> Engine<'a> {
         job.attempts += 1;
         connection.messages += 1;
         let sequence = job.id.sequence();
-        let domain = sequence % self.options.destinations.max(1);
+        let domains = &self.options.destinations;
+        let domain = domains.start + sequence % domains.len().max(1) as u32;
         let recipients = [format!("user{}@d{domain}.bench.test", sequence % 100)];
         let id = job.id;
         connection

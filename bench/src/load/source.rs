@@ -17,6 +17,8 @@ const SMALL_OF_TEN: u64 = 7;
 pub enum Messages {
     /// 70 % of 1 KB and 30 % of 10 KB, the whole message counted.
     Mix(Arc<Mix>),
+    /// 1 KB each.
+    Small(Arc<Mix>),
     /// These, one after another and again from the first, with an id field in front.
     Corpus(Arc<Corpus>),
 }
@@ -28,14 +30,25 @@ pub struct Mix {
     large: Vec<u8>,
 }
 
+impl Mix {
+    fn new() -> Self {
+        let head = FIELD.len() + 2 + 16 + 2;
+        Self {
+            small: text(SMALL - head),
+            large: text(LARGE - head),
+        }
+    }
+}
+
 impl Messages {
     /// The usual mix.
     pub fn mix() -> Self {
-        let head = FIELD.len() + 2 + 16 + 2;
-        Self::Mix(Arc::new(Mix {
-            small: text(SMALL - head),
-            large: text(LARGE - head),
-        }))
+        Self::Mix(Arc::new(Mix::new()))
+    }
+
+    /// Small ones only.
+    pub fn small() -> Self {
+        Self::Small(Arc::new(Mix::new()))
     }
 
     /// Appends the wire text of message `id` to `out`; whether it has octets above 127.
@@ -46,6 +59,10 @@ impl Messages {
             Self::Mix(mix) => {
                 let small = scatter(u64::from(id.sequence())) % 10 < SMALL_OF_TEN;
                 out.extend_from_slice(if small { &mix.small } else { &mix.large });
+                false
+            }
+            Self::Small(mix) => {
+                out.extend_from_slice(&mix.small);
                 false
             }
             Self::Corpus(corpus) => {

@@ -107,3 +107,20 @@ fn nobody_listening_ends_in_time() {
     assert!(report.acked.is_empty());
     assert!(report.failures.connects > 0);
 }
+
+#[test]
+fn a_rate_is_kept_by_all_sessions_together() {
+    let sink = sink(&[]);
+    let report = load(&sink, |options| {
+        options.end = LoadEnd::Count(50);
+        options.rate = Some(200.0);
+        options.destinations = 3..4;
+    });
+    assert_eq!((report.acked.len(), report.failures.total()), (50, 0));
+    // The last one may begin after 245 ms.
+    assert!(
+        report.elapsed().as_millis() >= 240,
+        "{:?}",
+        report.elapsed()
+    );
+}

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::{Peer, PeerError, folder, free_address};
+use crate::machine::filesystem_of;
 use crate::process::Daemon;
 
 /// How Postfix is configured.
@@ -18,14 +19,36 @@ pub enum PostfixSetup {
     /// For throughput on one machine: no input delay, more processes, no reverse look-ups, no
     /// client limits, connections kept open, and full concurrency to the next hop from the start.
     Tuned,
+    /// [`AsShipped`](Self::AsShipped) with its queue in memory: no message survives a power cut.
+    AsShippedInMemory,
+    /// [`Tuned`](Self::Tuned) with its queue in memory.
+    TunedInMemory,
 }
 
 impl PostfixSetup {
+    /// Every way.
+    pub const ALL: [Self; 4] = [
+        Self::Tuned,
+        Self::AsShipped,
+        Self::TunedInMemory,
+        Self::AsShippedInMemory,
+    ];
+
     const fn name(self) -> &'static str {
         match self {
             Self::AsShipped => "postfix as shipped",
             Self::Tuned => "postfix tuned",
+            Self::AsShippedInMemory => "postfix as shipped, tmpfs",
+            Self::TunedInMemory => "postfix tuned, tmpfs",
         }
+    }
+
+    const fn is_tuned(self) -> bool {
+        matches!(self, Self::Tuned | Self::TunedInMemory)
+    }
+
+    const fn in_memory(self) -> bool {
+        matches!(self, Self::AsShippedInMemory | Self::TunedInMemory)
     }
 }
 
@@ -69,6 +92,9 @@ smtp_tls_security_level = none
 smtpd_tls_security_level = none
 ";
 
+/// A file system in memory.
+const MEMORY: &str = "/dev/shm";
+
 pub(super) fn start(
     setup: PostfixSetup,
     next_hop: SocketAddr,
@@ -85,6 +111,14 @@ pub(super) fn start(
     if !nix::unistd::geteuid().is_root() {
         return Err(unavailable("it starts only as root"));
     }
+    if setup.in_memory() && filesystem_of(MEMORY.as_ref()) != "tmpfs" {
+        return Err(unavailable("/dev/shm is no tmpfs"));
+    }
+    let base = if setup.in_memory() {
+        MEMORY.as_ref()
+    } else {
+        base
+    };
     let folder = folder(base, "vere-bench-postfix-").map_err(PeerError::Folder)?;
     let address = free_address().map_err(PeerError::Folder)?;
     write_files(folder.path(), setup, address, next_hop).map_err(PeerError::Folder)?;
@@ -164,7 +198,7 @@ fn write_files(
         next_hop.ip(),
         next_hop.port(),
     );
-    if setup == PostfixSetup::Tuned {
+    if setup.is_tuned() {
         main.push_str(TUNED);
     }
     fs::write(folder.join("conf/main.cf"), main)?;

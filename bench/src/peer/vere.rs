@@ -2,17 +2,34 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Peer, PeerError, folder, free_address};
 use crate::process::Daemon;
 
-pub(super) fn start(vere: &Path, next_hop: SocketAddr, base: &Path) -> Result<Peer, PeerError> {
+/// Its settings and the zone that it asks, in its folder.
+const CONFIGURATION: &str = "vere.toml";
+const ZONE: &str = "zone";
+
+/// Where it sends mail.
+#[derive(Debug, Clone)]
+pub enum Ways {
+    /// Everything to one next hop.
+    To(SocketAddr),
+    /// To the hosts that the MX records of this zone name, at this port.
+    Zone {
+        /// A line for each record, as `d0.bench.test MX 10 mx0.bench.test`.
+        records: String,
+        /// The port of all hosts.
+        port: u16,
+    },
+}
+
+pub(super) fn start(vere: &Path, ways: &Ways, base: &Path) -> Result<Peer, PeerError> {
     let folder = folder(base, "vere-bench-vere-").map_err(PeerError::Folder)?;
-    let address = free_address().map_err(PeerError::Folder)?;
-    let file = folder.path().join("vere.toml");
-    fs::write(&file, configuration(folder.path(), address, next_hop)).map_err(PeerError::Folder)?;
+    let (address, file) = write_files(folder.path(), ways).map_err(PeerError::Folder)?;
     let daemon =
         Daemon::spawn(&command(vere, &file), &folder.path().join("output")).map_err(|source| {
             PeerError::Spawn {
@@ -29,13 +46,37 @@ pub(super) fn start(vere: &Path, next_hop: SocketAddr, base: &Path) -> Result<Pe
     .ready()
 }
 
+/// Writes its settings; gives where it takes mail, and the file.
+fn write_files(folder: &Path, ways: &Ways) -> io::Result<(SocketAddr, PathBuf)> {
+    if let Ways::Zone { records, .. } = ways {
+        fs::write(folder.join(ZONE), records)?;
+    }
+    let address = free_address()?;
+    let nodes = [free_address()?, free_address()?];
+    let file = folder.join(CONFIGURATION);
+    fs::write(&file, configuration(folder, address, nodes, ways))?;
+    Ok((address, file))
+}
+
 /// The command that starts the system with the configuration `file`.
 fn command(vere: &Path, file: &Path) -> Vec<OsString> {
     vec![vere.into(), "serve".into(), "-c".into(), file.into()]
 }
 
 /// A relay for the loopback with every message synced before it is answered; all else as shipped.
-fn configuration(folder: &Path, address: SocketAddr, next_hop: SocketAddr) -> String {
+fn configuration(
+    folder: &Path,
+    address: SocketAddr,
+    [a, b]: [SocketAddr; 2],
+    ways: &Ways,
+) -> String {
+    let ways = match ways {
+        Ways::To(next_hop) => format!("[[route]]\ndomain = \"*\"\nnext_hop = \"{next_hop}\"\n"),
+        Ways::Zone { port, .. } => format!(
+            "[resolver]\nzone = \"{}\"\n[delivery]\nport = {port}\nmta_sts = \"off\"\ntls = \"off\"\n",
+            folder.join(ZONE).display()
+        ),
+    };
     format!(
         "version = 1\n\
          hostname = \"vere.bench.test\"\n\
@@ -48,11 +89,29 @@ fn configuration(folder: &Path, address: SocketAddr, next_hop: SocketAddr) -> St
          listen = []\n\
          [relay]\n\
          networks = [\"127.0.0.0/8\"]\n\
-         [[route]]\n\
-         domain = \"*\"\n\
-         next_hop = \"{next_hop}\"\n\
+         {ways}\
          [spool]\n\
-         durability = \"synced\"\n",
+         durability = \"synced\"\n\
+         [[spool.node]]\n\
+         name = \"a\"\n\
+         listen = \"{a}\"\n\
+         [[spool.node]]\n\
+         name = \"b\"\n\
+         listen = \"{b}\"\n",
         folder.display(),
     )
+}
+
+/// What a command about the system in `folder` prints.
+pub(super) fn ask(vere: &Path, folder: &Path, arguments: &[&str]) -> io::Result<Vec<u8>> {
+    let output = std::process::Command::new(vere)
+        .args(arguments)
+        .arg("-c")
+        .arg(folder.join(CONFIGURATION))
+        .output()?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(io::Error::other(said))
 }

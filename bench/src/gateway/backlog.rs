@@ -1,0 +1,152 @@
+//! A million messages queued for a destination that takes none, looked at, then drained.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::report::median;
+use super::row::{Row, RowBar};
+use super::{BenchError, note};
+use crate::load::{self, LoadEnd, LoadOptions, LoadProgress, Messages};
+use crate::peer::{Peer, PeerError};
+use crate::sink::{RunningSink, SinkOptions};
+
+const SESSIONS: usize = 50;
+/// The rate is looked at in so many parts of the whole, the first and the last few of them compared.
+const PARTS: usize = 10;
+const COMPARED: usize = 3;
+/// What the last parts must keep of the rate of the first ones.
+const KEPT_MIN: f64 = 0.8;
+/// Looking into the queue may take so many milliseconds, the start of the command included.
+const LOOK_MAX: f64 = 50.0;
+const LOOKS: usize = 9;
+/// How long nothing may arrive before the rest is given up.
+const STALL: Duration = Duration::from_secs(60);
+
+/// Fills and drains a queue of `messages` messages of 1 KB.
+pub(super) fn run(messages: u32, vere: &Path, base: &Path) -> Result<Vec<Row>, BenchError> {
+    let options = SinkOptions {
+        remember: true,
+        ..SinkOptions::default()
+    };
+    let sink = RunningSink::start(options).map_err(BenchError::Sink)?;
+    let next_hop = sink.handle().address();
+    let peer = Peer::vere(vere, next_hop, base).map_err(BenchError::Peer)?;
+    let queue = format!("relay:{next_hop}");
+    let ask = |arguments: &[&str]| {
+        let said = peer.ask(vere, arguments);
+        said.map_err(|error| failed(&error.to_string()))
+    };
+    ask(&["queue", "hold", &queue])?;
+    let stored = store(messages, &peer)?;
+    let mut rows = rates("stored", messages, &stored);
+    for (name, arguments) in [
+        ("queue list", vec!["queue", "list", "--json"]),
+        ("queue show", vec!["queue", "show", &queue, "--json"]),
+    ] {
+        let mut times = Vec::new();
+        for _ in 0..LOOKS {
+            let begun = Instant::now();
+            ask(&arguments)?;
+            times.push(begun.elapsed().as_secs_f64() * 1e3);
+        }
+        rows.push(Row {
+            name: format!("{name} with {messages} messages queued"),
+            value: median(&mut times).unwrap_or(0.0),
+            unit: "ms",
+            peer: None,
+            bar: Some(RowBar::AtMost(LOOK_MAX)),
+        });
+    }
+    ask(&["queue", "release", &queue])?;
+    let drained = drain(stored.len(), &sink);
+    rows.extend(rates("drained", messages, &drained));
+    rows.push(Row {
+        name: format!("missing of {messages} messages"),
+        value: stored.len() as f64 - drained.len() as f64,
+        unit: "messages",
+        peer: None,
+        bar: Some(RowBar::AtMost(0.0)),
+    });
+    Ok(rows)
+}
+
+fn failed(what: &str) -> BenchError {
+    BenchError::Peer(PeerError::NotReady {
+        name: "vere",
+        last_words: what.to_owned(),
+    })
+}
+
+/// When each message was acknowledged.
+fn store(messages: u32, peer: &Peer) -> Result<Vec<Instant>, BenchError> {
+    let options = LoadOptions {
+        sessions: SESSIONS,
+        messages: Messages::small(),
+        tolerant: true,
+        ..LoadOptions::new(peer.address(), LoadEnd::Count(messages))
+    };
+    let report = load::run(&options, &LoadProgress::default()).map_err(BenchError::Load)?;
+    note(&format!(
+        "{} messages queued in {:.1} s",
+        report.acked.len(),
+        report.elapsed().as_secs_f64()
+    ));
+    Ok(report.acked.iter().map(|ack| ack.at).collect())
+}
+
+/// When each message arrived, the first time.
+fn drain(messages: usize, sink: &RunningSink) -> Vec<Instant> {
+    let mut seen = std::collections::HashSet::new();
+    let mut times = Vec::with_capacity(messages);
+    let mut progress = Instant::now();
+    while times.len() < messages && progress.elapsed() < STALL {
+        for delivery in sink.handle().take_deliveries() {
+            if seen.insert(delivery.id) {
+                times.push(delivery.at);
+                progress = Instant::now();
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    times.sort_unstable();
+    note(&format!("{} messages drained", times.len()));
+    times
+}
+
+/// The rate of the last parts beside that of the first ones.
+fn rates(what: &str, messages: u32, times: &[Instant]) -> Vec<Row> {
+    let part = times.len() / PARTS;
+    let rate = |from: usize, to: usize| {
+        let span = times
+            .get(to.saturating_sub(1))
+            .zip(times.get(from))
+            .map_or(0.0, |(last, first)| (*last - *first).as_secs_f64());
+        (to - from) as f64 / span.max(1e-9)
+    };
+    let compared = COMPARED * part;
+    vec![Row {
+        name: format!("{what}, the last {COMPARED} tenths of {messages} messages"),
+        value: rate(times.len() - compared, times.len()),
+        unit: "messages/s",
+        peer: Some(("the first 3", rate(0, compared))),
+        bar: Some(RowBar::AtLeast(KEPT_MIN)),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rates;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn the_last_tenths_stand_beside_the_first() {
+        let begin = Instant::now();
+        // Half as fast in the second half.
+        let at = |number: u64| begin + Duration::from_millis(number + number.saturating_sub(500));
+        let times: Vec<_> = (0..1_000).map(at).collect();
+        let row = &rates("stored", 1_000, &times)[0];
+        let ratio = row.value / row.peer.expect("the first ones").1;
+        assert!((0.49..0.51).contains(&ratio), "{ratio}");
+        assert_eq!(row.json()["ok"], false);
+    }
+}

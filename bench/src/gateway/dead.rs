@@ -1,0 +1,239 @@
+//! A thousand destinations of which nine hundred are dead or slow: what the others lose by them.
+//!
+//! Two systems of ours take turns: one that never had mail for the dead, one whose queues are full of it
+//! and get more of it all the time.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::time::Duration;
+
+use super::case::Case;
+use super::measure::{Measurement, Target, measure};
+use super::report::median;
+use super::row::{Row, RowBar};
+use super::{BenchError, note};
+use crate::load::{self, LoadEnd, LoadOptions, LoadProgress, Messages};
+use crate::peer::{Peer, PeerError, Ways};
+use crate::sink::{Fault, RunningSink, SinkError, SinkOptions};
+
+/// The ways not to take mail, and the loopback addresses where each is at home.
+const NOBODY: [u8; 4] = [127, 0, 0, 2];
+const SILENT: [u8; 4] = [127, 0, 0, 3];
+const SLOW: [u8; 4] = [127, 0, 0, 4];
+/// How long a slow host takes for each recipient.
+const SLOWNESS: &str = "rcpt=delay:5s";
+
+/// What the living must keep of their rate.
+const KEPT_MIN: f64 = 0.9;
+const SESSIONS: usize = 50;
+/// Longer than anything is measured.
+const FOREVER: Duration = Duration::from_secs(24 * 3600);
+
+/// How much is measured.
+#[derive(Debug, Clone)]
+pub(super) struct DeadPlan {
+    pub(super) living: u32,
+    pub(super) dead: u32,
+    /// Messages that wait for each of the dead at the beginning.
+    pub(super) waiting: u32,
+    /// Messages a second that come for the dead while the living are measured.
+    pub(super) more: f64,
+    pub(super) rounds: usize,
+    pub(super) send: Duration,
+}
+
+impl DeadPlan {
+    pub(super) const FULL: Self = Self {
+        living: 100,
+        dead: 900,
+        waiting: 10,
+        more: 50.0,
+        rounds: 3,
+        send: Duration::from_secs(5),
+    };
+
+    fn zone(&self) -> String {
+        let host = |number: u32| match number.checked_sub(self.living).map(|dead| dead % 3) {
+            None => [127, 0, 0, 1],
+            Some(0) => NOBODY,
+            Some(1) => SILENT,
+            Some(_) => SLOW,
+        };
+        let lines = (0..self.living + self.dead).map(|number| {
+            let address = std::net::Ipv4Addr::from(host(number));
+            format!(
+                "d{number}.bench.test MX 10 mx{number}.bench.test\n\
+                 mx{number}.bench.test A {address}\n"
+            )
+        });
+        lines.collect()
+    }
+}
+
+/// The hosts of the dead, while they are needed.
+struct Graveyard {
+    /// It takes connections and never speaks.
+    _silent: TcpListener,
+    _slow: RunningSink,
+}
+
+impl Graveyard {
+    fn open(port: u16) -> Result<Self, BenchError> {
+        let silent = SocketAddr::from((SILENT, port));
+        let listen = |source: io::Error| {
+            BenchError::Sink(SinkError::Listen {
+                address: silent,
+                source,
+            })
+        };
+        let fault: Fault = SLOWNESS
+            .parse()
+            .map_err(|fault| listen(io::Error::other(fault)))?;
+        let slow = SinkOptions {
+            listen: SocketAddr::from((SLOW, port)),
+            faults: vec![fault],
+            ..SinkOptions::default()
+        };
+        Ok(Self {
+            _silent: TcpListener::bind(silent).map_err(listen)?,
+            _slow: RunningSink::start(slow).map_err(BenchError::Sink)?,
+        })
+    }
+}
+
+/// Measures both systems in turns, and gives the rows of what came out.
+pub(super) fn run(plan: &DeadPlan, vere: &Path, base: &Path) -> Result<Vec<Row>, BenchError> {
+    let options = SinkOptions {
+        remember: true,
+        ..SinkOptions::default()
+    };
+    let sink = RunningSink::start(options).map_err(BenchError::Sink)?;
+    let port = sink.handle().address().port();
+    let _graveyard = Graveyard::open(port)?;
+    let ways = Ways::Zone {
+        records: plan.zone(),
+        port,
+    };
+    let start = || Peer::vere_with(vere, &ways, base).map_err(BenchError::Peer);
+    let (well, beset) = (start()?, start()?);
+    fill(plan, beset.address())?;
+    let progress = LoadProgress::default();
+    let more = progress.clone();
+    let options = to_the_dead(plan, beset.address(), LoadEnd::After(FOREVER), 2);
+    let options = LoadOptions {
+        rate: Some(plan.more),
+        ..options
+    };
+    let runs = std::thread::scope(|scope| {
+        let loading = scope.spawn(move || load::run(&options, &more));
+        let runs = take_turns(plan, &[("all well", &well), ("900 dead", &beset)], &sink);
+        progress.stop();
+        // What it could not send says nothing about the living.
+        let _ = loading.join();
+        runs
+    })?;
+    Ok(rows(plan, &runs))
+}
+
+/// Mail for the dead.
+fn to_the_dead(plan: &DeadPlan, target: SocketAddr, end: LoadEnd, sessions: usize) -> LoadOptions {
+    LoadOptions {
+        sessions,
+        messages: Messages::small(),
+        destinations: plan.living..plan.living + plan.dead,
+        tolerant: true,
+        ..LoadOptions::new(target, end)
+    }
+}
+
+/// Fills the queues of the dead.
+fn fill(plan: &DeadPlan, target: SocketAddr) -> Result<(), BenchError> {
+    let count = plan.dead * plan.waiting;
+    let options = to_the_dead(plan, target, LoadEnd::Count(count), SESSIONS);
+    let report = load::run(&options, &LoadProgress::default()).map_err(BenchError::Load)?;
+    note(&format!(
+        "{} messages wait for {} dead destinations",
+        report.acked.len(),
+        plan.dead
+    ));
+    if report.acked.len() == count as usize {
+        return Ok(());
+    }
+    Err(BenchError::Peer(PeerError::NotReady {
+        name: "vere",
+        last_words: "it does not take mail for dead destinations".to_owned(),
+    }))
+}
+
+fn take_turns(
+    plan: &DeadPlan,
+    systems: &[(&str, &Peer)],
+    sink: &RunningSink,
+) -> Result<Vec<Measurement>, BenchError> {
+    let case = Case {
+        domains: 0..plan.living,
+        ..Case::mix(SESSIONS)
+    };
+    let mut runs = Vec::new();
+    for _ in 0..plan.rounds {
+        for (name, peer) in systems {
+            let target = Target {
+                name: (*name).to_owned(),
+                address: peer.address(),
+                account: peer.account(),
+                send: plan.send,
+                is_limit: false,
+            };
+            let run = measure(&target, sink.handle(), &case)?;
+            note(&run.line());
+            runs.push(run);
+        }
+    }
+    Ok(runs)
+}
+
+fn rows(plan: &DeadPlan, runs: &[Measurement]) -> Vec<Row> {
+    let of = |name: &str, figure: fn(&Measurement) -> f64| {
+        let runs = runs.iter().filter(|run| run.target == name);
+        median(&mut runs.map(figure).collect::<Vec<_>>()).unwrap_or(0.0)
+    };
+    let row = |name: &str, unit, figure: fn(&Measurement) -> f64, bar| Row {
+        name: format!(
+            "{name}, {} destinations beside {} that are dead or slow",
+            plan.living, plan.dead
+        ),
+        value: of("900 dead", figure),
+        unit,
+        peer: Some(("all well", of("all well", figure))).filter(|(_, well)| *well > 0.0),
+        bar,
+    };
+    let kept = Some(RowBar::AtLeast(KEPT_MIN));
+    vec![
+        row(
+            "delivered",
+            "messages/s",
+            |run| run.delivered_per_second,
+            kept,
+        ),
+        row("reply p99", "us", |run| run.reply_p99_us, None),
+        row("arrival p99", "ms", |run| run.arrival_p99_ms, None),
+        row("missing", "messages", |run| run.missing as f64, None),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DeadPlan;
+
+    #[test]
+    fn every_third_of_the_dead_fails_in_a_way_of_its_own() {
+        let zone = DeadPlan::FULL.zone();
+        assert_eq!(zone.lines().count(), 2_000);
+        for (address, count) in [(1, 100), (2, 300), (3, 300), (4, 300)] {
+            let end = format!(" A 127.0.0.{address}");
+            let found = zone.lines().filter(|line| line.ends_with(&end)).count();
+            assert_eq!(found, count);
+        }
+    }
+}
