@@ -21,6 +21,7 @@ mod store;
 mod supervisor;
 mod transfer;
 
+use std::borrow::Cow;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -43,7 +44,11 @@ fn main() -> ExitCode {
         Ok(Outcome::Exit(code)) => code,
         Err(failure) => {
             // Nothing is left to be done when even this cannot be written.
-            let _ = writeln!(std::io::stderr(), "vere: {failure}");
+            let _ = writeln!(
+                std::io::stderr(),
+                "vere: {}",
+                harmless(&failure.to_string())
+            );
             ExitCode::FAILURE
         }
     }
@@ -51,8 +56,32 @@ fn main() -> ExitCode {
 
 /// Prints a command's result; a reader that went away (`| head`) is no failure.
 fn print(text: &str) -> ExitCode {
-    match std::io::stdout().write_all(text.as_bytes()) {
+    match std::io::stdout().write_all(harmless(text).as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
+    }
+}
+
+/// The text without what steers a terminal: much of it comes from messages and other hosts.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let steers = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    if text.contains(steers) {
+        return Cow::Owned(text.replace(steers, "?"));
+    }
+    Cow::Borrowed(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn what_other_hosts_say_does_not_steer_the_terminal() {
+        assert_eq!(
+            harmless("451 \u{1b}[2Jlater\u{9b}x\r\n"),
+            "451 ?[2Jlater?x?\n"
+        );
+        let plain = "a\tb\nüñ\n";
+        assert!(matches!(harmless(plain), std::borrow::Cow::Borrowed(text) if text == plain));
     }
 }
