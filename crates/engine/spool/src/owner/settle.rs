@@ -87,7 +87,9 @@ impl Owner {
             // Its disk moves again.
             replica.fault = None;
         }
-        if !replica.takes_changes() || replica.fault.is_some() {
+        // Who differs may still be gone on with, as the last one, and says nothing of this again.
+        let counts = replica.fault.is_none() || replica.differs();
+        if !replica.takes_changes() || !counts {
             return Ok(());
         }
         if through > replica.position {
@@ -221,7 +223,9 @@ impl Owner {
         for (index, _) in &entry.refused {
             if let Some(replica) = self.replicas.get_mut(*index)
                 && replica.is_required()
+                && matches!(replica.fault, None | Some(Fault::Stalled))
             {
+                // Any other fault is worse: a last one that only differs is gone on with.
                 replica.fault = Some(Fault::Diverged);
             }
         }

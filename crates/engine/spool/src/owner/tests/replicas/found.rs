@@ -46,6 +46,28 @@ impl Circle {
         (circle, queue)
     }
 
+    /// Two nodes, of which the first has no room on its disk and refuses what the second one does; the
+    /// owner has not heard it yet.
+    fn with_one_that_differs() -> (Self, QueueId) {
+        let mut circle = Self::new(2, 1, |_| {});
+        circle.logs[0] = Some(MemoryLog::new(0));
+        circle.start(0);
+        circle.open();
+        let queue = circle.queue("q");
+        circle.owner.commit(put(queue, 10)).unwrap();
+        circle.settle();
+        let log = circle.logs[0].clone().unwrap();
+        log.0.borrow_mut().reserve = true;
+        circle.hung = vec![0];
+        let mut exchange = put(queue, 10);
+        exchange.delete(queue, RecordId(1));
+        circle.owner.commit(exchange).unwrap();
+        circle.carry(FIRST);
+        circle.carry(SECOND);
+        log.0.borrow_mut().sync();
+        (circle, queue)
+    }
+
     fn refusals(&self) -> usize {
         let refused = |event: &&OwnerEvent| matches!(event, OwnerEvent::Refused { .. });
         self.events.iter().filter(refused).count()
@@ -284,4 +306,49 @@ fn a_node_that_was_isolated_answers_no_reads() {
         matches!(event, OwnerEvent::Block { seq: of, .. } if *of == seq)
     });
     assert_eq!(answers.count(), 1);
+}
+
+/// A node refused what another one did, and more before it could be done without; then it was the last one
+/// left. What it had said meanwhile was not heard, and the next acknowledgement passed for all of it: mail
+/// was acknowledged that no node held.
+#[test]
+fn what_a_node_refuses_that_differs_is_heard() {
+    let (mut circle, queue) = Circle::with_one_that_differs();
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.carry(SECOND);
+    circle.kill(1);
+    circle.carry(FIRST);
+    assert_eq!(circle.owner.replicas[0].fault, Some(Fault::Diverged));
+    circle.hung.clear();
+    circle.carry(FIRST);
+    circle.start(1);
+    circle.pass(Duration::from_secs(1));
+    assert!(circle.isolated("n1", Fault::Lost), "{:?}", circle.events);
+    let mut last = Batch::new();
+    last.delete(queue, RecordId(1));
+    circle.owner.commit(last).unwrap();
+    circle.pass(Duration::from_secs(10));
+    assert_eq!(circle.refusals(), 2, "{:?}", circle.events);
+    assert_eq!(circle.states(), [SyncState::Sync, SyncState::Sync]);
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+    assert_eq!([0, 1].map(|node| circle.held(node)[0].length), [0, 0]);
+}
+
+/// That a node had refused what another one did hid that it had lost its memory since, and as the last one
+/// it was gone on with, empty.
+#[test]
+fn a_node_that_differs_and_is_lost_is_lost() {
+    let (mut circle, _) = Circle::with_one_that_differs();
+    circle.kill(1);
+    circle.carry(FIRST);
+    assert_eq!(circle.owner.replicas[0].fault, Some(Fault::Diverged));
+    circle.hung.clear();
+    circle.kill(0);
+    circle.start(0);
+    circle.start(1);
+    circle.pass(Duration::from_secs(10));
+    assert!(!circle.owner.is_open(), "{:?}", circle.events);
+    let shut = OwnerEvent::Shut(ShutReason::NoFullReplica);
+    assert!(circle.told(&shut), "{:?}", circle.events);
+    assert_eq!(circle.owner.membership().full(), 2);
 }
