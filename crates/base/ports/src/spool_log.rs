@@ -41,6 +41,30 @@ pub enum LogRoom {
     Reserve,
 }
 
+/// Entries of one segment that lie one after the other: their contents fill a buffer together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogStretch {
+    /// The segment.
+    pub segment: u64,
+    /// Where the first entry begins in its file.
+    pub offset: u64,
+    /// The position of the first entry.
+    pub position: u64,
+    /// Octets of all contents.
+    pub octets: u32,
+}
+
+/// A stretch that was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct LogRead {
+    /// Which.
+    pub stretch: LogStretch,
+    /// The buffer that was given, with the contents at its beginning when they could be read.
+    pub octets: Vec<u8>,
+    /// What the system says, or that it is not what was written.
+    pub result: Result<(), String>,
+}
+
 /// The log of one group.
 pub trait SpoolLog {
     /// Appends an entry to the newest segment and gives the position after it.
@@ -90,6 +114,14 @@ pub trait SpoolLog {
 
     /// Whether new records should be taken.
     fn room(&self) -> LogRoom;
+
+    /// Starts reading the contents of entries again, of which an outline was given
+    /// ([`LogReader::outline`]), into a buffer that is at least as long. The host is woken when that
+    /// is done. A segment that was removed meanwhile cannot be read.
+    fn read_back(&mut self, stretch: LogStretch, into: Vec<u8>);
+
+    /// A reading that is done, if there is one.
+    fn poll_read(&mut self) -> Option<LogRead>;
 }
 
 /// Makes the logs of new groups.
@@ -105,8 +137,52 @@ pub trait SpoolLogStore {
     fn create(&mut self, group: &str, head: &[u8]) -> Result<Self::Log, LogError>;
 }
 
+/// Makes outlines of entries: what a reader needs of them but for what it can read later. A log that
+/// has it keeps the outlines of old segments apart, so that it need not read these whole at a start.
+#[derive(Debug, Clone, Copy)]
+pub struct LogOutliner {
+    /// The version of the outlines.
+    pub version: u32,
+    /// Appends the outline of an entry.
+    pub outline: fn(&[u8], &mut Vec<u8>) -> Result<(), UnreadableEntry>,
+    /// Whether this may be the outline of an entry of so many octets.
+    pub check: fn(&[u8], u32) -> bool,
+}
+
+/// Where an entry lies of which the outline is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutlinedEntry {
+    /// The segment.
+    pub segment: u64,
+    /// Where it begins in the segment's file.
+    pub offset: u64,
+    /// Its position.
+    pub position: u64,
+    /// Octets of its content.
+    pub len: u32,
+}
+
 /// Takes what a log held, in order: the head of each segment and the entries after it.
 pub trait LogReader {
+    /// Makes the outlines that this takes in place of entries; `None`: it takes none.
+    fn outliner(&self) -> Option<LogOutliner> {
+        None
+    }
+
+    /// The next entry of a segment, of which only the outline is given. It stays where it is until
+    /// its segment is removed.
+    ///
+    /// # Errors
+    ///
+    /// [`UnreadableEntry`] when it is not what was written; for who takes none, always.
+    fn outline(&mut self, entry: OutlinedEntry, outline: &[u8]) -> Result<(), UnreadableEntry> {
+        let len = outline.len();
+        Err(UnreadableEntry(format!(
+            "outline of {len} octets at position {} where none is wanted",
+            entry.position
+        )))
+    }
+
     /// The head of segment `number`.
     ///
     /// # Errors

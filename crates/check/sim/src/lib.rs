@@ -17,6 +17,7 @@ mod random;
 mod register;
 mod scenario;
 mod schedule;
+mod spill;
 mod trace;
 mod wires;
 mod workload;

@@ -10,6 +10,7 @@ use crate::disk::{Disk, Trouble};
 use crate::net::Chunk;
 use crate::scenario::GROUP;
 use crate::schedule::{Event, MILLI, Micros, SECOND};
+use crate::spill::Spill;
 use crate::world::{Broken, World};
 
 /// How a node's process ends.
@@ -27,6 +28,9 @@ pub(crate) struct SimNode {
     pub(crate) name: String,
     pub(crate) synced: bool,
     pub(crate) disk: Disk,
+    /// Whether it has room for what its memory does not hold; then a restart leaves records to its log.
+    spills: bool,
+    spill: Spill,
     pub(crate) incarnation: Incarnation,
     /// What it had before it lost what it held, and when that was.
     pub(crate) lost: Vec<(Incarnation, Micros)>,
@@ -56,6 +60,8 @@ impl SimNode {
             name: format!("n{index}"),
             synced,
             disk: Disk::new(log_segment),
+            spills: index.is_multiple_of(2),
+            spill: Spill::default(),
             incarnation: Incarnation(0),
             lost: Vec::new(),
             boot: 0,
@@ -133,6 +139,10 @@ impl World {
         let store = state.synced.then(|| state.disk.clone());
         let config = self.scenario.node.clone();
         let mut process = Node::new(config, state.incarnation, store);
+        state.spill = Spill::default();
+        if state.spills {
+            process.set_spill_store(Box::new(state.spill.clone()));
+        }
         for group in if state.synced {
             state.disk.groups()
         } else {
@@ -262,7 +272,9 @@ impl World {
         let Some(process) = &self.nodes[node].process else {
             return;
         };
-        if again || process.is_busy() {
+        let state = &self.nodes[node];
+        let read = state.disk.is_reading() || state.spill.is_busy();
+        if again || read || process.is_busy() {
             self.wake_node(node);
         }
     }

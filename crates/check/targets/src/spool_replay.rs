@@ -10,7 +10,8 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 use vere_ports::spool_log::{
-    LogError, LogPosition, LogReader, LogRoom, SpoolLog, SpoolLogStore, UnreadableEntry,
+    LogError, LogPosition, LogRead, LogReader, LogRoom, LogStretch, SpoolLog, SpoolLogStore,
+    UnreadableEntry,
 };
 use vere_spool::node::{ConnectionId, Node, NodeConfig, SEGMENT_LEN_MIN};
 use vere_spool::owner::{
@@ -284,6 +285,12 @@ impl SpoolLog for Log {
 
     fn room(&self) -> LogRoom {
         LogRoom::Plenty
+    }
+
+    fn read_back(&mut self, _: LogStretch, _: Vec<u8>) {}
+
+    fn poll_read(&mut self) -> Option<LogRead> {
+        None
     }
 }
 

@@ -1,15 +1,10 @@
 //! A node and an owner in one test, with a log that crashes, runs full and fails.
 
+mod log;
 mod spill;
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io::IoSlice;
-use std::rc::Rc;
 
-use vere_ports::spool_log::{
-    LogError, LogPosition, LogReader, LogRoom, SpoolLog, SpoolLogStore, UnreadableEntry,
-};
 use vere_spoolwire::{Incarnation, Txn};
 use vere_units::{Secret, Timestamp};
 
@@ -18,211 +13,8 @@ use crate::owner::{
     Link, Owner, OwnerConfig, OwnerError, OwnerEvent, RegisterRequest, RegisterSwap,
 };
 
+pub(crate) use log::MemoryLog;
 pub(crate) use spill::MemorySpill;
-
-#[derive(Debug, Clone, Default)]
-pub(crate) struct MemorySegment {
-    /// Where it begins.
-    position: u64,
-    pub(crate) head: Vec<u8>,
-    entries: Vec<(u64, Vec<u8>)>,
-}
-
-#[derive(Debug, Clone, Default)]
-pub(crate) struct LogState {
-    pub(crate) segments: BTreeMap<u64, MemorySegment>,
-    pub(crate) position: u64,
-    pub(crate) synced: u64,
-    pub(crate) segment_len: u64,
-    /// Octets that fit in.
-    pub(crate) capacity: u64,
-    pub(crate) reserve: bool,
-    pub(crate) failed: bool,
-    pub(crate) removed: u64,
-    /// Syncs that were asked for.
-    pub(crate) asked: u64,
-    /// Removals that wait for a sync: (segment, position).
-    removals: Vec<(u64, u64)>,
-}
-
-impl LogState {
-    pub(crate) fn octets(&self) -> u64 {
-        let entries = |segment: &MemorySegment| {
-            segment
-                .entries
-                .iter()
-                .map(|(_, entry)| entry.len() as u64)
-                .sum::<u64>()
-        };
-        self.segments.values().map(entries).sum()
-    }
-
-    /// Everything appended is on disk.
-    pub(crate) fn sync(&mut self) {
-        self.synced = self.position;
-        let (due, rest) = self.removals.iter().partition(|(_, at)| *at <= self.synced);
-        self.removals = rest;
-        let due: Vec<(u64, u64)> = due;
-        for (segment, _) in due {
-            let kept = self.segments.split_off(&segment);
-            self.removed += self.segments.len() as u64;
-            self.segments = kept;
-        }
-    }
-
-    /// What a crash leaves: all that was synced, and so many entries more.
-    pub(crate) fn crash(&mut self, more: usize) {
-        let synced = self.synced;
-        let mut left = more;
-        for segment in self.segments.values_mut() {
-            segment.entries.retain(|(end, _)| {
-                let stays = *end <= synced || left > 0;
-                left -= usize::from(*end > synced && left > 0);
-                stays
-            });
-        }
-        let last = |segment: &MemorySegment| segment.entries.last().map(|(end, _)| *end);
-        self.position = self
-            .segments
-            .values()
-            .filter_map(last)
-            .max()
-            .unwrap_or(0)
-            .max(synced);
-        self.synced = self.position;
-        self.removals.clear();
-        // A segment that began after what is lost goes with it.
-        let end = self.position;
-        self.segments.retain(|_, segment| segment.position <= end);
-    }
-}
-
-/// A log in memory.
-#[derive(Debug, Clone)]
-pub(crate) struct MemoryLog(pub(crate) Rc<RefCell<LogState>>);
-
-impl MemoryLog {
-    pub(crate) fn new(segment_len: u64) -> Self {
-        let state = LogState {
-            segment_len,
-            capacity: u64::MAX,
-            ..LogState::default()
-        };
-        Self(Rc::new(RefCell::new(state)))
-    }
-
-    pub(crate) fn read(&self, reader: &mut dyn LogReader) -> Result<Self, UnreadableEntry> {
-        for (number, segment) in &self.0.borrow().segments {
-            reader.head(*number, &segment.head)?;
-            for (_, entry) in &segment.entries {
-                reader.entry(*number, entry)?;
-            }
-        }
-        Ok(self.clone())
-    }
-}
-
-impl SpoolLog for MemoryLog {
-    fn append(&mut self, entry: &[u8]) -> Result<LogPosition, LogError> {
-        let mut state = self.0.borrow_mut();
-        if state.failed {
-            return Err(LogError::Failed("test".to_owned()));
-        }
-        if state.octets() + entry.len() as u64 > state.capacity {
-            return Err(LogError::Full);
-        }
-        state.position += entry.len() as u64;
-        let position = state.position;
-        if let Some(mut last) = state.segments.last_entry() {
-            last.get_mut().entries.push((position, entry.to_vec()));
-        }
-        Ok(LogPosition(position))
-    }
-
-    fn start_sync(&mut self) {
-        self.0.borrow_mut().asked += 1;
-    }
-
-    fn synced(&self) -> Result<LogPosition, LogError> {
-        let state = self.0.borrow();
-        if state.failed {
-            return Err(LogError::Failed("test".to_owned()));
-        }
-        Ok(LogPosition(state.synced))
-    }
-
-    fn newest(&self) -> u64 {
-        self.0
-            .borrow()
-            .segments
-            .last_key_value()
-            .map_or(0, |(number, _)| *number)
-    }
-
-    fn wants_roll(&self) -> bool {
-        let state = self.0.borrow();
-        let last = state.segments.last_key_value();
-        last.is_some_and(|(_, segment)| {
-            let octets: usize = segment.entries.iter().map(|(_, entry)| entry.len()).sum();
-            octets as u64 >= state.segment_len
-        })
-    }
-
-    fn roll(&mut self, head: &[u8]) -> Result<(), LogError> {
-        let number = self.newest() + 1;
-        let mut state = self.0.borrow_mut();
-        let (position, head) = (state.position, head.to_vec());
-        let segment = MemorySegment {
-            position,
-            head,
-            entries: Vec::new(),
-        };
-        state.segments.insert(number, segment);
-        Ok(())
-    }
-
-    fn remove_before(&mut self, segment: u64) -> Result<(), LogError> {
-        let mut state = self.0.borrow_mut();
-        let position = state.position;
-        if state
-            .segments
-            .keys()
-            .next()
-            .is_some_and(|first| *first < segment)
-        {
-            state.removals.push((segment, position));
-        }
-        Ok(())
-    }
-
-    fn keep_house(&mut self) {}
-
-    fn octets(&self) -> u64 {
-        self.0.borrow().octets()
-    }
-
-    fn room(&self) -> LogRoom {
-        if self.0.borrow().reserve {
-            LogRoom::Reserve
-        } else {
-            LogRoom::Plenty
-        }
-    }
-}
-
-impl SpoolLogStore for MemoryLog {
-    type Log = Self;
-
-    fn create(&mut self, _: &str, head: &[u8]) -> Result<Self, LogError> {
-        let segment = MemorySegment {
-            position: 0,
-            head: head.to_vec(),
-            entries: Vec::new(),
-        };
-        self.0.borrow_mut().segments.insert(1, segment);
-        Ok(self.clone())
-    }
-}
 
 pub(crate) const INCARNATION: Incarnation = Incarnation(77);
 
@@ -434,7 +226,8 @@ impl Pair {
             return false;
         };
         let touched = std::iter::from_fn(|| self.node.next_touched()).count();
-        spill.finish_all() || touched > 0
+        let reads = |log: &MemoryLog| log.0.borrow().is_reading();
+        spill.finish_all() || self.log.as_ref().is_some_and(reads) || touched > 0
     }
 
     pub(crate) fn sync(&mut self) {

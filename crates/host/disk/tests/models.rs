@@ -12,8 +12,14 @@
 mod channel;
 #[path = "../src/log/format.rs"]
 mod format;
+#[path = "../src/log/index.rs"]
+mod index;
+#[path = "../src/log/indexer.rs"]
+mod indexer;
 #[path = "../src/log/octets.rs"]
 mod octets;
+#[path = "../src/log/reading.rs"]
+mod reading;
 #[path = "../src/log/recover.rs"]
 mod recover;
 #[path = "../src/log/redo.rs"]
@@ -24,10 +30,25 @@ mod reserve;
 mod spares;
 #[path = "../src/log/sync.rs"]
 mod sync;
+#[path = "../src/log/unread.rs"]
+mod unread;
 mod threads {
     pub(super) use super::channel::{Receiver, Sender};
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     pub(super) use loom::sync::{Arc, Mutex, MutexGuard};
+
+    /// Keeps it, unlike the one of the library: the checker has none, and no model makes indexes.
+    pub(super) struct Weak<T>(Arc<T>);
+
+    impl<T> Weak<T> {
+        pub(super) fn upgrade(&self) -> Option<Arc<T>> {
+            Some(Arc::clone(&self.0))
+        }
+    }
+
+    pub(super) fn downgrade<T>(of: &Arc<T>) -> Weak<T> {
+        Weak(Arc::clone(of))
+    }
 }
 
 use std::io;
@@ -189,6 +210,9 @@ fn common(disk: &Disk) -> (Common<Disk>, Receiver<Arc<Syncing<Disk>>>) {
         segment_len: SEGMENT_LEN,
         jobs,
         reserve: Reserve::new(disk, 0).unwrap(),
+        // Nothing is read again, and nothing gets an index.
+        reads: std::sync::mpsc::channel().0,
+        indexing: None,
     };
     (common, waiting)
 }

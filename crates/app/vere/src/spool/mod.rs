@@ -21,7 +21,7 @@ use vere_disk::spill::SpillOptions;
 use vere_net::listen::{Inherited, ListenOptions};
 use vere_settings::Settings;
 use vere_spool::lease::LeaseTerms;
-use vere_spool::node::{Account, NodeConfig};
+use vere_spool::node::{Account, NodeConfig, OUTLINER};
 use vere_spoolwire::{Grants, Right, SharedSecret};
 use vere_units::ByteSize;
 
@@ -168,6 +168,8 @@ fn durability(settings: &Settings, directory: &Path) -> Durability {
             directory: directory.to_owned(),
             log: LogOptions {
                 segment_len: settings.spool.segment_size.as_u64(),
+                // What a restart leaves in the log is read back as what was spilled is.
+                outliner: (settings.spool.spill_max.as_u64() > 0).then_some(OUTLINER),
                 ..LogOptions::default()
             },
         },

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use vere_ports::spool_log::{LogError, LogPosition, LogRoom, SpoolLog, SpoolLogStore};
+use vere_ports::spool_log::{
+    LogError, LogPosition, LogRead, LogRoom, LogStretch, SpoolLog, SpoolLogStore,
+};
 use vere_spoolwire::{HANDSHAKE_FRAME_MAX, SharedSecret};
 
 use super::access::Account;
@@ -118,6 +120,14 @@ impl SpoolLog for NoLog {
     }
 
     fn room(&self) -> LogRoom {
+        match *self {}
+    }
+
+    fn read_back(&mut self, _: LogStretch, _: Vec<u8>) {
+        match *self {}
+    }
+
+    fn poll_read(&mut self) -> Option<LogRead> {
         match *self {}
     }
 }

@@ -13,6 +13,9 @@ use super::journal::{Duty, Journal, Until, Urgency};
 use super::segment::Memory;
 use super::{ConnectionId, Node, snapshot};
 
+/// Segments brought back at the same time from a log that is to be given up.
+const LEAVING_AT_ONCE: usize = 4;
+
 impl<S: SpoolLogStore> Node<S> {
     /// Takes up or gives up the log of a group, as its owner says, who is told when that is done.
     ///
@@ -35,8 +38,13 @@ impl<S: SpoolLogStore> Node<S> {
             (true, Some(journal)) if !journal.is_active() => {
                 group.begin_log(&mut self.memory, self.incarnation)?;
             }
-            (false, Some(journal)) if journal.is_active() => group.end_log(self.incarnation)?,
+            (false, Some(journal)) if journal.is_active() => {
+                group.leave_log(&self.memory, self.incarnation)?;
+            }
             _ => {}
+        }
+        if let Some(journal) = group.log.as_mut().filter(|_| log) {
+            journal.leaving = false;
         }
         group.promise(seq, Until::Filled, &mut connection.output);
         Ok(())
@@ -71,6 +79,39 @@ impl<L: SpoolLog> Group<L> {
         Ok(())
     }
 
+    /// Nothing goes into the log from here on; before, what was left to it since the start comes back
+    /// into memory, from where it may go to the spill store.
+    pub(super) fn leave_log(
+        &mut self,
+        memory: &Memory,
+        incarnation: Incarnation,
+    ) -> Result<(), CloseReason> {
+        let mut left = Vec::new();
+        for (key, segment) in self.store.segments.iter() {
+            if segment.live > 0 && segment.is_in_log() {
+                left.push((key, segment.is_resident()));
+            }
+        }
+        left.retain(|&(key, resident)| {
+            if resident {
+                self.store.segments.take_from_log(key);
+            }
+            !resident
+        });
+        if left.is_empty() {
+            return self.end_log(incarnation);
+        }
+        if memory.has_room(2 * memory.segment_len as u64) {
+            for (key, _) in left.into_iter().take(LEAVING_AT_ONCE) {
+                self.store.segments.want(key, false);
+            }
+        }
+        if let Some(journal) = &mut self.log {
+            journal.leaving = true;
+        }
+        Ok(())
+    }
+
     /// Nothing goes into the log from here on.
     fn end_log(&mut self, incarnation: Incarnation) -> Result<(), CloseReason> {
         let Some(journal) = &mut self.log else {
@@ -84,6 +125,7 @@ impl<L: SpoolLog> Group<L> {
         )?;
         reset(journal, &self.store)?;
         journal.forget();
+        journal.leaving = false;
         let at = journal.end;
         journal.duty = Duty::Ends(at);
         for promise in &mut journal.promises {

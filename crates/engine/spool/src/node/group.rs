@@ -174,6 +174,8 @@ impl<L: SpoolLog> Group<L> {
         self.tail.reset(&mut self.store);
         if let Some(journal) = &mut self.log {
             journal.promises.clear();
+            // The next one counts on it when it is told that there is a log.
+            journal.leaving = false;
         }
     }
 

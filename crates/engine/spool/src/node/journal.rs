@@ -95,6 +95,8 @@ pub(super) struct Journal<L> {
     unsynced: Unsynced,
     pub(super) promises: Vec<Promise>,
     pub(super) duty: Duty,
+    /// It is to be given up, once nothing is left to it that is nowhere else.
+    pub(super) leaving: bool,
     /// Synced up to here it holds everything.
     pub(super) whole_at: LogPosition,
     /// Where the last entry ends.
@@ -115,6 +117,7 @@ impl<L: SpoolLog> Journal<L> {
             unsynced: Unsynced::default(),
             promises: Vec::new(),
             duty: Duty::Logs,
+            leaving: false,
             whole_at: LogPosition(0),
             end: LogPosition(0),
             synced: LogPosition(0),
@@ -204,7 +207,7 @@ impl<L: SpoolLog> Journal<L> {
     /// Everything processed is appended.
     pub(super) fn caught_up(&mut self) {
         self.blocked = false;
-        let filled = self.duty != Duty::Fills;
+        let filled = self.duty != Duty::Fills && !self.leaving;
         for promise in &mut self.promises {
             if filled || promise.until == Until::Synced {
                 promise.at.get_or_insert(self.end);

@@ -8,7 +8,7 @@
 //! Reading order: `access` (who may do what), `ingest` (octets to mutations), `perform`, `check` and `store` (what they do),
 //! `queue` and `segment` (where records are), `group` and `journal` (acknowledgement and log), `fence`
 //! (whose group it is), `rebuild` (what another node holds), `duty` (with a log or without), `serve`,
-//! `compact`, `snapshot` and `replay`.
+//! `compact`, `snapshot`, `outline` and `replay`.
 
 mod access;
 mod check;
@@ -22,6 +22,7 @@ mod handshake;
 mod ingest;
 mod journal;
 mod memory;
+mod outline;
 mod output;
 mod perform;
 mod queue;
@@ -57,6 +58,7 @@ use store::Store;
 
 pub use access::{Account, Denial};
 pub use config::{NoLog, NodeConfig, SEGMENT_LEN_MIN};
+pub use outline::OUTLINER;
 pub use replay::Replay;
 
 /// A connection of a node; the host's name for a socket until [`Node::closed`].
@@ -127,8 +129,10 @@ impl<S: SpoolLogStore> Node<S> {
             reset: false,
             spill: self.spill.as_mut(),
             index: self.groups.len(),
+            stretch: None,
         };
         let log = read(&mut replay);
+        replay.end_stretch();
         let (mut store, tail) = (replay.store, replay.tail);
         if let Some(spill) = &mut self.spill {
             spill.finish(&mut self.memory, &mut store.segments);
@@ -393,6 +397,12 @@ impl<S: SpoolLogStore> Node<S> {
                 group.start_sync(now, delay);
                 compacted = true;
             }
+            let leaving = |journal: &Journal<S::Log>| journal.leaving && journal.failure.is_none();
+            let left = if group.log.as_ref().is_some_and(leaving) {
+                group.leave_log(&self.memory, self.incarnation)
+            } else {
+                Ok(())
+            };
             let failed = group.failure().is_some();
             let without_log = group.give_up_filling();
             let Some(owner) = group.owner else { continue };
@@ -405,6 +415,8 @@ impl<S: SpoolLogStore> Node<S> {
                 self.close(owner, CloseReason::LogFailed);
             } else if without_log {
                 self.close(owner, CloseReason::NoLog);
+            } else if let Err(reason) = left {
+                self.close(owner, reason);
             } else if unblocked {
                 self.touch(owner);
             }

@@ -1,7 +1,8 @@
 //! Checks a mutation and does it: the way of everything an owner sends.
 
-use vere_spoolwire::{Change, Changes, Mutation, Plain, PlainPut, RecordId, Refusal};
+use vere_spoolwire::{Mutation, Plain, PlainPut, RecordId, Refusal};
 
+use super::outline::Shape;
 use super::queue::{Detail, Slot};
 use super::segment::{Memory, Place};
 use super::store::{RECORD_OVERHEAD, Store};
@@ -60,12 +61,12 @@ impl Store {
 }
 
 /// How many records share the body of a PUT that `rest` follows.
-pub(super) fn sharers(rest: Changes<'_>) -> u32 {
+pub(super) fn sharers(rest: impl Iterator<Item = (usize, Shape)>) -> u32 {
     let mut count = 1;
-    for (_, change) in rest {
-        match change {
-            Change::Put { body: None, .. } => count += 1,
-            Change::Put { body: Some(_), .. } => break,
+    for (_, shape) in rest {
+        match shape {
+            Shape::Put { body: None, .. } => count += 1,
+            Shape::Put { body: Some(_), .. } => break,
             _ => {}
         }
     }

@@ -1,15 +1,16 @@
 //! From a log back to queues.
 
-use vere_ports::spool_log::{LogReader, UnreadableEntry};
+use vere_ports::spool_log::{LogOutliner, LogReader, LogStretch, OutlinedEntry, UnreadableEntry};
 use vere_spoolwire::{
-    Change, FLAG_KEPT, Frame, Incarnation, Mutation, Op, QUEUES_MAX, Request, Txn, WireError,
+    FLAG_KEPT, Frame, Header, Incarnation, Mutation, Op, QUEUES_MAX, Request, Txn, WireError,
     decode_chartered, decode_owned, decode_refused, decode_reset,
 };
 
 use super::access::Deed;
 use super::fence::Title;
 use super::ingest::Tail;
-use super::segment::{Memory, Place};
+use super::outline::{OUTLINER, Shape, Sketch, Sketches, outline_frame};
+use super::segment::{Memory, Place, SegmentKey};
 use super::snapshot;
 use super::spill::Spill;
 use super::store::Store;
@@ -28,10 +29,28 @@ pub struct Replay<'a> {
     pub(super) spill: Option<&'a mut Spill>,
     /// The number of the group.
     pub(super) index: usize,
+    /// What was left to the log last; more that follows it there is put to it.
+    pub(super) stretch: Option<SegmentKey>,
 }
 
 impl LogReader for Replay<'_> {
+    fn outliner(&self) -> Option<LogOutliner> {
+        // Somebody has to read back what stays in the log.
+        self.spill.as_ref().map(|_| OUTLINER)
+    }
+
+    fn outline(&mut self, entry: OutlinedEntry, outline: &[u8]) -> Result<(), UnreadableEntry> {
+        let mut home = self.leave(entry);
+        for next in Sketches(outline) {
+            let (header, sketch) = next.map_err(unreadable)?;
+            self.sketch(header, sketch, &mut |_| home)?;
+            home = home.piece(header.len, 0).at;
+        }
+        Ok(())
+    }
+
     fn head(&mut self, _: u64, head: &[u8]) -> Result<(), UnreadableEntry> {
+        self.end_stretch();
         let snapshot = snapshot::decode(head)?;
         if snapshot.incarnation != self.incarnation {
             let (there, here) = (snapshot.incarnation, self.incarnation);
@@ -67,80 +86,114 @@ impl LogReader for Replay<'_> {
     }
 
     fn entry(&mut self, segment: u64, entry: &[u8]) -> Result<(), UnreadableEntry> {
+        self.end_stretch();
         let mut rest = entry;
+        let mut outline = Vec::new();
         while !rest.is_empty() {
             let frame = Frame::read(rest, rest.len())
                 .and_then(|frame| frame.ok_or(WireError::Checksum))
-                .map_err(|error| UnreadableEntry(error.to_string()))?;
+                .map_err(unreadable)?;
             let (octets, after) = rest.split_at(frame.header.len);
-            self.frame(segment, &frame, octets)?;
+            outline.clear();
+            outline_frame(&frame, octets, &mut outline).map_err(unreadable)?;
+            for next in Sketches(&outline) {
+                let (header, sketch) = next.map_err(unreadable)?;
+                self.sketch(header, sketch, &mut |replay| replay.place(segment, octets))?;
+            }
             rest = after;
         }
         Ok(())
     }
 }
 
+fn unreadable(error: WireError) -> UnreadableEntry {
+    UnreadableEntry(error.to_string())
+}
+
 impl Replay<'_> {
-    fn frame(
+    /// Does what a frame says. `place` says where it lies, if that matters.
+    fn sketch(
         &mut self,
-        segment: u64,
-        frame: &Frame<'_>,
-        octets: &[u8],
+        header: Header,
+        sketch: Sketch<'_>,
+        place: &mut dyn FnMut(&mut Self) -> Place,
     ) -> Result<(), UnreadableEntry> {
-        let unreadable = |error: WireError| UnreadableEntry(error.to_string());
-        let op = frame.header.op;
-        if op == Op::Reset {
-            let through = decode_reset(frame).map_err(unreadable)?;
+        if header.op == Op::Reset
+            && let Sketch::Whole(frame) = sketch
+        {
+            let through = decode_reset(&frame).map_err(unreadable)?;
             self.store.reset(self.memory, through);
             self.reset = true;
             return Ok(());
         }
         self.reset = false;
-        let kept = frame.header.flags & FLAG_KEPT != 0
-            || matches!(op, Op::Owned | Op::Chartered | Op::Complete);
-        let txn = Txn(frame.header.number);
+        let op = header.op;
+        let kept =
+            header.flags & FLAG_KEPT != 0 || matches!(op, Op::Owned | Op::Chartered | Op::Complete);
+        let txn = Txn(header.number);
         let next = self.store.processed.next();
         if kept && txn != self.store.processed || !kept && txn != next {
             return Err(UnreadableEntry(format!(
                 "transaction {txn} where {next} belongs"
             )));
         }
-        if op == Op::Owned {
-            let (_, owner, epoch) = decode_owned(frame).map_err(unreadable)?;
-            self.store.title = Title { owner, epoch };
+        if let Sketch::Whole(frame) = sketch
+            && self.node_frame(&frame)?
+        {
             return Ok(());
         }
-        if op == Op::Chartered {
-            let (_, account, charter) = decode_chartered(frame).map_err(unreadable)?;
-            self.store.deed = Deed::new(account, charter);
-            return Ok(());
-        }
-        if op == Op::Complete {
-            Request::decode(frame).map_err(unreadable)?;
-            self.store.syncing = false;
-            return Ok(());
-        }
-        if op == Op::Refused {
-            let (txn, refusal) = decode_refused(frame).map_err(unreadable)?;
-            self.store.processed = txn;
-            self.store.refuse(txn, refusal);
-            return Ok(());
-        }
-        let mutation = Mutation::decode_logged(frame).map_err(unreadable)?;
-        if let Some(reason) = self.misplaced(&mutation) {
+        let reason = match sketch {
+            Sketch::Change(shape) => self.misplaced(shape),
+            Sketch::Batch(mut shapes) => shapes.find_map(|(_, shape)| self.misplaced(shape)),
+            Sketch::Whole(_) => None,
+        };
+        if let Some(reason) = reason {
             return Err(UnreadableEntry(format!("{reason} at transaction {txn}")));
         }
-        let home = self.place(segment, octets);
+        let home = place(self);
         self.store.processed = txn;
-        self.store.execute(self.memory, &mutation, home, true);
+        let memory = &mut *self.memory;
+        match sketch {
+            Sketch::Change(shape) => self.store.execute_one(memory, shape, home, true),
+            Sketch::Batch(shapes) => self.store.batch(memory, shapes, home, true),
+            Sketch::Whole(frame) => {
+                let mutation = Mutation::decode_logged(&frame).map_err(unreadable)?;
+                self.store.execute(memory, &mutation, home, true);
+            }
+        }
         Ok(())
     }
 
-    /// Why a record cannot be put where a mutation wants it.
-    fn misplaced(&self, mutation: &Mutation<'_>) -> Option<String> {
-        let misplaced = |change: &Change<'_>| match *change {
-            Change::Put { queue, id, .. }
-            | Change::Move {
+    /// Does what a frame of the node itself says; false for another one.
+    fn node_frame(&mut self, frame: &Frame<'_>) -> Result<bool, UnreadableEntry> {
+        match frame.header.op {
+            Op::Owned => {
+                let (_, owner, epoch) = decode_owned(frame).map_err(unreadable)?;
+                self.store.title = Title { owner, epoch };
+            }
+            Op::Chartered => {
+                let (_, account, charter) = decode_chartered(frame).map_err(unreadable)?;
+                self.store.deed = Deed::new(account, charter);
+            }
+            Op::Complete => {
+                Request::decode(frame).map_err(unreadable)?;
+                self.store.syncing = false;
+            }
+            Op::Refused => {
+                let (txn, refusal) = decode_refused(frame).map_err(unreadable)?;
+                self.store.processed = txn;
+                self.store.refuse(txn, refusal);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Why a record cannot be put where a change wants it.
+    fn misplaced(&self, shape: Shape) -> Option<String> {
+        match shape {
+            Shape::Put { queue, id, .. }
+            | Shape::Move {
                 to: queue,
                 to_id: id,
                 ..
@@ -154,14 +207,7 @@ impl Replay<'_> {
                     None
                 }
             }
-            Change::Delete { .. } | Change::Replace { .. } => None,
-        };
-        match mutation {
-            Mutation::Change(change) => misplaced(change),
-            Mutation::Batch(changes) => changes
-                .into_iter()
-                .find_map(|(_, change)| misplaced(&change)),
-            Mutation::Create { .. } | Mutation::KeptCreate { .. } | Mutation::Purge { .. } => None,
+            Shape::Delete { .. } | Shape::Replace { .. } => None,
         }
     }
 
@@ -172,5 +218,37 @@ impl Replay<'_> {
         }
         self.tail
             .append(&mut self.store, self.memory, segment, octets)
+    }
+
+    /// Leaves an entry to the log, together with those before it if that is not too much. Gives where
+    /// it lies.
+    fn leave(&mut self, entry: OutlinedEntry) -> Place {
+        let segments = &mut self.store.segments;
+        let joined = self
+            .stretch
+            .and_then(|key| segments.extend_logged(key, entry.len));
+        if let Some(place) = joined {
+            return place;
+        }
+        self.end_stretch();
+        let stretch = LogStretch {
+            segment: entry.segment,
+            offset: entry.offset,
+            position: entry.position,
+            octets: entry.len,
+        };
+        let key = self.store.segments.add_logged(self.memory, stretch);
+        self.stretch = Some(key);
+        Place {
+            segment: key,
+            offset: 0,
+        }
+    }
+
+    /// Nothing more is put to what was left to the log last.
+    pub(super) fn end_stretch(&mut self) {
+        if let Some(key) = self.stretch.take() {
+            self.store.segments.close(self.memory, key);
+        }
     }
 }

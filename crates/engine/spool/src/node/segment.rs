@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use vere_ports::spill::SpillSlot;
+use vere_ports::spool_log::LogStretch;
 
 pub(super) use super::memory::Memory;
 
@@ -36,6 +37,15 @@ impl Place {
     }
 }
 
+/// Where the octets of a segment are that is not only in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Backing {
+    /// In the spill store, as they were written out.
+    Spill(SpillSlot),
+    /// In the log, as they were found at the start.
+    Log(LogStretch),
+}
+
 /// Where the octets of a segment are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Residence {
@@ -43,12 +53,12 @@ pub(super) enum Residence {
     Memory,
     /// With the spill store, which writes them there.
     Leaving,
-    /// In the spill store.
-    Spilled(SpillSlot),
-    /// In the spill store, which reads them.
-    Returning(SpillSlot),
-    /// In memory and in the spill store.
-    Copied(SpillSlot),
+    /// On disk.
+    Spilled(Backing),
+    /// On disk, and being read.
+    Returning(Backing),
+    /// In memory and on disk.
+    Copied(Backing),
 }
 
 /// One segment.
@@ -83,6 +93,16 @@ pub(super) struct Segment {
 impl Segment {
     pub(super) const fn is_resident(&self) -> bool {
         matches!(self.residence, Residence::Memory | Residence::Copied(_))
+    }
+
+    /// Whether its octets are left to the log.
+    pub(super) const fn is_in_log(&self) -> bool {
+        matches!(
+            self.residence,
+            Residence::Spilled(Backing::Log(_))
+                | Residence::Returning(Backing::Log(_))
+                | Residence::Copied(Backing::Log(_))
+        )
     }
 
     /// Whether nothing lives in it and nobody is sent anything of it.
@@ -122,12 +142,61 @@ impl Segments {
             log_segment,
             open: true,
         };
+        self.enter(segment)
+    }
+
+    fn enter(&mut self, segment: Segment) -> SegmentKey {
         if let Some(key) = self.vacant.pop() {
             self.slots[key as usize] = Some(segment);
             return key;
         }
         self.slots.push(Some(segment));
         self.slots.len() as SegmentKey - 1
+    }
+
+    /// A segment that lies in the log. It is open, for more that follows there.
+    pub(super) fn add_logged(&mut self, memory: &mut Memory, stretch: LogStretch) -> SegmentKey {
+        self.away += 1;
+        self.enter(Segment {
+            len: memory.segment_len.max(stretch.octets as usize),
+            octets: Vec::new(),
+            residence: Residence::Spilled(Backing::Log(stretch)),
+            crc: 0,
+            wanted: false,
+            used: memory.next_use(),
+            fill: stretch.octets as usize,
+            live: 0,
+            live_octets: 0,
+            pins: 0,
+            log_segment: stretch.segment,
+            open: true,
+        })
+    }
+
+    /// What lies in the log is this much longer, when that fits in. Gives where that begins.
+    pub(super) fn extend_logged(&mut self, key: SegmentKey, octets: u32) -> Option<Place> {
+        let segment = self.at_mut(key);
+        let Residence::Spilled(Backing::Log(stretch)) = &mut segment.residence else {
+            return None;
+        };
+        let (offset, end) = (stretch.octets, stretch.octets.checked_add(octets)?);
+        if end as usize > segment.len {
+            return None;
+        }
+        stretch.octets = end;
+        segment.fill = end as usize;
+        Some(Place {
+            segment: key,
+            offset,
+        })
+    }
+
+    /// The octets of a segment are in memory and no longer left to the log.
+    pub(super) fn take_from_log(&mut self, key: SegmentKey) {
+        let segment = self.at_mut(key);
+        if let Residence::Copied(Backing::Log(_)) = segment.residence {
+            segment.residence = Residence::Memory;
+        }
     }
 
     /// Nothing more goes into this segment.
@@ -151,7 +220,9 @@ impl Segments {
         };
         self.vacant.push(key);
         memory.arrived |= segment.wanted;
-        if let Residence::Spilled(slot) | Residence::Copied(slot) = segment.residence {
+        if let Residence::Spilled(Backing::Spill(slot)) | Residence::Copied(Backing::Spill(slot)) =
+            segment.residence
+        {
             memory.dropped.push(slot);
         }
         if segment.is_resident() {
@@ -182,11 +253,12 @@ impl Segments {
         let wanted = std::mem::take(&mut segment.wanted);
         match slot {
             Some(slot) if !wanted => {
-                segment.residence = Residence::Spilled(slot);
+                segment.residence = Residence::Spilled(Backing::Spill(slot));
                 memory.give(octets);
             }
             slot => {
-                segment.residence = slot.map_or(Residence::Memory, Residence::Copied);
+                let copied = |slot| Residence::Copied(Backing::Spill(slot));
+                segment.residence = slot.map_or(Residence::Memory, copied);
                 segment.used = memory.next_use();
                 segment.octets = octets;
                 self.away -= 1;
@@ -196,18 +268,18 @@ impl Segments {
         self.release(memory, key);
     }
 
-    /// The memory of a segment that lies in the spill store as well is given back.
+    /// The memory of a segment that lies on disk as well is given back.
     pub(super) fn evict(&mut self, memory: &mut Memory, key: SegmentKey) {
         let segment = self.at_mut(key);
-        if let Residence::Copied(slot) = segment.residence {
-            segment.residence = Residence::Spilled(slot);
+        if let Residence::Copied(backing) = segment.residence {
+            segment.residence = Residence::Spilled(backing);
             memory.give(std::mem::take(&mut segment.octets));
             self.away += 1;
         }
     }
 
-    /// Was read back, as the system says. False when these are not the octets that were written out;
-    /// then it stays where it is.
+    /// Was read back, as the system says. False when these are not the octets that were written out,
+    /// and something lives there; then it stays where it is. The log vouches for its own.
     pub(super) fn returned(
         &mut self,
         memory: &mut Memory,
@@ -218,35 +290,38 @@ impl Segments {
         let segment = self.at_mut(key);
         segment.wanted = false;
         let found = octets.get(..segment.fill).filter(|_| read);
-        let sound = found.is_some_and(|octets| crc32fast::hash(octets) == segment.crc);
-        if let Residence::Returning(slot) = segment.residence {
+        let vouched = segment.is_in_log();
+        let sound = found.is_some_and(|octets| vouched || crc32fast::hash(octets) == segment.crc);
+        // Where nothing lives any more the log may hold something else by now.
+        let missed = !sound && !segment.is_done_with();
+        if let Residence::Returning(backing) = segment.residence {
             if sound {
-                segment.residence = Residence::Copied(slot);
+                segment.residence = Residence::Copied(backing);
                 segment.used = memory.next_use();
                 segment.octets = octets;
                 self.away -= 1;
             } else {
-                segment.residence = Residence::Spilled(slot);
+                segment.residence = Residence::Spilled(backing);
                 memory.give(octets);
             }
         }
         memory.arrived = true;
         self.release(memory, key);
-        sound
+        !missed
     }
 
-    /// Gives memory and slot of a segment that is to be read back.
+    /// Gives memory and place of a segment that is to be read back.
     pub(super) fn recall(
         &mut self,
         memory: &mut Memory,
         key: SegmentKey,
-    ) -> Option<(SpillSlot, Vec<u8>)> {
+    ) -> Option<(Backing, Vec<u8>)> {
         let segment = self.at_mut(key);
-        let Residence::Spilled(slot) = segment.residence else {
+        let Residence::Spilled(backing) = segment.residence else {
             return None;
         };
-        segment.residence = Residence::Returning(slot);
-        Some((slot, memory.take(segment.len)))
+        segment.residence = Residence::Returning(backing);
+        Some((backing, memory.take(segment.len)))
     }
 
     /// Asks for a segment that is not in memory. `urgent`: before all that others look forward to.

@@ -3,17 +3,18 @@
 //! Closed segments are written out whole, the least recently used first, and those in which a queue
 //! begins last; open ones, and those that an answer on its way out points to, stay. A segment never
 //! changes once it is closed: read back it lies in both places, and its memory can be taken at once.
-//! Records end without being read; a slot is freed with the last of them.
+//! Records end without being read; a slot is freed with the last of them. What a log holds when the node
+//! starts stays there and is read back in the same way, but for its newest segment.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use vere_ports::spill::{SpillDone, SpillFull, SpillSlot, SpillStore};
-use vere_ports::spool_log::{LogError, SpoolLog, SpoolLogStore};
+use vere_ports::spool_log::{LogError, LogStretch, SpoolLog, SpoolLogStore};
 use vere_spoolwire::{CloseReason, RecordId};
 
 use super::connection::{Connection, Phase};
 use super::group::Group;
-use super::segment::{Memory, Residence, SegmentKey, Segments};
+use super::segment::{Backing, Memory, Residence, SegmentKey, Segments};
 use super::serve;
 use super::store::Store;
 use super::{ConnectionId, Node};
@@ -39,6 +40,8 @@ pub(super) struct Spill {
     store: Box<dyn SpillStore>,
     /// Jobs: which segment of which group.
     under_way: BTreeMap<SpillSlot, (usize, SegmentKey)>,
+    /// What is read from the logs of groups.
+    from_logs: BTreeMap<(usize, LogStretch), SegmentKey>,
     /// Octets of memory that are being written out.
     leaving: u64,
     /// Segments being read back.
@@ -62,6 +65,7 @@ impl Spill {
         Self {
             store,
             under_way: BTreeMap::new(),
+            from_logs: BTreeMap::new(),
             leaving: 0,
             returning: 0,
             victims: VecDeque::new(),
@@ -92,14 +96,25 @@ impl Spill {
             segments.departed(memory, key, done.octets, slot);
             return Ok(());
         }
+        self.read(memory, key, segments, (done.octets, done.result))
+    }
+
+    /// Notes what was read back.
+    fn read(
+        &mut self,
+        memory: &mut Memory,
+        key: SegmentKey,
+        segments: &mut Segments,
+        (octets, result): (Vec<u8>, Result<(), String>),
+    ) -> Result<(), String> {
         self.returning -= 1;
-        let sound = segments.returned(memory, key, done.octets, done.result.is_ok());
-        done.result?;
-        if sound {
-            Ok(())
-        } else {
-            Err("it is not what was written".to_owned())
+        if segments.returned(memory, key, octets, result.is_ok()) {
+            return Ok(());
         }
+        Err(result.map_or_else(
+            |reason| reason,
+            |()| "it is not what was written".to_owned(),
+        ))
     }
 
     /// Takes note of what was written and read. Gives the groups of which something is lost.
@@ -116,6 +131,21 @@ impl Spill {
             let segments = &mut groups[index].store.segments;
             if let Err(reason) = self.settle(done, memory, key, segments) {
                 lost.push((index, reason));
+            }
+        }
+        for (index, group) in groups.iter_mut().enumerate() {
+            let Some(journal) = &mut group.log else {
+                continue;
+            };
+            while let Some(done) = journal.log.poll_read() {
+                let Some(key) = self.from_logs.remove(&(index, done.stretch)) else {
+                    continue;
+                };
+                let segments = &mut group.store.segments;
+                let read = (done.octets, done.result);
+                if let Err(reason) = self.read(memory, key, segments, read) {
+                    lost.push((index, reason));
+                }
             }
         }
         lost
@@ -234,11 +264,21 @@ impl Spill {
                 if self.returning > 0 && !memory.has_room(len) {
                     return;
                 }
-                let segments = &mut groups[index].store.segments;
-                if let Some((slot, octets)) = segments.recall(memory, key) {
-                    self.under_way.insert(slot, (index, key));
-                    self.returning += 1;
-                    self.store.read(slot, octets);
+                let group = &mut groups[index];
+                let recalled = group.store.segments.recall(memory, key);
+                match (recalled, &mut group.log) {
+                    (Some((Backing::Spill(slot), octets)), _) => {
+                        self.under_way.insert(slot, (index, key));
+                        self.returning += 1;
+                        self.store.read(slot, octets);
+                    }
+                    (Some((Backing::Log(stretch), octets)), Some(journal)) => {
+                        self.from_logs.insert((index, stretch), key);
+                        self.returning += 1;
+                        journal.log.read_back(stretch, octets);
+                    }
+                    // Without its log there is nothing in it.
+                    (Some((Backing::Log(_), _)) | None, _) => {}
                 }
             }
         }
@@ -381,7 +421,7 @@ impl<S: SpoolLogStore> Node<S> {
     pub(super) fn take_back(&mut self) {
         let Some(spill) = &mut self.spill else { return };
         for (index, reason) in spill.collect(&mut self.memory, &mut self.groups) {
-            let reason = format!("a spilled segment cannot be read back: {reason}");
+            let reason = format!("what is not in memory cannot be read back: {reason}");
             self.groups[index].lost = Some(LogError::Failed(reason));
             self.close_group(index);
         }

@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use vere_spoolwire::{
-    Change, Changes, FRAME_MIN, HEADER_LEN, ITEM_HEADER_LEN, Mutation, QueueId, QueueLimits,
-    RecordId, Refusal, TARGET_LEN, Txn,
+    FRAME_MIN, HEADER_LEN, ITEM_HEADER_LEN, Mutation, QueueId, QueueLimits, RecordId, Refusal,
+    TARGET_LEN, Txn,
 };
 
 use super::access::Deed;
 use super::fence::Title;
+use super::outline::Shape;
 use super::perform::sharers;
 use super::queue::{Detail, Queue, Slot};
 use super::segment::{Memory, Piece, Place, Segments};
@@ -117,29 +118,11 @@ impl Store {
         kept: bool,
     ) {
         match mutation {
-            Mutation::Change(Change::Put {
-                queue,
-                id,
-                meta,
-                body,
-            }) => {
-                if self.queue(*queue).is_none() {
-                    return;
-                }
-                if kept {
-                    self.remove(memory, *queue, *id);
-                }
-                let len = meta.len() + body.map_or(0, <[u8]>::len);
-                let slot = Slot::new(home, len as u32, Detail::Plain(meta.len() as u32));
-                self.segments
-                    .retain(home.segment, len as u64 + RECORD_OVERHEAD);
-                self.insert(memory, *queue, *id, slot);
+            Mutation::Change(change) => self.execute_one(memory, (*change).into(), home, kept),
+            Mutation::Batch(changes) => {
+                let shapes = changes.map(|(offset, change)| (offset, change.into()));
+                self.batch(memory, shapes, home, kept);
             }
-            Mutation::Change(Change::Delete { queue, id }) => {
-                self.remove(memory, *queue, *id);
-            }
-            Mutation::Change(change) => self.change(memory, change, home, home_piece(home)),
-            Mutation::Batch(changes) => self.batch(memory, changes, home, kept),
             Mutation::Create {
                 queue,
                 name,
@@ -163,6 +146,37 @@ impl Store {
                 self.purge(memory, *queue, *through, *drop);
             }
         }
+    }
+
+    /// The same for one change in a frame of its own.
+    pub(super) fn execute_one(
+        &mut self,
+        memory: &mut Memory,
+        shape: Shape,
+        home: Place,
+        kept: bool,
+    ) {
+        let Shape::Put {
+            queue,
+            id,
+            meta,
+            body,
+        } = shape
+        else {
+            self.change(memory, shape, home, home_piece(home));
+            return;
+        };
+        if self.queue(queue).is_none() {
+            return;
+        }
+        if kept {
+            self.remove(memory, queue, id);
+        }
+        let len = meta + body.unwrap_or(0);
+        let slot = Slot::new(home, len, Detail::Plain(meta));
+        self.segments
+            .retain(home.segment, u64::from(len) + RECORD_OVERHEAD);
+        self.insert(memory, queue, id, slot);
     }
 
     /// Makes a queue, or gives it other limits and at least this next number.
@@ -201,34 +215,40 @@ impl Store {
         }
     }
 
-    fn batch(&mut self, memory: &mut Memory, changes: &Changes<'_>, home: Place, kept: bool) {
+    /// The same for a batch, of changes with the offsets of their items in its payload.
+    pub(super) fn batch(
+        &mut self,
+        memory: &mut Memory,
+        mut changes: impl Iterator<Item = (usize, Shape)> + Clone,
+        home: Place,
+        kept: bool,
+    ) {
         let mut body = Piece { at: home, len: 0 };
         let mut shares = 0;
-        let mut rest = *changes;
-        while let Some((offset, change)) = rest.next() {
+        while let Some((offset, shape)) = changes.next() {
             let home = home.piece(HEADER_LEN + offset, 0).at;
             let payload = home.piece(ITEM_HEADER_LEN, 0).at;
-            let Change::Put {
+            let Shape::Put {
                 queue,
                 id,
                 meta,
                 body: own,
-            } = change
+            } = shape
             else {
-                self.change(memory, &change, home, payload);
+                self.change(memory, shape, home, payload);
                 continue;
             };
             if kept {
                 self.remove(memory, queue, id);
             }
             if let Some(own) = own {
-                body = payload.piece(TARGET_LEN + meta.len(), own.len());
-                shares = sharers(rest);
+                body = payload.piece(TARGET_LEN + meta as usize, own as usize);
+                shares = sharers(changes.clone());
             }
             if self.queue(queue).is_none() {
                 continue;
             }
-            let meta = payload.piece(TARGET_LEN, meta.len());
+            let meta = payload.piece(TARGET_LEN, meta as usize);
             let side = Side {
                 meta,
                 meta_home: home,
@@ -243,29 +263,29 @@ impl Store {
     }
 
     /// REPLACE and MOVE, and DELETE within a batch.
-    fn change(&mut self, memory: &mut Memory, change: &Change<'_>, home: Place, payload: Place) {
-        match *change {
-            Change::Delete { queue, id } => {
+    fn change(&mut self, memory: &mut Memory, shape: Shape, home: Place, payload: Place) {
+        match shape {
+            Shape::Delete { queue, id } => {
                 self.remove(memory, queue, id);
             }
-            Change::Replace { queue, id, meta } => {
-                let meta = payload.piece(TARGET_LEN, meta.len());
+            Shape::Replace { queue, id, meta } => {
+                let meta = payload.piece(TARGET_LEN, meta as usize);
                 self.replace(memory, queue, id, meta, home);
             }
-            Change::Move {
+            Shape::Move {
                 queue,
                 id,
                 to,
                 to_id,
                 meta,
             } => {
-                let meta = meta.map(|meta| payload.piece(2 * TARGET_LEN, meta.len()));
+                let meta = meta.map(|meta| payload.piece(2 * TARGET_LEN, meta as usize));
                 self.rename(memory, (queue, id), (to, to_id));
                 if let Some(meta) = meta {
                     self.replace(memory, to, to_id, meta, home);
                 }
             }
-            Change::Put { .. } => {}
+            Shape::Put { .. } => {}
         }
     }
 

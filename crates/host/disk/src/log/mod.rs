@@ -10,14 +10,18 @@
 
 mod directory;
 mod format;
+mod index;
+mod indexer;
 mod node_store;
 mod octets;
+mod reading;
 mod recover;
 mod redo;
 mod reserve;
 mod spares;
 mod sync;
 mod threads;
+mod unread;
 
 #[cfg(test)]
 mod tests;
@@ -44,7 +48,7 @@ pub fn recover_log<S: Storage>(
     path: &Path,
     reader: &mut dyn LogReader,
 ) -> Result<LogPosition, OpenLogError> {
-    let (jobs, _) = mpsc::channel();
+    let ((jobs, _), (reads, _)) = (mpsc::channel(), mpsc::channel());
     let reserve = reserve::Reserve::new(&storage, 0).map_err(|error| OpenLogError::Io {
         file: path.to_owned(),
         error,
@@ -53,6 +57,8 @@ pub fn recover_log<S: Storage>(
         segment_len: u64::MAX,
         jobs,
         reserve,
+        reads,
+        indexing: None,
     };
     let log = recover::open(storage, path, &common, reader)?;
     Ok(LogPosition(log.position))

@@ -15,10 +15,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use vere_ports::spool_log::{LogError, LogReader, OpenLogError, SpoolLogStore, UnreadableEntry};
+use vere_ports::spool_log::{
+    LogError, LogOutliner, LogReader, OpenLogError, SpoolLogStore, UnreadableEntry,
+};
 use vere_ports::storage::{Storage, StorageFile};
 
 use super::directory::Directory;
+use super::indexer::{Indexing, run_indexing};
+use super::reading::run_reads;
 use super::recover::{self, Common};
 use super::redo::RedoLog;
 use super::reserve::Reserve;
@@ -37,6 +41,10 @@ pub struct LogOptions {
     pub segment_len: u64,
     /// Octets of disk set aside for ending records when the disk is full.
     pub reserve_len: u64,
+    /// Makes what is kept of full segments for a start; `None`: they are read whole.
+    pub outliner: Option<LogOutliner>,
+    /// Octets of full segments, the newest ones, for which that is not made.
+    pub index_behind: u64,
 }
 
 impl Default for LogOptions {
@@ -44,6 +52,8 @@ impl Default for LogOptions {
         Self {
             segment_len: 64 << 20,
             reserve_len: 16 << 20,
+            outliner: None,
+            index_behind: 128 << 20,
         }
     }
 }
@@ -76,6 +86,48 @@ fn random() -> io::Result<u64> {
     Ok(u64::from_le_bytes(octets))
 }
 
+/// Starts the threads that sync, that read again, and that make indexes.
+fn start_threads(
+    options: LogOptions,
+    reserve: Arc<Reserve<Directory>>,
+    lock: &Arc<File>,
+    wake: &Wake,
+) -> io::Result<Common<Directory>> {
+    let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        thread.spawn(work).map(drop)
+    };
+    let (jobs, waiting) = mpsc::channel();
+    let (held, woken) = (Arc::clone(lock), Arc::clone(wake));
+    let sync = move || {
+        run_jobs(&waiting, &woken);
+        drop(held);
+    };
+    start("log-sync", Box::new(sync))?;
+    let (reads, waiting) = mpsc::channel();
+    let woken = Arc::clone(wake);
+    start("log-read", Box::new(move || run_reads(&waiting, &woken)))?;
+    let indexing = match options.outliner {
+        None => None,
+        Some(outliner) => {
+            let (jobs, waiting) = mpsc::channel();
+            let index = move || run_indexing(&waiting, &outliner);
+            start("log-index", Box::new(index))?;
+            Some(Indexing {
+                behind: options.index_behind,
+                jobs,
+            })
+        }
+    };
+    Ok(Common {
+        segment_len: options.segment_len,
+        jobs,
+        reserve,
+        reads,
+        indexing,
+    })
+}
+
 impl NodeDirectory {
     /// Opens the directory, which is made when it does not exist, and starts the thread that syncs.
     /// `wake` is called on that thread whenever a sync is done.
@@ -91,22 +143,7 @@ impl NodeDirectory {
         let incarnation = incarnation(&directory, path)?;
         let reserve = Reserve::new(&directory, options.reserve_len);
         let reserve = reserve.map_err(io_error(&path.join("reserve")))?;
-        let (jobs, waiting) = mpsc::channel();
-        std::thread::Builder::new()
-            .name("log-sync".to_owned())
-            .spawn({
-                let lock = Arc::clone(&lock);
-                move || {
-                    run_jobs(&waiting, &wake);
-                    drop(lock);
-                }
-            })
-            .map_err(io_error(path))?;
-        let common = Common {
-            segment_len: options.segment_len,
-            jobs,
-            reserve,
-        };
+        let common = start_threads(options, reserve, &lock, &wake).map_err(io_error(path))?;
         Ok(Self {
             path: path.to_owned(),
             directory,

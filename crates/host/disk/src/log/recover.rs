@@ -12,12 +12,15 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
 
 use vere_ports::spool_log::{LogReader, OpenLogError, UnreadableEntry};
 use vere_ports::storage::{Storage, StorageFile};
 
 use super::format::{HEAD_LEN, Head, HeadError, MARK_LEN, Mark, segment_name, segment_number};
+use super::indexer::{self, Indexing};
 use super::octets::{Octets, READ_AT_ONCE, SegmentFile};
+use super::reading::ReadJob;
 use super::redo::{RedoLog, Segment};
 use super::reserve::Reserve;
 use super::spares;
@@ -30,6 +33,10 @@ pub(super) struct Common<S: Storage> {
     pub(super) segment_len: u64,
     pub(super) jobs: Jobs<S>,
     pub(super) reserve: Arc<Reserve<S>>,
+    /// Who reads contents again.
+    pub(super) reads: Sender<ReadJob<S>>,
+    /// How segments get indexes, if they do.
+    pub(super) indexing: Option<Indexing<S>>,
 }
 
 /// Begins a log in an empty directory. When this returns it is on stable storage.
@@ -63,9 +70,9 @@ pub(super) fn create<S: Storage>(
         number: 1,
         len: head.entries_at(),
     }]);
-    let segment_len = common.segment_len;
-    let syncing = Syncing::new(storage, (mark_file, mark), (1, file.clone()), segment_len);
-    Ok(finish(common, syncing, segments, (log_id, file), 0))
+    let options = (common.segment_len, common.indexing.clone());
+    let syncing = Syncing::new(storage, (mark_file, mark), (1, file.clone()), options);
+    Ok(finish(common, syncing, segments, (log_id, file), (0, 0)))
 }
 
 /// A log that ends with this segment.
@@ -74,7 +81,7 @@ fn finish<S: Storage>(
     syncing: Syncing<S>,
     segments: VecDeque<Segment>,
     last: (u64, S::File),
-    position: u64,
+    (begun, position): (u64, u64),
 ) -> RedoLog<S> {
     let (log_id, file) = last;
     RedoLog {
@@ -83,10 +90,13 @@ fn finish<S: Storage>(
         segments,
         file,
         position,
+        begun,
         segment_len: common.segment_len,
         syncing: Arc::new(syncing),
         jobs: common.jobs.clone(),
         reserve: Arc::clone(&common.reserve),
+        reads: common.reads.clone(),
+        done: channel(),
     }
 }
 
@@ -118,15 +128,19 @@ pub(super) fn open<S: Storage>(
         storage.clone(),
         (mark_file, mark),
         newest,
-        common.segment_len,
+        (common.segment_len, common.indexing.clone()),
     );
     let segment = |file: &SegmentFile<S::File>| Segment {
         number: file.number,
         len: file.len,
     };
     let segments = recovery.files.iter().map(segment).collect();
+    let begun = last.head.map_or(recovery.position, |head| head.position);
     let last = (mark.log_id, last.file.clone());
-    Ok(finish(common, syncing, segments, last, recovery.position))
+    let ends = (begun, recovery.position);
+    let log = finish(common, syncing, segments, last, ends);
+    recovery.look_after(&log);
+    Ok(log)
 }
 
 /// Where the octets stop making sense.
@@ -140,18 +154,21 @@ struct End {
     torn: bool,
 }
 
-struct Recovery<'a, S: Storage> {
-    storage: &'a S,
-    path: PathBuf,
-    files: Vec<SegmentFile<S::File>>,
+/// A log that is being opened.
+pub(super) struct Recovery<'a, S: Storage> {
+    pub(super) storage: &'a S,
+    pub(super) path: PathBuf,
+    pub(super) files: Vec<SegmentFile<S::File>>,
     mark: Mark,
     /// The end of what was read.
-    position: u64,
+    pub(super) position: u64,
     /// Everything before this was synced, as far as is proven.
-    synced: u64,
+    pub(super) synced: u64,
+    /// Segments whose entries were not read, for there is an index.
+    pub(super) unread: Vec<u64>,
 }
 
-fn io_error(file: &Path) -> impl FnOnce(io::Error) -> OpenLogError {
+pub(super) fn io_error(file: &Path) -> impl FnOnce(io::Error) -> OpenLogError {
     let file = file.to_owned();
     move |error| OpenLogError::Io { file, error }
 }
@@ -166,14 +183,18 @@ impl<'a, S: Storage> Recovery<'a, S> {
             mark,
             position: 0,
             synced: mark.synced,
+            unread: Vec::new(),
         };
-        for name in storage.list().map_err(io_error(path))? {
-            let Some(number) = segment_number(&name) else {
+        let names = storage.list().map_err(io_error(path))?;
+        for name in &names {
+            let Some(number) = segment_number(name) else {
                 continue;
             };
-            recovery.add(number, name)?;
+            recovery.add(number, name.clone())?;
         }
         recovery.files.sort_by_key(|file| file.number);
+        let there = |number| recovery.files.iter().any(|file| file.number == number);
+        indexer::remove_leftovers(storage, &names, there).map_err(io_error(path))?;
         match recovery.files.first() {
             Some(first) if first.number == mark.oldest => Ok(recovery),
             _ => Err(recovery.damaged(&segment_name(mark.oldest), 0, "file is missing")),
@@ -230,7 +251,6 @@ impl<'a, S: Storage> Recovery<'a, S> {
         reader: &mut dyn LogReader,
     ) -> Result<Option<End>, OpenLogError> {
         let segment = self.files[index].clone();
-        let mut octets = Octets::new(&segment.file, segment.file_len);
         let at = self.path.join(&segment.name);
         let end = |offset: u64, reason: &str| {
             Ok(Some(End {
@@ -251,7 +271,8 @@ impl<'a, S: Storage> Recovery<'a, S> {
         } else if head.position != self.position {
             return self.ends_early(index - 1, "entries are missing at the end");
         }
-        let payload = octets
+        let mut first = Octets::new(&segment.file, head.entries_at().min(segment.file_len));
+        let payload = first
             .at(HEAD_LEN as u64, u64::from(head.payload_len))
             .map_err(io_error(&at))?
             .filter(|payload| crc32fast::hash(payload) == head.payload_crc);
@@ -268,6 +289,10 @@ impl<'a, S: Storage> Recovery<'a, S> {
             .map_err(|error| unreadable(0, error))?;
         self.files[index].head = Some(head);
         self.synced = self.synced.max(head.synced);
+        if self.outline_segment(index, reader)? {
+            return Ok(None);
+        }
+        let mut octets = Octets::new(&segment.file, segment.file_len);
         let mut offset = head.entries_at();
         while offset < segment.file_len {
             let entry = octets
@@ -293,7 +318,10 @@ impl<'a, S: Storage> Recovery<'a, S> {
     }
 
     /// The head of the segment after this one, or why there is none.
-    fn follower(&self, index: usize) -> Result<Result<Head, &'static str>, OpenLogError> {
+    pub(super) fn follower(
+        &self,
+        index: usize,
+    ) -> Result<Result<Head, &'static str>, OpenLogError> {
         let number = self.files[index].number;
         match self.files.get(index + 1) {
             Some(next) if next.number != number + 1 => {

@@ -2,11 +2,14 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::mpsc::{Receiver, Sender};
 
-use vere_ports::spool_log::{LogError, LogPosition, LogRoom, SpoolLog};
+use vere_ports::spool_log::{LogError, LogPosition, LogRead, LogRoom, LogStretch, SpoolLog};
 use vere_ports::storage::{Storage, StorageFile};
 
 use super::format::{Entry, Head};
+use super::index::Sealed;
+use super::reading::ReadJob;
 use super::reserve::Reserve;
 use super::sync::{Jobs, Syncing};
 use super::threads::Arc;
@@ -21,10 +24,15 @@ pub struct RedoLog<S: Storage> {
     /// Where its entries end. It may be longer.
     pub(super) offset: u64,
     pub(super) position: u64,
+    /// The position of the newest segment.
+    pub(super) begun: u64,
     pub(super) segment_len: u64,
     pub(super) syncing: Arc<Syncing<S>>,
     pub(super) jobs: Jobs<S>,
     pub(super) reserve: Arc<Reserve<S>>,
+    pub(super) reads: Sender<ReadJob<S>>,
+    /// What was read: where that is put, and where it is taken.
+    pub(super) done: (Sender<LogRead>, Receiver<LogRead>),
 }
 
 /// A segment and the octets of its file; of the newest those at its beginning.
@@ -143,6 +151,13 @@ impl<S: Storage> SpoolLog for RedoLog<S> {
         if let Some(last) = self.segments.back_mut() {
             last.len = self.offset;
         }
+        self.syncing.seal(Sealed {
+            log_id: self.log_id,
+            number: number - 1,
+            position: self.begun,
+            end: self.position,
+        });
+        self.begun = self.position;
         (self.file, self.offset) = (file, head_of_file.entries_at());
         self.segments.push_back(Segment {
             number,
@@ -186,5 +201,27 @@ impl<S: Storage> SpoolLog for RedoLog<S> {
         } else {
             LogRoom::Reserve
         }
+    }
+    fn read_back(&mut self, stretch: LogStretch, into: Vec<u8>) {
+        let job = ReadJob {
+            storage: self.syncing.storage().clone(),
+            log_id: self.log_id,
+            stretch,
+            into,
+            done: self.done.0.clone(),
+        };
+        if let Err(error) = self.reads.send(job) {
+            let read = LogRead {
+                stretch,
+                octets: error.0.into,
+                result: Err("the reading thread is gone".to_owned()),
+            };
+            // Both ends are here.
+            let _ = self.done.0.send(read);
+        }
+    }
+
+    fn poll_read(&mut self) -> Option<LogRead> {
+        self.done.1.try_recv().ok()
     }
 }

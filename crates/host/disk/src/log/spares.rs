@@ -113,6 +113,11 @@ impl<S: Storage> Spares<S> {
         self.len
     }
 
+    /// Whether the disk is full.
+    pub(super) const fn is_scarce(&self) -> bool {
+        self.scarce
+    }
+
     /// A file in the making gets its name.
     pub(super) fn add_new(&mut self, file: S::File) -> io::Result<()> {
         self.add(UNNAMED, file)

@@ -10,8 +10,10 @@ use std::sync::{OnceLock, PoisonError};
 use vere_ports::storage::{Storage, StorageFile};
 
 use super::format::Mark;
+use super::index::{self, Sealed};
+use super::indexer::{IndexJob, Indexed, Indexing};
 use super::spares::{self, Spares, retired_at_once};
-use super::threads::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, Receiver, Sender};
+use super::threads::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, Receiver, Sender, downgrade};
 
 /// The file with the marks.
 pub(super) const MARK_NAME: &str = "mark";
@@ -27,6 +29,9 @@ pub(super) struct Syncing<S: Storage> {
     wanted: Mutex<Wanted<S>>,
     marks: Mutex<Marks<S>>,
     spares: Mutex<Spares<S>>,
+    indexed: Mutex<Indexed>,
+    /// How segments get indexes, if they do.
+    indexing: Option<Indexing<S>>,
     segment_len: u64,
     synced: AtomicU64,
     failure: OnceLock<String>,
@@ -79,7 +84,7 @@ impl<S: Storage> Syncing<S> {
         storage: S,
         (mark_file, mark): (S::File, Mark),
         (newest, file): (u64, S::File),
-        segment_len: u64,
+        (segment_len, indexing): (u64, Option<Indexing<S>>),
     ) -> Self {
         let wanted = Wanted {
             files: vec![file],
@@ -91,6 +96,8 @@ impl<S: Storage> Syncing<S> {
         };
         Self {
             spares: Mutex::new(Spares::new(storage.clone(), segment_len, newest + 1)),
+            indexed: Mutex::default(),
+            indexing,
             storage,
             wanted: Mutex::new(wanted),
             marks: Mutex::new(Marks {
@@ -136,6 +143,59 @@ impl<S: Storage> Syncing<S> {
         wanted.files.push(file.clone());
         wanted.names |= !lasts;
         Ok(file)
+    }
+
+    pub(super) const fn storage(&self) -> &S {
+        &self.storage
+    }
+
+    /// Whether a segment is not to be removed.
+    pub(super) fn needs(&self, number: u64) -> bool {
+        number >= lock(&self.wanted).oldest
+    }
+
+    /// A segment is full: another one follows.
+    pub(super) fn seal(&self, segment: Sealed) {
+        if self.indexing.is_some() {
+            lock(&self.indexed).add(segment);
+        }
+    }
+
+    /// A segment has an index, or is about to.
+    pub(super) fn note_index(&self, number: u64) {
+        lock(&self.indexed).note(number);
+    }
+
+    /// Has it looked at, some time, whether a segment that has an index is what it was.
+    pub(super) fn scrub(this: &Arc<Self>, segment: Sealed) {
+        Self::send_index_job(this, segment, true);
+    }
+
+    fn send_index_job(this: &Arc<Self>, segment: Sealed, scrub: bool) {
+        if let Some(indexing) = &this.indexing {
+            let log = downgrade(this);
+            // Without that thread the next start takes longer, and nothing else.
+            let _ = indexing.jobs.send(IndexJob {
+                log,
+                segment,
+                scrub,
+            });
+        }
+    }
+
+    /// Has indexes written for what was full some time ago.
+    fn index_some(this: &Arc<Self>) {
+        let Some(indexing) = &this.indexing else {
+            return;
+        };
+        if lock(&this.spares).is_scarce() {
+            return;
+        }
+        loop {
+            let next = lock(&this.indexed).next(indexing.behind, this.synced());
+            let Some(segment) = next else { return };
+            Self::send_index_job(this, segment, false);
+        }
     }
 
     /// Says whether the disk is full.
@@ -212,30 +272,36 @@ impl<S: Storage> Syncing<S> {
     }
 
     /// What nobody waits for: retires old segments, and makes files for new ones.
-    fn tidy(&self) -> io::Result<()> {
-        let mut marks = lock(&self.marks);
+    fn tidy(this: &Arc<Self>) -> io::Result<()> {
+        let mut marks = lock(&this.marks);
         let retired = marks.newest.oldest..marks.oldest;
-        let many = retired.end.saturating_sub(retired.start) >= retired_at_once(self.segment_len);
+        let many = retired.end.saturating_sub(retired.start) >= retired_at_once(this.segment_len);
         if many || std::mem::take(&mut marks.asked) {
             marks.write()?;
             drop(marks);
             for number in retired {
+                if lock(&this.indexed).forget(number)
+                    && let Err(error) = index::remove(&this.storage, number)
+                {
+                    tracing::warn!(segment = number, %error, "cannot remove index of old log segment");
+                }
                 // It costs room and nothing else; at the next start it goes.
-                if let Err(error) = lock(&self.spares).retire(number) {
+                if let Err(error) = lock(&this.spares).retire(number) {
                     tracing::warn!(segment = number, %error, "cannot remove old log segment");
                 }
             }
         } else {
             drop(marks);
         }
-        self.make_spares();
+        this.make_spares();
+        Self::index_some(this);
         let (end, sync) = {
-            let spares = lock(&self.spares);
+            let spares = lock(&this.spares);
             (spares.end(), spares.are_unsafe())
         };
         if sync {
-            self.storage.sync()?;
-            lock(&self.spares).last(end);
+            this.storage.sync()?;
+            lock(&this.spares).last(end);
         }
         Ok(())
     }
@@ -288,7 +354,7 @@ pub(super) fn run_jobs<S: Storage>(jobs: &Receiver<Arc<Syncing<S>>>, wake: &Wake
     while let Ok(job) = jobs.recv() {
         job.attempt(|| job.run());
         wake();
-        job.attempt(|| job.tidy());
+        job.attempt(|| Syncing::tidy(&job));
     }
 }
 
@@ -297,6 +363,6 @@ pub(super) fn run_jobs<S: Storage>(jobs: &Receiver<Arc<Syncing<S>>>, wake: &Wake
 pub(super) fn run_waiting<S: Storage>(jobs: &Receiver<Arc<Syncing<S>>>) {
     while let Ok(job) = jobs.try_recv() {
         job.attempt(|| job.run());
-        job.attempt(|| job.tidy());
+        job.attempt(|| Syncing::tidy(&job));
     }
 }

@@ -3,4 +3,9 @@
 
 pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(super) use std::sync::mpsc::{Receiver, Sender};
-pub(super) use std::sync::{Arc, Mutex, MutexGuard};
+pub(super) use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+/// The checker's `Arc` has no function of this name.
+pub(super) fn downgrade<T>(of: &Arc<T>) -> Weak<T> {
+    Arc::downgrade(of)
+}

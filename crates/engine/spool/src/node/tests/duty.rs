@@ -2,7 +2,7 @@
 
 use vere_spoolwire::{Change, Hello, Txn, encode_change, encode_create, encode_reset};
 
-use super::peer::{HELLO, Peer, Site, encoded, request};
+use super::peer::{Contents, HELLO, Peer, Site, encoded, request};
 use super::*;
 
 const QUEUE: QueueId = QueueId(3);
@@ -179,6 +179,65 @@ fn a_group_that_needs_no_log_gives_it_up() {
     site.crash(0);
     assert_eq!(site.contents(), before);
     assert!(!site.stat().syncing);
+}
+
+/// A node that was restarted and has left to its log what that held: records 1 to 100.
+fn restarted() -> (Site, Contents) {
+    let mut site = Site::new(Some(MemoryLog::new(1 << 10)));
+    let (owner, _) = site.welcomed(HELLO);
+    owner.send(&mut site.node, &create(1));
+    for id in 1..=100 {
+        owner.send(&mut site.node, &put(id + 1, id));
+        site.settle();
+    }
+    owner.send(&mut site.node, &request(Request::Complete, 8));
+    site.settle();
+    let before = site.contents();
+    site.spill = Some(MemorySpill::new(1));
+    site.crash(0);
+    let segments = &site.node.groups[0].store.segments;
+    assert!(segments.iter().any(|(_, segment)| segment.is_in_log()));
+    assert!(site.stat().spilled > 10_000, "{:?}", site.stat());
+    (site, before)
+}
+
+#[test]
+fn what_was_left_to_a_log_comes_back_before_it_is_given_up() {
+    let (mut site, mut before) = restarted();
+    let (mut owner, welcome) = site.welcomed(HELLO);
+    assert!(welcome.synced);
+    owner.send(&mut site.node, &[duty(false, 9), delete(102, 100)].concat());
+    site.node.end_turn(now());
+    assert!(!is_alive(&owner.answers(&mut site.node), 9));
+    assert!(site.stat().synced, "until all of it is there");
+    site.settle();
+    assert!(is_alive(&owner.answers(&mut site.node), 9));
+    assert!(!site.stat().synced);
+    site.node.tick(now());
+    site.settle();
+    assert_eq!(site.log.as_ref().unwrap().0.borrow().segments.len(), 1);
+    before[0].1.pop();
+    assert_eq!(site.contents()[0].1, before[0].1);
+    assert_eq!(site.node.failure(), None);
+}
+
+#[test]
+fn a_log_stays_when_its_owner_goes_before_it_was_given_up() {
+    let (mut site, _) = restarted();
+    let (mut owner, _) = site.welcomed(HELLO);
+    owner.send(&mut site.node, &duty(false, 9));
+    assert!(!is_alive(&owner.answers(&mut site.node), 9));
+    site.node.closed(owner.id);
+    site.settle();
+    assert!(site.stat().synced);
+    // One that says that it is to keep the log is as good.
+    let (mut owner, welcome) = site.welcomed(HELLO);
+    assert!(welcome.synced);
+    owner.send(&mut site.node, &[duty(false, 9), duty(true, 10)].concat());
+    site.settle();
+    assert!(is_alive(&owner.answers(&mut site.node), 10));
+    assert!(site.stat().synced);
+    assert!(site.log.as_ref().unwrap().0.borrow().segments.len() > 5);
 }
 
 /// The group goes on in memory when the log fails before it holds everything.

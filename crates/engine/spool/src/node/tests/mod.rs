@@ -4,6 +4,7 @@ mod cases;
 mod duty;
 mod fencing;
 mod lazy;
+mod outlines;
 mod peer;
 mod peers;
 mod rebuilding;

@@ -147,6 +147,8 @@ pub(super) fn encoded(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 pub(super) struct Site {
     pub(super) node: Node<MemoryLog>,
     pub(super) log: Option<MemoryLog>,
+    /// Set before a crash: what comes back then has it.
+    pub(super) spill: Option<MemorySpill>,
     pub(super) config: NodeConfig,
 }
 
@@ -165,6 +167,7 @@ impl Site {
         Self {
             node: Node::new(config.clone(), crate::testing::INCARNATION, log.clone()),
             log,
+            spill: None,
             config,
         }
     }
@@ -198,7 +201,10 @@ impl Site {
                 log.0.borrow_mut().sync();
             }
             self.node.end_turn(now());
-            if !self.node.is_busy() {
+            let reads = |log: &MemoryLog| log.0.borrow().is_reading();
+            let reads = self.log.as_ref().is_some_and(reads);
+            let spills = self.spill.as_ref().is_some_and(MemorySpill::finish_all);
+            if !self.node.is_busy() && !reads && !spills {
                 return;
             }
         }
@@ -213,6 +219,10 @@ impl Site {
             crate::testing::INCARNATION,
             Some(log.clone()),
         );
+        if let Some(spill) = &self.spill {
+            spill.restart();
+            self.node.set_spill_store(Box::new(spill.clone()));
+        }
         if !log.0.borrow().segments.is_empty() {
             self.node
                 .restore("gateway", |replay| log.read(replay))

@@ -74,7 +74,7 @@ proptest! {
 }
 
 fn busy(config: &NodeConfig, log: fn() -> Option<MemoryLog>) {
-    let (mut reads, mut writes) = (0, 0);
+    let (mut reads, mut writes, mut from_log) = (0, 0, 0);
     for seed in seeds() {
         let mut busy = Busy::with(seed, run(config.clone(), log(), seed));
         for _ in 0..6 {
@@ -91,8 +91,12 @@ fn busy(config: &NodeConfig, log: fn() -> Option<MemoryLog>) {
         }
         let state = spill(&busy.run).0.borrow();
         (reads, writes) = (reads + state.reads, writes + state.writes);
+        let log = busy.run.pair.log.as_ref();
+        from_log += log.map_or(0, |log| log.0.borrow().read_back);
     }
     assert!(reads > 100 && writes > 100, "{reads} {writes}");
+    let logged = log().is_some();
+    assert!(from_log > 100 || !logged, "{from_log}");
 }
 
 #[test]
@@ -189,6 +193,48 @@ fn whole_frames_of_another_segment_are_never_given_out() {
         error.to_string().contains("not what was written"),
         "{error}"
     );
+}
+
+#[test]
+fn a_restart_leaves_to_the_log_what_that_holds() {
+    let log = MemoryLog::new(20 << 10);
+    let mut run = filled(run(tight(), Some(log.clone()), 1), 300);
+    let live = run.pair.node.stats()[0].1.bytes;
+    let writes = spill(&run).0.borrow().writes;
+    run.pair.crash(0);
+    assert_bounded(&run);
+    let written = spill(&run).0.borrow().writes - writes;
+    let segments = run.pair.node.groups[0].store.segments.iter();
+    let left = segments.filter(|(_, segment)| segment.is_in_log());
+    let left: usize = left.map(|(_, segment)| segment.fill).sum();
+    assert!(left as u64 > live / 2, "{left} of {live}");
+    assert!(written < 10, "{written} segments written out");
+    run.pair.connect();
+    run.finish();
+    assert!(log.0.borrow().read_back > 0);
+    // And once more, from a log in which some of it is written again.
+    run.pair.crash(0);
+    run.pair.connect();
+    run.finish();
+}
+
+#[test]
+fn what_a_log_does_not_give_back_is_told() {
+    let log = MemoryLog::new(4 << 10);
+    let mut run = filled(run(tight(), Some(log.clone()), 1), 100);
+    run.pair.crash(0);
+    run.pair.connect();
+    run.pair.settle();
+    log.0.borrow_mut().rotten = true;
+    run.pair.events.clear();
+    run.pair.owner.fetch(QUEUE, RecordId(1), 100, 50_000);
+    run.pair.settle();
+    let failed = Some(crate::owner::OwnerError::Closed(CloseReason::LogFailed));
+    assert_eq!(run.pair.error, failed);
+    let is_block = |event: &OwnerEvent| matches!(event, OwnerEvent::Block { .. });
+    assert!(!run.pair.events.iter().any(is_block));
+    let (_, error) = run.pair.node.failure().unwrap();
+    assert!(error.to_string().contains("it is damaged"), "{error}");
 }
 
 #[test]

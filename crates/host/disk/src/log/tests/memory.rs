@@ -44,6 +44,8 @@ pub(super) struct DiskState {
     durable_names: BTreeMap<String, MemoryFile>,
     /// Octets that fit in.
     pub(super) capacity: Option<u64>,
+    /// Octets that were read.
+    pub(super) read: u64,
     /// Syncs fail, and what was not synced is then taken for clean.
     pub(super) fail_syncs: bool,
 }
@@ -228,6 +230,7 @@ impl StorageFile for MemoryFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.disk.lock().unwrap().read += buffer.len() as u64;
         let state = self.state.lock().unwrap();
         let octets = state
             .data

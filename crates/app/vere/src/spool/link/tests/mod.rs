@@ -105,6 +105,8 @@ fn synced(directory: &Path) -> Durability {
     let log = LogOptions {
         segment_len: 1 << 20,
         reserve_len: 1 << 20,
+        outliner: Some(vere_spool::node::OUTLINER),
+        index_behind: 0,
     };
     Durability::Synced {
         directory: directory.to_owned(),

@@ -136,6 +136,8 @@ fn more_than_memory_with_a_log_and_a_restart() {
     let log = LogOptions {
         segment_len: 8 << 20,
         reserve_len: 1 << 20,
+        outliner: Some(vere_spool::node::OUTLINER),
+        index_behind: 0,
     };
     let durability = Durability::Synced {
         directory: directory.path().to_owned(),

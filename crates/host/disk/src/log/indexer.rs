@@ -1,0 +1,170 @@
+//! Writing indexes, and looking after segments that were not read at the start, on a thread of its own.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use vere_ports::spool_log::LogOutliner;
+use vere_ports::storage::Storage;
+
+use super::format::segment_name;
+use super::index::{self, NoIndex, Sealed};
+use super::sync::Syncing;
+use super::threads::Weak;
+
+/// Octets of old segments that are looked through in a second, for want of anything else to do.
+const SCRUBBED_PER_SECOND: u64 = 64 << 20;
+
+/// What to do with a segment.
+pub(super) struct IndexJob<S: Storage> {
+    /// Weak, so that a log that is given up does not wait for this.
+    pub(super) log: Weak<Syncing<S>>,
+    pub(super) segment: Sealed,
+    /// It has an index, by which the log was opened: whether it is what it was, is to be seen.
+    pub(super) scrub: bool,
+}
+
+/// Who takes these jobs.
+pub(super) type IndexJobs<S> = Sender<IndexJob<S>>;
+
+/// How the segments of logs get indexes.
+#[derive(Debug, Clone)]
+pub(super) struct Indexing<S: Storage> {
+    /// Octets of full segments that have none: soon after they are full most are not needed any more.
+    pub(super) behind: u64,
+    pub(super) jobs: IndexJobs<S>,
+}
+
+/// Which segments of a log have an index, and which are to have one.
+#[derive(Debug, Default)]
+pub(super) struct Indexed {
+    waiting: VecDeque<Sealed>,
+    octets: u64,
+    with: BTreeSet<u64>,
+}
+
+impl Indexed {
+    /// A segment is full.
+    pub(super) fn add(&mut self, segment: Sealed) {
+        self.octets += segment.octets();
+        self.waiting.push_back(segment);
+    }
+
+    /// A segment has an index.
+    pub(super) fn note(&mut self, number: u64) {
+        self.with.insert(number);
+    }
+
+    /// A segment is not needed any more. True when it had an index.
+    pub(super) fn forget(&mut self, number: u64) -> bool {
+        while let Some(first) = self.waiting.front().filter(|first| first.number <= number) {
+            self.octets -= first.octets();
+            self.waiting.pop_front();
+        }
+        self.with.remove(&number)
+    }
+
+    /// The next segment that is to get one: synced, and long enough ago.
+    pub(super) fn next(&mut self, behind: u64, synced: u64) -> Option<Sealed> {
+        if self.octets <= behind {
+            return None;
+        }
+        let first = self.waiting.pop_front_if(|first| first.end <= synced)?;
+        self.octets -= first.octets();
+        Some(first)
+    }
+}
+
+impl<S: Storage> IndexJob<S> {
+    pub(super) fn run(self, outliner: &LogOutliner) {
+        let segment = self.segment;
+        let Some(log) = self.log.upgrade() else {
+            return;
+        };
+        if !log.needs(segment.number) {
+            return;
+        }
+        let name = segment_name(segment.number);
+        let file = log.storage().open(&name).map_err(NoIndex::Io);
+        let built = file.and_then(|file| index::build(&file, segment, outliner));
+        // A segment that is not needed any more gets another name, and other content.
+        if !log.needs(segment.number) {
+            return;
+        }
+        match built {
+            Ok(_) if self.scrub => {}
+            Ok(index) => {
+                log.note_index(segment.number);
+                let written = index.write(log.storage(), segment, outliner.version);
+                if let Err(error) = written {
+                    tracing::debug!(file = name, %error, "cannot write the index of a log segment");
+                    drop_index(log.storage(), segment.number);
+                } else if !log.needs(segment.number) {
+                    drop_index(log.storage(), segment.number);
+                }
+            }
+            Err(NoIndex::Unreadable(error)) => {
+                tracing::error!(file = name, error = error.0, "log segment gets no index");
+            }
+            Err(reason) => {
+                // The next start has to find it too.
+                drop_index(log.storage(), segment.number);
+                log.fail(format!("{name}: {reason}"));
+            }
+        }
+    }
+}
+
+fn drop_index<S: Storage>(storage: &S, number: u64) {
+    if let Err(error) = index::remove(storage, number) {
+        tracing::warn!(segment = number, %error, "cannot remove the index of a log segment");
+    }
+}
+
+/// Runs jobs until every log is gone: new indexes at once, the rest at its leisure.
+pub(super) fn run_indexing<S: Storage>(jobs: &Receiver<IndexJob<S>>, outliner: &LogOutliner) {
+    let mut scrubs: VecDeque<IndexJob<S>> = VecDeque::new();
+    let mut next = Instant::now();
+    loop {
+        let job = if scrubs.is_empty() {
+            jobs.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            jobs.recv_timeout(next.saturating_duration_since(Instant::now()))
+        };
+        match job {
+            Ok(job) if job.scrub => scrubs.push_back(job),
+            Ok(job) => job.run(outliner),
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(job) = scrubs.pop_front() {
+                    let octets = job.segment.octets();
+                    job.run(outliner);
+                    let ms = octets.saturating_mul(1000) / SCRUBBED_PER_SECOND;
+                    next = Instant::now() + Duration::from_millis(ms);
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// Runs the jobs that are waiting.
+#[cfg(test)]
+pub(super) fn run_waiting<S: Storage>(jobs: &Receiver<IndexJob<S>>, outliner: &LogOutliner) {
+    while let Ok(job) = jobs.try_recv() {
+        job.run(outliner);
+    }
+}
+
+/// Removes the indexes of segments that are not there.
+pub(super) fn remove_leftovers<S: Storage>(
+    storage: &S,
+    names: &[String],
+    is_there: impl Fn(u64) -> bool,
+) -> io::Result<()> {
+    let numbers = names.iter().filter_map(|name| index::index_number(name));
+    for number in numbers.filter(|number| !is_there(*number)) {
+        index::remove(storage, number)?;
+    }
+    Ok(())
+}

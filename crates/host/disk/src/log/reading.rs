@@ -1,0 +1,86 @@
+//! Reading contents of entries again, on a thread of its own: who waits for a record does not keep the
+//! node's thread waiting, nor a sync.
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender};
+
+use vere_ports::spool_log::{LogRead, LogStretch};
+use vere_ports::storage::{Storage, StorageFile};
+
+use super::format::segment_name;
+use super::index;
+use super::octets::Octets;
+use super::sync::Wake;
+
+/// A stretch to be read.
+pub(super) struct ReadJob<S: Storage> {
+    pub(super) storage: S,
+    pub(super) log_id: u64,
+    pub(super) stretch: LogStretch,
+    pub(super) into: Vec<u8>,
+    pub(super) done: Sender<LogRead>,
+}
+
+/// Reads what is asked for until every log is gone.
+pub(super) fn run_reads<S: Storage>(jobs: &Receiver<ReadJob<S>>, wake: &Wake) {
+    while let Ok(job) = jobs.recv() {
+        job.run();
+        wake();
+    }
+}
+
+impl<S: Storage> ReadJob<S> {
+    pub(super) fn run(mut self) {
+        let name = segment_name(self.stretch.segment);
+        let read = self
+            .storage
+            .open(&name)
+            .and_then(|file| read(&file, self.stretch, self.log_id, &mut self.into));
+        let result = match read {
+            Ok(None) => Ok(()),
+            Ok(Some(offset)) => Err(format!("{name} is damaged at offset {offset}")),
+            Err(error) => Err(format!("{name}: {error}")),
+        };
+        if result.is_err()
+            && let Err(error) = index::remove(&self.storage, self.stretch.segment)
+        {
+            // Then the next start finds the damage no sooner than this one did.
+            tracing::warn!(file = name, %error, "cannot remove the index of a damaged log segment");
+        }
+        let read = LogRead {
+            stretch: self.stretch,
+            octets: self.into,
+            result,
+        };
+        // Without its log nobody wants it.
+        let _ = self.done.send(read);
+    }
+}
+
+/// Gives where it is not what was written, if so.
+fn read<F: StorageFile>(
+    file: &F,
+    stretch: LogStretch,
+    log_id: u64,
+    into: &mut [u8],
+) -> io::Result<Option<u64>> {
+    let mut octets = Octets::new(file, file.len()?);
+    let (mut offset, mut position) = (stretch.offset, stretch.position);
+    let mut rest = into
+        .get_mut(..stretch.octets as usize)
+        .ok_or(io::ErrorKind::InvalidInput)?;
+    while !rest.is_empty() {
+        let entry = octets.entry(offset, log_id)?;
+        let Some((entry, content)) = entry.filter(|(entry, _)| entry.position == position) else {
+            return Ok(Some(offset));
+        };
+        let Some((here, after)) = rest.split_at_mut_checked(content.len()) else {
+            return Ok(Some(offset));
+        };
+        here.copy_from_slice(content);
+        rest = after;
+        offset += entry.len();
+        position += entry.len();
+    }
+    Ok(None)
+}

@@ -1,0 +1,80 @@
+//! Segments whose entries are not read when a log is opened: their outlines are enough.
+
+use vere_ports::spool_log::{LogReader, OpenLogError};
+use vere_ports::storage::Storage;
+
+use super::format::Head;
+use super::index::{self, Sealed};
+use super::recover::{Recovery, io_error};
+use super::redo::RedoLog;
+use super::sync::Syncing;
+
+impl<S: Storage> Recovery<'_, S> {
+    /// Gives the outlines of a segment in place of its entries: out of its index, or made of all it
+    /// holds. False when it has to be read entry by entry, for it is the last one or not whole.
+    pub(super) fn outline_segment(
+        &mut self,
+        index: usize,
+        reader: &mut dyn LogReader,
+    ) -> Result<bool, OpenLogError> {
+        let file = &self.files[index];
+        let at = self.path.join(&file.name);
+        let (Some(outliner), Some(head)) = (reader.outliner(), file.head) else {
+            return Ok(false);
+        };
+        let Ok(next) = self.follower(index)? else {
+            return Ok(false);
+        };
+        let segment = sealed(&head, next.position);
+        let found = index::load(self.storage, segment, &head, file.file_len, &outliner)
+            .map_err(io_error(&self.path.join(index::index_name(head.number))))?;
+        if found.is_some() {
+            self.unread.push(head.number);
+        }
+        let built = match found {
+            Some(index) => index,
+            None => match index::build(&file.file, segment, &outliner) {
+                Ok(index) => index,
+                Err(_) => return Ok(false),
+            },
+        };
+        for (entry, outline) in built.entries(segment, head.entries_at()) {
+            let read = reader.outline(entry, outline);
+            read.map_err(|error| OpenLogError::Damaged {
+                file: at.clone(),
+                offset: entry.offset,
+                reason: error.0,
+            })?;
+        }
+        self.synced = self.synced.max(built.synced);
+        self.position = segment.end;
+        self.files[index].len = head.entries_at() + segment.octets();
+        Ok(true)
+    }
+
+    /// Has indexes made where there are none, and what was not read looked through.
+    pub(super) fn look_after(&self, log: &RedoLog<S>) {
+        let all = self.files.iter().zip(self.files.iter().skip(1));
+        for (file, next) in all {
+            let (Some(head), Some(next)) = (file.head, next.head) else {
+                continue;
+            };
+            let segment = sealed(&head, next.position);
+            if self.unread.contains(&head.number) {
+                log.syncing.note_index(head.number);
+                Syncing::scrub(&log.syncing, segment);
+            } else {
+                log.syncing.seal(segment);
+            }
+        }
+    }
+}
+
+fn sealed(head: &Head, end: u64) -> Sealed {
+    Sealed {
+        log_id: head.log_id,
+        number: head.number,
+        position: head.position,
+        end,
+    }
+}
