@@ -7,6 +7,9 @@ use crate::limits::Limits;
 /// Octets of the end of a line that announce a literal: `~{18446744073709551615+}` and CRLF.
 const ANNOUNCEMENT_OCTETS_MAX: usize = 32;
 
+/// Octets kept of the beginning of what is refused.
+const BEGINNING_OCTETS_MAX: usize = 256;
+
 /// Octets of memory reserved when a literal is announced: what is announced need not come.
 const RESERVED_OCTETS_MAX: usize = 1 << 20;
 
@@ -142,9 +145,13 @@ impl FrameReader {
 
     fn refuse(&mut self, error: FrameError) {
         self.refused.get_or_insert(error);
+        // The line at hand may go on, and announce a literal whose announcement has come in part.
+        keep_end(
+            &mut self.tail,
+            self.buffer.get(self.line..).unwrap_or_default(),
+        );
         // Of what is refused, the beginning is kept: it has the tag.
-        self.buffer
-            .truncate(ANNOUNCEMENT_OCTETS_MAX.saturating_mul(8));
+        self.buffer.truncate(BEGINNING_OCTETS_MAX);
         self.buffer.shrink_to_fit();
         self.line = self.buffer.len();
         self.message = 0;
@@ -160,23 +167,21 @@ impl FrameReader {
 
     /// Adds a piece of a line; of one that is refused only its end is kept.
     fn keep(&mut self, piece: &[u8], bounds: Bounds<'_>) {
+        let mut rest = piece;
         if self.refused.is_none() {
             let text = self.buffer.len().saturating_sub(self.message);
-            if text.saturating_add(piece.len()) <= bounds.command() {
-                self.buffer.extend_from_slice(piece);
+            let room = bounds.command().saturating_sub(text);
+            // What fits is added even when the piece as a whole does not fit: the tag may be in it, and what is
+            // kept of the line must not depend on where it was cut.
+            let (fits, excess) = piece.split_at_checked(room).unwrap_or((piece, &[]));
+            self.buffer.extend_from_slice(fits);
+            if excess.is_empty() {
                 return;
             }
-            // The tag may be in a piece that is too long as a whole.
-            let room = ANNOUNCEMENT_OCTETS_MAX.saturating_sub(self.buffer.len());
-            self.buffer
-                .extend_from_slice(piece.get(..room).unwrap_or(piece));
             self.refuse(FrameError::TooLong);
+            rest = excess;
         }
-        let begin = piece.len().saturating_sub(ANNOUNCEMENT_OCTETS_MAX);
-        self.tail
-            .extend_from_slice(piece.get(begin..).unwrap_or(piece));
-        let excess = self.tail.len().saturating_sub(ANNOUNCEMENT_OCTETS_MAX);
-        self.tail.drain(..excess);
+        keep_end(&mut self.tail, rest);
     }
 
     fn end_line(&mut self, bounds: Bounds<'_>) -> Option<Framed> {
@@ -255,6 +260,14 @@ impl FrameReader {
         self.message = self.message.saturating_add(octets_here);
         Ok(octets_here)
     }
+}
+
+/// Adds a piece to the end of a line, of which no more is kept than can announce a literal.
+fn keep_end(tail: &mut Vec<u8>, piece: &[u8]) {
+    let begin = piece.len().saturating_sub(ANNOUNCEMENT_OCTETS_MAX);
+    tail.extend_from_slice(piece.get(begin..).unwrap_or(piece));
+    let excess = tail.len().saturating_sub(ANNOUNCEMENT_OCTETS_MAX);
+    tail.drain(..excess);
 }
 
 /// A literal at the end of a line.
@@ -370,6 +383,62 @@ mod tests {
             &["\"a\" TooLong", "[b]"],
         );
         check("a {4294967296+}\r\n", &["Hopeless"]);
+    }
+
+    #[test]
+    fn a_literal_is_found_wherever_the_bound_cuts_its_announcement() {
+        for filler in 0..60 {
+            let long = "x".repeat(filler);
+            let octets = format!("a {long}{{9+}}\r\nb noop\r\n1 {long}\r\nc\r\n");
+            let whole = all(octets.as_bytes(), octets.len(), true);
+            assert_eq!(whole.last().map(String::as_str), Some("[c]"));
+            assert_eq!(whole.len(), 2, "{whole:?}");
+            for piece in [1, 2, 3, 7] {
+                assert_eq!(
+                    all(octets.as_bytes(), piece, true),
+                    whole,
+                    "{filler} by {piece}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_tag_of_what_is_too_long_does_not_depend_on_the_pieces() {
+        for (octets, wanted) in [(35, "t".repeat(35)), (100, String::new())] {
+            check(
+                &format!("{} {}\r\nb\r\n", "t".repeat(octets), "x".repeat(60)),
+                &[&format!("{wanted:?} TooLong"), "[b]"],
+            );
+        }
+    }
+
+    #[test]
+    fn a_literal_begun_when_its_message_lost_its_room_is_passed_over() {
+        let limits = limits();
+        let bounds = Bounds {
+            limits: &limits,
+            logged_in: true,
+        };
+        let mut reader = FrameReader::default();
+        let message = format!("a append x {{50+}}\r\n{} {{9", "m".repeat(50));
+        let mut rest = message.as_bytes();
+        while !rest.is_empty() {
+            let (taken, framed) = reader.take(rest, bounds);
+            assert!(framed.is_none(), "{framed:?}");
+            rest = &rest[taken..];
+        }
+        reader.refuse_for_room();
+        let mut rest: &[u8] = b"+}\r\nb noop\r\n1\r\n";
+        let mut found = Vec::new();
+        while !rest.is_empty() {
+            let (taken, framed) = reader.take(rest, bounds);
+            found.extend(framed.map(|framed| format!("{framed:?}")));
+            rest = &rest[taken..];
+        }
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("NoRoom"), "{found:?}");
+        assert!(!reader.is_begun());
     }
 
     #[test]
