@@ -12,6 +12,7 @@
 
 mod disk;
 mod envelope;
+mod imap;
 mod order;
 mod sasl;
 mod signwire;
@@ -51,6 +52,8 @@ macro_rules! targets {
 targets! {
     smtp_server: smtp::server, smtp::SERVER_SEEDS;
     smtp_client: smtp::client, smtp::CLIENT_SEEDS;
+    imap_server: imap::server, imap::SERVER_SEEDS;
+    imap_client: imap::client, imap::CLIENT_SEEDS;
     smtp_reply: text::reply, text::REPLY_SEEDS;
     smtp_command: text::command, text::COMMAND_SEEDS;
     smtp_address: text::address, text::ADDRESS_SEEDS;
