@@ -26,6 +26,8 @@ pub(crate) const SEEDS: &[&[u8]] = &[
     b"\x01\x04mail\x08\xff\xff\xff\xff",
     // A flipped octet within what was synced.
     b"\x01\x04mail\x01\x05mail2\x04\x00\x06\x00\x40\x00",
+    // Something behind the end of a segment, after which one follows that lacks the rest of its head.
+    b"\x01\x04mail\x02\x03old\x09\xff\xff\xff\xff",
 ];
 
 /// Opens what the instructions made.
@@ -356,7 +358,7 @@ mod tests {
     #[test]
     fn seeds_get_far() {
         let opened: Vec<_> = SEEDS.iter().map(|seed| entries(seed)).collect();
-        assert_eq!(opened, [Some(4), Some(2), Some(1), None]);
+        assert_eq!(opened, [Some(4), Some(2), Some(1), None, Some(1)]);
     }
 
     /// Files are used again: where a write did not reach the disk there may be whole frames of before, of

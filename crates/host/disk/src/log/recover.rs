@@ -397,7 +397,8 @@ impl<'a, S: Storage> Recovery<'a, S> {
     }
 
     /// Cuts off what was never synced. No octet of it stays: with an entry of the same length before it, it
-    /// would be taken for what comes next.
+    /// would be taken for what comes next. Nor does what lies behind the end of the segment that is the last
+    /// one now, which a head that goes had told from an entry.
     fn cut(&mut self, end: &End, segment_len: u64) -> Result<(), OpenLogError> {
         let keep = if self.files[end.index].head.is_some() {
             end.index + 1
@@ -408,18 +409,19 @@ impl<'a, S: Storage> Recovery<'a, S> {
             let at = self.path.join(&gone.name);
             self.storage.remove(&gone.name).map_err(io_error(&at))?;
         }
+        let Some(last) = self.files.last_mut() else {
+            return Ok(());
+        };
+        let at = self.path.join(&last.name);
         if keep > end.index {
-            let last = &mut self.files[end.index];
-            let at = self.path.join(&last.name);
             if end.torn {
                 let (from, to) = (end.offset, last.len);
                 tracing::warn!(file = %at.display(), from, to, "cut torn tail");
             }
-            last.wipe(end.offset, spares::file_len(segment_len))
-                .map_err(io_error(&at))?;
             last.len = end.offset;
         }
-        Ok(())
+        last.wipe(last.len, spares::file_len(segment_len))
+            .map_err(io_error(&at))
     }
 
     /// Writes again, and syncs, what is not proven to have been synced.

@@ -1,3 +1,4 @@
+mod cut;
 mod indexes;
 mod memory;
 
@@ -12,7 +13,7 @@ use vere_ports::spool_log::{
 use vere_ports::storage::Storage;
 
 use self::memory::{Fate, MemoryDisk};
-use super::format::{ENTRY_LEN, segment_name};
+use super::format::{ENTRY_LEN, HEAD_LEN, segment_name};
 use super::recover::{self, Common};
 use super::redo::RedoLog;
 use super::reserve::Reserve;
