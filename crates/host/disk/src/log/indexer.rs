@@ -107,6 +107,10 @@ impl<S: Storage> IndexJob<S> {
             Err(NoIndex::Unreadable(error)) => {
                 tracing::error!(file = name, error = error.0, "log segment gets no index");
             }
+            // Without its index a segment is read whole, when that is possible again.
+            Err(NoIndex::Io(error)) => {
+                tracing::warn!(file = name, %error, "log segment gets no index");
+            }
             Err(reason) => {
                 // The next start has to find it too.
                 drop_index(log.storage(), segment.number);

@@ -3,7 +3,9 @@
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
 
+use nix::errno::Errno;
 use vere_ports::spool_log::{LogRead, LogStretch};
 use vere_ports::storage::{Storage, StorageFile};
 
@@ -29,12 +31,14 @@ pub(super) fn run_reads<S: Storage>(jobs: &Receiver<ReadJob<S>>, wake: &Wake) {
     }
 }
 
+/// How often and how long the means to open a file are waited for: a minute.
+const TRIES_MAX: u32 = 600;
+const TRY_PAUSE: Duration = Duration::from_millis(100);
+
 impl<S: Storage> ReadJob<S> {
     pub(super) fn run(mut self) {
         let name = segment_name(self.stretch.segment);
-        let read = self
-            .storage
-            .open(&name)
+        let read = open(&self.storage, &name)
             .and_then(|file| read(&file, self.stretch, self.log_id, &mut self.into));
         let result = match read {
             Ok(None) => Ok(()),
@@ -55,6 +59,28 @@ impl<S: Storage> ReadJob<S> {
         // Without its log nobody wants it.
         let _ = self.done.send(read);
     }
+}
+
+/// Opens a segment. While the process or the machine has too little for that, which says nothing of the
+/// log, it is tried again.
+fn open<S: Storage>(storage: &S, name: &str) -> io::Result<S::File> {
+    let mut tries = 0;
+    loop {
+        match storage.open(name) {
+            Err(error) if lacks_means(&error) && tries < TRIES_MAX => {
+                tries += 1;
+                std::thread::sleep(TRY_PAUSE);
+            }
+            other => return other,
+        }
+    }
+}
+
+fn lacks_means(error: &io::Error) -> bool {
+    let lacking = [Errno::EMFILE, Errno::ENFILE, Errno::ENOMEM];
+    error
+        .raw_os_error()
+        .is_some_and(|number| lacking.contains(&Errno::from_raw(number)))
 }
 
 /// Gives where it is not what was written, if so.

@@ -5,7 +5,7 @@ use vere_ports::storage::Storage;
 
 use super::format::Head;
 use super::index::{self, Sealed};
-use super::recover::{Recovery, io_error};
+use super::recover::Recovery;
 use super::redo::RedoLog;
 use super::sync::Syncing;
 
@@ -27,7 +27,11 @@ impl<S: Storage> Recovery<'_, S> {
         };
         let segment = sealed(&head, next.position);
         let found = index::load(self.storage, segment, &head, file.file_len, &outliner)
-            .map_err(io_error(&self.path.join(index::index_name(head.number))))?;
+            .unwrap_or_else(|error| {
+                let name = index::index_name(head.number);
+                tracing::warn!(file = name, %error, "index cannot be read, its segment is");
+                None
+            });
         if found.is_some() {
             self.unread.push(head.number);
         }
