@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How many numbers are looked at each time: all that a node may have in half a minute.
 const NUMBERS: u32 = 4_096;
 /// How many queues are ended at once when there is no room for another one.
-const MADE_FREE: usize = 256;
+const MADE_FREE: usize = 16;
 
 /// Ends unused queues until the gateway stops.
 pub(super) async fn run(gateway: Rc<Gateway>) {
@@ -143,6 +143,10 @@ impl Gateway {
             }
             Err(error) => {
                 tracing::warn!(%destination, %error, "unused queue stays in the spool");
+                if matches!(error, SpoolError::Refused(_)) {
+                    let mut queues = self.queues.borrow_mut();
+                    queues.register(number, destination, clock::now());
+                }
                 false
             }
         }

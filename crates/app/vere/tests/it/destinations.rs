@@ -13,7 +13,10 @@ fn kept(system: &System) -> BTreeSet<String> {
     let text = system.command(&["spool", "stat", "--queues", "--json"]);
     let stat: Value = serde_json::from_str(&text).expect("JSON");
     let nodes = stat["nodes"].as_array().cloned().unwrap_or_default();
-    let queues = nodes.iter().filter_map(|node| node["queues"].as_array());
+    let queues = nodes.iter().map(|node| {
+        let queues = node["queues"].as_array();
+        queues.unwrap_or_else(|| panic!("a node tells no queues: {node}"))
+    });
     let names = queues.flatten().filter_map(|queue| queue["name"].as_str());
     names
         .filter(|name| !name.starts_with('@'))
@@ -65,22 +68,19 @@ fn empty_queues_make_room_when_there_is_none() {
     // Some of the twenty are no destinations.
     let options = domains(40, sink.address).set("spool.queues_max", "20");
     let system = System::start(&options);
-    let mut refused = 0;
     for number in 0..40 {
         let recipient = format!("x@d{number}.example");
+        // Until a connection that is kept for the next message ends, its queue cannot.
         wait_for("room for its queue", || {
             let text = "Subject: one of many\r\n\r\nbody";
             let mut session = Session::greeted(system.smtp);
             let reply = session.message("a@example.net", &[&recipient], text);
             let taken = reply.starts_with("250 ");
             assert!(taken || reply.starts_with("452 "), "{reply}");
-            refused += usize::from(!taken);
             taken.then_some(())
         });
         sink.wait_mail(number + 1);
     }
-    // Until connections that are kept for the next message end, their queues cannot.
-    assert!(refused > 0, "there is room for forty");
     let kept = kept(&system);
     assert!(!kept.is_empty() && kept.len() <= 20, "{kept:?}");
     system.stop();

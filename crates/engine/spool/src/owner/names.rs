@@ -57,6 +57,13 @@ impl Names {
         self.by_number.insert(number, name.into());
     }
 
+    /// A queue has come to be under this number.
+    pub(super) fn made(&mut self, number: QueueId, name: &str) {
+        if !self.by_number.contains_key(&number) {
+            self.add(number, name);
+        }
+    }
+
     /// A queue is gone, or never came to be.
     pub(super) fn remove(&mut self, number: QueueId) {
         if let Some(name) = self.by_number.remove(&number) {
@@ -99,6 +106,18 @@ mod tests {
         names.remove(QueueId(1));
         assert_eq!(number(&mut names, "d"), Some(1));
         assert_eq!(number(&mut names, "b"), Some(3));
+    }
+
+    #[test]
+    fn one_that_is_made_while_its_end_is_on_its_way_is_known() {
+        let mut names = Names::default();
+        let a = names.number("a").expect("a number");
+        // Its end and its making are on their way, and are done in this order.
+        assert_eq!(names.number("a"), Some(a));
+        names.remove(a);
+        names.made(a, "a");
+        assert_eq!(names.number("a"), Some(a));
+        assert_ne!(names.number("b"), Some(a), "it is taken");
     }
 
     #[test]

@@ -174,12 +174,13 @@ impl Owner {
     }
 
     fn done(&mut self, txn: Txn) {
-        if let Some(entry) = self.changes.get(txn)
-            && let What::Purge {
+        match self.changes.get(txn).map(|entry| &entry.what) {
+            Some(What::Purge {
                 queue, drop: true, ..
-            } = entry.what
-        {
-            self.names.remove(queue);
+            }) => self.names.remove(*queue),
+            // It may have been named while the end of the one before was on its way.
+            Some(What::Create { queue, name, .. }) => self.names.made(*queue, name),
+            _ => {}
         }
     }
 
