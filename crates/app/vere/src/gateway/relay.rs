@@ -25,7 +25,7 @@ pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination
     };
     let hosts = match gateway.outbound.find(&way).await {
         Ok(hosts) => hosts,
-        Err(none) => return fail(gateway, worker, destination, none).await,
+        Err(none) => return fail_by(gateway, worker, destination, &way, none).await,
     };
     // Another way may have been ordered while the hosts of this one were looked up.
     let joined = gateway.goes_by(queue, &way)
@@ -49,9 +49,28 @@ pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination
                     return;
                 }
             }
-            Err(none) => return fail(gateway, worker, destination, none).await,
+            Err(none) => return fail_by(gateway, worker, destination, &way, none).await,
         }
     }
+}
+
+/// What it means that no connection came about by this way. Nothing, if another one was ordered
+/// meanwhile; and one that was ordered may be mistyped: no message is returned for it.
+async fn fail_by(
+    gateway: &Rc<Gateway>,
+    worker: &mut Worker,
+    destination: &Destination,
+    way: &Destination,
+    none: Unroutable,
+) {
+    if !gateway.goes_by(worker.queue, way) {
+        return;
+    }
+    let none = match none {
+        Unroutable::Permanent { reply, .. } if way != destination => Unroutable::Temporary(reply),
+        none => none,
+    };
+    fail(gateway, worker, destination, none).await;
 }
 
 /// Sends what the queue gives. True: the connection is used up and another one is wanted.
