@@ -19,7 +19,7 @@ use crate::cli::{Failure, Outcome};
 /// Messages that were refused and are named, each with the reason.
 const NAMED_MAX: usize = 50;
 
-/// The exit code when everything was done that could be, and some messages were refused.
+/// The exit code when everything was done that could be, and some messages were refused or went away.
 const SOME_REFUSED: u8 = 3;
 
 /// Which way mail goes.
@@ -89,7 +89,7 @@ impl Run {
         self.source.close().await;
         self.target.close().await;
         let text = self.summary.text(self.direction, self.args.dry_run);
-        Ok(match self.summary.refused {
+        Ok(match self.summary.refused + self.summary.gone {
             0 => Outcome::Print(text),
             _ => Outcome::Report(text, ExitCode::from(SOME_REFUSED)),
         })
@@ -145,6 +145,13 @@ impl Run {
         let begin = self.target.prepare(&to, known).await?;
         let bar = self.bar(&name, left.len());
         if let Some(begin) = begin {
+            let noted = self.state.folder(&name).begin;
+            if noted.is_some_and(|noted| noted.uid_validity != begin.uid_validity) {
+                return Err(Failure::new(format!(
+                    "mailbox {name} is not the one that an earlier run wrote to: it was removed and \
+                     made again since. Remove the state file (see --state) to bring everything once more"
+                )));
+            }
             self.state.begin(&name, begin)?;
             self.resolve(&to, &mut left).await?;
         }
