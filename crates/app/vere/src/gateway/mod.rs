@@ -2,7 +2,7 @@
 //!
 //! One thread and its tasks: [`listeners`] accept, [`session`] drives a connection, [`intake`] takes
 //! responsibility for a message, [`routing`] says where it goes, [`state`] stores it, [`scheduler`] starts
-//! workers, [`local`] and [`relay`] deliver, [`outbound`] connects to other hosts, [`settling`] ends
+//! workers, [`local`] and [`mod@relay`] deliver, [`outbound`] connects to other hosts, [`settling`] ends
 //! attempts, [`recovery`] takes back what the spool holds, [`records`] tells other systems, [`control`]
 //! answers commands.
 

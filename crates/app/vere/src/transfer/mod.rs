@@ -76,8 +76,8 @@ pub(crate) struct ImportArgs {
     /// How lines that begin with `From ` are written in mbox files.
     #[arg(long, value_enum, default_value_t)]
     mbox: Variant,
-    /// Where mail comes from: mbox:PATH (a file, or a folder of them), maildir:PATH, imaps://USER@HOST[:PORT],
-    /// imap://USER@HOST[:PORT] (with STARTTLS).
+    /// Where mail comes from: mbox:PATH (a file, or a folder of them), maildir:PATH, imaps://USER@HOST,
+    /// imap://USER@HOST (with STARTTLS); HOST may be HOST:PORT.
     source: String,
 }
 
@@ -86,8 +86,8 @@ pub(crate) struct ImportArgs {
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     common: TransferArgs,
-    /// Where mail goes: mbox:PATH (a folder in which files are made), maildir:PATH, imaps://USER@HOST[:PORT],
-    /// imap://USER@HOST[:PORT] (with STARTTLS).
+    /// Where mail goes: mbox:PATH (a folder in which files are made), maildir:PATH, imaps://USER@HOST,
+    /// imap://USER@HOST (with STARTTLS); HOST may be HOST:PORT.
     target: String,
 }
 
