@@ -159,6 +159,12 @@ fn a_live_gateway_delivers_what_a_dead_one_left_and_hands_back_when_it_returns()
     first.stop();
 }
 
+/// Which messages these are: what is told of their attempts may change from one answer to the next.
+fn names(rows: &[Value]) -> Vec<(Value, Value)> {
+    let name = |row: &Value| (row["group"].clone(), row["id"].clone());
+    rows.iter().map(name).collect()
+}
+
 #[test]
 fn what_operators_order_reaches_adopted_queues() {
     let next_hop = free_address();
@@ -216,11 +222,6 @@ fn what_operators_order_reaches_adopted_queues() {
         assert!(!page.is_empty(), "{pages:?} of {all:?}");
         pages.extend(page);
     }
-    // What is told of their attempts may change from one answer to the next.
-    let names = |rows: &[Value]| -> Vec<(Value, Value)> {
-        let name = |row: &Value| (row["group"].clone(), row["id"].clone());
-        rows.iter().map(name).collect()
-    };
     assert_eq!(names(&pages), names(&all));
     let one = list(&["queue", "show", all[0]["id"].as_str().expect("an id")]);
     assert_eq!(names(&one), names(&all[..1]));
