@@ -21,6 +21,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const NUMBERS: u32 = 4_096;
 /// How many queues are ended at once when there is no room for another one.
 const MADE_FREE: usize = 16;
+/// How long after none could be ended no other message looks for one: it means a walk through all.
+const FULL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Ends unused queues until the gateway stops.
 pub(super) async fn run(gateway: Rc<Gateway>) {
@@ -116,6 +118,10 @@ impl Gateway {
 
     /// Ends queues that are empty, however short a time they have been. False: there is none.
     async fn make_room(&self) -> bool {
+        let now = std::time::Instant::now();
+        if self.full_until.get().is_some_and(|until| now < until) {
+            return false;
+        }
         let vacant = (self.queues.borrow_mut()).vacant(u32::MAX, Duration::ZERO, clock::now());
         tracing::warn!(
             vacant = vacant.len(),
@@ -124,6 +130,9 @@ impl Gateway {
         let mut ended = false;
         for number in vacant.into_iter().take(MADE_FREE) {
             ended |= self.retire(number, Duration::ZERO).await;
+        }
+        if !ended {
+            self.full_until.set(Some(now + FULL_PAUSE));
         }
         ended
     }

@@ -78,6 +78,8 @@ pub(super) struct Gateway {
     pub(super) wakers: RefCell<HashMap<u32, Rc<Notify>>>,
     /// Queues are made and ended one at a time.
     pub(super) making: Mutex<()>,
+    /// Before this there is no use in looking for queues that may end.
+    pub(super) full_until: Cell<Option<Instant>>,
     /// Orders of operators change one at a time; the queue that keeps them, once it is known.
     pub(super) ordering: Mutex<()>,
     pub(super) orders_queue: Cell<Option<QueueId>>,
@@ -112,6 +114,7 @@ impl Gateway {
             trace: parts.trace,
             wakers: RefCell::default(),
             making: Mutex::new(()),
+            full_until: Cell::new(None),
             ordering: Mutex::new(()),
             orders_queue: Cell::new(None),
             recovered: Cell::new(false),
@@ -142,6 +145,7 @@ impl Gateway {
             trace: self.trace.clone(),
             wakers: RefCell::default(),
             making: Mutex::new(()),
+            full_until: Cell::new(None),
             ordering: Mutex::new(()),
             orders_queue: Cell::new(None),
             recovered: Cell::new(false),
