@@ -38,6 +38,14 @@ pub(super) struct Head {
     pub(super) envelope: Rc<Envelope>,
     pub(super) body: Option<Bytes>,
     octets: usize,
+    serial: u32,
+}
+
+/// A head's place in its queue's line. Slots are used again, so the head that came with it is named too.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    slot: Slot,
+    serial: u32,
 }
 
 /// What memory holds beside the entries.
@@ -45,6 +53,8 @@ pub(super) struct Head {
 pub(super) struct Heads {
     by_slot: HashMap<Slot, Head>,
     octets: usize,
+    /// Counts the heads that came; begun again after 2^32.
+    serial: u32,
     /// Queues that hold any, by how much: the logarithm, so that this changes rarely.
     holders: BTreeSet<(u32, QueueNumber)>,
 }
@@ -68,16 +78,25 @@ impl Heads {
         self.by_slot.get(&slot)
     }
 
-    fn insert(&mut self, number: QueueNumber, queue: &mut Queue, slot: Slot, head: Head) {
+    fn insert(&mut self, number: QueueNumber, queue: &mut Queue, slot: Slot, mut head: Head) {
         self.octets += head.octets;
         self.change(number, queue, queue.head_octets + head.octets);
+        self.serial = self.serial.wrapping_add(1);
+        head.serial = self.serial;
         self.by_slot.insert(slot, head);
-        // Those that left stand in it until there are as many of them as of the others.
+        // Those that left stand in it until there are three times as many of them as of the others.
         if queue.heads.len() > 64 && queue.heads.len() > 4 * (queue.ready_at_hand + queue.in_flight)
         {
-            queue.heads.retain(|slot| self.by_slot.contains_key(slot));
+            queue.heads.retain(|place| self.holds(*place));
         }
-        queue.heads.push_back(slot);
+        let serial = self.serial;
+        queue.heads.push_back(Place { slot, serial });
+    }
+
+    /// Whether the head that came with this place is still there.
+    fn holds(&self, place: Place) -> bool {
+        let head = self.by_slot.get(&place.slot);
+        head.is_some_and(|head| head.serial == place.serial)
     }
 
     pub(super) fn remove(&mut self, number: QueueNumber, queue: &mut Queue, slot: Slot) {
@@ -151,6 +170,7 @@ impl Queues {
             envelope,
             body,
             octets,
+            serial: 0,
         };
         self.heads.insert(number, queue, slot, head);
         true
@@ -183,10 +203,10 @@ impl Queues {
             return false;
         };
         for _ in 0..EVICT_STEPS {
-            let Some(slot) = queue.heads.pop_back() else {
+            let Some(place) = queue.heads.pop_back() else {
                 return false;
             };
-            let held = self.heads.by_slot.contains_key(&slot) && self.entries[slot].queue == number;
+            let (slot, held) = (place.slot, self.heads.holds(place));
             if held && self.entries[slot].standing == Standing::Ready {
                 queue.ready_at_hand -= 1;
                 self.entries[slot].at_hand = false;
@@ -194,7 +214,7 @@ impl Queues {
                 return true;
             }
             if held {
-                queue.heads.push_front(slot);
+                queue.heads.push_front(place);
             }
         }
         false
@@ -205,14 +225,14 @@ impl Queues {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
-        for slot in std::mem::take(&mut queue.heads) {
-            let held = self.heads.by_slot.contains_key(&slot) && self.entries[slot].queue == number;
+        for place in std::mem::take(&mut queue.heads) {
+            let (slot, held) = (place.slot, self.heads.holds(place));
             if held && self.entries[slot].standing == Standing::Ready {
                 queue.ready_at_hand -= 1;
                 self.entries[slot].at_hand = false;
                 self.heads.remove(number, queue, slot);
             } else if held {
-                queue.heads.push_back(slot);
+                queue.heads.push_back(place);
             }
         }
     }

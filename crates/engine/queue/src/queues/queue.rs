@@ -6,6 +6,7 @@ use vere_units::Timestamp;
 
 use super::entries::{Chain, Entries, List, NONE, Slot, Standing};
 use super::gates::GateId;
+use super::heads::Place;
 use crate::destination::Destination;
 
 /// Messages of one priority that wait for their turn.
@@ -46,7 +47,7 @@ pub(super) struct Queue {
     /// What envelopes and bodies of this queue take in memory.
     pub(super) head_octets: usize,
     /// Messages with envelopes in memory in the order in which those came, and some that left.
-    pub(super) heads: VecDeque<Slot>,
+    pub(super) heads: VecDeque<Place>,
     /// A block of records is on its way from the spool.
     pub(super) fetching: bool,
     /// No block is asked for before this time: the spool could not give one.

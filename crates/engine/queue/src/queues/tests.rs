@@ -7,6 +7,7 @@ use crate::settlement::{Attempt, Disposition, RecipientResult};
 
 mod detour;
 mod gates;
+mod heads;
 mod model;
 mod retire;
 mod sites;
