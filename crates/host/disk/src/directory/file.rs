@@ -19,12 +19,15 @@ const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// How long a file that is edited in place must rest before it is read: an editor that truncates
 /// and writes would otherwise make accounts vanish, and their mail be refused, for a moment.
 const SETTLE: Duration = Duration::from_secs(1);
+/// How long the open file alone is asked whether it changed. A file that is replaced or edited changes
+/// itself; one of whose folders another took the place does not.
+const LOOK: Duration = Duration::from_secs(1);
 /// Octets of the file; some 500,000 accounts, far beyond what this store is good for.
 const FILE_MAX: u64 = 256 << 20;
 
 /// Domains, accounts and aliases in one TOML file.
 ///
-/// All of it is kept in memory; each lookup asks the system whether the file changed (one `stat`)
+/// All of it is kept in memory; each lookup asks the system whether the file changed (one `fstat`)
 /// and reads it anew if so. A changed file that cannot be read leaves the old content in force and
 /// is reported to the log once; changes are refused until it is repaired.
 ///
@@ -41,7 +44,33 @@ pub struct FileStore {
 struct State {
     /// The file that was looked at last; `None` when there was none.
     seen: Option<Stamp>,
+    /// The same, kept open, and when its path led there last. `None`: each lookup asks by the path.
+    kept: Option<(File, Instant)>,
     records: Arc<Records>,
+}
+
+impl State {
+    /// Says whether the file is still what was read, without looking for it by its path.
+    fn is_current(&self) -> bool {
+        let Some((file, looked)) = &self.kept else {
+            return false;
+        };
+        looked.elapsed() < LOOK
+            && file
+                .metadata()
+                .is_ok_and(|metadata| self.seen == Some(Stamp::of(&metadata)))
+    }
+
+    /// Keeps the file open, if it is the one that was seen.
+    fn keep(&mut self, path: &Path) {
+        self.kept = File::open(path)
+            .ok()
+            .map(|file| (file, Instant::now()))
+            .filter(|(file, _)| {
+                file.metadata()
+                    .is_ok_and(|metadata| self.seen == Some(Stamp::of(&metadata)))
+            });
+    }
 }
 
 /// What tells one content of the file from another.
@@ -106,6 +135,7 @@ impl FileStore {
             path,
             state: RwLock::new(State {
                 seen: Some(stamp),
+                kept: None,
                 records,
             }),
         })
@@ -134,28 +164,37 @@ impl FileStore {
 
     /// Gives the content that is in force.
     fn current(&self) -> Arc<Records> {
-        let now = fs::metadata(&self.path)
-            .map(|metadata| Stamp::of(&metadata))
-            .ok();
         {
             let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-            let settling = || match (&now, &state.seen) {
-                (Some(now), Some(seen)) => now.is_being_written(seen),
-                _ => false,
-            };
-            if now == state.seen || settling() {
+            if state.is_current() {
                 return Arc::clone(&state.records);
             }
         }
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        self.look(&mut state);
+        Arc::clone(&state.records)
+    }
+
+    /// Reads the file if its path leads to another content than before.
+    fn look(&self, state: &mut State) {
+        let now = fs::metadata(&self.path)
+            .map(|metadata| Stamp::of(&metadata))
+            .ok();
+        if now == state.seen {
+            state.keep(&self.path);
+            return;
+        }
+        if let (Some(now), Some(seen)) = (&now, &state.seen)
+            && now.is_being_written(seen)
+        {
+            return;
+        }
         let fresh = read(&self.path)
             .and_then(|(text, stamp)| Ok((stamp, format::parse(&text, &self.path)?)));
         match fresh {
             Ok((stamp, records)) => {
-                *state = State {
-                    seen: Some(stamp),
-                    records: Arc::new(records),
-                };
+                state.seen = Some(stamp);
+                state.records = Arc::new(records);
                 tracing::info!(file = %self.path.display(), "directory read again");
             }
             // Remembered as seen, so that it is said and tried once only.
@@ -164,7 +203,7 @@ impl FileStore {
                 tracing::error!(%error, "directory not read again, the old one stays in force");
             }
         }
-        Arc::clone(&state.records)
+        state.keep(&self.path);
     }
 }
 
@@ -201,6 +240,7 @@ impl DirectoryStore for FileStore {
         let stamp = replace(&self.path, &text)?;
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         *state = State {
+            kept: None,
             seen: Some(stamp),
             records: Arc::new(records),
         };

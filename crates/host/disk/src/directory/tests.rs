@@ -604,6 +604,37 @@ fn file_that_vanishes_keeps_its_content_in_force() {
     );
 }
 
+#[test]
+fn file_of_a_folder_that_took_the_place_of_another_is_read() {
+    let folder = TempDir::new().expect("folder");
+    let [before, after] = ["before", "after"].map(|name| folder.path().join(name));
+    let file = before.join("directory.toml");
+    let store = FileStore::create(&file).expect("store");
+    for name in ["a.example", "b.example"] {
+        store.apply(&add_domain(name)).expect("added");
+        assert!(store.domain(&domain(name)).expect("answer").is_some());
+    }
+    let other = FileStore::create(&after.join("directory.toml")).expect("store");
+    other.apply(&add_domain("c.example")).expect("added");
+    fs::rename(&before, folder.path().join("away")).expect("renamed");
+    fs::rename(&after, &before).expect("renamed");
+    let until = Instant::now() + Duration::from_secs(60);
+    while store
+        .domain(&domain("c.example"))
+        .expect("answer")
+        .is_none()
+    {
+        assert!(Instant::now() < until, "still the old one");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(
+        store
+            .domain(&domain("a.example"))
+            .expect("answer")
+            .is_none()
+    );
+}
+
 /// Tries again until what `part` does took so little time that a file changed in it cannot have been
 /// at rest; then its claim must hold.
 fn before_it_rests(mut part: impl FnMut() -> (Duration, bool)) {
