@@ -63,7 +63,8 @@ fn command(vere: &Path, file: &Path) -> Vec<OsString> {
     vec![vere.into(), "serve".into(), "-c".into(), file.into()]
 }
 
-/// A relay for the loopback with every message synced before it is answered; all else as shipped.
+/// A relay for the loopback with every message synced before it is answered, for one client with many
+/// sessions; all else as shipped.
 fn configuration(
     folder: &Path,
     address: SocketAddr,
@@ -89,6 +90,8 @@ fn configuration(
          listen = []\n\
          [relay]\n\
          networks = [\"127.0.0.0/8\"]\n\
+         [limits]\n\
+         connections_per_client_max = 1000\n\
          {ways}\
          [spool]\n\
          durability = \"synced\"\n\

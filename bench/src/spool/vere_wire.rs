@@ -235,7 +235,7 @@ impl Session {
                 )));
             }
             for _ in 0..head.records {
-                self.frame(|frame| match Mutation::decode(frame) {
+                self.frame(|frame| match Mutation::decode_logged(frame) {
                     Ok(Mutation::Change(Change::Put {
                         id, body: Some(b), ..
                     })) if id == next && b == body => Ok(()),
