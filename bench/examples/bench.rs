@@ -1,4 +1,4 @@
-//! The parts of this crate without the product's binary: `sink`, `gateway --vere PATH`, `spool --vere PATH`, and `kill`,
+//! The parts of this crate without the product's binary: `sink`, `gateway`, `spool` and `store` with `--vere PATH`, and `kill`,
 //! which kills random processes of a system while mail goes through it.
 
 use std::error::Error;
@@ -15,6 +15,7 @@ use vere_bench::load::{LoadEnd, LoadOptions, Messages};
 use vere_bench::peer::{Peer, PostfixSetup};
 use vere_bench::sink::{self, RunningSink, SinkArgs, SinkOptions};
 use vere_bench::spool::{self, SpoolArgs};
+use vere_bench::store::{self, StoreArgs};
 
 #[derive(Debug, Parser)]
 enum Command {
@@ -24,6 +25,8 @@ enum Command {
     Gateway(GatewayArgs),
     /// Measure a spool node.
     Spool(SpoolArgs),
+    /// Measure a mail store.
+    Store(StoreArgs),
     /// Kill processes of a system under load.
     Kill(KillArgs),
 }
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
         Command::Sink(args) => sink::run(&args).map_err(Into::into),
         Command::Gateway(args) => gateway::run(&args).map_err(Into::into),
         Command::Spool(args) => spool::run(&args).map_err(Into::into),
+        Command::Store(args) => store::run(&args).map_err(Into::into),
         Command::Kill(args) => attack(&args),
     };
     match done {

@@ -31,6 +31,7 @@ pub mod noop;
 mod page;
 pub mod peer;
 pub mod process;
+mod row;
 pub mod sink;
 pub mod spool;
 pub mod store;

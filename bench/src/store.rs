@@ -1,31 +1,39 @@
 //! `vere bench store`: a mailbox of real mail read, searched, filled and emptied over IMAP, beside
-//! Dovecot with mdbox and with Maildir.
+//! Dovecot with mdbox and with Maildir, Cyrus without and with an index of words, and Courier.
 //!
 //! The systems run side by side and take turns, A B A B; every figure is the median of the rounds.
 //! One client loop speaks to all of them, and what they answer is counted and compared.
 
+mod deliver;
+mod fill;
+mod html;
 mod imap;
 mod mail;
+mod memory;
+mod queries;
 mod report;
 mod systems;
+mod table;
 mod tasks;
+mod usage;
 
 use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 pub use imap::ImapError;
+pub use systems::SystemName;
 
 use crate::machine::Machine;
 use crate::peer::PeerError;
 use mail::Mail;
-use report::{Figure, OURS, Report};
-use systems::{Kind, System};
+use report::{Answer, Figure, OURS, Report};
+use systems::System;
 
-/// Measures the mail store over IMAP and LMTP, beside Dovecot.
+/// Measures the mail store over IMAP and LMTP, beside Dovecot, Cyrus and Courier.
 #[derive(Debug, Clone, Args)]
 pub struct StoreArgs {
     /// The mail: an mbox (mboxrd, lines ended by LF), compressed by zstd where its name ends in `.zst`.
@@ -37,9 +45,9 @@ pub struct StoreArgs {
     /// So many messages; beyond those of the file copies that differ in words, ids and dates.
     #[arg(long, value_name = "COUNT")]
     pub messages: Option<usize>,
-    /// Only this system: vere, mdbox or maildir; for a profile.
-    #[arg(long, value_name = "NAME")]
-    pub system: Option<String>,
+    /// Only these systems, separated by commas.
+    #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
+    pub system: Vec<SystemName>,
     /// Only tasks whose names begin so; for a profile.
     #[arg(long, value_name = "TASK")]
     pub only: Option<String>,
@@ -110,6 +118,8 @@ impl std::error::Error for StoreBenchError {
 #[derive(Debug, Clone)]
 struct Plan {
     messages: usize,
+    /// Messages of the small account.
+    small: usize,
     rounds: usize,
     starts: usize,
     appends: usize,
@@ -125,20 +135,22 @@ impl Plan {
         let plan = match args.quick {
             true => Self {
                 messages: 2_000,
+                small: 100,
                 rounds: 2,
                 starts: 1,
                 appends: 100,
-                notices: 20,
+                notices: 5,
                 deliveries: 50,
                 idlers: 200,
                 only: String::new(),
             },
             false => Self {
                 messages: 21_000,
+                small: 1_000,
                 rounds: 5,
                 starts: 3,
                 appends: 1_000,
-                notices: 100,
+                notices: 20,
                 deliveries: 500,
                 idlers: 10_000,
                 only: String::new(),
@@ -169,23 +181,27 @@ pub fn run(args: &StoreArgs) -> Result<(), StoreBenchError> {
     let plan = Plan::of(args);
     let base = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let vere = match &args.vere {
-        Some(path) => Some(path.clone()),
-        None => std::env::current_exe().ok(),
+        Some(path) => path.clone(),
+        None => std::env::current_exe().unwrap_or_default(),
     };
     let mail = Mail::read(&args.mail, plan.messages).map_err(|source| StoreBenchError::Mail {
         path: args.mail.clone(),
         source,
     })?;
-    let wanted = args.system.as_deref();
-    let ours = vere.filter(|_| wanted.is_none_or(|name| name == OURS));
-    let peers = ["mdbox", "maildir"].into_iter();
-    let peers = peers.filter(|peer| wanted.is_none_or(|name| name == *peer));
-    let kinds: Vec<Kind> = ours
-        .map(Kind::Vere)
-        .into_iter()
-        .chain(peers.map(Kind::Dovecot))
-        .collect();
-    let report = measure_all(&plan, &mail, &kinds, args.quick, &base)?;
+    let mut wanted = args.system.clone();
+    if wanted.is_empty() {
+        wanted = SystemName::value_variants().to_vec();
+    }
+    let began = Instant::now();
+    let (systems, skipped) = start(&wanted, &vere, &base)?;
+    let run = Run {
+        began,
+        systems,
+        figures: Vec::new(),
+        answers: Vec::new(),
+        skipped,
+    };
+    let report = measure_all(&plan, &mail, run, args.quick, &base)?;
     let to_stdout = args.json.as_deref() == Some(Path::new("-"));
     if !to_stdout {
         write(Path::new("-"), &report.table())?;
@@ -212,10 +228,14 @@ fn write(path: &Path, text: &str) -> Result<(), StoreBenchError> {
 }
 
 /// The systems that could be started, and why others could not.
-fn start(kinds: &[Kind], base: &Path) -> Result<(Vec<System>, Vec<String>), StoreBenchError> {
+fn start(
+    wanted: &[SystemName],
+    vere: &Path,
+    base: &Path,
+) -> Result<(Vec<System>, Vec<String>), StoreBenchError> {
     let (mut systems, mut skipped) = (Vec::new(), Vec::new());
-    for kind in kinds {
-        match System::start(kind, base) {
+    for name in wanted {
+        match System::start(*name, vere, base) {
             Ok(system) => systems.push(system),
             Err(error @ (PeerError::Unavailable { .. } | PeerError::NotReady { .. })) => {
                 note(&error.to_string());
@@ -229,8 +249,11 @@ fn start(kinds: &[Kind], base: &Path) -> Result<(Vec<System>, Vec<String>), Stor
 
 /// Takes figures of systems in turn, and says which part runs.
 struct Run {
+    began: Instant,
     systems: Vec<System>,
     figures: Vec<Figure>,
+    answers: Vec<Answer>,
+    skipped: Vec<String>,
 }
 
 impl Run {
@@ -239,7 +262,8 @@ impl Run {
         F: FnMut(&mut System) -> Result<Vec<Figure>, ImapError>,
     {
         for system in &mut self.systems {
-            note(&format!("{}: {what}", system.name));
+            let seconds = self.began.elapsed().as_secs();
+            note(&format!("{seconds:>4} s  {}: {what}", system.name));
             let figures = measure(system).map_err(|source| StoreBenchError::Dialogue {
                 system: system.name,
                 source,
@@ -253,75 +277,93 @@ impl Run {
 fn measure_all(
     plan: &Plan,
     mail: &Mail,
-    kinds: &[Kind],
+    mut run: Run,
     quick: bool,
     base: &Path,
 ) -> Result<Report, StoreBenchError> {
-    let began = Instant::now();
     let machine = Machine::describe(base);
-    let (systems, skipped) = start(kinds, base)?;
-    let names = systems.iter().map(|system| system.name).collect();
-    let mut run = Run {
-        systems,
-        figures: Vec::new(),
-    };
-    run.each("fill", |system| tasks::fill(system, mail))?;
+    run.each("fill", |system| fill::fill(system, mail, plan.small))?;
     read(plan, mail, &mut run)?;
     change(plan, mail, &mut run)?;
     Ok(Report {
         machine,
         quick,
-        seconds: began.elapsed().as_secs_f64(),
+        seconds: run.began.elapsed().as_secs_f64(),
         messages: mail.messages.len(),
         octets: mail.octets(),
-        systems: names,
+        systems: run.systems.iter().map(|system| system.name).collect(),
         figures: run.figures,
-        skipped,
+        answers: run.answers,
+        skipped: run.skipped,
     })
 }
 
 fn read(plan: &Plan, mail: &Mail, run: &mut Run) -> Result<(), StoreBenchError> {
-    let mut questions = tasks::questions(mail);
+    let mut questions = queries::questions(mail);
     questions.retain(|question| plan.wants(&[question.task]));
+    let mut small = queries::small_questions(mail);
+    small.retain(|question| plan.wants(&[question.task]));
     for _ in 0..plan.starts {
         if plan.wants(&["first SELECT"]) {
             let select = |system: &mut System| Ok(vec![tasks::first_select(system)?]);
             run.each("first SELECT", select)?;
         }
     }
-    if questions.is_empty() {
+    if questions.is_empty() && small.is_empty() {
         return Ok(());
     }
     // Whoever keeps what was asked for has it afterwards.
+    let mut answers = Vec::new();
     run.each("first read", |system| {
-        tasks::read(system, &questions).map(|_| Vec::new())
+        let answered = tasks::read(system, &questions)?;
+        answers.extend(tasks::answers(system, &answered));
+        tasks::read_small(system, &small).map(|_| Vec::new())
     })?;
+    run.answers = answers;
     for _ in 0..plan.rounds {
-        run.each("read", |system| tasks::read(system, &questions))?;
+        run.each("read", |system| {
+            let answered = tasks::read(system, &questions)?;
+            let mut figures: Vec<Figure> = answered.into_iter().map(|(figure, _)| figure).collect();
+            let cpu = figures.iter().filter_map(|figure| figure.cpu).sum();
+            figures.push(tasks::figure(system, "all questions, CPU", cpu));
+            let memory = usage::memory(&system.processes()) as f64 / 1024.0;
+            figures.push(tasks::figure(system, "memory after them", memory));
+            figures.extend(tasks::read_small(system, &small)?);
+            Ok(figures)
+        })?;
     }
     Ok(())
 }
 
 fn change(plan: &Plan, mail: &Mail, run: &mut Run) -> Result<(), StoreBenchError> {
+    // Cyrus refuses others when they are added or delivered.
+    let mail = mail.well_formed();
     for _ in 0..plan.rounds.min(3) {
         if plan.wants(&["expunge"]) {
             run.each("expunge", |system| tasks::expunge(system))?;
         }
         if plan.wants(&["APPEND"]) {
-            run.each("append", |system| tasks::append(system, mail, plan.appends))?;
+            run.each("append", |system| match system.syncs() {
+                true => tasks::append(system, &mail, plan.appends),
+                false => Ok(Vec::new()),
+            })?;
         }
         if plan.wants(&["IDLE"]) {
-            run.each("idle", |system| tasks::idle(system, plan.notices))?;
+            run.each("idle", |system| match system.syncs() {
+                true => tasks::idle(system, plan.notices),
+                false => Ok(Vec::new()),
+            })?;
         }
         if plan.wants(&["delivered"]) {
-            run.each("deliver", |system| {
-                tasks::deliver(system, mail, plan.deliveries)
+            run.each("deliver", |system| match system.delivers() {
+                true => deliver::deliver(system, &mail, plan.deliveries),
+                false => Ok(Vec::new()),
             })?;
         }
     }
     if plan.wants(&["memory"]) {
         run.each("memory", |system| match system.name {
-            OURS => tasks::memory(system, plan.idlers),
+            OURS => memory::memory(system, plan.idlers),
             // A process for each connection: thousands of them are more than a machine has room for.
             _ => Ok(Vec::new()),
         })?;

@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 /// How long a server may say nothing.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The date of messages of which none is told from others by it.
+const FIRST_DATE: &str = "01-Feb-2024 10:00:00 +0000";
+
 /// Octets read at once.
 const READ_OCTETS: usize = 256 * 1024;
 
@@ -26,6 +29,13 @@ pub enum ImapError {
         /// What it said.
         line: String,
     },
+    /// A mailbox does not have what was put into it.
+    Count {
+        /// So many messages.
+        expected: usize,
+        /// What is there.
+        found: usize,
+    },
 }
 
 impl fmt::Display for ImapError {
@@ -33,6 +43,9 @@ impl fmt::Display for ImapError {
         match self {
             Self::Io(source) => source.fmt(f),
             Self::Refused { command, line } => write!(f, "{command}: {line}"),
+            Self::Count { expected, found } => {
+                write!(f, "{found} messages where {expected} were put")
+            }
         }
     }
 }
@@ -41,7 +54,7 @@ impl std::error::Error for ImapError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io(source) => Some(source),
-            Self::Refused { .. } => None,
+            Self::Refused { .. } | Self::Count { .. } => None,
         }
     }
 }
@@ -61,8 +74,8 @@ pub(crate) struct Reply {
     pub(crate) octets: u64,
     /// `FETCH` responses.
     pub(crate) fetched: u64,
-    /// Numbers in `SEARCH` responses.
-    pub(crate) found: u64,
+    /// The numbers in `SEARCH` responses.
+    pub(crate) found: Vec<u32>,
     /// The last number of an `EXISTS` response.
     pub(crate) exists: u64,
     /// `EXPUNGE` responses.
@@ -78,6 +91,7 @@ pub(crate) struct Imap {
     filled: usize,
     at: usize,
     commands: u64,
+    is_authenticated: bool,
 }
 
 impl Imap {
@@ -87,7 +101,7 @@ impl Imap {
     }
 
     /// The same with a small buffer, for connections in thousands.
-    pub(crate) fn connect_small(address: SocketAddr) -> Result<Self, ImapError> {
+    pub(crate) fn connect_lean(address: SocketAddr) -> Result<Self, ImapError> {
         Self::with_buffer(address, 1024)
     }
 
@@ -101,9 +115,20 @@ impl Imap {
             filled: 0,
             at: 0,
             commands: 0,
+            is_authenticated: false,
         };
-        imap.line(&mut Reply::default())?;
+        let mut greeting = imap.line(&mut Reply::default())?;
+        // Courier complains of what it misses before it greets.
+        while greeting.starts_with(b"* OK [ALERT]") {
+            greeting = imap.line(&mut Reply::default())?;
+        }
+        imap.is_authenticated = greeting.starts_with(b"* PREAUTH");
         Ok(imap)
+    }
+
+    /// Whether the server knew at once whose connection it is.
+    pub(crate) const fn is_authenticated(&self) -> bool {
+        self.is_authenticated
     }
 
     /// Sends a command and reads its reply, which must be OK.
@@ -113,18 +138,75 @@ impl Imap {
         self.finish(&tag, command, started)
     }
 
+    /// The same, with the beginning of each response to it.
+    pub(crate) fn responses(&mut self, command: &str) -> Result<Vec<Vec<u8>>, ImapError> {
+        let tag = self.send(command)?;
+        let mut responses = Vec::new();
+        let keep = |line: &[u8]| responses.push(line.to_vec());
+        self.finish_with(&tag, command, Instant::now(), keep)?;
+        Ok(responses)
+    }
+
+    /// Whether the server has this capability.
+    pub(crate) fn can(&mut self, capability: &str) -> Result<bool, ImapError> {
+        let lines = self.responses("CAPABILITY")?;
+        let mut words = lines
+            .iter()
+            .flat_map(|line| line.split(u8::is_ascii_whitespace));
+        Ok(words.any(|word| word.eq_ignore_ascii_case(capability.as_bytes())))
+    }
+
     /// Adds a message, without waiting for leave (RFC 7888).
     pub(crate) fn append(&mut self, mailbox: &str, message: &[u8]) -> Result<Reply, ImapError> {
+        self.append_at_once(mailbox, &[(FIRST_DATE.to_owned(), message)])
+    }
+
+    /// Adds messages with these dates by one command (RFC 3502), for all of them or none.
+    pub(crate) fn append_at_once(
+        &mut self,
+        mailbox: &str,
+        messages: &[(String, &[u8])],
+    ) -> Result<Reply, ImapError> {
         let started = Instant::now();
-        self.commands += 1;
-        let (tag, octets) = (format!("t{}", self.commands), message.len());
-        let mut command =
-            format!("{tag} APPEND {mailbox} \"01-Feb-2024 10:00:00 +0000\" {{{octets}+}}\r\n")
-                .into_bytes();
-        command.extend_from_slice(message);
+        let tag = self.tag();
+        let mut command = format!("{tag} APPEND {mailbox}").into_bytes();
+        for (date, message) in messages {
+            let octets = message.len();
+            command.extend_from_slice(format!(" \"{date}\" {{{octets}+}}\r\n").as_bytes());
+            command.extend_from_slice(message);
+        }
         command.extend_from_slice(b"\r\n");
         self.stream.write_all(&command)?;
         self.finish(&tag, "APPEND", started)
+    }
+
+    /// Adds messages with these dates by a command for each, and waits when all are sent; gives for each
+    /// what the server said.
+    pub(crate) fn append_in_a_row(
+        &mut self,
+        mailbox: &str,
+        messages: &[(String, &[u8])],
+    ) -> Result<Vec<Result<Reply, ImapError>>, ImapError> {
+        let started = Instant::now();
+        let mut commands = Vec::new();
+        let mut tags = Vec::with_capacity(messages.len());
+        for (date, message) in messages {
+            let (tag, octets) = (self.tag(), message.len());
+            let head = format!("{tag} APPEND {mailbox} \"{date}\" {{{octets}+}}\r\n");
+            commands.extend_from_slice(head.as_bytes());
+            commands.extend_from_slice(message);
+            commands.extend_from_slice(b"\r\n");
+            tags.push(tag);
+        }
+        self.stream.write_all(&commands)?;
+        let mut replies = Vec::with_capacity(tags.len());
+        for tag in tags {
+            match self.finish(&tag, "APPEND", started) {
+                Err(error @ ImapError::Io(_)) => return Err(error),
+                reply => replies.push(reply),
+            }
+        }
+        Ok(replies)
     }
 
     /// Begins to idle; `true` once the server agreed.
@@ -153,20 +235,36 @@ impl Imap {
         self.finish(&tag, "DONE", Instant::now()).map(drop)
     }
 
-    fn send(&mut self, command: &str) -> Result<String, ImapError> {
+    fn tag(&mut self) -> String {
         self.commands += 1;
-        let tag = format!("t{}", self.commands);
+        format!("t{}", self.commands)
+    }
+
+    fn send(&mut self, command: &str) -> Result<String, ImapError> {
+        let tag = self.tag();
         self.stream
             .write_all(format!("{tag} {command}\r\n").as_bytes())?;
         Ok(tag)
     }
 
     fn finish(&mut self, tag: &str, command: &str, started: Instant) -> Result<Reply, ImapError> {
+        self.finish_with(tag, command, started, |_| ())
+    }
+
+    /// Reads to the end of a command, giving the beginning of each response before it to `keep`.
+    fn finish_with(
+        &mut self,
+        tag: &str,
+        command: &str,
+        started: Instant,
+        mut keep: impl FnMut(&[u8]),
+    ) -> Result<Reply, ImapError> {
         let mut reply = Reply::default();
         loop {
             let line = self.line(&mut reply)?;
             let tagged = line.strip_prefix(tag.as_bytes());
             let Some(rest) = tagged.and_then(|rest| rest.strip_prefix(b" ")) else {
+                keep(&line);
                 continue;
             };
             if !rest.starts_with(b"OK") {
@@ -272,7 +370,8 @@ fn count(line: &[u8], reply: &mut Reply) {
     };
     if let Some(found) = rest.strip_prefix(b"SEARCH") {
         let words = found.split(u8::is_ascii_whitespace);
-        reply.found += words.filter(|word| !word.is_empty()).count() as u64;
+        let numbers = words.filter_map(|word| std::str::from_utf8(word).ok()?.parse::<u32>().ok());
+        reply.found.extend(numbers);
         return;
     }
     let mut words = rest.splitn(3, |octet| matches!(octet, b' ' | b'\r'));
@@ -322,7 +421,7 @@ mod tests {
         server.join().unwrap();
         assert_eq!(
             (reply.fetched, reply.found, reply.exists, reply.expunged),
-            (2, 2, 3, 1)
+            (2, vec![4, 5], 3, 1)
         );
     }
 }

@@ -39,7 +39,7 @@ impl Mail {
         }
         let frequencies = frequencies(originals.iter().take(count));
         let mut messages: Vec<Vec<u8>> = originals.iter().take(count).cloned().collect();
-        let mut random = Random(0x5eed);
+        let mut random = Random::new();
         while messages.len() < count {
             let number = messages.len();
             let original = &originals[number % originals.len()];
@@ -56,11 +56,42 @@ impl Mail {
         })
     }
 
+    /// Exactly these messages.
+    #[cfg(test)]
+    pub(crate) fn of(messages: Vec<Vec<u8>>) -> Self {
+        Self {
+            frequencies: frequencies(messages.iter()),
+            messages,
+        }
+    }
+
     pub(crate) fn octets(&self) -> u64 {
         self.messages
             .iter()
             .map(|message| message.len() as u64)
             .sum()
+    }
+
+    /// The messages whose headers nobody refuses: every line is a field, or goes on with one.
+    pub(crate) fn well_formed(&self) -> Vec<Vec<u8>> {
+        let is_field = |line: &[u8]| {
+            let name = line
+                .split(|octet| *octet == b':')
+                .next()
+                .unwrap_or_default();
+            let is_name = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
+            name.len() < line.len() && is_name
+        };
+        let is_fine = |message: &&Vec<u8>| {
+            let header = message[..body(message)].strip_suffix(b"\r\n\r\n");
+            let lines = header.map(|header| header.split(|octet| *octet == b'\n'));
+            let folded = |line: &[u8]| line.starts_with(b" ") || line.starts_with(b"\t");
+            lines.is_some_and(|mut lines| {
+                lines.next().is_some_and(is_field)
+                    && lines.all(|line| folded(line) || is_field(line))
+            })
+        };
+        self.messages.iter().filter(is_fine).cloned().collect()
     }
 
     /// The word whose share of the messages is nearest to this one.
@@ -75,11 +106,52 @@ impl Mail {
     }
 }
 
+/// The day of the first message's date among the days of January 2024, and how the others follow: so
+/// many seconds later as their numbers say.
+const FIRST_DAY: usize = 2;
+const DAY_SECONDS: usize = 86_400;
+
+/// The date that a message is added with, and told from all others by: it is not in its text.
+pub(crate) fn internal_date(number: usize) -> String {
+    let (day, second) = (FIRST_DAY + number / DAY_SECONDS, number % DAY_SECONDS);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{day:02}-Jan-2024 {hour:02}:{minute:02}:{second:02} +0000")
+}
+
+/// That date in seconds since 1970, as files have it.
+pub(crate) fn internal_seconds(number: usize) -> u64 {
+    /// 2024-01-01 00:00:00 UTC.
+    const YEAR: u64 = 1_704_067_200;
+    YEAR + ((FIRST_DAY - 1) * DAY_SECONDS + number) as u64
+}
+
+/// The number of the message whose `INTERNALDATE` a response has, in whatever zone it is told.
+pub(crate) fn number_of(response: &[u8]) -> Option<u32> {
+    let text = std::str::from_utf8(response).ok()?;
+    let date = text.split_once("INTERNALDATE \"")?.1.split('"').next()?;
+    let (day, rest) = date.trim_start().split_once('-')?;
+    let mut words = rest.split_once(' ')?.1.split(' ');
+    let time = words.next()?.split(':').map(str::parse::<i64>);
+    let time = time.collect::<Result<Vec<i64>, _>>().ok()?;
+    let zone: i64 = words.next()?.parse().ok()?;
+    let ahead = zone / 100 * 3_600 + zone % 100 * 60;
+    let [hour, minute, second] = time[..] else {
+        return None;
+    };
+    let days = day.parse::<i64>().ok()? - FIRST_DAY as i64;
+    let number = days * DAY_SECONDS as i64 + hour * 3_600 + minute * 60 + second - ahead;
+    u32::try_from(number).ok()
+}
+
 /// xorshift64: the same numbers for the same seed everywhere.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub(crate) const fn new() -> Self {
+        Self(0x5eed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -224,5 +296,30 @@ mod tests {
         assert_eq!(shown[1], "Subject: two\r\n\r\nwords another thing\r\n");
         assert!(shown[2].starts_with("Message-ID: <c1.x@y>\r\nDate: Mon, 1 Jan 2002 "));
         assert_eq!(mail.word(0.4), "another");
+    }
+
+    #[test]
+    fn broken_headers_are_left_out() {
+        let fine = b"A: b\r\n c\r\nD:\r\n\r\nno field\r\n".to_vec();
+        let broken = [
+            &b"A: b\r\nno field\r\n\r\n"[..],
+            b" A: b\r\n\r\n",
+            b"A b: c\r\n\r\n",
+        ];
+        let mut all: Vec<Vec<u8>> = broken.map(<[u8]>::to_vec).into();
+        all.push(fine.clone());
+        assert_eq!(Mail::of(all).well_formed(), [fine]);
+    }
+
+    #[test]
+    fn a_message_is_known_by_its_date_in_any_zone() {
+        for number in [0, 59, 86_399, 86_400, 200_000] {
+            let response = format!("* 7 FETCH (INTERNALDATE \"{}\")", internal_date(number));
+            assert_eq!(number_of(response.as_bytes()), u32::try_from(number).ok());
+        }
+        let elsewhere = b"* 7 FETCH (UID 9 INTERNALDATE \" 2-Jan-2024 03:30:07 +0330\")\r\n";
+        assert_eq!(number_of(elsewhere), Some(7));
+        assert_eq!(number_of(b"* 7 FETCH (FLAGS ())"), None);
+        assert_eq!(internal_seconds(5), 1_704_153_605);
     }
 }

@@ -1,11 +1,18 @@
-//! The figures of all rounds, as rows with bars.
+//! The figures of all rounds, as rows.
 
 use serde_json::{Value, json};
 
+use super::html;
+use super::systems::XAPIAN;
+use super::table::{Beside, TASKS, Task};
 use crate::machine::Machine;
+use crate::row::{Bar, Row, median};
 
 /// Our own name among the systems.
 pub(crate) const OURS: &str = "vere";
+
+/// How much of what two systems found together both must have found to be compared.
+const AGREEMENT: f64 = 0.95;
 
 /// One figure of one round.
 #[derive(Debug, Clone)]
@@ -15,106 +22,18 @@ pub(crate) struct Figure {
     pub(crate) value: f64,
     /// What was fetched, found or expunged: the same for every system, or they answer differently.
     pub(crate) count: Option<u64>,
+    /// User and system time that it took, in milliseconds.
+    pub(crate) cpu: Option<f64>,
 }
 
-/// How good ours must be.
-#[derive(Debug, Clone, Copy)]
-enum Bar {
-    /// At most this part of the best peer's.
-    AtMost(f64),
-    /// At least so many times the best peer's.
-    AtLeast(f64),
-    /// At most this, whatever peers do.
-    Below(f64),
+/// What a system found, by the numbers of messages.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) system: &'static str,
+    pub(crate) task: &'static str,
+    /// Sorted.
+    pub(crate) hits: Vec<u32>,
 }
-
-impl Bar {
-    fn text(self) -> String {
-        match self {
-            Self::AtMost(ratio) => format!("ratio <= {ratio}"),
-            Self::AtLeast(ratio) => format!("ratio >= {ratio}"),
-            Self::Below(value) => format!("value <= {value}"),
-        }
-    }
-
-    fn holds(self, value: f64, ratio: Option<f64>) -> Option<bool> {
-        match self {
-            Self::AtMost(most) => ratio.map(|ratio| ratio <= most),
-            Self::AtLeast(least) => ratio.map(|ratio| ratio >= least),
-            Self::Below(most) => Some(value <= most),
-        }
-    }
-}
-
-/// What is measured of every system.
-struct Task {
-    name: &'static str,
-    unit: &'static str,
-    /// Whether more of it is better.
-    more: bool,
-    bar: Option<Bar>,
-}
-
-const fn less(name: &'static str, unit: &'static str, bar: Option<Bar>) -> Task {
-    Task {
-        name,
-        unit,
-        more: false,
-        bar,
-    }
-}
-
-const fn more(name: &'static str, unit: &'static str, bar: Option<Bar>) -> Task {
-    Task {
-        name,
-        unit,
-        more: true,
-        bar,
-    }
-}
-
-const TASKS: &[Task] = &[
-    more("filled, 16 connections", "messages/s", None),
-    less("disk", "MiB", None),
-    less("first SELECT", "ms", Some(Bar::AtMost(1.0))),
-    less("list", "ms", Some(Bar::AtMost(0.5))),
-    less("list, CPU", "ms", None),
-    less("four fields", "ms", Some(Bar::AtMost(0.5))),
-    less("all headers", "ms", Some(Bar::AtMost(0.4))),
-    less("FROM", "ms", Some(Bar::AtMost(0.2))),
-    less("SUBJECT", "ms", Some(Bar::AtMost(0.2))),
-    less("SENTSINCE", "ms", Some(Bar::AtMost(0.5))),
-    less("TEXT absent", "ms", Some(Bar::Below(5.0))),
-    less("TEXT 0.1 %", "ms", Some(Bar::AtMost(0.05))),
-    less("TEXT 1 %", "ms", Some(Bar::AtMost(0.05))),
-    less("TEXT 10 %", "ms", Some(Bar::AtMost(0.05))),
-    less("TEXT 50 %", "ms", Some(Bar::AtMost(0.05))),
-    less("BODY 0.1 %", "ms", Some(Bar::AtMost(0.05))),
-    less("BODY 1 %", "ms", Some(Bar::AtMost(0.05))),
-    less("BODY 10 %", "ms", Some(Bar::AtMost(0.05))),
-    less("expunge 1 %", "ms", Some(Bar::AtMost(0.7))),
-    less("expunge 20 %", "ms", Some(Bar::AtMost(0.7))),
-    more(
-        "APPEND, 1 connection",
-        "messages/s",
-        Some(Bar::AtLeast(1.2)),
-    ),
-    more(
-        "APPEND, 10 connections",
-        "messages/s",
-        Some(Bar::AtLeast(4.0)),
-    ),
-    less("IDLE notice", "ms", Some(Bar::Below(1.0))),
-    more("delivered to 15", "mailboxes/s", Some(Bar::AtLeast(5.0))),
-    less(
-        "written by delivery to 15",
-        "KiB/message",
-        Some(Bar::AtMost(0.1)),
-    ),
-    less("memory before login", "KiB", Some(Bar::Below(16.0))),
-    less("memory of IDLE", "KiB", Some(Bar::Below(64.0))),
-    less("all IDLE told", "ms", None),
-];
 
 /// Everything a run of the benchmark found.
 #[derive(Debug)]
@@ -126,92 +45,135 @@ pub(crate) struct Report {
     pub(crate) octets: u64,
     pub(crate) systems: Vec<&'static str>,
     pub(crate) figures: Vec<Figure>,
+    pub(crate) answers: Vec<Answer>,
     pub(crate) skipped: Vec<String>,
 }
 
-/// What one row of the table says of ours.
-struct Verdict {
-    peer: Option<(&'static str, f64)>,
-    ratio: Option<f64>,
-    ok: Option<bool>,
-}
-
 impl Report {
-    fn median(&self, task: &str, system: &str) -> Option<f64> {
+    /// The median of a figure over the rounds.
+    pub(crate) fn median(&self, task: &str, system: &str) -> Option<f64> {
         let of = |figure: &&Figure| figure.task == task && figure.system == system;
-        let mut values: Vec<f64> = self
-            .figures
-            .iter()
-            .filter(of)
-            .map(|one| one.value)
-            .collect();
-        values.sort_by(f64::total_cmp);
-        let middle = values.len() / 2;
-        match values.len() {
-            0 => None,
-            length if length % 2 == 1 => Some(values[middle]),
-            _ => Some(f64::midpoint(values[middle - 1], values[middle])),
-        }
+        let values = self.figures.iter().filter(of).map(|one| one.value);
+        median(values.collect())
     }
 
-    fn verdict(&self, task: &Task) -> Option<Verdict> {
-        let value = self.median(task.name, OURS)?;
-        let peers = self.systems.iter().filter(|system| **system != OURS);
-        let peers = peers.filter_map(|system| Some((*system, self.median(task.name, system)?)));
+    /// The median of the CPU time of a task, in milliseconds.
+    pub(crate) fn cpu(&self, task: &str, system: &str) -> Option<f64> {
+        let of = |figure: &&Figure| figure.task == task && figure.system == system;
+        let values = self.figures.iter().filter(of).filter_map(|one| one.cpu);
+        median(values.collect())
+    }
+
+    /// The peer that ours stands beside.
+    fn peer(&self, task: &Task) -> Option<(String, f64)> {
+        let peers = self.systems.iter().filter(|system| match task.beside {
+            _ if **system == OURS => false,
+            Beside::Best => true,
+            Beside::Exact => **system != XAPIAN,
+            Beside::Only(name) => **system == name,
+        });
+        let peers = peers.filter_map(|name| Some((*name, self.median(task.name, name)?)));
         let peer = match task.more {
             true => peers.max_by(|one, other| one.1.total_cmp(&other.1)),
             false => peers.min_by(|one, other| one.1.total_cmp(&other.1)),
         };
-        let ratio = peer.filter(|peer| peer.1 > 0.0).map(|peer| value / peer.1);
-        let ok = task.bar.and_then(|bar| bar.holds(value, ratio));
-        Some(Verdict { peer, ratio, ok })
+        peer.map(|(name, value)| (name.to_owned(), value))
     }
 
-    /// Tasks in which systems answered with different counts.
+    fn row(&self, task: &Task, system: &str) -> Option<Row> {
+        let is_ours = system == OURS;
+        Some(Row {
+            name: format!("{system}: {}", task.name),
+            value: self.median(task.name, system)?,
+            unit: task.unit,
+            peer: is_ours.then(|| self.peer(task)).flatten(),
+            bar: task.bar.filter(|_| is_ours),
+        })
+    }
+
+    /// Ours beside the peer that finds words only, where both find the same.
+    fn beside_xapian(&self, task: &Task) -> Option<Row> {
+        if task.beside != Beside::Exact || self.agreement(task.name)? < AGREEMENT {
+            return None;
+        }
+        Some(Row {
+            name: format!("{OURS}: {}, beside {XAPIAN}", task.name),
+            value: self.median(task.name, OURS)?,
+            unit: task.unit,
+            peer: Some((XAPIAN.to_owned(), self.median(task.name, XAPIAN)?)),
+            bar: Some(Bar::RatioMax(1.0)),
+        })
+    }
+
+    fn hits(&self, task: &str, system: &str) -> Option<&[u32]> {
+        let of = |answer: &&Answer| answer.task == task && answer.system == system;
+        self.answers.iter().find(of).map(|answer| &*answer.hits)
+    }
+
+    /// The share that both ours and Cyrus with Xapian found of what either found.
+    fn agreement(&self, task: &str) -> Option<f64> {
+        let (ours, theirs) = (self.hits(task, OURS)?, self.hits(task, XAPIAN)?);
+        let (only_ours, only_theirs) = (missing(ours, theirs).len(), missing(theirs, ours).len());
+        let either = ours.len() + only_theirs;
+        match either {
+            0 => Some(1.0),
+            either => Some((ours.len() - only_ours) as f64 / either as f64),
+        }
+    }
+
+    /// All rows.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for task in TASKS {
+            rows.extend(self.systems.iter().filter_map(|name| self.row(task, name)));
+            rows.extend(self.beside_xapian(task));
+        }
+        rows
+    }
+
+    /// Tasks in which systems answered with different counts, or found other messages than ours.
     pub(crate) fn differences(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for task in TASKS {
-            let mut counts: Vec<(&str, u64)> = self
-                .figures
+            lines.extend(self.different_counts(task.name));
+            let Some(ours) = self.hits(task.name, OURS) else {
+                continue;
+            };
+            let others = self
+                .answers
                 .iter()
-                .filter(|figure| figure.task == task.name)
-                .filter_map(|figure| Some((figure.system, figure.count?)))
-                .collect();
-            counts.dedup();
-            counts.sort_unstable();
-            counts.dedup();
-            if counts
-                .iter()
-                .any(|(_, count)| Some(*count) != counts.first().map(|one| one.1))
-            {
-                let shown = counts
-                    .iter()
-                    .map(|(system, count)| format!("{system} {count}"));
-                let shown: Vec<String> = shown.collect();
-                lines.push(format!(
-                    "{}: answers differ: {}",
-                    task.name,
-                    shown.join(", ")
-                ));
-            }
+                .filter(|answer| answer.task == task.name);
+            lines.extend(others.filter_map(|answer| different_hits(answer, ours)));
         }
         lines
     }
 
+    fn different_counts(&self, task: &str) -> Option<String> {
+        let of_task = self.figures.iter().filter(|figure| figure.task == task);
+        let counts = of_task.filter_map(|figure| Some((figure.system, figure.count?)));
+        let mut counts: Vec<(&str, u64)> = counts.collect();
+        counts.sort_unstable();
+        counts.dedup();
+        let first = counts.first()?.1;
+        if counts.iter().all(|(_, count)| *count == first) {
+            return None;
+        }
+        let shown = counts
+            .iter()
+            .map(|(system, count)| format!("{system} {count}"));
+        let shown: Vec<String> = shown.collect();
+        Some(format!("{task}: answers differ: {}", shown.join(", ")))
+    }
+
     /// The JSON of DESIGN section 7, with the single rounds and what was skipped besides.
     pub(crate) fn json(&self) -> Value {
-        let mut rows = Vec::new();
-        for task in TASKS {
-            for system in &self.systems {
-                rows.extend(self.row(task, system));
-            }
-        }
         let round = |figure: &Figure| {
             json!({
                 "system": figure.system,
                 "task": figure.task,
                 "value": figure.value,
                 "count": figure.count,
+                "cpu_ms": figure.cpu,
             })
         };
         json!({
@@ -221,63 +183,65 @@ impl Report {
             "machine": self.machine.json(),
             "messages": self.messages,
             "octets": self.octets,
-            "rows": rows,
+            "rows": self.rows().iter().map(Row::json).collect::<Vec<_>>(),
             "differences": self.differences(),
             "rounds": self.figures.iter().map(round).collect::<Vec<_>>(),
             "skipped": self.skipped,
         })
     }
 
-    fn row(&self, task: &Task, system: &str) -> Option<Value> {
-        let value = self.median(task.name, system)?;
-        let verdict = (system == OURS).then(|| self.verdict(task)).flatten();
-        let peer = verdict.as_ref().and_then(|verdict| verdict.peer);
-        let bar = task.bar.filter(|_| system == OURS);
-        Some(json!({
-            "name": format!("{system}: {}", task.name),
-            "value": value,
-            "unit": task.unit,
-            "peer": peer.map(|peer| peer.0),
-            "peer_value": peer.map(|peer| peer.1),
-            "ratio": verdict.as_ref().and_then(|verdict| verdict.ratio),
-            "bar": bar.map(Bar::text),
-            "ok": verdict.and_then(|verdict| verdict.ok),
-        }))
-    }
-
     /// The cells of the table: name, a value for each system, the ratio, the bar.
     pub(crate) fn cells(&self) -> Vec<Vec<String>> {
-        let mut head = vec!["task".to_owned()];
-        head.extend(self.systems.iter().map(|system| (*system).to_owned()));
-        head.extend(["ratio".to_owned(), "bar".to_owned()]);
-        let mut rows = vec![head];
+        let mut rows = vec![self.head(&["ratio", "bar"])];
         for task in TASKS {
-            let values: Vec<Option<f64>> = self
-                .systems
-                .iter()
-                .map(|system| self.median(task.name, system))
-                .collect();
-            if values.iter().all(Option::is_none) {
+            let name = format!("{} [{}]", task.name, task.unit);
+            let Some(mut cells) = self.values(name, |system| self.median(task.name, system)) else {
                 continue;
-            }
-            let mut row = vec![format!("{} [{}]", task.name, task.unit)];
-            row.extend(values.into_iter().map(shown));
-            let verdict = self.verdict(task);
-            row.push(
-                verdict
-                    .as_ref()
-                    .map_or_else(String::new, |verdict| shown(verdict.ratio)),
-            );
-            row.push(task.bar.map_or_else(String::new, |bar| {
-                match verdict.and_then(|verdict| verdict.ok) {
-                    Some(true) => format!("{}: ok", bar.text()),
-                    Some(false) => format!("{}: MISSED", bar.text()),
-                    None => format!("{}: no peer", bar.text()),
-                }
-            }));
-            rows.push(row);
+            };
+            let ours = self.row(task, OURS);
+            cells.push(shown(ours.as_ref().and_then(Row::ratio)));
+            cells.push(ours.as_ref().map_or_else(String::new, Row::verdict));
+            rows.push(cells);
         }
         rows
+    }
+
+    /// The cells of the table of CPU time, in milliseconds.
+    pub(crate) fn cpu_cells(&self) -> Vec<Vec<String>> {
+        let row =
+            |task: &Task| self.values(task.name.to_owned(), |system| self.cpu(task.name, system));
+        let rows = TASKS.iter().filter_map(row);
+        std::iter::once(self.head(&[])).chain(rows).collect()
+    }
+
+    fn head(&self, others: &[&str]) -> Vec<String> {
+        let systems = self.systems.iter().chain(others);
+        std::iter::once(&"task")
+            .chain(systems)
+            .map(|cell| (*cell).to_owned())
+            .collect()
+    }
+
+    /// A name and the values of all systems, if one has any.
+    fn values(&self, name: String, of: impl Fn(&str) -> Option<f64>) -> Option<Vec<String>> {
+        let values: Vec<Option<f64>> = self.systems.iter().map(|system| of(system)).collect();
+        let known = values.iter().any(Option::is_some);
+        known.then(|| {
+            std::iter::once(name)
+                .chain(values.into_iter().map(shown))
+                .collect()
+        })
+    }
+
+    /// What the table does not say: ours beside Xapian, other answers, what was skipped.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let beside = TASKS.iter().filter_map(|task| self.beside_xapian(task));
+        let mut lines: Vec<String> = beside
+            .map(|row| format!("{}: {} ({})", row.name, shown(row.ratio()), row.verdict()))
+            .collect();
+        lines.extend(self.differences());
+        lines.extend(self.skipped.iter().map(|line| format!("skipped: {line}")));
+        lines
     }
 
     /// A table for a terminal.
@@ -299,45 +263,47 @@ impl Report {
             }
             text.push('\n');
         }
-        for line in self.differences() {
+        for line in self.remarks() {
             text.push_str(&format!("{line}\n"));
-        }
-        for line in &self.skipped {
-            text.push_str(&format!("skipped: {line}\n"));
         }
         text
     }
 
     /// The figures as one page without outside parts.
     pub(crate) fn page(&self) -> String {
-        use crate::page::{STYLE, escape};
-        let mut page = format!(
-            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
-             <meta name=\"viewport\" content=\"width=device-width\"><title>vere bench store</title>\
-             <style>{STYLE}</style><h1>vere bench store</h1>\
-             <p>A mailbox of {} messages ({} MiB); medians of the rounds, systems taking turns. {}.</p>\
-             <table>",
-            self.messages,
-            self.octets >> 20,
-            escape(&self.machine.line())
-        );
-        for row in self.cells() {
-            page.push_str("<tr>");
-            for cell in row {
-                page.push_str(&format!("<td>{}</td>", escape(&cell)));
-            }
-            page.push_str("</tr>");
-        }
-        page.push_str("</table><ul>");
-        for line in self.differences().iter().chain(&self.skipped) {
-            page.push_str(&format!("<li>{}</li>", escape(line)));
-        }
-        page.push_str("</ul></html>\n");
-        page
+        html::page(self)
     }
 }
 
-fn shown(value: Option<f64>) -> String {
+/// How a system's answer differs from ours, with the first messages that only one of them found.
+fn different_hits(answer: &Answer, ours: &[u32]) -> Option<String> {
+    /// Messages that are named.
+    const NAMED: usize = 5;
+    let (lacks, adds) = (missing(ours, &answer.hits), missing(&answer.hits, ours));
+    if lacks.is_empty() && adds.is_empty() {
+        return None;
+    }
+    let named = |messages: &[u32]| {
+        let first = messages.iter().take(NAMED).map(u32::to_string);
+        let first: Vec<String> = first.collect();
+        let dots = if messages.len() > NAMED { " ..." } else { "" };
+        format!("{} ({}{dots})", messages.len(), first.join(" "))
+    };
+    let (system, task) = (answer.system, answer.task);
+    Some(format!(
+        "{task}: {system} does not find {} that {OURS} finds, and finds {} more",
+        named(&lacks),
+        named(&adds)
+    ))
+}
+
+/// What the first has and the second has not; both are sorted.
+fn missing(one: &[u32], other: &[u32]) -> Vec<u32> {
+    let only = one.iter().filter(|hit| other.binary_search(hit).is_err());
+    only.copied().collect()
+}
+
+pub(crate) fn shown(value: Option<f64>) -> String {
     match value {
         None => "-".to_owned(),
         Some(value) if value < 10.0 => format!("{value:.2}"),
@@ -349,47 +315,105 @@ fn shown(value: Option<f64>) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn bars_are_judged_against_the_best_peer() {
-        let figure = |system, task, value, count| Figure {
+    fn figure(system: &'static str, task: &'static str, value: f64, count: Option<u64>) -> Figure {
+        Figure {
             system,
             task,
             value,
             count,
-        };
-        let report = Report {
+            cpu: None,
+        }
+    }
+
+    fn report(figures: Vec<Figure>, answers: Vec<Answer>) -> Report {
+        Report {
             machine: Machine::describe("/".as_ref()),
             quick: true,
             seconds: 1.0,
             messages: 3,
             octets: 9,
-            systems: vec!["vere", "a", "b"],
-            figures: vec![
+            systems: vec!["vere", "dovecot mdbox", "cyrus", XAPIAN],
+            figures,
+            answers,
+            skipped: vec!["courier skipped: not there".to_owned()],
+        }
+    }
+
+    fn row(report: &Report, name: &str) -> Option<Value> {
+        let rows = report.rows();
+        rows.iter().find(|row| row.name == name).map(Row::json)
+    }
+
+    #[test]
+    fn bars_are_judged_beside_the_peer_that_they_name() {
+        let report = report(
+            vec![
                 figure("vere", "list", 40.0, Some(3)),
                 figure("vere", "list", 60.0, Some(3)),
-                figure("a", "list", 100.0, Some(3)),
-                figure("b", "list", 900.0, Some(2)),
+                figure("dovecot mdbox", "list", 100.0, Some(3)),
+                figure("cyrus", "list", 900.0, Some(2)),
                 figure("vere", "APPEND, 1 connection", 110.0, None),
-                figure("a", "APPEND, 1 connection", 100.0, None),
+                figure("dovecot mdbox", "APPEND, 1 connection", 100.0, None),
+                figure("cyrus", "APPEND, 1 connection", 10.0, None),
                 figure("vere", "IDLE notice", 0.2, None),
             ],
-            skipped: Vec::new(),
-        };
-        let json = report.json();
-        let row = |name: &str| {
-            let rows = json["rows"].as_array().unwrap();
-            rows.iter().find(|row| row["name"] == name).unwrap().clone()
-        };
-        let list = row("vere: list");
-        assert_eq!((&list["peer"], &list["ratio"]), (&"a".into(), &0.5.into()));
+            Vec::new(),
+        );
+        let list = row(&report, "vere: list").unwrap();
+        assert_eq!(
+            (&list["peer"], &list["ratio"]),
+            (&"dovecot mdbox".into(), &0.5.into())
+        );
         assert_eq!(list["ok"], true);
-        assert_eq!(row("vere: APPEND, 1 connection")["ok"], false);
-        assert_eq!(row("vere: IDLE notice")["ok"], true);
+        assert_eq!(
+            row(&report, "vere: APPEND, 1 connection").unwrap()["ok"],
+            false
+        );
+        assert_eq!(row(&report, "vere: IDLE notice").unwrap()["ok"], true);
         assert_eq!(
             report.differences(),
-            ["list: answers differ: a 3, b 2, vere 3"]
+            ["list: answers differ: cyrus 2, dovecot mdbox 3, vere 3"]
         );
         assert!(report.table().contains("MISSED"));
-        assert!(report.page().contains("<td>list [ms]</td>"));
+        let page = report.page();
+        assert!(page.contains("<td>list [ms]</td>"), "{page}");
+        assert!(page.contains("courier skipped"), "{page}");
+    }
+
+    #[test]
+    fn what_finds_words_only_is_compared_apart_and_where_it_finds_the_same() {
+        let answer = |system, task, hits: &[u32]| Answer {
+            system,
+            task,
+            hits: hits.to_vec(),
+        };
+        let forty: Vec<u32> = (0..40).collect();
+        let report = report(
+            vec![
+                figure("vere", "TEXT 1 %", 1.0, None),
+                figure("cyrus", "TEXT 1 %", 100.0, None),
+                figure(XAPIAN, "TEXT 1 %", 0.5, None),
+                figure("vere", "BODY 1 %", 1.0, None),
+                figure(XAPIAN, "BODY 1 %", 2.0, None),
+            ],
+            vec![
+                answer("vere", "TEXT 1 %", &forty),
+                answer("cyrus", "TEXT 1 %", &forty),
+                answer(XAPIAN, "TEXT 1 %", &forty[1..]),
+                answer("vere", "BODY 1 %", &[1, 2, 3]),
+                answer(XAPIAN, "BODY 1 %", &[2, 3, 4]),
+            ],
+        );
+        assert_eq!(row(&report, "vere: TEXT 1 %").unwrap()["peer"], "cyrus");
+        let beside = row(&report, "vere: TEXT 1 %, beside cyrus xapian").unwrap();
+        assert_eq!(beside["ok"], false);
+        assert!(row(&report, "vere: BODY 1 %, beside cyrus xapian").is_none());
+        assert_eq!(
+            report.differences(),
+            [
+                "TEXT 1 %: cyrus xapian does not find 1 (0) that vere finds, and finds 0 () more",
+                "BODY 1 %: cyrus xapian does not find 1 (1) that vere finds, and finds 1 (4) more",
+            ]
+        );
     }
 }

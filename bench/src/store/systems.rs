@@ -1,18 +1,28 @@
-//! The mail stores that are measured: ours, and Dovecot with mdbox and with Maildir.
+//! The mail stores that are measured: ours, and Dovecot, Cyrus and Courier in the ways they keep mail.
 //!
 //! Each runs from a folder of its own with ports of its own and keeps its mail there; an installed
-//! system of the same kind is neither read nor touched. All sync what they acknowledge.
+//! system of the same kind is neither read nor touched. All but Courier sync what they acknowledge.
 
+mod courier;
+mod cyrus;
+mod dovecot;
+mod unpacked;
+mod vere;
+
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use tempfile::TempDir;
 
 use super::imap::{Imap, ImapError};
+use super::report::OURS;
 use crate::peer::{PeerError, folder, free_address};
 use crate::process::{Daemon, Process};
 
@@ -25,37 +35,114 @@ const STOP_MAX: Duration = Duration::from_secs(20);
 /// The password of every account.
 const PASSWORD: &str = "secret";
 
-/// That password as the cheapest Argon2id hash: what a password costs is not what is measured here.
-const PASSWORD_HASH: &str = "$argon2id$v=19$m=8,t=1,p=1$dmVyZS1iZW5jaC1zdG9yZQ\
-                             $6igDkWGtobLOx9MBmbZmAy+EPj8wqfJ+xcQpm5cKnog";
-
-/// The keys that belong to it (RFC 5803), with the fewest rounds; nobody uses them here.
-const PASSWORD_KEYS: &str = "SCRAM-SHA-256$4096:dmVyZS1iZW5jaC1zdG9yZQ==$\
-                             d2Io1gmsNtD6vlB5hvkDtaFsT/MID/iHlt9wsdUPI5U=:pmB9gcV9LiDt5T01mHMTB24kW1vqCVwPwVYN6cKoSvs=";
-
-/// The user and group `nobody` and `nogroup` of Debian, as whom Dovecot keeps its mail.
+/// The user and group `nobody` and `nogroup` of Debian, as whom peers keep their mail.
 const NOBODY: u32 = 65_534;
 
 /// Accounts that deliveries go to.
 pub(crate) const RECIPIENTS: usize = 15;
 
-/// Which system.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// This product, from this program.
-    Vere(PathBuf),
-    /// Dovecot, keeping mail in this format.
-    Dovecot(&'static str),
+/// The account that has most of the mail.
+pub(crate) const READER: &str = "reader";
+/// The account that has little mail in a store that has much.
+pub(crate) const SMALL: &str = "small";
+
+/// A system that can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SystemName {
+    /// This product.
+    Vere,
+    /// Dovecot, many messages in a file.
+    Mdbox,
+    /// Dovecot, a file for each message.
+    Maildir,
+    /// Cyrus, which searches by reading.
+    Cyrus,
+    /// Cyrus, which searches words by an index of Xapian.
+    Xapian,
+    /// Courier.
+    Courier,
 }
 
-impl Kind {
-    fn name(&self) -> &'static str {
+impl SystemName {
+    /// What it is called in results.
+    pub(crate) const fn text(self) -> &'static str {
         match self {
-            Self::Vere(_) => "vere",
-            Self::Dovecot("mdbox") => "dovecot mdbox",
-            Self::Dovecot(_) => "dovecot maildir",
+            Self::Vere => OURS,
+            Self::Mdbox => "dovecot mdbox",
+            Self::Maildir => "dovecot maildir",
+            Self::Cyrus => "cyrus",
+            Self::Xapian => XAPIAN,
+            Self::Courier => "courier",
         }
     }
+
+    /// What it does not do as others do.
+    const fn habits(self) -> Habits {
+        let usual = Habits {
+            prefix: "",
+            has_accounts: true,
+            delivers: true,
+            syncs: true,
+        };
+        match self {
+            Self::Courier => Habits {
+                prefix: "INBOX.",
+                has_accounts: false,
+                delivers: false,
+                syncs: false,
+            },
+            _ => usual,
+        }
+    }
+}
+
+/// The system that finds words only: its answers are others, and it is compared with apart.
+pub(crate) const XAPIAN: &str = "cyrus xapian";
+
+/// What a system does in ways of its own.
+#[derive(Debug, Clone, Copy)]
+struct Habits {
+    /// What stands before the names of all mailboxes but INBOX.
+    prefix: &'static str,
+    /// Whether there is more than one account; else mailboxes stand for accounts.
+    has_accounts: bool,
+    /// Whether it takes mail by LMTP.
+    delivers: bool,
+    /// Whether what it acknowledged survives a power cut: else adding messages is not compared.
+    syncs: bool,
+}
+
+/// Where a system listens.
+#[derive(Debug, Clone, Copy)]
+struct Ports {
+    imap: SocketAddr,
+    lmtp: SocketAddr,
+}
+
+/// A mailbox that is filled by putting files into a folder.
+#[derive(Debug, Clone)]
+pub(crate) enum Files {
+    /// The folders are in this one, which is a Maildir.
+    Maildir(PathBuf),
+    /// The system tells the folder of a mailbox, and takes what it finds there when told to.
+    Cyrus {
+        /// Given a mailbox prints its folder.
+        tell: Vec<OsString>,
+        /// Given a mailbox takes what is there.
+        take: Vec<OsString>,
+    },
+}
+
+/// A system whose folder is ready.
+#[derive(Debug)]
+struct Prepared {
+    command: Vec<OsString>,
+    /// Folders that its mail and all that belongs to it lie in.
+    mail: Vec<PathBuf>,
+    /// Indexes what is there, for a system that does not do it by itself.
+    index: Option<Vec<OsString>>,
+    /// How messages are put into it as files, where APPEND is not to be waited for.
+    files: Option<Files>,
 }
 
 /// A system that runs.
@@ -64,46 +151,49 @@ pub(crate) struct System {
     pub(crate) name: &'static str,
     pub(crate) imap: SocketAddr,
     pub(crate) lmtp: SocketAddr,
-    command: Vec<OsString>,
+    /// The number of each message of the large mailbox, in the order that the system has them in.
+    pub(crate) numbers: Vec<u32>,
+    habits: Habits,
+    prepared: Prepared,
     daemon: Option<Daemon>,
-    /// Where its mail lies, in its folder.
-    mail: &'static str,
     folder: TempDir,
 }
 
 impl System {
-    /// Starts a system in a folder below `base`.
-    pub(crate) fn start(kind: &Kind, base: &Path) -> Result<Self, PeerError> {
-        let name = kind.name();
+    /// Starts a system in a folder below `base`; `program` is ours.
+    pub(crate) fn start(
+        system: SystemName,
+        program: &Path,
+        base: &Path,
+    ) -> Result<Self, PeerError> {
+        let name = system.text();
+        if system != SystemName::Vere && !nix::unistd::geteuid().is_root() {
+            let reason = "it starts only as root".to_owned();
+            return Err(PeerError::Unavailable { name, reason });
+        }
         let folder = folder(base, "vere-bench-store-").map_err(PeerError::Folder)?;
         let address = || free_address().map_err(PeerError::Folder);
-        let (imap, lmtp) = (address()?, address()?);
-        let command = match kind {
-            Kind::Vere(program) => prepare_vere(program, folder.path(), imap, lmtp),
-            Kind::Dovecot(format) => {
-                let program = dovecot().ok_or_else(|| PeerError::Unavailable {
-                    name,
-                    reason: "not installed (apt-get install dovecot-imapd dovecot-lmtpd)"
-                        .to_owned(),
-                })?;
-                if !nix::unistd::geteuid().is_root() {
-                    let reason = "it starts only as root".to_owned();
-                    return Err(PeerError::Unavailable { name, reason });
-                }
-                prepare_dovecot(&program, folder.path(), format, imap, lmtp)
-            }
+        let ports = Ports {
+            imap: address()?,
+            lmtp: address()?,
+        };
+        let own = folder.path();
+        let prepared = match system {
+            SystemName::Vere => vere::prepare(program, own, ports).map_err(PeerError::Folder)?,
+            SystemName::Mdbox => dovecot::prepare(name, "mdbox", own, ports)?,
+            SystemName::Maildir => dovecot::prepare(name, "maildir", own, ports)?,
+            SystemName::Cyrus => cyrus::prepare(name, false, own, ports)?,
+            SystemName::Xapian => cyrus::prepare(name, true, own, ports)?,
+            SystemName::Courier => courier::prepare(name, own, ports)?,
         };
         let mut system = Self {
             name,
-            imap,
-            lmtp,
-            command: command.map_err(PeerError::Folder)?,
+            imap: ports.imap,
+            lmtp: ports.lmtp,
+            numbers: Vec::new(),
+            habits: system.habits(),
+            prepared,
             daemon: None,
-            mail: match kind {
-                // Beside it lie the queues of the gateway.
-                Kind::Vere(_) => "mail/store",
-                Kind::Dovecot(_) => "mail",
-            },
             folder,
         };
         system.begin()?;
@@ -118,8 +208,9 @@ impl System {
 
     fn begin(&mut self) -> Result<(), PeerError> {
         let log = self.folder.path().join("output");
-        let daemon = Daemon::spawn(&self.command, &log).map_err(|source| PeerError::Spawn {
-            program: self.command.first().map(PathBuf::from).unwrap_or_default(),
+        let command = &self.prepared.command;
+        let daemon = Daemon::spawn(command, &log).map_err(|source| PeerError::Spawn {
+            program: command.first().map(PathBuf::from).unwrap_or_default(),
             source,
         })?;
         let daemon = self.daemon.insert(daemon);
@@ -142,20 +233,63 @@ impl System {
 
     /// A new connection of the account that owns the mailboxes.
     pub(crate) fn login(&self) -> Result<Imap, ImapError> {
-        self.login_as("reader@bench.test")
+        self.login_as(READER)
     }
 
+    /// A new connection of this account, where there are several.
     pub(crate) fn login_as(&self, user: &str) -> Result<Imap, ImapError> {
         let mut imap = Imap::connect(self.imap)?;
-        imap.ok(&format!("LOGIN {user} {PASSWORD}"))?;
+        if !imap.is_authenticated() {
+            imap.ok(&format!("LOGIN {user}@{DOMAIN} {PASSWORD}"))?;
+        }
         Ok(imap)
     }
 
     /// A connection that takes little memory here.
-    pub(crate) fn login_small(&self) -> Result<Imap, ImapError> {
-        let mut imap = Imap::connect_small(self.imap)?;
-        imap.ok(&format!("LOGIN reader@bench.test {PASSWORD}"))?;
+    pub(crate) fn login_lean(&self) -> Result<Imap, ImapError> {
+        let mut imap = Imap::connect_lean(self.imap)?;
+        imap.ok(&format!("LOGIN {READER}@{DOMAIN} {PASSWORD}"))?;
         Ok(imap)
+    }
+
+    /// What a mailbox is called here.
+    pub(crate) fn mailbox(&self, name: &str) -> String {
+        format!("{}{name}", self.habits.prefix)
+    }
+
+    /// The mailbox of the account with little mail.
+    pub(crate) fn small_mailbox(&self) -> String {
+        self.mailbox(if self.habits.has_accounts {
+            "Mail"
+        } else {
+            "Small"
+        })
+    }
+
+    /// Whether it takes mail by LMTP.
+    pub(crate) const fn delivers(&self) -> bool {
+        self.habits.delivers
+    }
+
+    /// Whether it acknowledges what would survive a power cut.
+    pub(crate) const fn syncs(&self) -> bool {
+        self.habits.syncs
+    }
+
+    /// How messages are put into it as files, if they are.
+    pub(crate) const fn files(&self) -> Option<&Files> {
+        self.prepared.files.as_ref()
+    }
+
+    /// Makes the index of what is there, for a system that has one made.
+    pub(crate) fn index(&self) -> io::Result<()> {
+        let index = self.prepared.index.as_deref();
+        index.map_or(Ok(()), |command| run(command, None).map(drop))
+    }
+
+    /// Whether its index is made when it is told to.
+    pub(crate) const fn has_index_made(&self) -> bool {
+        self.prepared.index.is_some()
     }
 
     /// Its processes.
@@ -175,7 +309,9 @@ impl System {
 
     /// Octets that its mail and all that belongs to it take on the disk.
     pub(crate) fn disk(&self) -> io::Result<u64> {
-        disk(&self.folder.path().join(self.mail))
+        let mut seen = HashSet::new();
+        let folders = self.prepared.mail.iter();
+        folders.map(|folder| disk(folder, &mut seen)).sum()
     }
 }
 
@@ -185,123 +321,66 @@ impl Drop for System {
     }
 }
 
-/// Blocks of all files below a folder, in octets.
-fn disk(folder: &Path) -> io::Result<u64> {
+/// Runs a command, with one more argument or not, to its end; gives what it printed, or what it said if
+/// it failed.
+pub(crate) fn run(command: &[OsString], argument: Option<&str>) -> io::Result<Vec<u8>> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program"));
+    };
+    let mut command = Command::new(program);
+    let output = command
+        .args(arguments)
+        .args(argument)
+        .stdin(Stdio::null())
+        .output()?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.trim_end().lines().last().unwrap_or_default();
+    Err(io::Error::other(format!("{}: {last}", program.display())))
+}
+
+/// Makes a folder for the user that peers run as.
+fn folder_of_nobody(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    give_to_nobody(path)
+}
+
+/// Gives a file or folder to the user that peers run as.
+pub(crate) fn give_to_nobody(path: &Path) -> io::Result<()> {
+    std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY))
+}
+
+/// Blocks of all files below a folder, in octets; a file that has several names counts once.
+fn disk(folder: &Path, seen: &mut HashSet<u64>) -> io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
     let mut octets = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let known = entry.metadata()?;
         octets += match known.is_dir() {
-            true => disk(&entry.path())?,
+            true => disk(&entry.path(), seen)?,
+            false if known.nlink() > 1 && !seen.insert(known.ino()) => 0,
             false => known.blocks() * 512,
         };
     }
     Ok(octets)
 }
 
-/// The accounts of every system.
-pub(crate) fn accounts() -> impl Iterator<Item = String> {
-    let recipients = (1..=RECIPIENTS).map(|number| format!("r{number}@bench.test"));
-    std::iter::once("reader@bench.test".to_owned()).chain(recipients)
+/// The domain of all accounts.
+const DOMAIN: &str = "bench.test";
+
+/// The accounts of every system, without their domain.
+fn users() -> impl Iterator<Item = String> {
+    let recipients = (1..=RECIPIENTS).map(|number| format!("r{number}"));
+    [READER, SMALL]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(recipients)
 }
 
-fn prepare_vere(
-    program: &Path,
-    folder: &Path,
-    imap: SocketAddr,
-    lmtp: SocketAddr,
-) -> io::Result<Vec<OsString>> {
-    let data = folder.join("mail");
-    fs::create_dir_all(&data)?;
-    let mut directory = "version = 1\n[[domain]]\nname = \"bench.test\"\n".to_owned();
-    for account in accounts() {
-        directory.push_str(&format!(
-            "[[account]]\naddress = \"{account}\"\npassword = \"{PASSWORD_HASH}\"\n\
-             scram_sha_256 = \"{PASSWORD_KEYS}\"\n"
-        ));
-    }
-    fs::write(folder.join("directory.toml"), directory)?;
-    let smtp = free_address()?;
-    let text = format!(
-        "version = 1\n\
-         hostname = \"vere.bench.test\"\n\
-         data = \"{}\"\n\
-         [directory]\n\
-         store = \"file:{}\"\n\
-         [smtp]\n\
-         listen = [\"{smtp}\"]\n\
-         [submission]\n\
-         listen = []\n\
-         [submissions]\n\
-         listen = []\n\
-         [imap]\n\
-         listen = [\"{imap}\"]\n\
-         [lmtp]\n\
-         listen = [\"{lmtp}\"]\n\
-         [delivery]\n\
-         local = \"store\"\n\
-         [auth]\n\
-         plaintext_networks = [\"127.0.0.0/8\"]\n\
-         [limits]\n\
-         connections_max = 100000\n\
-         connections_per_client_max = 100000\n",
-        data.display(),
-        folder.join("directory.toml").display(),
-    );
-    let file = folder.join("vere.toml");
-    fs::write(&file, text)?;
-    Ok(vec![
-        program.into(),
-        "serve".into(),
-        "-c".into(),
-        file.into(),
-    ])
-}
-
-/// Where Debian puts it.
-fn dovecot() -> Option<PathBuf> {
-    let installed = Path::new("/usr/lib/dovecot/imap").exists();
-    let delivers = Path::new("/usr/lib/dovecot/lmtp").exists();
-    let program = PathBuf::from("/usr/sbin/dovecot");
-    (installed && delivers && program.exists()).then_some(program)
-}
-
-fn prepare_dovecot(
-    program: &Path,
-    folder: &Path,
-    format: &str,
-    imap: SocketAddr,
-    lmtp: SocketAddr,
-) -> io::Result<Vec<OsString>> {
-    let mail = folder.join("mail");
-    fs::create_dir_all(&mail)?;
-    std::os::unix::fs::chown(&mail, Some(NOBODY), Some(NOBODY))?;
-    let own = folder.display();
-    let text = format!(
-        "base_dir = {own}/run\n\
-         state_dir = {own}/state\n\
-         log_path = {own}/log\n\
-         protocols = imap lmtp\n\
-         listen = 127.0.0.1\n\
-         ssl = no\n\
-         disable_plaintext_auth = no\n\
-         mail_location = {format}:{own}/mail/%u\n\
-         mail_fsync = optimized\n\
-         mail_max_userip_connections = 100000\n\
-         first_valid_uid = 1\n\
-         first_valid_gid = 1\n\
-         passdb {{\n  driver = static\n  args = password={PASSWORD}\n}}\n\
-         userdb {{\n  driver = static\n  args = uid={NOBODY} gid={NOBODY} home={own}/mail/home/%u\n}}\n\
-         service imap-login {{\n  service_count = 0\n  inet_listener imap {{\n    address = 127.0.0.1\n    \
-         port = {}\n  }}\n  inet_listener imaps {{\n    port = 0\n  }}\n}}\n\
-         service lmtp {{\n  inet_listener lmtp {{\n    address = 127.0.0.1\n    port = {}\n  }}\n}}\n\
-         service imap {{\n  process_limit = 12000\n}}\n\
-         protocol lmtp {{\n  postmaster_address = postmaster@bench.test\n}}\n",
-        imap.port(),
-        lmtp.port(),
-    );
-    let file = folder.join("dovecot.conf");
-    fs::write(&file, text)?;
-    Ok(vec![program.into(), "-F".into(), "-c".into(), file.into()])
+/// The addresses that deliveries go to.
+pub(crate) fn recipients() -> impl Iterator<Item = String> {
+    (1..=RECIPIENTS).map(|number| format!("r{number}@{DOMAIN}"))
 }

@@ -1,15 +1,13 @@
 //! What is asked of every system, and how each answer is timed.
 
-use std::io::{self, BufRead, BufReader, Write};
-use std::net::TcpStream;
+use std::io;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use super::imap::{Imap, ImapError, Reply};
-use super::mail::Mail;
-use super::report::Figure;
-use super::systems::{RECIPIENTS, System};
-use crate::process::Process;
+use super::queries::Question;
+use super::report::{Answer, Figure};
+use super::systems::{SMALL, System};
 
 /// The mailbox that is read.
 pub(crate) const MAILBOX: &str = "Mail";
@@ -18,147 +16,141 @@ const EXPUNGED: &str = "Expunged";
 /// Where messages are added one by one.
 const APPENDED: &str = "Appended";
 
-/// Connections that fill the mailbox.
-const FILLERS: usize = 16;
-
-/// A command whose reply is timed.
-#[derive(Debug, Clone)]
-pub(crate) struct Question {
-    /// What the figure is called.
-    pub(crate) task: &'static str,
-    pub(crate) command: String,
-}
-
-/// The questions that leave the mailbox as it is.
-pub(crate) fn questions(mail: &Mail) -> Vec<Question> {
-    let mut questions = Vec::new();
-    let mut ask = |task, command: String| questions.push(Question { task, command });
-    ask(
-        "list",
-        "FETCH 1:* (FLAGS INTERNALDATE RFC822.SIZE ENVELOPE)".to_owned(),
-    );
-    let fields = "FETCH 1:* (BODY.PEEK[HEADER.FIELDS (FROM TO SUBJECT DATE)])";
-    ask("four fields", fields.to_owned());
-    ask("all headers", "FETCH 1:* (BODY.PEEK[HEADER])".to_owned());
-    ask("FROM", "SEARCH FROM \"linux\"".to_owned());
-    ask("SUBJECT", "SEARCH SUBJECT \"kernel\"".to_owned());
-    ask("SENTSINCE", "SEARCH SENTSINCE 1-Jan-2005".to_owned());
-    ask("TEXT absent", "SEARCH TEXT \"zqxjkvwy\"".to_owned());
-    for (task, share) in [
-        ("TEXT 0.1 %", 0.001),
-        ("TEXT 1 %", 0.01),
-        ("TEXT 10 %", 0.1),
-        ("TEXT 50 %", 0.5),
-    ] {
-        ask(task, format!("SEARCH TEXT \"{}\"", mail.word(share)));
-    }
-    for (task, share) in [
-        ("BODY 0.1 %", 0.001),
-        ("BODY 1 %", 0.01),
-        ("BODY 10 %", 0.1),
-    ] {
-        ask(task, format!("SEARCH BODY \"{}\"", mail.word(share)));
-    }
-    questions
-}
-
 /// What the figure of a command counts: what is fetched, found or expunged.
 fn counted(reply: &Reply) -> u64 {
-    reply.fetched + reply.found + reply.expunged
+    reply.fetched + reply.found.len() as u64 + reply.expunged
 }
 
-fn millis(took: Duration) -> f64 {
+pub(crate) fn millis(took: Duration) -> f64 {
     took.as_secs_f64() * 1_000.0
 }
 
-fn figure(system: &System, task: &'static str, value: f64) -> Figure {
+pub(crate) fn figure(system: &System, task: &'static str, value: f64) -> Figure {
     Figure {
         system: system.name,
         task,
         value,
         count: None,
+        cpu: None,
     }
 }
 
-/// Fills the mailbox over several connections; the order of messages is not that of the file.
-pub(crate) fn fill(system: &System, mail: &Mail) -> Result<Vec<Figure>, ImapError> {
-    system.login()?.ok(&format!("CREATE {MAILBOX}"))?;
-    let started = Instant::now();
-    append_all(system, MAILBOX, &mail.messages, FILLERS)?;
-    let rate = mail.messages.len() as f64 / started.elapsed().as_secs_f64();
-    let mut figures = vec![figure(system, "filled, 16 connections", rate)];
-    let octets = system.disk()? as f64 / (1024.0 * 1024.0);
-    figures.push(figure(system, "disk", octets));
-    Ok(figures)
-}
-
 /// Adds messages over some connections, each sending its next one when the last is acknowledged.
-fn append_all(
+fn append_each(
     system: &System,
     mailbox: &str,
     messages: &[Vec<u8>],
     connections: usize,
 ) -> Result<(), ImapError> {
+    let share = messages.len().div_ceil(connections).max(1);
+    let parts: Vec<_> = messages.chunks(share).collect();
+    side_by_side(parts.len(), |place| {
+        let mut imap = system.login()?;
+        for message in parts[place] {
+            imap.append(mailbox, message)?;
+        }
+        Ok(())
+    })
+}
+
+/// Does something in so many threads at once; gives what one of them failed with.
+pub(crate) fn side_by_side<F>(count: usize, act: F) -> Result<(), ImapError>
+where
+    F: Fn(usize) -> Result<(), ImapError> + Sync,
+{
+    let act = &act;
     std::thread::scope(|scope| {
-        let share = messages.len().div_ceil(connections).max(1);
-        let fill = |messages: &[Vec<u8>]| {
-            let mut imap = system.login()?;
-            for message in messages {
-                imap.append(mailbox, message)?;
-            }
-            Ok(())
-        };
-        let running: Vec<_> = messages
-            .chunks(share)
-            .map(|messages| scope.spawn(move || fill(messages)))
+        let running: Vec<_> = (0..count)
+            .map(|place| scope.spawn(move || act(place)))
             .collect();
-        let mut ends = running.into_iter().map(|fill| fill.join());
+        let mut ends = running.into_iter().map(|one| one.join());
         ends.try_for_each(|end| {
             end.unwrap_or_else(|_| Err(io::Error::other("a thread died").into()))
         })
     })
 }
 
+/// Starts a system anew.
+pub(crate) fn restart(system: &mut System) -> Result<(), ImapError> {
+    let restarted = system.restart();
+    restarted.map_err(|error| io::Error::other(error.to_string()).into())
+}
+
 /// The first SELECT after a start.
 pub(crate) fn first_select(system: &mut System) -> Result<Figure, ImapError> {
-    system
-        .restart()
-        .map_err(|error| io::Error::other(error.to_string()))?;
+    restart(system)?;
     let mut imap = system.login()?;
-    let reply = imap.ok(&format!("SELECT {MAILBOX}"))?;
+    let reply = imap.ok(&format!("SELECT {}", system.mailbox(MAILBOX)))?;
     Ok(Figure {
         count: Some(reply.exists),
         ..figure(system, "first SELECT", millis(reply.took))
     })
 }
 
-/// Asks the questions once each.
-pub(crate) fn read(system: &System, questions: &[Question]) -> Result<Vec<Figure>, ImapError> {
-    let mut imap = system.login()?;
-    imap.ok(&format!("EXAMINE {MAILBOX}"))?;
-    let mut figures = Vec::new();
-    for question in questions {
+/// Asks the questions once each, and gives every reply with its figure.
+pub(crate) fn ask(
+    system: &System,
+    imap: &mut Imap,
+    questions: &[Question],
+) -> Result<Vec<(Figure, Reply)>, ImapError> {
+    let ask = |question: &Question| {
         let before = system.cpu();
         let reply = imap.ok(&question.command)?;
-        if question.task == "list" {
-            let cpu = system.cpu().saturating_sub(before);
-            figures.push(figure(system, "list, CPU", millis(cpu)));
-        }
-        figures.push(Figure {
+        let cpu = system.cpu().saturating_sub(before);
+        let found = Figure {
             count: Some(counted(&reply)),
+            cpu: Some(millis(cpu)),
             ..figure(system, question.task, millis(reply.took))
-        });
-    }
-    Ok(figures)
+        };
+        Ok((found, reply))
+    };
+    questions.iter().map(ask).collect()
+}
+
+/// Asks the questions of the large mailbox.
+pub(crate) fn read(
+    system: &System,
+    questions: &[Question],
+) -> Result<Vec<(Figure, Reply)>, ImapError> {
+    let mut imap = system.login()?;
+    imap.ok(&format!("EXAMINE {}", system.mailbox(MAILBOX)))?;
+    ask(system, &mut imap, questions)
+}
+
+/// The same of the small account.
+pub(crate) fn read_small(
+    system: &System,
+    questions: &[Question],
+) -> Result<Vec<Figure>, ImapError> {
+    let mut imap = system.login_as(SMALL)?;
+    imap.ok(&format!("EXAMINE {}", system.small_mailbox()))?;
+    let answered = ask(system, &mut imap, questions)?;
+    Ok(answered.into_iter().map(|(figure, _)| figure).collect())
+}
+
+/// Which messages were found, by their numbers in the mail.
+pub(crate) fn answers(system: &System, answered: &[(Figure, Reply)]) -> Vec<Answer> {
+    let searched = answered.iter().filter(|(_, reply)| reply.fetched == 0);
+    searched
+        .map(|(figure, reply)| {
+            let places = reply.found.iter().filter_map(|found| found.checked_sub(1));
+            let known = places.filter_map(|place| system.numbers.get(place as usize));
+            let mut hits: Vec<u32> = known.copied().collect();
+            hits.sort_unstable();
+            let (system, task) = (figure.system, figure.task);
+            Answer { system, task, hits }
+        })
+        .collect()
 }
 
 /// Expunges 1 % and then 20 % of a copy of the mailbox, spread over it.
 pub(crate) fn expunge(system: &System) -> Result<Vec<Figure>, ImapError> {
     let mut imap = system.login()?;
-    let selected = imap.ok(&format!("SELECT {MAILBOX}"))?;
-    imap.ok(&format!("CREATE {EXPUNGED}"))?;
-    imap.ok(&format!("COPY 1:* {EXPUNGED}"))?;
-    imap.ok(&format!("SELECT {EXPUNGED}"))?;
+    let expunged = system.mailbox(EXPUNGED);
+    let selected = imap.ok(&format!("SELECT {}", system.mailbox(MAILBOX)))?;
+    imap.ok(&format!("CREATE {expunged}"))?;
+    imap.ok(&format!("COPY 1:* {expunged}"))?;
+    imap.ok(&format!("SELECT {expunged}"))?;
     let mut left = selected.exists;
     let mut figures = Vec::new();
     for (task, every) in [("expunge 1 %", 100), ("expunge 20 %", 5)] {
@@ -178,26 +170,31 @@ pub(crate) fn expunge(system: &System) -> Result<Vec<Figure>, ImapError> {
         });
     }
     imap.ok("CLOSE")?;
-    imap.ok(&format!("DELETE {EXPUNGED}"))?;
+    imap.ok(&format!("DELETE {expunged}"))?;
     Ok(figures)
 }
 
 /// Adds messages over one connection and over ten, into a mailbox that is empty at first.
-pub(crate) fn append(system: &System, mail: &Mail, count: usize) -> Result<Vec<Figure>, ImapError> {
+pub(crate) fn append(
+    system: &System,
+    mail: &[Vec<u8>],
+    count: usize,
+) -> Result<Vec<Figure>, ImapError> {
     let mut imap = system.login()?;
-    imap.ok(&format!("CREATE {APPENDED}"))?;
+    let mailbox = system.mailbox(APPENDED);
+    imap.ok(&format!("CREATE {mailbox}"))?;
     let mut figures = Vec::new();
     for (task, connections, count) in [
         ("APPEND, 1 connection", 1, count),
         ("APPEND, 10 connections", 10, count * 4),
     ] {
-        let messages = &mail.messages[..count.min(mail.messages.len())];
+        let messages = &mail[..count.min(mail.len())];
         let started = Instant::now();
-        append_all(system, APPENDED, messages, connections)?;
+        append_each(system, &mailbox, messages, connections)?;
         let rate = messages.len() as f64 / started.elapsed().as_secs_f64();
         figures.push(figure(system, task, rate));
     }
-    imap.ok(&format!("DELETE {APPENDED}"))?;
+    imap.ok(&format!("DELETE {mailbox}"))?;
     Ok(figures)
 }
 
@@ -231,156 +228,4 @@ pub(crate) fn idle(system: &System, count: usize) -> Result<Vec<Figure>, ImapErr
             .unwrap_or_else(|_| Err(io::Error::other("a thread died").into()))
     })?;
     Ok(figures)
-}
-
-/// Delivers messages to fifteen mailboxes each over one LMTP connection.
-pub(crate) fn deliver(
-    system: &System,
-    mail: &Mail,
-    count: usize,
-) -> Result<Vec<Figure>, ImapError> {
-    let written = || {
-        let processes = system.processes();
-        processes.iter().filter_map(octets_written).sum::<u64>()
-    };
-    let messages = &mail.messages[..count.min(mail.messages.len())];
-    let mut lmtp = Lmtp::connect(system)?;
-    lmtp.deliver(&messages[0])?;
-    let before = written();
-    let started = Instant::now();
-    for message in messages {
-        lmtp.deliver(message)?;
-    }
-    let writes = messages.len() * RECIPIENTS;
-    let rate = writes as f64 / started.elapsed().as_secs_f64();
-    let kib = written().saturating_sub(before) as f64 / messages.len() as f64 / 1024.0;
-    Ok(vec![
-        figure(system, "delivered to 15", rate),
-        figure(system, "written by delivery to 15", kib),
-    ])
-}
-
-/// Octets that a process sent to disks.
-fn octets_written(process: &Process) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{}/io", process.id)).ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("write_bytes: "));
-    line?.parse().ok()
-}
-
-/// An LMTP connection (RFC 2033) that sends each transaction in one piece.
-struct Lmtp {
-    reader: BufReader<TcpStream>,
-    envelope: String,
-}
-
-impl Lmtp {
-    fn connect(system: &System) -> io::Result<Self> {
-        let stream = TcpStream::connect(system.lmtp)?;
-        stream.set_nodelay(true)?;
-        let mut envelope = "MAIL FROM:<sender@bench.test>\r\n".to_owned();
-        for account in super::systems::accounts().skip(1) {
-            envelope.push_str(&format!("RCPT TO:<{account}>\r\n"));
-        }
-        envelope.push_str("DATA\r\n");
-        let mut lmtp = Self {
-            reader: BufReader::new(stream),
-            envelope,
-        };
-        lmtp.reply('2')?;
-        lmtp.reader.get_mut().write_all(b"LHLO bench.test\r\n")?;
-        lmtp.reply('2')?;
-        Ok(lmtp)
-    }
-
-    fn reply(&mut self, class: char) -> io::Result<()> {
-        let mut line = String::new();
-        loop {
-            line.clear();
-            self.reader.read_line(&mut line)?;
-            if !line.starts_with(class) {
-                return Err(io::Error::other(format!("LMTP: {}", line.trim_end())));
-            }
-            if line.as_bytes().get(3) != Some(&b'-') {
-                return Ok(());
-            }
-        }
-    }
-
-    fn deliver(&mut self, message: &[u8]) -> io::Result<()> {
-        let envelope = std::mem::take(&mut self.envelope);
-        let sent = self.reader.get_mut().write_all(envelope.as_bytes());
-        self.envelope = envelope;
-        sent?;
-        for _ in 0..=RECIPIENTS {
-            self.reply('2')?;
-        }
-        self.reply('3')?;
-        let mut text = Vec::with_capacity(message.len() + 64);
-        for line in message.split_inclusive(|octet| *octet == b'\n') {
-            if line.starts_with(b".") {
-                text.push(b'.');
-            }
-            text.extend_from_slice(line);
-        }
-        if !text.ends_with(b"\r\n") {
-            text.extend_from_slice(b"\r\n");
-        }
-        text.extend_from_slice(b".\r\n");
-        self.reader.get_mut().write_all(&text)?;
-        for _ in 0..RECIPIENTS {
-            self.reply('2')?;
-        }
-        Ok(())
-    }
-}
-
-/// Memory that the system takes for a connection that has not logged in, and for one that idles. It is
-/// started anew: what it let go of before would be used first, and not be seen.
-pub(crate) fn memory(system: &mut System, count: usize) -> Result<Vec<Figure>, ImapError> {
-    system
-        .restart()
-        .map_err(|error| io::Error::other(error.to_string()))?;
-    let system = &*system;
-    let resident = || {
-        let processes = system.processes();
-        processes.iter().filter_map(resident).sum::<u64>() as f64
-    };
-    let mut figures = Vec::new();
-    // What the first connections make it allocate once is not theirs.
-    let warm: Vec<Imap> = (0..10).map(|_| system.login()).collect::<Result<_, _>>()?;
-    let before = resident();
-    let fresh: Vec<Imap> = (0..count)
-        .map(|_| Imap::connect_small(system.imap))
-        .collect::<Result<_, _>>()?;
-    let each = (resident() - before) / count as f64;
-    figures.push(figure(system, "memory before login", each.max(0.0)));
-    drop((fresh, warm));
-    let before = resident();
-    let mut idlers = Vec::with_capacity(count);
-    for _ in 0..count {
-        let mut imap = system.login_small()?;
-        imap.ok("SELECT INBOX")?;
-        imap.idle()?;
-        idlers.push(imap);
-    }
-    let each = (resident() - before) / count as f64;
-    figures.push(figure(system, "memory of IDLE", each.max(0.0)));
-    // All of them are told of a message.
-    let mut writer = system.login()?;
-    let started = Instant::now();
-    writer.append("INBOX", b"Subject: to all\r\n\r\nhello\r\n")?;
-    for imap in &mut idlers {
-        imap.wait_exists()?;
-    }
-    figures.push(figure(system, "all IDLE told", millis(started.elapsed())));
-    Ok(figures)
-}
-
-/// Resident memory of a process in KiB.
-fn resident(process: &Process) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{}/status", process.id)).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
 }

@@ -1,0 +1,133 @@
+//! A row of results: a figure, beside what it stands, and what it must reach. The same for every
+//! benchmark.
+
+use serde_json::{Value, json};
+
+/// What a figure must not be beyond.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Bar {
+    /// At most this part of the peer's.
+    RatioMax(f64),
+    /// At least so many times the peer's.
+    RatioMin(f64),
+    /// At most so much, whatever peers do.
+    ValueMax(f64),
+}
+
+impl Bar {
+    /// As it stands in results.
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::RatioMax(limit) => format!("ratio <= {limit}"),
+            Self::RatioMin(limit) => format!("ratio >= {limit}"),
+            Self::ValueMax(limit) => format!("value <= {limit}"),
+        }
+    }
+
+    /// Whether it is kept; `None` for a ratio to nothing.
+    fn holds(self, value: f64, ratio: Option<f64>) -> Option<bool> {
+        match self {
+            Self::RatioMax(limit) => ratio.map(|ratio| ratio <= limit),
+            Self::RatioMin(limit) => ratio.map(|ratio| ratio >= limit),
+            Self::ValueMax(limit) => Some(value <= limit),
+        }
+    }
+}
+
+/// One figure of one system.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    /// `SYSTEM: FIGURE`, and beside whom where there are several rows of it.
+    pub(crate) name: String,
+    pub(crate) value: f64,
+    pub(crate) unit: &'static str,
+    /// The one that it is compared with.
+    pub(crate) peer: Option<(String, f64)>,
+    pub(crate) bar: Option<Bar>,
+}
+
+impl Row {
+    /// The figure by that of the peer.
+    pub(crate) fn ratio(&self) -> Option<f64> {
+        let (_, peer) = self.peer.as_ref()?;
+        (*peer > 0.0).then(|| self.value / peer)
+    }
+
+    /// Whether the bar is kept; `None` without one, or without a peer that it asks for.
+    pub(crate) fn ok(&self) -> Option<bool> {
+        self.bar?.holds(self.value, self.ratio())
+    }
+
+    /// The bar and its verdict, for a person.
+    pub(crate) fn verdict(&self) -> String {
+        let Some(bar) = self.bar else {
+            return String::new();
+        };
+        let verdict = match self.ok() {
+            Some(true) => "ok",
+            Some(false) => "MISSED",
+            None => "nothing to compare with",
+        };
+        format!("{}: {verdict}", bar.text())
+    }
+
+    /// The row as DESIGN section 7 wants it.
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "value": self.value,
+            "unit": self.unit,
+            "peer": self.peer.as_ref().map(|(name, _)| name),
+            "peer_value": self.peer.as_ref().map(|(_, value)| value),
+            "ratio": self.ratio(),
+            "bar": self.bar.map(Bar::text),
+            "ok": self.ok(),
+        })
+    }
+}
+
+/// The value in the middle.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        length if length % 2 == 1 => Some(values[middle]),
+        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bar, Row, median};
+
+    #[test]
+    fn a_ratio_needs_a_peer_and_a_value_does_not() {
+        let row = |value, peer: Option<f64>, bar| Row {
+            name: "vere: x".to_owned(),
+            value,
+            unit: "ms",
+            peer: peer.map(|value| ("other".to_owned(), value)),
+            bar,
+        };
+        let ratio = row(9.0, Some(10.0), Some(Bar::RatioMin(0.95)));
+        assert_eq!((ratio.ratio(), ratio.ok()), (Some(0.9), Some(false)));
+        assert_eq!(ratio.json()["bar"], "ratio >= 0.95");
+        assert_eq!(ratio.json()["peer"], "other");
+        assert_eq!(
+            row(9.0, Some(10.0), Some(Bar::RatioMax(0.9))).ok(),
+            Some(true)
+        );
+        assert_eq!(row(9.0, None, Some(Bar::RatioMax(0.9))).ok(), None);
+        let value = row(9.0, Some(1.0), Some(Bar::ValueMax(9.0)));
+        assert_eq!(value.verdict(), "value <= 9: ok");
+        assert_eq!(row(1.0, None, None).ok(), None);
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0]), Some(2.5));
+    }
+}

@@ -1,0 +1,66 @@
+//! This product as shipped, but for what a password costs: that is not what is measured here.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::{DOMAIN, Ports, Prepared, users};
+use crate::peer::free_address;
+
+/// The password as the cheapest Argon2id hash.
+const PASSWORD_HASH: &str = "$argon2id$v=19$m=8,t=1,p=1$dmVyZS1iZW5jaC1zdG9yZQ\
+                             $6igDkWGtobLOx9MBmbZmAy+EPj8wqfJ+xcQpm5cKnog";
+
+/// The keys that belong to it (RFC 5803), with the fewest rounds; nobody uses them here.
+const PASSWORD_KEYS: &str = "SCRAM-SHA-256$4096:dmVyZS1iZW5jaC1zdG9yZQ==$\
+                             d2Io1gmsNtD6vlB5hvkDtaFsT/MID/iHlt9wsdUPI5U=:pmB9gcV9LiDt5T01mHMTB24kW1vqCVwPwVYN6cKoSvs=";
+
+pub(super) fn prepare(program: &Path, folder: &Path, ports: Ports) -> io::Result<Prepared> {
+    let Ports { imap, lmtp } = ports;
+    let data = folder.join("mail");
+    fs::create_dir_all(&data)?;
+    let mut directory = format!("version = 1\n[[domain]]\nname = \"{DOMAIN}\"\n");
+    for user in users() {
+        directory.push_str(&format!(
+            "[[account]]\naddress = \"{user}@{DOMAIN}\"\npassword = \"{PASSWORD_HASH}\"\n\
+             scram_sha_256 = \"{PASSWORD_KEYS}\"\n"
+        ));
+    }
+    fs::write(folder.join("directory.toml"), directory)?;
+    let smtp = free_address()?;
+    let text = format!(
+        "version = 1\n\
+         hostname = \"vere.bench.test\"\n\
+         data = \"{}\"\n\
+         [directory]\n\
+         store = \"file:{}\"\n\
+         [smtp]\n\
+         listen = [\"{smtp}\"]\n\
+         [submission]\n\
+         listen = []\n\
+         [submissions]\n\
+         listen = []\n\
+         [imap]\n\
+         listen = [\"{imap}\"]\n\
+         [lmtp]\n\
+         listen = [\"{lmtp}\"]\n\
+         [delivery]\n\
+         local = \"store\"\n\
+         [auth]\n\
+         plaintext_networks = [\"127.0.0.0/8\"]\n\
+         [limits]\n\
+         connections_max = 100000\n\
+         connections_per_client_max = 100000\n",
+        data.display(),
+        folder.join("directory.toml").display(),
+    );
+    let file = folder.join("vere.toml");
+    fs::write(&file, text)?;
+    Ok(Prepared {
+        command: vec![program.into(), "serve".into(), "-c".into(), file.into()],
+        // Beside it lie the queues of the gateway.
+        mail: vec![data.join("store")],
+        index: None,
+        files: None,
+    })
+}

@@ -1,0 +1,149 @@
+//! What is measured of every system, and what ours must reach.
+
+use crate::row::Bar;
+
+/// Beside whom ours stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beside {
+    /// The best of all.
+    Best,
+    /// The best of those that search exactly; and Cyrus with Xapian, where it finds the same.
+    Exact,
+    /// This one.
+    Only(&'static str),
+}
+
+/// A figure.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) name: &'static str,
+    pub(super) unit: &'static str,
+    /// Whether more of it is better.
+    pub(super) more: bool,
+    pub(super) bar: Option<Bar>,
+    pub(super) beside: Beside,
+}
+
+const fn task(name: &'static str, unit: &'static str, bar: Option<Bar>) -> Task {
+    Task {
+        name,
+        unit,
+        more: false,
+        bar,
+        beside: Beside::Best,
+    }
+}
+
+/// A time.
+const fn time(name: &'static str) -> Task {
+    task(name, "ms", None)
+}
+
+/// A time that may be this part of the best peer's.
+const fn part(name: &'static str, limit: f64) -> Task {
+    task(name, "ms", Some(Bar::RatioMax(limit)))
+}
+
+/// A search of text.
+const fn search(name: &'static str) -> Task {
+    Task {
+        beside: Beside::Exact,
+        ..part(name, 0.05)
+    }
+}
+
+/// A figure of which more is better, in something.
+const fn rate(name: &'static str, unit: &'static str, bar: Option<Bar>) -> Task {
+    Task {
+        more: true,
+        ..task(name, unit, bar)
+    }
+}
+
+const fn beside(task: Task, peer: &'static str) -> Task {
+    Task {
+        beside: Beside::Only(peer),
+        ..task
+    }
+}
+
+/// The same, with the bar for its value: a word that nobody wrote.
+const fn absent(name: &'static str) -> Task {
+    Task {
+        bar: Some(Bar::ValueMax(5.0)),
+        ..search(name)
+    }
+}
+
+pub(super) const TASKS: &[Task] = &[
+    task("refused", "messages", Some(Bar::ValueMax(0.0))),
+    rate("filled", "messages/s", None),
+    task("filled, CPU", "us/message", None),
+    task("filled, written", "MiB", None),
+    task("indexed apart", "s", None),
+    task("disk", "MiB", None),
+    part("first SELECT", 1.0),
+    part("list", 0.5),
+    part("four fields", 0.5),
+    part("all headers", 0.4),
+    part("FROM", 0.2),
+    part("SUBJECT", 0.2),
+    part("SENTSINCE", 0.5),
+    part("several fields", 0.2),
+    absent("TEXT absent"),
+    search("TEXT 0.1 %"),
+    search("TEXT 1 %"),
+    search("TEXT 10 %"),
+    search("TEXT 50 %"),
+    absent("BODY absent"),
+    search("BODY 0.1 %"),
+    search("BODY 1 %"),
+    search("BODY 10 %"),
+    search("BODY 50 %"),
+    search("phrase 0.1 %"),
+    search("phrase 1 %"),
+    search("phrase 10 %"),
+    search("part of a word 0.1 %"),
+    search("part of a word 1 %"),
+    search("part of a word 10 %"),
+    search("1 character"),
+    search("2 characters"),
+    search("3 characters"),
+    search("10 characters"),
+    search("100 characters"),
+    search("1,000 characters"),
+    time("all questions, CPU"),
+    task("memory after them", "MiB", None),
+    part("small account: list", 0.5),
+    part("small account: four fields", 0.5),
+    part("small account: FROM", 0.2),
+    search("small account: TEXT 1 %"),
+    part("expunge 1 %", 0.7),
+    part("expunge 20 %", 0.7),
+    beside(
+        rate(
+            "APPEND, 1 connection",
+            "messages/s",
+            Some(Bar::RatioMin(1.2)),
+        ),
+        "dovecot mdbox",
+    ),
+    beside(
+        rate(
+            "APPEND, 10 connections",
+            "messages/s",
+            Some(Bar::RatioMin(4.0)),
+        ),
+        "dovecot mdbox",
+    ),
+    task("IDLE notice", "ms", Some(Bar::ValueMax(1.0))),
+    rate("delivered to 15", "mailboxes/s", Some(Bar::RatioMin(5.0))),
+    task(
+        "written by delivery to 15",
+        "KiB/message",
+        Some(Bar::RatioMax(0.1)),
+    ),
+    task("memory before login", "KiB", Some(Bar::ValueMax(16.0))),
+    task("memory of IDLE", "KiB", Some(Bar::ValueMax(64.0))),
+    time("all IDLE told"),
+];
