@@ -1,105 +1,20 @@
-//! Postfix, Exim and OpenSMTPD from Debian's packages, as clients and as next hops, in the clear and (but
-//! OpenSMTPD) with TLS.
+//! Postfix, Exim and OpenSMTPD from Debian's packages, as clients and as next hops, in the clear and with TLS;
+//! but for OpenSMTPD as next hop with TLS: that of Debian 12 fails every handshake (with OpenSSL 3 the key that
+//! another of its processes keeps is "missing").
 
 mod dovecot;
 mod exim;
+mod keys;
 mod opensmtpd;
 mod postfix;
 
-use crate::harness::{Authority, Options, Session, System, unfold, wait_for};
+use crate::harness::{Options, Session, System, unfold, wait_for};
 
 pub(crate) use dovecot::Dovecot;
 use exim::{Exim, EximOptions};
-use opensmtpd::OpenSmtpd;
+use keys::{Keys, Kind};
+use opensmtpd::{OpenSmtpd, OpenSmtpdOptions};
 use postfix::Postfix;
-
-/// What a test needs for TLS: an authority, and a folder for its files that every user may read.
-struct Keys {
-    authority: Authority,
-    folder: tempfile::TempDir,
-}
-
-impl Keys {
-    fn new() -> Self {
-        use std::os::unix::fs::PermissionsExt as _;
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(folder.path(), mode).expect("its mode");
-        let keys = Self {
-            authority: Authority::new(),
-            folder,
-        };
-        keys.authority.write(keys.folder.path());
-        keys
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.folder.path().join(name).display().to_string()
-    }
-
-    /// Our side with a certificate for `mx.example.org` and the loopback address.
-    fn ours(&self, options: Options) -> Options {
-        let names = ["mx.example.org", "127.0.0.1"];
-        let files = self.authority.sign(self.folder.path(), "mx", &names);
-        options.certificate(&files)
-    }
-
-    /// The next hop's certificate: as it should be, for another name, or of years ago.
-    fn next_hop(&self, kind: Kind) {
-        let folder = self.folder.path();
-        match kind {
-            Kind::Good => self.authority.sign(folder, "hop", &["hop.example.com"]),
-            Kind::OtherName => self.authority.sign(folder, "hop", &["other.example.com"]),
-            Kind::Expired => self
-                .authority
-                .sign_expired(folder, "hop", &["hop.example.com"]),
-        };
-        // Exim reads its key after it has given root up.
-        use std::os::unix::fs::PermissionsExt as _;
-        let mode = std::fs::Permissions::from_mode(0o644);
-        std::fs::set_permissions(folder.join("hop.key"), mode).expect("its mode");
-    }
-
-    fn postfix_server(&self) -> String {
-        format!(
-            "smtpd_tls_security_level = may\nsmtpd_tls_loglevel = 1\n\
-             smtpd_tls_received_header = yes\n\
-             smtpd_tls_cert_file = {}\nsmtpd_tls_key_file = {}",
-            self.path("hop.pem"),
-            self.path("hop.key")
-        )
-    }
-
-    fn exim_server(&self) -> EximOptions {
-        EximOptions {
-            main: format!(
-                "tls_advertise_hosts = *\ntls_certificate = {}\ntls_privatekey = {}",
-                self.path("hop.pem"),
-                self.path("hop.key")
-            ),
-            ..EximOptions::default()
-        }
-    }
-
-    /// Our route to `hop.example.com`, which is the loopback address, with this mode of TLS.
-    fn route(&self, port: u16, tls: &str) -> Options {
-        Options::default()
-            .set("delivery.ca", &format!("\"{}\"", self.path("ca.pem")))
-            .record("hop.example.com A 127.0.0.1")
-            .route(
-                "example.com",
-                format!("hop.example.com:{port}"),
-                &format!("tls = \"{tls}\""),
-            )
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    Good,
-    OtherName,
-    Expired,
-}
 
 const TEXT: &str = "Subject: across\n\n.a line with a dot\nand one without\n";
 
@@ -354,7 +269,10 @@ fn exim_is_our_next_hop_with_tls_that_we_verify() {
 #[test]
 fn opensmtpd_sends_to_us() {
     let system = System::start(&Options::default());
-    let Some(opensmtpd) = OpenSmtpd::start(Some(system.smtp)) else {
+    let Some(opensmtpd) = OpenSmtpd::start(&OpenSmtpdOptions {
+        next_hop: Some(format!("smtp+notls://{}", system.smtp)),
+        ..OpenSmtpdOptions::default()
+    }) else {
         return;
     };
     let mut session = Session::greeted(opensmtpd.address);
@@ -390,8 +308,34 @@ fn opensmtpd_sends_to_us() {
 }
 
 #[test]
+fn opensmtpd_sends_to_us_with_tls_that_it_verifies() {
+    let keys = Keys::new();
+    let system = System::start(&keys.ours(Options::default()));
+    let Some(opensmtpd) = OpenSmtpd::start(&OpenSmtpdOptions {
+        next_hop: Some(format!("smtp+tls://mx.example.org:{}", system.smtp.port())),
+        roots: Some(keys.authority.pem.clone()),
+    }) else {
+        return;
+    };
+    let mut session = Session::greeted(opensmtpd.address);
+    session.message(
+        "me@example.net",
+        &["alice@example.org"],
+        "Subject: across\r\n\r\nbody",
+    );
+    let text = unfold(&system.wait_mail("alice", 1)[0]);
+    assert!(text.contains("with ESMTPS (TLSv1.3 "), "{text}");
+    wait_for("a verified connection", || {
+        let log = opensmtpd.log();
+        log.contains("server-cert-check result=\"success\"")
+            .then_some(())
+    });
+    system.stop();
+}
+
+#[test]
 fn opensmtpd_is_our_next_hop() {
-    let Some(opensmtpd) = OpenSmtpd::start(None) else {
+    let Some(opensmtpd) = OpenSmtpd::start(&OpenSmtpdOptions::default()) else {
         return;
     };
     let system = System::start(&Options::to(opensmtpd.address));

@@ -17,6 +17,7 @@ const UNPACKED: &str = concat!(
 );
 
 /// Its places, made anew in the namespace, then the daemon itself. `$1`: the test's folder, `$2`: the package.
+/// Servers are verified against the system's roots, which are those of the test here.
 const ENTER: &str = "\
 set -e
 mount --make-rprivate /
@@ -26,8 +27,16 @@ mkdir -p /var/lib/opensmtpd/empty /usr/libexec/opensmtpd
 mount --bind \"$2/usr/libexec/opensmtpd\" /usr/libexec/opensmtpd
 mount --bind \"$1/passwd\" /etc/passwd
 mount --bind \"$1/group\" /etc/group
+mount --bind \"$1/hosts\" /etc/hosts
+if [ -e \"$1/roots\" ]; then
+    mount -t tmpfs -o mode=755 tmpfs /etc/ssl/certs
+    cp \"$1/roots\" /etc/ssl/certs/ca-certificates.crt
+fi
 exec \"$2/usr/sbin/smtpd\" -d -f \"$1/smtpd.conf\"
 ";
+
+/// The hosts it knows: itself, and us by the name in our certificate.
+const HOSTS: &str = "127.0.0.1 localhost\n127.0.0.1 mx.example.org\n";
 
 /// A running OpenSMTPD; mail for `example.com` goes to its mailbox, all other mail to its next hop.
 pub(super) struct OpenSmtpd {
@@ -36,13 +45,22 @@ pub(super) struct OpenSmtpd {
     process: Child,
 }
 
+/// What differs between the tests.
+#[derive(Default)]
+pub(super) struct OpenSmtpdOptions {
+    /// Where all but `example.com` goes, as a URL.
+    pub(super) next_hop: Option<String>,
+    /// The certificates of the authorities that it trusts, in PEM.
+    pub(super) roots: Option<String>,
+}
+
 impl OpenSmtpd {
-    /// Starts it, perhaps with a next hop; says so and gives nothing where that cannot be.
-    pub(super) fn start(next_hop: Option<SocketAddr>) -> Option<Self> {
+    /// Starts it; says so and gives nothing where that cannot be.
+    pub(super) fn start(options: &OpenSmtpdOptions) -> Option<Self> {
         let package = package()?;
         let folder = tempfile::tempdir().expect("a temporary directory");
         let address = free_address();
-        write_files(folder.path(), address, next_hop);
+        write_files(folder.path(), address, options);
         let log = std::fs::File::create(folder.path().join("log")).expect("a log");
         let mut command = Command::new("unshare");
         command
@@ -108,7 +126,7 @@ fn may_unshare() -> bool {
     tried.is_ok_and(|output| output.status.success())
 }
 
-fn write_files(folder: &Path, address: SocketAddr, next_hop: Option<SocketAddr>) {
+fn write_files(folder: &Path, address: SocketAddr, options: &OpenSmtpdOptions) {
     let mode = |path: &Path, mode| {
         let mode = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(path, mode).expect("its mode");
@@ -131,13 +149,29 @@ fn write_files(folder: &Path, address: SocketAddr, next_hop: Option<SocketAddr>)
         "{}opensmtpd:x:64001:\nopensmtpq:x:64002:\n",
         text("/etc/group")
     );
-    let relay = next_hop.map(|address| {
+    let mut files = vec![
+        ("passwd", users),
+        ("group", groups),
+        ("hosts", HOSTS.to_owned()),
+        ("smtpd.conf", configuration(&mailbox, address, options)),
+    ];
+    if let Some(roots) = &options.roots {
+        files.push(("roots", roots.clone()));
+    }
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text).expect("a file");
+        mode(&folder.join(name), 0o644);
+    }
+}
+
+fn configuration(mailbox: &Path, address: SocketAddr, options: &OpenSmtpdOptions) -> String {
+    let relay = options.next_hop.as_ref().map(|url| {
         format!(
-            "action \"relay\" relay host \"smtp://{address}\" helo \"opensmtpd.example.net\"\n\
+            "action \"relay\" relay host \"{url}\" helo \"opensmtpd.example.net\"\n\
              match from any for any action \"relay\"\n"
         )
     });
-    let configuration = format!(
+    format!(
         "table users {{ \"@\" = box }}\n\
          listen on 127.0.0.1 port {port} hostname opensmtpd.example.net\n\
          action \"box\" maildir \"{mailbox}/Maildir\" virtual <users>\n\
@@ -146,13 +180,5 @@ fn write_files(folder: &Path, address: SocketAddr, next_hop: Option<SocketAddr>)
         port = address.port(),
         mailbox = mailbox.display(),
         relay = relay.unwrap_or_default(),
-    );
-    for (name, text) in [
-        ("passwd", users),
-        ("group", groups),
-        ("smtpd.conf", configuration),
-    ] {
-        std::fs::write(folder.join(name), text).expect("a file");
-        mode(&folder.join(name), 0o644);
-    }
+    )
 }

@@ -1,0 +1,97 @@
+//! Certificates for both sides, and how each program is told of them.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use crate::harness::{Authority, Options};
+
+use super::exim::EximOptions;
+
+/// What a test needs for TLS: an authority, and a folder for its files that every user may read.
+pub(super) struct Keys {
+    pub(super) authority: Authority,
+    folder: tempfile::TempDir,
+}
+
+impl Keys {
+    pub(super) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        set_mode(folder.path(), 0o755);
+        let keys = Self {
+            authority: Authority::new(),
+            folder,
+        };
+        keys.authority.write(keys.folder.path());
+        keys
+    }
+
+    pub(super) fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// Our side with a certificate for `mx.example.org` and the loopback address.
+    pub(super) fn ours(&self, options: Options) -> Options {
+        let names = ["mx.example.org", "127.0.0.1"];
+        let files = self.authority.sign(self.folder.path(), "mx", &names);
+        options.certificate(&files)
+    }
+
+    /// The next hop's certificate: as it should be, for another name, or of years ago.
+    pub(super) fn next_hop(&self, kind: Kind) {
+        let folder = self.folder.path();
+        match kind {
+            Kind::Good => self.authority.sign(folder, "hop", &["hop.example.com"]),
+            Kind::OtherName => self.authority.sign(folder, "hop", &["other.example.com"]),
+            Kind::Expired => self
+                .authority
+                .sign_expired(folder, "hop", &["hop.example.com"]),
+        };
+        // Exim reads its key after it has given root up.
+        set_mode(&folder.join("hop.key"), 0o644);
+    }
+
+    pub(super) fn postfix_server(&self) -> String {
+        format!(
+            "smtpd_tls_security_level = may\nsmtpd_tls_loglevel = 1\n\
+             smtpd_tls_received_header = yes\n\
+             smtpd_tls_cert_file = {}\nsmtpd_tls_key_file = {}",
+            self.path("hop.pem"),
+            self.path("hop.key")
+        )
+    }
+
+    pub(super) fn exim_server(&self) -> EximOptions {
+        EximOptions {
+            main: format!(
+                "tls_advertise_hosts = *\ntls_certificate = {}\ntls_privatekey = {}",
+                self.path("hop.pem"),
+                self.path("hop.key")
+            ),
+            ..EximOptions::default()
+        }
+    }
+
+    /// Our route to `hop.example.com`, which is the loopback address, with this mode of TLS.
+    pub(super) fn route(&self, port: u16, tls: &str) -> Options {
+        Options::default()
+            .set("delivery.ca", &format!("\"{}\"", self.path("ca.pem")))
+            .record("hop.example.com A 127.0.0.1")
+            .route(
+                "example.com",
+                format!("hop.example.com:{port}"),
+                &format!("tls = \"{tls}\""),
+            )
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Good,
+    OtherName,
+    Expired,
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    let mode = std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(path, mode).expect("its mode");
+}
