@@ -8,6 +8,7 @@ use crate::document::Document;
 use crate::errors::{ConfigError, Problem};
 use crate::model::{DEFAULT_SPOOL_ACCOUNT, Etcd, LineTls, Register, Settings, Spool};
 use crate::outgoing::{DestinationScope, LocalDelivery, NextHop, Route};
+use crate::services::RecordSink;
 use crate::value::Value;
 
 /// Linux's `sun_path` has 108 octets, the last one for the end.
@@ -35,8 +36,8 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
     if let Some(dkim) = &settings.dkim {
         found.socket("dkim.socket", &dkim.socket);
     }
-    if settings.records.is_some() {
-        records(&mut found);
+    if let Some(settings) = &settings.records {
+        records(&settings.to, &mut found);
     }
     found.errors
 }
@@ -75,7 +76,7 @@ impl Found<'_> {
     }
 }
 
-fn records(found: &mut Found<'_>) {
+fn records(to: &RecordSink, found: &mut Found<'_>) {
     let has = |key: &str| found.document.values.contains_key(key);
     match (has("records.file"), has("records.webhook")) {
         (true, true) => found.add("records.webhook", "stands beside records.file"),
@@ -83,6 +84,11 @@ fn records(found: &mut Found<'_>) {
         _ => {}
     }
     found.pair("records.webhook", "records.webhook_secret");
+    let ca = "records.webhook_ca";
+    let encrypted = matches!(to, RecordSink::Webhook { url, .. } if url.starts_with("https:"));
+    if found.document.values.contains_key(ca) && !encrypted {
+        found.add(ca, "needs an https:// address in records.webhook");
+    }
 }
 
 fn listeners(settings: &Settings, found: &mut Found<'_>) {

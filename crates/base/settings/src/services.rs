@@ -58,6 +58,8 @@ pub enum RecordSink {
     Webhook {
         /// Where they are posted.
         url: String,
+        /// The file of the authorities that its certificate must come from, if not from the system's.
+        ca: Option<PathBuf>,
         /// The file with the secret of the signature.
         secret: PathBuf,
         /// Longest wait for the answer.
@@ -71,6 +73,7 @@ impl Assembly {
         let to = || match self.maybe("records.webhook") {
             Some(url) => RecordSink::Webhook {
                 url,
+                ca: self.maybe_path("records.webhook_ca"),
                 secret: self
                     .maybe_path("records.webhook_secret")
                     .unwrap_or_default(),

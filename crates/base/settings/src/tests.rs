@@ -440,6 +440,17 @@ fn values_out_of_range_say_what_is_allowed() {
 }
 
 #[test]
+fn authorities_of_a_web_server_need_one_that_encrypts() {
+    for place in [
+        "file = \"f\"",
+        "webhook = \"http://127.0.0.1/\"\nwebhook_secret = \"s\"",
+    ] {
+        let text = format!("[records]\nwebhook_ca = \"ca\"\n{place}\n");
+        one_error(&text, 4, "records.webhook_ca", "needs an https:// address");
+    }
+}
+
+#[test]
 fn a_cluster_says_what_it_lacks() {
     let etcd = |endpoints: &str, rest: &str| {
         format!("[cluster]\nregister = \"etcd\"\n[cluster.etcd]\nendpoints = [{endpoints}]\n{rest}")

@@ -161,6 +161,7 @@ async fn posts_are_signed_and_failures_told() {
     let (url, server) = server(&["500 No", "204 Yes"]);
     let mut sink = WebhookSink::new(WebhookOptions {
         url,
+        ca: None,
         key: Secret::new("key".to_owned()),
         timeout: Duration::from_secs(60),
     })
@@ -179,6 +180,30 @@ async fn posts_are_signed_and_failures_told() {
     }
     // Nobody listens any more.
     assert!(sink.take(&lines(0, 1)).await.is_err());
+}
+
+#[test]
+fn a_file_without_authorities_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("ca.pem");
+    let sink = || {
+        WebhookSink::new(WebhookOptions {
+            url: "https://hook.example.net/".to_owned(),
+            ca: Some(path.clone()),
+            key: Secret::new("key".to_owned()),
+            timeout: Duration::from_secs(60),
+        })
+    };
+    let problem = || sink().expect_err("no authority").to_string();
+    assert!(problem().contains("ca.pem: "), "{}", problem());
+    fs::write(&path, "nothing of the kind").expect("written");
+    assert!(problem().contains("holds no certificate"), "{}", problem());
+    fs::write(
+        &path,
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    )
+    .expect("written");
+    assert!(problem().contains("ca.pem: "), "{}", problem());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,6 +15,8 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use sha2::Sha256;
 use vere_units::Secret;
@@ -28,6 +31,9 @@ const ANSWER_MAX: usize = 64 * 1024;
 pub struct WebhookOptions {
     /// `https://...`, or `http://...` within a machine or a management network.
     pub url: String,
+    /// The PEM file of the authorities that the server's certificate must come from; else the system's
+    /// roots.
+    pub ca: Option<PathBuf>,
     /// The key of the signature.
     pub key: Secret<String>,
     /// Longest wait for the server's answer.
@@ -52,14 +58,14 @@ impl WebhookSink {
     /// A sink that connects with the first batch.
     ///
     /// # Errors
-    /// When the library for TLS cannot be used.
+    /// When the file of authorities is wrong, or the library for TLS cannot be used.
     pub fn new(options: WebhookOptions) -> Result<Self, SinkError> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(options.timeout));
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls(&options.url)?)
+            .with_tls_config(tls(&options)?)
             .https_or_http()
             .enable_http1()
             .wrap_connector(tcp);
@@ -123,9 +129,13 @@ pub fn signature(key: &str, seconds: u64, body: &[u8]) -> String {
     text
 }
 
-fn tls(url: &str) -> Result<ClientConfig, SinkError> {
+/// Trusts the given authorities only, or the system's.
+fn tls(options: &WebhookOptions) -> Result<ClientConfig, SinkError> {
     let mut roots = RootCertStore::empty();
-    if url.starts_with("https:") {
+    if let Some(path) = &options.ca {
+        add_authorities(&mut roots, path)
+            .map_err(|problem| SinkError(format!("{}: {problem}", path.display())))?;
+    } else if options.url.starts_with("https:") {
         // Some systems carry roots that the library cannot read; the others serve.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
@@ -134,6 +144,18 @@ fn tls(url: &str) -> Result<ClientConfig, SinkError> {
         .with_safe_default_protocol_versions()
         .map_err(|error| SinkError(error.to_string()))?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn add_authorities(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    let certificates: Vec<_> = read.map_err(|error| error.to_string())?;
+    if certificates.is_empty() {
+        return Err("holds no certificate".to_owned());
+    }
+    for root in certificates {
+        roots.add(root).map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 /// The client itself only says "client error"; its causes say more.

@@ -171,8 +171,10 @@ fn unreadable(settings: &Settings) -> Vec<Mistake> {
         }
     }
     let records = settings.records.as_ref().map(|records| &records.to);
-    if let Some(RecordSink::Webhook { secret, .. }) = records {
+    if let Some(RecordSink::Webhook { secret, ca, .. }) = records {
         named.push(("records.webhook_secret".to_owned(), secret));
+        let ca = ca.as_deref();
+        named.extend(ca.map(|path| ("records.webhook_ca".to_owned(), path)));
     }
     if let Some(tls) = &settings.spool.tls {
         named.push(("spool.tls.certificate".to_owned(), &tls.files.certificate));

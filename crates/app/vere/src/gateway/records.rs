@@ -69,7 +69,7 @@ impl Records {
     /// What the settings want.
     ///
     /// # Errors
-    /// When the secret cannot be read or the library for TLS not be used.
+    /// When the secret or the authorities cannot be read, or the library for TLS not be used.
     pub(super) fn new(settings: &Settings) -> Result<Self, Failure> {
         let target = match settings.records.as_ref().map(|records| &records.to) {
             None => return Ok(Self::default()),
@@ -81,6 +81,7 @@ impl Records {
                 url,
                 secret,
                 timeout,
+                ca,
             }) => {
                 let read = fs::read_to_string(secret);
                 let key = read.map_err(|error| {
@@ -90,6 +91,7 @@ impl Records {
                     url: url.clone(),
                     key: Secret::new(key.trim_end_matches(['\r', '\n']).to_owned()),
                     timeout: timeout.duration(),
+                    ca: ca.clone(),
                 };
                 let sink = WebhookSink::new(options);
                 Target::Webhook(sink.map_err(|error| Failure::new(error.to_string()))?)

@@ -43,6 +43,7 @@ mod queues;
 mod quota;
 mod records;
 mod reload;
+mod records_tls;
 mod replica_disks;
 mod replica_faults;
 mod replica_network;

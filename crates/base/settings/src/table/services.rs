@@ -74,6 +74,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 "Where lines are posted. Any answer but 2xx means that they come again; redirects are not followed.",
             ),
             fixed(
+                "webhook_ca",
+                Path,
+                Nothing("the system's roots"),
+                "PEM file of the authorities that the web server's certificate is checked against, in place of the system's.",
+            ),
+            fixed(
                 "webhook_secret",
                 Path,
                 Nothing("no secret"),
