@@ -2,8 +2,11 @@
 //!
 //! Numbers are dense, so a record's slot is found by subtraction. Runs end where numbers were left out
 //! (refused records) and at a fixed length, so that what was deleted at the head is given back.
+//!
+//! What stays behind when its neighbours are long gone (a message that is deferred for days, say) does not
+//! keep its run: it is a *stray*, in a tree of its own, and costs some 50 octets instead of the run's 16 KiB.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use vere_spoolwire::{QueueId, QueueLimits, QueueStat, RecordId};
 
@@ -11,6 +14,9 @@ use super::segment::{Place, SegmentKey};
 
 /// Slots of a run.
 const RUN_LEN: usize = 1024;
+/// A run pays while one of so many of its slots lives, from the first living one on: a stray costs about as
+/// much as three slots, and moving there and back must not become a habit.
+const SPARSE: usize = 16;
 
 /// Stands for "no segment": the slot is empty.
 const NOWHERE: SegmentKey = SegmentKey::MAX;
@@ -92,6 +98,17 @@ impl Run {
         (self.base, self.head, self.live) = (id, 0, 1);
     }
 
+    /// Whether a record behind its end would leave few slots empty.
+    fn is_near(&self, id: u64) -> bool {
+        id - self.base < (self.slots.len() + SPARSE) as u64
+    }
+
+    /// Whether nearly nothing in it lives. One that is emptied from its head is not.
+    #[inline]
+    const fn is_sparse(&self) -> bool {
+        (self.live as usize) * SPARSE < self.slots.len() - self.head
+    }
+
     #[inline]
     fn set(&mut self, id: u64, slot: Slot) {
         let index = (id - self.base) as usize;
@@ -129,6 +146,8 @@ pub(super) struct Queue {
     pub(super) octets: u64,
     pub(super) trial: Trial,
     runs: VecDeque<Run>,
+    /// Records that lie in no run.
+    strays: BTreeMap<u64, Slot>,
 }
 
 impl Queue {
@@ -141,6 +160,7 @@ impl Queue {
             octets: 0,
             trial: Trial::default(),
             runs: VecDeque::new(),
+            strays: BTreeMap::new(),
         }
     }
 
@@ -163,7 +183,7 @@ impl Queue {
         match self.runs.back_mut() {
             Some(run) if run.live == 0 => run.begin(id, slot),
             Some(run) if id - run.base < RUN_LEN as u64 => run.set(id, slot),
-            _ => self.insert_run(self.runs.len(), id, slot),
+            _ => self.append_run(id, slot),
         }
     }
 
@@ -173,15 +193,23 @@ impl Queue {
             base: id,
             ..Run::default()
         };
-        if self
-            .runs
-            .back()
-            .is_some_and(|last| last.slots.len() == RUN_LEN)
-        {
+        let last = self.runs.back().filter(|_| at == self.runs.len());
+        if last.is_some_and(|last| last.slots.len() == RUN_LEN) {
             run.slots.reserve_exact(RUN_LEN);
         }
         run.set(id, slot);
         self.runs.insert(at, run);
+    }
+
+    #[cold]
+    fn append_run(&mut self, id: u64, slot: Slot) {
+        self.insert_run(self.runs.len(), id, slot);
+        // As long as it was the last one, the run before was kept whatever lived in it.
+        if let Some(before) = self.runs.len().checked_sub(2)
+            && self.runs[before].is_sparse()
+        {
+            self.retire(before);
+        }
     }
 
     #[cold]
@@ -191,10 +219,25 @@ impl Queue {
         if let Some(run) = after.checked_sub(1).map(|index| &mut self.runs[index])
             && id - run.base < RUN_LEN as u64
             && id < bound
+            && run.is_near(id)
         {
-            run.set(id, slot);
-        } else {
-            self.insert_run(after, id, slot);
+            return run.set(id, slot);
+        }
+        // With a neighbour it is a run again; a log brings back what lies close together in its order.
+        let start = self.runs.get(after.wrapping_sub(1));
+        let start = start.map_or(0, |run| run.base + run.slots.len() as u64);
+        let start = start.max(id.saturating_sub(SPARSE as u64));
+        let neighbour = (start < id).then(|| self.strays.range(start..id).next_back());
+        match neighbour
+            .flatten()
+            .map(|(&neighbour, &first)| (neighbour, first))
+        {
+            Some((neighbour, first)) => {
+                self.strays.remove(&neighbour);
+                self.insert_run(after, neighbour, first);
+                self.runs[after].set(id, slot);
+            }
+            None => drop(self.strays.insert(id, slot)),
         }
     }
 
@@ -221,16 +264,21 @@ impl Queue {
 
     /// A living record.
     pub(super) fn slot(&self, id: RecordId) -> Option<Slot> {
-        let (run, index) = self.run_of(id.0)?;
-        let slot = self.runs[run].slots[index];
-        (!slot.is_empty()).then_some(slot)
+        let found = self
+            .run_of(id.0)
+            .map(|(run, index)| self.runs[run].slots[index]);
+        let found = found.filter(|slot| !slot.is_empty());
+        found.or_else(|| self.strays.get(&id.0).copied())
     }
 
     /// A living record, to change where it lies. Its length is changed by [`Queue::resize`].
     pub(super) fn slot_mut(&mut self, id: RecordId) -> Option<&mut Slot> {
-        let (run, index) = self.run_of(id.0)?;
-        let slot = &mut self.runs[run].slots[index];
-        (!slot.is_empty()).then_some(slot)
+        match self.run_of(id.0) {
+            Some((run, index)) if !self.runs[run].slots[index].is_empty() => {
+                Some(&mut self.runs[run].slots[index])
+            }
+            _ => self.strays.get_mut(&id.0),
+        }
     }
 
     /// A record's metadata became longer or shorter.
@@ -241,29 +289,48 @@ impl Queue {
     /// Takes a record out.
     #[inline(always)]
     pub(super) fn remove(&mut self, id: RecordId) -> Option<Slot> {
-        let (at, index) = self.run_of(id.0)?;
+        let Some((at, index)) = self.run_of(id.0) else {
+            return self.remove_stray(id.0);
+        };
         let run = &mut self.runs[at];
         let slot = std::mem::replace(&mut run.slots[index], Slot::EMPTY);
         if slot.is_empty() {
-            return None;
+            return self.remove_stray(id.0);
         }
         run.live -= 1;
         if index == run.head {
             run.head += 1;
+            while run.slots.get(run.head).is_some_and(Slot::is_empty) {
+                run.head += 1;
+            }
         }
+        let sparse = run.is_sparse() || run.live == 0;
         self.length -= 1;
         self.octets -= u64::from(slot.len);
-        if run.live == 0 {
+        if sparse {
             self.retire(at);
         }
         Some(slot)
     }
 
-    /// A run without a living record goes; the last one is kept for its memory.
+    #[cold]
+    fn remove_stray(&mut self, id: u64) -> Option<Slot> {
+        let slot = self.strays.remove(&id)?;
+        self.length -= 1;
+        self.octets -= u64::from(slot.len);
+        Some(slot)
+    }
+
+    /// A run with nearly no living record goes; the last one is kept for what comes.
     #[inline]
     fn retire(&mut self, at: usize) {
-        if at + 1 < self.runs.len() {
-            self.runs.remove(at);
+        if at + 1 < self.runs.len()
+            && let Some(run) = self.runs.remove(at)
+            && run.live > 0
+        {
+            let ids = run.base..;
+            let living = ids.zip(run.slots).filter(|(_, slot)| !slot.is_empty());
+            self.strays.extend(living);
         }
     }
 
@@ -273,7 +340,7 @@ impl Queue {
             .runs
             .partition_point(|run| run.base <= from.0)
             .saturating_sub(1);
-        self.runs.iter().skip(start).flat_map(move |run| {
+        let in_runs = self.runs.iter().skip(start).flat_map(move |run| {
             let skip = usize::try_from(from.0.saturating_sub(run.base)).unwrap_or(usize::MAX);
             let skip = skip.max(run.head);
             run.slots
@@ -283,6 +350,14 @@ impl Queue {
                 .filter_map(|(index, slot)| {
                     (!slot.is_empty()).then_some((RecordId(run.base + index as u64), *slot))
                 })
+        });
+        let strays = self.strays.range(from.0..);
+        let strays = strays.map(|(id, slot)| (RecordId(*id), *slot));
+        let (mut in_runs, mut strays) = (in_runs.peekable(), strays.peekable());
+        std::iter::from_fn(move || match (strays.peek(), in_runs.peek()) {
+            (Some((stray, _)), Some((other, _))) if stray.0 > other.0 => in_runs.next(),
+            (Some(_), _) => strays.next(),
+            (None, _) => in_runs.next(),
         })
     }
 
@@ -337,6 +412,85 @@ mod tests {
         assert!(queue.remove(RecordId(1)).is_none());
         assert_eq!((queue.runs.len(), queue.length, queue.octets), (1, 0, 0));
         assert_eq!(queue.first(), RecordId(10_001));
+    }
+
+    /// What waits for days beside millions that come and go.
+    #[test]
+    fn what_stays_behind_does_not_keep_its_run() {
+        let mut queue = Queue::new("q", QueueLimits::UNLIMITED, RecordId(1));
+        let stays = |id: u64| id % 1_000 == 7;
+        for id in 1..=1_000_000 {
+            queue.insert(RecordId(id), slot(1));
+            // Twenty are under way at a time, and end in another order than they began.
+            let ended = id.saturating_sub(20) ^ 3;
+            if ended > 0 && !stays(ended) {
+                queue.remove(RecordId(ended));
+            }
+        }
+        let slots = |queue: &Queue| {
+            queue
+                .runs
+                .iter()
+                .map(|run| run.slots.capacity())
+                .sum::<usize>()
+        };
+        assert!(queue.strays.len() >= 990, "{}", queue.strays.len());
+        assert!(slots(&queue) <= 3 * RUN_LEN, "{} slots", slots(&queue));
+        // Written again by compaction, it stays what it is.
+        for id in (1..900_000).filter(|id| stays(*id)) {
+            let before = queue.remove(RecordId(id)).expect("it is there");
+            queue.insert(RecordId(id), before);
+        }
+        assert!(slots(&queue) <= 3 * RUN_LEN, "{} slots", slots(&queue));
+        let left = queue.iter_from(RecordId(0)).take(900);
+        assert!(
+            left.map(|(id, _)| id.0)
+                .eq((0..900).map(|nth| nth * 1_000 + 7))
+        );
+        for id in (1..1_000_000).filter(|id| stays(*id)) {
+            assert!(queue.remove(RecordId(id)).is_some(), "{id}");
+        }
+        assert_eq!(queue.strays.len(), 0);
+    }
+
+    /// Each message leaves before the next one comes, but for one in a while.
+    #[test]
+    fn what_stays_behind_in_a_slow_queue_does_not_keep_its_run_either() {
+        let mut queue = Queue::new("q", QueueLimits::UNLIMITED, RecordId(1));
+        for id in 1..=100_000 {
+            queue.insert(RecordId(id), slot(1));
+            if id % 1_024 != 500 {
+                queue.remove(RecordId(id)).expect("it is there");
+            }
+        }
+        assert!(queue.runs.len() <= 2, "{} runs", queue.runs.len());
+        assert_eq!(queue.length, 98);
+    }
+
+    /// A log brings records back that lie below what it knows to be the end.
+    #[test]
+    fn what_a_log_brings_back_side_by_side_is_a_run() {
+        let mut queue = Queue::new("q", QueueLimits::UNLIMITED, RecordId(1_000_000));
+        for id in (5..50_000).chain([70_000, 90_000]) {
+            queue.insert(RecordId(id), slot(1));
+        }
+        assert_eq!(queue.strays.len(), 2);
+        assert!(queue.runs.len() <= 50, "{} runs", queue.runs.len());
+        assert_eq!(queue.length, 49_997);
+    }
+
+    #[test]
+    fn a_queue_that_is_emptied_in_order_has_no_strays() {
+        let mut queue = Queue::new("q", QueueLimits::UNLIMITED, RecordId(1));
+        for id in 1..=100_000 {
+            queue.insert(RecordId(id), slot(1));
+        }
+        for pair in 0..50_000 {
+            for id in [2 * pair + 2, 2 * pair + 1] {
+                queue.remove(RecordId(id)).expect("it is there");
+                assert_eq!(queue.strays.len(), 0, "{id}");
+            }
+        }
     }
 
     proptest! {
