@@ -76,6 +76,19 @@ pub(crate) enum Request {
         /// Whether senders are told of what is returned.
         report: bool,
     },
+    /// Holds or releases one message: a list of [`HoldRow`], one for each place where it waits.
+    QueueMessage {
+        /// The message's id.
+        id: TraceId,
+        /// Only where it waits for this destination.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        destination: Option<String>,
+        /// What changes.
+        change: MessageChange,
+        /// For how long a hold holds; until it is released, if it is not given.
+        #[serde(default)]
+        seconds: Option<u64>,
+    },
     /// What `vere queue top` shows: a [`TopSample`].
     QueueTop {
         /// Which queues come first.
@@ -110,6 +123,40 @@ pub(crate) enum OrderChange {
     },
     /// Ends that.
     Restore,
+}
+
+/// A change of what holds for a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum MessageChange {
+    /// It is not delivered.
+    Hold,
+    /// Ends that.
+    Release,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum HoldOutcome {
+    /// It was done.
+    Done,
+    /// Nothing: the message was being delivered, or has left.
+    Busy,
+    /// Nothing: it was not held.
+    NotHeld,
+}
+
+/// A message in one queue after it was held or released.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct HoldRow {
+    pub(crate) id: String,
+    pub(crate) destination: String,
+    pub(crate) outcome: HoldOutcome,
+    /// A time, or `taken back`.
+    pub(crate) held_until: Option<String>,
+    /// Whether those behind it wait for it.
+    pub(crate) in_order: bool,
 }
 
 /// Which queues come first when not all are shown.
@@ -205,6 +252,8 @@ pub(crate) struct QueueRow {
     pub(crate) priorities: BTreeMap<i8, usize>,
     pub(crate) deferred: usize,
     pub(crate) in_flight: usize,
+    /// Messages that an operator holds one by one.
+    pub(crate) held: usize,
     pub(crate) connections: usize,
     /// How many there may be now, with those of other destinations that the same hosts serve.
     pub(crate) connections_max: usize,
@@ -252,6 +301,8 @@ pub(crate) struct TopTotals {
     pub(crate) messages: usize,
     pub(crate) deferred: usize,
     pub(crate) in_flight: usize,
+    /// Messages that an operator holds one by one.
+    pub(crate) held: usize,
     pub(crate) came: u64,
     pub(crate) left: u64,
     /// Destinations that have messages, and those that are paused.
@@ -299,11 +350,13 @@ pub(crate) struct MessageRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<String>,
     pub(crate) destination: String,
-    /// `ready`, `in flight` or `deferred`.
+    /// `ready`, `in flight`, `deferred` or `held`.
     pub(crate) state: String,
     pub(crate) accepted: String,
     pub(crate) attempts: u16,
     pub(crate) not_before: Option<String>,
+    /// A time, or `taken back`, if an operator holds it.
+    pub(crate) held_until: Option<String>,
     pub(crate) size: u32,
     /// From -9 to 9 (MT-PRIORITY).
     pub(crate) priority: i8,

@@ -1,10 +1,10 @@
 //! What the spool keeps of a message beside its body: the envelope and the state of its delivery, with
 //! the format of the record's metadata.
 //!
-//! Format versions 1 and 2, little endian; `str` is a u16 length and that many octets of UTF-8:
+//! Format versions 1 to 3, little endian; `str` is a u16 length and that many octets of UTF-8:
 //!
 //! ```text
-//! 0   u8   version: 2 with flag 64, which a reader must know, else 1
+//! 0   u8   version: 3 when it is held, 2 with flag 64, both of which a reader must know, else 1
 //! 1   u8   flags: 1 SMTPUTF8, 2 BODY=8BITMIME, 4 BODY=BINARYMIME, 8 RET=FULL, 16 RET=HDRS,
 //!          32 a delay notice was sent, 64 REQUIRETLS (from version 2), 128 TLS-Required: No
 //! 2   u16  attempts made so far
@@ -20,7 +20,10 @@
 //!            u8   NOTIFY: 1 NEVER, 2 SUCCESS, 4 FAILURE, 8 DELAY; 0 = not given
 //!            str  address without brackets
 //!            str  ORCPT as received (type;xtext); empty = none
-//!     i8   priority (MT-PRIORITY), only when it is not 0; who does not know it passes it over
+//!     i8   priority (MT-PRIORITY); before version 3 only when it is not 0, and who does not know it
+//!          passes it over
+//!     from version 3:
+//!     u64  held until, ms since the Unix epoch; 2^64 - 1 = until it is released
 //! ```
 
 use std::fmt;
@@ -28,7 +31,10 @@ use std::fmt;
 use vere_units::{Timestamp, TraceId};
 
 /// The version this code writes, and the newest it reads.
-pub const FORMAT_VERSION: u8 = 2;
+pub const FORMAT_VERSION: u8 = 3;
+
+/// The version that brings the end of a hold: a program that does not know it would deliver the message.
+const WITH_HOLD: u8 = 3;
 
 /// The lowest priority of a message (RFC 6710 section 3).
 pub const PRIORITY_MIN: i8 = -9;
@@ -149,6 +155,9 @@ pub struct Envelope {
     pub accepted: Timestamp,
     /// No attempt before this time.
     pub not_before: Option<Timestamp>,
+    /// An operator lets it out by no means before this time ([`FOREVER`](crate::order::FOREVER): before it
+    /// is released).
+    pub held_until: Option<Timestamp>,
     /// Attempts made.
     pub attempts: u16,
     /// Whether the sender has been told that delivery is delayed.
@@ -209,6 +218,7 @@ impl Envelope {
         let mut out = Vec::with_capacity(96 + self.recipients.len() * 48);
         // A program that knows version 1 only must not send it in the clear.
         out.push(match self.tls {
+            _ if self.held_until.is_some() => WITH_HOLD,
             TlsWish::Required => 2,
             TlsWish::None | TlsWish::Optional => 1,
         });
@@ -234,8 +244,11 @@ impl Envelope {
             push_text(&mut out, &recipient.address);
             push_text(&mut out, recipient.orcpt.as_deref().unwrap_or_default());
         }
-        if self.priority != 0 {
+        if self.priority != 0 || self.held_until.is_some() {
             out.extend_from_slice(&self.priority.to_le_bytes());
+        }
+        if let Some(until) = self.held_until {
+            out.extend_from_slice(&until.as_millis().to_le_bytes());
         }
         out
     }
@@ -264,12 +277,19 @@ impl Envelope {
         let recipients = (0..count)
             .map(|_| reader.recipient())
             .collect::<Result<_, _>>()?;
-        let priority = reader.array().map_or(0, i8::from_le_bytes);
+        let mut priority = reader.array().map(i8::from_le_bytes);
+        let mut held_until = None;
+        if version >= WITH_HOLD {
+            priority = Ok(priority?);
+            held_until = Some(Timestamp::from_millis(u64::from_le_bytes(reader.array()?)));
+        }
+        let priority = priority.unwrap_or(0);
         Ok(Self {
             priority: priority.clamp(PRIORITY_MIN, PRIORITY_MAX),
             trace,
             accepted,
             not_before: (not_before != 0).then(|| Timestamp::from_millis(not_before)),
+            held_until,
             attempts,
             delay_noticed: flags & DELAY_NOTICED != 0,
             reverse_path,
@@ -403,6 +423,7 @@ pub(crate) mod tests {
             trace: TraceId::new(7),
             accepted: Timestamp::from_millis(1_000),
             not_before: Some(Timestamp::from_millis(2_000)),
+            held_until: None,
             attempts: 3,
             delay_noticed: true,
             reverse_path: Some("sender@example.org".to_owned()),
@@ -467,6 +488,27 @@ pub(crate) mod tests {
         }
         let odd = [&plain[..], &[100]].concat();
         assert_eq!(Envelope::decode(&odd).map(|read| read.priority), Ok(9));
+    }
+
+    /// A reader of versions 1 and 2 must not take a record that it would deliver.
+    #[test]
+    fn a_hold_stands_behind_everything_else_in_version_3() {
+        for (until, tls) in [(0x0102, TlsWish::None), (u64::MAX, TlsWish::Required)] {
+            let plain = Envelope { tls, ..sample() };
+            let envelope = Envelope {
+                held_until: Some(Timestamp::from_millis(until)),
+                ..plain.clone()
+            };
+            let (mut expected, bytes) = (plain.encode(), envelope.encode());
+            expected[0] = 3;
+            expected.push(0);
+            expected.extend_from_slice(&until.to_le_bytes());
+            assert_eq!(bytes, expected);
+            assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+            for end in 0..bytes.len() {
+                assert!(Envelope::decode(&bytes[..end]).is_err(), "cut at {end}");
+            }
+        }
     }
 
     #[test]

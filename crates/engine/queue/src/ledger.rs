@@ -8,6 +8,7 @@
 use serde::Serialize;
 use vere_units::{Timestamp, TraceId};
 
+use crate::destination::Destination;
 use crate::envelope::{Envelope, Recipient};
 use crate::order::{FOREVER, Order};
 use crate::queues::{QueueNumber, RecordId};
@@ -280,6 +281,34 @@ impl Ledger<'_> {
             })
         };
         parts.map(line).collect()
+    }
+
+    /// The line about a message that an operator holds or releases; `id` is one that nothing else has.
+    #[must_use]
+    pub fn held(
+        &self,
+        id: TraceId,
+        destination: &Destination,
+        message: TraceId,
+        change: OrderNotice,
+        until: Option<Timestamp>,
+    ) -> String {
+        let until = until.filter(|until| *until != FOREVER);
+        to_line(&Notice {
+            v: LEDGER_VERSION,
+            kind: "notice",
+            id: &format!("{id}-{}", change.word()),
+            time: self.now.to_string(),
+            gateway: self.gateway,
+            notice: change.word(),
+            message: Some(message),
+            report: None,
+            to: None,
+            destination: Some(&destination.to_string()),
+            until: until.map(|until| until.to_string()),
+            way: None,
+            recipients: &[],
+        })
     }
 
     /// The line about an order of an operator; `id` is one that nothing else has.

@@ -14,6 +14,7 @@
 mod entries;
 mod gates;
 mod heads;
+mod held;
 mod known;
 mod look;
 mod operate;
@@ -39,6 +40,7 @@ use crate::policy::Policy;
 use entries::{Chain, Entries, Entry, NONE, Slot};
 use gates::{GateId, Gates};
 use heads::Heads;
+use held::Held;
 use known::Known;
 use operate::KeptOrder;
 use queue::Queue;
@@ -112,8 +114,9 @@ pub struct Queues {
     active: Vec<QueueNumber>,
     entries: Entries,
     heads: Heads,
-    /// Deferred messages of all queues.
+    /// Deferred messages of all queues, and those that are held for a time.
     wheel: Wheel,
+    held: Held,
     /// Queues that may have something to do now; they take turns.
     ring: VecDeque<QueueNumber>,
     /// Queues that wait for a connection to become free.
@@ -141,6 +144,7 @@ impl Queues {
             entries: Entries::default(),
             heads: Heads::default(),
             wheel: Wheel::default(),
+            held: Held::default(),
             ring: VecDeque::new(),
             starved: Starved::default(),
             working: 0,
@@ -225,7 +229,10 @@ impl Queues {
         self.totals.came += 1;
         self.totals.destinations += usize::from(queue.messages == 1);
         self.totals.octets += u64::from(envelope.size);
-        if envelope.not_before.is_some_and(|time| time > now) {
+        if let Some(until) = envelope.held_until.filter(|until| *until > now) {
+            let due = envelope.not_before.unwrap_or(Timestamp::from_millis(0));
+            self.keep_held(slot, until, due);
+        } else if envelope.not_before.is_some_and(|time| time > now) {
             self.defer(slot, entry.due);
         } else {
             queue.push_ready(&mut self.entries, slot);
@@ -307,6 +314,11 @@ impl Queues {
                 self.wheel.remove(&mut self.entries, slot);
                 queue.deferred -= 1;
                 self.totals.deferred -= 1;
+            }
+            Standing::Held => {
+                queue.held -= 1;
+                self.totals.held -= 1;
+                self.no_longer_held(slot);
             }
         }
     }

@@ -134,6 +134,8 @@ fn deferred(
     }
     let mut rest = Envelope {
         attempts: envelope.attempts.saturating_add(1),
+        // A hold that ended says nothing any more.
+        held_until: None,
         not_before: Some(now + policy.retry_after(envelope.attempts)),
         last_reply: last_reply.or_else(|| envelope.last_reply.clone()),
         recipients,

@@ -66,11 +66,14 @@ impl Listing {
             Some(sender) => sender,
             None => "?",
         };
+        // As Postfix marks what is held.
+        let mark = if row.held_until.is_some() { "!" } else { "" };
+        let id = format!("{}{mark}", row.id);
         // A `String` never fails to take text.
         let _ = writeln!(
             self.text,
             "{:<16} {:>9} {:<24} {sender}",
-            row.id, row.size, row.accepted
+            id, row.size, row.accepted
         );
         if let Some(reply) = &row.last_reply {
             let _ = writeln!(self.text, "    ({reply})");
@@ -111,6 +114,7 @@ mod tests {
             accepted: "2026-01-02T03:04:05Z".to_owned(),
             attempts: 1,
             not_before: None,
+            held_until: None,
             size: 1500,
             priority: 0,
             destination: "b.example".to_owned(),

@@ -12,7 +12,9 @@ use serde_json::Value;
 use vere_settings::Settings;
 use vere_units::{ByteSize, TraceId};
 
-use self::operate::{EndArgs, EndingArgs, OrderArgs, ReturnArgs, SelectionArgs};
+use self::operate::{
+    EndArgs, EndingArgs, HoldArgs, OrderArgs, ReleaseArgs, ReturnArgs, SelectionArgs,
+};
 use super::Failure;
 use crate::control::{Action, MessageRow, OrderChange, QueueRow, Request, ask};
 use crate::gateway;
@@ -62,10 +64,10 @@ pub(crate) enum QueueCommand {
     },
     /// Shows queues, replicas and limits live, at a terminal; `?` there tells the keys.
     Top(top::TopArgs),
-    /// Delivers nothing to a destination; mail for it is taken and uses up no retries.
-    Hold(OrderArgs),
-    /// Ends a hold.
-    Release(EndArgs),
+    /// Delivers nothing to a destination, or not one message; mail is taken and uses up no retries.
+    Hold(HoldArgs),
+    /// Ends a hold of a destination, or of one message.
+    Release(ReleaseArgs),
     /// Takes no mail for a destination (450); what is queued is delivered.
     Refuse(OrderArgs),
     /// Ends a refusal.
@@ -128,8 +130,8 @@ pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<St
             Ok(show(parse(value)?))
         }
         QueueCommand::Top(args) => top::run(socket, args),
-        QueueCommand::Hold(args) => operate::order(socket, args, &OrderChange::Hold),
-        QueueCommand::Release(args) => operate::end(socket, args, &OrderChange::Release),
+        QueueCommand::Hold(args) => operate::hold(socket, args),
+        QueueCommand::Release(args) => operate::release(socket, args),
         QueueCommand::Refuse(args) => operate::order(socket, args, &OrderChange::Refuse),
         QueueCommand::Accept(args) => operate::end(socket, args, &OrderChange::Accept),
         QueueCommand::Reroute(args) => operate::reroute(socket, settings, args),
@@ -208,9 +210,11 @@ fn list(rows: Vec<QueueRow>) -> String {
             row.in_flight,
             row.connections,
             row.oldest.as_deref().unwrap_or("-"),
-            row.held_until
-                .map(|until| format!("(held until {until}) "))
-                .unwrap_or_default()
+            held(row.held)
+                + &row
+                    .held_until
+                    .map(|until| format!("(held until {until}) "))
+                    .unwrap_or_default()
                 + &row
                     .way
                     .map(|way| format!("(by way of {way}) "))
@@ -223,6 +227,14 @@ fn list(rows: Vec<QueueRow>) -> String {
         );
     }
     out
+}
+
+/// Messages that are held one by one.
+fn held(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        count => format!("({count} held) "),
+    }
 }
 
 fn show(rows: Vec<MessageRow>) -> String {
@@ -244,6 +256,9 @@ fn show(rows: Vec<MessageRow>) -> String {
         );
         if row.priority != 0 {
             let _ = writeln!(out, "    priority {}", row.priority);
+        }
+        if let Some(until) = &row.held_until {
+            let _ = writeln!(out, "    held until {until}");
         }
         if row.attempts > 0 {
             let _ = writeln!(

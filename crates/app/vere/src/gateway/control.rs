@@ -12,7 +12,7 @@ use tokio::task::spawn_local;
 use vere_spool::owner::{NetworkState, ReplicaRow, SyncState};
 
 use super::state::Gateway;
-use super::{look, operate, top};
+use super::{hold, look, operate, top};
 use crate::control::{Answer, REQUEST_MAX, ReplicaLine, Request};
 
 /// How long a client may take for a request or to read its answer.
@@ -98,6 +98,12 @@ async fn answer(gateway: &Rc<Gateway>, request: &Request) -> Answer {
             action,
             report,
         } => operate::act(gateway, destination.as_deref(), selection, *action, *report).await,
+        Request::QueueMessage {
+            id,
+            destination,
+            change,
+            seconds,
+        } => hold::message(gateway, destination.as_deref(), *id, *change, *seconds).await,
         Request::QueueTop {
             order,
             filter,

@@ -219,12 +219,15 @@ impl<'a> Told<'a> {
             ),
             Progress { next, .. } => {
                 let next = next.map(|time| format!(", next try {time}"));
+                let held = Some(progress.standing).filter(|held| *held > 0);
+                let held = held.map(|held| format!(", {held} held (vere queue release)"));
                 writeln!(
                     self.out,
-                    "{name}: {} messages left, {} deferred, {} under way{}",
+                    "{name}: {} messages left, {} deferred, {} under way{}{}",
                     progress.messages,
                     progress.deferred,
                     progress.in_flight,
+                    held.unwrap_or_default(),
                     next.unwrap_or_default()
                 )
             }

@@ -41,6 +41,8 @@ pub(super) struct Progress {
     pub(super) messages: usize,
     pub(super) deferred: usize,
     pub(super) in_flight: usize,
+    /// Messages that an operator holds one by one.
+    pub(super) standing: usize,
     /// When something is tried again.
     pub(super) next: Option<Timestamp>,
 }
@@ -99,6 +101,7 @@ fn progress(gateway: &Gateway) -> Progress {
         messages: totals.messages,
         deferred: totals.deferred,
         in_flight: totals.in_flight,
+        standing: totals.held,
         next: queues.wake_at(),
     }
 }

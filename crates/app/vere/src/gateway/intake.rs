@@ -243,6 +243,7 @@ fn envelope(
         trace,
         accepted: clock::now(),
         not_before: None,
+        held_until: None,
         attempts: 0,
         delay_noticed: false,
         reverse_path: mail

@@ -226,6 +226,7 @@ pub(super) fn queue_row(
         priorities: summary.priorities.iter().copied().collect(),
         deferred: summary.deferred,
         in_flight: summary.in_flight,
+        held: summary.held,
         connections: summary.connections,
         connections_max: summary.connections_max,
         in_order: summary.in_order,
@@ -253,6 +254,7 @@ fn message_row(
         Standing::Ready => "ready",
         Standing::InFlight => "in flight",
         Standing::Deferred => "deferred",
+        Standing::Held => "held",
     };
     let recipients = envelope.map(|envelope| envelope.recipients.as_slice());
     let addresses = recipients.unwrap_or_default().iter();
@@ -264,6 +266,7 @@ fn message_row(
         accepted: message.accepted.to_string(),
         attempts: message.attempts,
         not_before: message.due.map(|time| time.to_string()),
+        held_until: message.held_until.map(orders::until_text),
         size: message.size,
         priority: message.priority,
         reverse_path: envelope.map(|one| one.reverse_path.clone().unwrap_or_default()),

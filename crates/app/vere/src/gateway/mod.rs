@@ -12,6 +12,7 @@ pub(crate) mod convert;
 mod drain;
 mod group;
 mod header;
+mod hold;
 mod ids;
 mod intake;
 mod known;

@@ -12,11 +12,13 @@ use tokio::sync::{Mutex, Notify};
 use vere_export::{FileOptions, FileSink, Sink, SinkError, WebhookOptions, WebhookSink};
 use vere_queue::ledger::{FINISHED_QUEUE, NOTICES_QUEUE, OrderNotice};
 use vere_queue::order::ORDERS_QUEUE;
-use vere_queue::{Attempt, Envelope, Job, Ledger, Order, QueueNumber, Report, Settlement, Subject};
+use vere_queue::{
+    Attempt, Destination, Envelope, Job, Ledger, Order, QueueNumber, Report, Settlement, Subject,
+};
 use vere_settings::{RecordSink, Settings};
 use vere_spool::owner::Batch;
 use vere_spoolwire::{QueueId, QueueLimits, QueueStat, RecordId, Refusal};
-use vere_units::{Secret, TraceId};
+use vere_units::{Secret, Timestamp, TraceId};
 
 use super::clock;
 use super::state::{Gateway, POST_RETRY};
@@ -79,9 +81,9 @@ impl Records {
             })),
             Some(RecordSink::Webhook {
                 url,
+                ca,
                 secret,
                 timeout,
-                ca,
             }) => {
                 let read = fs::read_to_string(secret);
                 let key = read.map_err(|error| {
@@ -89,9 +91,9 @@ impl Records {
                 })?;
                 let options = WebhookOptions {
                     url: url.clone(),
+                    ca: ca.clone(),
                     key: Secret::new(key.trim_end_matches(['\r', '\n']).to_owned()),
                     timeout: timeout.duration(),
-                    ca: ca.clone(),
                 };
                 let sink = WebhookSink::new(options);
                 Target::Webhook(sink.map_err(|error| Failure::new(error.to_string()))?)
@@ -280,6 +282,22 @@ impl Gateway {
         }
         let id = self.trace_id();
         let line = self.ledger(|ledger| ledger.ordered(id, order, change));
+        Records::told(&self.records.notices, vec![line])
+    }
+
+    /// What is told of a message that an operator holds or releases.
+    pub(super) fn hold_lines(
+        &self,
+        destination: &Destination,
+        message: TraceId,
+        change: OrderNotice,
+        until: Option<Timestamp>,
+    ) -> Lines {
+        if !self.records.is_on() {
+            return Vec::new();
+        }
+        let id = self.trace_id();
+        let line = self.ledger(|ledger| ledger.held(id, destination, message, change, until));
         Records::told(&self.records.notices, vec![line])
     }
 

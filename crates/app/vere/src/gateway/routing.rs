@@ -190,6 +190,7 @@ impl Router {
             trace,
             accepted: now,
             not_before: None,
+            held_until: None,
             attempts: 0,
             delay_noticed: false,
             reverse_path: None,

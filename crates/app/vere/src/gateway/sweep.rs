@@ -52,6 +52,11 @@ pub(super) async fn expired(gateway: &Gateway, queue: u32, settle: impl Fn(&Job)
             if !queues.is_expired(envelope.accepted, clock::now()) {
                 break;
             }
+            // What is held does not leave by its age.
+            let message = queues.message(queue, record, envelope.trace);
+            if message.is_some_and(|message| message.standing == Standing::Held) {
+                continue;
+            }
             let job = queues.claim(queue, record, envelope, body);
             drop(queues);
             settled += job.iter().map(&settle).count();

@@ -71,6 +71,7 @@ fn totals(gateway: &Rc<Gateway>) -> TopTotals {
         sum.messages += totals.messages;
         sum.deferred += totals.deferred;
         sum.in_flight += totals.in_flight;
+        sum.held += totals.held;
         sum.came += totals.came;
         sum.left += totals.left;
         sum.destinations += totals.destinations;

@@ -183,4 +183,15 @@ fn notices_name_the_report_or_that_there_was_none() {
         (&held["notice"], &held["until"]),
         (&json!("held"), &json!(NOW.to_string()))
     );
+    let place = &order.destination;
+    let held = ledger().held(
+        trace,
+        place,
+        TraceId::new(9),
+        OrderNotice::Held,
+        Some(FOREVER),
+    );
+    let held = &parsed(&[held])[0];
+    assert_eq!(held["message"], json!(TraceId::new(9).to_string()));
+    assert!(held["until"].is_null(), "it has no end: {held}");
 }

@@ -27,6 +27,8 @@ pub enum Standing {
     InFlight,
     /// It waits for the time of its next attempt.
     Deferred,
+    /// An operator holds it.
+    Held,
 }
 
 /// Neighbours in one list.
@@ -47,14 +49,14 @@ pub(super) struct Entry {
     pub(super) record: RecordId,
     pub(super) trace: TraceId,
     pub(super) accepted: Timestamp,
-    /// When it is due, while it is deferred.
+    /// When it is due, while it is deferred; the end of its hold, while it is held.
     pub(super) due: Timestamp,
     pub(super) queue: QueueNumber,
     /// Octets of the body.
     pub(super) size: u32,
     links: [Links; 2],
     pub(super) attempts: u16,
-    /// The list of the wheel that it is in, while it is deferred.
+    /// The list of the wheel that it is in, while it waits for a time.
     pub(super) list: u16,
     pub(super) standing: Standing,
     pub(super) priority: i8,

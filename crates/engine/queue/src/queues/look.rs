@@ -30,6 +30,8 @@ pub struct QueueSummary {
     pub deferred: usize,
     /// Messages being delivered.
     pub in_flight: usize,
+    /// Messages that an operator holds one by one.
+    pub held: usize,
     /// Connections open or opening.
     pub connections: usize,
     /// How many there may be now; those of other destinations of the site count too.
@@ -61,8 +63,10 @@ pub struct MessageSummary {
     pub accepted: Timestamp,
     /// Where it stands.
     pub standing: Standing,
-    /// When it is due, if it is deferred.
+    /// When it is due, if it is deferred, or is once it is not held any more.
     pub due: Option<Timestamp>,
+    /// The end of its hold ([`FOREVER`](crate::order::FOREVER): when it is released), if it is held.
+    pub held_until: Option<Timestamp>,
     /// Octets of its body.
     pub size: u32,
     /// Attempts made.
@@ -84,6 +88,8 @@ pub struct Totals {
     pub deferred: usize,
     /// Messages being delivered.
     pub in_flight: usize,
+    /// Messages that an operator holds one by one.
+    pub held: usize,
     /// Connections open or opening.
     pub connections: usize,
     /// Connections that are open.
@@ -126,6 +132,7 @@ impl Queue {
             priorities: self.priorities().collect(),
             deferred: self.deferred,
             in_flight: self.in_flight,
+            held: self.held,
             connections: self.workers,
             connections_max: queues.connections_allowed(self),
             in_order: queues.is_in_order(self),
@@ -289,7 +296,12 @@ impl Queues {
             trace: entry.trace,
             accepted: entry.accepted,
             standing: entry.standing,
-            due: (entry.standing == Standing::Deferred).then_some(entry.due),
+            due: match entry.standing {
+                Standing::Deferred => Some(entry.due),
+                Standing::Held => self.held.due(slot),
+                Standing::Ready | Standing::InFlight => None,
+            },
+            held_until: (entry.standing == Standing::Held).then_some(entry.due),
             size: entry.size,
             attempts: entry.attempts,
             priority: entry.priority,

@@ -138,6 +138,13 @@ impl Queues {
         place.is_some_and(|gate| gate.limits().in_order)
     }
 
+    /// Whether the messages of a queue leave in the order in which they were taken.
+    #[must_use]
+    pub fn keeps_order(&self, number: QueueNumber) -> bool {
+        let queue = self.queues.get(number);
+        queue.is_some_and(|queue| self.is_in_order(queue))
+    }
+
     /// The ready message whose turn it is: one of the highest priority, and now and then the oldest; always
     /// the oldest of all if the order is kept, when it does not wait for another attempt.
     pub(super) fn turn(&self, queue: &Queue) -> Option<Slot> {

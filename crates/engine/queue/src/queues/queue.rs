@@ -44,6 +44,8 @@ pub(super) struct Queue {
     pub(super) ready_at_hand: usize,
     pub(super) deferred: usize,
     pub(super) in_flight: usize,
+    /// Messages that an operator holds one by one.
+    pub(super) held: usize,
     /// What envelopes and bodies of this queue take in memory.
     pub(super) head_octets: usize,
     /// Messages with envelopes in memory in the order in which those came, and some that left.
@@ -97,6 +99,7 @@ impl Queue {
             ready_at_hand: 0,
             deferred: 0,
             in_flight: 0,
+            held: 0,
             head_octets: 0,
             heads: VecDeque::new(),
             fetching: false,

@@ -2,6 +2,7 @@
 
 use vere_units::Timestamp;
 
+use super::entries::Standing;
 use super::{Next, QueueNumber, Queues, Timer, Wanted};
 
 /// Deferred messages looked at in one call, so that a million that are due at once stop nobody.
@@ -182,6 +183,10 @@ impl Queues {
         let mut steps = DUE_STEPS;
         while let Some(slot) = self.wheel.pop_due(&mut self.entries, now, &mut steps) {
             let number = self.entries[slot].queue;
+            if self.entries[slot].standing == Standing::Held {
+                self.hold_over(slot, now);
+                continue;
+            }
             if let Some(queue) = self.queues.get_mut(number) {
                 queue.deferred -= 1;
                 self.totals.deferred -= 1;

@@ -8,6 +8,7 @@ use crate::settlement::{Attempt, Disposition, RecipientResult};
 mod detour;
 mod gates;
 mod heads;
+mod held;
 mod model;
 mod retire;
 mod sites;
@@ -23,6 +24,7 @@ fn fresh(record: RecordId, accepted: Timestamp) -> Envelope {
         trace: TraceId::new(1_000 + record),
         accepted,
         not_before: None,
+        held_until: None,
         attempts: 0,
         delay_noticed: false,
         ..sample()

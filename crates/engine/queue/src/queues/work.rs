@@ -71,7 +71,7 @@ impl Queues {
         }
     }
 
-    /// Takes a certain message out of its queue, ready or deferred, to settle it without an attempt.
+    /// Takes a certain message out of its queue, ready, deferred or held, to settle it without an attempt.
     /// `None`: it is being delivered, or gone.
     pub fn claim(
         &mut self,
@@ -92,7 +92,7 @@ impl Queues {
         self.job(slot)
     }
 
-    /// The oldest message of a queue whose time is over, if there is one that is not in flight.
+    /// The oldest message of a queue whose time is over, if there is one that is neither in flight nor held.
     #[must_use]
     pub fn first_expired(&self, number: QueueNumber, now: Timestamp) -> Option<RecordId> {
         let queue = self.queues.get(number)?;
@@ -104,7 +104,7 @@ impl Queues {
             if !self.is_expired(entry.accepted, now) {
                 return None;
             }
-            if entry.standing != Standing::InFlight {
+            if !matches!(entry.standing, Standing::InFlight | Standing::Held) {
                 return Some(entry.record);
             }
             at = self.entries.next(Chain::Order, slot);

@@ -29,6 +29,8 @@ pub struct QueueMetrics {
     pub memory_bytes: Gauge,
     /// Messages that wait for another attempt.
     pub messages_deferred: Gauge,
+    /// Messages that an operator holds one by one.
+    pub messages_held: Gauge,
     /// Age of the oldest message.
     pub oldest_seconds: Gauge,
 }
@@ -71,6 +73,10 @@ impl QueueMetrics {
             messages_deferred: to.gauge(
                 "queue_messages_deferred",
                 "Messages that wait for another attempt",
+            ),
+            messages_held: to.gauge(
+                "queue_messages_held",
+                "Messages that an operator holds one by one",
             ),
             oldest_seconds: to.gauge(
                 "queue_oldest_seconds",

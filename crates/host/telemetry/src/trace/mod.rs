@@ -68,6 +68,10 @@ pub enum EventKind {
     Refused,
     /// An operator removed the message from its queue.
     Purged,
+    /// An operator holds the message; `next` says until when, if that has an end.
+    Held,
+    /// An operator lets it go on.
+    Released,
     /// The message was found in the spool after a restart.
     Recovered,
     /// A kind that a newer version writes.
@@ -90,6 +94,8 @@ impl EventKind {
             Self::Dsn => "dsn",
             Self::Refused => "refused",
             Self::Purged => "purged",
+            Self::Held => "held",
+            Self::Released => "released",
             Self::Recovered => "recovered",
             Self::Unknown => "unknown",
         }

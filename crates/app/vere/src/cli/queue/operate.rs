@@ -11,7 +11,10 @@ use vere_units::{ByteSize, Span, TraceId};
 
 use super::{parse, to_json};
 use crate::cli::Failure;
-use crate::control::{Acted, Action, OrderChange, OrderRow, Request, Selection, ask, ask_for};
+use crate::control::{
+    Acted, Action, HoldOutcome, HoldRow, MessageChange, OrderChange, OrderRow, Request, Selection,
+    ask, ask_for,
+};
 use crate::gateway;
 
 /// How long a command waits for a gateway that works through its queues; it goes on without.
@@ -36,6 +39,37 @@ pub(crate) struct EndArgs {
     /// The destination as `vere queue list` or `vere queue orders` prints it.
     destination: String,
     /// Prints JSON: an object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A destination, or one message, that is held, and for how long.
+#[derive(Debug, Args)]
+pub(crate) struct HoldArgs {
+    /// The destination as `vere queue list` prints it; it need not have a queue yet.
+    #[arg(required_unless_present = "id")]
+    destination: Option<String>,
+    /// Holds only the message with this id; without a destination, wherever it waits.
+    #[arg(long)]
+    id: Option<TraceId>,
+    /// Ends it by itself after this time, as `30m` or `2h`; without it, when it is released.
+    #[arg(long = "for", value_name = "TIME")]
+    span: Option<Span>,
+    /// Prints JSON: an object; with `--id`, a list of objects.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A destination, or one message, that is held no more.
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseArgs {
+    /// The destination as `vere queue list` or `vere queue orders` prints it.
+    #[arg(required_unless_present = "id")]
+    destination: Option<String>,
+    /// Releases only the message with this id; without a destination, wherever it waits.
+    #[arg(long)]
+    id: Option<TraceId>,
+    /// Prints JSON: an object; with `--id`, a list of objects.
     #[arg(long)]
     json: bool,
 }
@@ -186,6 +220,79 @@ pub(super) fn order(
 /// Ends what holds for a destination.
 pub(super) fn end(socket: &Path, args: &EndArgs, change: &OrderChange) -> Result<String, Failure> {
     send_order(socket, &args.destination, change, None, args.json)
+}
+
+/// Holds a destination, or one message.
+pub(super) fn hold(socket: &Path, args: &HoldArgs) -> Result<String, Failure> {
+    let seconds = args.span.map(|span| span.duration().as_secs());
+    let destination = args.destination.as_deref();
+    match args.id {
+        Some(id) => {
+            let change = MessageChange::Hold;
+            change_message(socket, destination, id, change, seconds, args.json)
+        }
+        None => {
+            let name = destination.unwrap_or_default();
+            send_order(socket, name, &OrderChange::Hold, seconds, args.json)
+        }
+    }
+}
+
+/// Ends a hold of a destination, or of one message.
+pub(super) fn release(socket: &Path, args: &ReleaseArgs) -> Result<String, Failure> {
+    let destination = args.destination.as_deref();
+    match args.id {
+        Some(id) => {
+            let change = MessageChange::Release;
+            change_message(socket, destination, id, change, None, args.json)
+        }
+        None => {
+            let name = destination.unwrap_or_default();
+            send_order(socket, name, &OrderChange::Release, None, args.json)
+        }
+    }
+}
+
+fn change_message(
+    socket: &Path,
+    destination: Option<&str>,
+    id: TraceId,
+    change: MessageChange,
+    seconds: Option<u64>,
+    json: bool,
+) -> Result<String, Failure> {
+    let request = Request::QueueMessage {
+        id,
+        destination: destination.map(str::to_owned),
+        change,
+        seconds,
+    };
+    let rows: Vec<HoldRow> = parse(ask(socket, &request).map_err(Failure::new)?)?;
+    let text = if json {
+        to_json(&rows)?
+    } else {
+        rows.iter().map(hold_line).collect()
+    };
+    // Nobody is to believe that a message stays which does not.
+    let busy = rows.iter().any(|row| row.outcome == HoldOutcome::Busy);
+    if busy {
+        return Err(Failure::new(text.trim_end().to_owned()));
+    }
+    Ok(text)
+}
+
+fn hold_line(row: &HoldRow) -> String {
+    let said = match (row.outcome, &row.held_until) {
+        (HoldOutcome::Busy, _) => "left alone: it is being delivered, or has left".to_owned(),
+        (HoldOutcome::NotHeld, _) => "not held".to_owned(),
+        (HoldOutcome::Done, Some(until)) => format!("held until {until}"),
+        (HoldOutcome::Done, None) => "goes on".to_owned(),
+    };
+    let order = match &row.held_until {
+        Some(_) if row.in_order => "; those behind it wait, for the queue keeps its order",
+        _ => "",
+    };
+    format!("{} for {}: {said}{order}\n", row.id, row.destination)
 }
 
 fn send_order(

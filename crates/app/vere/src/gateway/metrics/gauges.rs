@@ -113,6 +113,7 @@ fn queues(gateway: &Gateway, queue: &QueueMetrics) {
     queue
         .messages_deferred
         .set(count(&|all| all.totals().deferred));
+    queue.messages_held.set(count(&|all| all.totals().held));
     queue
         .bytes
         .set(octets(all().map(|all| all.totals().octets).sum()));

@@ -235,7 +235,7 @@ fn a_rule_about_hosts_holds_for_all_domains_they_serve() {
     assert_eq!(polled(&mut queues, at(0)).len(), 2, "others get the places");
 }
 
-fn in_order() -> Policy {
+pub(super) fn in_order() -> Policy {
     for_all(Limits {
         in_order: true,
         ..Limits::default()

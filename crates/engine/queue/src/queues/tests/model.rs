@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::order::FOREVER;
 
 /// Queues in the model.
 const NUMBERS: u32 = 3;
@@ -33,6 +34,16 @@ enum Step {
     Claim {
         nth: usize,
     },
+    /// An operator holds a message, for a time or until it is released.
+    Hold {
+        nth: usize,
+        millis: Option<u64>,
+    },
+    Release {
+        nth: usize,
+    },
+    /// Everything in memory is lost, and taken back from the spool.
+    Restart,
     Wait {
         millis: u64,
     },
@@ -49,6 +60,10 @@ fn step() -> impl Strategy<Value = Step> {
         1 => queue.clone().prop_map(|queue| Step::Reach { queue }),
         1 => queue.prop_map(|queue| Step::Fail { queue }),
         1 => any::<usize>().prop_map(|nth| Step::Claim { nth }),
+        2 => (any::<usize>(), proptest::option::of(1_u64..200_000))
+            .prop_map(|(nth, millis)| Step::Hold { nth, millis }),
+        1 => any::<usize>().prop_map(|nth| Step::Release { nth }),
+        1 => Just(Step::Restart),
         2 => (0_u64..400_000).prop_map(|millis| Step::Wait { millis }),
     ]
 }
@@ -62,23 +77,25 @@ struct World {
     next: RecordId,
 }
 
+/// Queues that know their destinations and nothing else.
+fn empty() -> Queues {
+    let mut queues = Queues::new(Policy {
+        head_memory_max: 12_000,
+        connections_max: 4,
+        connections_per_destination_max: 3,
+        ..Policy::default()
+    });
+    for number in 0..NUMBERS {
+        let destination = Destination::Domain(format!("{number}.example"));
+        queues.register(number, destination, at(0));
+    }
+    queues
+}
+
 impl World {
     fn new() -> Self {
-        let mut queues = Queues::new(Policy {
-            head_memory_max: 12_000,
-            connections_max: 4,
-            connections_per_destination_max: 3,
-            ..Policy::default()
-        });
-        for number in 0..NUMBERS {
-            queues.register(
-                number,
-                Destination::Domain(format!("{number}.example")),
-                at(0),
-            );
-        }
         Self {
-            queues,
+            queues: empty(),
             now: at(1_000_000),
             spool: Vec::new(),
             flying: Vec::new(),
@@ -107,6 +124,9 @@ impl World {
             Step::Work { queue } => {
                 self.poll();
                 let job = self.queues.take(queue, true, self.now);
+                if let Some(job) = &job {
+                    assert!(!self.is_held(queue, job.record), "it is not let out");
+                }
                 self.flying.extend(job.map(|job| (queue, job)));
             }
             Step::Settle { nth, outcome } if !self.flying.is_empty() => {
@@ -117,22 +137,77 @@ impl World {
             Step::GiveBack { nth } if !self.flying.is_empty() => {
                 let (queue, job) = self.flying.swap_remove(nth % self.flying.len());
                 self.queues.give_back(queue, &job);
+                // Only what a worker took is given back, and that was not held.
+                self.held_until(queue, job.record, None);
                 self.queues.worker_ended(queue, false);
             }
             Step::Reach { queue } => self.queues.destination_reached(queue),
             Step::Fail { queue } => self.queues.destination_failed(queue, "refused", self.now),
             Step::Claim { nth } if !self.spool.is_empty() => {
                 let (queue, record, envelope, body) = self.spool[nth % self.spool.len()].clone();
-                let flying = self
-                    .flying
-                    .iter()
-                    .any(|(other, job)| (*other, job.record) == (queue, record));
+                let flying = self.is_flying(queue, record);
                 let job = self.queues.claim(queue, record, envelope, body);
                 assert_eq!(job.is_some(), !flying);
                 self.flying.extend(job.map(|job| (queue, job)));
             }
+            Step::Hold { nth, millis } if !self.spool.is_empty() => self.hold(nth, millis),
+            Step::Release { nth } if !self.spool.is_empty() => self.release(nth),
+            Step::Restart => self.restart(),
             Step::Wait { millis } => self.now = self.now + std::time::Duration::from_millis(millis),
             _ => {}
+        }
+    }
+
+    fn place(&self, queue: u32, record: RecordId) -> usize {
+        let is = |one: &(u32, RecordId, Envelope, Bytes)| (one.0, one.1) == (queue, record);
+        self.spool.iter().position(is).expect("the spool has it")
+    }
+
+    fn held_until(&mut self, queue: u32, record: RecordId, until: Option<Timestamp>) {
+        let place = self.place(queue, record);
+        self.spool[place].2.held_until = until;
+    }
+
+    fn is_held(&self, queue: u32, record: RecordId) -> bool {
+        let held = self.spool[self.place(queue, record)].2.held_until;
+        held.is_some_and(|until| until > self.now)
+    }
+
+    fn is_flying(&self, queue: u32, record: RecordId) -> bool {
+        let mut flying = self.flying.iter();
+        flying.any(|(other, job)| (*other, job.record) == (queue, record))
+    }
+
+    fn hold(&mut self, nth: usize, millis: Option<u64>) {
+        let (queue, record, envelope, _) = &self.spool[nth % self.spool.len()];
+        let (queue, record, trace) = (*queue, *record, envelope.trace);
+        let span = millis.map(std::time::Duration::from_millis);
+        let until = span.map_or(FOREVER, |span| self.now + span);
+        let held = self.queues.hold_message(queue, record, trace, until);
+        assert_eq!(held, !self.is_flying(queue, record));
+        if held {
+            self.held_until(queue, record, Some(until));
+        }
+    }
+
+    fn release(&mut self, nth: usize) {
+        let (queue, record, envelope, _) = &self.spool[nth % self.spool.len()];
+        let (queue, record, trace) = (*queue, *record, envelope.trace);
+        let was = self.is_held(queue, record) && !self.is_flying(queue, record);
+        let released = self.queues.release_message(queue, record, trace, self.now);
+        // The end of a hold is seen at the next look at the clock only.
+        assert!(released || !was);
+        if released {
+            self.held_until(queue, record, None);
+        }
+    }
+
+    fn restart(&mut self) {
+        self.queues = empty();
+        self.flying.clear();
+        for (queue, record, envelope, _) in &self.spool {
+            let envelope = envelope.clone();
+            assert!(self.queues.admit(*queue, *record, envelope, None, self.now));
         }
     }
 
@@ -164,11 +239,7 @@ impl World {
             .queues
             .settle(queue, job, &attempt, self.now)
             .expect("in flight");
-        let place = self
-            .spool
-            .iter()
-            .position(|one| (one.0, one.1) == (queue, job.record));
-        let place = place.expect("the spool has what is in flight");
+        let place = self.place(queue, job.record);
         match settled.remaining {
             Some(rest) => self.spool[place].2 = rest,
             None => drop(self.spool.remove(place)),
@@ -185,7 +256,7 @@ impl World {
         let octets: u64 = self.spool.iter().map(|one| u64::from(one.2.size)).sum();
         assert_eq!(queues.totals().octets, octets);
         assert_eq!(queues.totals().in_flight, self.flying.len());
-        let mut deferred = 0;
+        let (mut deferred, mut held_in_all) = (0, 0);
         for number in 0..NUMBERS {
             let queue = queues.queues.get(number).expect("registered");
             let listed: Vec<_> = queues.list(number, None, usize::MAX).collect();
@@ -204,6 +275,14 @@ impl World {
             assert_eq!(queue.ready, count(Standing::Ready));
             assert_eq!(queue.in_flight, count(Standing::InFlight));
             assert_eq!(queue.deferred, count(Standing::Deferred));
+            assert_eq!(queue.held, count(Standing::Held));
+            for one in &listed {
+                let wanted = self.spool[self.place(number, one.record)].2.held_until;
+                assert!(one.held_until.is_none_or(|until| wanted == Some(until)));
+                let busy = one.standing == Standing::InFlight;
+                let held = one.standing == Standing::Held;
+                assert!(held || busy || !self.is_held(number, one.record));
+            }
             let slots = listed.iter().map(|one| {
                 queues
                     .entries
@@ -218,9 +297,18 @@ impl World {
             assert_eq!(queue.ready_at_hand, at_hand.count());
             assert_eq!(queue.is_active(), queues.active.contains(&number));
             deferred += queue.deferred;
+            held_in_all += queue.held;
         }
         assert_eq!(queues.totals().deferred, deferred);
-        assert_eq!(queues.wheel.len(), deferred);
+        assert_eq!(queues.totals().held, held_in_all);
+        assert_eq!(queues.held.len(), held_in_all);
+        let timed = |number| {
+            let listed = queues.list(number, None, usize::MAX);
+            let ends = listed.filter_map(|one| one.held_until);
+            ends.filter(|until| *until != FOREVER).count()
+        };
+        let timed: usize = (0..NUMBERS).map(timed).sum();
+        assert_eq!(queues.wheel.len(), deferred + timed);
         assert!(queues.totals().connections <= 4);
         let held: usize = (0..NUMBERS)
             .filter_map(|number| queues.queues.get(number))
@@ -229,8 +317,11 @@ impl World {
         assert_eq!(queues.head_octets(), held);
     }
 
-    /// With every destination answering, everything leaves.
+    /// With every destination answering and nothing held, everything leaves.
     fn drain(&mut self) {
+        for nth in 0..self.spool.len() {
+            self.release(nth);
+        }
         for round in 0.. {
             assert!(round < 10_000, "{} messages stay", self.spool.len());
             for number in 0..NUMBERS {

@@ -43,8 +43,8 @@ const HELP: [&str; 18] = [
     "READY waits for its turn, DEFER for a time, DLV is being delivered; IN/S and OUT/S are",
     "messages a second; LAT is what a message takes at its hosts; CONN is connections of those",
     "that may be open now: fewer when the hosts answer 4xx, break off or grow slow.",
-    "MARK: H held, R refused, S suspended until the next try, W another way, O in",
-    "order, A adopted.",
+    "MARK: H held, h messages held one by one, R refused, S suspended until the next try,",
+    "W another way, O in order, A adopted.",
     "",
     "Budgets are what is used of its limit. A replica that is not `sync` does not count for",
     "what is acknowledged.",
@@ -118,11 +118,15 @@ fn top(screen: &Screen, width: u16) -> Vec<Line<'static>> {
     let totals = &sample.totals;
     let ready = totals
         .messages
-        .saturating_sub(totals.deferred + totals.in_flight);
+        .saturating_sub(totals.deferred + totals.in_flight + totals.held);
+    let held = match totals.held {
+        0 => String::new(),
+        held => format!("HELD {}  ", count(held as u64)),
+    };
     let mut lines = vec![
         Line::from(vec![Span::styled(title, BOLD), intake]),
         Line::raw(format!(
-            "QUEUED {}  READY {}  DEFER {}  DLV {}  IN/S {}  OUT/S {}  OLD {}",
+            "QUEUED {}  READY {}  DEFER {}  {held}DLV {}  IN/S {}  OUT/S {}  OLD {}",
             count(totals.messages as u64),
             count(ready as u64),
             count(totals.deferred as u64),
@@ -283,6 +287,7 @@ fn marks(row: &Row) -> (String, bool) {
     let queue = &row.queue;
     let all = [
         ('H', queue.held_until.is_some(), true),
+        ('h', queue.held > 0, true),
         ('R', queue.refused_until.is_some(), true),
         ('S', queue.paused_until.is_some(), true),
         ('W', queue.way.is_some(), true),
@@ -310,6 +315,11 @@ fn foot(screen: &Screen, width: usize) -> [Line<'static>; FOOT] {
         add(" of ", queue.group.as_ref());
         add("; site ", queue.site.as_ref());
         add("; held until ", queue.held_until.as_ref());
+        let held = Some(queue.held).filter(|held| *held > 0);
+        add(
+            "; held one by one: ",
+            held.map(|held| held.to_string()).as_ref(),
+        );
         add("; by way of ", queue.way.as_ref());
         add("; refused until ", queue.refused_until.as_ref());
         add("; next try ", queue.paused_until.as_ref());

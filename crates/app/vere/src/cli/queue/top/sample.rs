@@ -27,9 +27,9 @@ impl Row {
         key(&self.queue)
     }
 
-    /// Messages that neither wait for a time nor are delivered.
+    /// Messages that neither wait for a time, nor are held or being delivered.
     pub(super) const fn ready(&self) -> usize {
-        let others = self.queue.deferred + self.queue.in_flight;
+        let others = self.queue.deferred + self.queue.in_flight + self.queue.held;
         self.queue.messages.saturating_sub(others)
     }
 }
@@ -102,6 +102,7 @@ pub(super) mod tests {
             priorities: BTreeMap::new(),
             deferred: 0,
             in_flight: 0,
+            held: 0,
             connections: 0,
             connections_max: 10,
             in_order: false,

@@ -1,0 +1,191 @@
+//! Holds single messages for operators, and releases them. The hold is kept in the message's own record, so
+//! that it holds after a restart, and for a gateway that takes the group over.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use vere_queue::ledger::OrderNotice;
+use vere_queue::order::FOREVER;
+use vere_queue::{Destination, Envelope, MessageSummary, Standing};
+use vere_spool::owner::Batch;
+use vere_spoolwire::{QueueId, RecordId};
+use vere_telemetry::trace::{Event, EventKind};
+use vere_units::{Timestamp, TraceId};
+
+use super::state::{FETCH_BYTES, Gateway};
+use super::{clock, orders, records};
+use crate::control::{Answer, HoldOutcome, HoldRow, MessageChange};
+use crate::spool::link::SpoolError;
+
+/// Holds or releases a message, in the queue of one destination or in all that it waits in, adopted ones
+/// too.
+pub(super) async fn message(
+    gateway: &Rc<Gateway>,
+    destination: Option<&str>,
+    id: TraceId,
+    change: MessageChange,
+    seconds: Option<u64>,
+) -> Answer {
+    let wanted = match destination.map(str::parse::<Destination>).transpose() {
+        Ok(wanted) => wanted,
+        Err(error) => return Answer::Error(error.to_string()),
+    };
+    let all = gateway.with_adopted();
+    if !all.iter().all(|one| one.is_recovered()) {
+        return Answer::Error("the queues are not read back yet; ask again".to_owned());
+    }
+    let span = seconds.map(Duration::from_secs);
+    let until = span.map_or(FOREVER, |span| clock::now() + span);
+    let mut rows = Vec::new();
+    for one in &all {
+        for place in places(one, wanted.as_ref(), id) {
+            match place.change(change, until).await {
+                Ok(row) => rows.push(row),
+                Err(error) => {
+                    let text = format!("{}: nothing changed: {error}", place.destination);
+                    return Answer::Error(text);
+                }
+            }
+        }
+    }
+    if rows.is_empty() {
+        let place = wanted.map_or_else(String::new, |name| format!(" for {name}"));
+        return Answer::Error(format!("no message {id} is queued{place}"));
+    }
+    match serde_json::to_value(rows) {
+        Ok(value) => Answer::Ok(value),
+        Err(error) => Answer::Error(error.to_string()),
+    }
+}
+
+fn places<'a>(
+    gateway: &'a Gateway,
+    wanted: Option<&Destination>,
+    trace: TraceId,
+) -> Vec<Place<'a>> {
+    let queues = gateway.queues.borrow();
+    let place = |(queue, record)| {
+        let destination = queues.destination(queue)?.clone();
+        let place = Place {
+            gateway,
+            destination,
+            queue,
+            record,
+            trace,
+        };
+        Some(place).filter(|place| wanted.is_none_or(|wanted| *wanted == place.destination))
+    };
+    queues.places(trace).filter_map(place).collect()
+}
+
+/// Where a message waits.
+struct Place<'a> {
+    gateway: &'a Gateway,
+    destination: Destination,
+    queue: u32,
+    record: u64,
+    trace: TraceId,
+}
+
+impl Place<'_> {
+    async fn change(&self, change: MessageChange, until: Timestamp) -> Result<HoldRow, SpoolError> {
+        // One at a time, as with orders: each begins with what the one before left.
+        let _one_at_a_time = self.gateway.ordering.lock().await;
+        let Some(before) = self.message() else {
+            return Ok(self.row(HoldOutcome::Busy));
+        };
+        let wanted = match change {
+            MessageChange::Hold => Some(until),
+            MessageChange::Release if before.standing != Standing::Held => {
+                return Ok(self.row(HoldOutcome::NotHeld));
+            }
+            MessageChange::Release => None,
+        };
+        // It stands still while its record changes, also when the end of its hold comes meanwhile.
+        if !self.stand(Some(FOREVER)) {
+            return Ok(self.row(HoldOutcome::Busy));
+        }
+        let kept = self.keep(wanted).await;
+        self.stand(if kept.is_ok() {
+            wanted
+        } else {
+            before.held_until
+        });
+        self.gateway.changed.notify_one();
+        kept?;
+        self.note(wanted);
+        Ok(self.row(HoldOutcome::Done))
+    }
+
+    fn message(&self) -> Option<MessageSummary> {
+        let queues = self.gateway.queues.borrow();
+        queues.message(self.queue, self.record, self.trace)
+    }
+
+    /// Holds it in memory, or ends that. False: it is being delivered, or gone.
+    fn stand(&self, until: Option<Timestamp>) -> bool {
+        let (queue, record, trace) = (self.queue, self.record, self.trace);
+        let mut queues = self.gateway.queues.borrow_mut();
+        match until {
+            Some(until) => queues.hold_message(queue, record, trace, until),
+            None => queues.release_message(queue, record, trace, clock::now()),
+        }
+    }
+
+    /// Keeps the hold, or its end, in the message's record.
+    async fn keep(&self, until: Option<Timestamp>) -> Result<(), SpoolError> {
+        let (queue, record) = (QueueId(self.queue), RecordId(self.record));
+        let link = &self.gateway.link;
+        let block = link.fetch(queue, record, 1, FETCH_BYTES).await?;
+        let found = block.records.iter().find(|found| found.id == record);
+        let envelope = found.and_then(|found| Envelope::decode(&found.meta).ok());
+        let mut envelope =
+            envelope.ok_or(SpoolError::Refused(vere_spoolwire::Refusal::NoRecord))?;
+        envelope.held_until = until;
+        let mut batch = Batch::new();
+        batch.replace(queue, record, envelope.encode().into());
+        let notice = match until {
+            Some(_) => OrderNotice::Held,
+            None => OrderNotice::Released,
+        };
+        let lines = self
+            .gateway
+            .hold_lines(&self.destination, self.trace, notice, until);
+        records::put(&lines, &mut batch);
+        link.commit(batch).await?;
+        self.gateway.lines_stored(&lines);
+        Ok(())
+    }
+
+    fn note(&self, until: Option<Timestamp>) {
+        let kind = match until {
+            Some(_) => EventKind::Held,
+            None => EventKind::Released,
+        };
+        let name = self.destination.to_string();
+        self.gateway.note(&Event {
+            queue: Some(&name),
+            next: until.filter(|until| *until != FOREVER),
+            ..Event::new(kind, self.trace, clock::now())
+        });
+        tracing::info!(
+            queue = %name,
+            queue_id = %self.trace,
+            held_until = until.map(orders::until_text),
+            "an operator changed what holds for a message"
+        );
+    }
+
+    fn row(&self, outcome: HoldOutcome) -> HoldRow {
+        let message = self.message();
+        let held_until = message.and_then(|message| message.held_until);
+        let gateway = self.gateway;
+        HoldRow {
+            id: self.trace.to_string(),
+            destination: self.destination.to_string(),
+            outcome,
+            held_until: held_until.map(orders::until_text),
+            in_order: gateway.queues.borrow().keeps_order(self.queue),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Single messages that an operator holds and releases, over kill -9 of everything and a takeover.
+
+use serde_json::Value;
+
+use crate::gateways::{adopted, beside, kill_for_good, soon};
+use crate::harness::{Options, Session, Sink, System, free_address, wait_for};
+use crate::metrics;
+use crate::replicas::wait_states;
+
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
+}
+
+fn submit(system: &System, count: usize) -> Vec<String> {
+    let mut session = Session::greeted(system.smtp);
+    let number = |number| {
+        let text = format!("Subject: number {number}\r\n\r\nbody");
+        session.submit("alice@example.org", &["x@example.com"], &text)
+    };
+    (0..count).map(number).collect()
+}
+
+/// A message as `vere queue show --json` has it.
+fn shown(system: &System, id: &str) -> Value {
+    parse(&system.command(&["queue", "show", id, "--json"]))[0].clone()
+}
+
+/// It is held until then, and was not tried.
+fn assert_held(system: &System, id: &str, until: &Value) {
+    let message = shown(system, id);
+    let state = (&message["state"], &message["attempts"]);
+    assert_eq!(state, (&"held".into(), &0.into()));
+    assert_eq!(message["held_until"], *until);
+}
+
+fn subjects(sink: &Sink) -> Vec<String> {
+    let mail = sink.mail();
+    let lines = mail.iter().flat_map(|text| text.lines());
+    let mut subjects: Vec<_> = lines
+        .filter_map(|line| line.strip_prefix("Subject: number "))
+        .map(str::to_owned)
+        .collect();
+    subjects.sort();
+    subjects
+}
+
+#[test]
+fn single_messages_stay_held_over_kill_9_of_everything_while_the_others_leave() {
+    let (sink, endpoint) = (Sink::start(), free_address());
+    let options = Options::to(sink.address).set("metrics.listen", &format!("\"{endpoint}\""));
+    let mut system = System::start(&options);
+    let destination = format!("relay:{}", sink.address);
+    // Nothing leaves before it is held.
+    system.command(&["queue", "hold", &destination]);
+    let ids = submit(&system, 5);
+    let said = system.command(&["queue", "hold", &destination, "--id", &ids[1]]);
+    assert_eq!(
+        said,
+        format!("{} for {destination}: held until taken back\n", ids[1])
+    );
+    let said = system.command(&["queue", "hold", "--id", &ids[2], "--for", "1h", "--json"]);
+    let row = &parse(&said)[0];
+    assert_eq!(
+        (&row["outcome"], &row["in_order"]),
+        (&"done".into(), &false.into())
+    );
+    let until = row["held_until"].clone();
+    assert!(until.is_string(), "{said}");
+    system.command(&["queue", "hold", "--id", &ids[3], "--for", "1s"]);
+    let (code, said) = system.failing_command(&["queue", "hold", "--id", "0000000000001"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("no message 0000000000001 is queued"),
+        "{said}"
+    );
+    // Reading it writes it down; what happened in the last moment before a kill may be missing there.
+    let trace = system.command(&["trace", &ids[1]]);
+    assert!(trace.contains("held"), "{trace}");
+    system.crash();
+    let held = wait_for("the queue", || {
+        let mut queues = system.queues().into_iter();
+        queues.find(|queue| queue["messages"] == 5)
+    });
+    assert!(held["held"].as_u64() >= Some(2), "{held}");
+    system.command(&["queue", "release", &destination]);
+    wait_for("the others", || {
+        (subjects(&sink) == ["0", "3", "4"]).then_some(())
+    });
+    let queue = wait_for("the two that are held alone", || {
+        let mut queues = system.queues().into_iter();
+        queues.find(|queue| queue["messages"] == 2)
+    });
+    assert_eq!(queue["held"], 2);
+    assert_held(&system, &ids[1], &"taken back".into());
+    assert_held(&system, &ids[2], &until);
+    assert!(system.command(&["queue", "list"]).contains("(2 held)"));
+    wait_for("the metric", || {
+        let text = metrics::read(endpoint);
+        let mut lines = text.lines();
+        lines
+            .find(|line| *line == "vere_queue_messages_held 2")
+            .map(drop)
+    });
+    let said = system.command(&["queue", "purge", "--all", "--id", &ids[2], "--yes"]);
+    assert_eq!(said, "1 messages removed\n");
+    let said = system.command(&["queue", "release", "--id", &ids[1]]);
+    assert_eq!(said, format!("{} for {destination}: goes on\n", ids[1]));
+    wait_for("the released one", || {
+        (subjects(&sink) == ["0", "1", "3", "4"]).then_some(())
+    });
+    let trace = system.command(&["trace", &ids[1]]);
+    assert!(
+        trace.contains("held") && trace.contains("released"),
+        "{trace}"
+    );
+    system.wait_empty();
+    system.stop();
+}
+
+#[test]
+fn a_held_message_stays_held_where_its_queue_is_adopted() {
+    let next_hop = free_address();
+    let options = || soon(Options::to(next_hop)).set("delivery.retry", "[\"1s\"]");
+    let first = System::start(&options());
+    let options = beside(&first, options(), "second").set("gateway.adopts", "[\"*\"]");
+    let second = System::start(&options);
+    wait_states(&first, ["sync", "sync"]);
+    let destination = format!("relay:{next_hop}");
+    first.command(&["queue", "hold", &destination]);
+    let ids = submit(&first, 3);
+    first.command(&["queue", "hold", "--id", &ids[0]]);
+    first.command(&["queue", "release", &destination]);
+    kill_for_good(&first);
+    wait_for("the adopted messages", || {
+        (adopted(&second) == 3).then_some(())
+    });
+    let sink = Sink::start_at(next_hop, &[]);
+    wait_for("the others", || {
+        (subjects(&sink) == ["1", "2"]).then_some(())
+    });
+    wait_for("the held one alone", || {
+        (adopted(&second) == 1).then_some(())
+    });
+    let message = shown(&second, &ids[0]);
+    assert_eq!(
+        (&message["state"], &message["group"]),
+        (&"held".into(), &"gateway".into())
+    );
+    second.command(&["queue", "release", "--id", &ids[0]]);
+    wait_for("the released one", || {
+        (subjects(&sink) == ["0", "1", "2"]).then_some(())
+    });
+    second.stop();
+}

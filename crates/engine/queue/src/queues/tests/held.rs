@@ -1,0 +1,132 @@
+//! Messages that an operator holds one by one.
+
+use super::*;
+use crate::order::FOREVER;
+
+const NONE_AT_ALL: [RecordId; 0] = [];
+
+fn trace(record: RecordId) -> TraceId {
+    fresh(record, at(0)).trace
+}
+
+fn taken(queues: &mut Queues, now: Timestamp) -> Vec<RecordId> {
+    supply(queues, now);
+    let taken = std::iter::from_fn(|| {
+        let job = take(queues, now);
+        supply(queues, now);
+        job
+    });
+    taken.map(|job| job.record).collect()
+}
+
+#[test]
+fn a_held_message_stays_and_the_others_leave() {
+    let mut queues = queues_with(4);
+    assert!(queues.hold_message(QUEUE, 1, trace(1), FOREVER));
+    assert!(queues.hold_message(QUEUE, 2, trace(2), at(50)));
+    assert!(!queues.hold_message(QUEUE, 9, trace(9), FOREVER), "no such");
+    assert_eq!(queues.totals().held, 2);
+    assert_eq!(queues.summaries(None, 1)[0].held, 2);
+    let until = |queues: &Queues, record| {
+        let message = queues.message(QUEUE, record, trace(record));
+        message.and_then(|message| message.held_until)
+    };
+    assert_eq!(until(&queues, 1), Some(FOREVER));
+    assert_eq!(until(&queues, 2), Some(at(50)));
+    assert_eq!(taken(&mut queues, at(0)), [0, 3]);
+    assert!(!queues.hold_message(QUEUE, 0, trace(0), FOREVER), "busy");
+    assert!(!queues.retry(QUEUE, 1, trace(1)), "it stays held");
+    let wakes = queues.wake_at().expect("a hold ends");
+    assert!(wakes <= at(50), "{wakes}");
+    assert_eq!(taken(&mut queues, at(51)), [2]);
+    assert!(!queues.release_message(QUEUE, 2, trace(2), at(51)));
+    assert!(queues.release_message(QUEUE, 1, trace(1), at(51)));
+    assert_eq!(taken(&mut queues, at(51)), [1]);
+    assert_eq!(queues.totals().held, 0);
+}
+
+#[test]
+fn a_hold_neither_uses_up_an_attempt_nor_brings_one_forward() {
+    let mut queues = queues_with(2);
+    for record in [0, 1] {
+        let job = take(&mut queues, at(0)).expect("a job");
+        assert_eq!(job.record, record);
+        queues.settle(QUEUE, &job, &deferred(), at(0));
+    }
+    let due = at(60);
+    assert!(queues.hold_message(QUEUE, 0, trace(0), at(20)));
+    assert!(queues.hold_message(QUEUE, 1, trace(1), at(90)));
+    let message = queues.message(QUEUE, 0, trace(0)).expect("it is there");
+    assert_eq!((message.attempts, message.due), (1, Some(due)));
+    assert_eq!(taken(&mut queues, at(21)), NONE_AT_ALL);
+    let message = queues.message(QUEUE, 0, trace(0)).expect("it is there");
+    assert_eq!(
+        (message.standing, message.attempts, message.due),
+        (Standing::Deferred, 1, Some(due))
+    );
+    assert_eq!(taken(&mut queues, at(61)), [0]);
+    assert_eq!(taken(&mut queues, at(91)), [1]);
+}
+
+#[test]
+fn what_is_held_does_not_leave_by_its_age() {
+    let mut queues = queues_with(2);
+    let late = at(0) + queues.policy().expire;
+    assert!(queues.hold_message(QUEUE, 0, trace(0), FOREVER));
+    assert_eq!(queues.first_expired(QUEUE, late), Some(1));
+    assert!(queues.release_message(QUEUE, 0, trace(0), late));
+    assert_eq!(queues.first_expired(QUEUE, late), Some(0));
+}
+
+#[test]
+fn operators_end_held_messages_as_they_do_others() {
+    let mut queues = queues_with(2);
+    for record in [0, 1] {
+        assert!(queues.hold_message(QUEUE, record, trace(record), at(50)));
+    }
+    assert!(queues.discard(QUEUE, 0, trace(0)));
+    let job = queues
+        .claim(QUEUE, 1, fresh(1, at(0)), BODY)
+        .expect("a job");
+    let failed = attempt(Disposition::Failed, 2);
+    assert!(queues.settle(QUEUE, &job, &failed, at(1)).is_some());
+    assert_eq!((queues.messages(), queues.totals().held), (0, 0));
+    assert_eq!(queues.wake_at(), None);
+}
+
+#[test]
+fn a_hold_is_taken_back_from_the_record() {
+    let mut queues = queues(Policy::default());
+    let envelope = |record, until, not_before| Envelope {
+        held_until: Some(until),
+        not_before,
+        ..fresh(record, at(0))
+    };
+    let due = Some(at(200));
+    assert!(queues.admit(QUEUE, 0, envelope(0, FOREVER, None), None, at(10)));
+    assert!(queues.admit(QUEUE, 1, envelope(1, at(100), due), None, at(10)));
+    assert!(queues.admit(QUEUE, 2, envelope(2, at(10), None), None, at(10)));
+    assert_eq!(taken(&mut queues, at(10)), [2], "its hold is over");
+    assert_eq!(queues.totals().held, 2);
+    assert_eq!(taken(&mut queues, at(101)), NONE_AT_ALL);
+    let summary = &queues.summaries(None, 1)[0];
+    assert_eq!((summary.held, summary.deferred), (1, 1));
+    assert_eq!(taken(&mut queues, at(201)), [1]);
+}
+
+/// What passed it would no longer be in order.
+#[test]
+fn in_order_a_held_message_holds_those_behind_it() {
+    let mut queues = queues(gates::in_order());
+    for record in 0..3 {
+        let envelope = fresh(record, at(0));
+        assert!(queues.admit(QUEUE, record, envelope, Some(BODY), at(0)));
+    }
+    assert!(queues.hold_message(QUEUE, 1, trace(1), at(30)));
+    let first = take(&mut queues, at(0)).expect("the first");
+    assert_eq!(first.record, 0);
+    let delivered = attempt(Disposition::Delivered, 2);
+    queues.settle(QUEUE, &first, &delivered, at(0));
+    assert_eq!(taken(&mut queues, at(29)), NONE_AT_ALL);
+    assert_eq!(taken(&mut queues, at(31)), [1], "and it comes before them");
+}
