@@ -153,6 +153,21 @@ pub trait MetaEngine: fmt::Debug {
         partition: &Partition,
         prefix: &[u8],
         visit: &mut Visit<'_>,
+    ) -> Result<(), MetaError> {
+        self.scan_after(partition, prefix, &[], visit)
+    }
+
+    /// Those of them that sort behind a key; all of them when it is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`MetaError::Failed`].
+    fn scan_after(
+        &self,
+        partition: &Partition,
+        prefix: &[u8],
+        after: &[u8],
+        visit: &mut Visit<'_>,
     ) -> Result<(), MetaError>;
 
     /// The partitions after one, in the order of their octets, at most `limit`.

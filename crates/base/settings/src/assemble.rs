@@ -74,6 +74,7 @@ impl Assembly {
             imaps: self.listen("imaps"),
             lmtp: self.listen("lmtp"),
             quota: self.quota(),
+            store: self.mail_store(),
             limits: self.limits(),
             relay: self.networks("relay.networks"),
             priority: Priority {

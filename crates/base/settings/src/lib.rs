@@ -31,6 +31,7 @@ mod cross;
 mod document;
 mod errors;
 mod kind;
+mod mail_store;
 mod model;
 mod nearest;
 mod network;
@@ -44,6 +45,7 @@ mod watching;
 
 pub use changes::Changes;
 pub use errors::{ConfigError, ConfigErrors, Problem};
+pub use mail_store::MailStore;
 pub use model::{
     Acme, Auth, CertificateFiles, Cluster, DEFAULT_SPOOL_ACCOUNT, Directory, DirectoryStore,
     Durability, Etcd, Gateway, Limits, LineTls, Listen, LogBy, Networks, Priority, PriorityPolicy,

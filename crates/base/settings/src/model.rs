@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use vere_units::{ByteSize, Span};
 
+use crate::mail_store::MailStore;
 use crate::network::IpNetwork;
 use crate::outgoing::{Delivery, DestinationLimits, Route, Source};
 use crate::quota::Quota;
@@ -39,6 +40,8 @@ pub struct Settings {
     pub lmtp: Listen,
     /// What accounts may hold.
     pub quota: Quota,
+    /// How the mail store keeps its files.
+    pub store: MailStore,
     /// Bounds on what clients may ask for.
     pub limits: Limits,
     /// Who may relay without authentication.

@@ -103,16 +103,19 @@ impl MetaEngine for MemoryMeta {
         Ok(self.lock().now.rows.get(&key).cloned())
     }
 
-    fn scan(
+    fn scan_after(
         &self,
         partition: &Partition,
         prefix: &[u8],
+        after: &[u8],
         visit: &mut Visit<'_>,
     ) -> Result<(), MetaError> {
         let partition = partition.encode();
         let shared = self.lock();
-        let from = (partition.clone(), prefix.to_vec());
-        for ((each, key), value) in shared.now.rows.range(from..) {
+        let from = (partition.clone(), prefix.max(after).to_vec());
+        let behind = |key: &&(Vec<u8>, Vec<u8>)| after.is_empty() || key.1 > after;
+        let rows = shared.now.rows.range(from..);
+        for ((each, key), value) in rows.skip_while(|(key, _)| !behind(key)) {
             if *each != partition || !key.starts_with(prefix) || !visit(key, value) {
                 break;
             }

@@ -241,9 +241,14 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     fn purge(&mut self, name: &AccountName, mailbox: MailboxId) -> Result<(), StoreError> {
         let partition = Partition::Mailbox(mailbox.0);
         let version = self.pending.version(&self.meta, &partition)?;
+        let octets = match self.mailbox(mailbox) {
+            Ok(mailbox) => mailbox.head.octets,
+            Err(_) => 0,
+        };
         let mut change = Change::new(partition, version);
         change.clear = true;
         self.commit(change)?;
+        self.count_removed(0, octets);
         self.forget(mailbox);
         let (mut account, mut change) = self.change_account(name)?;
         account.purges.remove(&mailbox);

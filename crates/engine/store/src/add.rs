@@ -84,7 +84,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         operation: OperationId,
     ) -> Result<Committed<Vec<Result<Added, StoreError>>>, StoreError> {
         self.log
-            .reserve((RECORD_HEAD + message.payload.len()) as u64)?;
+            .admit((RECORD_HEAD + message.payload.len()) as u64)?;
         let mut written = None;
         let mut results = Vec::with_capacity(targets.len());
         for target in targets {

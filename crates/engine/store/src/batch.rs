@@ -6,6 +6,8 @@ use crate::log::format::{u32_at, u64_at};
 
 /// The version of the payload.
 const VERSION: u8 = 1;
+/// Octets before the name of the partition.
+const HEAD: usize = 16;
 /// The flag of a batch that begins by removing all rows.
 const CLEAR: u8 = 1;
 /// The length of a value that says: the row is removed.
@@ -23,7 +25,7 @@ pub(crate) fn encode(
         .iter()
         .map(|row| 6 + row.key.len() + row.value.as_ref().map_or(0, Vec::len))
         .sum();
-    let mut octets = Vec::with_capacity(16 + name.len() + values);
+    let mut octets = Vec::with_capacity(HEAD + name.len() + values);
     octets.extend_from_slice(&[VERSION, if clear { CLEAR } else { 0 }]);
     octets.extend_from_slice(&(name.len() as u16).to_le_bytes());
     octets.extend_from_slice(&(rows.len() as u32).to_le_bytes());
@@ -42,9 +44,21 @@ pub(crate) fn encode(
     octets
 }
 
+/// Octets at the beginning of a payload that are enough to tell its partition.
+pub(crate) const PEEK: usize = 1_024;
+
+/// The partition of the payload that begins so, and whether it has all rows of it.
+pub(crate) fn partition(octets: &[u8]) -> Option<(Partition, bool)> {
+    let (head, rest) = octets.split_at_checked(HEAD)?;
+    let name = rest.get(..usize::from(u16::from_le_bytes([head[2], head[3]])))?;
+    let (partition, behind) = Partition::decode(name)?;
+    let known = head[0] == VERSION && behind.is_empty();
+    known.then_some((partition, head[1] & CLEAR != 0))
+}
+
 /// Reads the payload of the record at `version`.
 pub(crate) fn decode(payload: &[u8], version: u64) -> Option<Batch> {
-    let (head, rest) = payload.split_at_checked(16)?;
+    let (head, rest) = payload.split_at_checked(HEAD)?;
     if head[0] != VERSION {
         return None;
     }
@@ -116,6 +130,8 @@ mod tests {
             let batch = decode(&octets, 11).unwrap();
             prop_assert_eq!((batch.expected, batch.version, batch.clear), (9, 11, clear));
             prop_assert_eq!(batch.rows, rows);
+            let peek = &octets[..octets.len().min(PEEK)];
+            prop_assert_eq!(super::partition(peek), Some((partition, clear)));
             if cut < octets.len() {
                 prop_assert_eq!(decode(&octets[..cut], 11), None);
             }

@@ -101,9 +101,10 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     pub(crate) fn expunge_these(&mut self, id: MailboxId, uids: &[Uid]) -> Result<(), StoreError> {
         let chunks = self.messages(id)?;
         let mut edit = self.edit(id)?;
-        let mut gone = Vec::with_capacity(uids.len());
+        let (mut gone, mut bodies) = (Vec::with_capacity(uids.len()), Vec::new());
         for message in uids.iter().filter_map(|uid| chunks.find(*uid)) {
             edit.head.count_out(message.flags, message.size);
+            bodies.push((message.blob.0, u64::from(message.size)));
             edit.change.remove(keys::message(message.uid));
             if message.own_fields {
                 edit.change.remove(keys::fields(message.uid));
@@ -120,6 +121,9 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         edit.change.put(keys::expunged(at), encode_expunged(&gone));
         self.shorten_history(&mut edit)?;
         self.commit_edit(edit)?;
+        for (blob, octets) in bodies {
+            self.count_removed(blob, octets);
+        }
         Ok(())
     }
 

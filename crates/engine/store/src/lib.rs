@@ -47,7 +47,7 @@ pub use model::{
     MAILBOX_LEVELS_MAX, MAILBOX_NAME_OCTETS_MAX, MailboxId, MailboxName, ModSeq, OperationId,
     SpecialUse, SystemFlags, Uid,
 };
-pub use reclaim::Reclaim;
+pub use reclaim::{Reclaim, ReclaimReport, Reclaimable};
 pub use repair::{LostMessage, RepairError, RepairReport};
 pub use rows::RecipientFields;
 pub use snapshot::{Difference, Message, Snapshot, Status};

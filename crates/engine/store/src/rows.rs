@@ -329,6 +329,15 @@ pub(crate) fn decode_expunged(octets: &[u8]) -> Option<Vec<Uid>> {
     decode_uids(&mut Reader::new(octets, VERSION)?)
 }
 
+/// The position of a record that has all rows of a partition.
+pub(crate) fn encode_snapshot(position: u64) -> Vec<u8> {
+    Writer::new(VERSION).u64(position).done()
+}
+
+pub(crate) fn decode_snapshot(octets: &[u8]) -> Option<u64> {
+    Reader::new(octets, VERSION)?.u64()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,7 +14,7 @@ use crate::log::{Log, OpenError, OpenReport, Position, SyncJob, SyncOutcome};
 use crate::mailbox::Mailbox;
 use crate::model::MailboxId;
 use crate::pending::Pending;
-use crate::reclaim::Reclaiming;
+use crate::reclaim::{Pass, Removed};
 use crate::replay::{Applying, Gap};
 use crate::{StoreError, batch};
 
@@ -30,6 +30,8 @@ pub struct StoreConfig {
     pub mailboxes_max: u32,
     /// UIDs in the history of what was expunged from a mailbox.
     pub expunged_max: u32,
+    /// Octets of the disk that are kept for removing messages when it is full.
+    pub spare: ByteSize,
     /// A random number for a store that is made.
     pub log_id: u64,
 }
@@ -41,6 +43,7 @@ impl Default for StoreConfig {
             resident_max: ByteSize::mib(256),
             mailboxes_max: 10_000,
             expunged_max: 100_000,
+            spare: ByteSize::new(0),
             log_id: 0,
         }
     }
@@ -114,9 +117,10 @@ pub struct Store<S: Storage, M: MetaEngine> {
     /// Octets that messages take in memory, and the use that comes next.
     pub(crate) resident: usize,
     pub(crate) uses: u64,
-    pub(crate) reclaiming: Option<Reclaiming>,
-    /// The position up to which segments were looked at.
-    pub(crate) reclaimed_to: u64,
+    pub(crate) reclaiming: Option<Pass>,
+    /// Octets that nothing needed when reclaiming ended last, and what was removed since.
+    pub(crate) dead: u64,
+    pub(crate) removed: Removed,
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
@@ -133,8 +137,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     ) -> Result<(Self, OpenReport), OpenError> {
         let from = meta.applied().map_err(OpenError::Meta)?;
         let mut replay = Applying::new(&mut meta, Gap::Wait);
-        let size = config.segment_size.as_u64();
-        let (log, report) = Log::open(storage, size, config.log_id, from, &mut replay)?;
+        let sizes = (config.segment_size.as_u64(), config.spare.as_u64());
+        let (log, report) = Log::open(storage, sizes, config.log_id, from, &mut replay)?;
         replay.finish(log.end())?;
         let store = Self {
             log,
@@ -146,7 +150,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             resident: 0,
             uses: 0,
             reclaiming: None,
-            reclaimed_to: 0,
+            dead: 0,
+            removed: Removed::default(),
         };
         Ok((store, report))
     }
@@ -235,8 +240,10 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         );
         self.log.reserve((RECORD_HEAD + payload.len()) as u64)?;
         let version = self.log.append(RecordKind::Batch, &[&payload])?;
-        if let Some(reclaiming) = &mut self.reclaiming {
-            reclaiming.mark(&change.rows);
+        // Of changes about half is there once more in the rows that are left of them.
+        self.count_removed(version, payload.len() as u64 / 2);
+        if let Some(pass) = &mut self.reclaiming {
+            pass.note(&change.partition, change.clear, &change.rows);
         }
         self.pending.push(Batch {
             partition: change.partition,

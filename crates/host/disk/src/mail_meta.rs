@@ -112,14 +112,25 @@ impl MetaEngine for FjallMeta {
         self.get(&[&partition.encode(), key].concat())
     }
 
-    fn scan(
+    fn scan_after(
         &self,
         partition: &Partition,
         prefix: &[u8],
+        after: &[u8],
         visit: &mut Visit<'_>,
     ) -> Result<(), MetaError> {
         let partition = partition.encode();
-        for row in self.rows.prefix([&partition, prefix].concat()) {
+        let all = [&partition, prefix].concat();
+        let end = behind(all.clone());
+        // The key right behind another one has an octet more.
+        let from = match after.is_empty() {
+            true => all,
+            false => all.max([&partition, after, &[0]].concat()),
+        };
+        if from >= end {
+            return Ok(());
+        }
+        for row in self.rows.range(from..end) {
             let (key, value) = row.into_inner().map_err(failed)?;
             let key = key.get(partition.len()..).unwrap_or_default();
             if !key.is_empty() && !visit(key, &value) {

@@ -14,9 +14,12 @@ use super::{Failure, Outcome};
 use crate::store::files::Files;
 use crate::store::keeper::MailStore as FileStore;
 use crate::store::search::{self, SharedIndex};
+use crate::store::upkeep::Known;
 
 mod explain;
 mod repair;
+mod room;
+use room::Room;
 
 /// Looks after the mail store's files, while the system is stopped.
 #[derive(Debug, Subcommand)]
@@ -65,7 +68,7 @@ pub(crate) enum StoreCommand {
 /// # Errors
 /// When the store cannot be opened, is in use, or cannot be read.
 pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Failure> {
-    let files = Files::lock(&settings.data.join("store"))?;
+    let files = Files::lock(&settings.data.join("store"))?.with_spare(settings.store.reserve);
     let folder = files.folder();
     match command {
         StoreCommand::Check { json } => {
@@ -79,11 +82,13 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
             Ok(Outcome::Report(text, ExitCode::from(u8::from(wrong))))
         }
         StoreCommand::Stats { json } => {
-            let report = Report::of(&mut files.open()?, folder)?;
+            let mut store = files.open()?;
+            let report = Report::of(&mut store, folder)?;
+            let room = Room::of(&mut store, folder)?;
             Ok(Outcome::Print(if *json {
-                report.as_json()?
+                report.with_room(&room)?
             } else {
-                report.counts()
+                report.counts() + &room.rows()
             }))
         }
         StoreCommand::Explain {
@@ -94,7 +99,7 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
             .map(Outcome::Print),
         StoreCommand::Repair { dry_run, json } => repair(&files, *dry_run, *json),
         StoreCommand::Compact { dead_min } => {
-            let saved = compact(&mut files.open()?, *dead_min)?;
+            let saved = compact(&mut files.open()?, folder, *dead_min)?;
             Ok(Outcome::Print(format!(
                 "{} given back\n",
                 ByteSize::new(saved)
@@ -113,15 +118,29 @@ fn repair(files: &Files, dry_run: bool, json: bool) -> Result<Outcome, Failure> 
     Ok(Outcome::Report(text, ExitCode::from(u8::from(lost))))
 }
 
-fn compact(store: &mut FileStore, dead_min: u64) -> Result<u64, Failure> {
+fn compact(store: &mut FileStore, folder: &Path, dead_min: u64) -> Result<u64, Failure> {
+    let mut known = Known::read(folder).unwrap_or_default();
     let mut saved = 0;
     loop {
         match store.reclaim(dead_min)? {
-            Reclaim::Marking => {}
-            Reclaim::Job(job) => saved += store.finish_reclaim(job.run())?,
-            Reclaim::Done => return Ok(saved),
+            Reclaim::Working => {}
+            Reclaim::Job(job) => drop(store.finish_reclaim(job.run())?),
+            Reclaim::Done(report) => {
+                saved += report.saved;
+                known.note(&report);
+                if report.covered == 0 {
+                    break;
+                }
+                // What the snapshots cover goes once they are safe.
+                while let Some(job) = store.sync_job()? {
+                    store.finish_sync(job.run())?;
+                }
+            }
         }
     }
+    known.dead = store.reclaimable()?.dead;
+    known.write(folder);
+    Ok(saved)
 }
 
 /// What a check of store and index found.
@@ -189,8 +208,18 @@ impl Report {
     }
 
     fn as_json(&self) -> Result<String, Failure> {
+        Ok(serde_json::to_string_pretty(&self.as_value())? + "\n")
+    }
+
+    fn with_room(&self, room: &Room) -> Result<String, Failure> {
+        let mut value = self.as_value();
+        room.add_to(&mut value);
+        Ok(serde_json::to_string_pretty(&value)? + "\n")
+    }
+
+    fn as_value(&self) -> serde_json::Value {
         let report = &self.store;
-        let value = serde_json::json!({
+        serde_json::json!({
             "accounts": report.accounts,
             "mailboxes": report.mailboxes,
             "messages": report.messages,
@@ -201,8 +230,7 @@ impl Report {
             "log_octets": report.log_octets,
             "search_index_octets": self.index_octets,
             "findings": self.sentences(),
-        });
-        Ok(serde_json::to_string_pretty(&value)? + "\n")
+        })
     }
 }
 

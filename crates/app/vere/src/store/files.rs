@@ -24,6 +24,8 @@ const META_OLD: &str = "meta.old";
 #[derive(Debug)]
 pub(crate) struct Files {
     folder: PathBuf,
+    /// Octets kept for removing messages.
+    spare: ByteSize,
     /// Locked as long as it is open.
     _lock: File,
 }
@@ -36,7 +38,12 @@ impl Files {
     pub(crate) fn make(settings: &Settings) -> Result<Self, Failure> {
         let folder = settings.data.join("store");
         fs::create_dir_all(folder.join("log")).map_err(|error| wrong(&folder, &error))?;
-        Self::lock(&folder)
+        Ok(Self::lock(&folder)?.with_spare(settings.store.reserve))
+    }
+
+    /// Keeps so much room for removing messages.
+    pub(crate) fn with_spare(self, spare: ByteSize) -> Self {
+        Self { spare, ..self }
     }
 
     /// Locks the folder of a store that is there.
@@ -57,6 +64,7 @@ impl Files {
         match lock.try_lock() {
             Ok(()) => Ok(Self {
                 folder: folder.to_owned(),
+                spare: ByteSize::new(0),
                 _lock: lock,
             }),
             Err(TryLockError::WouldBlock) => Err(wrong(folder, &"it is in use")),
@@ -79,6 +87,7 @@ impl Files {
         let meta = self.meta(META).map_err(|error| wrong(&error))?;
         let config = StoreConfig {
             log_id: random_u64()?,
+            spare: self.spare,
             ..StoreConfig::default()
         };
         let (store, report) = Store::open(disk, meta, config).map_err(|error| wrong(&error))?;

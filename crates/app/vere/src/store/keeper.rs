@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -13,9 +14,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot};
 use vere_disk::log::Directory as LogDirectory;
 use vere_disk::mail_meta::FjallMeta;
-use vere_store::{Committed, MailboxId, Position, Store, StoreError, SyncJob, SyncOutcome};
+use vere_settings::MailStore as Plan;
+use vere_store::{
+    Committed, MailboxId, Position, ReclaimOutcome, Store, StoreError, SyncJob, SyncOutcome,
+};
 
 use super::search::{Indexer, SharedIndex};
+use super::upkeep::Upkeep;
 
 /// The store as it runs.
 pub(crate) type MailStore = Store<LogDirectory, FjallMeta>;
@@ -29,6 +34,7 @@ type Waiter = Box<dyn FnOnce(Result<Position, StoreError>) + Send>;
 enum Message {
     Job(Job),
     Synced(SyncOutcome, Vec<Waiter>),
+    Reclaimed(ReclaimOutcome<LogDirectory>),
     Stop,
 }
 
@@ -68,6 +74,7 @@ impl std::fmt::Debug for Message {
         f.write_str(match self {
             Self::Job(_) => "Job",
             Self::Synced(..) => "Synced",
+            Self::Reclaimed(_) => "Reclaimed",
             Self::Stop => "Stop",
         })
     }
@@ -94,11 +101,16 @@ impl End {
 }
 
 impl Keeper {
-    /// Starts both threads, and the one that indexes.
+    /// Starts both threads, the one that indexes and the one that reclaims: as the plan says, in the
+    /// store's folder.
     ///
     /// # Errors
     /// When the system gives no threads.
-    pub(super) fn start(store: MailStore, index: SharedIndex) -> io::Result<(Self, End)> {
+    pub(super) fn start(
+        mut store: MailStore,
+        index: SharedIndex,
+        (plan, folder): (Plan, PathBuf),
+    ) -> io::Result<(Self, End)> {
         let (sender, receiver) = channel();
         let (to_sync, jobs) = channel::<Sync>();
         let back = sender.clone();
@@ -112,6 +124,10 @@ impl Keeper {
                     }
                 }
             })?;
+        let back = sender.clone();
+        let upkeep = Upkeep::start(plan, folder, &mut store, move |outcome| {
+            back.send(Message::Reclaimed(outcome)).is_ok()
+        })?;
         let watchers = Arc::new(Watchers::default());
         let (indexer, changes) = Indexer::channel();
         let mut owner = Owner {
@@ -121,6 +137,7 @@ impl Keeper {
             to_sync,
             watchers: Arc::clone(&watchers),
             indexer: indexer.clone(),
+            upkeep,
             persisted: Instant::now(),
             failed: None,
         };
@@ -241,6 +258,7 @@ struct Owner {
     to_sync: Sender<Sync>,
     watchers: Arc<Watchers>,
     indexer: Indexer,
+    upkeep: Upkeep,
     persisted: Instant,
     failed: Option<StoreError>,
 }
@@ -249,7 +267,8 @@ impl Owner {
     fn run(&mut self, receiver: &Receiver<Message>) {
         let mut stopping = false;
         while self.failed.is_none() && !(stopping && self.waiting.is_empty() && !self.syncing) {
-            let first = match receiver.recv_timeout(PERSIST_INTERVAL) {
+            let patience = PERSIST_INTERVAL.min(self.upkeep.patience());
+            let first = match receiver.recv_timeout(patience) {
                 Ok(message) => Some(message),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -258,11 +277,17 @@ impl Owner {
                 match message {
                     Message::Job(job) => job(self),
                     Message::Synced(outcome, waiting) => self.synced(outcome, waiting),
+                    Message::Reclaimed(outcome) => self.upkeep.finish(&mut self.store, outcome),
                     Message::Stop => stopping = true,
                 }
             }
             self.sync();
             self.persist(stopping);
+            if stopping {
+                self.upkeep.stop();
+            } else if let Err(error) = self.upkeep.step(&mut self.store) {
+                self.fail(&error);
+            }
         }
     }
 
@@ -345,6 +370,7 @@ impl Owner {
         if let Err(error) = self.store.persist() {
             tracing::error!(%error, "metadata cannot be made to last; the next start replays more");
         }
+        self.upkeep.note(&self.store);
     }
 }
 

@@ -3,7 +3,7 @@
 //! One thread owns the store and one syncs its log ([`keeper`]); this one has the connections:
 //! [`listeners`] accept, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
 //! answers what the IMAP machine asks, [`filing`] finds the folder of a delivery, [`search`] finds
-//! messages and keeps their index, [`login`] checks passwords, [`quota`] knows what accounts may hold,
+//! messages and keeps their index, [`upkeep`] reclaims room, [`login`] checks passwords, [`quota`] knows what accounts may hold,
 //! [`admin`] lets the administrator in, [`files`] knows where everything lies.
 
 pub(crate) mod admin;
@@ -21,6 +21,7 @@ pub(crate) mod search;
 mod session;
 mod steps;
 pub(crate) mod summaries;
+pub(crate) mod upkeep;
 
 use std::path::Path;
 use std::rc::Rc;
@@ -72,7 +73,8 @@ async fn serve(
     let files = Files::make(&settings)?;
     let store = files.open()?;
     let index = SharedIndex::open(files.folder(), store.log_id())?;
-    let (keeper, mut end) = Keeper::start(store, index)?;
+    let plan = (settings.store.clone(), files.folder().to_owned());
+    let (keeper, mut end) = Keeper::start(store, index, plan)?;
     let tls = ServerTls::new(&settings)?;
     let (stop, stopping) = watch::channel(false);
     let reception = Rc::new(Reception::new(settings, keeper.clone(), tls, stopping)?);

@@ -1,10 +1,12 @@
 //! What becomes of mail: names, users, delivery, routes and sources.
 
 use super::Fallback::{Is, Nothing, Required};
-use super::{DAY, HOUR, MINUTE, ROUTE_TLS_MODES, SECOND, Section, Shape, TLS_MODES, fixed, live};
+use super::{
+    DAY, HOUR, MINUTE, ROUTE_TLS_MODES, SECOND, Section, Shape, TIB, TLS_MODES, fixed, live,
+};
 use crate::kind::Kind::{
     Addresses, Choice, HostName, Integer, Ipv4, Ipv6, MaildirTemplate, Name, NextHop, Path,
-    Pattern, Rate, SecretText, Separator, Span, Spans, Store,
+    Pattern, Rate, SecretText, Separator, Size, Span, Spans, Store,
 };
 
 /// The sections, in the order of the reference.
@@ -37,6 +39,31 @@ pub(super) static SECTIONS: &[Section] = &[
                 Path,
                 Nothing("the keys of the root zone"),
                 "File of DNSKEY records that validation begins with.",
+            ),
+        ],
+    },
+    Section {
+        name: "store",
+        shape: Shape::Always,
+        text: "How the mail store keeps its files.",
+        options: &[
+            fixed(
+                "reserve",
+                Size(0, TIB),
+                Is("\"64 MiB\""),
+                "Room of the disk for removing messages: a file of this size, given up when less than this is free. Until there is room again no message is taken in (LMTP 452, IMAP `NO [UNAVAILABLE]`); messages are read, moved and removed, and the room of what is removed comes back. 0 keeps none.",
+            ),
+            fixed(
+                "reclaim_from",
+                Integer(1, 100),
+                Is("20"),
+                "Percentage of the log that nothing needs any more from which its room is reclaimed.",
+            ),
+            fixed(
+                "reclaim_share",
+                Integer(1, 100),
+                Is("20"),
+                "Percentage of the time that reclaiming reads and writes; the rest it waits.",
             ),
         ],
     },

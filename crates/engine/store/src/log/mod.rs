@@ -6,12 +6,14 @@
 //! a position before its end is served by the one sync.
 
 pub(crate) mod format;
+mod job;
 mod recover;
 mod rewrite;
+mod spare;
 mod survey;
 mod windowed;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -20,10 +22,12 @@ use vere_ports::storage::{Storage, StorageFile};
 use crate::StoreError;
 use format::{RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD, SegmentHead, segment_name};
 
+pub(crate) use job::{Needed, Snapshots};
+pub use job::{ReclaimJob, ReclaimOutcome};
 pub(crate) use recover::Replay;
 pub use recover::{OpenError, OpenReport};
 use rewrite::{Index, Made};
-pub use rewrite::{ReclaimJob, ReclaimOutcome};
+use spare::Spare;
 pub use survey::Damage;
 pub(crate) use survey::Survey;
 
@@ -33,6 +37,8 @@ pub struct Position(pub u64);
 
 /// Gathered octets beyond which they are written without waiting for a sync.
 const BUFFER_MAX: usize = 1024 * 1024;
+/// The file of a segment that is begun while the disk is nearly full.
+const SMALL_SEGMENT: u64 = 1024 * 1024;
 
 /// Segments by the position of their first record.
 pub(crate) type Segments<F> = Arc<BTreeMap<u64, Segment<F>>>;
@@ -65,6 +71,7 @@ pub(crate) struct Log<S: Storage> {
     names: bool,
     /// Whether a job is under way: two could finish in the wrong order.
     syncing: bool,
+    spare: Spare,
     failed: Option<String>,
 }
 
@@ -145,18 +152,46 @@ impl<S: Storage> Log<S> {
         }
     }
 
-    /// Makes sure that `octets` of records, heads included, can be appended.
+    /// Makes sure that `octets` of records, heads included, can be appended. On a full disk the spare room
+    /// is given up for it.
     ///
     /// # Errors
     ///
     /// [`StoreError::DiskFull`] leaves everything as it was; [`StoreError::Failed`] is final.
     pub(crate) fn reserve(&mut self, octets: u64) -> Result<(), StoreError> {
+        match self.reserve_freely(octets) {
+            Err(StoreError::DiskFull) => {
+                self.give_up_spare()?;
+                let least = octets + SEGMENT_HEAD as u64;
+                let small = self.segment_size.min(SMALL_SEGMENT).max(least);
+                let whole = self.segment_size.max(least);
+                match self.roll(whole) {
+                    Err(StoreError::DiskFull) if small < whole => self.roll(small),
+                    done => done,
+                }
+            }
+            done => done,
+        }
+    }
+
+    /// Makes sure that `octets` of records can be appended without the spare room.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::reserve`].
+    fn reserve_freely(&mut self, octets: u64) -> Result<(), StoreError> {
         self.check()?;
         if self.newest_room() >= octets {
             return Ok(());
         }
         self.flush()?;
-        self.roll(octets)
+        self.roll(self.segment_size.max(octets + SEGMENT_HEAD as u64))
+    }
+
+    /// The position of the first record of the segment that is written to.
+    pub(crate) fn newest(&self) -> u64 {
+        let newest = self.segments.keys().next_back();
+        newest.copied().unwrap_or_default()
     }
 
     fn newest_room(&self) -> u64 {
@@ -221,10 +256,9 @@ impl<S: Storage> Log<S> {
         Ok(())
     }
 
-    /// Begins another segment with room for `octets` of records.
-    fn roll(&mut self, octets: u64) -> Result<(), StoreError> {
+    /// Begins another segment with a file of `room` octets.
+    fn roll(&mut self, room: u64) -> Result<(), StoreError> {
         let first = self.end();
-        let room = self.segment_size.max(octets + SEGMENT_HEAD as u64);
         let name = segment_name(first);
         let file = match self.make(&name, first, room) {
             Ok(file) => file,
@@ -389,12 +423,7 @@ impl<S: Storage> Log<S> {
     /// The segments from a position on that are not written to any more and whole on the disk.
     pub(crate) fn sealed(&self, from: u64) -> impl Iterator<Item = u64> + '_ {
         let firsts = self.segments.range(from..).map(|(first, _)| *first);
-        let newest = self
-            .segments
-            .keys()
-            .next_back()
-            .copied()
-            .unwrap_or_default();
+        let newest = self.newest();
         firsts.filter(move |first| *first < newest && self.segment_end(*first) <= self.synced)
     }
 
@@ -404,24 +433,15 @@ impl<S: Storage> Log<S> {
         next.map_or(self.written, |(next, _)| *next)
     }
 
-    /// The job that writes a segment again, keeping the bodies in `live`.
-    pub(crate) fn reclaim_job(
-        &self,
-        first: u64,
-        end: u64,
-        live: BTreeSet<u64>,
-        dead_percent_min: u64,
-    ) -> Option<ReclaimJob<S>> {
-        let segment = self.segments.get(&first)?;
-        Some(ReclaimJob {
-            storage: self.storage.clone(),
-            file: segment.file.clone(),
+    /// The job that writes a segment again with what is needed.
+    pub(crate) fn reclaim_job(&self, first: u64, needed: Needed) -> Option<ReclaimJob<S>> {
+        let head = SegmentHead {
             log: self.id,
             first,
-            end,
-            live,
-            dead_percent_min,
-        })
+            end: self.segment_end(first),
+        };
+        let segments = Arc::clone(&self.segments);
+        ReclaimJob::new(self.storage.clone(), segments, self.written, head, needed)
     }
 
     /// Puts a segment that was written again in the place of the old one, and gives the octets saved.

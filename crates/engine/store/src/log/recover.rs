@@ -13,6 +13,7 @@ use super::format::{
     segment_name, segment_position,
 };
 use super::rewrite::{read_index, records};
+use super::spare::{SPARE, Spare};
 use super::windowed::{WINDOW, Windowed};
 use super::{Log, Segment};
 
@@ -113,7 +114,7 @@ impl<S: Storage> Log<S> {
     /// position `from` on to `replay`; what is before was applied and so was synced.
     pub(crate) fn open(
         storage: S,
-        segment_size: u64,
+        (segment_size, spare): (u64, u64),
         id: u64,
         from: u64,
         replay: &mut dyn Replay,
@@ -131,6 +132,7 @@ impl<S: Storage> Log<S> {
             touched: Vec::new(),
             names: false,
             syncing: false,
+            spare: Spare::default(),
             failed: None,
         };
         let mut report = OpenReport::default();
@@ -144,6 +146,7 @@ impl<S: Storage> Log<S> {
             log.adopt(&mut found, &end, &mut report)?;
         }
         log.clear_away(found)?;
+        log.open_spare(spare).map_err(io_error(SPARE))?;
         Ok((log, report))
     }
 

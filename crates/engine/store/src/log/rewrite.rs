@@ -1,18 +1,15 @@
-//! Writing a segment again without bodies that nothing refers to.
+//! Writing a segment again without records that nothing needs.
 //!
 //! What stays is copied octet by octet, so records keep their positions; the new file takes the place
 //! of the old one by its name, whole or not at all. Where its records lie is found by an index at its
 //! end, of which every eighth entry is kept in memory.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
 use vere_ports::storage::{Storage, StorageFile};
 
-use super::format::{
-    RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD, SegmentHead, segment_name, u64_at,
-};
+use super::format::{RECORD_HEAD, RecordHead, SEGMENT_HEAD, SegmentHead, segment_name, u64_at};
 use super::windowed::Windowed;
 
 /// Records between two entries of an index.
@@ -23,6 +20,8 @@ const ENTRY: usize = 16;
 const TRAILER: usize = 24;
 /// Octets gathered before they are written.
 const BUFFER: usize = 1024 * 1024;
+/// Octets beyond which they are synced, so that no sync of the log has to wait for many at once.
+const UNSYNCED: u64 = 4 * 1024 * 1024;
 
 /// Every eighth record of a segment that was written again: position and offset, rising.
 pub(crate) type Index = Arc<Vec<(u64, u64)>>;
@@ -30,32 +29,6 @@ pub(crate) type Index = Arc<Vec<(u64, u64)>>;
 /// The file of a segment in the making.
 pub(crate) fn new_name(first: u64) -> String {
     format!("{first:016x}.new")
-}
-
-/// Writes a segment again; needs nothing but time.
-#[derive(Debug)]
-#[must_use = "nothing is reclaimed until it ran and its outcome was handed in"]
-pub struct ReclaimJob<S: Storage> {
-    pub(crate) storage: S,
-    pub(crate) file: S::File,
-    pub(crate) log: u64,
-    pub(crate) first: u64,
-    /// The position after it.
-    pub(crate) end: u64,
-    /// Bodies that something refers to.
-    pub(crate) live: BTreeSet<u64>,
-    /// It stays as it is unless this share of it goes, in percent.
-    pub(crate) dead_percent_min: u64,
-}
-
-/// What came of a [`ReclaimJob`].
-#[derive(Debug)]
-#[must_use = "hand it to the store"]
-pub struct ReclaimOutcome<S: Storage> {
-    pub(crate) first: u64,
-    pub(crate) live: BTreeSet<u64>,
-    /// The new file, its index, and octets saved; none when it is not worth it.
-    pub(crate) made: Result<Option<Made<S::File>>, String>,
 }
 
 #[derive(Debug)]
@@ -69,41 +42,6 @@ pub(crate) struct Made<F> {
 /// A record and where it lies.
 pub(crate) type Placed = (RecordHead, u64);
 
-impl<S: Storage> ReclaimJob<S> {
-    /// Reads the segment, and writes and syncs another when it is worth it.
-    pub fn run(self) -> ReclaimOutcome<S> {
-        let made = self.try_run().map_err(|error| error.to_string());
-        ReclaimOutcome {
-            first: self.first,
-            live: self.live,
-            made,
-        }
-    }
-
-    fn try_run(&self) -> io::Result<Option<Made<S::File>>> {
-        let len = self.file.len()?;
-        let mut reader = Windowed::new(&self.file, len);
-        let records = records(&mut reader, self.first, self.end, self.log)?;
-        let stays =
-            |head: &RecordHead| head.kind != RecordKind::Body || self.live.contains(&head.position);
-        let (stay, go): (Vec<_>, Vec<_>) = records.into_iter().partition(|(head, _)| stays(head));
-        let dead: u64 = go.iter().map(|(head, _)| head.end() - head.position).sum();
-        if dead == 0 || dead * 100 < len * self.dead_percent_min {
-            return Ok(None);
-        }
-        let head = SegmentHead {
-            log: self.log,
-            first: self.first,
-            end: self.end,
-        };
-        let made = write(&self.storage, head, &mut reader, &stay)?;
-        Ok(Some(Made {
-            saved: len.saturating_sub(made.len),
-            ..made
-        }))
-    }
-}
-
 /// Writes records to the file that will take the place of a segment, and syncs it.
 pub(crate) fn write<S: Storage>(
     storage: &S,
@@ -111,22 +49,9 @@ pub(crate) fn write<S: Storage>(
     reader: &mut Windowed<'_, S::File>,
     stay: &[Placed],
 ) -> io::Result<Made<S::File>> {
-    let name = new_name(head.first);
-    match storage.remove(&name) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let file = storage.create(&name)?;
-    let mut out = Out {
-        file: &file,
-        buffer: head.encode().to_vec(),
-        written: 0,
-    };
-    let mut index = Vec::new();
-    for (number, (head, offset)) in stay.iter().enumerate() {
-        if number % SPARSE == 0 {
-            index.push((head.position, out.at()));
-        }
+    let mut out = Rewriting::new(storage, &head)?;
+    for (head, offset) in stay {
+        out.begin(head.position);
         let count = RECORD_HEAD + head.length as usize;
         let octets = reader
             .get(*offset, count)?
@@ -139,35 +64,61 @@ pub(crate) fn write<S: Storage>(
         }
         out.put(octets)?;
     }
-    out.index(&index)?;
-    let len = out.written;
-    file.sync()?;
-    Ok(Made {
-        file,
-        index: Arc::new(index),
-        len,
-        saved: 0,
-    })
+    out.finish()
 }
 
-struct Out<'a, F> {
-    file: &'a F,
+/// The file that will take the place of a segment, in the making.
+#[derive(Debug)]
+pub(crate) struct Rewriting<F> {
+    file: F,
     buffer: Vec<u8>,
     written: u64,
+    synced: u64,
+    index: Vec<(u64, u64)>,
+    records: usize,
 }
 
-impl<F: StorageFile> Out<'_, F> {
+impl<F: StorageFile> Rewriting<F> {
+    /// Begins one; what is left of an earlier one goes.
+    pub(crate) fn new<S: Storage<File = F>>(storage: &S, head: &SegmentHead) -> io::Result<Self> {
+        let name = new_name(head.first);
+        match storage.remove(&name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        Ok(Self {
+            file: storage.create(&name)?,
+            buffer: head.encode().to_vec(),
+            written: 0,
+            synced: 0,
+            index: Vec::new(),
+            records: 0,
+        })
+    }
+
     fn at(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
 
-    fn put(&mut self, octets: &[u8]) -> io::Result<()> {
+    /// The record at a position of the log follows.
+    pub(crate) fn begin(&mut self, position: u64) {
+        if self.records.is_multiple_of(SPARSE) {
+            self.index.push((position, self.at()));
+        }
+        self.records += 1;
+    }
+
+    /// Takes octets of a record.
+    pub(crate) fn put(&mut self, octets: &[u8]) -> io::Result<()> {
         self.buffer.extend_from_slice(octets);
         if self.buffer.len() > BUFFER {
-            self.flush()
-        } else {
-            Ok(())
+            self.flush()?;
         }
+        if self.written - self.synced > UNSYNCED {
+            self.file.sync()?;
+            self.synced = self.written;
+        }
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -177,9 +128,11 @@ impl<F: StorageFile> Out<'_, F> {
         Ok(())
     }
 
-    fn index(&mut self, index: &[(u64, u64)]) -> io::Result<()> {
+    /// Writes the index, and syncs.
+    pub(crate) fn finish(mut self) -> io::Result<Made<F>> {
         let start = self.at();
-        let octets: Vec<u8> = index
+        let octets: Vec<u8> = self
+            .index
             .iter()
             .flat_map(|(position, offset)| [position.to_le_bytes(), offset.to_le_bytes()])
             .flatten()
@@ -187,11 +140,18 @@ impl<F: StorageFile> Out<'_, F> {
         self.put(&octets)?;
         let mut trailer = Vec::with_capacity(TRAILER);
         trailer.extend_from_slice(&start.to_le_bytes());
-        trailer.extend_from_slice(&(index.len() as u64).to_le_bytes());
+        trailer.extend_from_slice(&(self.index.len() as u64).to_le_bytes());
         trailer.extend_from_slice(&crc32fast::hash(&octets).to_le_bytes());
         trailer.extend_from_slice(&crc32fast::hash(&trailer).to_le_bytes());
         self.put(&trailer)?;
-        self.flush()
+        self.flush()?;
+        self.file.sync()?;
+        Ok(Made {
+            file: self.file,
+            index: Arc::new(self.index),
+            len: self.written,
+            saved: 0,
+        })
     }
 }
 

@@ -1,6 +1,8 @@
 //! The keys of rows: an octet for the kind, then what is unique in it, most significant octet first,
 //! so that rows sort as what they are about.
 
+use vere_ports::mail_meta::Partition;
+
 use crate::model::{MailboxId, MailboxName, ModSeq, OperationId, Uid};
 
 /// Account: its own row.
@@ -37,6 +39,17 @@ pub(crate) const EXPUNGED: &[u8] = &[0x06];
 const OPERATIONS: u8 = 0x07;
 /// Mailbox: the ids of operations, in their order.
 const ORDER: u8 = 0x08;
+
+/// Both: the position of the newest record that has all rows of the partition.
+pub(crate) const SNAPSHOT: &[u8] = &[0x09];
+/// The last kind beside it.
+const KIND_MAX: u8 = 0x08;
+
+/// The kind of rows behind one, of those that the log has.
+pub(crate) fn next_kind(partition: &Partition, kind: u8) -> Option<u8> {
+    let hint = |kind| matches!(partition, Partition::Account(_)) && is_hint(kind);
+    (kind + 1..=KIND_MAX).find(|kind| !hint(*kind))
+}
 
 fn key(kind: u8, rest: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(1 + rest.len());

@@ -2,8 +2,10 @@
 
 mod basics;
 mod crashes;
+mod full_disk;
 mod reclaiming;
 mod repairing;
+mod snapshots;
 
 use std::ops::RangeInclusive;
 

@@ -5,14 +5,19 @@ use vere_faults::Seeded;
 use super::*;
 use crate::{FlagMode, Reclaim, SystemFlags, Uid};
 
-/// Reclaims until every segment was looked at; octets saved.
+/// Reclaims until there is nothing left to do; octets saved.
 pub(super) fn reclaim(store: &mut Tested) -> Result<u64, StoreError> {
     let mut saved = 0;
     loop {
         match store.reclaim(10)? {
-            Reclaim::Marking => {}
+            Reclaim::Working => {}
             Reclaim::Job(job) => saved += store.finish_reclaim(job.run())?,
-            Reclaim::Done => return Ok(saved),
+            Reclaim::Done(report) if report.covered == 0 => return Ok(saved),
+            Reclaim::Done(_) => {
+                while let Some(job) = store.sync_job()? {
+                    store.finish_sync(job.run())?;
+                }
+            }
         }
     }
 }
@@ -83,9 +88,10 @@ fn log_octets(bench: &mut Bench) -> u64 {
 fn room_comes_back_and_what_is_referred_to_stays() {
     let mut bench = filled();
     let before = log_octets(&mut bench);
+    let dead = bench.store.count_dead().unwrap();
     let saved = reclaim(&mut bench.store).unwrap();
     let after = log_octets(&mut bench);
-    assert_eq!(before - after, saved);
+    assert!(before - after <= saved && saved <= dead);
     assert!(saved > 50_000, "{saved} of {before}");
     assert_eq!(reclaim(&mut bench.store), Ok(0));
     for forget in [false, true] {
@@ -130,7 +136,7 @@ fn what_is_referred_to_meanwhile_stays() {
     let mut number = 1_000;
     loop {
         match bench.store.reclaim(10).unwrap() {
-            Reclaim::Marking => {}
+            Reclaim::Working => {}
             Reclaim::Job(job) => {
                 let outcome = job.run();
                 // Contents 1, 2, 4, ... were expunged; their bodies are still there.
@@ -142,10 +148,64 @@ fn what_is_referred_to_meanwhile_stays() {
                 let report = bench.store.check_all().unwrap();
                 assert_eq!(report.findings, []);
             }
-            Reclaim::Done => break,
+            Reclaim::Done(_) => break,
         }
     }
     assert!(number > 1_020);
+    bench.reopen(true);
+    assert_eq!(bench.store.check_all().unwrap().findings, []);
+}
+
+/// A large mailbox is not walked over in one go, and what changes between two steps counts.
+#[test]
+fn marking_goes_in_steps() {
+    let mut bench = Bench::new();
+    let inbox = bench.inbox;
+    let first = add(&mut bench, inbox, 1, 1);
+    let other = bench.create("Other");
+    let mut uids = vec![first];
+    while uids.len() < 6_000 {
+        // Each copy doubles them, and the body is one.
+        let number = 1_000 + uids.len() as u64;
+        let to = if bench.snapshot(other).is_empty() {
+            other
+        } else {
+            inbox
+        };
+        let copied = bench
+            .store
+            .copy(inbox, &uids, to, QuotaLimit::default(), operation(number));
+        drop(safe(&mut bench.store, copied.unwrap()));
+        uids = bench
+            .snapshot(inbox)
+            .iter_from(0)
+            .map(|message| message.uid)
+            .collect();
+    }
+    (2..30).for_each(|number| drop(add(&mut bench, inbox, number, number)));
+    let mut steps = 0;
+    loop {
+        match bench.store.reclaim(10).unwrap() {
+            Reclaim::Working => {
+                // A body that was in a mailbox not walked over yet is found in one that was.
+                if steps == 1 {
+                    let last = bench.snapshot(inbox).iter_from(0).last().unwrap().uid;
+                    let moved = bench.store.move_to(
+                        inbox,
+                        &[last],
+                        other,
+                        QuotaLimit::default(),
+                        operation(9_000),
+                    );
+                    drop(safe(&mut bench.store, moved.unwrap()));
+                }
+                steps += 1;
+            }
+            Reclaim::Job(job) => drop(bench.store.finish_reclaim(job.run()).unwrap()),
+            Reclaim::Done(_) => break,
+        }
+    }
+    assert!(steps > 3, "{steps} steps");
     bench.reopen(true);
     assert_eq!(bench.store.check_all().unwrap().findings, []);
 }

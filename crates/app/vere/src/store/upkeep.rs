@@ -1,0 +1,349 @@
+//! What the store does beside answering: it reclaims room in small steps, a share of the time, and looks
+//! whether the disk is nearly full. What is known of room that could come back outlives a restart in a
+//! small file, `reclaimed.json`; without it the whole log is looked at once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, Builder};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use vere_disk::log::Directory as LogDirectory;
+use vere_settings::MailStore as Plan;
+use vere_store::{Reclaim, ReclaimJob, ReclaimOutcome, ReclaimReport, Reclaimable, StoreError};
+
+use super::keeper::MailStore;
+use crate::role::clock::now;
+
+/// How often it is looked whether room should be reclaimed.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// How often free room is looked at.
+const ROOM_INTERVAL: Duration = Duration::from_secs(1);
+/// A segment is written again when so much of it goes, in percent, or less if less is to be reclaimed.
+const DEAD_PERCENT_MIN: u64 = 10;
+/// The share of the log from which room is reclaimed when it is scarce.
+const SCARCE_PERCENT: u64 = 1;
+/// The longest pause between two steps.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// The name and version of the file.
+const FILE: &str = "reclaimed.json";
+const VERSION: u32 = 1;
+
+/// What is known of room that could come back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Known {
+    version: u32,
+    /// Octets of the log that nothing needs, about.
+    pub(crate) dead: u64,
+    /// The last pass over the log, if there was one.
+    pub(crate) last: Option<LastPass>,
+}
+
+/// What the last pass over the log came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LastPass {
+    /// When it ended, in milliseconds since 1970.
+    pub(crate) ended: u64,
+    /// Octets that came back.
+    pub(crate) saved: u64,
+    /// Segments looked at, and written again.
+    pub(crate) segments: u64,
+    pub(crate) rewritten: u64,
+    /// Snapshots of mailboxes written.
+    pub(crate) snapshots: u64,
+}
+
+impl Known {
+    /// What the store of a folder knew last; none when nothing is known.
+    pub(crate) fn read(folder: &Path) -> Option<Self> {
+        let text = fs::read(folder.join(FILE)).ok()?;
+        let known: Self = serde_json::from_slice(&text).ok()?;
+        (known.version == VERSION).then_some(known)
+    }
+
+    /// Notes a pass that ended.
+    pub(crate) fn note(&mut self, report: &ReclaimReport) {
+        self.last = Some(LastPass {
+            ended: now().as_millis(),
+            saved: report.saved,
+            segments: report.segments,
+            rewritten: report.rewritten,
+            snapshots: report.snapshots,
+        });
+    }
+
+    /// Writes it; what is lost of it costs a look at the log.
+    pub(crate) fn write(self, folder: &Path) {
+        let known = Self {
+            version: VERSION,
+            ..self
+        };
+        let text = serde_json::to_vec(&known).unwrap_or_default();
+        let new = folder.join(format!("{FILE}.new"));
+        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, folder.join(FILE)));
+        if let Err(error) = written {
+            tracing::warn!(%error, "what is known of reclaimable room cannot be noted");
+        }
+    }
+}
+
+/// Runs jobs, a share of the time.
+#[derive(Debug)]
+struct Worker {
+    jobs: Receiver<ReclaimJob<LogDirectory>>,
+    share: u32,
+    stop: Arc<AtomicBool>,
+}
+
+impl Worker {
+    fn run(self, mut done: impl FnMut(ReclaimOutcome<LogDirectory>) -> bool) {
+        for mut job in &self.jobs {
+            loop {
+                let began = Instant::now();
+                let more = job.step();
+                if self.stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                thread::sleep(pause(began.elapsed(), self.share));
+                if !more {
+                    break;
+                }
+            }
+            if !done(job.finish()) {
+                return;
+            }
+        }
+    }
+}
+
+/// How long to wait after so much work, so that it is a share of the time.
+fn pause(worked: Duration, share: u32) -> Duration {
+    let share = share.clamp(1, 100);
+    (worked * (100 - share) / share).min(PAUSE_MAX)
+}
+
+/// What the store's thread does beside answering.
+#[derive(Debug)]
+pub(super) struct Upkeep {
+    plan: Plan,
+    folder: PathBuf,
+    known: Known,
+    /// What stands in the file.
+    written: Known,
+    to_work: Sender<ReclaimJob<LogDirectory>>,
+    /// Whether a job is under way.
+    busy: bool,
+    due: Instant,
+    room_due: Instant,
+    scarce: bool,
+    stop: Arc<AtomicBool>,
+}
+
+impl Upkeep {
+    /// Starts the thread that runs jobs; `done` takes what came of each, and says whether to go on.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub(super) fn start(
+        plan: Plan,
+        folder: PathBuf,
+        store: &mut MailStore,
+        done: impl FnMut(ReclaimOutcome<LogDirectory>) -> bool + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let (to_work, jobs) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let worker = Worker {
+            jobs,
+            share: plan.reclaim_share,
+            stop: Arc::clone(&stop),
+        };
+        Builder::new()
+            .name("store-reclaim".to_owned())
+            .spawn(move || worker.run(done))?;
+        let known = Known::read(&folder).unwrap_or_else(|| {
+            let log = store.reclaimable().map_or(0, |reclaimable| reclaimable.log);
+            Known {
+                dead: log,
+                ..Known::default()
+            }
+        });
+        store.set_reclaimable(known.dead);
+        Ok(Self {
+            plan,
+            folder,
+            known,
+            written: Known::default(),
+            to_work,
+            busy: false,
+            due: Instant::now() + LOOK_INTERVAL,
+            room_due: Instant::now(),
+            scarce: false,
+            stop,
+        })
+    }
+
+    /// How long the store's thread may wait for questions.
+    pub(super) fn patience(&self) -> Duration {
+        let now = Instant::now();
+        let room = match self.plan.reserve.as_u64() {
+            0 => LOOK_INTERVAL,
+            _ if self.scarce => self.room_due.saturating_duration_since(now),
+            _ => LOOK_INTERVAL,
+        };
+        let work = match self.busy {
+            true => LOOK_INTERVAL,
+            false => self.due.saturating_duration_since(now),
+        };
+        room.min(work)
+    }
+
+    /// Does what is due, a little of it.
+    ///
+    /// # Errors
+    /// When the store has failed.
+    pub(super) fn step(&mut self, store: &mut MailStore) -> Result<(), StoreError> {
+        let now = Instant::now();
+        if now >= self.room_due && self.plan.reserve.as_u64() > 0 {
+            self.room_due = now + ROOM_INTERVAL;
+            self.look_at_room(store)?;
+        }
+        if self.busy || now < self.due {
+            return Ok(());
+        }
+        if !store.is_reclaiming() && !self.is_worth_it(store)? {
+            self.due = now + LOOK_INTERVAL;
+            return Ok(());
+        }
+        let percent = self.reclaim_from().min(DEAD_PERCENT_MIN);
+        match store.reclaim(percent) {
+            Ok(Reclaim::Working) => {}
+            Ok(Reclaim::Job(job)) => self.busy = self.to_work.send(job).is_ok(),
+            Ok(Reclaim::Done(report)) => self.done(store, &report),
+            Err(error @ StoreError::Failed(_)) => return Err(error),
+            Err(error) => {
+                tracing::error!(%error, "room cannot be reclaimed; vere store check says more");
+                self.due = now + LOOK_INTERVAL * 100;
+                return Ok(());
+            }
+        }
+        self.due = self
+            .due
+            .max(now + pause(now.elapsed(), self.plan.reclaim_share));
+        Ok(())
+    }
+
+    /// The share of the log, in percent, from which room is reclaimed.
+    fn reclaim_from(&self) -> u64 {
+        match self.scarce {
+            true => SCARCE_PERCENT,
+            false => u64::from(self.plan.reclaim_from),
+        }
+    }
+
+    fn is_worth_it(&self, store: &MailStore) -> Result<bool, StoreError> {
+        let Reclaimable { log, dead } = store.reclaimable()?;
+        let enough = dead.saturating_mul(100) >= log.saturating_mul(self.reclaim_from());
+        Ok(dead > 0 && enough)
+    }
+
+    fn done(&mut self, store: &MailStore, report: &ReclaimReport) {
+        if report.rewritten + report.snapshots + report.failed > 0 {
+            tracing::info!(?report, "room of the mail store reclaimed");
+        }
+        self.known.note(report);
+        self.note(store);
+        // What snapshots cover goes at once; what is not worth it would be looked at again and again.
+        let pause = if report.saved + report.covered > 0 {
+            1
+        } else {
+            12
+        };
+        self.due = Instant::now() + LOOK_INTERVAL * pause;
+    }
+
+    /// Notes what is known, for the next start.
+    pub(super) fn note(&mut self, store: &MailStore) {
+        let dead = store.reclaimable().map_or(self.known.dead, |now| now.dead);
+        let known = Known { dead, ..self.known };
+        if known != self.written {
+            known.write(&self.folder);
+            (self.known, self.written) = (known, known);
+        }
+    }
+
+    /// Takes what came of a job.
+    pub(super) fn finish(&mut self, store: &mut MailStore, outcome: ReclaimOutcome<LogDirectory>) {
+        self.busy = false;
+        if let Err(error) = store.finish_reclaim(outcome) {
+            tracing::error!(%error, "a segment of the mail store's log is left as it is");
+        }
+    }
+
+    /// Says that the end has come.
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn look_at_room(&mut self, store: &mut MailStore) -> Result<(), StoreError> {
+        let reserve = self.plan.reserve.as_u64();
+        let free = match vere_disk::free_octets(&self.folder) {
+            Ok(free) => free,
+            Err(error) => {
+                tracing::warn!(%error, "the disk does not say how much is free");
+                return Ok(());
+            }
+        };
+        // What is given up, and made again, must not make it the other.
+        let needed = if store.is_roomy() {
+            reserve
+        } else {
+            reserve.saturating_mul(3)
+        };
+        let scarce = free < needed;
+        if scarce != self.scarce {
+            let free = vere_units::ByteSize::new(free);
+            match scarce {
+                true => tracing::error!(%free, "the disk is nearly full: no message is taken in"),
+                false => tracing::info!(%free, "there is room on the disk again"),
+            }
+            self.due = Instant::now();
+        }
+        self.scarce = scarce;
+        store.note_room(scarce)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_make_the_share() {
+        let worked = Duration::from_millis(10);
+        assert_eq!(pause(worked, 20), Duration::from_millis(40));
+        assert_eq!(pause(worked, 100), Duration::ZERO);
+        assert_eq!(pause(Duration::from_secs(9), 1), PAUSE_MAX);
+    }
+
+    #[test]
+    fn what_is_known_comes_back_and_nothing_else_is_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Known::read(folder.path()), None);
+        let mut known = Known {
+            version: VERSION,
+            dead: 7,
+            last: None,
+        };
+        known.note(&ReclaimReport {
+            saved: 5,
+            ..ReclaimReport::default()
+        });
+        known.write(folder.path());
+        assert_eq!(Known::read(folder.path()), Some(known));
+        fs::write(folder.path().join(FILE), b"{\"version\":2}").unwrap();
+        assert_eq!(Known::read(folder.path()), None);
+    }
+}

@@ -1,0 +1,26 @@
+//! How the mail store keeps its files.
+
+use vere_units::ByteSize;
+
+use crate::assemble::Assembly;
+
+/// How the mail store keeps its files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MailStore {
+    /// Room of the disk that is kept for removing messages.
+    pub reserve: ByteSize,
+    /// Percent of the log that nothing needs from which room is reclaimed.
+    pub reclaim_from: u32,
+    /// Percent of the time that reclaiming works.
+    pub reclaim_share: u32,
+}
+
+impl Assembly {
+    pub(crate) fn mail_store(&self) -> MailStore {
+        MailStore {
+            reserve: self.need("store.reserve"),
+            reclaim_from: self.need("store.reclaim_from"),
+            reclaim_share: self.need("store.reclaim_share"),
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! The job that writes a segment again without what nothing needs, in small steps, so that whoever runs
+//! it may pause between them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::sync::Arc;
+
+use vere_ports::mail_meta::Partition;
+use vere_ports::storage::{Storage, StorageFile};
+
+use super::format::{RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD, SegmentHead};
+use super::rewrite::{Made, Rewriting, new_name};
+use super::windowed::Windowed;
+use super::{Segments, locate};
+use crate::StoreError;
+use crate::batch::{self, PEEK};
+
+/// Octets that a step reads or writes, about.
+const STEP: u64 = 1024 * 1024;
+/// Octets of a record that are copied at once.
+const PIECE: u64 = 256 * 1024;
+
+/// By partition, the record that has all of its rows: what is before it is needed by nobody.
+pub(crate) type Snapshots = HashMap<Partition, u64>;
+
+/// What a job is told to keep.
+#[derive(Debug)]
+pub(crate) struct Needed {
+    /// Bodies that something refers to.
+    pub(crate) live: BTreeSet<u64>,
+    pub(crate) snapshots: Arc<Snapshots>,
+    /// A segment stays as it is unless this share of it goes, in percent.
+    pub(crate) dead_percent_min: u64,
+}
+
+/// Writes a segment again; needs nothing but time.
+#[derive(Debug)]
+#[must_use = "nothing is reclaimed until it ran and its outcome was handed in"]
+pub struct ReclaimJob<S: Storage> {
+    storage: S,
+    /// All segments, and the position before which they are written: snapshots lie in others.
+    segments: Segments<S::File>,
+    written: u64,
+    file: S::File,
+    head: SegmentHead,
+    needed: Needed,
+    len: u64,
+    records: Vec<Found>,
+    /// Snapshots that make records of this segment needless; whether they were read back whole.
+    covers: Vec<Cover>,
+    numbers: HashMap<Partition, usize>,
+    batches: HashMap<Partition, u64>,
+    stage: Stage<S::File>,
+}
+
+/// A record and whether it stays.
+#[derive(Debug)]
+struct Found {
+    head: RecordHead,
+    offset: u64,
+    fate: Fate,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Stays,
+    Goes,
+    /// It goes if this snapshot is whole.
+    Covered(usize),
+}
+
+#[derive(Debug)]
+struct Cover {
+    partition: Partition,
+    position: u64,
+    whole: bool,
+}
+
+#[derive(Debug)]
+enum Stage<F> {
+    Looking { offset: u64, position: u64 },
+    ReadingBack(usize),
+    Writing { out: Rewriting<F>, next: usize },
+    Ended(io::Result<Option<Made<F>>>),
+}
+
+/// What came of a [`ReclaimJob`].
+#[derive(Debug)]
+#[must_use = "hand it to the store"]
+pub struct ReclaimOutcome<S: Storage> {
+    pub(crate) first: u64,
+    pub(crate) live: BTreeSet<u64>,
+    /// Octets that nothing needs.
+    pub(crate) dead: u64,
+    /// Octets of the batches that stay.
+    pub(crate) batches: HashMap<Partition, u64>,
+    /// The new file, its index, and octets saved; none when it is not worth it.
+    pub(crate) made: io::Result<Option<Made<S::File>>>,
+}
+
+impl<S: Storage> ReclaimJob<S> {
+    pub(super) fn new(
+        storage: S,
+        segments: Segments<S::File>,
+        written: u64,
+        head: SegmentHead,
+        needed: Needed,
+    ) -> Option<Self> {
+        let file = segments.get(&head.first)?.file.clone();
+        Some(Self {
+            storage,
+            segments,
+            written,
+            file,
+            head,
+            needed,
+            len: 0,
+            records: Vec::new(),
+            covers: Vec::new(),
+            numbers: HashMap::new(),
+            batches: HashMap::new(),
+            stage: Stage::Looking {
+                offset: SEGMENT_HEAD as u64,
+                position: head.first,
+            },
+        })
+    }
+
+    /// Does a little of it; false when there is nothing left to do.
+    pub fn step(&mut self) -> bool {
+        if let Err(error) = self.try_step() {
+            self.end(Err(error));
+        }
+        !matches!(self.stage, Stage::Ended(_))
+    }
+
+    /// Gives it up: the segment stays as it is.
+    pub fn give_up(&mut self) {
+        self.end(Ok(None));
+    }
+
+    /// What came of it; what is not done is not done.
+    pub fn finish(mut self) -> ReclaimOutcome<S> {
+        self.give_up_unless_ended();
+        let dead = self.dead();
+        ReclaimOutcome {
+            first: self.head.first,
+            live: self.needed.live,
+            dead,
+            batches: self.batches,
+            made: match self.stage {
+                Stage::Ended(made) => made,
+                _ => Ok(None),
+            },
+        }
+    }
+
+    /// Does all of it at once; blocks on the disk.
+    pub fn run(mut self) -> ReclaimOutcome<S> {
+        while self.step() {}
+        self.finish()
+    }
+
+    fn give_up_unless_ended(&mut self) {
+        if !matches!(self.stage, Stage::Ended(_)) {
+            self.give_up();
+        }
+    }
+
+    fn end(&mut self, result: io::Result<Option<Made<S::File>>>) {
+        let begun = matches!(self.stage, Stage::Writing { .. });
+        if begun && !matches!(result, Ok(Some(_))) {
+            // Its room is wanted; what cannot be removed now goes at the next opening.
+            let _ = self.storage.remove(&new_name(self.head.first));
+        }
+        self.stage = Stage::Ended(result);
+    }
+
+    fn try_step(&mut self) -> io::Result<()> {
+        match self.stage {
+            Stage::Looking { offset, position } => self.look(offset, position),
+            Stage::ReadingBack(number) => self.read_back(number),
+            Stage::Writing { .. } => self.write(),
+            Stage::Ended(_) => Ok(()),
+        }
+    }
+
+    /// Finds the next records.
+    fn look(&mut self, mut offset: u64, mut position: u64) -> io::Result<()> {
+        self.len = self.file.len()?;
+        let file = self.file.clone();
+        let mut reader = Windowed::new(&file, self.len);
+        let until = offset + STEP;
+        while position < self.head.end && offset < until {
+            let head = reader.get(offset, RECORD_HEAD)?;
+            let head =
+                head.and_then(|octets| RecordHead::decode(octets.first_chunk()?, self.head.log));
+            let fits = |head: &RecordHead| head.position >= position && head.end() <= self.head.end;
+            let Some(head) = head.filter(fits) else {
+                // The last records of a segment that was written again may be gone.
+                position = self.head.end;
+                break;
+            };
+            let fate = match head.kind {
+                RecordKind::Body if self.needed.live.contains(&head.position) => Fate::Stays,
+                RecordKind::Body => Fate::Goes,
+                RecordKind::Batch => {
+                    let peek = (head.length as usize).min(PEEK);
+                    let octets = reader.get(offset + RECORD_HEAD as u64, peek)?;
+                    let partition = octets
+                        .and_then(batch::partition)
+                        .map(|(partition, _)| partition);
+                    partition.map_or(Fate::Stays, |partition| self.judge(&head, partition))
+                }
+            };
+            self.records.push(Found { head, offset, fate });
+            offset += head.end() - head.position;
+            position = head.end();
+        }
+        self.stage = match position < self.head.end {
+            true => Stage::Looking { offset, position },
+            false => Stage::ReadingBack(0),
+        };
+        Ok(())
+    }
+
+    /// What becomes of a batch.
+    fn judge(&mut self, head: &RecordHead, partition: Partition) -> Fate {
+        let snapshot = self.needed.snapshots.get(&partition).copied();
+        let Some(snapshot) = snapshot.filter(|snapshot| head.position < *snapshot) else {
+            *self.batches.entry(partition).or_default() += head.end() - head.position;
+            return Fate::Stays;
+        };
+        if let Some(known) = self.numbers.get(&partition) {
+            return Fate::Covered(*known);
+        }
+        let number = self.covers.len();
+        self.numbers.insert(partition.clone(), number);
+        self.covers.push(Cover {
+            partition,
+            position: snapshot,
+            whole: true,
+        });
+        Fate::Covered(number)
+    }
+
+    fn goes(&self, found: &Found) -> bool {
+        match found.fate {
+            Fate::Stays => false,
+            Fate::Goes => true,
+            Fate::Covered(cover) => self.covers.get(cover).is_some_and(|cover| cover.whole),
+        }
+    }
+
+    /// Octets that nothing needs.
+    fn dead(&self) -> u64 {
+        let dead = self.records.iter().filter(|found| self.goes(found));
+        dead.map(|found| found.head.end() - found.head.position)
+            .sum()
+    }
+
+    fn is_worth_it(&self) -> bool {
+        let dead = self.dead();
+        dead > 0 && dead * 100 >= self.len * self.needed.dead_percent_min
+    }
+
+    /// Nothing goes before what takes its place was read from the disk.
+    fn read_back(&mut self, number: usize) -> io::Result<()> {
+        if !self.is_worth_it() {
+            self.end(Ok(None));
+            return Ok(());
+        }
+        let Some(cover) = self.covers.get_mut(number) else {
+            let out = Rewriting::new(&self.storage, &self.head)?;
+            self.stage = Stage::Writing { out, next: 0 };
+            return Ok(());
+        };
+        let place = (&self.segments, self.head.log, self.written);
+        cover.whole = is_whole_state(place, cover.position, &cover.partition)?;
+        self.stage = Stage::ReadingBack(number + 1);
+        Ok(())
+    }
+
+    /// Copies some records.
+    fn write(&mut self) -> io::Result<()> {
+        let before = std::mem::replace(&mut self.stage, Stage::Ended(Ok(None)));
+        let Stage::Writing { mut out, mut next } = before else {
+            self.stage = before;
+            return Ok(());
+        };
+        let mut left = STEP;
+        while left > 0
+            && let Some(found) = self.records.get(next)
+        {
+            next += 1;
+            if !self.goes(found) {
+                copy(&self.file, found, &mut out)?;
+                left = left.saturating_sub(found.head.end() - found.head.position);
+            }
+        }
+        if next < self.records.len() {
+            self.stage = Stage::Writing { out, next };
+            return Ok(());
+        }
+        let made = out.finish()?;
+        self.stage = Stage::Ended(Ok(Some(Made {
+            saved: self.len.saturating_sub(made.len),
+            ..made
+        })));
+        Ok(())
+    }
+}
+
+/// Copies a record octet by octet, if it is what was written.
+fn copy<F: StorageFile>(file: &F, found: &Found, out: &mut Rewriting<F>) -> io::Result<()> {
+    let octets = found.head.end() - found.head.position;
+    out.begin(found.head.position);
+    let mut crc = crc32fast::Hasher::new();
+    let (mut piece, mut done) = (Vec::new(), 0);
+    while done < octets {
+        let count = (octets - done).min(PIECE) as usize;
+        piece.resize(count, 0);
+        file.read_at(&mut piece, found.offset + done)?;
+        crc.update(
+            piece
+                .get(if done == 0 { RECORD_HEAD } else { 0 }..)
+                .unwrap_or_default(),
+        );
+        out.put(&piece)?;
+        done += count as u64;
+    }
+    if crc.finalize() == found.head.payload_crc {
+        return Ok(());
+    }
+    let at = found.head.position;
+    Err(io::Error::other(format!("the record at {at} is damaged")))
+}
+
+/// Whether the record at a position is a batch that has all rows of a partition, octet by octet.
+fn is_whole_state<F: StorageFile>(
+    (segments, log, written): (&Segments<F>, u64, u64),
+    position: u64,
+    partition: &Partition,
+) -> io::Result<bool> {
+    let place = locate(segments, log, position, written)
+        .map_err(|error: StoreError| io::Error::other(error))?;
+    let Some(place) = place.filter(|place| place.available >= RECORD_HEAD as u64) else {
+        return Ok(false);
+    };
+    let mut octets = [0; RECORD_HEAD];
+    place.file.read_at(&mut octets, place.offset)?;
+    let head = RecordHead::decode(&octets, log);
+    let whole = |head: &RecordHead| {
+        let fits = head.end() - head.position <= place.available;
+        head.position == position && head.kind == RecordKind::Batch && fits
+    };
+    let Some(head) = head.filter(whole) else {
+        return Ok(false);
+    };
+    let mut crc = crc32fast::Hasher::new();
+    let (mut piece, mut done, length) = (Vec::new(), 0, u64::from(head.length));
+    let mut is_state = false;
+    while done < length {
+        let count = (length - done).min(PIECE) as usize;
+        piece.resize(count, 0);
+        place
+            .file
+            .read_at(&mut piece, place.offset + RECORD_HEAD as u64 + done)?;
+        if done == 0 {
+            let peek = batch::partition(piece.get(..PEEK).unwrap_or(&piece));
+            is_state = peek.is_some_and(|(found, all)| all && found == *partition);
+        }
+        crc.update(&piece);
+        done += count as u64;
+    }
+    Ok(is_state && crc.finalize() == head.payload_crc)
+}

@@ -1,0 +1,105 @@
+//! A disk that is full: nothing comes in, everything can be removed, and then there is room again.
+
+use super::reclaiming::{expunge, reclaim};
+use super::*;
+use crate::{FlagMode, SystemFlags, Uid};
+
+fn with_spare() -> StoreConfig {
+    StoreConfig {
+        spare: ByteSize::kib(32),
+        ..config()
+    }
+}
+
+/// A store on a disk that is full to the last segment.
+fn full() -> Bench {
+    let mut bench = Bench::new();
+    bench.disk.set_capacity(Some(400 * 1024));
+    bench.store = Store::open(bench.disk.clone(), bench.meta.clone(), with_spare())
+        .unwrap()
+        .0;
+    let mut number = 0;
+    // First large ones, then such as fit into what is left.
+    for repeat in [400, 1] {
+        loop {
+            number += 1;
+            let text = format!("Subject: {number}\r\n\r\n{}", "\u{1f40c}".repeat(repeat));
+            let message = Prepared::new(text.as_bytes(), &[], &[]).unwrap();
+            let target = [target(bench.inbox)];
+            match bench.store.deliver(&message, &target, operation(number)) {
+                Ok(added) => drop(safe(&mut bench.store, added)),
+                Err(error) => {
+                    assert_eq!(error, StoreError::DiskFull);
+                    break;
+                }
+            }
+        }
+    }
+    bench
+}
+
+fn uids(bench: &mut Bench) -> Vec<Uid> {
+    let snapshot = bench.snapshot(bench.inbox);
+    snapshot.iter_from(0).map(|message| message.uid).collect()
+}
+
+#[test]
+fn what_is_removed_from_a_full_disk_makes_room() {
+    let mut bench = full();
+    assert!(bench.store.is_roomy());
+    let all = uids(&mut bench);
+    // More changes than the newest segment could take.
+    for round in 0..100 {
+        let mode = if round % 2 == 0 {
+            FlagMode::Add
+        } else {
+            FlagMode::Remove
+        };
+        let flags = Flags {
+            system: SystemFlags::SEEN,
+            keywords: Vec::new(),
+        };
+        let stored = bench
+            .store
+            .store_flags(bench.inbox, &all[..4], mode, &flags, None);
+        safe(&mut bench.store, stored.unwrap());
+    }
+    assert!(!bench.store.is_roomy());
+    let refused = bench
+        .store
+        .deliver(&prepared(9_000), &[target(bench.inbox)], operation(9_000));
+    assert_eq!(refused.unwrap_err(), StoreError::DiskFull);
+    expunge(&mut bench, &all[..all.len() / 2]);
+    let left = bench.read(bench.inbox);
+    assert!(reclaim(&mut bench.store).unwrap() > 100_000);
+    bench.store.note_room(false).unwrap();
+    assert!(bench.store.is_roomy());
+    bench.deliver(bench.inbox, 9_001);
+    bench.reopen(true);
+    assert_eq!(bench.read(bench.inbox)[..left.len()], left);
+    assert_eq!(bench.store.check_all().unwrap().findings, []);
+}
+
+#[test]
+fn nothing_comes_in_while_the_disk_is_nearly_full() {
+    let mut bench = Bench::new();
+    bench.store = Store::open(bench.disk.clone(), bench.meta.clone(), with_spare())
+        .unwrap()
+        .0;
+    bench.deliver(bench.inbox, 1);
+    let spare = |bench: &Bench| bench.disk.file("spare").map(|data| data.len());
+    assert_eq!(spare(&bench), Some(32 * 1024));
+    bench.store.note_room(true).unwrap();
+    assert_eq!(spare(&bench), None);
+    let refused = bench
+        .store
+        .deliver(&prepared(2), &[target(bench.inbox)], operation(2));
+    assert_eq!(refused.unwrap_err(), StoreError::DiskFull);
+    expunge(&mut bench, &[Uid::FIRST]);
+    bench.store.note_room(false).unwrap();
+    assert_eq!(spare(&bench), Some(32 * 1024));
+    bench.deliver(bench.inbox, 3);
+    // Without the setting the room is given back.
+    bench.reopen(false);
+    assert_eq!(spare(&bench), None);
+}
