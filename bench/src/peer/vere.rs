@@ -72,9 +72,11 @@ fn configuration(
     ways: &Ways,
 ) -> String {
     let ways = match ways {
-        Ways::To(next_hop) => format!("[[route]]\ndomain = \"*\"\nnext_hop = \"{next_hop}\"\n"),
+        Ways::To(next_hop) => format!(
+            "[delivery]\nlocal = \"maildir\"\n[[route]]\ndomain = \"*\"\nnext_hop = \"{next_hop}\"\n"
+        ),
         Ways::Zone { port, .. } => format!(
-            "[resolver]\nzone = \"{}\"\n[delivery]\nport = {port}\nmta_sts = \"off\"\ntls = \"off\"\n",
+            "[resolver]\nzone = \"{}\"\n[delivery]\nlocal = \"maildir\"\nport = {port}\nmta_sts = \"off\"\ntls = \"off\"\n",
             folder.join(ZONE).display()
         ),
     };
@@ -87,6 +89,8 @@ fn configuration(
          [submission]\n\
          listen = []\n\
          [submissions]\n\
+         listen = []\n\
+         [lmtp]\n\
          listen = []\n\
          [relay]\n\
          networks = [\"127.0.0.0/8\"]\n\

@@ -263,8 +263,10 @@ impl Assembly {
 
     fn delivery(&self, tls: TlsMode, port: u16) -> Delivery {
         let maildir: String = self.need("delivery.maildir");
+        let local = self.maybe("delivery.local").and_then(local_delivery);
         Delivery {
-            local: self.choice("delivery.local", local_delivery),
+            local: local.unwrap_or(LocalDelivery::Store),
+            local_is_said: local.is_some(),
             maildir: self
                 .resolve(Path::new(&maildir))
                 .to_string_lossy()

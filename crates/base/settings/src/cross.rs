@@ -137,7 +137,9 @@ fn certificates(settings: &Settings, found: &mut Found<'_>) {
         );
     }
     if settings.delivery.local == LocalDelivery::Store && settings.lmtp.listen.is_empty() {
-        found.add("delivery.local", "the store needs an address: lmtp.listen");
+        let text = "mail for own accounts goes to the mail store, which needs an address: \
+                    lmtp.listen; or delivery.local = \"maildir\"";
+        found.add("lmtp.listen", text);
     }
     let in_clear = &settings.auth.plaintext_networks.networks;
     if !settings.submission.listen.is_empty() && !have && in_clear.is_empty() {

@@ -19,6 +19,8 @@ pub enum LocalDelivery {
 pub struct Delivery {
     /// Where mail for own accounts goes.
     pub local: LocalDelivery,
+    /// Whether the file says so.
+    pub local_is_said: bool,
     /// Where the Maildir of an account lies; holds the places `{domain}` and `{local}`, which must
     /// be filled with checked names only.
     pub maildir: String,

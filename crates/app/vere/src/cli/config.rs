@@ -9,6 +9,7 @@ use serde_json::json;
 use vere_settings::{RecordSink, Settings};
 
 use super::Failure;
+use crate::role::upgrade;
 
 /// Checks a configuration file and says everything that is wrong with it.
 #[derive(Debug, Args)]
@@ -189,7 +190,12 @@ fn unreadable(settings: &Settings) -> Vec<Mistake> {
             text: format!("cannot read {}: {error}", path.display()),
         })
     };
-    named.into_iter().filter_map(wrong).collect()
+    let unsaid = upgrade::look(settings).err().map(|unsaid| Mistake {
+        line: None,
+        key: "delivery.local".to_owned(),
+        text: unsaid.to_string(),
+    });
+    named.into_iter().filter_map(wrong).chain(unsaid).collect()
 }
 
 /// What works and is hardly meant.

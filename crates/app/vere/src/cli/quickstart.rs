@@ -223,6 +223,8 @@ impl Report<'_> {
                 "smtp": ports.smtp,
                 "submission": ports.submission,
                 "submissions": ports.submissions,
+                "imaps": ports.imaps,
+                "lmtp": ports.lmtp,
             },
             "dns": self.records().iter().map(record).collect::<Vec<_>>(),
             "notes": self.notes(),

@@ -8,4 +8,5 @@ pub(crate) mod life;
 pub(crate) mod login;
 pub(crate) mod memory;
 pub(crate) mod places;
+pub(crate) mod upgrade;
 pub(crate) mod wire;

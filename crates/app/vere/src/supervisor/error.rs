@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use vere_net::listen::ListenError;
 use vere_settings::ConfigErrors;
 
+use crate::role::upgrade::Unsaid;
+
 /// Why the system could not be started, or a reload was refused.
 #[derive(Debug)]
 pub(crate) enum SupervisorError {
@@ -54,6 +56,8 @@ pub(crate) enum SupervisorError {
         /// What the system said.
         source: io::Error,
     },
+    /// There are Maildirs, and nothing says that mail goes there.
+    Unsaid(Unsaid),
     /// A role ended several times before it was ever ready.
     RoleNeverReady {
         /// Its name.
@@ -116,6 +120,7 @@ impl fmt::Display for SupervisorError {
             Self::DataDirectory { path, source } => {
                 write!(f, "data directory {}: {source}", path.display())
             }
+            Self::Unsaid(unsaid) => unsaid.fmt(f),
             Self::RoleNeverReady { role, tries } => {
                 write!(
                     f,

@@ -37,6 +37,8 @@ use std::time::Duration;
 
 use vere_settings::Settings;
 
+use crate::role::upgrade;
+
 pub(crate) use entry::{child_setup, notify_ready, notify_watchdog, watchdog_interval};
 pub(crate) use error::SupervisorError;
 pub(crate) use role::{Readiness, Role};
@@ -116,6 +118,7 @@ pub(crate) fn run_with(
     config_path: &Path,
     extra: Extra,
 ) -> Result<ExitCode, SupervisorError> {
+    upgrade::look(&settings).map_err(SupervisorError::Unsaid)?;
     privileges::raise_descriptor_limit();
     let config_path = &std::path::absolute(config_path)
         .map_err(SupervisorError::system("find the working directory"))?;

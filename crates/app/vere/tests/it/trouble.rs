@@ -215,7 +215,8 @@ fn a_second_system_on_the_same_port_names_the_owner_of_the_port() {
     let other = tempfile::tempdir().expect("a temporary directory");
     let config = other.path().join("vere.toml");
     let text = format!(
-        "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n[smtp]\nlisten = [\"{}\"]\n",
+        "version = 1\nhostname = \"mx.example.org\"\ndata = \"data\"\n[smtp]\nlisten = [\"{}\"]\n\
+         [lmtp]\nlisten = [\"127.0.0.1:0\"]\n",
         system.smtp
     );
     std::fs::write(&config, text).expect("the configuration");

@@ -102,8 +102,8 @@ pub(super) static SECTIONS: &[Section] = &[
         options: &[fixed(
             "listen",
             Addresses,
-            Is("[]"),
-            "Addresses to listen on, usually `[\"127.0.0.1:24\"]`. The gateway hands over to the first one.",
+            Is("[\"127.0.0.1:24\"]"),
+            "Addresses to listen on. The gateway hands over to the first one. An empty list goes with `delivery.local = \"maildir\"`.",
         )],
     },
     Section {

@@ -48,5 +48,10 @@ pub(super) fn records(domain: &DomainName, hostname: &DomainName, ports: &Ports)
             "SRV",
             format!("0 1 {} {hostname}.", ports.submissions),
         ),
+        record(
+            format!("_imaps._tcp.{domain}."),
+            "SRV",
+            format!("0 1 {} {hostname}.", ports.imaps),
+        ),
     ]
 }

@@ -21,6 +21,8 @@ pub(super) struct Ports {
     pub(super) smtp: u16,
     pub(super) submission: u16,
     pub(super) submissions: u16,
+    pub(super) imaps: u16,
+    pub(super) lmtp: u16,
 }
 
 impl Ports {
@@ -29,12 +31,16 @@ impl Ports {
         smtp: 25,
         submission: 587,
         submissions: 465,
+        imaps: 993,
+        lmtp: 24,
     };
     /// Those that everybody may open.
     pub(super) const HIGH: Self = Self {
         smtp: 2525,
         submission: 2587,
         submissions: 2465,
+        imaps: 2993,
+        lmtp: 2424,
     };
 }
 
@@ -44,10 +50,13 @@ impl fmt::Display for Ports {
             smtp,
             submission,
             submissions,
+            imaps,
+            lmtp: _,
         } = self;
         write!(
             f,
-            "{smtp} (SMTP), {submission} (submission), {submissions} (submission over TLS)"
+            "{smtp} (SMTP), {submission} (submission), {submissions} (submission over TLS), \
+             {imaps} (IMAP over TLS)"
         )
     }
 }
@@ -142,8 +151,10 @@ impl Plan {
              version = 1\nhostname = \"{hostname}\"\ndata = {data}\n{user}\n\
              [smtp]\nlisten = [\"{all}:{}\"]\n\n\
              [submission]\nlisten = [\"{all}:{}\"]\n\n\
-             [submissions]\nlisten = [\"{all}:{}\"]\n\n{tls}",
-            ports.smtp, ports.submission, ports.submissions
+             [submissions]\nlisten = [\"{all}:{}\"]\n\n\
+             [imaps]\nlisten = [\"{all}:{}\"]\n\n\
+             [lmtp]\nlisten = [\"127.0.0.1:{}\"]\n\n{tls}",
+            ports.smtp, ports.submission, ports.submissions, ports.imaps, ports.lmtp
         )
     }
 

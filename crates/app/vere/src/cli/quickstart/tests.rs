@@ -51,7 +51,7 @@ fn makes_a_system_that_the_printed_password_opens() {
         settings.relay.networks.is_empty() && settings.auth.plaintext_networks.networks.is_empty()
     );
     let text = std::fs::read_to_string(dir.join("vere.toml")).unwrap();
-    assert!(text.lines().count() < 20, "{text}");
+    assert!(text.lines().count() < 25, "{text}");
     let you = AccountName::parse("you@example.org").unwrap();
     assert_eq!(login(&dir, &value), Login::Accepted(you.clone()));
     let directory = super::super::account::open(&settings).unwrap();
@@ -85,7 +85,8 @@ fn dns_records_are_complete() {
         "v=spf1 mx -all",
         "_dmarc.example.org.",
         "v=TLSRPTv1",
-        "SRV",
+        "_submissions._tcp",
+        "_imaps._tcp",
     ] {
         assert!(all.contains(words), "{words} in {all}");
     }

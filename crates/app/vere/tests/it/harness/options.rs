@@ -8,7 +8,7 @@ use std::path::Path;
 use super::Files;
 
 /// The settings of a system: loopback may relay and authenticate without TLS, and deferred mail is
-/// tried again after a second, unless a test says otherwise.
+/// tried again after a second, and own mail goes into Maildirs, unless a test says otherwise.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     sections: BTreeMap<String, BTreeMap<String, String>>,
@@ -31,6 +31,8 @@ impl Default for Options {
             .set("relay.networks", "[\"127.0.0.0/8\"]")
             .set("auth.plaintext_networks", "[\"127.0.0.0/8\"]")
             .set("delivery.retry", "[\"1s\"]")
+            .set("delivery.local", "\"maildir\"")
+            .set("lmtp.listen", "[]")
     }
 }
 

@@ -1,0 +1,95 @@
+//! The mail store.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+
+use super::declarations::Declarations;
+
+/// The mail store.
+#[derive(Clone, Debug)]
+pub struct StoreMetrics {
+    /// Messages that came into mailboxes.
+    pub messages_added: Counter,
+    /// Messages that were removed from mailboxes.
+    pub messages_removed: Counter,
+    /// Changes of mailboxes and of lists of them.
+    pub changes: Counter,
+    /// Octets of these changes.
+    pub change_bytes: Counter,
+    /// Bodies written.
+    pub bodies: Counter,
+    /// Octets of these bodies.
+    pub body_bytes: Counter,
+    /// Syncs of the log.
+    pub syncs: Counter,
+    /// How long they took.
+    pub sync_seconds: Histogram,
+    /// Octets of the log.
+    pub log_bytes: Gauge,
+    /// Octets of the log that nothing needs, about.
+    pub log_dead_bytes: Gauge,
+    /// 1 while no message is taken in since the disk is nearly full.
+    pub room_scarce: Gauge,
+    /// Passes over the log that reclaimed room.
+    pub reclaim_passes: Counter,
+    /// Octets that came back.
+    pub reclaimed_bytes: Counter,
+    /// Snapshots of mailboxes written.
+    pub snapshots: Counter,
+    /// Searches for text.
+    pub searches: Counter,
+    /// Messages that were looked into.
+    pub search_messages_read: Counter,
+    /// Octets that were read for it.
+    pub search_read_bytes: Counter,
+}
+
+impl StoreMetrics {
+    pub(super) fn declare(to: &mut Declarations) -> Self {
+        to.section("Mail store");
+        Self {
+            messages_added: to.counter(
+                "store_messages_added",
+                "Messages that came into mailboxes, copies included",
+            ),
+            messages_removed: to.counter(
+                "store_messages_removed",
+                "Messages that were expunged or moved away; those of deleted mailboxes not",
+            ),
+            changes: to.counter(
+                "store_changes",
+                "Changes of mailboxes and lists; by syncs it is how many share one",
+            ),
+            change_bytes: to.counter("store_change_bytes", "Octets of changes in the log"),
+            bodies: to.counter(
+                "store_bodies",
+                "Bodies written to the log; messages added by these is how many share one",
+            ),
+            body_bytes: to.counter("store_body_bytes", "Octets of bodies in the log"),
+            syncs: to.counter("store_syncs", "Syncs of the log"),
+            sync_seconds: to.times("store_sync_seconds", "Time that a sync of the log took"),
+            log_bytes: to.gauge("store_log_bytes", "Octets of the log"),
+            log_dead_bytes: to.gauge(
+                "store_log_dead_bytes",
+                "Octets of the log that nothing needs, about; reclaimed at store.reclaim_from percent",
+            ),
+            room_scarce: to.gauge(
+                "store_room_scarce",
+                "1 while no message is taken in since the disk is nearly full",
+            ),
+            reclaim_passes: to.counter("store_reclaim_passes", "Passes over the log to reclaim room"),
+            reclaimed_bytes: to.counter("store_reclaimed_bytes", "Octets of the log that came back"),
+            snapshots: to.counter("store_snapshots", "Snapshots of mailboxes written to the log"),
+            searches: to.counter("store_searches", "Searches for text"),
+            search_messages_read: to.counter(
+                "store_search_messages_read",
+                "Messages that searches had to look into, since the index was not certain",
+            ),
+            search_read_bytes: to.counter(
+                "store_search_read_bytes",
+                "Octets that searches read of messages",
+            ),
+        }
+    }
+}
