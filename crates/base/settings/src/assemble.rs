@@ -115,6 +115,7 @@ impl Assembly {
             },
             metrics: Metrics {
                 listen: self.maybe("metrics.listen"),
+                store: self.maybe("metrics.store"),
             },
             log: Log {
                 level: self.choice("log.level", log_level),

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 pub struct Metrics {
     /// Where it listens; none without an address.
     pub listen: Option<SocketAddr>,
+    /// Where that of the mail store listens.
+    pub store: Option<SocketAddr>,
 }
 
 /// The log.

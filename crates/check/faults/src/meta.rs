@@ -113,7 +113,7 @@ impl MetaEngine for MemoryMeta {
         let partition = partition.encode();
         let shared = self.lock();
         let from = (partition.clone(), prefix.max(after).to_vec());
-        let behind = |key: &&(Vec<u8>, Vec<u8>)| after.is_empty() || key.1 > after;
+        let behind = |key: &&(Vec<u8>, Vec<u8>)| after.is_empty() || key.1.as_slice() > after;
         let rows = shared.now.rows.range(from..);
         for ((each, key), value) in rows.skip_while(|(key, _)| !behind(key)) {
             if *each != partition || !key.starts_with(prefix) || !visit(key, value) {

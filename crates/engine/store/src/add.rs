@@ -67,6 +67,10 @@ pub struct Copied {
     pub from: Vec<Uid>,
 }
 
+/// Octets of the log that are there before a message is taken in, for each mailbox: its change takes less,
+/// unless paths are very long.
+const CHANGE_OCTETS: usize = 1_024;
+
 impl<S: Storage, M: MetaEngine> Store<S, M> {
     /// Writes one message to any number of mailboxes (the paper's `mail_nwrite`): the body once, a
     /// reference in each mailbox. Each mailbox has a result of its own; one that the operation already
@@ -83,8 +87,9 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         targets: &[Target],
         operation: OperationId,
     ) -> Result<Committed<Vec<Result<Added, StoreError>>>, StoreError> {
+        let changes = targets.len() * CHANGE_OCTETS;
         self.log
-            .admit((RECORD_HEAD + message.payload.len()) as u64)?;
+            .admit((RECORD_HEAD + message.payload.len() + changes) as u64)?;
         let mut written = None;
         let mut results = Vec::with_capacity(targets.len());
         for target in targets {
@@ -147,6 +152,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let hint = batch::put(keys::content(&content), blob.0.to_le_bytes().to_vec());
         edit.change.hints.push((Partition::Account(owner), hint));
         self.commit_edit(edit)?;
+        self.counts.messages_added += 1;
         Ok(Added { uid_validity, uid })
     }
 
@@ -166,6 +172,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         }
         let blob = BlobId(self.log.append(RecordKind::Body, &[&message.payload])?);
         *written = Some(blob);
+        self.counts.bodies += 1;
+        self.counts.body_octets += message.payload.len() as u64;
         Ok(blob)
     }
 }
@@ -358,6 +366,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         if !messages.is_empty() {
             self.remember(&mut edit, operation, &row)?;
             self.commit_edit(edit)?;
+            self.counts.messages_added += messages.len() as u64;
         }
         self.copied(to, row)
     }

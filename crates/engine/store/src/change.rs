@@ -121,6 +121,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         edit.change.put(keys::expunged(at), encode_expunged(&gone));
         self.shorten_history(&mut edit)?;
         self.commit_edit(edit)?;
+        self.counts.messages_removed += bodies.len() as u64;
         for (blob, octets) in bodies {
             self.count_removed(blob, octets);
         }

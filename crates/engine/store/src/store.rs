@@ -105,6 +105,23 @@ pub struct Published {
     pub accounts: BTreeSet<AccountName>,
 }
 
+/// What was done since the store was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Messages that came into mailboxes, copies included.
+    pub messages_added: u64,
+    /// Messages that were expunged or moved away; those of deleted mailboxes are not counted.
+    pub messages_removed: u64,
+    /// Changes logged.
+    pub changes: u64,
+    /// Their octets.
+    pub change_octets: u64,
+    /// Bodies logged.
+    pub bodies: u64,
+    /// Their octets.
+    pub body_octets: u64,
+}
+
 /// The mail store: a log of everything, and the metadata that follows from it.
 #[derive(Debug)]
 pub struct Store<S: Storage, M: MetaEngine> {
@@ -121,6 +138,7 @@ pub struct Store<S: Storage, M: MetaEngine> {
     /// Octets that nothing needed when reclaiming ended last, and what was removed since.
     pub(crate) dead: u64,
     pub(crate) removed: Removed,
+    pub(crate) counts: Counts,
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
@@ -152,6 +170,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             reclaiming: None,
             dead: 0,
             removed: Removed::default(),
+            counts: Counts::default(),
         };
         Ok((store, report))
     }
@@ -160,6 +179,12 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     #[must_use]
     pub fn log_id(&self) -> u64 {
         self.log.id()
+    }
+
+    /// What was done since it was opened.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
     }
 
     /// Everything before it is safe.
@@ -240,6 +265,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         );
         self.log.reserve((RECORD_HEAD + payload.len()) as u64)?;
         let version = self.log.append(RecordKind::Batch, &[&payload])?;
+        self.counts.changes += 1;
+        self.counts.change_octets += payload.len() as u64;
         // Of changes about half is there once more in the rows that are left of them.
         self.count_removed(version, payload.len() as u64 / 2);
         if let Some(pass) = &mut self.reclaiming {

@@ -124,7 +124,9 @@ fn compact(store: &mut FileStore, folder: &Path, dead_min: u64) -> Result<u64, F
     loop {
         match store.reclaim(dead_min)? {
             Reclaim::Working => {}
-            Reclaim::Job(job) => drop(store.finish_reclaim(job.run())?),
+            Reclaim::Job(job) => {
+                store.finish_reclaim(job.run())?;
+            }
             Reclaim::Done(report) => {
                 saved += report.saved;
                 known.note(&report);

@@ -34,7 +34,9 @@ pub(crate) fn look(settings: &Settings) -> Result<(), Unsaid> {
         return Ok(());
     }
     let folder = above_accounts(Path::new(&settings.delivery.maildir));
-    let any = folder.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+    let any = folder
+        .read_dir()
+        .is_ok_and(|mut entries| entries.next().is_some());
     if any { Err(Unsaid { folder }) } else { Ok(()) }
 }
 

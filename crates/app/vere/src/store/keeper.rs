@@ -16,9 +16,10 @@ use vere_disk::log::Directory as LogDirectory;
 use vere_disk::mail_meta::FjallMeta;
 use vere_settings::MailStore as Plan;
 use vere_store::{
-    Committed, MailboxId, Position, ReclaimOutcome, Store, StoreError, SyncJob, SyncOutcome,
+    Committed, Counts, MailboxId, Position, ReclaimOutcome, Store, StoreError, SyncJob, SyncOutcome,
 };
 
+use super::metrics::Figures;
 use super::search::{Indexer, SharedIndex};
 use super::upkeep::Upkeep;
 
@@ -67,6 +68,7 @@ pub(super) struct Keeper {
     watchers: Arc<Watchers>,
     index: SharedIndex,
     indexer: Indexer,
+    figures: Figures,
 }
 
 impl std::fmt::Debug for Message {
@@ -110,24 +112,27 @@ impl Keeper {
         mut store: MailStore,
         index: SharedIndex,
         (plan, folder): (Plan, PathBuf),
+        figures: Figures,
     ) -> io::Result<(Self, End)> {
         let (sender, receiver) = channel();
         let (to_sync, jobs) = channel::<Sync>();
         let back = sender.clone();
+        let timed = figures.clone();
         Builder::new()
             .name("store-sync".to_owned())
             .spawn(move || {
                 for job in jobs {
+                    let began = Instant::now();
                     let (outcome, waiting) = job.run();
+                    timed.synced(began.elapsed());
                     if back.send(Message::Synced(outcome, waiting)).is_err() {
                         return;
                     }
                 }
             })?;
         let back = sender.clone();
-        let upkeep = Upkeep::start(plan, folder, &mut store, move |outcome| {
-            back.send(Message::Reclaimed(outcome)).is_ok()
-        })?;
+        let done = move |outcome| back.send(Message::Reclaimed(outcome)).is_ok();
+        let upkeep = Upkeep::start(plan, folder, &mut store, figures.clone(), done)?;
         let watchers = Arc::new(Watchers::default());
         let (indexer, changes) = Indexer::channel();
         let mut owner = Owner {
@@ -138,6 +143,8 @@ impl Keeper {
             watchers: Arc::clone(&watchers),
             indexer: indexer.clone(),
             upkeep,
+            figures: figures.clone(),
+            counted: Counts::default(),
             persisted: Instant::now(),
             failed: None,
         };
@@ -153,6 +160,7 @@ impl Keeper {
             watchers,
             index,
             indexer,
+            figures,
         };
         Indexer::start(changes, keeper.clone())?;
         Ok((keeper, End { thread, reason }))
@@ -161,6 +169,11 @@ impl Keeper {
     /// The index of what is in the mailboxes.
     pub(super) const fn index(&self) -> &SharedIndex {
         &self.index
+    }
+
+    /// What is counted.
+    pub(super) const fn figures(&self) -> &Figures {
+        &self.figures
     }
 
     /// Has the index look at a mailbox.
@@ -259,6 +272,9 @@ struct Owner {
     watchers: Arc<Watchers>,
     indexer: Indexer,
     upkeep: Upkeep,
+    figures: Figures,
+    /// What was counted last.
+    counted: Counts,
     persisted: Instant,
     failed: Option<StoreError>,
 }
@@ -283,6 +299,9 @@ impl Owner {
             }
             self.sync();
             self.persist(stopping);
+            let counts = self.store.counts();
+            self.figures.counted(&self.counted, &counts);
+            self.counted = counts;
             if stopping {
                 self.upkeep.stop();
             } else if let Err(error) = self.upkeep.step(&mut self.store) {

@@ -3,7 +3,7 @@
 //! One thread owns the store and one syncs its log ([`keeper`]); this one has the connections:
 //! [`listeners`] accept, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
 //! answers what the IMAP machine asks, [`filing`] finds the folder of a delivery, [`search`] finds
-//! messages and keeps their index, [`upkeep`] reclaims room, [`login`] checks passwords, [`quota`] knows what accounts may hold,
+//! messages and keeps their index, [`upkeep`] reclaims room, [`metrics`] counts, [`login`] checks passwords, [`quota`] knows what accounts may hold,
 //! [`admin`] lets the administrator in, [`files`] knows where everything lies.
 
 pub(crate) mod admin;
@@ -16,6 +16,7 @@ mod listeners;
 mod lmtp;
 mod login;
 mod messages;
+mod metrics;
 mod quota;
 pub(crate) mod search;
 mod session;
@@ -33,6 +34,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_local;
 use vere_net::listen::{Inherited, ListenOptions};
 use vere_settings::Settings;
+use vere_telemetry::metrics::Health;
 
 use crate::cli::Failure;
 use crate::gateway::tls::ServerTls;
@@ -41,6 +43,7 @@ use crate::supervisor;
 use files::Files;
 use keeper::Keeper;
 use listeners::{Reception, Service};
+use metrics::Figures;
 use search::SharedIndex;
 
 /// How long sessions may go on after the stop was asked for.
@@ -69,12 +72,20 @@ async fn serve(
             listeners.push((service, TcpListener::from_std(socket)?));
         }
     }
+    let metrics = inherited.take_or_bind(
+        "metrics-store",
+        settings.metrics.store.as_slice(),
+        ListenOptions::default(),
+    )?;
     let admin = admin::bind(&settings);
     let files = Files::make(&settings)?;
     let store = files.open()?;
     let index = SharedIndex::open(files.folder(), store.log_id())?;
     let plan = (settings.store.clone(), files.folder().to_owned());
-    let (keeper, mut end) = Keeper::start(store, index, plan)?;
+    let figures = Figures::default();
+    let (health, _) = watch::channel(Health::Ready);
+    figures.serve(metrics, &health)?;
+    let (keeper, mut end) = Keeper::start(store, index, plan, figures)?;
     let tls = ServerTls::new(&settings)?;
     let (stop, stopping) = watch::channel(false);
     let reception = Rc::new(Reception::new(settings, keeper.clone(), tls, stopping)?);
@@ -99,6 +110,7 @@ async fn serve(
         ))),
     }
     stop.send_replace(true);
+    health.send_replace(Health::Stopping);
     let quiet = async {
         while reception.connections() > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -16,6 +16,7 @@ use vere_settings::MailStore as Plan;
 use vere_store::{Reclaim, ReclaimJob, ReclaimOutcome, ReclaimReport, Reclaimable, StoreError};
 
 use super::keeper::MailStore;
+use super::metrics::Figures;
 use crate::role::clock::now;
 
 /// How often it is looked whether room should be reclaimed.
@@ -93,7 +94,7 @@ impl Known {
 /// Runs jobs, a share of the time.
 #[derive(Debug)]
 struct Worker {
-    jobs: Receiver<ReclaimJob<LogDirectory>>,
+    jobs: Receiver<Box<ReclaimJob<LogDirectory>>>,
     share: u32,
     stop: Arc<AtomicBool>,
 }
@@ -130,10 +131,11 @@ fn pause(worked: Duration, share: u32) -> Duration {
 pub(super) struct Upkeep {
     plan: Plan,
     folder: PathBuf,
+    figures: Figures,
     known: Known,
     /// What stands in the file.
     written: Known,
-    to_work: Sender<ReclaimJob<LogDirectory>>,
+    to_work: Sender<Box<ReclaimJob<LogDirectory>>>,
     /// Whether a job is under way.
     busy: bool,
     due: Instant,
@@ -151,6 +153,7 @@ impl Upkeep {
         plan: Plan,
         folder: PathBuf,
         store: &mut MailStore,
+        figures: Figures,
         done: impl FnMut(ReclaimOutcome<LogDirectory>) -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
         let (to_work, jobs) = channel();
@@ -174,6 +177,7 @@ impl Upkeep {
         Ok(Self {
             plan,
             folder,
+            figures,
             known,
             written: Known::default(),
             to_work,
@@ -212,6 +216,9 @@ impl Upkeep {
         }
         if self.busy || now < self.due {
             return Ok(());
+        }
+        if !store.is_reclaiming() {
+            self.figures.look(store, self.scarce);
         }
         if !store.is_reclaiming() && !self.is_worth_it(store)? {
             self.due = now + LOOK_INTERVAL;
@@ -253,6 +260,7 @@ impl Upkeep {
         if report.rewritten + report.snapshots + report.failed > 0 {
             tracing::info!(?report, "room of the mail store reclaimed");
         }
+        self.figures.reclaimed(report);
         self.known.note(report);
         self.note(store);
         // What snapshots cover goes at once; what is not worth it would be looked at again and again.

@@ -155,6 +155,7 @@ impl Error for SupervisorError {
             Self::Listen { source, .. } => source.source(),
             Self::ConfigWrong(_)
             | Self::UserUnknown { .. }
+            | Self::Unsaid(_)
             | Self::ExecutableUnreachable { .. }
             | Self::RoleNeverReady { .. }
             | Self::NeedsRestart { .. } => None,

@@ -70,6 +70,10 @@ pub(super) fn open(settings: &Settings) -> Result<Listeners, SupervisorError> {
             .store
             .extend(named(section, take(section, &on.listen)?));
     }
+    if !listeners.store.is_empty() {
+        let sockets = take("metrics-store", settings.metrics.store.as_slice())?;
+        listeners.store.extend(named("metrics-store", sockets));
+    }
     for node in settings.spool.nodes.iter().filter(|node| !node.remote) {
         let addresses: Vec<SocketAddr> = node.addresses().collect();
         let sockets = take(&format!("spool-{}", node.name), &addresses)?;

@@ -58,6 +58,7 @@ mod sendmail;
 mod smuggling;
 mod spool_access;
 mod spool_tls;
+mod store_room;
 mod tls;
 mod top;
 mod transfer;

@@ -94,7 +94,9 @@ pub(super) static SECTIONS: &[Section] = &[
             fixed(
                 "local",
                 Choice(&["maildir", "store"]),
-                Nothing("`store`; where there are Maildirs already, the system does not start before it is said"),
+                Nothing(
+                    "`store`; where there are Maildirs already, the system does not start before it is said",
+                ),
                 "Where mail for own accounts goes: into a Maildir for each, or to the mail store, which `lmtp.listen` must then open.",
             ),
             live(

@@ -288,12 +288,20 @@ pub(super) static SECTIONS: &[Section] = &[
         name: "metrics",
         shape: Shape::Always,
         text: "Figures for monitoring, in OpenMetrics over HTTP.",
-        options: &[fixed(
-            "listen",
-            Address,
-            Nothing("no endpoint"),
-            "Address and port, such as `127.0.0.1:2080`. There is no authentication: keep it on loopback or a management network.",
-        )],
+        options: &[
+            fixed(
+                "listen",
+                Address,
+                Nothing("no endpoint"),
+                "Address and port, such as `127.0.0.1:2080`. There is no authentication: keep it on loopback or a management network.",
+            ),
+            fixed(
+                "store",
+                Address,
+                Nothing("no endpoint"),
+                "Address and port for the figures of the mail store, which is a process of its own.",
+            ),
+        ],
     },
     Section {
         name: "log",

@@ -37,7 +37,7 @@ pub enum Reclaim<S: Storage> {
     /// A little was done; come again.
     Working,
     /// A segment is to be written again: run it where it may block, then hand in what came of it.
-    Job(ReclaimJob<S>),
+    Job(Box<ReclaimJob<S>>),
     /// Every segment was looked at.
     Done(ReclaimReport),
 }
@@ -196,7 +196,9 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         loop {
             match self.reclaim(LOOK_ONLY)? {
                 Reclaim::Working => {}
-                Reclaim::Job(job) => drop(self.finish_reclaim(job.run())?),
+                Reclaim::Job(job) => {
+                    self.finish_reclaim(job.run())?;
+                }
                 Reclaim::Done(report) => return Ok(report.dead),
             }
         }
@@ -278,7 +280,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             };
             if let Some(job) = self.log.reclaim_job(first, needed) {
                 stretch.busy = true;
-                todo = Reclaim::Job(job);
+                todo = Reclaim::Job(Box::new(job));
             }
         }
         pass.stage = Stage::Segments(stretch);

@@ -23,7 +23,7 @@ pub(super) fn reclaim(store: &mut Tested) -> Result<u64, StoreError> {
 }
 
 /// A body that zstd does nothing for.
-fn noise(number: u64) -> Prepared {
+pub(super) fn noise(number: u64) -> Prepared {
     let mut seeded = Seeded(number);
     let text: Vec<u8> = (0..250)
         .flat_map(|_| seeded.next_u64().to_le_bytes())
@@ -91,8 +91,9 @@ fn room_comes_back_and_what_is_referred_to_stays() {
     let dead = bench.store.count_dead().unwrap();
     let saved = reclaim(&mut bench.store).unwrap();
     let after = log_octets(&mut bench);
-    assert!(before - after <= saved && saved <= dead);
-    assert!(saved > 50_000, "{saved} of {before}");
+    // The changes that a snapshot covers go as well, and it takes room itself.
+    assert!(before - after <= saved && dead <= saved);
+    assert!(dead > 50_000, "{dead} of {before}");
     assert_eq!(reclaim(&mut bench.store), Ok(0));
     for forget in [false, true] {
         bench.reopen(forget);
@@ -182,7 +183,9 @@ fn marking_goes_in_steps() {
             .map(|message| message.uid)
             .collect();
     }
-    (2..30).for_each(|number| drop(add(&mut bench, inbox, number, number)));
+    for number in 2..30 {
+        add(&mut bench, inbox, number, number);
+    }
     let mut steps = 0;
     loop {
         match bench.store.reclaim(10).unwrap() {
@@ -201,7 +204,9 @@ fn marking_goes_in_steps() {
                 }
                 steps += 1;
             }
-            Reclaim::Job(job) => drop(bench.store.finish_reclaim(job.run()).unwrap()),
+            Reclaim::Job(job) => {
+                bench.store.finish_reclaim(job.run()).unwrap();
+            }
             Reclaim::Done(_) => break,
         }
     }

@@ -56,7 +56,9 @@ fn changed() -> Bench {
     safe(&mut bench.store, deleted.unwrap());
     expunge(&mut bench, &uids[8..10]);
     // So that all of this lies in segments that are not written to any more.
-    (20..30).for_each(|number| drop(add(&mut bench, inbox, number, number)));
+    for number in 20..30 {
+        add(&mut bench, inbox, number, number);
+    }
     bench
 }
 
@@ -105,7 +107,9 @@ fn changes_go_and_the_log_alone_still_tells_everything() {
         };
         set_flags(&mut bench, &uids, mode, "three");
     }
-    (70..80).for_each(|number| drop(add(&mut bench, inbox, number, number)));
+    for number in 70..80 {
+        add(&mut bench, inbox, number, number);
+    }
     assert!(reclaim(&mut bench.store).unwrap() > 10_000);
     let rows = told(&bench);
     bench.reopen(true);
@@ -169,7 +173,9 @@ fn what_changes_meanwhile_is_kept() {
                     .store_flags(bench.inbox, &[uid], mode, &flags, None);
                 drop(stored.unwrap());
             }
-            Reclaim::Job(job) => drop(bench.store.finish_reclaim(job.run()).unwrap()),
+            Reclaim::Job(job) => {
+                bench.store.finish_reclaim(job.run()).unwrap();
+            }
             Reclaim::Done(report) => {
                 written += report.snapshots;
                 sync(&mut bench.store);
@@ -196,7 +202,9 @@ fn nothing_goes_for_a_snapshot_that_cannot_be_read() {
     loop {
         match bench.store.reclaim(10).unwrap() {
             Reclaim::Working => {}
-            Reclaim::Job(job) => drop(bench.store.finish_reclaim(job.run()).unwrap()),
+            Reclaim::Job(job) => {
+                bench.store.finish_reclaim(job.run()).unwrap();
+            }
             Reclaim::Done(report) => {
                 assert!(report.snapshots > 0);
                 break;
@@ -218,7 +226,7 @@ fn nothing_goes_for_a_snapshot_that_cannot_be_read() {
             Reclaim::Job(job) => {
                 let outcome = job.run();
                 assert!(outcome.made.is_ok());
-                drop(bench.store.finish_reclaim(outcome).unwrap());
+                bench.store.finish_reclaim(outcome).unwrap();
             }
             Reclaim::Done(report) => {
                 rewritten += report.saved;

@@ -25,6 +25,7 @@ mod records;
 mod sign;
 mod smtp;
 mod spool;
+mod store;
 mod tls;
 
 use std::fmt;
@@ -45,6 +46,7 @@ pub use records::RecordMetrics;
 pub use sign::{SignMetrics, SignResult};
 pub use smtp::{AuthResult, Refusal, ReplyClass, SmtpMetrics, SmtpService};
 pub use spool::{CommitResult, NodeName, SpoolMetrics};
+pub use store::StoreMetrics;
 pub use tls::{
     CertificateFile, Handshake, HandshakeResult, PolicyOutcome, PolicyResult, TlsMetrics,
     TlsPolicy, TlsSide,
@@ -65,6 +67,8 @@ pub struct Metrics {
     pub records: RecordMetrics,
     /// The spool nodes as their owner sees them.
     pub spool: SpoolMetrics,
+    /// The mail store.
+    pub store: StoreMetrics,
     /// TLS on both sides.
     pub tls: TlsMetrics,
     registry: Arc<Registry>,
@@ -97,6 +101,7 @@ impl Metrics {
         let delivery = DeliveryMetrics::declare(&mut declarations);
         let records = RecordMetrics::declare(&mut declarations);
         let spool = SpoolMetrics::declare(&mut declarations);
+        let store = StoreMetrics::declare(&mut declarations);
         let tls = TlsMetrics::declare(&mut declarations);
         process::declare(&mut declarations);
         let (registry, reference) = declarations.finish();
@@ -108,6 +113,7 @@ impl Metrics {
                 delivery,
                 records,
                 spool,
+                store,
                 tls,
                 registry: Arc::new(registry),
             },

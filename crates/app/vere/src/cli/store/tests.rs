@@ -178,7 +178,7 @@ fn a_store_on_files_is_checked_and_compacted() {
         (before.messages, before.bodies, before.findings.len()),
         (1, 1, 0)
     );
-    let saved = compact(&mut store, 10).unwrap();
+    let saved = compact(&mut store, folder.path(), 10).unwrap();
     assert!(saved > 0, "{before:?}");
     let after = store.check_all().unwrap();
     assert!(after.log_octets < before.log_octets);
@@ -186,6 +186,14 @@ fn a_store_on_files_is_checked_and_compacted() {
     assert!(report.counts().contains("messages"));
     assert!(report.as_json().unwrap().contains("\"bodies\": 1"));
     assert_eq!(report.findings(), "nothing is wrong\n");
+    let room = Room::of(&mut store, folder.path()).unwrap();
+    assert!(room.rows().contains("reclaimed last"), "{}", room.rows());
+    assert!(
+        report
+            .with_room(&room)
+            .unwrap()
+            .contains("\"reclaimable_octets\": ")
+    );
     drop(store);
     // From the log alone.
     std::fs::remove_dir_all(folder.path().join("meta")).unwrap();

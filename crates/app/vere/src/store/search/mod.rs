@@ -120,6 +120,7 @@ pub(super) async fn search(
         .map_err(|error| opened_gone(&error))?;
     let asking = Asking(keeper.clone());
     let index = keeper.index().clone();
+    let figures = keeper.figures().clone();
     let work = move || {
         let segments = index.segments(id);
         let mut look = Look::new(snapshot, reader, segments, &asking, recent, now);
@@ -127,6 +128,7 @@ pub(super) async fn search(
         if look.has_doubt() {
             index.doubt(id);
         }
+        figures.searched(look.leaves());
         (found, look.is_behind())
     };
     let (found, behind) = tokio::task::spawn_blocking(work)

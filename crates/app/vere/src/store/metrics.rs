@@ -1,0 +1,99 @@
+//! What the store counts, and the endpoint that shows it.
+
+use std::net::TcpListener as StdListener;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::spawn_local;
+use vere_store::{Counts, ReclaimReport};
+use vere_telemetry::metrics::{Counter, Health, Metrics, StoreMetrics, serve};
+
+use super::keeper::MailStore;
+use super::search::Leaf;
+
+/// What the store counts.
+#[derive(Debug, Clone)]
+pub(crate) struct Figures {
+    all: Metrics,
+    of: StoreMetrics,
+}
+
+impl Default for Figures {
+    fn default() -> Self {
+        let all = Metrics::new();
+        let of = all.store.clone();
+        Self { all, of }
+    }
+}
+
+impl Figures {
+    /// Serves the endpoint on these sockets until the role ends.
+    ///
+    /// # Errors
+    /// When a socket cannot be used.
+    pub(super) fn serve(
+        &self,
+        listeners: Vec<StdListener>,
+        health: &watch::Sender<Health>,
+    ) -> std::io::Result<()> {
+        for listener in listeners {
+            let listener = TcpListener::from_std(listener)?;
+            spawn_local(serve(listener, self.all.clone(), health.subscribe()));
+        }
+        Ok(())
+    }
+
+    /// Takes what the store did between two looks.
+    pub(super) fn counted(&self, before: &Counts, now: &Counts) {
+        let add = |counter: &Counter, before: u64, now: u64| {
+            counter.inc_by(now.saturating_sub(before));
+        };
+        let of = &self.of;
+        add(
+            &of.messages_added,
+            before.messages_added,
+            now.messages_added,
+        );
+        let removed = (before.messages_removed, now.messages_removed);
+        add(&of.messages_removed, removed.0, removed.1);
+        add(&of.changes, before.changes, now.changes);
+        add(&of.change_bytes, before.change_octets, now.change_octets);
+        add(&of.bodies, before.bodies, now.bodies);
+        add(&of.body_bytes, before.body_octets, now.body_octets);
+    }
+
+    /// The log was synced.
+    pub(super) fn synced(&self, took: Duration) {
+        self.of.syncs.inc();
+        self.of.sync_seconds.observe(took.as_secs_f64());
+    }
+
+    /// Looks at the log.
+    pub(super) fn look(&self, store: &MailStore, scarce: bool) {
+        if let Ok(known) = store.reclaimable() {
+            self.of.log_bytes.set(known.log.cast_signed());
+            self.of.log_dead_bytes.set(known.dead.cast_signed());
+        }
+        self.of.room_scarce.set(i64::from(scarce));
+    }
+
+    /// A pass over the log has ended.
+    pub(super) fn reclaimed(&self, report: &ReclaimReport) {
+        self.of.reclaim_passes.inc();
+        self.of.reclaimed_bytes.inc_by(report.saved);
+        self.of.snapshots.inc_by(report.snapshots);
+    }
+
+    /// A search was answered.
+    pub(super) fn searched(&self, leaves: &[Leaf]) {
+        let (mut read, mut octets) = (0, 0);
+        for leaf in leaves {
+            read += leaf.candidates as u64;
+            octets += leaf.octets as u64;
+        }
+        self.of.searches.inc();
+        self.of.search_messages_read.inc_by(read);
+        self.of.search_read_bytes.inc_by(octets);
+    }
+}
