@@ -19,6 +19,9 @@ pub enum LogError {
     Full,
     /// Writing or syncing failed. Final: what was not reported as synced never will be.
     Failed(String),
+    /// What was written and synced is not what is there now. Final for this log; another one may be begun
+    /// in its place ([`SpoolLogStore::replace`]).
+    Damaged(String),
 }
 
 impl fmt::Display for LogError {
@@ -26,6 +29,7 @@ impl fmt::Display for LogError {
         match self {
             Self::Full => f.write_str("no room left for the log"),
             Self::Failed(reason) => write!(f, "log failed: {reason}"),
+            Self::Damaged(reason) => write!(f, "log damaged: {reason}"),
         }
     }
 }
@@ -135,6 +139,20 @@ pub trait SpoolLogStore {
     ///
     /// As [`SpoolLog::append`].
     fn create(&mut self, group: &str, head: &[u8]) -> Result<Self::Log, LogError>;
+
+    /// Sets aside what there is of a group, for it is damaged, and begins another log in its place. A crash
+    /// at any moment leaves word that the group was here.
+    ///
+    /// # Errors
+    ///
+    /// As [`SpoolLog::append`].
+    fn replace(&mut self, group: &str, head: &[u8]) -> Result<Self::Log, LogError>;
+
+    /// Whether something of a group is set aside.
+    fn is_aside(&self, group: &str) -> bool;
+
+    /// The group is whole again: what was set aside of it goes.
+    fn discard(&mut self, group: &str);
 }
 
 /// Makes outlines of entries: what a reader needs of them but for what it can read later. A log that
@@ -215,6 +233,16 @@ pub enum OpenLogError {
         /// What is wrong there.
         reason: String,
     },
+    /// The checksums are right and the content makes no sense: it was written by a later version, or by a
+    /// fault of our own. Nothing is wrong with the disk.
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Where in it that is.
+        offset: u64,
+        /// What makes no sense.
+        reason: String,
+    },
     /// Written by a version this one does not read.
     Version {
         /// The file.
@@ -247,6 +275,17 @@ impl fmt::Display for OpenLogError {
                 write!(
                     f,
                     "{} is damaged at offset {offset}: {reason}",
+                    file.display()
+                )
+            }
+            Self::Unreadable {
+                file,
+                offset,
+                reason,
+            } => {
+                write!(
+                    f,
+                    "{} makes no sense at offset {offset}: {reason}",
                     file.display()
                 )
             }

@@ -129,7 +129,9 @@ impl World {
         let Some(op) = self.model.refused(life, txn, until) else {
             return Ok(());
         };
-        let room = matches!(refusal, Refusal::QueueFull | Refusal::NodeFull);
+        let bounded = self.scenario.owner.bytes_max < u64::MAX;
+        let room = matches!(refusal, Refusal::QueueFull | Refusal::NodeFull)
+            || refusal == Refusal::GroupFull && bounded;
         let effects = self.model.ops.get(op).map(|op| &op.effects);
         let makes = effects.is_some_and(|effects| !effects.makes.is_empty());
         if !room || !makes {

@@ -1,15 +1,19 @@
 //! A node's disk: logs that keep what was synced, and of the rest what a crash leaves.
 
+mod rot;
+
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use vere_ports::spool_log::{
     LogError, LogPosition, LogRead, LogReader, LogRoom, LogStretch, OutlinedEntry, SpoolLog,
-    SpoolLogStore, UnreadableEntry,
+    SpoolLogStore,
 };
 
 use crate::random::Random;
+use rot::Rot;
+pub(crate) use rot::Unopened;
 
 #[derive(Debug, Default)]
 struct Segment {
@@ -33,20 +37,36 @@ struct Log {
     removals: Vec<(u64, u64)>,
     /// What is to be read again.
     reads: VecDeque<(LogStretch, Vec<u8>)>,
+    /// What is not what was written.
+    rot: Option<Rot>,
+    /// Somebody has seen that.
+    noticed: bool,
+    /// And has failed the log for it.
+    failed: bool,
 }
 
 impl Segment {
-    /// Gives its entries: outlines, if that is possible and the index was not lost.
+    /// Gives its entries: outlines, if that is possible and the index was not lost. What is bad is found
+    /// only by who reads it.
     fn give(
         &self,
         number: u64,
         indexed: bool,
+        rot: Option<Rot>,
         reader: &mut dyn LogReader,
-    ) -> Result<(), UnreadableEntry> {
+    ) -> Result<(), Unopened> {
+        let rot = rot.filter(|rot| rot.segment == number);
+        let damaged = |what: &str| Unopened::Damaged(format!("{what} of segment {number}"));
+        if rot.is_some_and(|rot| rot.entry.is_none()) {
+            return Err(damaged("the head"));
+        }
         reader.head(number, &self.head)?;
         let outliner = reader.outliner().filter(|_| indexed);
         for (index, (end, entry)) in self.entries.iter().enumerate() {
             let Some(outliner) = outliner else {
+                if rot.is_some_and(|rot| rot.entry == Some(index)) {
+                    return Err(damaged("an entry"));
+                }
                 reader.entry(number, entry)?;
                 continue;
             };
@@ -54,9 +74,8 @@ impl Segment {
             (outliner.outline)(entry, &mut outline)?;
             let len = entry.len() as u32;
             if !(outliner.check)(&outline, len) {
-                return Err(UnreadableEntry(
-                    "an outline does not pass its check".to_owned(),
-                ));
+                let reason = "an outline does not pass its check".to_owned();
+                return Err(Unopened::Unreadable(reason));
             }
             let outlined = OutlinedEntry {
                 segment: number,
@@ -71,13 +90,30 @@ impl Segment {
 }
 
 impl Log {
-    fn read_again(&self, stretch: LogStretch, into: &mut [u8]) -> Result<(), String> {
+    fn read_again(&mut self, stretch: LogStretch, into: &mut [u8]) -> Result<(), String> {
+        let bad = self.rot().filter(|rot| rot.segment == stretch.segment);
+        let bad = bad.and_then(|rot| rot.entry);
+        let result = self.read_sound(stretch, bad, into);
+        self.noticed |= bad.is_some() && result.is_err();
+        result
+    }
+
+    fn read_sound(
+        &self,
+        stretch: LogStretch,
+        bad: Option<usize>,
+        into: &mut [u8],
+    ) -> Result<(), String> {
         let gone = || "the segment is gone".to_owned();
         let segment = self.segments.get(&stretch.segment).ok_or_else(gone)?;
         let (mut rest, mut at) = (&mut into[..stretch.octets as usize], stretch.position);
-        for (end, entry) in segment.entries.iter().skip(stretch.offset as usize) {
+        let entries = segment.entries.iter().enumerate();
+        for (index, (end, entry)) in entries.skip(stretch.offset as usize) {
             if rest.is_empty() {
                 break;
+            }
+            if bad == Some(index) {
+                return Err("an entry is damaged".to_owned());
             }
             if end - entry.len() as u64 != at || entry.len() > rest.len() {
                 return Err("another entry is there".to_owned());
@@ -132,6 +168,7 @@ impl Log {
     }
 
     fn forget_requests(&mut self) {
+        self.failed = false;
         (self.wanted, self.running) = (false, None);
         self.removals.clear();
         self.reads.clear();
@@ -156,8 +193,8 @@ struct State {
     groups: BTreeMap<String, Rc<RefCell<Log>>>,
     trouble: Trouble,
     segment_len: u64,
-    /// Something was damaged: no log opens.
-    rotten: bool,
+    /// Logs that were damaged, until there is something whole in their place.
+    aside: BTreeSet<String>,
 }
 
 /// The disk of one node.
@@ -179,20 +216,12 @@ impl Disk {
         self.0.borrow().trouble
     }
 
-    /// Octets that were written go bad.
-    pub(crate) fn rot(&self) {
-        self.0.borrow_mut().rotten = true;
-    }
-
-    pub(crate) fn is_rotten(&self) -> bool {
-        self.0.borrow().rotten
-    }
-
     /// Another, empty disk.
     pub(crate) fn wipe(&self) {
         let mut state = self.0.borrow_mut();
         state.groups.clear();
-        (state.rotten, state.trouble) = (false, Trouble::None);
+        state.aside.clear();
+        state.trouble = Trouble::None;
     }
 
     /// Begins the syncs that are wanted. True when one began.
@@ -263,18 +292,15 @@ impl Disk {
     }
 
     /// Reads a group's log and gives it for appending.
-    pub(crate) fn open(
-        &self,
-        group: &str,
-        reader: &mut dyn LogReader,
-    ) -> Result<SimLog, UnreadableEntry> {
+    pub(crate) fn open(&self, group: &str, reader: &mut dyn LogReader) -> Result<SimLog, Unopened> {
         let state = self.0.borrow();
         let log = state.groups.get(group).cloned().unwrap_or_default();
+        let (rot, noticed) = (log.borrow().rot(), log.borrow().noticed);
         let last = log.borrow().segments.keys().next_back().copied();
         for (number, segment) in &log.borrow().segments {
             // Of the others one in four has lost its index, or not got it yet.
-            let indexed = Some(*number) != last && number % 4 != 3;
-            segment.give(*number, indexed, reader)?;
+            let indexed = Some(*number) != last && number % 4 != 3 && !noticed;
+            segment.give(*number, indexed, rot, reader)?;
         }
         Ok(SimLog {
             log,
@@ -292,6 +318,9 @@ pub(crate) struct SimLog {
 
 impl SimLog {
     fn check(&self) -> Result<(), LogError> {
+        if self.log.borrow().failed {
+            return Err(LogError::Damaged("simulated".to_owned()));
+        }
         match self.disk.trouble() {
             Trouble::Failed => Err(LogError::Failed("simulated".to_owned())),
             _ => Ok(()),
@@ -422,5 +451,22 @@ impl SpoolLogStore for Disk {
         made.check_room()?;
         self.0.borrow_mut().groups.insert(group.to_owned(), log);
         Ok(made)
+    }
+
+    fn replace(&mut self, group: &str, head: &[u8]) -> Result<SimLog, LogError> {
+        let mut state = self.0.borrow_mut();
+        if state.groups.remove(group).is_some() {
+            state.aside.insert(group.to_owned());
+        }
+        drop(state);
+        self.create(group, head)
+    }
+
+    fn is_aside(&self, group: &str) -> bool {
+        self.0.borrow().aside.contains(group)
+    }
+
+    fn discard(&mut self, group: &str) {
+        self.0.borrow_mut().aside.remove(group);
     }
 }

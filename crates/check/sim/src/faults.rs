@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     WipeNode,
     /// A node comes back and its log is damaged.
     BitRot,
+    /// The log of a node that serves is damaged; that is found some time later, or when it is read.
+    LateRot,
     /// A node stops for a while.
     PauseNode,
     /// A node's loop is slow for a while.
@@ -66,6 +68,7 @@ impl Kind {
         Self::MachinePowerCut,
         Self::WipeNode,
         Self::BitRot,
+        Self::LateRot,
         Self::PauseNode,
         Self::SlowNode,
         Self::SlowDisk,
@@ -125,6 +128,7 @@ impl World {
             Kind::MachinePowerCut => self.cut_machine(self.scenario.machines[node]),
             Kind::WipeNode => self.kill_node(node, Death::Disk),
             Kind::BitRot => self.kill_node(node, Death::Rot),
+            Kind::LateRot => self.rot_under(node),
             Kind::PauseNode => self.pause_node(node, long),
             Kind::SlowNode
             | Kind::SlowDisk

@@ -6,6 +6,7 @@
 
 mod check;
 mod client;
+mod damage;
 mod disk;
 mod faults;
 mod inspect;
@@ -59,6 +60,8 @@ pub struct Figures {
     pub events: u64,
     /// Runs in which the last full replica was lost, and nothing opened afterwards.
     pub lost: u64,
+    /// Times that a node with a damaged log became whole again.
+    pub repaired: u64,
     /// Virtual seconds.
     pub seconds: u64,
 }
@@ -75,6 +78,7 @@ impl Figures {
             blocks: self.blocks + other.blocks,
             events: self.events + other.events,
             lost: self.lost + other.lost,
+            repaired: self.repaired + other.repaired,
             seconds: self.seconds + other.seconds,
         }
     }

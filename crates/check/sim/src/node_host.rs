@@ -6,11 +6,13 @@ use vere_spool::node::{ConnectionId, Node};
 use vere_spoolwire::{Incarnation, NodeStat, Txn};
 use vere_units::Timestamp;
 
+use crate::damage::{Unstarted, restore};
 use crate::disk::{Disk, Trouble};
 use crate::net::Chunk;
 use crate::scenario::GROUP;
 use crate::schedule::{Event, MILLI, Micros, SECOND};
 use crate::spill::Spill;
+use crate::workload::META_MAX;
 use crate::world::{Broken, World};
 
 /// How a node's process ends.
@@ -80,7 +82,7 @@ impl SimNode {
 }
 
 impl SimNode {
-    fn stat(&self) -> Option<NodeStat> {
+    pub(crate) fn stat(&self) -> Option<NodeStat> {
         let stats = self.process.as_ref()?.stats();
         let group = stats.into_iter().find(|(name, _)| name == GROUP);
         group.map(|(_, stat)| stat)
@@ -90,7 +92,7 @@ impl SimNode {
     pub(crate) fn is_whole(&self) -> bool {
         match &self.process {
             Some(process) => {
-                let whole = self.stat().is_some_and(|stat| !stat.syncing);
+                let whole = self.stat().is_some_and(|stat| !stat.syncing) && !self.disk.is_rotten();
                 // With a log that failed it is of use again after a restart, if that has everything.
                 whole && (process.failure().is_none() || self.is_logged())
             }
@@ -107,7 +109,10 @@ impl SimNode {
     /// Whether its disk alone would do.
     pub(crate) fn is_logged(&self) -> bool {
         match &self.process {
-            Some(_) => self.stat().is_some_and(|stat| stat.synced && !stat.syncing),
+            Some(_) => {
+                let logged = self.stat().is_some_and(|stat| stat.synced && !stat.syncing);
+                logged && !self.disk.is_rotten()
+            }
             None => self.kept,
         }
     }
@@ -123,12 +128,6 @@ impl World {
         if self.nodes[node].boot != boot || self.nodes[node].process.is_some() {
             return;
         }
-        if self.nodes[node].disk.is_rotten() {
-            // It does not serve. The operator puts in another disk, some time later.
-            self.note(3, || format!("n{node} does not start: its log is damaged"));
-            self.nodes[node].disk.wipe();
-            self.nodes[node].incarnation = Incarnation(0);
-        }
         let fresh = Incarnation(self.random.next() | 1);
         let state = &mut self.nodes[node];
         state.powered = true;
@@ -136,22 +135,24 @@ impl World {
         if !keeps || state.incarnation.0 == 0 {
             state.incarnation = fresh;
         }
-        let store = state.synced.then(|| state.disk.clone());
         let config = self.scenario.node.clone();
-        let mut process = Node::new(config, state.incarnation, store);
+        let mut process = Node::new(config, state.incarnation, None);
         state.spill = Spill::default();
         if state.spills {
             process.set_spill_store(Box::new(state.spill.clone()));
         }
-        for group in if state.synced {
-            state.disk.groups()
-        } else {
-            Vec::new()
-        } {
-            let disk = state.disk.clone();
-            if let Err(error) = process.restore(&group, |replay| disk.open(&group, replay)) {
-                self.fail(format!("n{node} cannot read its log: {}", error.0));
-                return;
+        if state.synced {
+            match restore(&mut process, &state.disk) {
+                Ok(()) => {}
+                Err(Unstarted::Room(reason)) => {
+                    self.note(3, || format!("n{node} does not start: {reason}"));
+                    self.schedule.after(SECOND, Event::NodeStart { node, boot });
+                    return;
+                }
+                Err(Unstarted::Log(reason)) => {
+                    self.fail(format!("n{node} cannot read its log: {reason}"));
+                    return;
+                }
             }
         }
         let incarnation = state.incarnation;
@@ -159,6 +160,7 @@ impl World {
         self.note(4, || {
             format!("n{node} starts, incarnation {:x}", incarnation.0)
         });
+        self.scrub_later(node);
         self.schedule.after(SECOND, Event::NodeTick { node, boot });
         self.wake_node(node);
     }
@@ -191,12 +193,12 @@ impl World {
                 state.disk.wipe();
                 state.incarnation = Incarnation(0);
             }
-            Death::Rot => state.disk.rot(),
+            Death::Rot => {
+                state.disk.process_died();
+                state.disk.rot(&mut self.random);
+            }
         }
         if !synced && self.broken != Broken::SameMemory {
-            self.nodes[node].incarnation = Incarnation(0);
-        }
-        if death == Death::Rot {
             self.nodes[node].incarnation = Incarnation(0);
         }
         let boot = self.nodes[node].boot;
@@ -264,6 +266,7 @@ impl World {
             return;
         };
         process.end_turn(time);
+        self.take_notices(node);
         self.serve_touched(node);
         self.turn_when_due(node, time);
         if self.nodes[node].disk.begin_syncs() || self.nodes[node].syncing {
@@ -424,6 +427,15 @@ impl World {
         };
         process.tick(now);
         if let Some(stat) = self.nodes[node].stat() {
+            // A batch that ends something may go an eighth beyond, and new metadata is never refused.
+            let budget = self.scenario.owner.bytes_max;
+            let spare = budget / 8 + stat.records * META_MAX;
+            if stat.bytes > budget.saturating_add(spare) {
+                let held = stat.bytes;
+                self.fail(format!(
+                    "n{node} holds {held} octets, over the group's {budget}"
+                ));
+            }
             // One more segment for the tail and one for what is kept, of what length they need.
             let spare = 2 * u64::from(self.scenario.node.frame_max) + (128 << 10);
             if stat.memory_used > stat.memory_max + spare {
@@ -448,6 +460,7 @@ impl World {
                 self.kill_node(node, Death::Process);
             }
             self.nodes[node].disk.set_trouble(Trouble::None);
+            self.nodes[node].disk.scrub();
             let boot = self.nodes[node].boot;
             if self.nodes[node].process.is_none() {
                 self.schedule.after(SECOND, Event::NodeStart { node, boot });

@@ -158,6 +158,9 @@ fn owner(
     config.window = random.span(2_000..500_000) as usize;
     config.pending_max = random.span(20_000..2_000_000) as usize;
     config.lag_max = random.span(100_000..4_000_000);
+    if random.percent(40) {
+        config.bytes_max = random.span(10_000..500_000);
+    }
     config.isolate_after = Duration::from_millis(random.range(1_000..4_000));
     config.adopt_wait = Duration::from_millis(random.range(500..5_000));
     config.rebuild_pause = Duration::from_millis(random.range(300..5_000));

@@ -24,6 +24,8 @@ pub(crate) enum Event {
     NodeStart { node: usize, boot: u64 },
     /// The disk has synced what was wanted then.
     Synced { node: usize, boot: u64 },
+    /// The logs of a node are looked through.
+    Scrub { node: usize, boot: u64 },
     /// A connection is made, or not.
     Connect { conn: u64 },
     /// The first octets on their way arrive.

@@ -8,6 +8,9 @@ use vere_spoolwire::{QueueLimits, RecordId};
 use crate::model::{Effects, Key, Made, Model, QueueIndex};
 use crate::world::World;
 
+/// The longest metadata, and one.
+pub(crate) const META_MAX: u64 = 400;
+
 /// Queues at once, about.
 const QUEUES: usize = 6;
 /// Records at once, about.
@@ -165,7 +168,7 @@ impl World {
             let Some(queue) = random.pick(queues) else {
                 return;
             };
-            let (other, meta_len) = (random.percent(20), random.span(1..400));
+            let (other, meta_len) = (random.percent(20), random.span(1..META_MAX));
             if other {
                 body = self.octets(owner, len / 2);
             }
@@ -200,7 +203,7 @@ impl World {
 
     fn add_replace(&mut self, owner: usize, idle: &[Key], making: &mut Making) {
         if let Some(key) = self.take(owner, idle, making) {
-            let len = self.owners[owner].client.random.span(1..400);
+            let len = self.owners[owner].client.random.span(1..META_MAX);
             let meta = self.octets(owner, len);
             making
                 .batch
@@ -225,7 +228,7 @@ impl World {
         };
         let mut meta = None;
         if self.owners[owner].client.random.percent(50) {
-            let len = self.owners[owner].client.random.span(1..400);
+            let len = self.owners[owner].client.random.span(1..META_MAX);
             made.meta = self.octets(owner, len);
             meta = Some(made.meta.clone());
         }

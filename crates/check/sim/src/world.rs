@@ -70,6 +70,8 @@ pub(crate) struct World {
     over: bool,
     pub(crate) blocks: u64,
     pub(crate) opened: u64,
+    /// Damaged groups that became whole again.
+    pub(crate) repaired: u64,
     /// Nobody held everything any more.
     lost: bool,
     /// A node had no room for what another one held: bodies that are shared there are copied apart.
@@ -101,6 +103,7 @@ impl World {
             over: false,
             blocks: 0,
             opened: 0,
+            repaired: 0,
             lost: false,
             cramped: false,
         };
@@ -160,6 +163,7 @@ impl World {
                 blocks: self.blocks,
                 events: self.schedule.serial(),
                 lost: u64::from(self.lost),
+                repaired: self.repaired,
                 seconds: self.schedule.now() / SECOND,
             },
         }
@@ -176,6 +180,7 @@ impl World {
             Event::NodeTick { node, boot } => self.node_tick(node, boot),
             Event::NodeStart { node, boot } => self.start_node(node, boot),
             Event::Synced { node, boot } => self.synced(node, boot),
+            Event::Scrub { node, boot } => self.scrub(node, boot),
             Event::Connect { conn } => self.connect(conn),
             Event::Deliver { conn, up } => self.deliver(conn, up),
             Event::OwnerTurn { owner } => self.owner_turn(owner),
@@ -261,10 +266,14 @@ impl World {
         }
     }
 
-    /// Whether nobody holds everything any more, by the membership record.
+    /// Whether nobody holds everything any more, by the membership record. A damaged node does not know
+    /// whether it held something of a group that has no members yet.
     fn is_lost(&self) -> bool {
-        let record = self.register.record();
-        record.is_some_and(|record| record.full() > 0 && !self.has_copy(&record, None))
+        let damaged = |node: &SimNode| node.stat().is_some_and(|stat| stat.damaged);
+        self.register.record().is_some_and(|record| {
+            let unknown = record.members.is_empty() && self.nodes.iter().any(damaged);
+            unknown || record.full() > 0 && !self.has_copy(&record, None)
+        })
     }
 
     /// What there is to wait for, if anything.
@@ -365,8 +374,11 @@ impl World {
             return Err("opens without a record".to_owned());
         };
         let just_lost = self.has_lost(&record, 5 * SECOND);
+        // What nobody has found yet serves as if it were sound.
+        let rotten = |node: &SimNode| node.process.is_some() && node.disk.is_rotten();
+        let unnoticed = self.nodes.iter().any(rotten);
         // Another one may have taken the group from it this moment.
-        if self.has_copy(&record, None) || just_lost || record.owner != life {
+        if self.has_copy(&record, None) || just_lost || unnoticed || record.owner != life {
             Ok(())
         } else {
             Err("opens without a full replica".to_owned())

@@ -83,6 +83,10 @@ fn seeds_hold() {
             figures.acknowledged > part,
             "hardly anything was acknowledged"
         );
+        assert!(
+            figures.repaired > part / 100,
+            "hardly any node was repaired"
+        );
     }
 }
 

@@ -301,6 +301,16 @@ impl SpoolLogStore for Log {
         self.head.replace(head.to_vec());
         Ok(self.clone())
     }
+
+    fn replace(&mut self, group: &str, head: &[u8]) -> Result<Self, LogError> {
+        self.create(group, head)
+    }
+
+    fn is_aside(&self, _: &str) -> bool {
+        false
+    }
+
+    fn discard(&mut self, _: &str) {}
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! What a node says after the WELCOME: ACK, BLOCK, STATS, QUEUE_LIST, ALIVE, ATTACHED, CLOSE.
 
 use crate::frame::{
-    FLAG_END, FLAG_FULL, FLAG_SYNCED, FLAG_SYNCING, FLAG_UNKNOWN, Fields, Frame, HEADER_LEN, Op,
-    WireError, write_frame,
+    FLAG_DAMAGED, FLAG_END, FLAG_FULL, FLAG_SYNCED, FLAG_SYNCING, FLAG_UNKNOWN, Fields, Frame,
+    HEADER_LEN, Op, WireError, write_frame,
 };
 use crate::handshake::{expect, name, read_refused, write_refused};
 use crate::types::{Incarnation, NodeStat, QueueId, QueueLimits, QueueStat, RecordId, Seq, Txn};
@@ -40,7 +40,7 @@ pub enum Answer {
         /// The head.
         head: BlockHead,
     },
-    /// Figures: twelve u64 in the order of [`NodeStat`], the three flags in the header.
+    /// Figures: twelve u64 in the order of [`NodeStat`], the four flags in the header.
     Stats {
         /// Of the request.
         seq: Seq,
@@ -184,7 +184,7 @@ impl Answer {
         let allowed = match frame.header.op {
             Op::Block => FLAG_END | FLAG_UNKNOWN,
             Op::QueueList => FLAG_END,
-            Op::Stats => FLAG_SYNCED | FLAG_FULL | FLAG_SYNCING,
+            Op::Stats => FLAG_SYNCED | FLAG_FULL | FLAG_SYNCING | FLAG_DAMAGED,
             Op::Ack | Op::Alive | Op::Attached | Op::Close => 0,
             other => return Err(WireError::Operation(other.code())),
         };
@@ -262,7 +262,9 @@ fn encode_stat(out: &mut Vec<u8>, seq: Seq, stat: &NodeStat) {
     let synced = if stat.synced { FLAG_SYNCED } else { 0 };
     let full = if stat.full { FLAG_FULL } else { 0 };
     let syncing = if stat.syncing { FLAG_SYNCING } else { 0 };
-    write_frame(out, Op::Stats, synced | full | syncing, seq.0, |out| {
+    let damaged = if stat.damaged { FLAG_DAMAGED } else { 0 };
+    let flags = synced | full | syncing | damaged;
+    write_frame(out, Op::Stats, flags, seq.0, |out| {
         for figure in [
             stat.incarnation.0,
             stat.processed.0,
@@ -299,6 +301,7 @@ fn decode_stat(mut fields: Fields<'_>, flags: u8) -> Option<NodeStat> {
         synced: flags & FLAG_SYNCED != 0,
         full: flags & FLAG_FULL != 0,
         syncing: flags & FLAG_SYNCING != 0,
+        damaged: flags & FLAG_DAMAGED != 0,
     };
     fields.end()?;
     Some(stat)

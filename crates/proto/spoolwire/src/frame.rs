@@ -47,6 +47,8 @@ pub const FLAG_INCOMPLETE: u8 = 0x02;
 pub const FLAG_FULL: u8 = 0x02;
 /// STATS: the group is incomplete here.
 pub const FLAG_SYNCING: u8 = 0x04;
+/// STATS: what the group was here was found damaged, and it is not whole again yet.
+pub const FLAG_DAMAGED: u8 = 0x08;
 /// Written again, not by a transaction. From an owner to an incomplete group: CREATE, PUT. In a node's
 /// log: these, REPLACE and BATCH.
 pub const FLAG_KEPT: u8 = 0x80;

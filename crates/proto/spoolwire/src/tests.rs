@@ -195,6 +195,7 @@ fn stats(seq: Seq) -> Answer {
         synced: true,
         full: false,
         syncing: true,
+        damaged: false,
     };
     Answer::Stats { seq, stat }
 }
@@ -600,6 +601,35 @@ fn attached() -> impl Strategy<Value = Answer> {
     })
 }
 
+fn stats_answer() -> impl Strategy<Value = Answer> {
+    (
+        any::<u64>(),
+        any::<[u64; 12]>(),
+        any::<(bool, bool, bool, bool)>(),
+    )
+        .prop_map(|(seq, f, (synced, full, syncing, damaged))| Answer::Stats {
+            seq: Seq(seq),
+            stat: NodeStat {
+                incarnation: Incarnation(f[0]),
+                processed: Txn(f[1]),
+                acknowledged: Txn(f[2]),
+                queues: f[3],
+                records: f[4],
+                bytes: f[5],
+                memory_used: f[6],
+                memory_max: f[7],
+                log_bytes: f[8],
+                epoch: f[9],
+                spilled: f[10],
+                bytes_max: f[11],
+                synced,
+                full,
+                syncing,
+                damaged,
+            },
+        })
+}
+
 fn answer() -> impl Strategy<Value = Answer> {
     let refusal = proptest::sample::select(Refusal::ALL);
     let reason = proptest::sample::select(CloseReason::ALL);
@@ -628,31 +658,7 @@ fn answer() -> impl Strategy<Value = Answer> {
                 },
             }
         ),
-        (
-            any::<u64>(),
-            any::<[u64; 12]>(),
-            any::<(bool, bool, bool)>()
-        )
-            .prop_map(|(seq, f, (synced, full, syncing))| Answer::Stats {
-                seq: Seq(seq),
-                stat: NodeStat {
-                    incarnation: Incarnation(f[0]),
-                    processed: Txn(f[1]),
-                    acknowledged: Txn(f[2]),
-                    queues: f[3],
-                    records: f[4],
-                    bytes: f[5],
-                    memory_used: f[6],
-                    memory_max: f[7],
-                    log_bytes: f[8],
-                    epoch: f[9],
-                    spilled: f[10],
-                    bytes_max: f[11],
-                    synced,
-                    full,
-                    syncing,
-                },
-            }),
+        stats_answer(),
         (
             any::<u64>(),
             proptest::collection::vec(queue_stat(), 0..5),

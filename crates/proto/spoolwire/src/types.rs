@@ -154,4 +154,6 @@ pub struct NodeStat {
     pub full: bool,
     /// Whether the group is incomplete here: it is being rebuilt from another node.
     pub syncing: bool,
+    /// Whether what the group was here was found damaged, and is not whole again yet.
+    pub damaged: bool,
 }

@@ -98,6 +98,8 @@ struct Figures {
     /// Whether acknowledgements wait for the disk.
     synced: bool,
     full: bool,
+    /// Whether what it held was found damaged, and is not whole again yet.
+    damaged: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -125,6 +127,7 @@ impl From<NodeStat> for Figures {
             log_octets: stat.log_bytes,
             synced: stat.synced,
             full: stat.full,
+            damaged: stat.damaged,
         }
     }
 }
@@ -274,7 +277,7 @@ fn figures(out: &mut String, nodes: &[NodeLine]) {
         let level = if figures.synced { "synced" } else { "memory" };
         let _ = writeln!(
             out,
-            "{:<12} {:<22} {:>7} {:>9} {:>21} {:>21} {:>10} {:>10}  {level}{}{}",
+            "{:<12} {:<22} {:>7} {:>9} {:>21} {:>21} {:>10} {:>10}  {level}{}{}{}",
             node.node,
             node.address,
             figures.queues_count,
@@ -289,6 +292,7 @@ fn figures(out: &mut String, nodes: &[NodeLine]) {
                 ""
             },
             if figures.full { ", full" } else { "" },
+            if figures.damaged { ", damaged" } else { "" },
         );
         for queue in node.queues.iter().flatten() {
             let _ = writeln!(

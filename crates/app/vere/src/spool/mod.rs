@@ -9,6 +9,7 @@ pub(crate) mod link;
 pub(crate) mod mark;
 pub(crate) mod namesake;
 pub(crate) mod node;
+mod restore;
 mod socket;
 
 use std::net::SocketAddr;

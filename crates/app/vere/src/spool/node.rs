@@ -14,13 +14,14 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use vere_disk::log::{LogOptions, NodeDirectory, Wake};
 use vere_disk::spill::{SpillFile, SpillOptions};
 use vere_net::tls::Line;
-use vere_ports::spool_log::{OpenLogError, SpoolLogStore};
+use vere_ports::spool_log::{LogError, OpenLogError, SpoolLogStore};
 use vere_spool::node::{ConnectionId, NoLog, Node, NodeConfig};
 use vere_spoolwire::Incarnation;
 use vere_units::Timestamp;
 
 use super::clock::Clock;
 use super::encryption::Encryption;
+use super::restore::{restore, tell};
 use super::socket::{Listener, Socket};
 
 const LISTENER: Token = Token(usize::MAX);
@@ -67,6 +68,15 @@ pub(crate) struct NodeOptions {
 pub(crate) enum NodeError {
     /// A log cannot be opened. The node does not serve: its queues are unknown, not empty.
     Log(OpenLogError),
+    /// The log of a group is damaged, and no other one can be begun in its place.
+    Damaged {
+        /// The group.
+        group: String,
+        /// What is damaged.
+        reason: String,
+        /// Why there is no other one.
+        error: LogError,
+    },
     /// The system refused something that the loop cannot do without.
     Io {
         /// What was tried.
@@ -80,6 +90,14 @@ impl fmt::Display for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Log(error) => write!(f, "spool log: {error}"),
+            Self::Damaged {
+                group,
+                reason,
+                error,
+            } => write!(
+                f,
+                "spool log of group {group} is damaged ({reason}) and cannot be replaced: {error}"
+            ),
             Self::Io { what, error } => write!(f, "cannot {what}: {error}"),
         }
     }
@@ -177,30 +195,6 @@ pub(crate) fn serve(
             Host::new(poll, listeners, node, stop, alive)?.run(ready)
         }
     }
-}
-
-fn restore(
-    config: NodeConfig,
-    logs: NodeDirectory,
-    spill: Option<SpillFile>,
-) -> Result<Node<NodeDirectory>, NodeError> {
-    let begun = Instant::now();
-    let groups = logs.groups()?;
-    let incarnation = Incarnation(logs.incarnation());
-    let mut node = Node::new(config, incarnation, None);
-    if let Some(spill) = spill {
-        node.set_spill_store(Box::new(spill));
-    }
-    for (group, path) in &groups {
-        node.restore(group, |replay| logs.open_group(path, replay))?;
-    }
-    node.set_log_store(logs);
-    for (group, stat) in node.stats() {
-        let (records, queues) = (stat.records, stat.queues);
-        let ms = begun.elapsed().as_millis();
-        tracing::info!(group, records, queues, ms, "spool group is back");
-    }
-    Ok(node)
 }
 
 /// Sockets and the node.
@@ -329,6 +323,9 @@ impl<S: SpoolLogStore> Host<S> {
         }
         self.node.end_turn(now);
         self.serve_touched();
+        while let Some(notice) = self.node.take_notice() {
+            tell(&notice);
+        }
         if let Some(reason) = self.node.take_spill_trouble() {
             tracing::warn!(reason, "cannot write out what memory does not hold");
         }

@@ -1,6 +1,8 @@
 //! Two spool nodes: what happens to mail when one of them hangs, loses what it held, or both seem to.
 
 use std::net::TcpListener;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -227,6 +229,62 @@ fn a_node_that_lost_its_disk_gets_everything_back_from_the_other() {
     wait_states(&system, ["sync", "sync"]);
     let sink = Sink::start_at(next_hop, &[]);
     wait_for("all fifty", || (subjects(&sink).len() == 50).then_some(()));
+    system.stop();
+}
+
+/// The segments of a node's log that hold a text, and where in them.
+fn found(folder: &Path, text: &str) -> Vec<(PathBuf, u64)> {
+    let names = std::fs::read_dir(folder).expect("a folder");
+    let files = names.map(|entry| entry.expect("an entry").path());
+    let place = |file: PathBuf| {
+        let octets = std::fs::read(&file).expect("a file");
+        let at = octets
+            .windows(text.len())
+            .position(|part| part == text.as_bytes());
+        at.map(|at| (file, at as u64))
+    };
+    files.filter_map(place).collect()
+}
+
+/// All processes die, and octets in the middle of one node's log flip before they come back. Once it is
+/// whole again the other one dies for good.
+#[test]
+fn damage_in_a_log_is_repaired_from_the_other_node() {
+    let next_hop = free_address();
+    let mut system = System::start(&Options::to(next_hop).set("spool.log", "\"node\""));
+    wait_states(&system, ["sync", "sync"]);
+    for number in 0..20 {
+        submit(&system, &format!("{number:02}"));
+    }
+    let incarnation = node_stat(&system, "b").expect("its figures")["incarnation"].clone();
+    let folder = system.directory.path().join("data/spool/b");
+    system.kill();
+    let places = found(&folder.join("group-0001"), "Subject: 07");
+    let [(segment, at)] = &places[..] else {
+        panic!("{places:?}");
+    };
+    let file = std::fs::File::options().write(true).open(segment);
+    let file = file.expect("the segment");
+    file.write_all_at(b"subject", *at).expect("other octets");
+    system.start_again();
+    system.wait_ready();
+    wait_within(Duration::from_secs(60), "everything in another log", || {
+        let node = node_stat(&system, "b")?;
+        let whole = node["rebuilding"] == false && node["damaged"] == false;
+        let aside = folder.join("damaged-0001").exists();
+        (whole && node["records"].as_u64()? >= 20 && !aside).then_some(())
+    });
+    wait_states(&system, ["sync", "sync"]);
+    let node = node_stat(&system, "b").expect("its figures");
+    assert_eq!(node["incarnation"], incarnation, "the same node");
+    assert_eq!(found(&folder.join("group-0001"), "Subject: 07").len(), 1);
+    submit(&system, "20");
+    // Nobody starts it again.
+    system.signal(Signal::SIGSTOP);
+    assert_eq!(system.signal_role("spool a", Signal::SIGKILL), 1);
+    let sink = Sink::start_at(next_hop, &[]);
+    wait_for("all of it", || (subjects(&sink).len() == 21).then_some(()));
+    system.signal(Signal::SIGCONT);
     system.stop();
 }
 

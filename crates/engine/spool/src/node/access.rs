@@ -100,6 +100,15 @@ impl Deed {
         }
     }
 
+    /// That of a group of which only the name is left. No account has this name.
+    pub(super) fn unknown() -> Self {
+        Self::new("", Charter::OWN)
+    }
+
+    pub(super) const fn is_known(&self) -> bool {
+        !self.account.is_empty()
+    }
+
     pub(super) fn charter(&self) -> Charter<'_> {
         Charter {
             bytes_max: self.bytes_max,

@@ -138,4 +138,16 @@ impl SpoolLogStore for NoLog {
     fn create(&mut self, _: &str, _: &[u8]) -> Result<Self, LogError> {
         match *self {}
     }
+
+    fn replace(&mut self, _: &str, _: &[u8]) -> Result<Self, LogError> {
+        match *self {}
+    }
+
+    fn is_aside(&self, _: &str) -> bool {
+        match *self {}
+    }
+
+    fn discard(&mut self, _: &str) {
+        match *self {}
+    }
 }

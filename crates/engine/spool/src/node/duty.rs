@@ -33,6 +33,10 @@ impl<S: SpoolLogStore> Node<S> {
             return Ok(());
         };
         let group = &mut self.groups[index];
+        if group.lacks_log() {
+            group.put_off_duty(seq, log);
+            return Ok(());
+        }
         match (log, &group.log) {
             (true, None) => return Err(CloseReason::NoLog),
             (true, Some(journal)) if !journal.is_active() => {

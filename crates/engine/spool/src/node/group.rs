@@ -11,6 +11,7 @@ use vere_units::Timestamp;
 
 use super::ConnectionId;
 use super::access::Deed;
+use super::damage::Mending;
 use super::fence::Title;
 use super::ingest::{Done, Event, Tail, Terms};
 use super::journal::{Duty, Journal, Urgency};
@@ -32,6 +33,12 @@ pub(super) struct Group<L> {
     pub(super) log: Option<Journal<L>>,
     /// Why what was spilled does not come back.
     pub(super) lost: Option<LogError>,
+    /// It was found damaged: nothing of it counts, and its owner is waited for.
+    pub(super) given_up: bool,
+    /// It was found damaged, and is not whole again yet.
+    pub(super) mending: Option<Mending>,
+    /// The log before this one, as long as something of it is being read.
+    pub(super) former_log: Option<L>,
     /// Its owner waits for memory to be written out.
     pub(super) held: bool,
     /// Everything up to here is safe at the node's level.
@@ -58,6 +65,9 @@ impl<L: SpoolLog> Group<L> {
             keeper: None,
             log: journal,
             lost: None,
+            given_up: false,
+            mending: None,
+            former_log: None,
             held: false,
             acknowledged: processed,
             told: processed,
@@ -69,8 +79,12 @@ impl<L: SpoolLog> Group<L> {
         self.acknowledged
     }
 
-    /// Why it cannot go on: its log failed, or what was spilled is lost.
+    /// Why it cannot go on: its log failed, or what was spilled is lost. What was given up goes on once its
+    /// owner fills it again.
     pub(super) fn failure(&self) -> Option<&LogError> {
+        if self.given_up {
+            return None;
+        }
         // A log that nothing depends on yet, or any more, takes nothing with it.
         let matters = |journal: &&Journal<L>| matches!(journal.duty, Duty::Logs | Duty::Ends(_));
         let journal = self.log.as_ref().filter(matters);
@@ -122,6 +136,12 @@ impl<L: SpoolLog> Group<L> {
         }
     }
 
+    /// The log, if what is done goes into it and it takes that.
+    fn open_log(&mut self) -> Option<&mut Journal<L>> {
+        let journal = self.log.as_mut()?;
+        (journal.is_active() && journal.failure.is_none()).then_some(journal)
+    }
+
     /// Notes whose transactions follow, so that another owner's are not taken for its own.
     ///
     /// # Errors
@@ -132,10 +152,11 @@ impl<L: SpoolLog> Group<L> {
         if title == self.store.title {
             return Ok(());
         }
-        if let Some(journal) = self.log.as_mut().filter(|journal| journal.is_active()) {
+        let processed = self.store.processed;
+        if let Some(journal) = self.open_log() {
             let mut entry = Vec::new();
-            encode_owned(&mut entry, self.store.processed, title.owner, title.epoch);
-            if !journal.append(&entry, self.store.processed, Urgency::Now) {
+            encode_owned(&mut entry, processed, title.owner, title.epoch);
+            if !journal.append(&entry, processed, Urgency::Now) {
                 return Err(CloseReason::LogFull);
             }
         }
@@ -149,8 +170,9 @@ impl<L: SpoolLog> Group<L> {
     ///
     /// As [`Group::own`].
     pub(super) fn charter(&mut self, deed: Deed) -> Result<(), CloseReason> {
-        if let Some(journal) = self.log.as_mut().filter(|journal| journal.is_active()) {
-            let (txn, mut entry) = (self.store.processed, Vec::new());
+        let txn = self.store.processed;
+        if let Some(journal) = self.open_log() {
+            let mut entry = Vec::new();
             encode_chartered(&mut entry, txn, &deed.account, deed.charter());
             if !journal.append(&entry, txn, Urgency::Now) {
                 return Err(CloseReason::LogFull);
@@ -189,8 +211,8 @@ impl<L: SpoolLog> Group<L> {
         self.tail.buffer(&mut self.store)
     }
 
-    /// Does what the owner sent, answers its reads, appends to the log, and acknowledges. Gives a DUTY
-    /// that is to be done before going on, and whether it is the log's.
+    /// Does what the owner sent, answers its reads, appends to the log, and acknowledges. Gives what the
+    /// node is to do before that goes on.
     ///
     /// # Errors
     ///
@@ -200,7 +222,7 @@ impl<L: SpoolLog> Group<L> {
         node: &mut Shared<'_>,
         output: &mut Output,
         waiting: &mut Option<(Seq, Request)>,
-    ) -> Result<Option<(Seq, bool)>, CloseReason> {
+    ) -> Result<Option<Errand>, CloseReason> {
         let result = loop {
             if output.is_over() {
                 break Ok(None);
@@ -215,9 +237,14 @@ impl<L: SpoolLog> Group<L> {
             let (store, memory) = (&mut self.store, &mut *node.memory);
             match self.tail.process(store, memory, &terms, &mut self.due) {
                 Ok(Event::Incomplete) => break Ok(None),
+                Ok(Event::Reset(through)) if self.lacks_log() => {
+                    break Ok(Some(Errand::Renew { through }));
+                }
                 Ok(Event::Reset(through)) => self.reset(memory, through),
                 Ok(Event::Request(seq, Request::Complete)) => self.complete(seq, output),
-                Ok(Event::Request(seq, Request::Duty { log })) => break Ok(Some((seq, log))),
+                Ok(Event::Request(seq, Request::Duty { log })) => {
+                    break Ok(Some(Errand::Duty { seq, log }));
+                }
                 Ok(Event::Request(_, Request::Attach { .. })) => {
                     break Err(CloseReason::Malformed);
                 }
@@ -235,7 +262,7 @@ impl<L: SpoolLog> Group<L> {
         Terms {
             frame_max: node.frame_max,
             disk_full: log.is_some_and(|log| log.log.room() == LogRoom::Reserve),
-            logged: log.is_some(),
+            logged: log.is_some() && !self.lacks_log(),
             completes: log.is_some_and(|log| log.duty == Duty::Logs),
         }
     }
@@ -435,8 +462,18 @@ impl<L: SpoolLog> Group<L> {
             synced: self.is_logged(),
             syncing: self.store.syncing,
             full: disk_full || memory.is_full(0),
+            damaged: self.mending.is_some(),
         }
     }
+}
+
+/// What the node has to do for a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Errand {
+    /// A DUTY: whether to keep a log.
+    Duty { seq: Seq, log: bool },
+    /// A RESET of a group whose log is damaged.
+    Renew { through: Txn },
 }
 
 /// What groups need of the node.

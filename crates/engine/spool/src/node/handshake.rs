@@ -118,13 +118,14 @@ impl<S: SpoolLogStore> Node<S> {
     }
 
     /// The index of a group that the peer's account may have so; an owner's group is made when it is
-    /// new.
+    /// new. One of which only the name is left is whose it would be then.
     fn group_for(&mut self, hello: &Believed) -> Result<usize, CloseReason> {
         let known = self
             .groups
             .iter()
             .position(|group| *group.name == *hello.group);
-        if let Some(index) = known {
+        let whose = |index: usize| self.groups[index].store.deed.is_known();
+        if let Some(index) = known.filter(|index| whose(*index)) {
             let deed = &self.groups[index].store.deed;
             deed.admits(&hello.deed.account, hello.role)?;
             return Ok(index);
@@ -134,6 +135,10 @@ impl<S: SpoolLogStore> Node<S> {
         }
         if !hello.makes_groups {
             return Err(CloseReason::MayNotMake);
+        }
+        if let Some(index) = known {
+            self.groups[index].charter(hello.deed.clone())?;
+            return Ok(index);
         }
         if self.groups.len() >= self.config.groups_max {
             return Err(CloseReason::TooMany);
@@ -147,7 +152,7 @@ impl<S: SpoolLogStore> Node<S> {
                 let log = logs.create(&hello.group, &head);
                 Some(log.map_err(|error| match error {
                     LogError::Full => CloseReason::LogFull,
-                    LogError::Failed(_) => CloseReason::LogFailed,
+                    LogError::Failed(_) | LogError::Damaged(_) => CloseReason::LogFailed,
                 })?)
             }
             None => None,

@@ -7,7 +7,8 @@
 //!
 //! Reading order: `access` (who may do what), `ingest` (octets to mutations), `perform`, `check` and `store` (what they do),
 //! `queue` and `segment` (where records are), `group` and `journal` (acknowledgement and log), `fence`
-//! (whose group it is), `rebuild` (what another node holds), `duty` (with a log or without), `serve`,
+//! (whose group it is), `rebuild` (what another node holds), `damage` (what is given up for it), `duty`
+//! (with a log or without), `serve`,
 //! `compact`, `snapshot`, `outline` and `replay`.
 
 mod access;
@@ -15,6 +16,7 @@ mod check;
 mod compact;
 mod config;
 mod connection;
+mod damage;
 mod duty;
 mod fence;
 mod group;
@@ -39,17 +41,19 @@ mod unusual;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use vere_ports::spool_log::{LogError, SpoolLog, SpoolLogStore};
 use vere_spoolwire::{
-    Answer, CloseReason, Greeting, Incarnation, NodeStat, QueueStat, SECRET_LEN, VERSION,
+    Answer, CloseReason, Greeting, Incarnation, NodeStat, QueueStat, SECRET_LEN, Txn, VERSION,
 };
 use vere_units::Timestamp;
 
 use access::Denials;
 use connection::{Connection, Phase};
-use group::{Group, Shared};
+use damage::Mending;
+use group::{Errand, Group, Shared};
 use ingest::Tail;
 use journal::Journal;
 use segment::Memory;
@@ -58,6 +62,7 @@ use store::Store;
 
 pub use access::{Account, Denial};
 pub use config::{NoLog, NodeConfig, SEGMENT_LEN_MIN};
+pub use damage::Notice;
 pub use outline::OUTLINER;
 pub use replay::Replay;
 
@@ -84,6 +89,7 @@ pub struct Node<S: SpoolLogStore> {
     compact: bool,
     stopping: bool,
     denials: Denials,
+    notices: VecDeque<Notice>,
 }
 
 impl<S: SpoolLogStore> Node<S> {
@@ -106,6 +112,7 @@ impl<S: SpoolLogStore> Node<S> {
             compact: false,
             stopping: false,
             denials: Denials::default(),
+            notices: VecDeque::new(),
         }
     }
 
@@ -114,7 +121,8 @@ impl<S: SpoolLogStore> Node<S> {
     ///
     /// # Errors
     ///
-    /// That of `read`; the group is not there then, and the node should not serve.
+    /// That of `read`; the group is not there then, and the node should not serve, unless the group is
+    /// begun again ([`Node::begin_again`]).
     pub fn restore<E>(
         &mut self,
         group: &str,
@@ -137,13 +145,31 @@ impl<S: SpoolLogStore> Node<S> {
         if let Some(spill) = &mut self.spill {
             spill.finish(&mut self.memory, &mut store.segments);
         }
-        let log = log?;
-        self.groups.push(Group::new(group, store, tail, Some(log)));
-        Ok(())
+        match log {
+            Ok(log) => {
+                self.groups.push(Group::new(group, store, tail, Some(log)));
+                Ok(())
+            }
+            Err(error) => {
+                store.reset(&mut self.memory, Txn(0));
+                if let Some(key) = tail.segment {
+                    store.segments.close(&mut self.memory, key);
+                }
+                if let Some(spill) = &mut self.spill {
+                    spill.free_dropped(&mut self.memory);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// New groups get their logs from here.
     pub fn set_log_store(&mut self, store: S) {
+        for group in &mut self.groups {
+            if store.is_aside(&group.name) {
+                group.mending = Some(Mending::Lacks);
+            }
+        }
         self.store = Some(store);
     }
 
@@ -290,9 +316,11 @@ impl<S: SpoolLogStore> Node<S> {
             let Connection {
                 output, waiting, ..
             } = connection;
-            let duty = self.groups[group].process(&mut shared, output, waiting)?;
-            let Some((seq, log)) = duty else { break };
-            self.duty(id, group, seq, log)?;
+            match self.groups[group].process(&mut shared, output, waiting)? {
+                None => break,
+                Some(Errand::Duty { seq, log }) => self.duty(id, group, seq, log)?,
+                Some(Errand::Renew { through }) => self.renew(group, through)?,
+            }
         }
         Ok(())
     }
@@ -421,6 +449,7 @@ impl<S: SpoolLogStore> Node<S> {
                 self.touch(owner);
             }
         }
+        self.mend();
         self.compact = compacted;
         self.make_room();
     }

@@ -14,12 +14,19 @@ impl<L: SpoolLog> Group<L> {
     /// Discards everything; transactions go on after `through`. The RESET itself lies in the tail, if
     /// there is a log.
     pub(super) fn reset(&mut self, memory: &mut Memory, through: Txn) {
+        self.discard(memory, through);
+        self.given_up = false;
+    }
+
+    /// The same, but for what it was given up for.
+    pub(super) fn discard(&mut self, memory: &mut Memory, through: Txn) {
         if let Some(keeper) = self.keeper.take() {
             self.store.segments.close(memory, keeper);
         }
         self.store.reset(memory, through);
         (self.acknowledged, self.told) = (through, through);
         self.due = Done::default();
+        self.lost = None;
         if let Some(journal) = &mut self.log {
             journal.forget();
         }

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! +0   format version u32 = 2 | refused count u32 | incarnation u64 | last transaction u64 |
-//!      queue count u32 | flags u32: 1 incomplete | owner u64 | epoch u64
+//!      queue count u32 | flags u32: 1 incomplete, 2 not known whose | owner u64 | epoch u64
 //! +48  refused count x { txn u64 | code u32 | 0 u32 }
 //!      queue count x entry of a QUEUE_LIST; first record, records and octets mean nothing
-//!      payload of a CHARTERED up to the end
+//!      payload of a CHARTERED up to the end; it means nothing with flag 2
 //! ```
 
 use vere_ports::spool_log::UnreadableEntry;
@@ -19,6 +19,8 @@ use super::store::Store;
 pub(super) const VERSION: u32 = 2;
 /// The group is incomplete.
 const FLAG_SYNCING: u32 = 1;
+/// Whose the group is is not known: what said so is damaged.
+const FLAG_UNKNOWN: u32 = 2;
 
 /// The head for a log segment that begins now. `incomplete`: the log is not to be taken for the group.
 pub(super) fn encode(store: &Store, incarnation: Incarnation, incomplete: bool) -> Vec<u8> {
@@ -29,7 +31,8 @@ pub(super) fn encode(store: &Store, incarnation: Incarnation, incomplete: bool) 
     out.extend_from_slice(&incarnation.0.to_le_bytes());
     out.extend_from_slice(&store.processed.0.to_le_bytes());
     out.extend_from_slice(&(store.queue_count() as u32).to_le_bytes());
-    let flags = if incomplete { FLAG_SYNCING } else { 0 };
+    let known = store.deed.is_known();
+    let flags = if incomplete { FLAG_SYNCING } else { 0 } | if known { 0 } else { FLAG_UNKNOWN };
     out.extend_from_slice(&flags.to_le_bytes());
     out.extend_from_slice(&store.title.owner.to_le_bytes());
     out.extend_from_slice(&store.title.epoch.to_le_bytes());
@@ -41,7 +44,11 @@ pub(super) fn encode(store: &Store, incarnation: Incarnation, incomplete: bool) 
     for (id, queue) in store.queues() {
         queue.stat(id).encode(&mut out);
     }
-    store.deed.write(&mut out);
+    if known {
+        store.deed.write(&mut out);
+    } else {
+        Deed::default().write(&mut out);
+    }
     out
 }
 
@@ -91,9 +98,14 @@ fn read(head: &[u8]) -> Option<Snapshot> {
     for _ in 0..count(24)? {
         queues.push(QueueStat::decode(&mut rest)?);
     }
-    let deed = Deed::read(rest)?;
     let flags = count(28)?;
-    (flags & !FLAG_SYNCING == 0).then_some(Snapshot {
+    let deed = Deed::read(rest)?;
+    let deed = if flags & FLAG_UNKNOWN == 0 {
+        deed
+    } else {
+        Deed::unknown()
+    };
+    (flags & !(FLAG_SYNCING | FLAG_UNKNOWN) == 0).then_some(Snapshot {
         incarnation: Incarnation(number(8)?),
         processed: Txn(number(16)?),
         title: Title {

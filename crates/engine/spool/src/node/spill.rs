@@ -134,18 +134,20 @@ impl Spill {
             }
         }
         for (index, group) in groups.iter_mut().enumerate() {
-            let Some(journal) = &mut group.log else {
-                continue;
-            };
-            while let Some(done) = journal.log.poll_read() {
+            while let Some(done) = group.poll_read() {
                 let Some(key) = self.from_logs.remove(&(index, done.stretch)) else {
                     continue;
                 };
                 let segments = &mut group.store.segments;
                 let read = (done.octets, done.result);
-                if let Err(reason) = self.read(memory, key, segments, read) {
-                    lost.push((index, reason));
+                if let Err(reason) = self.read(memory, key, segments, read)
+                    && let Some(journal) = &mut group.log
+                {
+                    journal.failure.get_or_insert(unreadable(&reason));
                 }
+            }
+            if !self.from_logs.keys().any(|(group, _)| *group == index) {
+                group.former_log = None;
             }
         }
         lost
@@ -211,7 +213,7 @@ impl Spill {
         self.free_dropped(memory);
     }
 
-    fn free_dropped(&mut self, memory: &mut Memory) {
+    pub(super) fn free_dropped(&mut self, memory: &mut Memory) {
         for slot in memory.dropped.drain(..) {
             self.store.free(slot);
             self.full = false;
@@ -342,6 +344,12 @@ impl Spill {
     }
 }
 
+fn unreadable(reason: &str) -> LogError {
+    LogError::Damaged(format!(
+        "what is not in memory cannot be read back: {reason}"
+    ))
+}
+
 fn may_leave<L: SpoolLog>(group: &Group<L>, key: SegmentKey) -> bool {
     let leaves = group.store.segments.find(key).is_some_and(|segment| {
         let idle = !segment.open && segment.pins == 0 && segment.live > 0;
@@ -421,9 +429,7 @@ impl<S: SpoolLogStore> Node<S> {
     pub(super) fn take_back(&mut self) {
         let Some(spill) = &mut self.spill else { return };
         for (index, reason) in spill.collect(&mut self.memory, &mut self.groups) {
-            let reason = format!("what is not in memory cannot be read back: {reason}");
-            self.groups[index].lost = Some(LogError::Failed(reason));
-            self.close_group(index);
+            self.groups[index].lost = Some(unreadable(&reason));
         }
         if !std::mem::take(&mut self.memory.arrived) {
             return;
@@ -439,7 +445,7 @@ impl<S: SpoolLogStore> Node<S> {
     }
 
     /// Everybody who has to do with a group is told that it is lost.
-    fn close_group(&mut self, index: usize) {
+    pub(super) fn close_group(&mut self, index: usize) {
         for id in 0..self.connections.len() {
             let connection = self.connections[id].as_ref();
             if connection.is_some_and(|connection| connection.group == Some(index)) {

@@ -27,6 +27,10 @@ pub(crate) struct LogState {
     pub(crate) capacity: u64,
     pub(crate) reserve: bool,
     pub(crate) failed: bool,
+    /// Somebody found that it is not what was written.
+    pub(crate) damaged: bool,
+    /// What was set aside.
+    pub(crate) aside: Option<Box<Self>>,
     pub(crate) removed: u64,
     /// Syncs that were asked for.
     pub(crate) asked: u64,
@@ -43,6 +47,14 @@ pub(crate) struct LogState {
 }
 
 impl LogState {
+    fn check(&self) -> Result<(), LogError> {
+        match (self.failed, self.damaged) {
+            (true, _) => Err(LogError::Failed("test".to_owned())),
+            (_, true) => Err(LogError::Damaged("test".to_owned())),
+            _ => Ok(()),
+        }
+    }
+
     fn read_again(&self, stretch: LogStretch, into: &mut [u8]) -> Result<(), String> {
         let segment = self.segments.get(&stretch.segment);
         let segment = segment.ok_or_else(|| "it is gone".to_owned())?;
@@ -166,9 +178,7 @@ impl MemoryLog {
 impl SpoolLog for MemoryLog {
     fn append(&mut self, entry: &[u8]) -> Result<LogPosition, LogError> {
         let mut state = self.0.borrow_mut();
-        if state.failed {
-            return Err(LogError::Failed("test".to_owned()));
-        }
+        state.check()?;
         if state.octets() + entry.len() as u64 > state.capacity {
             return Err(LogError::Full);
         }
@@ -186,9 +196,7 @@ impl SpoolLog for MemoryLog {
 
     fn synced(&self) -> Result<LogPosition, LogError> {
         let state = self.0.borrow();
-        if state.failed {
-            return Err(LogError::Failed("test".to_owned()));
-        }
+        state.check()?;
         Ok(LogPosition(state.synced))
     }
 
@@ -286,5 +294,31 @@ impl SpoolLogStore for MemoryLog {
         };
         self.0.borrow_mut().segments.insert(1, segment);
         Ok(self.clone())
+    }
+
+    fn replace(&mut self, group: &str, head: &[u8]) -> Result<Self, LogError> {
+        let mut state = self.0.borrow_mut();
+        if state.capacity == 0 {
+            return Err(LogError::Full);
+        }
+        let fresh = LogState {
+            segment_len: state.segment_len,
+            capacity: state.capacity,
+            reads: std::mem::take(&mut state.reads),
+            ..LogState::default()
+        };
+        let mut old = std::mem::replace(&mut *state, fresh);
+        let before = old.aside.take();
+        state.aside = Some(before.unwrap_or_else(|| Box::new(old)));
+        drop(state);
+        self.create(group, head)
+    }
+
+    fn is_aside(&self, _: &str) -> bool {
+        self.0.borrow().aside.is_some()
+    }
+
+    fn discard(&mut self, _: &str) {
+        self.0.borrow_mut().aside = None;
     }
 }

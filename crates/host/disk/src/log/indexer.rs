@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use vere_ports::spool_log::LogOutliner;
 use vere_ports::storage::Storage;
 
+use super::aside::is_unreadable;
 use super::format::segment_name;
 use super::index::{self, NoIndex, Sealed};
 use super::sync::Syncing;
@@ -108,13 +109,13 @@ impl<S: Storage> IndexJob<S> {
                 tracing::error!(file = name, error = error.0, "log segment gets no index");
             }
             // Without its index a segment is read whole, when that is possible again.
-            Err(NoIndex::Io(error)) => {
+            Err(NoIndex::Io(error)) if !is_unreadable(&error) => {
                 tracing::warn!(file = name, %error, "log segment gets no index");
             }
             Err(reason) => {
                 // The next start has to find it too.
                 drop_index(log.storage(), segment.number);
-                log.fail(format!("{name}: {reason}"));
+                log.damaged(format!("{name}: {reason}"));
             }
         }
     }

@@ -8,6 +8,7 @@
 //!
 //! Not covered: compression, encryption, more than one disk.
 
+mod aside;
 mod directory;
 mod format;
 mod index;
@@ -26,6 +27,7 @@ mod unread;
 #[cfg(test)]
 mod tests;
 
+pub use aside::is_damage;
 pub use directory::{Directory, DirectoryFile};
 pub use node_store::{DiskLog, LogOptions, NodeDirectory};
 pub use redo::RedoLog;

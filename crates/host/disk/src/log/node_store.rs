@@ -7,6 +7,7 @@
 //! reserve       room set aside
 //! group-0001/   name (the group's name), mark, 0000000000000001.log, ...
 //! new-0001/     a group that is being made, or a leftover of one: removed
+//! damaged-0001/ a group whose log was damaged, until there is a whole one again; see `aside`
 //! ```
 
 use std::fs::{File, TryLockError};
@@ -20,6 +21,7 @@ use vere_ports::spool_log::{
 };
 use vere_ports::storage::{Storage, StorageFile};
 
+use super::aside::{Aside, newest_head};
 use super::directory::Directory;
 use super::indexer::{Indexing, run_indexing};
 use super::reading::run_reads;
@@ -68,12 +70,13 @@ pub struct NodeDirectory {
     directory: Directory,
     common: Common<Directory>,
     incarnation: u64,
+    aside: Aside,
     random: fn() -> io::Result<u64>,
     /// Held as long as this and the syncing thread live.
     _lock: Arc<File>,
 }
 
-fn io_error(file: &Path) -> impl FnOnce(io::Error) -> OpenLogError {
+pub(super) fn io_error(file: &Path) -> impl FnOnce(io::Error) -> OpenLogError {
     let file = file.to_owned();
     move |error| OpenLogError::Io { file, error }
 }
@@ -141,6 +144,7 @@ impl NodeDirectory {
         let lock = Arc::new(take_lock(path)?);
         let directory = Directory::open(path).map_err(io_error(path))?;
         let incarnation = incarnation(&directory, path)?;
+        let aside = Aside::find(path, &directory)?;
         let reserve = Reserve::new(&directory, options.reserve_len);
         let reserve = reserve.map_err(io_error(&path.join("reserve")))?;
         let common = start_threads(options, reserve, &lock, &wake).map_err(io_error(path))?;
@@ -149,6 +153,7 @@ impl NodeDirectory {
             directory,
             common,
             incarnation,
+            aside,
             random,
             _lock: lock,
         })
@@ -177,6 +182,24 @@ impl NodeDirectory {
         }
         groups.sort();
         Ok(groups)
+    }
+
+    /// Groups that were set aside, and nothing was put in their place before the process ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`NodeDirectory::groups`].
+    pub fn missing(&self) -> Result<Vec<(String, PathBuf)>, OpenLogError> {
+        let there = self.groups()?;
+        let missing = |group: &str| there.iter().all(|(name, _)| name != group);
+        let aside = self.aside.groups().filter(|(group, _)| missing(group));
+        Ok(aside.map(|(group, at)| (group.to_owned(), at)).collect())
+    }
+
+    /// The newest head that can be read in the directory of a group, whatever else is damaged there.
+    #[must_use]
+    pub fn newest_head(&self, path: &Path) -> Option<Vec<u8>> {
+        newest_head(&Directory::open(path).ok()?)
     }
 
     /// Opens the log of a group and reads it.
@@ -231,7 +254,7 @@ impl LogReader for Nothing {
     }
 }
 
-fn remove_leftover(path: &Path) -> io::Result<()> {
+pub(super) fn remove_leftover(path: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -242,12 +265,40 @@ impl SpoolLogStore for NodeDirectory {
     type Log = DiskLog;
 
     fn create(&mut self, group: &str, head: &[u8]) -> Result<DiskLog, LogError> {
-        self.create_group(group, head).map_err(|error| match error {
-            OpenLogError::Io { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
-                LogError::Full
-            }
-            other => LogError::Failed(other.to_string()),
-        })
+        self.create_group(group, head).map_err(log_error)
+    }
+
+    fn replace(&mut self, group: &str, head: &[u8]) -> Result<DiskLog, LogError> {
+        let groups = self.groups().map_err(log_error)?;
+        let of_group = groups.into_iter().filter(|(name, _)| name == group);
+        for (_, path) in of_group {
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+                continue;
+            };
+            let put = self.aside.put(group, name).map_err(io_error(&path));
+            put.map_err(log_error)?;
+        }
+        self.create(group, head)
+    }
+
+    fn is_aside(&self, group: &str) -> bool {
+        self.aside.holds(group)
+    }
+
+    fn discard(&mut self, group: &str) {
+        if let Err(error) = self.aside.discard(group) {
+            // It takes room, and the next time that the group is found whole it goes.
+            tracing::warn!(group, %error, "cannot remove a damaged log");
+        }
+    }
+}
+
+fn log_error(error: OpenLogError) -> LogError {
+    match error {
+        OpenLogError::Io { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
+            LogError::Full
+        }
+        other => LogError::Failed(other.to_string()),
     }
 }
 
@@ -285,7 +336,7 @@ fn write_whole(directory: &Directory, name: &str, octets: &[u8]) -> io::Result<(
 }
 
 /// The name of the group in a directory.
-fn group_name(path: &Path) -> Result<String, OpenLogError> {
+pub(super) fn group_name(path: &Path) -> Result<String, OpenLogError> {
     let file = path.join("name");
     let damaged = |reason: &str| OpenLogError::Damaged {
         file: file.clone(),

@@ -279,7 +279,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
         let Some(payload) = payload else {
             return end(0, "head is damaged");
         };
-        let unreadable = |offset: u64, error: UnreadableEntry| OpenLogError::Damaged {
+        let unreadable = |offset: u64, error: UnreadableEntry| OpenLogError::Unreadable {
             file: at.clone(),
             offset,
             reason: error.0,

@@ -68,7 +68,7 @@ impl<S: Storage> RedoLog<S> {
 
     fn check(&self) -> Result<(), LogError> {
         match self.syncing.failure() {
-            Some(reason) => Err(LogError::Failed(reason.to_owned())),
+            Some(failure) => Err(failure.clone()),
             None => Ok(()),
         }
     }

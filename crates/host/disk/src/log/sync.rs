@@ -7,6 +7,7 @@
 use std::io;
 use std::sync::{OnceLock, PoisonError};
 
+use vere_ports::spool_log::LogError;
 use vere_ports::storage::{Storage, StorageFile};
 
 use super::format::Mark;
@@ -34,7 +35,7 @@ pub(super) struct Syncing<S: Storage> {
     indexing: Option<Indexing<S>>,
     segment_len: u64,
     synced: AtomicU64,
-    failure: OnceLock<String>,
+    failure: OnceLock<LogError>,
 }
 
 struct Wanted<S: Storage> {
@@ -117,13 +118,18 @@ impl<S: Storage> Syncing<S> {
         self.synced.load(Ordering::Acquire)
     }
 
-    pub(super) fn failure(&self) -> Option<&str> {
-        self.failure.get().map(String::as_str)
+    pub(super) fn failure(&self) -> Option<&LogError> {
+        self.failure.get()
     }
 
     pub(super) fn fail(&self, reason: String) {
         // The first failure is the one to report.
-        let _ = self.failure.set(reason);
+        let _ = self.failure.set(LogError::Failed(reason));
+    }
+
+    /// What was synced is not there any more.
+    pub(super) fn damaged(&self, reason: String) {
+        let _ = self.failure.set(LogError::Damaged(reason));
     }
 
     /// A file for the next segment, with this head; it is written to from now on.

@@ -44,7 +44,7 @@ impl<S: Storage> Recovery<'_, S> {
         };
         for (entry, outline) in built.entries(segment, head.entries_at()) {
             let read = reader.outline(entry, outline);
-            read.map_err(|error| OpenLogError::Damaged {
+            read.map_err(|error| OpenLogError::Unreadable {
                 file: at.clone(),
                 offset: entry.offset,
                 reason: error.0,

@@ -1,6 +1,7 @@
 mod access;
 mod busy;
 mod cases;
+mod damage;
 mod duty;
 mod fencing;
 mod lazy;

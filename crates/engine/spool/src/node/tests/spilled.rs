@@ -158,15 +158,13 @@ fn wrong_octets_are_never_given_out() {
         assert_eq!(run.pair.error, failed);
         let is_block = |event: &OwnerEvent| matches!(event, OwnerEvent::Block { .. });
         assert!(!run.pair.events.iter().any(is_block));
-        let (group, error) = run.pair.node.failure().unwrap();
-        assert_eq!(group, "gateway");
-        assert!(
-            error.to_string().contains("not what was written"),
-            "{error}"
-        );
+        let reason = damage(&mut run);
+        assert!(reason.contains("not what was written"), "{reason}");
         run.pair.connect();
         run.pair.settle();
-        assert_eq!(run.pair.error, failed, "and nobody owns it any more");
+        assert!(!run.pair.owner.is_open(), "it does not count any more");
+        let shut = OwnerEvent::Shut(crate::owner::ShutReason::NoFullReplica);
+        assert!(run.pair.events.contains(&shut), "{:?}", run.pair.events);
 
         // The log has it all.
         if log.is_some() {
@@ -188,11 +186,16 @@ fn whole_frames_of_another_segment_are_never_given_out() {
     run.pair.settle();
     let is_block = |event: &OwnerEvent| matches!(event, OwnerEvent::Block { .. });
     assert!(!run.pair.events.iter().any(is_block));
-    let (_, error) = run.pair.node.failure().unwrap();
-    assert!(
-        error.to_string().contains("not what was written"),
-        "{error}"
-    );
+    let reason = damage(&mut run);
+    assert!(reason.contains("not what was written"), "{reason}");
+}
+
+/// What was found to be damaged.
+fn damage(run: &mut Run) -> String {
+    match run.pair.node.take_notice() {
+        Some(Notice::Damaged { group, reason }) if group == "gateway" => reason,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -233,8 +236,8 @@ fn what_a_log_does_not_give_back_is_told() {
     assert_eq!(run.pair.error, failed);
     let is_block = |event: &OwnerEvent| matches!(event, OwnerEvent::Block { .. });
     assert!(!run.pair.events.iter().any(is_block));
-    let (_, error) = run.pair.node.failure().unwrap();
-    assert!(error.to_string().contains("it is damaged"), "{error}");
+    let reason = damage(&mut run);
+    assert!(reason.contains("it is damaged"), "{reason}");
 }
 
 #[test]

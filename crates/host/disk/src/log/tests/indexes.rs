@@ -336,9 +336,9 @@ fn damage_behind_an_index_is_found_afterwards() {
     log.append(ENTRIES);
     // The scrubs that were left.
     indexer::run_waiting(&log.indexes, &OUTLINER);
-    let error = log.log.synced().unwrap_err().to_string();
+    let error = log.log.synced().unwrap_err();
     assert!(
-        error.contains(&name) && error.contains("damaged"),
+        matches!(&error, LogError::Damaged(at) if at.contains(&name)),
         "{error}"
     );
     drop(log);

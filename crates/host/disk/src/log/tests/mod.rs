@@ -1,3 +1,4 @@
+mod aside;
 mod cut;
 mod indexes;
 mod memory;

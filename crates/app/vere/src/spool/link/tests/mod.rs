@@ -1,5 +1,6 @@
 //! The link against a real node on loopback.
 
+mod damage;
 mod faults;
 mod spill;
 mod tls;

@@ -1,0 +1,229 @@
+//! A group that is not what was written any more, in its log or where memory was written out: it is given
+//! up here, and filled again by its owner from another node, while it goes on there.
+//!
+//! ```text
+//! found            what there was                          the group here
+//! at the start     its log is set aside                    empty, incomplete, with a new log
+//! while it serves  stays as it is: it may be all there is   incomplete; RESET does the same then
+//! ```
+//!
+//! What is set aside goes when the group is whole here again and all of it is in the new log. Damage is not
+//! a disk that fails to write or to sync: such a log stays failed until the node starts again.
+
+use vere_ports::spool_log::{LogError, LogPosition, LogRead, SpoolLog, SpoolLogStore};
+use vere_spoolwire::{CloseReason, Seq, Txn};
+
+use super::access::Deed;
+use super::group::Group;
+use super::ingest::Tail;
+use super::journal::{Duty, Journal, Promise, Until};
+use super::segment::Memory;
+use super::store::Store;
+use super::{Node, snapshot};
+
+/// Something about a group that an operator should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// What it held here is damaged: its owner has to fill it again.
+    Damaged {
+        /// Which.
+        group: String,
+        /// What was found, and where.
+        reason: String,
+    },
+    /// It is whole again, and what was set aside of it goes.
+    Repaired {
+        /// Which.
+        group: String,
+    },
+}
+
+/// How far a damaged group is on its way to be whole again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mending {
+    /// It is incomplete, or not all of it was given to the log.
+    Lacks,
+    /// It is whole once the log is synced up to here.
+    Until(LogPosition),
+}
+
+impl<S: SpoolLogStore> Node<S> {
+    /// Begins a group again whose log cannot be read: what there is of it is set aside, and it is
+    /// incomplete until its owner has filled it. `head`: the newest head that can be read, for what is
+    /// known of the group without its records.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be replaced; the group is not there then, and the node should not serve.
+    pub fn begin_again(
+        &mut self,
+        group: &str,
+        head: Option<&[u8]>,
+        reason: String,
+    ) -> Result<(), LogError> {
+        let mut store = Store::new(self.config.queues_max);
+        let known = head.and_then(|head| snapshot::decode(head).ok());
+        match known.filter(|known| known.incarnation == self.incarnation) {
+            Some(known) => {
+                (store.deed, store.title) = (known.deed, known.title);
+                store.processed = known.processed;
+            }
+            None => store.deed = Deed::unknown(),
+        }
+        // A group whose record was lost is not made anew where one held something of it.
+        store.processed = store.processed.max(Txn(1));
+        store.syncing = true;
+        let head = snapshot::encode(&store, self.incarnation, true);
+        let log = match &mut self.store {
+            Some(logs) => logs.replace(group, &head)?,
+            None => return Err(LogError::Failed("there are no logs".to_owned())),
+        };
+        let mut group = Group::new(group, store, Tail::default(), Some(log));
+        group.mending = Some(Mending::Lacks);
+        let name = group.name.to_string();
+        self.groups.push(group);
+        self.notices.push_back(Notice::Damaged {
+            group: name,
+            reason,
+        });
+        Ok(())
+    }
+
+    /// Something that was found out about a group; each such thing is told once.
+    pub fn take_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// Gives up groups that were found damaged, and lets go of what was set aside of those that are
+    /// whole again.
+    pub(super) fn mend(&mut self) {
+        for index in 0..self.groups.len() {
+            if let Some(reason) = self.groups[index].give_up() {
+                let group = self.groups[index].name.to_string();
+                self.notices.push_back(Notice::Damaged { group, reason });
+                self.close_group(index);
+            }
+            let group = &mut self.groups[index];
+            if !group.is_mended() {
+                continue;
+            }
+            if let Some(logs) = &mut self.store {
+                logs.discard(&group.name);
+            }
+            let group = group.name.to_string();
+            self.notices.push_back(Notice::Repaired { group });
+        }
+    }
+
+    /// Discards a group whose log is damaged, as its owner says who fills it again, and gives it another
+    /// log. Transactions go on after `through`.
+    ///
+    /// # Errors
+    ///
+    /// Those of the log.
+    pub(super) fn renew(&mut self, index: usize, through: Txn) -> Result<(), CloseReason> {
+        let group = &mut self.groups[index];
+        group.discard(&mut self.memory, through);
+        let head = snapshot::encode(&group.store, self.incarnation, true);
+        let Some(logs) = &mut self.store else {
+            return Err(CloseReason::NoLog);
+        };
+        let log = logs
+            .replace(&group.name, &head)
+            .map_err(|error| match error {
+                LogError::Full => CloseReason::LogFull,
+                LogError::Failed(_) | LogError::Damaged(_) => CloseReason::LogFailed,
+            })?;
+        group.take_log(&mut self.memory, log);
+        Ok(())
+    }
+}
+
+impl<L: SpoolLog> Group<L> {
+    /// Whether its log is damaged, and its owner is waited for.
+    pub(super) fn lacks_log(&self) -> bool {
+        let failed = |journal: &Journal<L>| journal.failure.is_some();
+        self.given_up && self.log.as_ref().is_some_and(failed)
+    }
+
+    /// Something that was read again out of its log, or the one before.
+    pub(super) fn poll_read(&mut self) -> Option<LogRead> {
+        let log = self
+            .log
+            .as_mut()
+            .and_then(|journal| journal.log.poll_read());
+        log.or_else(|| self.former_log.as_mut()?.poll_read())
+    }
+
+    /// Gives up what is damaged: nothing of it counts any more. Says what was found, once.
+    fn give_up(&mut self) -> Option<String> {
+        let reason = match self.failure() {
+            Some(LogError::Damaged(reason)) => reason.clone(),
+            _ => return None,
+        };
+        (self.given_up, self.lost) = (true, None);
+        self.store.syncing = true;
+        self.mending = Some(Mending::Lacks);
+        Some(reason)
+    }
+
+    /// The next log is told what its duty is; this one does nothing any more.
+    pub(super) fn put_off_duty(&mut self, seq: Seq, log: bool) {
+        let Some(journal) = &mut self.log else { return };
+        (journal.duty, journal.leaving) = (Duty::Logs, !log);
+        journal.promises.push(Promise {
+            seq,
+            until: Until::Filled,
+            at: None,
+        });
+    }
+
+    /// Goes on with another log, in which nothing is but that the group is incomplete.
+    fn take_log(&mut self, memory: &mut Memory, log: L) {
+        let mut journal = Journal::new(log);
+        if let Some(before) = self.log.take() {
+            // What it was told and not done with is asked of this one.
+            journal.leaving = before.leaving || !before.is_active();
+            journal.promises = before.promises;
+            for promise in &mut journal.promises {
+                promise.at = None;
+            }
+            // What is being read there comes back as unreadable, or not at all.
+            self.former_log = Some(before.log);
+        }
+        let newest = journal.log.newest();
+        self.log = Some(journal);
+        self.tail.begin_segment(&mut self.store, memory, newest);
+        self.given_up = false;
+    }
+
+    /// Whether it is whole again since it was damaged, as far as that depends on a disk. Says so once.
+    fn is_mended(&mut self) -> bool {
+        let Some(mending) = self.mending else {
+            return false;
+        };
+        let whole = !self.given_up && !self.store.syncing;
+        let mended = match self.log.as_ref().filter(|_| whole) {
+            None => {
+                self.mending = Some(Mending::Lacks);
+                return false;
+            }
+            // Others keep the log: memory is what counts here.
+            Some(journal) if !journal.is_active() => true,
+            Some(journal) if journal.duty == Duty::Fills => false,
+            Some(journal) => match mending {
+                Mending::Until(at) => journal.synced >= at,
+                Mending::Lacks => {
+                    if journal.logged == self.tail.start && !journal.blocked {
+                        self.mending = Some(Mending::Until(journal.end));
+                    }
+                    false
+                }
+            },
+        };
+        if mended {
+            self.mending = None;
+        }
+        mended
+    }
+}

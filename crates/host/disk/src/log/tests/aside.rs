@@ -1,0 +1,188 @@
+//! Groups whose logs are damaged: set aside, found again after a crash, and let go of.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::log::is_damage;
+
+const GROUP: &str = "gateway";
+
+fn open(path: &Path) -> NodeDirectory {
+    let options = LogOptions {
+        segment_len: 1 << 12,
+        reserve_len: 1 << 12,
+        ..LogOptions::default()
+    };
+    NodeDirectory::open(path, options, no_wake()).unwrap()
+}
+
+fn synced(log: &mut DiskLog) {
+    let end = log.append(b"what is to be kept").unwrap();
+    log.start_sync();
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while log.synced().unwrap() < end {
+        assert!(std::time::Instant::now() < patience);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+/// A node's directory with a group of two segments, and its first segment.
+fn filled(path: &Path) -> PathBuf {
+    let mut directory = open(path);
+    let mut log = directory.create(GROUP, b"head one").unwrap();
+    synced(&mut log);
+    log.roll(b"head two").unwrap();
+    synced(&mut log);
+    path.join("group-0001/0000000000000001.log")
+}
+
+fn flip(file: &Path, at: u64) {
+    let file = fs::File::options()
+        .read(true)
+        .write(true)
+        .open(file)
+        .unwrap();
+    let mut octet = [0];
+    file.read_exact_at(&mut octet, at).unwrap();
+    file.write_all_at(&[octet[0] ^ 0x40], at).unwrap();
+}
+
+/// What a start finds: how opening the one group ends, and the newest head.
+fn start(directory: &NodeDirectory) -> (Result<(), OpenLogError>, Option<Vec<u8>>) {
+    let groups = directory.groups().unwrap();
+    let [(group, path)] = &groups[..] else {
+        panic!("{groups:?}");
+    };
+    assert_eq!(group, GROUP);
+    let opened = directory.open_group(path, &mut Reader::default());
+    (opened.map(drop), directory.newest_head(path))
+}
+
+fn wait_for(what: impl Fn() -> bool) {
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !what() {
+        assert!(std::time::Instant::now() < patience);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_damaged_group_is_set_aside_until_it_is_whole_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let segment = filled(path);
+    flip(&segment, 100);
+    let mut directory = open(path);
+    let (opened, head) = start(&directory);
+    assert!(is_damage(&opened.unwrap_err()));
+    assert_eq!(head.as_deref(), Some(&b"head two"[..]));
+    assert!(!directory.is_aside(GROUP));
+    synced(&mut directory.replace(GROUP, b"anew").unwrap());
+    let aside = path.join("damaged-0001");
+    assert!(aside.join("0000000000000001.log").exists());
+    assert!(directory.is_aside(GROUP));
+    drop(directory);
+
+    let mut directory = open(path);
+    let (opened, head) = start(&directory);
+    assert!(opened.is_ok());
+    assert_eq!(head.as_deref(), Some(&b"anew"[..]));
+    assert!(directory.is_aside(GROUP) && directory.missing().unwrap().is_empty());
+    directory.discard(GROUP);
+    assert!(!directory.is_aside(GROUP) && !aside.exists());
+    wait_for(|| !path.join("gone-0001").exists());
+    drop(directory);
+    assert!(!open(path).is_aside(GROUP));
+}
+
+#[test]
+fn a_crash_before_there_is_another_log_leaves_word_of_the_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    filled(path);
+    fs::rename(path.join("group-0001"), path.join("damaged-0007")).unwrap();
+    // And one that was on its way out.
+    fs::create_dir(path.join("gone-0001")).unwrap();
+    let mut directory = open(path);
+    assert!(!path.join("gone-0001").exists());
+    assert_eq!(directory.groups().unwrap(), []);
+    let missing = directory.missing().unwrap();
+    assert_eq!(missing, [(GROUP.to_owned(), path.join("damaged-0007"))]);
+    let head = directory.newest_head(&missing[0].1);
+    assert_eq!(head.as_deref(), Some(&b"head two"[..]));
+    directory.replace(GROUP, b"anew").unwrap();
+    assert_eq!(directory.missing().unwrap(), []);
+    assert_eq!(start(&directory).1.as_deref(), Some(&b"anew"[..]));
+}
+
+#[test]
+fn what_was_whole_once_is_kept_and_what_was_not_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    filled(path);
+    let mut directory = open(path);
+    directory.replace(GROUP, b"second").unwrap();
+    directory.replace(GROUP, b"third").unwrap();
+    let kept = directory.newest_head(&path.join("damaged-0001"));
+    assert_eq!(kept.as_deref(), Some(&b"head two"[..]));
+    assert!(!path.join("damaged-0002").exists());
+    assert_eq!(start(&directory).1.as_deref(), Some(&b"third"[..]));
+    wait_for(|| !path.join("gone-0001").exists());
+}
+
+#[test]
+fn the_newest_head_that_can_be_read_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let first = filled(path);
+    let second = path.join("group-0001/0000000000000002.log");
+    let head = || open(path).newest_head(&path.join("group-0001"));
+    // Without its payload, the one before it.
+    flip(&second, HEAD_LEN as u64 + 1);
+    assert_eq!(head().as_deref(), Some(&b"head one"[..]));
+    flip(&first, 20);
+    assert_eq!(head(), None);
+    // Another segment's head in the file.
+    fs::copy(&second, &first).unwrap();
+    flip(&first, HEAD_LEN as u64 + 1);
+    assert_eq!(head(), None);
+}
+
+#[test]
+fn what_a_disk_does_not_give_back_is_damage_and_the_rest_is_not() {
+    let io = |number: i32| OpenLogError::Io {
+        file: PathBuf::new(),
+        error: std::io::Error::from_raw_os_error(number),
+    };
+    let errnos = [nix::libc::EIO, nix::libc::EBADMSG, nix::libc::EUCLEAN];
+    assert!(errnos.iter().all(|number| is_damage(&io(*number))));
+    assert!(!is_damage(&io(nix::libc::EACCES)));
+    let file = PathBuf::new();
+    assert!(!is_damage(&OpenLogError::Version { file, version: 9 }));
+    // Entries that somebody wrote who knows more.
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path());
+    let directory = open(folder.path());
+    let path = directory.groups().unwrap().remove(0).1;
+    let opened = directory.open_group(&path, &mut Puzzled).unwrap_err();
+    assert!(
+        matches!(opened, OpenLogError::Unreadable { .. }),
+        "{opened}"
+    );
+    assert!(!is_damage(&opened));
+}
+
+/// Makes nothing of any entry.
+struct Puzzled;
+
+impl LogReader for Puzzled {
+    fn head(&mut self, _: u64, _: &[u8]) -> Result<(), UnreadableEntry> {
+        Ok(())
+    }
+
+    fn entry(&mut self, _: u64, _: &[u8]) -> Result<(), UnreadableEntry> {
+        Err(UnreadableEntry("it is new to me".to_owned()))
+    }
+}
