@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+pub(crate) use postfix::Destination;
 pub use postfix::PostfixSetup;
 pub use vere::Ways;
 
@@ -102,7 +103,17 @@ impl Peer {
         next_hop: SocketAddr,
         base: &Path,
     ) -> Result<Self, PeerError> {
-        postfix::start(setup, next_hop, base)
+        let destination = Destination::NextHop(next_hop);
+        postfix::start(setup.name(), setup, &destination, base)
+    }
+
+    /// Starts Postfix, tuned, which delivers mail itself or to a deliverer, and is called so.
+    pub(crate) fn postfix_for(
+        name: &'static str,
+        destination: &Destination,
+        base: &Path,
+    ) -> Result<Self, PeerError> {
+        postfix::start(name, PostfixSetup::Tuned, destination, base)
     }
 
     /// Starts this product from the program `vere` in a folder below `base`.

@@ -8,8 +8,10 @@ mod deliver;
 mod fill;
 mod html;
 mod imap;
+mod linker;
 mod mail;
 mod memory;
+mod offices;
 mod queries;
 mod report;
 mod systems;
@@ -30,6 +32,7 @@ pub use systems::SystemName;
 use crate::machine::Machine;
 use crate::peer::PeerError;
 use mail::Mail;
+use offices::Office;
 use report::{Answer, Figure, OURS, Report};
 use systems::System;
 
@@ -125,6 +128,8 @@ struct Plan {
     appends: usize,
     notices: usize,
     deliveries: usize,
+    /// Messages that are delivered to fifteen mailboxes beside Postfix.
+    spread: usize,
     /// Connections that idle; only ours is asked for so many.
     idlers: usize,
     only: String,
@@ -141,6 +146,7 @@ impl Plan {
                 appends: 100,
                 notices: 5,
                 deliveries: 50,
+                spread: 20,
                 idlers: 200,
                 only: String::new(),
             },
@@ -152,6 +158,7 @@ impl Plan {
                 appends: 1_000,
                 notices: 20,
                 deliveries: 500,
+                spread: 200,
                 idlers: 10_000,
                 only: String::new(),
             },
@@ -200,6 +207,7 @@ pub fn run(args: &StoreArgs) -> Result<(), StoreBenchError> {
         figures: Vec::new(),
         answers: Vec::new(),
         skipped,
+        offices: Vec::new(),
     };
     let report = measure_all(&plan, &mail, run, args.quick, &base)?;
     let to_stdout = args.json.as_deref() == Some(Path::new("-"));
@@ -254,6 +262,8 @@ struct Run {
     figures: Vec<Figure>,
     answers: Vec<Answer>,
     skipped: Vec<String>,
+    /// Systems that only deliveries are compared with.
+    offices: Vec<&'static str>,
 }
 
 impl Run {
@@ -262,8 +272,7 @@ impl Run {
         F: FnMut(&mut System) -> Result<Vec<Figure>, ImapError>,
     {
         for system in &mut self.systems {
-            let seconds = self.began.elapsed().as_secs();
-            note(&format!("{seconds:>4} s  {}: {what}", system.name));
+            tell(self.began, system.name, what);
             let figures = measure(system).map_err(|source| StoreBenchError::Dialogue {
                 system: system.name,
                 source,
@@ -284,14 +293,19 @@ fn measure_all(
     let machine = Machine::describe(base);
     run.each("fill", |system| fill::fill(system, mail, plan.small))?;
     read(plan, mail, &mut run)?;
-    change(plan, mail, &mut run)?;
+    change(plan, mail, &mut run, base)?;
     Ok(Report {
         machine,
         quick,
         seconds: run.began.elapsed().as_secs_f64(),
         messages: mail.messages.len(),
         octets: mail.octets(),
-        systems: run.systems.iter().map(|system| system.name).collect(),
+        systems: run
+            .systems
+            .iter()
+            .map(|system| system.name)
+            .chain(run.offices)
+            .collect(),
         figures: run.figures,
         answers: run.answers,
         skipped: run.skipped,
@@ -335,7 +349,7 @@ fn read(plan: &Plan, mail: &Mail, run: &mut Run) -> Result<(), StoreBenchError> 
     Ok(())
 }
 
-fn change(plan: &Plan, mail: &Mail, run: &mut Run) -> Result<(), StoreBenchError> {
+fn change(plan: &Plan, mail: &Mail, run: &mut Run, base: &Path) -> Result<(), StoreBenchError> {
     // Cyrus refuses others when they are added or delivered.
     let mail = mail.well_formed();
     for _ in 0..plan.rounds.min(3) {
@@ -361,6 +375,9 @@ fn change(plan: &Plan, mail: &Mail, run: &mut Run) -> Result<(), StoreBenchError
             })?;
         }
     }
+    if plan.wants(&["delivery", "written"]) {
+        offices(plan, &mail, run, base)?;
+    }
     if plan.wants(&["memory"]) {
         run.each("memory", |system| match system.name {
             OURS => memory::memory(system, plan.idlers),
@@ -369,6 +386,39 @@ fn change(plan: &Plan, mail: &Mail, run: &mut Run) -> Result<(), StoreBenchError
         })?;
     }
     Ok(())
+}
+
+/// Deliveries beside Postfix, whose part ends here.
+fn offices(
+    plan: &Plan,
+    mail: &[Vec<u8>],
+    run: &mut Run,
+    base: &Path,
+) -> Result<(), StoreBenchError> {
+    let (mut offices, missing) = Office::all(base).map_err(StoreBenchError::Peer)?;
+    run.skipped.extend(missing.iter().map(PeerError::to_string));
+    let messages = &mail[..plan.spread.min(mail.len())];
+    for _ in 0..plan.rounds.min(3) {
+        run.each("delivery", |system| match system.name {
+            OURS => offices::deliver_ours(system, messages),
+            _ => Ok(Vec::new()),
+        })?;
+        for office in &mut offices {
+            let system = office.name();
+            tell(run.began, system, "delivery");
+            let delivered = office.deliver(messages);
+            let delivered =
+                delivered.map_err(|source| StoreBenchError::Dialogue { system, source })?;
+            run.figures.extend(delivered);
+        }
+    }
+    run.offices = offices.iter().map(Office::name).collect();
+    Ok(())
+}
+
+fn tell(began: Instant, system: &str, what: &str) {
+    let seconds = began.elapsed().as_secs();
+    note(&format!("{seconds:>4} s  {system}: {what}"));
 }
 
 /// Tells whoever watches; the results themselves go elsewhere.

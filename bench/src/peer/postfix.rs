@@ -34,7 +34,7 @@ impl PostfixSetup {
         Self::AsShippedInMemory,
     ];
 
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::AsShipped => "postfix as shipped",
             Self::Tuned => "postfix tuned",
@@ -52,7 +52,7 @@ impl PostfixSetup {
     }
 }
 
-/// The services a relay needs, with the limits of the shipped `master.cf`; none in a chroot, which
+/// The services that it needs here, with the limits of the shipped `master.cf`; none in a chroot, which
 /// would need copies of system files.
 const MASTER_CF: &str = "\
 pickup    unix  n       -       n       60      1       pickup
@@ -73,6 +73,8 @@ retry     unix  -       -       n       -       -       error
 discard   unix  -       -       n       -       -       discard
 anvil     unix  -       -       n       -       1       anvil
 scache    unix  -       -       n       -       1       scache
+virtual   unix  -       n       n       -       -       virtual
+lmtp      unix  -       -       n       -       -       lmtp
 postlog   unix-dgram n  -       n       -       1       postlogd
 ";
 
@@ -92,15 +94,83 @@ smtp_tls_security_level = none
 smtpd_tls_security_level = none
 ";
 
+/// Where mail goes.
+#[derive(Debug, Clone)]
+pub(crate) enum Destination {
+    /// To a next hop, whatever its domain.
+    NextHop(SocketAddr),
+    /// Into a mailbox for each of these addresses, in the folder `mail`.
+    Mailboxes {
+        addresses: Vec<String>,
+        /// Each is a Maildir, else an mbox.
+        maildir: bool,
+    },
+    /// For these addresses to a server of LMTP.
+    Lmtp {
+        addresses: Vec<String>,
+        server: SocketAddr,
+    },
+}
+
+impl Destination {
+    /// What `main.cf` says of it, for a Postfix in `folder`.
+    pub(super) fn settings(&self, folder: &Path) -> String {
+        let path = folder.display();
+        let local = |transport: &str| {
+            format!(
+                "virtual_mailbox_domains = texthash:{path}/conf/domains\n\
+                 virtual_mailbox_maps = texthash:{path}/conf/mailboxes\n\
+                 virtual_mailbox_base = {path}/mail\n\
+                 virtual_mailbox_limit = 0\n\
+                 virtual_minimum_uid = 1\n\
+                 virtual_uid_maps = static:{NOBODY}\n\
+                 virtual_gid_maps = static:{NOBODY}\n\
+                 virtual_transport = {transport}\n"
+            )
+        };
+        match self {
+            Self::NextHop(next_hop) => {
+                format!("relayhost = [{}]:{}\n", next_hop.ip(), next_hop.port())
+            }
+            Self::Mailboxes { .. } => local("virtual"),
+            Self::Lmtp { server, .. } => {
+                local(&format!("lmtp:inet:{}:{}", server.ip(), server.port()))
+            }
+        }
+    }
+
+    /// The lines of the tables that these settings name: domains, and mailboxes.
+    pub(super) fn tables(&self) -> (String, String) {
+        let (addresses, end) = match self {
+            Self::NextHop(_) => return (String::new(), String::new()),
+            Self::Mailboxes { addresses, maildir } => (addresses, if *maildir { "/" } else { "" }),
+            Self::Lmtp { addresses, .. } => (addresses, ""),
+        };
+        let (mut domains, mut mailboxes) = (String::new(), String::new());
+        for address in addresses {
+            let (local, domain) = address.split_once('@').unwrap_or((address, ""));
+            let line = format!("{domain} mail\n");
+            if !domains.contains(&line) {
+                domains.push_str(&line);
+            }
+            mailboxes.push_str(&format!("{address} {local}{end}\n"));
+        }
+        (domains, mailboxes)
+    }
+}
+
+/// The user and group as whom mailboxes are written: `nobody` and `nogroup` of Debian.
+const NOBODY: u32 = 65_534;
+
 /// A file system in memory.
 const MEMORY: &str = "/dev/shm";
 
 pub(super) fn start(
+    name: &'static str,
     setup: PostfixSetup,
-    next_hop: SocketAddr,
+    destination: &Destination,
     base: &Path,
 ) -> Result<Peer, PeerError> {
-    let name = setup.name();
     let unavailable = |reason: &str| PeerError::Unavailable {
         name,
         reason: reason.to_owned(),
@@ -121,7 +191,7 @@ pub(super) fn start(
     };
     let folder = folder(base, "vere-bench-postfix-").map_err(PeerError::Folder)?;
     let address = free_address().map_err(PeerError::Folder)?;
-    write_files(folder.path(), setup, address, next_hop).map_err(PeerError::Folder)?;
+    write_files(folder.path(), setup, address, destination).map_err(PeerError::Folder)?;
     let command: Vec<OsString> = vec![
         program.clone().into(),
         "-c".into(),
@@ -168,11 +238,15 @@ fn write_files(
     folder: &Path,
     setup: PostfixSetup,
     address: SocketAddr,
-    next_hop: SocketAddr,
+    destination: &Destination,
 ) -> io::Result<()> {
-    for name in ["conf", "queue", "data"] {
+    for name in ["conf", "queue", "data", "mail"] {
         fs::create_dir(folder.join(name))?;
     }
+    std::os::unix::fs::chown(folder.join("mail"), Some(NOBODY), Some(NOBODY))?;
+    let (domains, mailboxes) = destination.tables();
+    fs::write(folder.join("conf/domains"), domains)?;
+    fs::write(folder.join("conf/mailboxes"), mailboxes)?;
     let user = nix::unistd::User::from_name("postfix")?
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no user called postfix"))?;
     std::os::unix::fs::chown(
@@ -194,9 +268,8 @@ fn write_files(
          inet_protocols = ipv4\n\
          alias_maps =\n\
          alias_database =\n\
-         relayhost = [{}]:{}\n",
-        next_hop.ip(),
-        next_hop.port(),
+         {}",
+        destination.settings(folder),
     );
     if setup.is_tuned() {
         main.push_str(TUNED);

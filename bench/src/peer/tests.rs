@@ -42,6 +42,27 @@ fn postfix_relays_to_the_sink_and_leaves_nothing() {
 }
 
 #[test]
+fn mailboxes_are_named_for_each_address() {
+    let mailboxes = super::Destination::Mailboxes {
+        addresses: vec!["a@x.test".to_owned(), "b@x.test".to_owned()],
+        maildir: true,
+    };
+    let (domains, lines) = mailboxes.tables();
+    assert_eq!(domains, "x.test mail\n");
+    assert_eq!(lines, "a@x.test a/\nb@x.test b/\n");
+    assert!(
+        mailboxes
+            .settings("/f".as_ref())
+            .contains("\nvirtual_mailbox_base = /f/mail\n")
+    );
+    let next_hop = super::Destination::NextHop(([127, 0, 0, 1], 25).into());
+    assert_eq!(
+        next_hop.settings("/f".as_ref()),
+        "relayhost = [127.0.0.1]:25\n"
+    );
+}
+
+#[test]
 fn a_program_that_is_no_vere_is_reported() {
     let base = tempfile::tempdir().unwrap();
     let next_hop = std::net::SocketAddr::from(([127, 0, 0, 1], 9));

@@ -1,14 +1,20 @@
-//! Deliveries of one message to many mailboxes by LMTP.
+//! Deliveries of one message to many mailboxes.
 
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::TcpStream;
-use std::time::Instant;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
 
 use super::imap::ImapError;
 use super::report::Figure;
 use super::systems::{RECIPIENTS, System, recipients};
-use super::tasks::figure;
+use super::tasks::{figure, side_by_side};
 use super::usage;
+
+/// How long a server may say nothing.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Connections that messages come over, where several do.
+pub(crate) const LANES: usize = 10;
 
 /// Delivers messages to fifteen mailboxes each over one LMTP connection.
 pub(crate) fn deliver(
@@ -18,12 +24,13 @@ pub(crate) fn deliver(
 ) -> Result<Vec<Figure>, ImapError> {
     let written = || usage::written(&system.processes());
     let messages = &mail[..count.min(mail.len())];
-    let mut lmtp = Lmtp::connect(system)?;
-    lmtp.deliver(&messages[0])?;
+    let to: Vec<String> = recipients().collect();
+    let mut lane = Lane::connect(system.lmtp, Protocol::Lmtp)?;
+    lane.deliver(&to, &messages[0])?;
     let before = written();
     let started = Instant::now();
     for message in messages {
-        lmtp.deliver(message)?;
+        lane.deliver(&to, message)?;
     }
     let writes = messages.len() * RECIPIENTS;
     let rate = writes as f64 / started.elapsed().as_secs_f64();
@@ -34,29 +41,56 @@ pub(crate) fn deliver(
     ])
 }
 
-/// An LMTP connection (RFC 2033) that sends each transaction in one piece.
-struct Lmtp {
-    reader: BufReader<TcpStream>,
-    envelope: String,
+/// Sends each message to all recipients, so many of them at once, over several connections.
+pub(crate) fn spread(
+    address: SocketAddr,
+    protocol: Protocol,
+    messages: &[Vec<u8>],
+    at_once: usize,
+) -> Result<(), ImapError> {
+    let to: Vec<String> = recipients().collect();
+    side_by_side(LANES, |place| {
+        let mut lane = Lane::connect(address, protocol)?;
+        for message in messages.iter().skip(place).step_by(LANES) {
+            for to in to.chunks(at_once) {
+                lane.deliver(to, message)?;
+            }
+        }
+        Ok(())
+    })
 }
 
-impl Lmtp {
-    fn connect(system: &System) -> io::Result<Self> {
-        let stream = TcpStream::connect(system.lmtp)?;
+/// What a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// One answer for a message.
+    Smtp,
+    /// One answer for each recipient (RFC 2033).
+    Lmtp,
+}
+
+/// A connection that sends the envelope of each transaction in one piece.
+pub(crate) struct Lane {
+    reader: BufReader<TcpStream>,
+    protocol: Protocol,
+}
+
+impl Lane {
+    pub(crate) fn connect(address: SocketAddr, protocol: Protocol) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        let mut envelope = "MAIL FROM:<sender@bench.test>\r\n".to_owned();
-        for account in recipients() {
-            envelope.push_str(&format!("RCPT TO:<{account}>\r\n"));
-        }
-        envelope.push_str("DATA\r\n");
-        let mut lmtp = Self {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut lane = Self {
             reader: BufReader::new(stream),
-            envelope,
+            protocol,
         };
-        lmtp.reply('2')?;
-        lmtp.reader.get_mut().write_all(b"LHLO bench.test\r\n")?;
-        lmtp.reply('2')?;
-        Ok(lmtp)
+        lane.reply('2')?;
+        lane.reader.get_mut().write_all(match protocol {
+            Protocol::Smtp => b"EHLO bench.test\r\n",
+            Protocol::Lmtp => b"LHLO bench.test\r\n",
+        })?;
+        lane.reply('2')?;
+        Ok(lane)
     }
 
     fn reply(&mut self, class: char) -> io::Result<()> {
@@ -65,7 +99,7 @@ impl Lmtp {
             line.clear();
             self.reader.read_line(&mut line)?;
             if !line.starts_with(class) {
-                return Err(io::Error::other(format!("LMTP: {}", line.trim_end())));
+                return Err(io::Error::other(format!("answer: {}", line.trim_end())));
             }
             if line.as_bytes().get(3) != Some(&b'-') {
                 return Ok(());
@@ -73,12 +107,15 @@ impl Lmtp {
         }
     }
 
-    fn deliver(&mut self, message: &[u8]) -> io::Result<()> {
-        let envelope = std::mem::take(&mut self.envelope);
-        let sent = self.reader.get_mut().write_all(envelope.as_bytes());
-        self.envelope = envelope;
-        sent?;
-        for _ in 0..=RECIPIENTS {
+    /// Hands a message over for these recipients.
+    pub(crate) fn deliver(&mut self, to: &[String], message: &[u8]) -> io::Result<()> {
+        let mut envelope = "MAIL FROM:<sender@bench.test>\r\n".to_owned();
+        for address in to {
+            envelope.push_str(&format!("RCPT TO:<{address}>\r\n"));
+        }
+        envelope.push_str("DATA\r\n");
+        self.reader.get_mut().write_all(envelope.as_bytes())?;
+        for _ in 0..=to.len() {
             self.reply('2')?;
         }
         self.reply('3')?;
@@ -94,9 +131,10 @@ impl Lmtp {
         }
         text.extend_from_slice(b".\r\n");
         self.reader.get_mut().write_all(&text)?;
-        for _ in 0..RECIPIENTS {
-            self.reply('2')?;
-        }
-        Ok(())
+        let answers = match self.protocol {
+            Protocol::Smtp => 1,
+            Protocol::Lmtp => to.len(),
+        };
+        (0..answers).try_for_each(|_| self.reply('2'))
     }
 }

@@ -16,7 +16,9 @@ pub(super) fn page(report: &Report) -> String {
         report.octets >> 20,
         escape(&report.machine.line())
     );
-    table(&report.cells(), &mut page);
+    for rows in report.tables().iter().filter(|rows| rows.len() > 1) {
+        table(rows, &mut page);
+    }
     page.push_str("<ul>");
     for line in report.remarks() {
         let _ = write!(page, "<li>{}</li>", escape(&line));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::html;
 use super::systems::XAPIAN;
-use super::table::{Beside, TASKS, Task};
+use super::table::{Beside, DELIVERY_TASKS, TASKS, Task};
 use crate::machine::Machine;
 use crate::row::{Bar, Row, median};
 
@@ -124,7 +124,7 @@ impl Report {
     /// All rows.
     pub(crate) fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
-        for task in TASKS {
+        for task in TASKS.iter().chain(DELIVERY_TASKS) {
             rows.extend(self.systems.iter().filter_map(|name| self.row(task, name)));
             rows.extend(self.beside_xapian(task));
         }
@@ -190,12 +190,18 @@ impl Report {
         })
     }
 
-    /// The cells of the table: name, a value for each system, the ratio, the bar.
-    pub(crate) fn cells(&self) -> Vec<Vec<String>> {
-        let mut rows = vec![self.head(&["ratio", "bar"])];
-        for task in TASKS {
+    /// The cells of each table: name, a value for each system, the ratio, the bar.
+    pub(crate) fn tables(&self) -> [Vec<Vec<String>>; 2] {
+        [TASKS, DELIVERY_TASKS].map(|tasks| self.cells(tasks))
+    }
+
+    fn cells(&self, tasks: &[Task]) -> Vec<Vec<String>> {
+        let systems = self.systems_of(tasks);
+        let mut rows = vec![head(&systems, &["ratio", "bar"])];
+        for task in tasks {
             let name = format!("{} [{}]", task.name, task.unit);
-            let Some(mut cells) = self.values(name, |system| self.median(task.name, system)) else {
+            let Some(mut cells) = values(name, &systems, |name| self.median(task.name, name))
+            else {
                 continue;
             };
             let ours = self.row(task, OURS);
@@ -208,29 +214,25 @@ impl Report {
 
     /// The cells of the table of CPU time, in milliseconds.
     pub(crate) fn cpu_cells(&self) -> Vec<Vec<String>> {
-        let row =
-            |task: &Task| self.values(task.name.to_owned(), |system| self.cpu(task.name, system));
+        let systems = self.systems_of(TASKS);
+        let row = |task: &Task| {
+            values(task.name.to_owned(), &systems, |name| {
+                self.cpu(task.name, name)
+            })
+        };
         let rows = TASKS.iter().filter_map(row);
-        std::iter::once(self.head(&[])).chain(rows).collect()
+        std::iter::once(head(&systems, &[])).chain(rows).collect()
     }
 
-    fn head(&self, others: &[&str]) -> Vec<String> {
-        let systems = self.systems.iter().chain(others);
-        std::iter::once(&"task")
-            .chain(systems)
-            .map(|cell| (*cell).to_owned())
-            .collect()
-    }
-
-    /// A name and the values of all systems, if one has any.
-    fn values(&self, name: String, of: impl Fn(&str) -> Option<f64>) -> Option<Vec<String>> {
-        let values: Vec<Option<f64>> = self.systems.iter().map(|system| of(system)).collect();
-        let known = values.iter().any(Option::is_some);
-        known.then(|| {
-            std::iter::once(name)
-                .chain(values.into_iter().map(shown))
-                .collect()
-        })
+    /// The systems that have a figure of these.
+    fn systems_of(&self, tasks: &[Task]) -> Vec<&'static str> {
+        let has = |name: &&&'static str| {
+            let of = |figure: &Figure| {
+                figure.system == **name && tasks.iter().any(|task| task.name == figure.task)
+            };
+            self.figures.iter().any(of)
+        };
+        self.systems.iter().filter(has).copied().collect()
     }
 
     /// What the table does not say: ours beside Xapian, other answers, what was skipped.
@@ -252,7 +254,7 @@ impl Report {
             self.octets >> 20,
             self.machine.line()
         );
-        for row in self.cells() {
+        for row in self.tables().iter().filter(|rows| rows.len() > 1).flatten() {
             for (place, cell) in row.iter().enumerate() {
                 let cell = match place {
                     0 => format!("{cell:<40}"),
@@ -273,6 +275,22 @@ impl Report {
     pub(crate) fn page(&self) -> String {
         html::page(self)
     }
+}
+
+fn head(systems: &[&str], others: &[&str]) -> Vec<String> {
+    let cells = std::iter::once(&"task").chain(systems).chain(others);
+    cells.map(|cell| (*cell).to_owned()).collect()
+}
+
+/// A name and the values of all systems, if one has any.
+fn values(name: String, systems: &[&str], of: impl Fn(&str) -> Option<f64>) -> Option<Vec<String>> {
+    let values: Vec<Option<f64>> = systems.iter().map(|system| of(system)).collect();
+    let known = values.iter().any(Option::is_some);
+    known.then(|| {
+        std::iter::once(name)
+            .chain(values.into_iter().map(shown))
+            .collect()
+    })
 }
 
 /// How a system's answer differs from ours, with the first messages that only one of them found.
