@@ -114,6 +114,12 @@ impl MemoryDisk {
         lock(&self.0).capacity = octets;
     }
 
+    /// Octets in all files.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        used(&lock(&self.0))
+    }
+
     /// Whether syncs fail from now on, and what was not synced is then taken for clean.
     pub fn fail_syncs(&self, fail: bool) {
         lock(&self.0).fail_syncs = fail;

@@ -333,7 +333,7 @@ impl Owner {
     }
 
     fn sync(&mut self) {
-        if self.waiting.is_empty() {
+        if self.waiting.is_empty() && (self.syncing || !self.upkeep.take_unsafe()) {
             return;
         }
         match self.store.sync_job() {

@@ -141,6 +141,8 @@ pub(super) struct Upkeep {
     due: Instant,
     room_due: Instant,
     scarce: bool,
+    /// Whether something was logged that nobody waits for.
+    unsafe_yet: bool,
     stop: Arc<AtomicBool>,
 }
 
@@ -185,8 +187,14 @@ impl Upkeep {
             due: Instant::now() + LOOK_INTERVAL,
             room_due: Instant::now(),
             scarce: false,
+            unsafe_yet: false,
             stop,
         })
+    }
+
+    /// Whether there is something to be synced that nobody waits for; said once.
+    pub(super) fn take_unsafe(&mut self) -> bool {
+        std::mem::take(&mut self.unsafe_yet)
     }
 
     /// How long the store's thread may wait for questions.
@@ -260,15 +268,13 @@ impl Upkeep {
         if report.rewritten + report.snapshots + report.failed > 0 {
             tracing::info!(?report, "room of the mail store reclaimed");
         }
+        self.unsafe_yet |= report.covered > 0;
         self.figures.reclaimed(report);
         self.known.note(report);
         self.note(store);
         // What snapshots cover goes at once; what is not worth it would be looked at again and again.
-        let pause = if report.saved + report.covered > 0 {
-            1
-        } else {
-            12
-        };
+        let soon = self.scarce || report.saved + report.covered > 0;
+        let pause = if soon { 1 } else { 12 };
         self.due = Instant::now() + LOOK_INTERVAL * pause;
     }
 

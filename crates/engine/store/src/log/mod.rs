@@ -159,19 +159,21 @@ impl<S: Storage> Log<S> {
     ///
     /// [`StoreError::DiskFull`] leaves everything as it was; [`StoreError::Failed`] is final.
     pub(crate) fn reserve(&mut self, octets: u64) -> Result<(), StoreError> {
-        match self.reserve_freely(octets) {
-            Err(StoreError::DiskFull) => {
-                self.give_up_spare()?;
-                let least = octets + SEGMENT_HEAD as u64;
-                let small = self.segment_size.min(SMALL_SEGMENT).max(least);
-                let whole = self.segment_size.max(least);
-                match self.roll(whole) {
-                    Err(StoreError::DiskFull) if small < whole => self.roll(small),
-                    done => done,
-                }
+        let least = octets + SEGMENT_HEAD as u64;
+        let whole = self.segment_size.max(least);
+        let small = self.segment_size.min(SMALL_SEGMENT).max(least);
+        let mut done = self.reserve_freely(octets);
+        while matches!(done, Err(StoreError::DiskFull)) {
+            let given_up = self.give_up_spare()?;
+            done = match self.roll(whole) {
+                Err(StoreError::DiskFull) if small < whole => self.roll(small),
+                done => done,
+            };
+            if !given_up {
+                break;
             }
-            done => done,
         }
+        done
     }
 
     /// Makes sure that `octets` of records can be appended without the spare room.

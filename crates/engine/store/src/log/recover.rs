@@ -13,7 +13,7 @@ use super::format::{
     segment_name, segment_position,
 };
 use super::rewrite::{read_index, records};
-use super::spare::{SPARE, Spare};
+use super::spare::{SPARES, Spare};
 use super::windowed::{WINDOW, Windowed};
 use super::{Log, Segment};
 
@@ -146,7 +146,7 @@ impl<S: Storage> Log<S> {
             log.adopt(&mut found, &end, &mut report)?;
         }
         log.clear_away(found)?;
-        log.open_spare(spare).map_err(io_error(SPARE))?;
+        log.open_spare(spare).map_err(io_error(SPARES[0]))?;
         Ok((log, report))
     }
 

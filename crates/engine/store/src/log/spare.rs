@@ -1,6 +1,9 @@
-//! Spare room: a file that holds nothing but blocks of the disk. When the disk is full it is given up, so
-//! that messages can be deleted and the room they took can come back; until it is there again no message
+//! Spare room: files that hold nothing but blocks of the disk. When the disk is full they are given up, so
+//! that messages can be deleted and the room they took can come back; until they are there again no message
 //! is taken in.
+//!
+//! One is for the records of what is deleted, and given up as soon as the disk is nearly full. The other is
+//! for writing segments again, so that whoever else fills the disk does not take that as well.
 
 use std::io;
 
@@ -9,80 +12,90 @@ use vere_ports::storage::{Storage, StorageFile};
 use super::Log;
 use crate::StoreError;
 
-/// The name of the file.
-pub(super) const SPARE: &str = "spare";
+/// The names of the files, in the order in which they are given up.
+pub(super) const SPARES: [&str; 2] = ["spare-1", "spare-2"];
 
 /// The state of the spare room.
 #[derive(Debug, Default)]
 pub(super) struct Spare {
-    /// Octets that are kept; 0 for none.
+    /// Octets of each file; 0 for none.
     octets: u64,
-    held: bool,
+    held: [bool; 2],
     /// Whether somebody who knows the disk said that it is nearly full.
     scarce: bool,
 }
 
 impl<S: Storage> Log<S> {
-    /// Finds the file there is, or makes it.
+    /// Finds the files there are, or makes them; so many octets in all.
     pub(super) fn open_spare(&mut self, octets: u64) -> io::Result<()> {
-        self.spare.octets = octets;
-        let found = match self.storage.open(SPARE) {
-            Ok(file) => Some(file.len()?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        };
-        match found {
-            None if octets == 0 => Ok(()),
-            Some(_) if octets == 0 => remove(&self.storage),
-            Some(len) if len == octets => {
-                self.spare.held = true;
-                Ok(())
+        self.spare.octets = octets / 2;
+        for (number, name) in SPARES.iter().enumerate() {
+            let found = match self.storage.open(name) {
+                Ok(file) => Some(file.len()?),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(error),
+            };
+            let right = found.is_some_and(|len| len == self.spare.octets);
+            self.spare.held[number] = right && octets > 0;
+            if found.is_some() && !self.spare.held[number] {
+                remove(&self.storage, name)?;
             }
-            _ => self.make_spare(),
         }
+        self.make_spare()
     }
 
-    /// Makes the file; on a disk that has no room for it, it is not made.
+    /// Makes the files that are missing; on a disk that has no room for one, it is not made.
     fn make_spare(&mut self) -> io::Result<()> {
-        remove(&self.storage)?;
-        let file = self.storage.create(SPARE)?;
-        match file.allocate(self.spare.octets) {
-            Ok(()) => self.spare.held = true,
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => remove(&self.storage)?,
-            Err(error) => return Err(error),
+        if self.spare.octets == 0 {
+            return Ok(());
+        }
+        for (number, name) in SPARES.iter().enumerate() {
+            if self.spare.held[number] {
+                continue;
+            }
+            remove(&self.storage, name)?;
+            let made = self.storage.create(name);
+            match made.and_then(|file| file.allocate(self.spare.octets)) {
+                Ok(()) => self.spare.held[number] = true,
+                Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                    remove(&self.storage, name)?;
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
 
-    /// Gives the room up.
-    pub(super) fn give_up_spare(&mut self) -> Result<(), StoreError> {
-        self.spare.held = false;
-        remove(&self.storage).map_err(|error| self.fail(error.to_string()))
+    /// Gives up the next file that is there; false when none is.
+    pub(crate) fn give_up_spare(&mut self) -> Result<bool, StoreError> {
+        match self.spare.held.iter().position(|held| *held) {
+            Some(number) => self.give_up(number).map(|()| true),
+            None => Ok(false),
+        }
     }
 
-    /// Gives up the spare room when the disk is nearly full, and takes it back when there is room again.
+    fn give_up(&mut self, number: usize) -> Result<(), StoreError> {
+        self.spare.held[number] = false;
+        let removed = remove(&self.storage, SPARES[number]);
+        removed.map_err(|error| self.fail(error.to_string()))
+    }
+
+    /// Gives up the first file when the disk is nearly full, and makes them again when it is not.
     pub(crate) fn note_room(&mut self, scarce: bool) -> Result<(), StoreError> {
         self.check()?;
         self.spare.scarce = scarce;
-        if self.spare.octets == 0 {
-            return Ok(());
+        match (scarce, self.spare.held) {
+            (true, [true, _]) => self.give_up(0),
+            (false, [true, true]) | (true, _) => Ok(()),
+            (false, _) => self
+                .make_spare()
+                .map_err(|error| self.fail(error.to_string())),
         }
-        if scarce {
-            return match self.spare.held {
-                true => self.give_up_spare(),
-                false => Ok(()),
-            };
-        }
-        if self.spare.held {
-            return Ok(());
-        }
-        self.make_spare()
-            .map_err(|error| self.fail(error.to_string()))
     }
 
     /// Whether there is room for messages, and not only for getting rid of some.
     pub(crate) fn is_roomy(&self) -> bool {
-        !self.spare.scarce && (self.spare.held || self.spare.octets == 0)
+        !self.spare.scarce && (self.spare.octets == 0 || self.spare.held == [true, true])
     }
 
     /// Makes sure that a message of so many octets, its head included, can be appended.
@@ -99,8 +112,8 @@ impl<S: Storage> Log<S> {
     }
 }
 
-fn remove<S: Storage>(storage: &S) -> io::Result<()> {
-    match storage.remove(SPARE) {
+fn remove<S: Storage>(storage: &S, name: &str) -> io::Result<()> {
+    match storage.remove(name) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }

@@ -304,8 +304,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let end = self.log.segment_end(outcome.first);
         let marks = stretch.marking.marks.range(outcome.first..end);
         let marked_since = marks.into_iter().any(|blob| !outcome.live.contains(blob));
-        pass.count_changes(outcome.batches);
-        pass.report.segments += 1;
+        let changes = outcome.batches;
         let saved = match outcome.made {
             Ok(Some(made)) if !marked_since => {
                 pass.report.rewritten += 1;
@@ -316,14 +315,21 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
                 Ok(0)
             }
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {
-                pass.report.dead += outcome.dead;
-                pass.report.failed += 1;
-                // The room is for this.
-                self.log.note_room(true).map(|()| 0)
+                // The spare room is for this.
+                let again = self.log.give_up_spare();
+                if matches!(again, Ok(true)) {
+                    stretch.segments.push_back(outcome.first);
+                } else {
+                    pass.report.dead += outcome.dead;
+                    pass.report.failed += 1;
+                }
+                again.map(|_| 0)
             }
             Err(error) => Err(StoreError::Failed(error.to_string())),
         };
         pass.report.saved += saved.as_ref().copied().unwrap_or_default();
+        pass.count_changes(changes);
+        pass.report.segments += 1;
         self.reclaiming = Some(pass);
         saved
     }

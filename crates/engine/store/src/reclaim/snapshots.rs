@@ -159,11 +159,12 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             for batch in self.pending.of(&gathering.partition.clone()) {
                 gathering.note(&batch.rows);
             }
-            let deleted = self
-                .pending
-                .of(&gathering.partition)
-                .any(|batch| batch.clear);
-            candidates.gathering = Some(gathering).filter(|_| !deleted);
+            // Of one that was deleted, or has a snapshot already, nobody knows yet how little stays.
+            let is_known = |batch: &Batch| {
+                batch.clear || batch.rows.iter().any(|row| row.key == keys::SNAPSHOT)
+            };
+            let known = self.pending.of(&gathering.partition).any(is_known);
+            candidates.gathering = Some(gathering).filter(|_| !known);
             return Ok(Some(0));
         };
         let all = gathering.step(&self.meta)?;
