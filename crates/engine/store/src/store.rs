@@ -135,6 +135,8 @@ pub struct Store<S: Storage, M: MetaEngine> {
     pub(crate) resident: usize,
     pub(crate) uses: u64,
     pub(crate) reclaiming: Option<Pass>,
+    /// The number of the last pass.
+    pub(crate) passes: u64,
     /// Octets that nothing needed when reclaiming ended last, and what was removed since.
     pub(crate) dead: u64,
     pub(crate) removed: Removed,
@@ -168,6 +170,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             resident: 0,
             uses: 0,
             reclaiming: None,
+            passes: 0,
             dead: 0,
             removed: Removed::default(),
             counts: Counts::default(),

@@ -26,6 +26,8 @@ pub(crate) type Snapshots = HashMap<Partition, u64>;
 /// What a job is told to keep.
 #[derive(Debug)]
 pub(crate) struct Needed {
+    /// The pass that told it: what a job of another one did is dropped.
+    pub(crate) pass: u64,
     /// Bodies that something refers to.
     pub(crate) live: BTreeSet<u64>,
     pub(crate) snapshots: Arc<Snapshots>,
@@ -88,6 +90,7 @@ enum Stage<F> {
 #[derive(Debug)]
 #[must_use = "hand it to the store"]
 pub struct ReclaimOutcome<S: Storage> {
+    pub(crate) pass: u64,
     pub(crate) first: u64,
     pub(crate) live: BTreeSet<u64>,
     /// Octets that nothing needs.
@@ -144,6 +147,7 @@ impl<S: Storage> ReclaimJob<S> {
         self.give_up_unless_ended();
         let dead = self.dead();
         ReclaimOutcome {
+            pass: self.needed.pass,
             first: self.head.first,
             live: self.needed.live,
             dead,

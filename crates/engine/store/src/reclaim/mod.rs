@@ -74,6 +74,8 @@ pub struct Reclaimable {
 /// A pass under way.
 #[derive(Debug, Default)]
 pub(crate) struct Pass {
+    /// Its number since the store was opened.
+    number: u64,
     report: ReclaimReport,
     /// The position up to which segments were looked at.
     to: u64,
@@ -161,9 +163,11 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     pub fn reclaim(&mut self, dead_percent_min: u64) -> Result<Reclaim<S>, StoreError> {
         self.log.check()?;
         let mut pass = self.reclaiming.take().unwrap_or_else(|| Pass {
+            number: self.passes + 1,
             removed: self.removed.before(self.log.newest()),
             ..Pass::default()
         });
+        self.passes = pass.number;
         let done = match std::mem::take(&mut pass.stage) {
             Stage::Choosing => self.choose(&mut pass, dead_percent_min),
             Stage::Segments(stretch) => self.stretch(&mut pass, stretch, dead_percent_min)?,
@@ -274,6 +278,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             };
             let end = self.log.segment_end(first);
             let needed = Needed {
+                pass: pass.number,
                 live: stretch.marking.marks.range(first..end).copied().collect(),
                 snapshots: Arc::clone(&stretch.marking.snapshots),
                 dead_percent_min,
@@ -300,6 +305,11 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             self.reclaiming = Some(pass);
             return Ok(0);
         };
+        if pass.number != outcome.pass {
+            // References made between the two passes may not be marked yet.
+            self.reclaiming = Some(pass);
+            return Ok(0);
+        }
         stretch.busy = false;
         let end = self.log.segment_end(outcome.first);
         let marks = stretch.marking.marks.range(outcome.first..end);

@@ -215,6 +215,31 @@ fn marking_goes_in_steps() {
     assert_eq!(bench.store.check_all().unwrap().findings, []);
 }
 
+/// A pass was given up while a job was under way, a body that the job left out was referred to again, and
+/// another pass began, which has not seen that yet.
+#[test]
+fn what_a_job_of_another_pass_did_is_dropped() {
+    let mut bench = filled();
+    let inbox = bench.inbox;
+    let job = loop {
+        match bench.store.reclaim(10).unwrap() {
+            Reclaim::Working => {}
+            Reclaim::Job(job) => break job,
+            Reclaim::Done(_) => panic!("nothing to do"),
+        }
+    };
+    let outcome = job.run();
+    bench.store.stop_reclaiming();
+    for content in [1, 2, 4, 5] {
+        add(&mut bench, inbox, content, 1_000 + content);
+    }
+    assert!(matches!(bench.store.reclaim(10), Ok(Reclaim::Working)));
+    assert_eq!(bench.store.finish_reclaim(outcome), Ok(0));
+    assert_eq!(bench.store.check_all().unwrap().findings, []);
+    reclaim(&mut bench.store).unwrap();
+    assert_eq!(bench.store.check_all().unwrap().findings, []);
+}
+
 #[test]
 fn no_cut_of_power_while_reclaiming_loses_a_body() {
     let begin = |bench: &Bench| bench.disk.steps();
