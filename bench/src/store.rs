@@ -130,6 +130,8 @@ struct Plan {
     deliveries: usize,
     /// Messages that are delivered to fifteen mailboxes beside Postfix.
     spread: usize,
+    /// Whether files are read from the disk, which makes the whole machine read them again.
+    cold: bool,
     /// Connections that idle; only ours is asked for so many.
     idlers: usize,
     only: String,
@@ -147,6 +149,7 @@ impl Plan {
                 notices: 5,
                 deliveries: 50,
                 spread: 20,
+                cold: false,
                 idlers: 200,
                 only: String::new(),
             },
@@ -159,12 +162,17 @@ impl Plan {
                 notices: 20,
                 deliveries: 500,
                 spread: 200,
+                cold: true,
                 idlers: 10_000,
                 only: String::new(),
             },
         };
         Self {
             messages: args.messages.unwrap_or(plan.messages),
+            cold: match &args.only {
+                Some(only) => "cold".starts_with(&**only),
+                None => plan.cold,
+            },
             only: args.only.clone().unwrap_or_default(),
             ..plan
         }
@@ -313,7 +321,8 @@ fn measure_all(
 }
 
 fn read(plan: &Plan, mail: &Mail, run: &mut Run) -> Result<(), StoreBenchError> {
-    let mut questions = queries::questions(mail);
+    let all = queries::questions(mail);
+    let mut questions = all.clone();
     questions.retain(|question| plan.wants(&[question.task]));
     let mut small = queries::small_questions(mail);
     small.retain(|question| plan.wants(&[question.task]));
@@ -321,6 +330,19 @@ fn read(plan: &Plan, mail: &Mail, run: &mut Run) -> Result<(), StoreBenchError> 
         if plan.wants(&["first SELECT"]) {
             let select = |system: &mut System| Ok(vec![tasks::first_select(system)?]);
             run.each("first SELECT", select)?;
+        }
+    }
+    if plan.wants(&["10 clients"]) {
+        for _ in 0..plan.rounds {
+            run.each("clients", |system| tasks::clients(system, &all))?;
+        }
+    }
+    if plan.cold && !nix::unistd::geteuid().is_root() {
+        let reason = "cold figures: only root may tell the kernel to let go of files";
+        run.skipped.push(reason.to_owned());
+    } else if plan.cold {
+        for _ in 0..plan.starts {
+            run.each("cold", |system| tasks::cold(system, &all))?;
         }
     }
     if questions.is_empty() && small.is_empty() {

@@ -120,6 +120,11 @@ pub(super) const TASKS: &[Task] = &[
     part("small account: four fields", 0.5),
     part("small account: FROM", 0.2),
     search("small account: TEXT 1 %"),
+    rate("10 clients at once", "answers/s", None),
+    time("cold: list"),
+    time("cold: all headers"),
+    time("cold: FROM"),
+    time("cold: TEXT 1 %"),
     part("expunge 1 %", 0.7),
     part("expunge 20 %", 0.7),
     beside(

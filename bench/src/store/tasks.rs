@@ -128,6 +128,78 @@ pub(crate) fn read_small(
     Ok(answered.into_iter().map(|(figure, _)| figure).collect())
 }
 
+/// What is asked of a system that was just started and whose files are not in memory.
+const COLD: [(&str, &str); 4] = [
+    ("list", "cold: list"),
+    ("all headers", "cold: all headers"),
+    ("FROM", "cold: FROM"),
+    ("TEXT 1 %", "cold: TEXT 1 %"),
+];
+
+/// Asks these questions, each of a system started anew after the kernel let go of all files.
+pub(crate) fn cold(system: &mut System, questions: &[Question]) -> Result<Vec<Figure>, ImapError> {
+    let mut figures = Vec::new();
+    for (warm, task) in COLD {
+        let Some(question) = questions.iter().find(|question| question.task == warm) else {
+            continue;
+        };
+        nix::unistd::sync();
+        std::fs::write("/proc/sys/vm/drop_caches", "1")?;
+        restart(system)?;
+        let question = Question {
+            task,
+            command: question.command.clone(),
+        };
+        figures.extend(
+            read(system, &[question])?
+                .into_iter()
+                .map(|(figure, _)| figure),
+        );
+    }
+    Ok(figures)
+}
+
+/// Connections that ask at once.
+const CLIENTS: usize = 10;
+
+/// What each of them asks: pages of a list, a message, and now and then a search.
+const CLIENT_ROUNDS: usize = 5;
+
+/// Several clients at once, each looking through the mailbox: answers per second.
+pub(crate) fn clients(system: &System, questions: &[Question]) -> Result<Vec<Figure>, ImapError> {
+    let searches = ["FROM", "TEXT 1 %"].map(|task| questions.iter().find(|one| one.task == task));
+    let searches: Vec<&str> = searches
+        .into_iter()
+        .flatten()
+        .map(|one| &*one.command)
+        .collect();
+    let last = system.numbers.len().max(1);
+    let (before, started) = (system.cpu(), Instant::now());
+    side_by_side(CLIENTS, |client| {
+        let mut imap = system.login()?;
+        imap.ok(&format!("EXAMINE {}", system.mailbox(MAILBOX)))?;
+        for round in 0..CLIENT_ROUNDS {
+            let first = 1 + (client * CLIENT_ROUNDS + round) * last / (CLIENTS * CLIENT_ROUNDS);
+            let page = (first + 49).min(last);
+            imap.ok(&format!(
+                "FETCH {first}:{page} (UID FLAGS RFC822.SIZE ENVELOPE)"
+            ))?;
+            imap.ok(&format!("FETCH {first} (BODY.PEEK[])"))?;
+            for search in &searches {
+                imap.ok(search)?;
+            }
+        }
+        Ok(())
+    })?;
+    let answers = (CLIENTS * CLIENT_ROUNDS * (2 + searches.len())) as f64;
+    let cpu = millis(system.cpu().saturating_sub(before));
+    let rate = answers / started.elapsed().as_secs_f64();
+    Ok(vec![Figure {
+        cpu: Some(cpu),
+        ..figure(system, "10 clients at once", rate)
+    }])
+}
+
 /// Which messages were found, by their numbers in the mail.
 pub(crate) fn answers(system: &System, answered: &[(Figure, Reply)]) -> Vec<Answer> {
     let searched = answered.iter().filter(|(_, reply)| reply.fetched == 0);
