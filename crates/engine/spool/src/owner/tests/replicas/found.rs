@@ -68,6 +68,12 @@ impl Circle {
         (circle, queue)
     }
 
+    fn settle_events(&mut self) {
+        while let Some(event) = self.owner.poll_event() {
+            self.events.push(event);
+        }
+    }
+
     fn refusals(&self) -> usize {
         let refused = |event: &&OwnerEvent| matches!(event, OwnerEvent::Refused { .. });
         self.events.iter().filter(refused).count()
@@ -332,6 +338,34 @@ fn what_a_node_refuses_that_differs_is_heard() {
     assert_eq!(circle.states(), [SyncState::Sync, SyncState::Sync]);
     assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
     assert_eq!([0, 1].map(|node| circle.held(node)[0].length), [0, 0]);
+}
+
+/// A member that refused what another one did vouches for nothing any more, whatever it says, and what it
+/// refused is not refused: without a change of the record nothing more is acknowledged, and with it by the
+/// other one alone.
+#[test]
+fn a_member_that_differs_is_not_counted() {
+    let (mut circle, queue) = Circle::with_one_that_differs();
+    circle.register_reachable = false;
+    let before = circle.owner.acknowledged();
+    circle.hung.clear();
+    circle.carry(FIRST);
+    assert_eq!(circle.owner.replicas[0].fault, Some(Fault::Diverged));
+    circle.owner.commit(put(queue, 10)).unwrap();
+    // Only that one says something of it.
+    while circle.carry(FIRST) {}
+    circle.settle_events();
+    assert_eq!(circle.owner.acknowledged(), before);
+    assert_eq!(circle.refusals(), 0, "{:?}", circle.events);
+    // The other one has all of it; the record still names both.
+    while circle.carry(SECOND) {}
+    circle.settle_events();
+    assert_eq!(circle.owner.acknowledged(), before);
+    circle.register_reachable = true;
+    circle.settle();
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+    assert_eq!(circle.refusals(), 0, "{:?}", circle.events);
+    assert_eq!(circle.held(1)[0].length, 2);
 }
 
 /// That a node had refused what another one did hid that it had lost its memory since, and as the last one
