@@ -236,6 +236,41 @@ fn mail_goes_another_way_over_kill_9_of_everything_until_that_is_undone() {
     system.stop();
 }
 
+#[test]
+fn another_way_that_takes_no_mail_at_all_returns_nothing_to_its_sender() {
+    let sink = Sink::start();
+    let options = Options::to(sink.address)
+        .set("delivery.retry", "[\"1h\"]")
+        .record("null.example MX 0 .");
+    let system = System::start(&options);
+    let destination = format!("relay:{}", sink.address);
+    for (domain, said) in [
+        ("null.example", "null MX"),
+        ("none.example", "does not exist"),
+    ] {
+        system.command(&["queue", "hold", &destination]);
+        submit(&system, 2);
+        system.command(&["queue", "reroute", &destination, "--mx", domain, "--yes"]);
+        system.command(&["queue", "release", &destination]);
+        let queue = wait_for("a pause", || {
+            let mut queues = system.queues().into_iter();
+            queues.find(|queue| {
+                let last = queue["last_reply"].as_str().unwrap_or_default();
+                last.contains(said) && queue["paused_until"].is_string()
+            })
+        });
+        assert_eq!(queue["messages"], 2, "{queue}");
+        // The operator sees that the way was mistyped, and nobody else has heard of it.
+        system.command(&["queue", "reroute", &destination, "--undo", "--yes"]);
+        // The one that was tried on the way waits for its next attempt.
+        system.command(&["queue", "retry", &destination]);
+        system.wait_empty();
+    }
+    sink.wait_mail(4);
+    assert_eq!(system.mail("alice").len(), 0);
+    system.stop();
+}
+
 fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
