@@ -45,6 +45,7 @@ mod quota;
 mod records;
 mod records_tls;
 mod reload;
+mod replica_delays;
 mod replica_disks;
 mod replica_faults;
 mod replica_network;

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{Counted, Etcd, PATIENCE, Session, System, in_soak, is_full, probe, wait_for};
+use crate::gateways::{beside, kill_for_good, soon};
+use crate::harness::{
+    Counted, Etcd, PATIENCE, Session, System, in_soak, is_full, probe, wait_for, wait_greeting,
+};
 use crate::replicas::{states, wait_states};
 
 /// How often faults are repeated.
@@ -102,4 +105,55 @@ fn a_node_is_removed_though_the_leader_of_etcd_is_dead_and_not_while_all_members
     });
     system.wait_empty();
     system.stop();
+}
+
+#[test]
+fn queues_are_adopted_and_handed_back_while_each_member_of_etcd_in_turn_is_dead_or_hangs() {
+    if !in_soak(
+        "queues are adopted and handed back while each member of etcd in turn is dead or hangs",
+    ) {
+        return;
+    }
+    let Some(mut etcd) = Etcd::start(3) else {
+        return;
+    };
+    let sink = Counted::start();
+    let options = |sink: &Counted| soon(etcd.options(sink.options()));
+    let first = System::start(&options(&sink));
+    let options = beside(&first, options(&sink), "second").unset("cluster.folder");
+    let second = System::start(&options.set("gateway.adopts", "[\"gateway\"]"));
+    wait_states(&first, ["sync", "sync"]);
+    let emptied = || {
+        let log = second.log();
+        log.matches("everything in the adopted queues is delivered")
+            .count()
+    };
+    sink.run(first.smtp, 6, |number| {
+        let member = (number / 2) as usize;
+        let dies = number % 2 == 0;
+        if dies {
+            etcd.kill(member);
+        } else {
+            etcd.signal(member, Signal::SIGSTOP);
+        }
+        // Two members are enough for leases, claims and what the record says.
+        probe(first.smtp);
+        let before = emptied();
+        kill_for_good(&first);
+        wait_for("the queues to be adopted and empty", || {
+            (emptied() > before).then_some(())
+        });
+        first.signal(Signal::SIGCONT);
+        wait_greeting(first.smtp);
+        if dies {
+            etcd.restart(member);
+        } else {
+            etcd.signal(member, Signal::SIGCONT);
+        }
+        etcd.leader();
+        wait_states(&first, ["sync", "sync"]);
+    });
+    first.wait_empty();
+    second.stop();
+    first.stop();
 }

@@ -102,12 +102,15 @@ impl Etcd {
         (0..self.members.len()).for_each(|number| self.restart(number));
     }
 
-    /// SIGSTOP, SIGCONT to all members.
+    /// SIGSTOP, SIGCONT to a member.
+    pub(crate) fn signal(&self, number: usize, sent: Signal) {
+        let process = self.members[number].process.as_ref().expect("it runs");
+        assert!(signal(process.id(), sent), "it runs");
+    }
+
+    /// The same to all members.
     pub(crate) fn signal_all(&self, sent: Signal) {
-        for member in &self.members {
-            let process = member.process.as_ref().expect("it runs");
-            assert!(signal(process.id(), sent), "it runs");
-        }
+        (0..self.members.len()).for_each(|number| self.signal(number, sent));
     }
 
     /// The member that leads, once there is one.

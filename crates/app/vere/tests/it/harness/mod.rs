@@ -1,6 +1,7 @@
 //! Starts whole systems, sinks and peers, and speaks SMTP to them.
 
 mod certificates;
+mod delay;
 mod disk;
 mod etcd;
 mod kills;
@@ -22,6 +23,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 pub(crate) use certificates::{Authority, Files};
+pub(crate) use delay::Delay;
 pub(crate) use disk::FailingSync;
 pub(crate) use etcd::Etcd;
 pub(crate) use kills::acked_under_kills;
