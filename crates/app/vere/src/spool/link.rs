@@ -284,17 +284,6 @@ pub(crate) struct Commit {
     committed: Committed,
 }
 
-impl Commit {
-    /// The numbers its new records have when it succeeds.
-    #[allow(
-        dead_code,
-        reason = "for a gateway that plans ahead of the acknowledgement"
-    )]
-    pub(crate) fn ids(&self) -> &[RecordId] {
-        &self.committed.ids
-    }
-}
-
 impl Future for Commit {
     type Output = Result<Committed, SpoolError>;
 
@@ -500,7 +489,6 @@ impl SpoolLink {
     /// # Errors
     ///
     /// [`SpoolError::Timeout`], [`SpoolError::Closed`].
-    #[allow(dead_code, reason = "for the command that shows the spool")]
     pub(crate) async fn stat(&self) -> Result<NodeStat, SpoolError> {
         match self.read(Owner::stat).await? {
             Read::Stat(stat) => Ok(stat),

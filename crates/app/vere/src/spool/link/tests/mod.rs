@@ -222,7 +222,7 @@ async fn everything(durability: Durability) {
         .collect();
     let mut ids = Vec::new();
     for commit in commits {
-        let expected = commit.ids().to_vec();
+        let expected = commit.committed.ids.clone();
         let committed = commit.await.unwrap();
         assert_eq!(committed.ids, expected);
         ids.extend(committed.ids);
