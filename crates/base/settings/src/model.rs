@@ -138,6 +138,8 @@ pub struct Limits {
     pub command_timeout: Span,
     /// Longest wait for more of a message.
     pub data_timeout: Span,
+    /// How long a process that takes a message apart may be silent.
+    pub parse_timeout: Span,
     /// Connections at once.
     pub connections_max: u32,
     /// Connections at once from one IPv4 address or one IPv6 /64.

@@ -14,6 +14,7 @@ mod disk;
 mod envelope;
 mod imap;
 mod order;
+mod parsed;
 mod sasl;
 mod signwire;
 mod smtp;
@@ -64,6 +65,7 @@ targets! {
     signwire: signwire::frames, signwire::SEEDS;
     envelope: envelope::record, envelope::SEEDS;
     order: order::record, order::SEEDS;
+    parsed: parsed::parsed, parsed::SEEDS;
     spool_log: spool_log::open, spool_log::SEEDS;
     spool_replay: spool_replay::replay, spool_replay::SEEDS;
 }

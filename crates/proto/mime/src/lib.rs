@@ -6,6 +6,7 @@
 //! over the lines, with a bound on parts and depth, so that time and memory are linear in the message
 //! whatever is in it; sections are places in the message, octets are kept and nothing is decoded.
 //! [`text`] decodes the text of parts and fields, for previews and for [`Searched`]: what a search sees.
+//! [`wire`] is how a process that does nothing else is asked for it.
 //!
 //! Own code and not mail-parser's, which takes a boundary for one anywhere in a line, nests without a
 //! bound and searches the rest of the message for the boundary of every multipart; its decoders of
@@ -31,10 +32,12 @@ mod casemap;
 mod codec;
 mod content;
 mod envelope;
+mod fits;
 mod header;
 mod search;
 mod structure;
 pub mod text;
+pub mod wire;
 
 pub use address::{Address, addresses};
 pub use casemap::casemap;
@@ -79,6 +82,29 @@ impl Parsed {
     pub fn of(message: &[u8]) -> Self {
         let parts = structure::scan(message);
         let preview = text::preview(message, &parts, PREVIEW_CHARS);
+        Self::with_references(message, parts, preview)
+    }
+
+    /// Reads the header of a message and takes its body for one part, whatever is in it: for messages that
+    /// cannot be taken apart.
+    #[must_use]
+    pub fn of_header(message: &[u8]) -> Self {
+        let part = structure::header_alone(message);
+        Self::with_references(message, vec![part], String::new())
+    }
+
+    /// Takes a message for text, without reading a field of it: for messages of which not even the header
+    /// can be read.
+    #[must_use]
+    pub fn opaque(message: &[u8]) -> Self {
+        Self {
+            parts: vec![structure::opaque(message)],
+            preview: String::new(),
+            references: vec![0],
+        }
+    }
+
+    fn with_references(message: &[u8], parts: Vec<Part>, preview: String) -> Self {
         let root = parts.first().and_then(|part| part.envelope.as_deref());
         let header = parts
             .first()

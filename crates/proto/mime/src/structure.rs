@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use crate::content::Parameterized;
 use crate::envelope::Envelope;
-use crate::header::{fields, unfold, without_line_end};
+use crate::header::{fields, header_len, unfold, without_line_end};
 use crate::{DEPTH_MAX, PARTS_MAX, VALUE_OCTETS_MAX};
 
 /// What a part consists of.
@@ -142,6 +142,35 @@ pub(crate) fn scan(message: &[u8]) -> Vec<Part> {
     scanner.close(0, message.len());
     childless(&mut scanner.parts);
     scanner.parts
+}
+
+/// The message as one part, by its header alone.
+pub(crate) fn header_alone(message: &[u8]) -> Part {
+    let end = header_len(message);
+    let header = message.get(..end).unwrap_or_default();
+    Part {
+        envelope: Some(Box::new(Envelope::read(header))),
+        ..single(message, read_header(header, 0..end))
+    }
+}
+
+/// The message as one part of which nothing is known.
+pub(crate) fn opaque(message: &[u8]) -> Part {
+    let end = header_len(message);
+    Part {
+        envelope: Some(Box::default()),
+        ..single(message, read_header(&[], 0..end))
+    }
+}
+
+/// A part whose body is all that is behind its header.
+fn single(message: &[u8], part: Part) -> Part {
+    let body = message.get(part.body.start..).unwrap_or_default();
+    Part {
+        body: part.body.start..message.len(),
+        lines: lines(body),
+        ..part
+    }
 }
 
 /// A multipart in which no part was found is a single one.

@@ -20,6 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::store::parser;
 use crate::{config as file, gateway, supervisor, transfer};
 
 /// The mail system: takes, keeps, and delivers mail.
@@ -193,6 +194,8 @@ enum RoleCommand {
     Signer,
     /// The mail store.
     Store,
+    /// A process of the mail store that takes messages apart; started by it.
+    Parser,
     /// A spool node.
     Spool {
         /// Its name in the settings.
@@ -274,6 +277,11 @@ fn done<E: std::error::Error>(result: Result<(), E>) -> Result<Outcome, Failure>
 }
 
 fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> {
+    if matches!(role, RoleCommand::Parser) {
+        // It has no settings, and ends with its socket.
+        parser::child::run()?;
+        return Ok(Outcome::Exit(ExitCode::SUCCESS));
+    }
     if let Err(code) = supervisor::child_setup() {
         return Ok(Outcome::Exit(code));
     }
@@ -292,6 +300,7 @@ fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> 
             log(&settings, "store")?;
             crate::store::run(settings, &path)?;
         }
+        RoleCommand::Parser => {}
         RoleCommand::Spool { node } => {
             log(&settings, &format!("spool-{node}"))?;
             crate::spool::run(&settings, node)?;

@@ -9,12 +9,11 @@ use vere_imap::server::{
     MailboxChange, MailboxEntry, Opened, Question, Quota, Refusal, ScramLookup, Status, StoreQuery,
 };
 use vere_imap::set::UidSet;
-use vere_mime::Parsed;
 use vere_ports::directory::AccountName;
 use vere_sasl::server::PasswordAttempt;
 use vere_store::{
-    MailboxId, MailboxName, ModSeq, Prepared, QuotaLimit, RecipientFields, Snapshot, StoreError,
-    SystemFlags, Target,
+    MailboxId, MailboxName, ModSeq, QuotaLimit, RecipientFields, Snapshot, StoreError, SystemFlags,
+    Target,
 };
 
 use super::convert::{self, among, flags_of, refusal};
@@ -446,9 +445,11 @@ impl Client {
         let message = query.message;
         let quotas = self.quotas.now();
         let internal_date = convert::date(query.date.unwrap_or_else(now));
+        let parsers = self.keeper.parsers().clone();
+        let turn = parsers.turn().await;
         let prepare = move || {
-            let parsed = Parsed::of(&message);
-            Prepared::new(&message, &parsed.encode(), &parsed.references)
+            let _turn = turn;
+            parsers.prepare(&message)
         };
         let asked = self.keeper.ask_with(prepare, move |store, prepared| {
             let target = Target {

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use vere_directory::{Directory, Resolution};
-use vere_mime::Parsed;
 use vere_ports::directory::AccountName;
 use vere_settings::OverQuota;
 use vere_smtp::command::RcptTo;
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Message;
-use vere_store::{Flags, MailboxId, MailboxName, Prepared, RecipientFields, StoreError, Target};
+use vere_store::{Flags, MailboxId, MailboxName, RecipientFields, StoreError, Target};
 
 use super::convert::date;
 use super::keeper::MailStore;
@@ -101,9 +100,11 @@ async fn file_for(
         .as_str()
         .as_bytes()
         .to_vec();
+    let parsers = reception.keeper().parsers().clone();
+    let turn = parsers.turn().await;
     let prepared = tokio::task::spawn_blocking(move || {
-        let parsed = Parsed::of(&message.body);
-        Prepared::new(&message.body, &parsed.encode(), &parsed.references)
+        let _turn = turn;
+        parsers.prepare(&message.body)
     });
     let prepared = prepared.await.map_err(|_| Refusal::LocalError)?;
     let prepared = prepared.map_err(|error| refusal(&error, OverQuota::Defer))?;

@@ -20,6 +20,7 @@ use vere_store::{
 };
 
 use super::metrics::Figures;
+use super::parser::Parsers;
 use super::search::{Indexer, SharedIndex};
 use super::upkeep::Upkeep;
 
@@ -69,6 +70,7 @@ pub(super) struct Keeper {
     index: SharedIndex,
     indexer: Indexer,
     figures: Figures,
+    parsers: Parsers,
 }
 
 impl std::fmt::Debug for Message {
@@ -113,6 +115,7 @@ impl Keeper {
         index: SharedIndex,
         (plan, folder): (Plan, PathBuf),
         figures: Figures,
+        parsers: Parsers,
     ) -> io::Result<(Self, End)> {
         let (sender, receiver) = channel();
         let (to_sync, jobs) = channel::<Sync>();
@@ -161,6 +164,7 @@ impl Keeper {
             index,
             indexer,
             figures,
+            parsers,
         };
         Indexer::start(changes, keeper.clone())?;
         Ok((keeper, End { thread, reason }))
@@ -174,6 +178,11 @@ impl Keeper {
     /// What is counted.
     pub(super) const fn figures(&self) -> &Figures {
         &self.figures
+    }
+
+    /// What takes messages apart.
+    pub(super) const fn parsers(&self) -> &Parsers {
+        &self.parsers
     }
 
     /// Has the index look at a mailbox.

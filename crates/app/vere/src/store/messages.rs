@@ -10,6 +10,7 @@ use vere_store::{Body, BodyReader, MailboxId, Message, RecipientFields, Snapshot
 
 use super::convert::{among, flags_of, refusal, time};
 use super::keeper::{Keeper, MailStore};
+use super::parser::Parsers;
 use super::search::SharedIndex;
 use super::summaries::{Fields, SUMMARY_OCTETS, has_all};
 
@@ -104,10 +105,10 @@ async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> 
             .map(|(message, _)| row(&snapshot, &message, Content::default()))
             .collect()
     } else {
-        let index = keeper.index().clone();
+        let (index, parsers) = (keeper.index().clone(), keeper.parsers().clone());
         tokio::task::spawn_blocking(move || match fields {
             Some(fields) => field_rows(&snapshot, &chosen, &reader, &fields, &index),
-            None => read_rows(&snapshot, &chosen, &reader, need),
+            None => read_rows(&snapshot, &chosen, &reader, &parsers, need),
         })
         .await
         .map_err(|_| Refusal::Unavailable)?
@@ -233,11 +234,12 @@ fn read_rows(
     snapshot: &Snapshot,
     chosen: &[Referred],
     reader: &BodyReader<LogDirectory>,
+    parsers: &Parsers,
     need: Need,
 ) -> Vec<Row> {
     let rows = chosen
         .iter()
-        .filter_map(|referred| match read(referred, reader, need) {
+        .filter_map(|referred| match read(referred, reader, parsers, need) {
             Ok(content) => Some(row(snapshot, &referred.0, content)),
             Err(error) => {
                 left_out(&referred.0, &error);
@@ -250,23 +252,25 @@ fn read_rows(
 fn read(
     (message, own): &Referred,
     reader: &BodyReader<LogDirectory>,
+    parsers: &Parsers,
     need: Need,
 ) -> Result<Content, StoreError> {
     let mut body = reader.open(message.blob)?;
     Ok(Content {
-        parsed: parsed(&mut body)?,
+        parsed: parsed(&mut body, parsers)?,
         octets: octets(&mut body, own, need)?.into(),
         own: own.len(),
     })
 }
 
 /// What the parser found when the message was delivered; one of another version is asked again.
-fn parsed(body: &mut Body<LogFile>) -> Result<Bytes, StoreError> {
+fn parsed(body: &mut Body<LogFile>, parsers: &Parsers) -> Result<Bytes, StoreError> {
     let found = body.parsed()?;
     if Parsed::is_current(found) {
         return Ok(Bytes::copy_from_slice(found));
     }
-    Ok(Parsed::of(&body.message()?).encode().into())
+    let found = parsers.parse(&body.message()?)?;
+    Ok(found.record.into())
 }
 
 fn octets(body: &mut Body<LogFile>, own: &[u8], need: Need) -> Result<Vec<u8>, StoreError> {

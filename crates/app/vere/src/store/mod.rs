@@ -3,7 +3,8 @@
 //! One thread owns the store and one syncs its log ([`keeper`]); this one has the connections:
 //! [`listeners`] accept, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
 //! answers what the IMAP machine asks, [`filing`] finds the folder of a delivery, [`search`] finds
-//! messages and keeps their index, [`upkeep`] reclaims room, [`metrics`] counts, [`login`] checks passwords, [`quota`] knows what accounts may hold,
+//! messages and keeps their index, [`parser`] has messages taken apart by other processes, [`upkeep`] reclaims
+//! room, [`metrics`] counts, [`login`] checks passwords, [`quota`] knows what accounts may hold,
 //! [`admin`] lets the administrator in, [`files`] knows where everything lies.
 
 pub(crate) mod admin;
@@ -17,6 +18,7 @@ mod lmtp;
 mod login;
 mod messages;
 mod metrics;
+pub(crate) mod parser;
 mod quota;
 pub(crate) mod search;
 mod session;
@@ -44,6 +46,7 @@ use files::Files;
 use keeper::Keeper;
 use listeners::{Reception, Service};
 use metrics::Figures;
+use parser::Parsers;
 use search::SharedIndex;
 
 /// How long sessions may go on after the stop was asked for.
@@ -85,7 +88,8 @@ async fn serve(
     let figures = Figures::default();
     let (health, _) = watch::channel(Health::Ready);
     figures.serve(metrics, &health)?;
-    let (keeper, mut end) = Keeper::start(store, index, plan, figures)?;
+    let parsers = Parsers::new(settings.limits.parse_timeout.duration());
+    let (keeper, mut end) = Keeper::start(store, index, plan, figures, parsers)?;
     let tls = ServerTls::new(&settings)?;
     let (stop, stopping) = watch::channel(false);
     let reception = Rc::new(Reception::new(settings, keeper.clone(), tls, stopping)?);

@@ -37,6 +37,7 @@ mod limits;
 mod metrics;
 mod next_hops;
 mod operate;
+mod parsing;
 mod peers;
 mod policies;
 mod proxy;

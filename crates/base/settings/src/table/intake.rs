@@ -1,7 +1,7 @@
 //! What comes in: who may connect, what they may ask for, and how they are believed.
 
 use super::Fallback::{Is, Nothing, Required};
-use super::{DAY, GIB, KIB, MIB, SECOND, Section, Shape, TIB, fixed, live};
+use super::{DAY, GIB, HOUR, KIB, MIB, SECOND, Section, Shape, TIB, fixed, live};
 use crate::kind::Kind::{
     Addresses, Choice, HostName, HostNames, Integer, Name, NetworkList, Path, Size, Span, UrlHttps,
     Urls, Version,
@@ -226,6 +226,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 Span(SECOND, DAY),
                 Is("\"10m\""),
                 "Longest wait for more of a message.",
+            ),
+            fixed(
+                "parse_timeout",
+                Span(SECOND, HOUR),
+                Is("\"30s\""),
+                "How long the process that takes messages of the mail store apart may be silent, a second more for each 4 MiB of the message; then it is ended and the message tried again. After two attempts its header is read alone, and after a third the message is kept as it is. Ordinary messages take less than a millisecond.",
             ),
             fixed(
                 "connections_max",

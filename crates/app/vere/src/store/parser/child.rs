@@ -1,0 +1,133 @@
+//! The process that takes messages apart: it reads them from its standard input, a socket, and has nothing
+//! else: no files, no settings, no secrets.
+
+use std::io::{self, ErrorKind, Read, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
+use vere_mime::wire::{HEAD_OCTETS, READY_FRAME, Scope, answer, read_request_head};
+
+use super::process::OCTETS_A_SECOND;
+use crate::cli::Failure;
+
+/// Seconds of processor time for a message, beside those for its length.
+const SECONDS_MAX: u64 = 10;
+/// Octets of memory beside those for the length of a message.
+const WORK_OCTETS: u64 = 32 << 20;
+/// Octets of memory for each octet of a message: itself, and what is found in it.
+const OCTETS_EACH: u64 = 4;
+/// Messages up to this size share a limit of memory, and the memory they are read into.
+const ORDINARY_OCTETS: usize = 4 << 20;
+
+/// Serves until the socket is closed.
+///
+/// # Errors
+/// When the socket breaks, what comes is not the protocol, or limits cannot be set.
+pub(crate) fn run() -> Result<(), Failure> {
+    let input = io::stdin();
+    let stream = UnixStream::from(input.as_fd().try_clone_to_owned()?);
+    let limits = Limits::set(SECONDS_MAX)?;
+    serve(stream, limits, answer)?;
+    Ok(())
+}
+
+/// Answers each message by `answer`.
+pub(super) fn serve(
+    mut stream: UnixStream,
+    mut limits: Limits,
+    answer: impl Fn(Scope, &[u8]) -> Vec<u8>,
+) -> io::Result<()> {
+    stream.write_all(&READY_FRAME)?;
+    let mut message = Vec::new();
+    let mut head = [0; HEAD_OCTETS];
+    loop {
+        match stream.read_exact(&mut head) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
+            read => read?,
+        }
+        let wrong = |error| io::Error::new(ErrorKind::InvalidData, error);
+        let (scope, octets) = read_request_head(&head).map_err(wrong)?;
+        limits.renew(octets)?;
+        message.clear();
+        message.try_reserve_exact(octets)?;
+        let length = u64::try_from(octets).unwrap_or(u64::MAX);
+        (&stream).take(length).read_to_end(&mut message)?;
+        if message.len() < octets {
+            return Ok(());
+        }
+        stream.write_all(&answer(scope, &message))?;
+        if octets > ORDINARY_OCTETS {
+            message = Vec::new();
+        }
+    }
+}
+
+/// What the process may take.
+#[derive(Debug)]
+pub(super) struct Limits {
+    /// Seconds of processor time for a message.
+    seconds: u64,
+    /// Octets of memory that it had at its start: the program itself.
+    before: u64,
+    /// The limit in force.
+    memory: u64,
+}
+
+impl Limits {
+    /// Puts those in force that never change.
+    pub(super) fn set(seconds: u64) -> Result<Self, Failure> {
+        prctl::set_no_new_privs()?;
+        setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
+        // When memory is short, this is what the kernel may take; it works without as well.
+        let _ = std::fs::write("/proc/self/oom_score_adj", "500");
+        let before = memory()?;
+        // No files and no processes from now on.
+        setrlimit(Resource::RLIMIT_NOFILE, 0, 0)?;
+        setrlimit(Resource::RLIMIT_NPROC, 0, 0)?;
+        let mut limits = Self {
+            seconds,
+            before,
+            memory: 0,
+        };
+        limits.renew(0)?;
+        Ok(limits)
+    }
+
+    /// Gives time and memory for a message of so many octets.
+    fn renew(&mut self, octets: usize) -> io::Result<()> {
+        let octets = u64::try_from(octets.max(ORDINARY_OCTETS)).unwrap_or(u64::MAX);
+        let memory = octets
+            .saturating_mul(OCTETS_EACH)
+            .saturating_add(WORK_OCTETS)
+            .saturating_add(self.before);
+        if memory != self.memory {
+            soften(Resource::RLIMIT_AS, memory)?;
+            self.memory = memory;
+        }
+        let used = getrusage(UsageWho::RUSAGE_SELF)?;
+        let seconds = used.user_time().tv_sec() + used.system_time().tv_sec();
+        let used = u64::try_from(seconds).unwrap_or(0).saturating_add(1);
+        let each = u64::try_from(OCTETS_A_SECOND).unwrap_or(u64::MAX);
+        let time = used.saturating_add(self.seconds + octets / each);
+        soften(Resource::RLIMIT_CPU, time)
+    }
+}
+
+/// Sets a limit that may be raised again.
+fn soften(resource: Resource, limit: u64) -> io::Result<()> {
+    let (_, hard) = getrlimit(resource)?;
+    setrlimit(resource, limit.min(hard), hard)?;
+    Ok(())
+}
+
+/// Octets of address space that are taken now.
+fn memory() -> Result<u64, Failure> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let kib = line.and_then(|rest| rest.split_whitespace().next());
+    kib.and_then(|kib| kib.parse::<u64>().ok())
+        .map(|kib| kib.saturating_mul(1024))
+        .ok_or_else(|| Failure::new("the kernel does not tell how much memory there is"))
+}

@@ -1,0 +1,175 @@
+//! The processes that take messages apart are killed and stopped: every message is there all the same.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::harness::{Options, System, is_full, signal, wait_for};
+use crate::imap::{Imap, Ports, with_store};
+
+/// Clients that add messages.
+const CLIENTS: usize = 3;
+
+/// The processes whose parent this is.
+fn children(parent: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").expect("/proc");
+    let pids = processes
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The name in brackets may hold anything; the second word behind it is the parent.
+        let rest = stat.rsplit(')').next().unwrap_or_default();
+        rest.split_whitespace().nth(1) == Some(&parent.to_string())
+    })
+    .collect()
+}
+
+fn message(client: usize, number: usize) -> String {
+    format!(
+        "From: a@example.org\r\nSubject: message {client} {number}\r\n\
+         Content-Type: multipart/mixed; boundary=b\r\n\r\n\
+         --b\r\n\r\ntext of {client} {number}\r\n--b\r\nContent-Type: text/html\r\n\r\n<p>\r\n--b--\r\n"
+    )
+}
+
+/// Adds messages with several clients until there is nothing more to be seen, while something happens to
+/// the processes; gives how many each added.
+fn add_while(ports: &Ports, enough: &AtomicBool, added: &AtomicUsize) -> Vec<usize> {
+    let client = |client: usize| {
+        let mut session = Imap::login(ports.imap, "alice@example.org", "secret");
+        let mut number = 0;
+        while !enough.load(Ordering::Relaxed) || number < 20 {
+            session.append("INBOX", &message(client, number));
+            added.fetch_add(1, Ordering::Relaxed);
+            number += 1;
+        }
+        number
+    };
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|number| scope.spawn(move || client(number)))
+            .collect();
+        clients
+            .into_iter()
+            .map(|client| client.join().expect("a client"))
+            .collect()
+    })
+}
+
+/// Every message is there once, with its subject and octets.
+fn all_there(ports: &Ports, added: &[usize]) {
+    let mut session = Imap::login(ports.imap, "alice@example.org", "secret");
+    session.ok("SELECT INBOX");
+    let envelopes = session.ok("FETCH 1:* ENVELOPE");
+    let total: usize = added.iter().sum();
+    assert_eq!(envelopes.matches("FETCH (ENVELOPE").count(), total);
+    for (client, count) in added.iter().enumerate() {
+        for number in 0..*count {
+            let subject = format!("\"message {client} {number}\"");
+            assert_eq!(envelopes.matches(&subject).count(), 1, "{subject}");
+        }
+    }
+    let bodies = session.ok("FETCH 1:* BODY.PEEK[1]");
+    for text in [
+        format!("text of 0 {}", added[0] - 1),
+        "text of 1 0".to_owned(),
+    ] {
+        assert!(bodies.contains(&text), "{text}");
+    }
+}
+
+#[test]
+fn processes_that_are_killed_lose_and_refuse_nothing() {
+    let kills = if is_full() { 200 } else { 12 };
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    let store = system.role_pids("store");
+    let (enough, added) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let counts = std::thread::scope(|scope| {
+        let adding = scope.spawn(|| add_while(&ports, &enough, &added));
+        for _ in 0..kills {
+            let seen = added.load(Ordering::Relaxed);
+            let pid = wait_for("a process", || children(store[0]).first().copied());
+            signal(pid, Signal::SIGKILL);
+            // It is not the same message each time.
+            wait_for("messages", || {
+                (adding.is_finished() || added.load(Ordering::Relaxed) > seen + CLIENTS)
+                    .then_some(())
+            });
+        }
+        enough.store(true, Ordering::Relaxed);
+        adding.join().expect("clients")
+    });
+    all_there(&ports, &counts);
+    assert_eq!(system.role_pids("store"), store, "the store went on");
+    system.stop();
+}
+
+#[test]
+fn processes_that_stand_still_are_replaced() {
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options.set("limits.parse_timeout", "\"2s\""));
+    let store = system.role_pids("store");
+    let (enough, added) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let counts = std::thread::scope(|scope| {
+        let adding = scope.spawn(|| add_while(&ports, &enough, &added));
+        // One that only begins is waited for much longer.
+        wait_for("messages", || {
+            (added.load(Ordering::Relaxed) > 30).then_some(())
+        });
+        let stopped = children(store[0]);
+        for pid in &stopped {
+            signal(*pid, Signal::SIGSTOP);
+        }
+        // Each has a message, or is given one, and is ended when it has been silent for too long.
+        wait_for("the end of those that stand still", || {
+            let now = children(store[0]);
+            stopped.iter().all(|pid| !now.contains(pid)).then_some(())
+        });
+        let seen = added.load(Ordering::Relaxed);
+        wait_for("messages", || {
+            (adding.is_finished() || added.load(Ordering::Relaxed) > seen + 10).then_some(())
+        });
+        enough.store(true, Ordering::Relaxed);
+        adding.join().expect("clients")
+    });
+    all_there(&ports, &counts);
+    assert_eq!(system.role_pids("store"), store, "the store went on");
+    system.stop();
+}
+
+/// A message that no process survives is simulated by ending all that come: the message is kept.
+#[test]
+fn messages_are_kept_when_every_process_is_killed() {
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    let store = system.role_pids("store")[0];
+    let enough = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !enough.load(Ordering::Relaxed) {
+                for pid in children(store) {
+                    signal(pid, Signal::SIGKILL);
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let mut session = Imap::login(ports.imap, "alice@example.org", "secret");
+        let mut kept = 0;
+        // A process that is killed before it is ready is no fault of the message: then it is refused for now.
+        for number in 0..30 {
+            let text = message(0, number);
+            let said = session.command(&format!("APPEND INBOX {{{}+}}\r\n{text}", text.len()));
+            let refused = said.contains("NO [UNAVAILABLE]");
+            assert!(refused || said.contains("OK [APPENDUID"), "{said}");
+            kept += usize::from(!refused);
+        }
+        enough.store(true, Ordering::Relaxed);
+        session.ok("SELECT INBOX");
+        let said = session.ok("FETCH 1:* (RFC822.SIZE BODYSTRUCTURE ENVELOPE)");
+        assert_eq!(said.matches("RFC822.SIZE").count(), kept);
+    });
+    system.stop();
+}
