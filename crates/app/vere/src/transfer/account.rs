@@ -21,6 +21,11 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// Others may put messages there all the time.
 const SETTLE_MAX: Duration = Duration::from_secs(20);
 
+/// Octets that the names of mailboxes may take; a server that has more to tell means no good.
+const LISTED_OCTETS_MAX: usize = 64 << 20;
+/// Octets that what is known of the messages of a mailbox may take: some millions of them.
+const ITEMS_OCTETS_MAX: usize = 2 << 30;
+
 /// An account.
 pub(super) struct Account {
     link: Link,
@@ -48,8 +53,11 @@ impl Account {
     pub(super) async fn new(mut link: Link) -> Result<Self, Failure> {
         let mut listed = Vec::new();
         let special_use = link.can("SPECIAL-USE") && link.can("LIST-EXTENDED");
+        let mut room = Room(LISTED_OCTETS_MAX);
         let mut hear = |event: Event<'_>| {
             if let Event::Said(Response::Listed(one)) = event {
+                let attributes = one.attributes.iter().map(String::len).sum::<usize>();
+                room.take(size_of::<Listed>() + one.name.len() + attributes)?;
                 listed.push(one);
             }
             Ok(())
@@ -93,9 +101,17 @@ impl Account {
         };
         self.link.run(&Command::Examine(name), &mut hear).await?;
         let mut items = Vec::new();
+        let mut room = Room(ITEMS_OCTETS_MAX);
         let mut hear = |event: Event<'_>| {
-            if let Event::Said(Response::Fetched(one)) = event {
-                items.extend(item(*one, validity));
+            if let Event::Said(Response::Fetched(one)) = event
+                && let Some(item) = item(*one, validity)
+            {
+                let flags = item
+                    .flags
+                    .iter()
+                    .map(|flag| size_of::<String>() + flag.len());
+                room.take(size_of::<Item>() + item.key.len() + flags.sum::<usize>())?;
+                items.push(item);
             }
             Ok(())
         };
@@ -121,7 +137,7 @@ impl Account {
                 items: "(UID BODY.PEEK[])",
             }));
         }
-        let mut bodies = Bodies::default();
+        let mut bodies = Bodies::of(items.iter().map(|item| item.at));
         for token in tokens {
             let status = self
                 .link
@@ -347,14 +363,34 @@ fn item(one: Fetched, validity: u32) -> Option<Item> {
     })
 }
 
+/// Memory for what a server tells.
+struct Room(usize);
+
+impl Room {
+    fn take(&mut self, octets: usize) -> Result<(), Failure> {
+        let left = self.0.checked_sub(octets);
+        self.0 = left.ok_or_else(|| Failure::new("the server tells more than there can be"))?;
+        Ok(())
+    }
+}
+
 /// Messages as they come.
-#[derive(Default)]
 struct Bodies {
+    /// Those that were asked for and did not come yet; a server may tell of others, or twice.
+    asked: HashSet<u64>,
     coming: Option<Writer>,
     whole: HashMap<u64, Message>,
 }
 
 impl Bodies {
+    fn of(asked: impl Iterator<Item = u64>) -> Self {
+        Self {
+            asked: asked.collect(),
+            coming: None,
+            whole: HashMap::new(),
+        }
+    }
+
     fn hear(&mut self, event: Event<'_>) -> Result<(), Failure> {
         match event {
             Event::Literal(_) => self.coming = Some(Writer::new(LineEnds::Kept)),
@@ -371,9 +407,12 @@ impl Bodies {
 
     fn fetched(&mut self, one: Fetched) -> Result<(), Failure> {
         let coming = self.coming.take();
-        let (Some(uid), Some(body)) = (one.uid, one.body) else {
+        let (Some(uid), Some(body)) = (one.uid.map(u64::from), one.body) else {
             return Ok(());
         };
+        if !self.asked.remove(&uid) {
+            return Ok(());
+        }
         let writer = match (body, coming) {
             (Value::PassedOn(_), Some(writer)) => writer,
             (Value::String(octets) | Value::Atom(octets), _) => {
@@ -383,7 +422,7 @@ impl Bodies {
             }
             _ => return Ok(()),
         };
-        self.whole.insert(uid.into(), writer.finish());
+        self.whole.insert(uid, writer.finish());
         Ok(())
     }
 }

@@ -25,6 +25,9 @@ const LETTERS: [(char, &str); 6] = [
 /// Where Dovecot notes which keyword a small letter means: lines of a number and a name.
 const KEYWORDS: &str = "dovecot-keywords";
 
+/// How often a message is looked for whose file got another name: mail clients give flags one by one.
+const RENAMES_MAX: usize = 3;
+
 /// Keywords that have letters.
 const KEYWORDS_MAX: usize = 26;
 
@@ -112,18 +115,55 @@ impl Source {
         Ok(items)
     }
 
-    /// The message, if it is still there: other programs may move it meanwhile.
+    /// The message, if it is still there. Other programs may give it other flags meanwhile, and so another
+    /// name, or have moved it from `new` to `cur`: it is looked for once more.
     ///
     /// # Errors
     /// When it cannot be read.
     pub(super) fn read(&self, item: &Item) -> Result<Option<Message>, Failure> {
         let path = &self.files[usize::try_from(item.at)?];
-        match File::open(path) {
-            Ok(file) => copy(file, LineEnds::Found).map(Some),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Failure::new(format!("{}: {error}", path.display()))),
+        let mut found = open(path)?;
+        for _ in 0..RENAMES_MAX {
+            if found.is_some() {
+                break;
+            }
+            let Some(path) = renamed(path, &item.key)? else {
+                break;
+            };
+            found = open(&path)?;
+        }
+        found.map(|file| copy(file, LineEnds::Found)).transpose()
+    }
+}
+
+/// Opens a file, if it is there.
+fn open(path: &Path) -> Result<Option<File>, Failure> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::new(format!("{}: {error}", path.display()))),
+    }
+}
+
+/// The file of a message by the beginning of its name, where the file was before or in `cur`.
+fn renamed(before: &Path, key: &str) -> Result<Option<PathBuf>, Failure> {
+    let Some(folder) = before.parent().and_then(Path::parent) else {
+        return Ok(None);
+    };
+    for part in ["cur", "new"] {
+        let entries = match fs::read_dir(folder.join(part)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.split(":2,").next() == Some(key) {
+                return Ok(Some(path));
+            }
         }
     }
+    Ok(None)
 }
 
 /// Reads all of a file.
@@ -335,6 +375,39 @@ mod tests {
         let mut writer = Writer::new(LineEnds::Kept);
         writer.write(text.as_bytes()).expect("memory");
         writer.finish()
+    }
+
+    #[test]
+    fn messages_whose_files_got_other_names_are_found() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for part in ["cur", "new", "tmp"] {
+            fs::create_dir(folder.path().join(part)).expect("room");
+        }
+        let file = |name: &str| folder.path().join(name);
+        for name in ["new/1.a", "cur/2.b:2,", "cur/3.c:2,S", "cur/1.ab:2,"] {
+            fs::write(file(name), name).expect("room");
+        }
+        let mut source = Source::new(folder.path().to_owned());
+        let folders = source.folders().expect("a Maildir");
+        let items = source.open(&folders[0]).expect("a folder");
+        fs::rename(file("new/1.a"), file("cur/1.a:2,FS")).expect("a name");
+        fs::rename(file("cur/2.b:2,"), file("cur/2.b:2,R")).expect("a name");
+        fs::remove_file(file("cur/3.c:2,S")).expect("a file");
+        let mut found: Vec<(String, Option<u64>)> = items
+            .iter()
+            .map(|item| {
+                let message = source.read(item).expect("a Maildir");
+                (item.key.clone(), message.map(|message| message.size))
+            })
+            .collect();
+        found.sort();
+        let wanted = [
+            ("1.a", Some(7)),
+            ("1.ab", Some(11)),
+            ("2.b", Some(10)),
+            ("3.c", None),
+        ];
+        assert_eq!(found, wanted.map(|(key, size)| (key.to_owned(), size)));
     }
 
     #[test]

@@ -64,4 +64,5 @@ mod store_room;
 mod tls;
 mod top;
 mod transfer;
+mod transfer_remote;
 mod trouble;

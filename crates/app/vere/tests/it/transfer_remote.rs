@@ -1,0 +1,223 @@
+//! Import and export with other servers: over TLS, and with one that lies.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::ExitStatus;
+
+use crate::harness::{Authority, Options, System, free_address, wait_for};
+use crate::imap::{Imap, with_store};
+
+const ACCOUNT: &str = "alice@example.org";
+const MESSAGE: &str = "Subject: one\r\n\r\nhello\r\n";
+
+/// A file with the password of all accounts.
+fn password(folder: &Path) -> String {
+    let file = folder.join("password");
+    fs::write(&file, "secret\n").expect("room");
+    file.display().to_string()
+}
+
+#[test]
+fn accounts_are_reached_within_tls_or_not_at_all() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let authority = Authority::new();
+    let files = authority.sign(folder.path(), "imap", &["localhost"]);
+    let ca = authority.write(folder.path()).display().to_string();
+    let imaps = free_address();
+    let (options, ports) = with_store(Options::default());
+    let options = options
+        .set("imaps.listen", &format!("[\"{imaps}\"]"))
+        .certificate(&files);
+    let system = System::start(&options);
+    let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
+    for number in 0..30 {
+        let text = format!(
+            "Subject: {number}\r\n\r\n{}\r\n",
+            "x".repeat(number * 1_000)
+        );
+        alice.append("INBOX", &text);
+    }
+    let password = password(folder.path());
+    let at = |scheme: &str, host: &str, port: u16| format!("{scheme}://{ACCOUNT}@{host}:{port}");
+    for (number, (scheme, port)) in [("imap", ports.imap.port()), ("imaps", imaps.port())]
+        .into_iter()
+        .enumerate()
+    {
+        let place = at(scheme, "localhost", port);
+        let into = format!("in{number}");
+        let import = [
+            "import",
+            "-a",
+            "bob@example.org",
+            "--password-file",
+            &password,
+            "--into",
+            &into,
+        ];
+        // An authority that nobody knows, and a name that the certificate does not have.
+        for wrong in [
+            vec![place.as_str()],
+            vec!["--ca", &ca, &at(scheme, "127.0.0.1", port)],
+        ] {
+            let (code, said) = system.failing_command(&[&import[..], &wrong].concat());
+            assert_eq!(code, Some(1), "{said}");
+            assert!(said.to_lowercase().contains("certificate"), "{said}");
+        }
+        let said = system.command(&[&import[..], &["--ca", &ca, &place]].concat());
+        assert!(said.starts_with("30 messages ("), "{said}");
+        let mut bob = Imap::login(ports.imap, "bob@example.org", "secret");
+        assert_eq!(bob.exists(&into), 30);
+        // And back, into an account that has none yet.
+        let out = place.replace(ACCOUNT, "carol@example.org");
+        if number == 0 {
+            system.add_account("carol@example.org");
+        }
+        let export = ["export", "-a", "bob@example.org", "--only", &into];
+        let there = ["--password-file", &password, "--ca", &ca, &out];
+        let said = system.command(&[&export[..], &there].concat());
+        assert!(said.starts_with("30 messages ("), "{said}");
+        let mut carol = Imap::login(ports.imap, "carol@example.org", "secret");
+        assert_eq!(carol.exists(&into), 30);
+    }
+    // Without a certificate there is no STARTTLS, and the password is not said.
+    system.stop();
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    let place = at("imap", "localhost", ports.imap.port());
+    let import = ["import", "-a", "bob@example.org", "--password-file"];
+    let (code, said) =
+        system.failing_command(&[&import[..], &[&password, "--ca", &ca, &place]].concat());
+    assert_eq!(code, Some(1), "{said}");
+    system.stop();
+}
+
+/// A server that greets, lets everybody in, and answers each command with what `answer` says before its OK.
+fn server(answer: impl Fn(&str) -> String + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            // A client that goes away early is what some answers are for.
+            let _ = converse(&stream.expect("a connection"), &answer);
+        }
+    });
+    address
+}
+
+fn converse(mut stream: &TcpStream, answer: impl Fn(&str) -> String) -> std::io::Result<()> {
+    let mut lines = BufReader::new(stream.try_clone()?).lines();
+    stream.write_all(b"* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR] hello\r\n")?;
+    while let Some(line) = lines.next().transpose()? {
+        let (tag, command) = line.split_once(' ').unwrap_or((&line, ""));
+        stream.write_all(answer(command).as_bytes())?;
+        stream.write_all(format!("{tag} OK done\r\n").as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Answers as a mailbox with one message.
+fn honest(command: &str) -> String {
+    if command.starts_with("CAPABILITY") {
+        return "* CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR\r\n".to_owned();
+    }
+    if command.starts_with("LIST") {
+        return "* LIST () \"/\" INBOX\r\n".to_owned();
+    }
+    if command.starts_with("EXAMINE") {
+        return "* 1 EXISTS\r\n* OK [UIDVALIDITY 1] fine\r\n".to_owned();
+    }
+    if command.contains("FETCH") && command.contains("BODY.PEEK") {
+        return fetched(7, MESSAGE);
+    }
+    if command.contains("FETCH") {
+        let size = MESSAGE.len();
+        return format!(
+            "* 1 FETCH (UID 7 FLAGS (\\Seen) INTERNALDATE \"17-Jul-1996 09:44:25 +0000\" RFC822.SIZE {size})\r\n"
+        );
+    }
+    String::new()
+}
+
+fn fetched(uid: u32, message: &str) -> String {
+    format!(
+        "* 1 FETCH (UID {uid} BODY[] {{{}}}\r\n{message})\r\n",
+        message.len()
+    )
+}
+
+fn import(system: &System, from: SocketAddr, folder: &Path) -> Result<(), ExitStatus> {
+    let place = format!("imap://{ACCOUNT}@{from}");
+    let password = password(folder);
+    let arguments = [
+        "import",
+        "--clear",
+        "-a",
+        ACCOUNT,
+        "--password-file",
+        &password,
+        &place,
+    ];
+    let mut child = system.start_command(&arguments);
+    let status = wait_for("the end of an import", || child.ended());
+    match status.success() {
+        true => Ok(()),
+        false => Err(status),
+    }
+}
+
+#[test]
+fn what_a_server_tells_unasked_is_not_taken() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    let liar = server(|command| match command.contains("BODY.PEEK") {
+        // Messages that nobody asked for, the one that was, and the same again with other content.
+        true => {
+            let mut said: String = (100..400)
+                .map(|uid| fetched(uid, &format!("Subject: {uid}\r\n\r\n{}", "x".repeat(9_000))))
+                .collect();
+            said += &fetched(7, MESSAGE);
+            said += &fetched(7, "Subject: other\r\n\r\n");
+            said
+        }
+        false => honest(command),
+    });
+    import(&system, liar, folder.path()).expect("an import");
+    let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
+    assert_eq!(alice.exists("INBOX"), 1);
+    alice.ok("SELECT INBOX");
+    assert_eq!(alice.body(1), MESSAGE);
+    system.stop();
+}
+
+/// Answers that no server gives: each import ends, and says so.
+#[test]
+fn servers_that_break_the_protocol_end_the_import() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    let breaks: [fn(&str) -> String; 3] = [
+        // A name without end, a message that ends early, and none at all.
+        |command| match command.starts_with("LIST") {
+            true => format!("* LIST () \"/\" \"{}\"\r\n", "x".repeat(3 << 20)),
+            false => honest(command),
+        },
+        |command| match command.contains("BODY.PEEK") {
+            true => "* 1 FETCH (UID 7 BODY[] {5}\r\nab* BYE\r\n".to_owned(),
+            false => honest(command),
+        },
+        |command| match command.contains("BODY.PEEK") {
+            true => "* BYE tired\r\n".to_owned(),
+            false => honest(command),
+        },
+    ];
+    for (number, answer) in breaks.into_iter().enumerate() {
+        let liar = server(answer);
+        import(&system, liar, folder.path()).expect_err(&format!("number {number}"));
+    }
+    let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
+    assert_eq!(alice.exists("INBOX"), 0);
+    system.stop();
+}
