@@ -333,7 +333,7 @@ fn read(plan: &Plan, mail: &Mail, run: &mut Run) -> Result<(), StoreBenchError> 
         }
     }
     if plan.wants(&["10 clients"]) {
-        for _ in 0..plan.rounds {
+        for _ in 0..plan.starts {
             run.each("clients", |system| tasks::clients(system, &all))?;
         }
     }
