@@ -55,7 +55,13 @@ impl Server {
                 self.output.line(&line);
                 self.complete(tag, "OK done");
             }
-            Command::Noop | Command::Check => self.complete(tag, "OK done"),
+            Command::Noop | Command::Check => {
+                // All that happened before is told, also what this session has not heard of yet.
+                if let Session::Selected { mailbox, .. } = &mut self.session {
+                    mailbox.dirty = true;
+                }
+                self.complete(tag, "OK done");
+            }
             Command::Logout => self.logout(&tag),
             Command::Id(_) => {
                 self.output.line("* ID (\"name\" \"Veredarius\")");

@@ -115,6 +115,7 @@ impl RowWriter<'_> {
             announce(self.output, self.selected, &row.flags.flags);
             self.selected.told(&row.flags);
         }
+        self.selected.shown(row.flags.mod_seq);
         self.output.text("* ");
         self.output.number(number.into());
         self.output.text(" FETCH (");

@@ -66,6 +66,12 @@ impl Selected {
         self.view.of_numbers(&numbers)
     }
 
+    /// The client is told the number of a change. It may take it for the last one that it knows, so what
+    /// came before is looked for at once (RFC 7162 section 3.2.5: what it is not told now it never is).
+    pub(super) fn shown(&mut self, mod_seq: ModSeq) {
+        self.dirty |= mod_seq > self.mod_seq;
+    }
+
     /// Takes note of flags that the client was just told.
     pub(super) fn told(&mut self, row: &FlagsOf) {
         if row.mod_seq > self.mod_seq {

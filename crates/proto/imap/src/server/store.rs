@@ -60,6 +60,7 @@ impl Server {
         mailbox.dirty |= !done.changed.is_empty();
         for flags in &done.rows {
             mailbox.told(flags);
+            mailbox.shown(flags.mod_seq);
             if !work.silent {
                 tell_flags(&mut self.output, mailbox, self.enabled, flags);
             } else if self.enabled.condstore && done.changed.contains(flags.uid) {

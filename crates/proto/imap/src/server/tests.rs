@@ -1,1 +1,115 @@
+//! What a session tells of what others did.
 
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use vere_sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
+use vere_units::Timestamp;
+
+use super::question::{FlagsChanged, FlagsOf, Gone, Opened};
+use super::{Answer, Changes, MailboxKey, Peer, Question, Server, ServerConfig, Step};
+use crate::flags::Flags;
+use crate::limits::Limits;
+use crate::set::UidSet;
+
+const NOW: Timestamp = Timestamp::from_millis(0);
+const KEY: MailboxKey = 7;
+
+/// A mailbox with three messages, of which another session removed the second by change 11 and changed
+/// the third by change 12; nobody has told this session.
+fn server() -> Server {
+    let config = ServerConfig {
+        hostname: "mx.example.org".to_owned(),
+        limits: Limits::default(),
+        mechanisms: Mechanism::ALL.to_vec(),
+        nonces: Arc::new(NonceSource::new([1; 32])),
+        fake_keys: FakeKeys::new([2; 32], ScramKeys::ITERATIONS_MIN),
+    };
+    let peer = Peer {
+        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
+        tls: true,
+        tls_available: false,
+        may_auth_in_clear: true,
+    };
+    let mut server = Server::preauthenticated(Arc::new(config), peer, "a".to_owned(), NOW);
+    assert!(say(&mut server, "e ENABLE QRESYNC").contains("e OK"));
+    assert!(say(&mut server, "s SELECT INBOX").contains("HIGHESTMODSEQ 10"));
+    server
+}
+
+fn third() -> FlagsOf {
+    FlagsOf {
+        uid: 3,
+        flags: Flags::default(),
+        mod_seq: 12,
+    }
+}
+
+fn answer(question: &Question) -> Answer {
+    match question {
+        Question::Open { .. } => Answer::Opened(Ok(Box::new(Opened {
+            mailbox: KEY,
+            uid_validity: 1,
+            uid_next: 4,
+            mod_seq: 10,
+            uids: UidSet::range(1, 3),
+            first_unseen: None,
+            recent_from: 4,
+            keywords: Vec::new(),
+        }))),
+        Question::Changes { since, .. } => Answer::Changes(Ok(Changes {
+            mod_seq: 12,
+            uid_next: 4,
+            gone: Gone::These(UidSet::range(2, 2)),
+            changed: vec![third()].into_iter().filter(|_| *since < 12).collect(),
+            recent_from: 4,
+            ..Changes::default()
+        })),
+        // It is so already, by the change of the other session.
+        Question::Store(_) => Answer::Flags(Ok(FlagsChanged {
+            rows: vec![third()],
+            changed: UidSet::new(),
+            modified: UidSet::new(),
+        })),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What is said to a command.
+fn say(server: &mut Server, command: &str) -> String {
+    server.input(format!("{command}\r\n").as_bytes(), NOW);
+    let mut said = Vec::new();
+    loop {
+        match server.step() {
+            Step::Send => {
+                said.extend_from_slice(server.output());
+                server.sent(server.output().len());
+            }
+            Step::Ask(question) => server.answer(answer(&question), NOW),
+            _ => return String::from_utf8(said).expect("text"),
+        }
+    }
+}
+
+#[test]
+fn noop_tells_what_the_session_has_not_heard_of_yet() {
+    let mut server = server();
+    let said = say(&mut server, "n NOOP");
+    assert!(said.contains("* VANISHED 2\r\n"), "{said}");
+    assert!(said.contains("* 2 FETCH (UID 3 FLAGS"), "{said}");
+}
+
+/// Else the client would take 12 for the last change that it knows, and never hear of 11.
+#[test]
+fn who_is_shown_a_change_is_told_those_before_it() {
+    let mut server = server();
+    let said = say(&mut server, "u UID STORE 3 +FLAGS (\\Seen)");
+    assert!(said.contains("MODSEQ (12)"), "{said}");
+    assert!(said.contains("* VANISHED 2\r\n"), "{said}");
+    // By number it has to wait for the next command.
+    let mut server = self::server();
+    let said = say(&mut server, "t STORE 3 +FLAGS (\\Seen)");
+    assert!(!said.contains("VANISHED"), "{said}");
+    let said = say(&mut server, "c CAPABILITY");
+    assert!(said.contains("* VANISHED 2\r\n"), "{said}");
+}
