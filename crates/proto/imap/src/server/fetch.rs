@@ -95,11 +95,16 @@ impl Server {
             Ok(changes) => changes,
             Err(refusal) => return self.no(work.tag, refusal),
         };
-        let Some(selected) = self.selected() else {
+        let Session::Selected {
+            mailbox: selected, ..
+        } = &mut self.session
+        else {
             return;
         };
+        selected.shown(changes.mod_seq);
         let known = UidSet::range(1, selected.uid_next.saturating_sub(1)).intersection(&work.named);
-        let gone = vanished(changes.gone, &known);
+        // What the session still counts is told without EARLIER, once.
+        let gone = vanished(changes.gone, &known).difference(&selected.view.uids());
         if !gone.is_empty() {
             self.output.line(&format!("* VANISHED (EARLIER) {gone}"));
         }

@@ -20,6 +20,8 @@ pub(super) struct OpenWork {
 #[derive(Debug)]
 pub(super) struct ResyncWork {
     tag: String,
+    name: String,
+    opened: Box<Opened>,
     known: UidSet,
 }
 
@@ -62,7 +64,6 @@ impl Server {
         };
         let OpenWork { tag, command } = work;
         let selected = Selected::new(&opened, command.read_only);
-        self.tell_opened(&opened, &selected, &command.mailbox);
         if let Session::Authenticated { account } = &mut self.session {
             self.session = Session::Selected {
                 account: std::mem::take(account),
@@ -71,13 +72,22 @@ impl Server {
         }
         match command.qresync {
             Some(known) if known.uid_validity == opened.uid_validity => {
-                self.ask_resync(tag, known, &opened);
+                self.ask_resync(tag, known, opened, command.mailbox);
             }
-            _ => self.opened(tag),
+            _ => {
+                self.tell_opened(&opened, &command.mailbox);
+                self.opened(tag);
+            }
         }
     }
 
-    fn tell_opened(&mut self, opened: &Opened, selected: &Selected, name: &str) {
+    fn tell_opened(&mut self, opened: &Opened, name: &str) {
+        let Session::Selected {
+            mailbox: selected, ..
+        } = &self.session
+        else {
+            return;
+        };
         let output = &mut self.output;
         tell_counts(output, selected, self.enabled);
         row::known_flags(output, selected);
@@ -103,7 +113,7 @@ impl Server {
         }
     }
 
-    fn ask_resync(&mut self, tag: String, known: Qresync, opened: &Opened) {
+    fn ask_resync(&mut self, tag: String, known: Qresync, opened: Box<Opened>, name: String) {
         let all = UidSet::range(1, opened.uid_next.saturating_sub(1));
         let known_uids = match known.known {
             Some(uids) => uids.intersection(&all),
@@ -118,6 +128,8 @@ impl Server {
         };
         let work = ResyncWork {
             tag,
+            name,
+            opened,
             known: known_uids,
         };
         self.ask(question, About::Resync(work));
@@ -134,6 +146,10 @@ impl Server {
         let Session::Selected { mailbox, .. } = &mut self.session else {
             return;
         };
+        // What went since the mailbox was opened is not counted: all that is told now is of one moment.
+        mailbox.leave_out(&vanished(changes.gone.clone(), &mailbox.view.uids()));
+        mailbox.shown(changes.mod_seq);
+        self.tell_opened(&work.opened, &work.name);
         let gone = vanished(changes.gone, &work.known);
         if !gone.is_empty() {
             self.output.line(&format!("* VANISHED (EARLIER) {gone}"));
@@ -143,7 +159,9 @@ impl Server {
             .iter()
             .filter(|flags| work.known.contains(flags.uid))
         {
-            tell_flags(&mut self.output, mailbox, self.enabled, flags);
+            if let Session::Selected { mailbox, .. } = &mut self.session {
+                tell_flags(&mut self.output, mailbox, self.enabled, flags);
+            }
         }
         self.opened(work.tag);
     }

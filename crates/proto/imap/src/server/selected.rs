@@ -72,6 +72,12 @@ impl Selected {
         self.dirty |= mod_seq > self.mod_seq;
     }
 
+    /// Forgets messages that the client has not been told of.
+    pub(super) fn leave_out(&mut self, uids: &UidSet) {
+        self.view.remove(uids);
+        self.recent = self.recent.difference(uids);
+    }
+
     /// Takes note of flags that the client was just told.
     pub(super) fn told(&mut self, row: &FlagsOf) {
         if row.mod_seq > self.mod_seq {

@@ -7,7 +7,7 @@ use vere_sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
 use vere_units::Timestamp;
 
 use super::question::{FlagsChanged, FlagsOf, Gone, Opened};
-use super::{Answer, Changes, MailboxKey, Peer, Question, Server, ServerConfig, Step};
+use super::{Answer, Changes, MailboxKey, Messages, Peer, Question, Server, ServerConfig, Step};
 use crate::flags::Flags;
 use crate::limits::Limits;
 use crate::set::UidSet;
@@ -71,6 +71,7 @@ fn answer(question: &Question) -> Answer {
             changed: UidSet::new(),
             modified: UidSet::new(),
         })),
+        Question::Fetch(_) => Answer::Messages(Ok(Messages::default())),
         other => panic!("{other:?}"),
     }
 }
@@ -112,4 +113,29 @@ fn who_is_shown_a_change_is_told_those_before_it() {
     assert!(!said.contains("VANISHED"), "{said}");
     let said = say(&mut server, "c CAPABILITY");
     assert!(said.contains("* VANISHED 2\r\n"), "{said}");
+}
+
+/// The numbers of messages are those of EXISTS until it is said that one of them is gone.
+#[test]
+fn what_goes_while_a_mailbox_is_opened_is_not_counted() {
+    let mut server = server();
+    let said = say(&mut server, "r SELECT INBOX (QRESYNC (1 9))");
+    let (_, behind) = said.split_once("* 2 EXISTS").expect("EXISTS");
+    assert!(behind.contains("* VANISHED (EARLIER) 2\r\n"), "{said}");
+    assert!(behind.contains("* 2 FETCH (UID 3 FLAGS"), "{said}");
+    assert_eq!(said.matches("VANISHED").count(), 1, "{said}");
+    let said = say(&mut server, "n NOOP");
+    assert!(!said.contains("VANISHED"), "{said}");
+}
+
+/// It is told once, and not as something that the client need not look for among its numbers.
+#[test]
+fn what_a_session_still_counts_is_not_gone_earlier() {
+    let mut server = server();
+    let said = say(
+        &mut server,
+        "f UID FETCH 1:* FLAGS (CHANGEDSINCE 10 VANISHED)",
+    );
+    assert!(!said.contains("EARLIER"), "{said}");
+    assert_eq!(said.matches("* VANISHED 2\r\n").count(), 1, "{said}");
 }
