@@ -6,7 +6,7 @@
 //! | variable | what it does |
 //! |---|---|
 //! | `VERE_FULL=1` | the long versions of the kill, fault and bad-input tests (`make soak`) |
-//! | `VERE_SEED` | the seed of the kill test, printed when it fails |
+//! | `VERE_SEED` | the seed of the tests that have one, printed when they fail |
 //! | `VERE_CORPUS` | the mbox with real mail, else `../shared/corpus/mail.mbox.zst` beside the repository |
 
 #![allow(
@@ -32,6 +32,7 @@ mod hostile_hops;
 mod idle;
 mod imap;
 mod imap_clients;
+mod imap_views;
 mod kill;
 mod limits;
 mod metrics;
