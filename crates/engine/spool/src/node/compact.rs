@@ -35,7 +35,8 @@ impl<L: SpoolLog> Group<L> {
     /// Writes what lives in one segment again, if there is one worth it. `log_spare`: octets of log
     /// that are always allowed.
     pub(super) fn compact(&mut self, memory: &mut Memory, log_spare: u64) -> bool {
-        if !self.takes_input() {
+        // What is given up stays as it is: it may be all there is.
+        if self.given_up || !self.takes_input() {
             return false;
         }
         let Some(key) = self.worth_it(memory, log_spare) else {

@@ -142,7 +142,8 @@ impl<L: SpoolLog> Group<L> {
     /// Writes some of what the log does not hold yet. True when there is more to do at once.
     pub(super) fn fill(&mut self, memory: &mut Memory) -> bool {
         let filling = |journal: &Journal<L>| journal.duty == Duty::Fills;
-        if !self.log.as_ref().is_some_and(filling) || !self.takes_input() {
+        let may = !self.given_up && self.takes_input();
+        if !may || !self.log.as_ref().is_some_and(filling) {
             return false;
         }
         let segments = self.store.segments.iter();
