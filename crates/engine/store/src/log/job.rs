@@ -52,6 +52,8 @@ pub struct ReclaimJob<S: Storage> {
     covers: Vec<Cover>,
     numbers: HashMap<Partition, usize>,
     batches: HashMap<Partition, u64>,
+    /// There may be a new file.
+    begun: bool,
     stage: Stage<S::File>,
 }
 
@@ -122,6 +124,7 @@ impl<S: Storage> ReclaimJob<S> {
             covers: Vec::new(),
             numbers: HashMap::new(),
             batches: HashMap::new(),
+            begun: false,
             stage: Stage::Looking {
                 offset: SEGMENT_HEAD as u64,
                 position: head.first,
@@ -172,8 +175,7 @@ impl<S: Storage> ReclaimJob<S> {
     }
 
     fn end(&mut self, result: io::Result<Option<Made<S::File>>>) {
-        let begun = matches!(self.stage, Stage::Writing { .. });
-        if begun && !matches!(result, Ok(Some(_))) {
+        if self.begun && !matches!(result, Ok(Some(_))) {
             // Its room is wanted; what cannot be removed now goes at the next opening.
             let _ = self.storage.remove(&new_name(self.head.first));
         }
@@ -275,6 +277,7 @@ impl<S: Storage> ReclaimJob<S> {
             return Ok(());
         }
         let Some(cover) = self.covers.get_mut(number) else {
+            self.begun = true;
             let out = Rewriting::new(&self.storage, &self.head)?;
             self.stage = Stage::Writing { out, next: 0 };
             return Ok(());

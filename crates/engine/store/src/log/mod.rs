@@ -164,14 +164,17 @@ impl<S: Storage> Log<S> {
         let small = self.segment_size.min(SMALL_SEGMENT).max(least);
         let mut done = self.reserve_freely(octets);
         while matches!(done, Err(StoreError::DiskFull)) {
-            let given_up = self.give_up_spare()?;
-            done = match self.roll(whole) {
-                Err(StoreError::DiskFull) if small < whole => self.roll(small),
-                done => done,
-            };
-            if !given_up {
+            // A little room may be there yet, and the spare room is wanted for reclaiming as well.
+            if small < whole {
+                done = self.roll(small);
+                if !matches!(done, Err(StoreError::DiskFull)) {
+                    break;
+                }
+            }
+            if !self.give_up_spare()? {
                 break;
             }
+            done = self.roll(whole);
         }
         done
     }
@@ -444,6 +447,14 @@ impl<S: Storage> Log<S> {
         };
         let segments = Arc::clone(&self.segments);
         ReclaimJob::new(self.storage.clone(), segments, self.written, head, needed)
+    }
+
+    /// Leaves a segment as it is, and what was written in its place goes.
+    pub(crate) fn leave(&self, first: u64, made: &io::Result<Option<Made<S::File>>>) {
+        if matches!(made, Ok(Some(_))) {
+            // What cannot be removed now goes at the next opening.
+            let _ = self.storage.remove(&rewrite::new_name(first));
+        }
     }
 
     /// Puts a segment that was written again in the place of the old one, and gives the octets saved.

@@ -299,17 +299,19 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     /// [`StoreError::Failed`]; the segment is as it was.
     pub fn finish_reclaim(&mut self, outcome: ReclaimOutcome<S>) -> Result<u64, StoreError> {
         let Some(mut pass) = self.reclaiming.take() else {
+            self.log.leave(outcome.first, &outcome.made);
             return Ok(0);
         };
-        let Stage::Segments(stretch) = &mut pass.stage else {
-            self.reclaiming = Some(pass);
-            return Ok(0);
+        let number = pass.number;
+        let stretch = match &mut pass.stage {
+            Stage::Segments(stretch) if number == outcome.pass => stretch,
+            _ => {
+                // References made between the two passes may not be marked yet.
+                self.log.leave(outcome.first, &outcome.made);
+                self.reclaiming = Some(pass);
+                return Ok(0);
+            }
         };
-        if pass.number != outcome.pass {
-            // References made between the two passes may not be marked yet.
-            self.reclaiming = Some(pass);
-            return Ok(0);
-        }
         stretch.busy = false;
         let end = self.log.segment_end(outcome.first);
         let marks = stretch.marking.marks.range(outcome.first..end);
@@ -320,7 +322,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
                 pass.report.rewritten += 1;
                 self.log.replace(outcome.first, made)
             }
-            Ok(_) => {
+            made @ Ok(_) => {
+                self.log.leave(outcome.first, &made);
                 pass.report.dead += outcome.dead;
                 Ok(0)
             }

@@ -13,9 +13,14 @@ fn with_spare() -> StoreConfig {
 
 /// A store on a disk that is full to the last segment.
 fn full() -> Bench {
+    full_disk(400, with_spare())
+}
+
+/// The same on a disk of so many KiB.
+fn full_disk(room: u64, config: StoreConfig) -> Bench {
     let mut bench = Bench::new();
-    bench.disk.set_capacity(Some(400 * 1024));
-    bench.store = Store::open(bench.disk.clone(), bench.meta.clone(), with_spare())
+    bench.disk.set_capacity(Some(room * 1024));
+    bench.store = Store::open(bench.disk.clone(), bench.meta.clone(), config)
         .unwrap()
         .0;
     for number in 1.. {
@@ -118,4 +123,32 @@ fn whoever_else_fills_the_disk_does_not_keep_room_from_coming_back() {
     bench.deliver(bench.inbox, 9_001);
     bench.reopen(true);
     assert_eq!(bench.store.check_all().unwrap().findings, []);
+}
+
+/// What is left beside a whole segment is used before the spare room is given up.
+#[test]
+fn a_small_segment_comes_before_the_spare_room() {
+    let large = StoreConfig {
+        segment_size: ByteSize::mib(4),
+        spare: ByteSize::mib(4),
+        ..config()
+    };
+    let mut bench = full_disk(11 * 1024, large);
+    let all = uids(&mut bench);
+    let flags = Flags {
+        system: SystemFlags::SEEN,
+        keywords: Vec::new(),
+    };
+    let newest = bench.store.log.newest();
+    for round in 0.. {
+        let mode = [FlagMode::Add, FlagMode::Remove][round % 2];
+        let stored = bench
+            .store
+            .store_flags(bench.inbox, &all[..4], mode, &flags, None);
+        safe(&mut bench.store, stored.unwrap());
+        if bench.store.log.newest() > newest {
+            break;
+        }
+    }
+    assert!(bench.store.is_roomy(), "spare room was given up");
 }

@@ -1,6 +1,7 @@
 //! Room comes back, and no cut of power and nothing done meanwhile loses a body.
 
 use vere_faults::Seeded;
+use vere_ports::storage::Storage as _;
 
 use super::*;
 use crate::{FlagMode, Reclaim, SystemFlags, Uid};
@@ -235,9 +236,36 @@ fn what_a_job_of_another_pass_did_is_dropped() {
     }
     assert!(matches!(bench.store.reclaim(10), Ok(Reclaim::Working)));
     assert_eq!(bench.store.finish_reclaim(outcome), Ok(0));
+    assert_eq!(half_made(&bench), 0);
     assert_eq!(bench.store.check_all().unwrap().findings, []);
     reclaim(&mut bench.store).unwrap();
     assert_eq!(bench.store.check_all().unwrap().findings, []);
+}
+
+/// Files that were to take the place of others.
+fn half_made(bench: &Bench) -> usize {
+    let names = bench.disk.list().unwrap();
+    names.iter().filter(|name| name.ends_with(".new")).count()
+}
+
+#[test]
+fn a_job_that_finds_the_disk_full_leaves_nothing_behind() {
+    for room in [0, 100, 5_000] {
+        let mut bench = filled();
+        let job = loop {
+            match bench.store.reclaim(10).unwrap() {
+                Reclaim::Working => {}
+                Reclaim::Job(job) => break job,
+                Reclaim::Done(_) => panic!("nothing to do"),
+            }
+        };
+        let used = bench.disk.used();
+        bench.disk.set_capacity(Some(used + room));
+        let outcome = job.run();
+        assert!(outcome.made.is_err(), "{room} octets were enough");
+        assert_eq!(half_made(&bench), 0);
+        assert!(bench.disk.used() <= used);
+    }
 }
 
 #[test]
