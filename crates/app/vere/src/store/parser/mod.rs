@@ -7,6 +7,7 @@
 pub(crate) mod child;
 mod process;
 
+use std::collections::VecDeque;
 use std::num::NonZero;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -79,7 +80,8 @@ struct Pool {
 
 #[derive(Debug, Default)]
 struct State {
-    idle: Vec<Process>,
+    /// Those without a message; who has waited longest is next, so that one that fell silent is noticed.
+    idle: VecDeque<Process>,
     /// When those under way began.
     under_way: Vec<Instant>,
 }
@@ -157,7 +159,7 @@ impl Pool {
         let mut state = self.state();
         loop {
             let began = Instant::now();
-            while let Some(mut process) = state.idle.pop() {
+            while let Some(mut process) = state.idle.pop_front() {
                 // One that ended while it had nothing to do ended for no message.
                 if process.lives() {
                     state.under_way.push(began);
