@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::report::median;
 use super::row::{Row, RowBar};
 use super::{BenchError, note};
 use crate::load::{self, LoadEnd, LoadOptions, LoadProgress, Messages};
 use crate::peer::{Peer, PeerError};
+use crate::row::median;
 use crate::sink::{RunningSink, SinkOptions};
 
 const SESSIONS: usize = 50;

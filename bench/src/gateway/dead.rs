@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use super::case::Case;
 use super::measure::{Measurement, Target, measure};
-use super::report::median;
 use super::row::{Row, RowBar};
 use super::{BenchError, note};
 use crate::load::{self, LoadEnd, LoadOptions, LoadProgress, Messages};
 use crate::peer::{Peer, PeerError, Ways};
+use crate::row::median;
 use crate::sink::{Fault, RunningSink, SinkError, SinkOptions};
 
 /// The ways not to take mail, and the loopback addresses where each is at home.

@@ -7,6 +7,7 @@ use super::case::Case;
 use super::measure::{Measurement, Target};
 use super::row::Row;
 use crate::machine::Machine;
+use crate::row::median;
 
 /// Our own name among the systems.
 pub(crate) const OURS: &str = "vere";
@@ -193,19 +194,9 @@ fn round(run: &Measurement) -> Value {
     value
 }
 
-pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        length if length % 2 == 1 => Some(values[middle]),
-        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Report, median};
+    use super::Report;
     use crate::gateway::case::Case;
     use crate::gateway::measure::{Measurement, Target};
     use crate::machine::Machine;
@@ -300,12 +291,5 @@ mod tests {
         let lines = report.verdicts();
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(lines[0].starts_with("reply p99, half load"), "{lines:?}");
-    }
-
-    #[test]
-    fn medians() {
-        assert_eq!(median(&mut []), None);
-        assert_eq!(median(&mut [3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&mut [4.0, 1.0]), Some(2.5));
     }
 }

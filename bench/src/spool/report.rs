@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::systems::{FLOOR, VERE};
 use crate::machine::Machine;
+use crate::row::median;
 
 /// One figure of one system in one round.
 #[derive(Debug, Clone)]
@@ -304,16 +305,6 @@ pub(super) fn short(value: f64) -> String {
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 1.0 => format!("{value:.1}"),
         _ => format!("{value:.3}"),
-    }
-}
-
-fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        length if length % 2 == 1 => Some(values[middle]),
-        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
     }
 }
 

@@ -54,14 +54,14 @@ impl Report {
     pub(crate) fn median(&self, task: &str, system: &str) -> Option<f64> {
         let of = |figure: &&Figure| figure.task == task && figure.system == system;
         let values = self.figures.iter().filter(of).map(|one| one.value);
-        median(values.collect())
+        median(&mut values.collect::<Vec<_>>())
     }
 
     /// The median of the CPU time of a task, in milliseconds.
     pub(crate) fn cpu(&self, task: &str, system: &str) -> Option<f64> {
         let of = |figure: &&Figure| figure.task == task && figure.system == system;
         let values = self.figures.iter().filter(of).filter_map(|one| one.cpu);
-        median(values.collect())
+        median(&mut values.collect::<Vec<_>>())
     }
 
     /// The peer that ours stands beside.
