@@ -241,17 +241,43 @@ fn fill_and_read(
         report.add(&name, "messages/s", FILE, writer.tenth()?);
         let begun = Instant::now();
         let end = part * (number + 1);
-        while next.0 <= end {
-            next = fetch(&mut session, next, end)?;
-        }
+        next = read_through(&mut session, next, end)?;
         let rate = part as f64 / begun.elapsed().as_secs_f64();
         report.add(&name, "messages/s", VERE, rate);
     }
     Ok(())
 }
 
-/// Reads one block and gives where the next begins.
-fn fetch(session: &mut Session, from: RecordId, end: u64) -> Result<RecordId, SpoolBenchError> {
+/// Reads block after block up to a record, and gives the one after it. The next block is asked for when it
+/// is known where this one ends, before its records have come.
+fn read_through(
+    session: &mut Session,
+    from: RecordId,
+    end: u64,
+) -> Result<RecordId, SpoolBenchError> {
+    let mut next = from;
+    ask(session, next, end)?;
+    while next.0 <= end {
+        let Answer::Block { head, .. } = session.answer()? else {
+            return Err(SpoolBenchError::protocol("no block"));
+        };
+        if head.records == 0 {
+            return Err(SpoolBenchError::protocol(format!(
+                "record {next} is missing"
+            )));
+        }
+        next = head.next;
+        ask(session, next, end)?;
+        session.pass(head.octets)?;
+    }
+    Ok(next)
+}
+
+/// Asks for the block that begins there, if there is more up to the end.
+fn ask(session: &mut Session, from: RecordId, end: u64) -> Result<(), SpoolBenchError> {
+    if from.0 > end {
+        return Ok(());
+    }
     let records = u32::try_from(end + 1 - from.0).unwrap_or(BLOCK).min(BLOCK);
     let fetch = Request::Fetch {
         queue: QUEUE,
@@ -261,15 +287,5 @@ fn fetch(session: &mut Session, from: RecordId, end: u64) -> Result<RecordId, Sp
     };
     let mut out = Vec::new();
     fetch.encode(&mut out, Seq(from.0));
-    session.send(&out)?;
-    let Answer::Block { head, .. } = session.answer()? else {
-        return Err(SpoolBenchError::protocol("no block"));
-    };
-    if head.records == 0 {
-        return Err(SpoolBenchError::protocol(format!(
-            "record {from} is missing"
-        )));
-    }
-    session.pass(head.octets)?;
-    Ok(head.next)
+    session.send(&out)
 }

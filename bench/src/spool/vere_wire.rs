@@ -44,6 +44,8 @@ pub(super) struct Session {
     /// What the node sent, and how much of it was looked at.
     input: Vec<u8>,
     read: usize,
+    /// Where goes what is passed over.
+    piece: Vec<u8>,
 }
 
 impl Session {
@@ -83,6 +85,7 @@ impl Session {
             record: 1,
             input: Vec::new(),
             read: 0,
+            piece: vec![0; 256 << 10],
         };
         let greeting = session.frame(|frame| Greeting::decode(frame).map_err(wrong))?;
         let hello = Hello {
@@ -193,13 +196,12 @@ impl Session {
     /// They do not come.
     pub(super) fn pass(&mut self, octets: u64) -> Result<(), SpoolBenchError> {
         let mut left = octets;
-        let mut piece = vec![0; 256 << 10];
         let there = left.min((self.input.len() - self.read) as u64);
         self.read += there as usize;
         left -= there;
         while left > 0 {
-            let most = piece.len().min(left as usize);
-            match self.stream.read(&mut piece[..most]) {
+            let most = self.piece.len().min(left as usize);
+            match self.stream.read(&mut self.piece[..most]) {
                 Ok(0) => return Err(SpoolBenchError::protocol("the node closed the connection")),
                 Ok(count) => left -= count as u64,
                 Err(error) => return Err(SpoolBenchError::io("read from a node")(error)),

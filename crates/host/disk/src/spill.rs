@@ -3,15 +3,16 @@
 //! The file is removed as soon as it is open, so that nothing is left whatever happens. It is read and
 //! written past the page cache where the file system can do that: what is spilled is what nobody
 //! wants in memory, and a process in a memory-limited group would stall on the dirty pages. One
-//! thread writes, one reads, so that who waits for a record does not wait for what is written.
+//! thread writes and others read, so that who waits for a record does not wait for what is written, and
+//! that a disk which does several things at once is given several.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 
 use nix::fcntl::{OFlag, PosixFadviseAdvice, posix_fadvise};
 use nix::sys::statvfs::fstatvfs;
@@ -25,6 +26,8 @@ const NAME: &str = "spill";
 const ALIGN: usize = 4096;
 /// Octets read or written by one system call.
 const CHUNK: usize = 2 << 20;
+/// Threads that read.
+const READERS: usize = 3;
 
 /// Sizes of a spill store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,21 +132,26 @@ impl SpillFile {
         };
         let file = Arc::new(file);
         let (results, done) = channel();
-        let start = |name: &str| {
+        let start = |name: &str, threads: usize| {
             let (sender, jobs) = channel();
-            let mut worker = Worker {
-                file: Arc::clone(&file),
-                options,
-                direct,
-                buffer: Aligned::new(),
-            };
-            let (results, wake) = (results.clone(), Arc::clone(wake));
-            std::thread::Builder::new()
-                .name(name.to_owned())
-                .spawn(move || worker.run(&jobs, &results, &wake))
-                .map(|_| sender)
+            let jobs = Arc::new(Mutex::new(jobs));
+            for _ in 0..threads {
+                let mut worker = Worker {
+                    file: Arc::clone(&file),
+                    options,
+                    direct,
+                    buffer: Aligned::new(),
+                };
+                let (results, wake) = (results.clone(), Arc::clone(wake));
+                let jobs = Arc::clone(&jobs);
+                std::thread::Builder::new()
+                    .name(name.to_owned())
+                    .spawn(move || worker.run(&jobs, &results, &wake))?;
+            }
+            Ok::<_, io::Error>(sender)
         };
-        let (writer, reader) = (start("spill-write")?, start("spill-read")?);
+        // What is written and what is cut off have an order.
+        let (writer, reader) = (start("spill-write", 1)?, start("spill-read", READERS)?);
         Ok(Self {
             options,
             blocks: Blocks::default(),
@@ -294,6 +302,11 @@ impl Aligned {
     }
 }
 
+/// The next job, for one of those who wait; none when the store is gone.
+fn next(jobs: &Mutex<Receiver<Job>>) -> Option<Job> {
+    jobs.lock().ok()?.recv().ok()
+}
+
 /// What a thread works with.
 struct Worker {
     file: Arc<File>,
@@ -303,8 +316,8 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(&mut self, jobs: &Receiver<Job>, results: &Sender<Done>, wake: &Wake) {
-        while let Ok(job) = jobs.recv() {
+    fn run(&mut self, jobs: &Mutex<Receiver<Job>>, results: &Sender<Done>, wake: &Wake) {
+        while let Some(job) = next(jobs) {
             let (slot, octets, result, written) = match job {
                 Job::Write(slot, blocks, octets, len) => {
                     let result = self.write(&blocks, &octets[..len]);

@@ -10,7 +10,7 @@ use vere_spoolwire::{
 
 use super::group::Group;
 use super::queue::Slot;
-use super::segment::{Memory, Piece, Place, Segment, SegmentKey};
+use super::segment::{LIVE_PERCENT_MAX, Memory, Piece, Place, Segment, SegmentKey};
 use super::store::{Name, Store};
 
 /// What lives in a segment.
@@ -22,10 +22,9 @@ enum Living {
     Meta(Name),
 }
 
-/// Memory: a segment is worth it when at most so many percent of it live.
+/// Memory: a segment is worth it when at most so many percent of it live, or [`LIVE_PERCENT_MAX`] when
+/// there is no room for new records.
 const LIVE_PERCENT: u64 = 50;
-/// The same when there is no room for new records.
-const LIVE_PERCENT_FULL: u64 = 85;
 /// Segments asked for at once when metadata is not in memory.
 const ABSENT_WANTED: usize = 2;
 /// The log may be so many times as long as what lives in it.
@@ -71,7 +70,7 @@ impl<L: SpoolLog> Group<L> {
             return None;
         }
         let most = if memory.is_full(0) {
-            LIVE_PERCENT_FULL
+            LIVE_PERCENT_MAX
         } else {
             LIVE_PERCENT
         };
@@ -80,9 +79,9 @@ impl<L: SpoolLog> Group<L> {
         let gains = |segment: &Segment| {
             percent(segment.live_octets, segment.fill) <= most || segment.fill <= segment.len / 2
         };
-        let segments = self.store.segments.iter();
-        segments
-            .filter(|(_, segment)| !segment.open && segment.live > 0 && segment.is_resident())
+        let segments = &self.store.segments;
+        let thin = segments.thin.iter().map(|key| (*key, segments.at(*key)));
+        thin.filter(|(_, segment)| segment.live > 0)
             .filter(|(_, segment)| gains(segment))
             .map(|(key, segment)| (key, percent(segment.live_octets, segment.len)))
             .filter(|(_, live)| *live <= most)

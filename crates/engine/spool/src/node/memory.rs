@@ -9,6 +9,10 @@ const RECORD_COST: u64 = 24;
 /// The same for a record whose parts lie apart; room for them is kept for others.
 const SIDE_COST: u64 = 48;
 
+/// Segments that may stay in memory after they were read back, however short it is: at least these,
+/// and a sixteenth of all memory.
+const COPIES: u64 = 6;
+
 /// The node's memory: what its segments may take, and those waiting for use.
 #[derive(Debug)]
 pub(super) struct Memory {
@@ -20,6 +24,8 @@ pub(super) struct Memory {
     /// Kept for ending and replacing records: an eighth, and no more than 64 segments.
     reserve: u64,
     scarce: u64,
+    /// What may be used by segments that lie on disk as well.
+    pub(super) copies_max: u64,
     /// Records of all groups.
     pub(super) records: u64,
     /// Places for records whose parts lie apart, of all groups.
@@ -45,6 +51,7 @@ impl Memory {
             max,
             reserve: (max / 8).min(64 * segment_len as u64),
             scarce: config.compact_above.unwrap_or(max / 2),
+            copies_max: (max / 16).max(COPIES * segment_len as u64),
             records: 0,
             sides: 0,
             relief: false,
@@ -83,6 +90,13 @@ impl Memory {
     /// Whether so many more octets fit in at all.
     pub(super) const fn has_room(&self, more: u64) -> bool {
         self.used() + more <= self.max
+    }
+
+    /// How many segments may be read back before they are asked for: what half of the copies are, so
+    /// that those are not pushed out which are being read.
+    pub(super) fn ahead_max(&self) -> u32 {
+        let ahead = self.copies_max / 2 / self.segment_len as u64;
+        u32::try_from(ahead).unwrap_or(u32::MAX)
     }
 
     /// A number above all before.

@@ -31,6 +31,7 @@ mod queue;
 mod rebuild;
 mod refusals;
 mod replay;
+mod residence;
 mod segment;
 mod serve;
 mod snapshot;

@@ -1,12 +1,13 @@
 //! Where frames lie: segments of memory, read into directly and recycled last-in-first-out. What is
-//! not needed at hand may lie in a spill store meanwhile; `spill` decides what and when.
+//! not needed at hand may lie on disk meanwhile: `residence` says where, `spill` decides what and when.
 
-use std::collections::VecDeque;
-
-use vere_ports::spill::SpillSlot;
-use vere_ports::spool_log::LogStretch;
+use std::collections::{BTreeSet, VecDeque};
 
 pub(super) use super::memory::Memory;
+use super::residence::{Backing, Residence};
+
+/// A segment of which more lives, in percent of what was put in, is never compacted.
+pub(super) const LIVE_PERCENT_MAX: u64 = 85;
 
 /// A segment within its group.
 pub(super) type SegmentKey = u32;
@@ -37,30 +38,6 @@ impl Place {
     }
 }
 
-/// Where the octets of a segment are that is not only in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Backing {
-    /// In the spill store, as they were written out.
-    Spill(SpillSlot),
-    /// In the log, as they were found at the start.
-    Log(LogStretch),
-}
-
-/// Where the octets of a segment are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Residence {
-    /// In memory and nowhere else.
-    Memory,
-    /// With the spill store, which writes them there.
-    Leaving,
-    /// On disk.
-    Spilled(Backing),
-    /// On disk, and being read.
-    Returning(Backing),
-    /// In memory and on disk.
-    Copied(Backing),
-}
-
 /// One segment.
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -88,6 +65,8 @@ pub(super) struct Segment {
     pub(super) log_segment: u64,
     /// Whether it is still being filled, and stays even when nothing lives in it.
     pub(super) open: bool,
+    /// Whether it is among [`Segments::thin`].
+    pub(super) thin: bool,
 }
 
 impl Segment {
@@ -105,6 +84,13 @@ impl Segment {
         )
     }
 
+    /// Whether compaction may gain something by it: it is closed, in memory, and little of it lives, or
+    /// little was put in.
+    pub(super) const fn is_thin(&self) -> bool {
+        let thin = self.live_octets * 100 < self.fill as u64 * (LIVE_PERCENT_MAX + 1);
+        !self.open && self.is_resident() && (thin || self.fill <= self.len / 2)
+    }
+
     /// Whether nothing lives in it and nobody is sent anything of it.
     pub(super) const fn is_done_with(&self) -> bool {
         self.live == 0 && self.pins == 0
@@ -116,9 +102,14 @@ impl Segment {
 pub(super) struct Segments {
     slots: Vec<Option<Segment>>,
     /// Segments that are not in memory.
-    away: usize,
+    pub(super) away: usize,
     /// Those to be read back, the most urgent first.
     pub(super) wanted: VecDeque<SegmentKey>,
+    /// Those in memory that lie on disk as well.
+    pub(super) copies: BTreeSet<SegmentKey>,
+    /// Closed ones in memory of which so little lives that they may be worth compacting. Kept beside all
+    /// of them, since that is asked for in every turn and most may lie on disk.
+    pub(super) thin: BTreeSet<SegmentKey>,
     /// Octets of all that lives, a shared body counted once.
     live_octets: u64,
     vacant: Vec<SegmentKey>,
@@ -141,11 +132,12 @@ impl Segments {
             pins: 0,
             log_segment,
             open: true,
+            thin: false,
         };
         self.enter(segment)
     }
 
-    fn enter(&mut self, segment: Segment) -> SegmentKey {
+    pub(super) fn enter(&mut self, segment: Segment) -> SegmentKey {
         if let Some(key) = self.vacant.pop() {
             self.slots[key as usize] = Some(segment);
             return key;
@@ -154,60 +146,16 @@ impl Segments {
         self.slots.len() as SegmentKey - 1
     }
 
-    /// A segment that lies in the log. It is open, for more that follows there.
-    pub(super) fn add_logged(&mut self, memory: &mut Memory, stretch: LogStretch) -> SegmentKey {
-        self.away += 1;
-        self.enter(Segment {
-            len: memory.segment_len.max(stretch.octets as usize),
-            octets: Vec::new(),
-            residence: Residence::Spilled(Backing::Log(stretch)),
-            crc: 0,
-            wanted: false,
-            used: memory.next_use(),
-            fill: stretch.octets as usize,
-            live: 0,
-            live_octets: 0,
-            pins: 0,
-            log_segment: stretch.segment,
-            open: true,
-        })
-    }
-
-    /// What lies in the log is this much longer, when that fits in. Gives where that begins.
-    pub(super) fn extend_logged(&mut self, key: SegmentKey, octets: u32) -> Option<Place> {
-        let segment = self.at_mut(key);
-        let Residence::Spilled(Backing::Log(stretch)) = &mut segment.residence else {
-            return None;
-        };
-        let (offset, end) = (stretch.octets, stretch.octets.checked_add(octets)?);
-        if end as usize > segment.len {
-            return None;
-        }
-        stretch.octets = end;
-        segment.fill = end as usize;
-        Some(Place {
-            segment: key,
-            offset,
-        })
-    }
-
-    /// The octets of a segment are in memory and no longer left to the log.
-    pub(super) fn take_from_log(&mut self, key: SegmentKey) {
-        let segment = self.at_mut(key);
-        if let Residence::Copied(Backing::Log(_)) = segment.residence {
-            segment.residence = Residence::Memory;
-        }
-    }
-
     /// Nothing more goes into this segment.
     pub(super) fn close(&mut self, memory: &mut Memory, key: SegmentKey) {
         self.at_mut(key).open = false;
+        self.note_thin(key);
         self.release(memory, key);
     }
 
     /// Gives a segment's memory and slot back when nothing needs it any more. One that the spill store
     /// works on stays until that is done.
-    fn release(&mut self, memory: &mut Memory, key: SegmentKey) {
+    pub(super) fn release(&mut self, memory: &mut Memory, key: SegmentKey) {
         let slot = &mut self.slots[key as usize];
         let Some(segment) = slot.take_if(|segment| {
             let idle = !matches!(
@@ -219,6 +167,8 @@ impl Segments {
             return;
         };
         self.vacant.push(key);
+        self.copies.remove(&key);
+        self.thin.remove(&key);
         memory.arrived |= segment.wanted;
         if let Residence::Spilled(Backing::Spill(slot)) | Residence::Copied(Backing::Spill(slot)) =
             segment.residence
@@ -232,136 +182,9 @@ impl Segments {
         }
     }
 
-    /// Takes a segment's octets out, to be written; what counts of them, and their checksum, are noted.
-    pub(super) fn depart(&mut self, key: SegmentKey) -> (Vec<u8>, usize) {
-        self.away += 1;
-        let segment = self.at_mut(key);
-        segment.residence = Residence::Leaving;
-        segment.crc = crc32fast::hash(&segment.octets[..segment.fill]);
-        (std::mem::take(&mut segment.octets), segment.fill)
-    }
-
-    /// Was written out, or not: then it is in memory again.
-    pub(super) fn departed(
-        &mut self,
-        memory: &mut Memory,
-        key: SegmentKey,
-        octets: Vec<u8>,
-        slot: Option<SpillSlot>,
-    ) {
-        let segment = self.at_mut(key);
-        let wanted = std::mem::take(&mut segment.wanted);
-        match slot {
-            Some(slot) if !wanted => {
-                segment.residence = Residence::Spilled(Backing::Spill(slot));
-                memory.give(octets);
-            }
-            slot => {
-                let copied = |slot| Residence::Copied(Backing::Spill(slot));
-                segment.residence = slot.map_or(Residence::Memory, copied);
-                segment.used = memory.next_use();
-                segment.octets = octets;
-                self.away -= 1;
-            }
-        }
-        memory.arrived = true;
-        self.release(memory, key);
-    }
-
-    /// The memory of a segment that lies on disk as well is given back.
-    pub(super) fn evict(&mut self, memory: &mut Memory, key: SegmentKey) {
-        let segment = self.at_mut(key);
-        if let Residence::Copied(backing) = segment.residence {
-            segment.residence = Residence::Spilled(backing);
-            memory.give(std::mem::take(&mut segment.octets));
-            self.away += 1;
-        }
-    }
-
-    /// Was read back, as the system says. False when these are not the octets that were written out,
-    /// and something lives there; then it stays where it is. The log vouches for its own.
-    pub(super) fn returned(
-        &mut self,
-        memory: &mut Memory,
-        key: SegmentKey,
-        octets: Vec<u8>,
-        read: bool,
-    ) -> bool {
-        let segment = self.at_mut(key);
-        segment.wanted = false;
-        let found = octets.get(..segment.fill).filter(|_| read);
-        let vouched = segment.is_in_log();
-        let sound = found.is_some_and(|octets| vouched || crc32fast::hash(octets) == segment.crc);
-        // Where nothing lives any more the log may hold something else by now.
-        let missed = !sound && !segment.is_done_with();
-        if let Residence::Returning(backing) = segment.residence {
-            if sound {
-                segment.residence = Residence::Copied(backing);
-                segment.used = memory.next_use();
-                segment.octets = octets;
-                self.away -= 1;
-            } else {
-                segment.residence = Residence::Spilled(backing);
-                memory.give(octets);
-            }
-        }
-        memory.arrived = true;
-        self.release(memory, key);
-        !missed
-    }
-
-    /// Gives memory and place of a segment that is to be read back.
-    pub(super) fn recall(
-        &mut self,
-        memory: &mut Memory,
-        key: SegmentKey,
-    ) -> Option<(Backing, Vec<u8>)> {
-        let segment = self.at_mut(key);
-        let Residence::Spilled(backing) = segment.residence else {
-            return None;
-        };
-        segment.residence = Residence::Returning(backing);
-        Some((backing, memory.take(segment.len)))
-    }
-
-    /// Asks for a segment that is not in memory. `urgent`: before all that others look forward to.
-    pub(super) fn want(&mut self, key: SegmentKey, urgent: bool) {
-        let segment = self.at_mut(key);
-        let queued = std::mem::replace(&mut segment.wanted, true);
-        if !matches!(segment.residence, Residence::Spilled(_)) {
-            return;
-        }
-        if urgent && self.wanted.front() != Some(&key) {
-            self.wanted.push_front(key);
-        } else if !queued {
-            self.wanted.push_back(key);
-        }
-    }
-
-    /// The segment to be read back next; its memory is yet to be given.
-    pub(super) fn next_wanted(&mut self) -> Option<SegmentKey> {
-        while let Some(key) = self.wanted.front().copied() {
-            let segment = self.slots[key as usize].as_ref();
-            if segment.is_some_and(|segment| {
-                segment.wanted && matches!(segment.residence, Residence::Spilled(_))
-            }) {
-                return Some(key);
-            }
-            self.wanted.pop_front();
-        }
-        None
-    }
-
     /// Whether some segment is not in memory.
     pub(super) const fn is_any_away(&self) -> bool {
         self.away > 0
-    }
-
-    /// Octets of frames that are not in memory.
-    pub(super) fn spilled(&self) -> u64 {
-        let segments = self.slots.iter().flatten();
-        let away = segments.filter(|segment| !segment.is_resident());
-        away.map(|segment| segment.fill as u64).sum()
     }
 
     pub(super) fn is_resident(&self, key: SegmentKey) -> bool {
@@ -418,6 +241,20 @@ impl Segments {
             .expect("the segment lives while it is referred to")
     }
 
+    /// Puts a segment among those that are thin, or takes it out.
+    pub(super) fn note_thin(&mut self, key: SegmentKey) {
+        let segment = self.at_mut(key);
+        let thin = segment.is_thin();
+        if std::mem::replace(&mut segment.thin, thin) == thin {
+            return;
+        }
+        if thin {
+            self.thin.insert(key);
+        } else {
+            self.thin.remove(&key);
+        }
+    }
+
     pub(super) fn octets(&self, piece: Piece) -> &[u8] {
         let start = piece.at.offset as usize;
         &self.at(piece.at.segment).octets[start..start + piece.len as usize]
@@ -469,6 +306,8 @@ impl Segments {
         segment.live_octets -= octets;
         if segment.live == 0 && !segment.open {
             self.release(memory, key);
+        } else if !segment.thin && segment.is_thin() {
+            self.note_thin(key);
         }
     }
 }

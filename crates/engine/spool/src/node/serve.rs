@@ -19,6 +19,8 @@ const BEFORE_META: usize = HEADER_LEN + TARGET_LEN;
 
 /// Segments of a queue that are read back before they are asked for.
 const LOOK_AHEAD: u32 = 3;
+/// The same at most when it is read block after block: one disk is faster when it has several to read.
+const LOOK_AHEAD_MAX: u32 = 16;
 /// Places looked at for each of them.
 const LOOKS: u32 = 4;
 
@@ -70,7 +72,8 @@ pub(super) fn block(
         }
     }
     if missing.is_some() && found.is_empty() {
-        look_ahead(store, memory, id, first);
+        let ahead = ahead(store, memory, from);
+        look_ahead(store, memory, from, ahead);
         return false;
     }
     output.write(|out| Answer::Block { seq, head }.encode(out));
@@ -83,8 +86,19 @@ pub(super) fn block(
         }
         store.segments.note_use(memory, slot.home.segment);
     }
-    look_ahead(store, memory, id, head.next);
+    let ahead = ahead(store, memory, from);
+    store.read_through = (id, head.next);
+    look_ahead(store, memory, store.read_through, ahead);
     true
+}
+
+/// How many segments to read ahead of a block that begins there.
+fn ahead(store: &Store, memory: &Memory, from: (QueueId, RecordId)) -> u32 {
+    if store.read_through == from {
+        memory.ahead_max().clamp(LOOK_AHEAD, LOOK_AHEAD_MAX)
+    } else {
+        LOOK_AHEAD
+    }
 }
 
 /// Where the first record lies that a request asks for.
@@ -99,7 +113,8 @@ pub(super) fn segments(store: &Store, request: Request) -> Option<[SegmentKey; 2
 }
 
 /// Has the next segments of a queue read back, so that reading on does not wait for them.
-fn look_ahead(store: &mut Store, memory: &mut Memory, id: QueueId, from: RecordId) {
+fn look_ahead(store: &mut Store, memory: &mut Memory, from: (QueueId, RecordId), segments: u32) {
+    let (id, from) = from;
     if !store.segments.is_any_away() {
         return;
     }
@@ -107,7 +122,7 @@ fn look_ahead(store: &mut Store, memory: &mut Memory, id: QueueId, from: RecordI
     let record = queue.octets / queue.length.max(1) + RECORD_OVERHEAD;
     let step = (memory.segment_len as u64 / record / u64::from(LOOKS)).max(1);
     let at = |look: u32| RecordId(from.0.saturating_add(u64::from(look) * step));
-    let slots = (0..LOOK_AHEAD * LOOKS).filter_map(|look| queue.slot(at(look)));
+    let slots = (0..segments * LOOKS).filter_map(|look| queue.slot(at(look)));
     for slot in slots.collect::<Vec<_>>() {
         let side = store.side(slot).map(|side| side.meta.at.segment);
         for key in [Some(slot.home.segment), side].into_iter().flatten() {

@@ -14,7 +14,8 @@ use vere_spoolwire::{CloseReason, RecordId};
 
 use super::connection::{Connection, Phase};
 use super::group::Group;
-use super::segment::{Backing, Memory, Residence, SegmentKey, Segments};
+use super::residence::{Backing, Residence};
+use super::segment::{Memory, SegmentKey, Segments};
 use super::serve;
 use super::store::Store;
 use super::{ConnectionId, Node};
@@ -22,10 +23,7 @@ use super::{ConnectionId, Node};
 /// Segments that are written at the same time.
 const LEAVING_MAX: usize = 8;
 /// Segments that are read back at the same time.
-const RETURNING_MAX: usize = 4;
-/// Segments that may stay in memory after they were read back, however short it is: at least these,
-/// and a sixteenth of all memory.
-const COPIES: u64 = 6;
+const RETURNING_MAX: usize = 8;
 /// Segments chosen at once.
 const VICTIMS: usize = 32;
 /// Records at the beginning of queues that are kept in memory, of all queues together and of one.
@@ -54,8 +52,6 @@ pub(super) struct Spill {
     trouble: Option<String>,
     /// Memory from which on segments are written out.
     above: u64,
-    /// Memory that copies may take.
-    copies_max: u64,
     /// What the connection that waits longest waits for: it stays until everything is there.
     needed: Option<(usize, [SegmentKey; 2])>,
 }
@@ -72,7 +68,6 @@ impl Spill {
             full: false,
             trouble: None,
             above: above.unwrap_or(memory.max() / 4 * 3),
-            copies_max: (memory.max() / 16).max(COPIES * memory.segment_len as u64),
             needed: None,
         }
     }
@@ -226,8 +221,9 @@ impl Spill {
         self.read_back(memory, groups);
         let goal = self.above.min(memory.limit_for(more));
         memory.relief = !self.full;
+        let copies_max = memory.copies_max;
         while memory.used() - self.leaving > goal {
-            if self.evict(memory, groups, self.copies_max) {
+            if self.evict(memory, groups, copies_max) {
                 continue;
             }
             let victim = if self.full {
@@ -290,10 +286,9 @@ impl Spill {
     fn evict<L: SpoolLog>(&self, memory: &mut Memory, groups: &mut [Group<L>], most: u64) -> bool {
         let (mut octets, mut oldest) = (0, None);
         for (index, group) in groups.iter().enumerate() {
-            for (key, segment) in group.store.segments.iter() {
-                if !matches!(segment.residence, Residence::Copied(_)) {
-                    continue;
-                }
+            let segments = &group.store.segments;
+            for &key in &segments.copies {
+                let segment = segments.at(key);
                 octets += segment.len as u64;
                 let needed = |(group, keys): (_, [_; 2])| group == index && keys.contains(&key);
                 if segment.pins == 0 && !self.needed.is_some_and(needed) {

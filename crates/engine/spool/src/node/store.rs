@@ -60,6 +60,8 @@ pub(super) struct Store {
     pub(super) queues_max: usize,
     pub(super) batches: u64,
     pub(super) named: Vec<Name>,
+    /// Where the last block ended that was read: who goes on there is likely to go on.
+    pub(super) read_through: Name,
 }
 
 impl Store {

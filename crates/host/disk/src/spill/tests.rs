@@ -144,6 +144,24 @@ fn a_drained_file_is_cut() {
 }
 
 #[test]
+fn many_reads_at_once_bring_each_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = SpillFile::open(directory.path(), options(100), &quiet()).unwrap();
+    let len = 2 * BLOCK + 7;
+    let slots: Vec<_> = (0..30).map(|seed| put(&mut store, seed, len)).collect();
+    for slot in &slots {
+        store.read(*slot, vec![0xEE; len]);
+    }
+    let mut seen = BTreeSet::new();
+    while let Some(done) = store.wait() {
+        let seed = slots.iter().position(|slot| *slot == done.slot).unwrap();
+        assert_eq!((done.result, done.octets), (Ok(()), octets(seed, len)));
+        seen.insert(seed);
+    }
+    assert_eq!(seen.len(), slots.len());
+}
+
+#[test]
 fn jobs_of_different_slots_go_on_side_by_side() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = SpillFile::open(directory.path(), options(100), &quiet()).unwrap();

@@ -1,5 +1,7 @@
 //! With a spill store: whatever is written out and comes back whenever, records are what was put.
 
+use super::super::residence::Residence;
+use super::super::segment::{Segment, SegmentKey};
 use super::busy::{Busy, seeds};
 use super::*;
 
@@ -40,6 +42,25 @@ fn assert_bounded(run: &Run) {
         .map(|group| group.store.segments.iter().count())
         .sum();
     assert!(spill(run).slots() <= slots + memory.dropped.len());
+    assert_sorted_out(run);
+}
+
+/// What is kept beside the segments, so that nobody need look at all of them, is what one would find.
+fn assert_sorted_out(run: &Run) {
+    for group in &run.pair.node.groups {
+        let segments = &group.store.segments;
+        let found = |like: fn(&Segment) -> bool| -> Vec<SegmentKey> {
+            let found = segments.iter().filter(|(_, segment)| like(segment));
+            found.map(|(key, _)| key).collect()
+        };
+        let copied = |segment: &Segment| matches!(segment.residence, Residence::Copied(_));
+        assert!(segments.copies.iter().copied().eq(found(copied)));
+        let thin = found(Segment::is_thin);
+        assert!(thin.iter().all(|key| segments.thin.contains(key)));
+        let away = found(|segment| !segment.is_resident());
+        assert_eq!(segments.away, away.len());
+        assert!(!away.iter().any(|key| segments.thin.contains(key)));
+    }
 }
 
 proptest! {
@@ -364,6 +385,31 @@ fn reading_on_finds_the_next_segments_in_memory() {
         blocks += 1;
     }
     assert_eq!((blocks, waited), (160, 1));
+}
+
+#[test]
+fn more_is_read_ahead_for_who_reads_on() {
+    let config = NodeConfig {
+        memory_max: 256 * SEGMENT_LEN_MIN as u64,
+        ..tight()
+    };
+    let mut run = filled(self::run(config, None, 1), 600);
+    let mut read = |from: u64| {
+        let before = spill(&run).0.borrow().reads;
+        let seq = run.pair.owner.fetch(QUEUE, RecordId(from), 1, 1);
+        let next = settle_block(&mut run.pair, seq).next;
+        (next.0, spill(&run).0.borrow().reads - before)
+    };
+    let (next, first) = read(40);
+    let (_, second) = read(next);
+    let (_, elsewhere) = read(300);
+    // About three segments, of which the first is begun in its middle, and about eight.
+    let some = 1..=6;
+    assert!(
+        some.contains(&first) && some.contains(&elsewhere),
+        "{first} {elsewhere}"
+    );
+    assert!((9..=16).contains(&(first + second)), "{first} {second}");
 }
 
 #[test]

@@ -1,0 +1,220 @@
+//! Where the octets of a segment are: in memory, on disk, in both, or on the way.
+
+use vere_ports::spill::SpillSlot;
+use vere_ports::spool_log::LogStretch;
+
+use super::segment::{Memory, Place, Segment, SegmentKey, Segments};
+
+/// Where the octets of a segment are that is not only in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Backing {
+    /// In the spill store, as they were written out.
+    Spill(SpillSlot),
+    /// In the log, as they were found at the start.
+    Log(LogStretch),
+}
+
+/// Where the octets of a segment are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Residence {
+    /// In memory and nowhere else.
+    Memory,
+    /// With the spill store, which writes them there.
+    Leaving,
+    /// On disk.
+    Spilled(Backing),
+    /// On disk, and being read.
+    Returning(Backing),
+    /// In memory and on disk.
+    Copied(Backing),
+}
+
+impl Residence {
+    pub(super) const fn is_memory(self) -> bool {
+        matches!(self, Self::Memory | Self::Copied(_))
+    }
+}
+
+impl Segments {
+    /// The octets of a segment are there from now on.
+    fn lay(&mut self, key: SegmentKey, residence: Residence) {
+        let before = std::mem::replace(&mut self.at_mut(key).residence, residence);
+        match (before.is_memory(), residence.is_memory()) {
+            (true, false) => self.away += 1,
+            (false, true) => self.away -= 1,
+            _ => {}
+        }
+        if matches!(residence, Residence::Copied(_)) {
+            self.copies.insert(key);
+        } else {
+            self.copies.remove(&key);
+        }
+        self.note_thin(key);
+    }
+
+    /// A segment that lies in the log. It is open, for more that follows there.
+    pub(super) fn add_logged(&mut self, memory: &mut Memory, stretch: LogStretch) -> SegmentKey {
+        self.away += 1;
+        self.enter(Segment {
+            len: memory.segment_len.max(stretch.octets as usize),
+            octets: Vec::new(),
+            residence: Residence::Spilled(Backing::Log(stretch)),
+            crc: 0,
+            wanted: false,
+            used: memory.next_use(),
+            fill: stretch.octets as usize,
+            live: 0,
+            live_octets: 0,
+            pins: 0,
+            log_segment: stretch.segment,
+            open: true,
+            thin: false,
+        })
+    }
+
+    /// What lies in the log is this much longer, when that fits in. Gives where that begins.
+    pub(super) fn extend_logged(&mut self, key: SegmentKey, octets: u32) -> Option<Place> {
+        let segment = self.at_mut(key);
+        let Residence::Spilled(Backing::Log(stretch)) = &mut segment.residence else {
+            return None;
+        };
+        let (offset, end) = (stretch.octets, stretch.octets.checked_add(octets)?);
+        if end as usize > segment.len {
+            return None;
+        }
+        stretch.octets = end;
+        segment.fill = end as usize;
+        Some(Place {
+            segment: key,
+            offset,
+        })
+    }
+
+    /// The octets of a segment are in memory and no longer left to the log.
+    pub(super) fn take_from_log(&mut self, key: SegmentKey) {
+        if let Residence::Copied(Backing::Log(_)) = self.at(key).residence {
+            self.lay(key, Residence::Memory);
+        }
+    }
+
+    /// Takes a segment's octets out, to be written; what counts of them, and their checksum, are noted.
+    pub(super) fn depart(&mut self, key: SegmentKey) -> (Vec<u8>, usize) {
+        self.lay(key, Residence::Leaving);
+        let segment = self.at_mut(key);
+        segment.crc = crc32fast::hash(&segment.octets[..segment.fill]);
+        (std::mem::take(&mut segment.octets), segment.fill)
+    }
+
+    /// Was written out, or not: then it is in memory again.
+    pub(super) fn departed(
+        &mut self,
+        memory: &mut Memory,
+        key: SegmentKey,
+        octets: Vec<u8>,
+        slot: Option<SpillSlot>,
+    ) {
+        let segment = self.at_mut(key);
+        let wanted = std::mem::take(&mut segment.wanted);
+        match slot {
+            Some(slot) if !wanted => {
+                self.lay(key, Residence::Spilled(Backing::Spill(slot)));
+                memory.give(octets);
+            }
+            slot => {
+                segment.used = memory.next_use();
+                segment.octets = octets;
+                let copied = |slot| Residence::Copied(Backing::Spill(slot));
+                self.lay(key, slot.map_or(Residence::Memory, copied));
+            }
+        }
+        memory.arrived = true;
+        self.release(memory, key);
+    }
+
+    /// The memory of a segment that lies on disk as well is given back.
+    pub(super) fn evict(&mut self, memory: &mut Memory, key: SegmentKey) {
+        if let Residence::Copied(backing) = self.at(key).residence {
+            self.lay(key, Residence::Spilled(backing));
+            memory.give(std::mem::take(&mut self.at_mut(key).octets));
+        }
+    }
+
+    /// Was read back, as the system says. False when these are not the octets that were written out,
+    /// and something lives there; then it stays where it is. The log vouches for its own.
+    pub(super) fn returned(
+        &mut self,
+        memory: &mut Memory,
+        key: SegmentKey,
+        octets: Vec<u8>,
+        read: bool,
+    ) -> bool {
+        let segment = self.at_mut(key);
+        segment.wanted = false;
+        let found = octets.get(..segment.fill).filter(|_| read);
+        let vouched = segment.is_in_log();
+        let sound = found.is_some_and(|octets| vouched || crc32fast::hash(octets) == segment.crc);
+        // Where nothing lives any more the log may hold something else by now.
+        let missed = !sound && !segment.is_done_with();
+        if let Residence::Returning(backing) = segment.residence {
+            if sound {
+                segment.used = memory.next_use();
+                segment.octets = octets;
+                self.lay(key, Residence::Copied(backing));
+            } else {
+                self.lay(key, Residence::Spilled(backing));
+                memory.give(octets);
+            }
+        }
+        memory.arrived = true;
+        self.release(memory, key);
+        !missed
+    }
+
+    /// Gives memory and place of a segment that is to be read back.
+    pub(super) fn recall(
+        &mut self,
+        memory: &mut Memory,
+        key: SegmentKey,
+    ) -> Option<(Backing, Vec<u8>)> {
+        let segment = self.at(key);
+        let (Residence::Spilled(backing), len) = (segment.residence, segment.len) else {
+            return None;
+        };
+        self.lay(key, Residence::Returning(backing));
+        Some((backing, memory.take(len)))
+    }
+
+    /// Asks for a segment that is not in memory. `urgent`: before all that others look forward to.
+    pub(super) fn want(&mut self, key: SegmentKey, urgent: bool) {
+        let segment = self.at_mut(key);
+        let queued = std::mem::replace(&mut segment.wanted, true);
+        if !matches!(segment.residence, Residence::Spilled(_)) {
+            return;
+        }
+        if urgent && self.wanted.front() != Some(&key) {
+            self.wanted.push_front(key);
+        } else if !queued {
+            self.wanted.push_back(key);
+        }
+    }
+
+    /// The segment to be read back next; its memory is yet to be given.
+    pub(super) fn next_wanted(&mut self) -> Option<SegmentKey> {
+        while let Some(key) = self.wanted.front().copied() {
+            let segment = self.find(key);
+            if segment.is_some_and(|segment| {
+                segment.wanted && matches!(segment.residence, Residence::Spilled(_))
+            }) {
+                return Some(key);
+            }
+            self.wanted.pop_front();
+        }
+        None
+    }
+
+    /// Octets of frames that are not in memory.
+    pub(super) fn spilled(&self) -> u64 {
+        let away = self.iter().filter(|(_, segment)| !segment.is_resident());
+        away.map(|(_, segment)| segment.fill as u64).sum()
+    }
+}
