@@ -17,17 +17,20 @@
 //! ```
 //!
 //! Reading order: `changes` (what is submitted), `connection` and `replica` (to whom), `settle` (what is
-//! safe when), `register` (who counts: rules R1 to R6), `duty` (who keeps a log), `rebuild` (how a node gets what it lacks).
+//! safe when), `register` (who counts: rules R1 to R6), `opening` (from a claim to an open group), `duty` (who keeps a log),
+//! `rebuild` (how a node gets what it lacks).
 
 mod batch;
 mod changes;
 mod config;
 mod connection;
 mod duty;
+mod event;
 mod incoming;
 mod links;
 mod membership;
 mod names;
+mod opening;
 mod rebuild;
 mod register;
 mod replica;
@@ -40,19 +43,17 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use vere_spoolwire::{
-    NodeStat, QueueId, QueueLimits, QueueStat, RecordId, Refusal, Request, Seq, Txn,
-};
+use vere_spoolwire::{QueueId, QueueLimits, RecordId, Request, Seq, Txn};
 use vere_units::Timestamp;
 
 use changes::{Changes, What};
 use names::Names;
 use register::Register;
 use replica::Replica;
-use title::Noted;
 
 pub use batch::{Batch, Block, Committed, Operation, Record};
 pub use config::{NodeName, OwnerConfig, OwnerError, SubmitError};
+pub use event::{OwnerEvent, ReplicaChange, ShutReason};
 pub use links::Link;
 pub use membership::{MEMBERS_MAX, Member, MemberState, Membership, MembershipError};
 pub use register::{RegisterFailed, RegisterRequest, RegisterSwap};
@@ -62,92 +63,6 @@ pub use title::Title;
 
 /// Queues asked for at once.
 const QUEUES_AT_ONCE: u32 = 4096;
-
-/// What an owner has to tell.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OwnerEvent {
-    /// Changes are taken and acknowledged from now on.
-    Opened,
-    /// Nothing is acknowledged for now, and why.
-    Shut(ShutReason),
-    /// The register names another owner: this one is done, for good.
-    Fenced,
-    /// The register cannot be reached, or what it holds is damaged. Told once until it answers.
-    RegisterUnreachable,
-    /// Something changed about a node.
-    Replica {
-        /// Its name.
-        node: String,
-        /// What.
-        change: ReplicaChange,
-    },
-    /// One change was refused. Comes before the [`OwnerEvent::Acked`] that covers it.
-    Refused {
-        /// Its number.
-        txn: Txn,
-        /// Why.
-        refusal: Refusal,
-    },
-    /// Every change up to this one is safe, but for the refused ones.
-    Acked {
-        /// The last of them.
-        through: Txn,
-    },
-    /// The answer to [`Owner::fetch`]; `None` when there is no such queue.
-    Block {
-        /// Which fetch.
-        seq: Seq,
-        /// The records.
-        block: Option<Block>,
-    },
-    /// The answer to [`Owner::stat`].
-    Stat {
-        /// Which one.
-        seq: Seq,
-        /// The figures.
-        stat: NodeStat,
-    },
-    /// The answer to [`Owner::queues`].
-    Queues {
-        /// Which one.
-        seq: Seq,
-        /// The queues.
-        queues: Vec<QueueStat>,
-        /// Whether there are none after these.
-        end: bool,
-    },
-}
-
-/// Why an owner acknowledges nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ShutReason {
-    /// It has not begun yet: the register or enough nodes did not answer so far.
-    Starting,
-    /// No full replica is reached.
-    Unreachable,
-    /// Fewer full replicas are left than there must be.
-    TooFew,
-    /// No node holds the group under the incarnation that the record names: what it held may be lost.
-    /// An operator has to decide.
-    NoFullReplica,
-}
-
-/// What changed about a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReplicaChange {
-    /// It is connected.
-    Up,
-    /// It is not connected any more.
-    Down,
-    /// It counts: it holds everything.
-    Full,
-    /// It is being rebuilt.
-    Rebuilding,
-    /// It counts no more, and why.
-    Isolated(Fault),
-    /// Changes go over its standby connection now.
-    Switched,
-}
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
@@ -440,137 +355,5 @@ impl Owner {
         self.ask_register(now);
         self.drop_unwanted();
         self.tell_whether_open(now);
-    }
-
-    /// From Claimed to Learning, when the record names just the members to go on with; and back.
-    fn adopt(&mut self, now: Timestamp) {
-        match self.phase {
-            Phase::Claimed { since }
-                if self.record.full() > 0
-                    && self.adopted(since, now).as_ref() == Some(&self.record) =>
-            {
-                self.learn();
-            }
-            Phase::Learning { leader } => {
-                let full = || self.replicas.iter().filter(|replica| replica.is_full());
-                let base = self.changes.base();
-                let sound = self.replicas[leader].is_sound() && full().all(Replica::is_sound);
-                let noted = full().all(|replica| replica.noted == Noted::Safe);
-                let safe = noted && full().all(|replica| replica.listed && replica.acked >= base);
-                let agree = full().all(|replica| replica.agrees(&self.replicas[leader]));
-                if !sound || !agree {
-                    self.phase = Phase::Claimed { since: now };
-                } else if safe {
-                    // From now on no crash of a member makes it fall behind where numbers began, or serve
-                    // an owner before.
-                    self.phase = Phase::Open;
-                    self.changes.open();
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Goes on from where the members are, and asks one of them for its queues.
-    fn learn(&mut self) {
-        let Some(leader) = self.replicas.iter().position(Replica::is_sound) else {
-            return;
-        };
-        let progress = self.replicas[leader].progress.as_ref();
-        let processed = progress.map_or(Txn(0), |progress| progress.processed);
-        self.changes.restart(processed);
-        for replica in self.replicas.iter_mut().filter(|replica| replica.is_full()) {
-            let progress = replica.progress.as_ref();
-            replica.acked = progress.map_or(Txn(0), |progress| progress.acknowledged);
-            replica.position = processed;
-        }
-        self.names.clear();
-        self.reads
-            .retain(|_, read| matches!(read.purpose, Purpose::Caller));
-        // What one refused and another one did and took back used up a number only there.
-        let full = self.replicas.iter().enumerate();
-        let full: Vec<_> = full
-            .filter(|(_, replica)| replica.is_full())
-            .map(|(i, _)| i)
-            .collect();
-        self.phase = Phase::Learning { leader };
-        for index in full {
-            self.replicas[index].listed = false;
-            self.ask_queues(index, QueueId(0));
-        }
-    }
-
-    fn ask_queues(&mut self, index: usize, from: QueueId) {
-        let request = Request::Queues {
-            from,
-            count: QUEUES_AT_ONCE,
-        };
-        self.ask(index, request, Purpose::Learn);
-    }
-
-    /// A full replica told queues.
-    fn learned_queues(
-        &mut self,
-        index: usize,
-        queues: &[QueueStat],
-        end: bool,
-    ) -> Result<(), OwnerError> {
-        if !matches!(self.phase, Phase::Learning { .. }) {
-            return Ok(());
-        }
-        self.replicas[index].listed = end || queues.is_empty();
-        if !queues.iter().all(|queue| self.names.learn(queue)) {
-            return Err(OwnerError::Protocol);
-        }
-        if let Some(last) = queues.last().filter(|_| !end) {
-            self.ask_queues(index, QueueId(last.id.0 + 1));
-        }
-        Ok(())
-    }
-
-    fn tell_whether_open(&mut self, now: Timestamp) {
-        let shut = self.why_shut(now);
-        if shut == self.shut {
-            return;
-        }
-        self.shut = shut;
-        self.events
-            .push_back(shut.map_or(OwnerEvent::Opened, OwnerEvent::Shut));
-    }
-
-    fn why_shut(&self, now: Timestamp) -> Option<ShutReason> {
-        let full = || self.replicas.iter().filter(|replica| replica.is_full());
-        let lost = |replica: &Replica| replica.is_up() && !self.is_recorded(replica);
-        match self.phase {
-            Phase::Open => {
-                let there = full().filter(|replica| replica.is_sound()).count();
-                let waited = |replica: &Replica| {
-                    !replica.is_up()
-                        && now.saturating_since(replica.away_since) >= self.config.isolate_after
-                };
-                if there > 0 && !self.has_log() {
-                    Some(ShutReason::Unreachable)
-                } else if there == 0 {
-                    let all_lost = full().all(|replica| replica.fault.is_some() || lost(replica));
-                    Some(if all_lost {
-                        ShutReason::NoFullReplica
-                    } else {
-                        ShutReason::Unreachable
-                    })
-                } else if self.record.full() < self.config.replicas_min {
-                    Some(ShutReason::TooFew)
-                } else if full().any(waited) {
-                    // It cannot be removed: the register does not answer.
-                    Some(ShutReason::Unreachable)
-                } else {
-                    None
-                }
-            }
-            Phase::Claimed { .. } if self.is_left_to_operator() => Some(ShutReason::NoFullReplica),
-            Phase::Start | Phase::Claimed { .. } | Phase::Learning { .. } => {
-                Some(self.shut.unwrap_or(ShutReason::Starting))
-            }
-            Phase::Fenced => Some(ShutReason::Unreachable),
-        }
     }
 }

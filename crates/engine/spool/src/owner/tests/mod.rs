@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use vere_spoolwire::{CloseReason, Greeting, Header, Incarnation, Op, VERSION, Welcome};
+use vere_spoolwire::{
+    CloseReason, Greeting, Header, Incarnation, Op, QueueStat, Refusal, VERSION, Welcome,
+};
 
 use vere_units::Secret;
 
