@@ -268,11 +268,12 @@ impl Owner {
             }
             let change = match standing {
                 Standing::Out => {
-                    if before == Standing::Syncing {
-                        replica.retry_at = now + self.config.rebuild_pause;
-                    }
                     replica.rebuild = None;
                     let fault = replica.fault.take().unwrap_or(Fault::Away);
+                    // Who was only away failed at nothing: it is tried again when it is back.
+                    if before == Standing::Syncing && fault != Fault::Away {
+                        replica.retry_at = now + self.config.rebuild_pause;
+                    }
                     ReplicaChange::Isolated(fault)
                 }
                 Standing::Full => {

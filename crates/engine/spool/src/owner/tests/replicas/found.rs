@@ -162,6 +162,44 @@ fn a_node_without_room_is_left_alone_for_a_while() {
     assert!(circle.owner.is_open());
 }
 
+/// A node that was frozen while it was being rebuilt was left alone for 5 s after that.
+#[test]
+fn a_node_that_was_away_during_its_rebuild_is_tried_as_soon_as_it_is_back() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    circle.open();
+    let queue = circle.queue("q");
+    for number in 0..10_000 {
+        circle.owner.commit(put(queue, number % 300)).unwrap();
+        if number % 100 == 0 {
+            circle.settle();
+        }
+    }
+    circle.kill(1);
+    circle.pass(Duration::from_secs(4));
+    circle.start(1);
+    circle.connect();
+    let (node, change) = ("n1".to_owned(), ReplicaChange::Rebuilding);
+    let rebuilding = OwnerEvent::Replica { node, change };
+    for _ in 0..10 {
+        circle.carry(SECOND);
+        circle.register.serve(&mut circle.owner, circle.now);
+    }
+    while let Some(event) = circle.owner.poll_event() {
+        circle.events.push(event);
+    }
+    assert!(circle.told(&rebuilding));
+    circle.events.clear();
+    circle.cut.push(SECOND);
+    circle.disconnect(SECOND);
+    circle.pass(Duration::from_secs(4));
+    assert!(circle.isolated("n1", Fault::Away));
+    assert_eq!(circle.states(), [SyncState::Sync, SyncState::Out]);
+    circle.cut.clear();
+    circle.pass(Duration::from_millis(300));
+    assert_eq!(circle.states(), [SyncState::Sync, SyncState::Sync]);
+    assert_eq!(circle.held(0), circle.held(1));
+}
+
 /// A node that vanished during the handshake was waited for, for ever.
 #[test]
 fn a_handshake_does_not_last_for_ever() {
