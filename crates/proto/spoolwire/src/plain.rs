@@ -1,9 +1,14 @@
 //! PUT and DELETE in frames of their own, read without going through [`Mutation`](crate::Mutation):
 //! they come all the time, and what they say beside the record's octets fits into registers.
 
-use crate::frame::{Fields, Frame, Header, Op};
+use crate::checksum::checksum;
+use crate::frame::{CHECKSUM_LEN, Fields, HEADER_LEN, Op};
 use crate::mutation::TARGET_LEN;
-use crate::types::{META_MAX, QueueId, RecordId};
+use crate::types::{META_MAX, QueueId, RecordId, Txn};
+
+/// The four octets after the length: the operation, no flags, nothing reserved.
+const PUT: u32 = Op::Put as u32;
+const DELETE: u32 = Op::Delete as u32;
 
 /// A PUT or DELETE in a frame of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,30 +31,38 @@ pub struct PlainPut {
 }
 
 impl Plain {
-    /// Whether a frame with this header may be one.
+    /// Reads the frame at the start of `bytes`, of at most `max` octets, when it is a whole PUT or DELETE
+    /// with this transaction number in which nothing is wrong; gives its length too. `None`: it is
+    /// something else or not whole, or [`Frame::read`](crate::Frame::read) and
+    /// [`Mutation::decode`](crate::Mutation::decode) say what is wrong.
+    ///
+    /// It takes no [`Frame`](crate::Frame) apart: a node spends much of its time here, and what stays in
+    /// registers need not be written and read again.
     #[must_use]
-    #[inline]
-    pub const fn may_be(header: &Header) -> bool {
-        matches!(header.op, Op::Put | Op::Delete) && header.flags == 0
-    }
-
-    /// Reads a frame for which [`Plain::may_be`] says yes. `None` when
-    /// [`Mutation::decode`](crate::Mutation::decode) has an error for it.
-    #[must_use]
-    #[inline]
-    pub fn read(frame: &Frame<'_>) -> Option<Self> {
-        let mut fields = Fields(frame.payload);
-        let (queue, meta_len) = (QueueId(fields.u32()?), fields.u32()?);
-        let id = RecordId(fields.u64()?);
-        let len = u32::try_from(frame.payload.len().checked_sub(TARGET_LEN)?).ok()?;
-        let put = PlainPut { meta_len, len };
-        let (fits, put) = match frame.header.op {
-            Op::Put => {
-                let short = usize::try_from(meta_len).is_ok_and(|meta_len| meta_len <= META_MAX);
-                (short && meta_len <= len, Some(put))
-            }
-            _ => (meta_len == 0 && len == 0, None),
+    #[inline(always)]
+    pub fn read(bytes: &[u8], max: usize, number: Txn) -> Option<(Self, usize)> {
+        let mut fields = Fields(bytes.first_chunk::<{ HEADER_LEN + TARGET_LEN }>()?);
+        let (len, kind, txn) = (fields.u32()?, fields.u32()?, fields.u64()?);
+        let (queue, meta_len, id) = (fields.u32()?, fields.u32()?, fields.u64()?);
+        let len = usize::try_from(len).ok()?;
+        if txn != number.0 || len > max || !matches!(kind, PUT | DELETE) {
+            return None;
+        }
+        let (content, sum) = bytes.get(..len)?.split_last_chunk::<CHECKSUM_LEN>()?;
+        if checksum(content) != u32::from_le_bytes(*sum) {
+            return None;
+        }
+        let record = content.len().checked_sub(HEADER_LEN + TARGET_LEN)?;
+        let record = u32::try_from(record).ok()?;
+        let put = (kind == PUT).then_some(PlainPut {
+            meta_len,
+            len: record,
+        });
+        let fits = match put {
+            Some(_) => meta_len <= record && meta_len as usize <= META_MAX,
+            None => meta_len == 0 && record == 0,
         };
-        fits.then_some(Self { queue, id, put })
+        let (queue, id) = (QueueId(queue), RecordId(id));
+        fits.then_some((Self { queue, id, put }, len))
     }
 }

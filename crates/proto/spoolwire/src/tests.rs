@@ -702,6 +702,7 @@ proptest! {
         lengths in (0_u32..40, prop_oneof![0_u32..40, Just(META_MAX as u32 + 1), any::<u32>()]),
         numbers in any::<(u64, u32, u64)>(),
         cut in 0_usize..40,
+        damaged in any::<prop::sample::Index>(),
     ) {
         let op = if put { Op::Put } else { Op::Delete };
         let (txn, queue, id) = numbers;
@@ -726,8 +727,18 @@ proptest! {
             }
             _ => None,
         };
-        let short = Plain::may_be(&frame.header).then(|| Plain::read(&frame)).flatten();
-        prop_assert_eq!(long, short);
+        let short = |octets: &[u8], txn: u64| Plain::read(octets, MAX, Txn(txn));
+        let long = long.filter(|_| flags == 0).map(|plain| (plain, octets.len()));
+        prop_assert_eq!(short(&octets, txn), long);
+        // What follows does not matter; another number, a part, a longer frame than may be does.
+        let followed = [&octets[..], b"more"].concat();
+        prop_assert_eq!(short(&followed, txn), long);
+        prop_assert_eq!(short(&octets, txn ^ 1), None);
+        prop_assert_eq!(short(&octets[..octets.len() - 1], txn), None);
+        prop_assert_eq!(Plain::read(&octets, octets.len() - 1, Txn(txn)), None);
+        let mut flipped = octets.clone();
+        flipped[damaged.index(octets.len())] ^= 1;
+        prop_assert_eq!(short(&flipped, txn), None);
     }
 
     #[test]

@@ -255,10 +255,7 @@ impl Tail {
         };
         self.need = 0;
         let mut result = loop {
-            if let Err(reason) = self.run_plain(store, memory, terms, key, &mut octets, &mut cursor)
-            {
-                break Err(reason);
-            }
+            self.run_plain(store, memory, terms, key, &mut octets, &mut cursor);
             match self.step(store, memory, terms, done, key, &mut octets, &mut cursor) {
                 Ok(None) => {}
                 Ok(Some(event)) => break Ok(event),
@@ -291,20 +288,11 @@ impl Tail {
         key: SegmentKey,
         octets: &mut [u8],
         cursor: &mut Cursor,
-    ) -> Result<(), CloseReason> {
+    ) {
         while !store.syncing {
+            let txn = store.processed.next();
             let rest = &octets[cursor.read..cursor.fill];
-            let Some(header) = Header::peek(rest, terms.frame_max).map_err(reason)? else {
-                break;
-            };
-            let txn = Txn(header.number);
-            if !Plain::may_be(&header) || txn != store.processed.next() {
-                break;
-            }
-            let Some(frame) = Frame::open(header, rest).map_err(reason)? else {
-                break;
-            };
-            let Some(plain) = Plain::read(&frame) else {
+            let Some((plain, len)) = Plain::read(rest, terms.frame_max, txn) else {
                 break;
             };
             let home = Place {
@@ -317,14 +305,13 @@ impl Tail {
             }
             let full = terms.disk_full || memory.is_full(0);
             match store.perform_plain(memory, plain, home, full) {
-                Ok(()) => cursor.keep(octets, header.len),
+                Ok(()) => cursor.keep(octets, len),
                 Err(refusal) => {
-                    cursor.read += header.len;
+                    cursor.read += len;
                     refuse(store, terms, octets, cursor, (txn, refusal));
                 }
             }
         }
-        Ok(())
     }
 
     /// Looks at one frame.

@@ -293,10 +293,11 @@ impl Queue {
             return self.remove_stray(id.0);
         };
         let run = &mut self.runs[at];
-        let slot = std::mem::replace(&mut run.slots[index], Slot::EMPTY);
+        let slot = run.slots[index];
         if slot.is_empty() {
             return self.remove_stray(id.0);
         }
+        run.slots[index].home.segment = NOWHERE;
         run.live -= 1;
         if index == run.head {
             run.head += 1;
