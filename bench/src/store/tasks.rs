@@ -1,6 +1,7 @@
 //! What is asked of every system, and how each answer is timed.
 
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -162,10 +163,14 @@ pub(crate) fn cold(system: &mut System, questions: &[Question]) -> Result<Vec<Fi
 /// Connections that ask at once.
 const CLIENTS: usize = 10;
 
-/// What each of them asks: pages of a list, a message, and now and then a search.
-const CLIENT_ROUNDS: usize = 5;
+/// How long they go on; a system that searches slowly ends with the round under way.
+const CLIENTS_FOR: Duration = Duration::from_secs(4);
 
-/// Several clients at once, each looking through the mailbox: answers per second.
+/// Pages between two that a client looks at one after the other.
+const CLIENT_STRIDE: usize = 7;
+
+/// Several clients at once, each looking through the mailbox: answers per second. A round is a page of a
+/// list, a message and two searches.
 pub(crate) fn clients(system: &System, questions: &[Question]) -> Result<Vec<Figure>, ImapError> {
     let searches = ["FROM", "TEXT 1 %"].map(|task| questions.iter().find(|one| one.task == task));
     let searches: Vec<&str> = searches
@@ -173,14 +178,16 @@ pub(crate) fn clients(system: &System, questions: &[Question]) -> Result<Vec<Fig
         .flatten()
         .map(|one| &*one.command)
         .collect();
-    let last = system.numbers.len().max(1);
+    let pages = system.numbers.len().div_ceil(50).max(1);
+    let rounds = AtomicUsize::new(0);
     let (before, started) = (system.cpu(), Instant::now());
     side_by_side(CLIENTS, |client| {
         let mut imap = system.login()?;
         imap.ok(&format!("EXAMINE {}", system.mailbox(MAILBOX)))?;
-        for round in 0..CLIENT_ROUNDS {
-            let first = 1 + (client * CLIENT_ROUNDS + round) * last / (CLIENTS * CLIENT_ROUNDS);
-            let page = (first + 49).min(last);
+        let begins = client * pages / CLIENTS;
+        for round in 0.. {
+            let first = 1 + (begins + round * CLIENT_STRIDE) % pages * 50;
+            let page = (first + 49).min(system.numbers.len().max(1));
             imap.ok(&format!(
                 "FETCH {first}:{page} (UID FLAGS RFC822.SIZE ENVELOPE)"
             ))?;
@@ -188,11 +195,15 @@ pub(crate) fn clients(system: &System, questions: &[Question]) -> Result<Vec<Fig
             for search in &searches {
                 imap.ok(search)?;
             }
+            rounds.fetch_add(1, Ordering::Relaxed);
+            if started.elapsed() >= CLIENTS_FOR {
+                break;
+            }
         }
         Ok(())
     })?;
-    let answers = (CLIENTS * CLIENT_ROUNDS * (2 + searches.len())) as f64;
-    let cpu = millis(system.cpu().saturating_sub(before));
+    let answers = (rounds.into_inner() * (2 + searches.len())) as f64;
+    let cpu = millis(system.cpu().saturating_sub(before)) / answers;
     let rate = answers / started.elapsed().as_secs_f64();
     Ok(vec![Figure {
         cpu: Some(cpu),
