@@ -32,6 +32,7 @@ mod hostile_hops;
 mod idle;
 mod imap;
 mod imap_clients;
+mod imap_idle;
 mod imap_views;
 mod kill;
 mod limits;

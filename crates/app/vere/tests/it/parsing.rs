@@ -5,26 +5,11 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{Options, System, is_full, signal, wait_for};
+use crate::harness::{Options, System, children, is_full, signal, wait_for};
 use crate::imap::{Imap, Ports, with_store};
 
 /// Clients that add messages.
 const CLIENTS: usize = 3;
-
-/// The processes whose parent this is.
-fn children(parent: u32) -> Vec<u32> {
-    let processes = std::fs::read_dir("/proc").expect("/proc");
-    let pids = processes
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid: &u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // The name in brackets may hold anything; the second word behind it is the parent.
-        let rest = stat.rsplit(')').next().unwrap_or_default();
-        rest.split_whitespace().nth(1) == Some(&parent.to_string())
-    })
-    .collect()
-}
 
 fn message(client: usize, number: usize) -> String {
     format!(

@@ -33,7 +33,8 @@ pub(crate) use named::{Named, Signing};
 pub(crate) use network::Network;
 pub(crate) use options::{Options, quoted};
 pub(crate) use process::{
-    Child, cpu_time, cpu_wait, private_memory, raise_descriptor_limit, signal,
+    Child, children, cpu_time, cpu_wait, descriptors, private_memory, raise_descriptor_limit,
+    signal,
 };
 pub(crate) use session::{Session, queue_id};
 pub(crate) use sink::Sink;

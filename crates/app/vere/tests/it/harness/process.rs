@@ -66,6 +66,28 @@ pub(crate) fn private_memory(pid: u32) -> u64 {
     (kib("Private_Clean:") + kib("Private_Dirty:")) * 1024
 }
 
+/// The processes whose parent this is.
+pub(crate) fn children(parent: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").expect("/proc");
+    let pids = processes
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The name in brackets may hold anything; the second word behind it is the parent.
+        let rest = stat.rsplit(')').next().unwrap_or_default();
+        rest.split_whitespace().nth(1) == Some(&parent.to_string())
+    })
+    .collect()
+}
+
+/// How many descriptors a process has open.
+pub(crate) fn descriptors(pid: u32) -> usize {
+    let folder = format!("/proc/{pid}/fd");
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}"));
+    entries.count()
+}
+
 /// The CPU time that a process has spent, user and system.
 pub(crate) fn cpu_time(pid: u32) -> Duration {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
