@@ -5,6 +5,9 @@ use crate::utf7;
 /// Octets up to which a string is quoted; longer ones are literals.
 const QUOTED_OCTETS_MAX: usize = 1_000;
 
+/// Stands in literals where NUL would, which may not (RFC 9051 section 9, CHAR8).
+pub(crate) const FOR_NUL: u8 = 0x80;
+
 /// Writes `string`: quoted where it can be, and else a literal.
 pub(crate) fn string(out: &mut Vec<u8>, text: &[u8]) {
     let quotable =
@@ -13,10 +16,9 @@ pub(crate) fn string(out: &mut Vec<u8>, text: &[u8]) {
         quoted(out, text);
     } else {
         literal_head(out, text.len());
-        // NUL may not stand in a literal (RFC 9051 section 9, CHAR8).
         out.extend(
             text.iter()
-                .map(|octet| if *octet == 0 { 0x80 } else { *octet }),
+                .map(|octet| if *octet == 0 { FOR_NUL } else { *octet }),
         );
     }
 }

@@ -46,6 +46,11 @@ pub struct Limits {
     /// common, and other servers take or even break such lines; ours carries them unchanged, up to
     /// here.
     pub text_line_octets_max: usize,
+    /// Whether a message may hold NUL; else `554 5.6.0` at its end.
+    ///
+    /// RFC 5321 section 4.5.2 has servers that relay refuse no text; but section 2.3.1 wants ASCII, and what
+    /// becomes of NUL in the next server is not known. Whoever delivers to the last place can keep it.
+    pub text_nul: bool,
     /// Replies waiting for the client to read them; at the bound no further command is read, so that
     /// the excess is at most one reply.
     pub output_octets_max: usize,
@@ -75,6 +80,7 @@ impl Default for Limits {
             rcpt_octets_max: 1040,
             auth_octets_max: 12_290,
             text_line_octets_max: 65_536,
+            text_nul: false,
             output_octets_max: 16_384,
             command_timeout: Duration::from_secs(300),
             data_timeout: Duration::from_secs(600),

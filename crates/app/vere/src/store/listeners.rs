@@ -259,6 +259,8 @@ impl Reception {
         config.limits.message_size_max = ByteSize::new(size);
         config.limits.recipients_max = count(settings.limits.recipients_max);
         config.limits.text_line_octets_max = usize::MAX;
+        // Kept octet by octet; IMAP shows it as RFC 3516 has it.
+        config.limits.text_nul = true;
         config
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Account {
     listed: Vec<Listed>,
     /// Whether what a session before left behind is done: our own store lets nobody in before.
     settled: bool,
+    /// How messages are read.
+    reading: &'static str,
 }
 
 /// A mailbox that messages are put into, as it was before.
@@ -47,6 +49,8 @@ impl Account {
     pub(super) async fn own(link: Link) -> Result<Self, Failure> {
         let mut account = Self::new(link).await?;
         account.settled = true;
+        // NUL as it is. Of others it is not known what they undo in it.
+        account.reading = "(UID BINARY.PEEK[])";
         Ok(account)
     }
 
@@ -67,6 +71,7 @@ impl Account {
             link,
             listed,
             settled: false,
+            reading: "(UID BODY.PEEK[])",
         })
     }
 
@@ -134,7 +139,7 @@ impl Account {
             tokens.push(self.link.send(&Command::Fetch {
                 first: uid,
                 last: Some(uid),
-                items: "(UID BODY.PEEK[])",
+                items: self.reading,
             }));
         }
         let mut bodies = Bodies::of(items.iter().map(|item| item.at));

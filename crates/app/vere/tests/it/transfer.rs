@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use vere_bench::Corpus;
 
-use crate::harness::{Options, System, skip, wait_for};
+use crate::harness::{Options, Session, System, skip, wait_for};
 use crate::imap::{Imap, Ports, with_store};
 use crate::peers::Dovecot;
 
@@ -242,6 +242,50 @@ fn mail_goes_round_through_every_form_and_comes_back() {
             }
         }
     }
+}
+
+/// By LMTP and import, through the log, the index and a start, to BINARY and export; literals have 0x80.
+#[test]
+fn nul_is_kept_octet_by_octet() {
+    let (mut system, ports) = store();
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let text = "Subject: a\0b\n\nnothing\0\0behind\n\0\n";
+    maildir(&folder.path().join("in"), "", &[("cur/1.a.host:2,S", text)]);
+    system.command(&["import", "-a", ACCOUNT, &place("in")]);
+    let mut lmtp = Session::try_connect(ports.lmtp).expect("the LMTP port");
+    lmtp.command("LHLO client.example", "250");
+    lmtp.command("MAIL FROM:<me@example.net>", "250");
+    lmtp.command("RCPT TO:<bob@example.org>", "250");
+    lmtp.command("DATA", "354");
+    lmtp.command(&format!("{}.", crlf(text)), "250");
+    for _ in 0..2 {
+        let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
+        alice.ok("EXAMINE INBOX");
+        let shown = crlf(text).replace('\0', "\u{FFFD}");
+        assert_eq!(alice.body(1), shown);
+        let raw = alice.ok("FETCH 1 (BINARY.PEEK[] BINARY.SIZE[])");
+        assert!(
+            raw.contains(&crlf(text)) && raw.contains("BINARY[] ~{"),
+            "{raw}"
+        );
+        let size = crlf(text).len();
+        assert!(raw.contains(&format!("BINARY.SIZE[] {size}")), "{raw}");
+        let found = alice.ok("SEARCH BODY behind SUBJECT b");
+        assert!(found.contains("* SEARCH 1"), "{found}");
+        let mut bob = Imap::login(ports.imap, "bob@example.org", "secret");
+        bob.ok("EXAMINE INBOX");
+        let raw = bob.ok("FETCH 1 BINARY.PEEK[]");
+        assert!(raw.contains(&crlf(text)), "{raw}");
+        system.kill();
+        ports.wait_free();
+        system.start_again();
+        system.wait_ready();
+    }
+    let out = format!("maildir:{}", place("out"));
+    system.command(&["export", "-a", ACCOUNT, &out]);
+    let exported = files(&folder.path().join("out/cur"));
+    assert_eq!(exported.keys().collect::<Vec<_>>(), [text.as_bytes()]);
 }
 
 /// What is said of a message, with its flags in order.

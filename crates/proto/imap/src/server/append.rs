@@ -17,10 +17,8 @@ impl Server {
         if message.is_empty() {
             return self.complete(tag, "NO [CANNOT] a message has at least one octet");
         }
-        if memchr::memchr(0, &message).is_some() {
-            if command.binary {
-                return self.complete(tag, "NO [UNKNOWN-CTE] messages with NUL are not kept");
-            }
+        // RFC 3516 section 4.4: only a literal8 may have NUL.
+        if !command.binary && memchr::memchr(0, &message).is_some() {
             return self.bad(Some(&tag), "NUL may not stand here");
         }
         let query = AppendQuery {

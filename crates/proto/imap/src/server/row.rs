@@ -202,7 +202,7 @@ impl RowWriter<'_> {
             Extract::Range(range) => self.row.content.slice(range),
             Extract::Made(octets) => Bytes::from(octets),
         });
-        self.string(label, found, partial, "");
+        self.string(label, found.map(without_nul), partial, "");
     }
 
     fn string(&mut self, label: &str, found: Option<Bytes>, partial: Option<Partial>, mark: &str) {
@@ -256,6 +256,18 @@ fn content(row: &Row) -> Content<'_> {
     Content {
         octets: &row.content,
         own: row.own,
+    }
+}
+
+/// What may stand in a literal, which NUL may not (RFC 9051 section 9, CHAR8): it is shown as 0x80, so that
+/// every place and size is as it was. `BINARY[]` gives it as it is (RFC 3516 section 4.2).
+fn without_nul(octets: Bytes) -> Bytes {
+    match memchr::memchr(0, &octets) {
+        None => octets,
+        Some(_) => octets
+            .iter()
+            .map(|octet| if *octet == 0 { write::FOR_NUL } else { *octet })
+            .collect(),
     }
 }
 

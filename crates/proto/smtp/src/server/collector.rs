@@ -1,8 +1,8 @@
 //! The text of a message as it arrives: its end, its dots, its line ends, its size (RFC 5321 sections
 //! 2.3.8 and 4.5.2).
 //!
-//! Exactly CRLF `.` CRLF ends DATA. Any other CR or LF outside of CRLF, and NUL, is a [`Fault`] of the
-//! whole message: where another server would see its end is not guessed, the text is read on to its
+//! Exactly CRLF `.` CRLF ends DATA. Any other CR or LF outside of CRLF, and NUL unless it may be kept, is a
+//! [`Fault`] of the whole message: where another server would see its end is not guessed, the text is read on to its
 //! true end and thrown away. That leaves nothing to smuggle.
 
 use memchr::memchr3;
@@ -49,6 +49,8 @@ enum Place {
 pub(super) struct TextLimits {
     pub(super) size_max: u64,
     pub(super) line_octets_max: usize,
+    /// Whether NUL is kept.
+    pub(super) nul: bool,
 }
 
 /// Collects the text of one message.
@@ -204,6 +206,7 @@ impl Collector {
         match rest.get(offset) {
             Some(b'\r') => self.place = Place::Cr,
             Some(b'\n') => self.fail(Fault::BareLf),
+            _ if self.limits.nul => {}
             _ => self.fail(Fault::Nul),
         }
         from.saturating_add(offset).saturating_add(1)

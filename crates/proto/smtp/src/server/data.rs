@@ -36,6 +36,7 @@ impl Server {
         TextLimits {
             size_max: self.config.limits.message_size_max.as_u64(),
             line_octets_max: self.config.limits.text_line_octets_max,
+            nul: self.config.limits.text_nul,
         }
     }
 

@@ -102,6 +102,26 @@ fn dots_are_taken_off() {
 }
 
 #[test]
+fn nul_is_kept_where_it_may_be() {
+    let mut config = config(Role::Mx);
+    config.limits.text_nul = true;
+    let body = "\0a\0b\r\n\0\r\n.\0\r\n";
+    let text = "\0a\0b\r\n\0\r\n..\0\r\n.\r\n";
+    for split in 0..=text.len() {
+        let mut host = Host::new(config.clone(), peer());
+        host.say(LEAD);
+        host.say(&text[..split]);
+        host.say(&text[split..]);
+        assert_eq!(host.messages[0].body, body.as_bytes(), "split at {split}");
+    }
+    // Line ends are as strict as without.
+    let mut host = Host::new(config, peer());
+    host.say(LEAD);
+    host.say("a\0\nb\r\n.\r\n");
+    assert_eq!(host.messages.len(), 0);
+}
+
+#[test]
 fn lines_are_bounded() {
     let mut config = config(Role::Mx);
     config.limits.text_line_octets_max = 998;
