@@ -28,6 +28,9 @@ const SLOW: Duration = Duration::from_millis(500);
 /// How often a process is started until there is none, and the pause between.
 const LAUNCHES: u32 = 5;
 const LAUNCH_PAUSE: Duration = Duration::from_millis(20);
+/// How many processes are killed before a message is put off, and the pause behind each.
+const KILLS_MAX: u32 = 3;
+const KILL_PAUSE: Duration = Duration::from_millis(100);
 /// How a message is tried, one after the other: what ended a process once may have been something else.
 const ATTEMPTS: [Scope; 3] = [Scope::Whole, Scope::Whole, Scope::Header];
 
@@ -124,7 +127,8 @@ impl Parsers {
     /// # Errors
     /// [`NoParser`].
     pub(super) fn parse(&self, message: &[u8]) -> Result<Found, NoParser> {
-        for scope in ATTEMPTS {
+        let (mut failed, mut killed) = (0, 0);
+        while let Some(scope) = ATTEMPTS.get(failed).copied() {
             let (mut process, began) = self.0.take()?;
             let answer = process.ask(scope, message, self.0.patience);
             match answer {
@@ -137,6 +141,17 @@ impl Parsers {
                     let ended = process.end();
                     tracing::warn!(%trouble, %ended, octets, ?scope, "message not taken apart");
                     self.0.back(began, None);
+                    if !ended.was_killed() {
+                        failed += 1;
+                        continue;
+                    }
+                    // Its limits end a process otherwise: the system has no memory, or somebody does this.
+                    killed += 1;
+                    if killed == KILLS_MAX {
+                        let why = "all were killed, for want of memory perhaps";
+                        return Err(NoParser(std::io::Error::other(why)));
+                    }
+                    std::thread::sleep(KILL_PAUSE);
                 }
             }
         }

@@ -4,10 +4,12 @@ use std::fmt;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use vere_mime::Parsed;
 use vere_mime::wire::{
     HEAD_OCTETS, READY_FRAME, Scope, WireError, answer_head, found, request_head,
@@ -135,6 +137,15 @@ pub(super) struct Process {
 /// How a process ended, for the log.
 #[derive(Debug)]
 pub(super) struct Ended(Option<ExitStatus>);
+
+impl Ended {
+    /// Whether somebody else killed it: the kernel when there is no memory left on the machine, or an
+    /// administrator. What it does itself, and its limits, end it in other ways.
+    pub(super) fn was_killed(&self) -> bool {
+        let signal = self.0.and_then(|status| status.signal());
+        signal == Some(Signal::SIGKILL as i32)
+    }
+}
 
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

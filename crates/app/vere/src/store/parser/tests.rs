@@ -43,6 +43,11 @@ fn a_process() {
             _ if !poisoned(scope, message) => honest,
             "dies" => std::process::exit(1),
             "dies once" => die_once(honest),
+            // As the kernel does when there is no memory.
+            "is killed" => {
+                nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).unwrap();
+                honest
+            }
             // Until the other side is gone.
             "hangs" => io::copy(&mut &other, &mut io::sink())
                 .map(|_| Vec::new())
@@ -107,6 +112,18 @@ fn launch(manner: &str) -> Launch {
             .env(MANNER, &manner);
         command
     })
+}
+
+/// It is not kept as one of which nothing is known: what is wrong is this machine, and may end.
+#[test]
+fn a_message_whose_processes_are_killed_is_put_off() {
+    let parsers = parsers("is killed", FOR_EVER);
+    let error = parsers.parse(MESSAGE).unwrap_err();
+    assert!(error.0.to_string().contains("killed"), "{error:?}");
+    assert_eq!(
+        parsers.parse(OTHER).unwrap().record,
+        Parsed::of(OTHER).encode()
+    );
 }
 
 fn parsers(manner: &str, patience: Duration) -> Parsers {
