@@ -5,13 +5,16 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::imap::ImapError;
-use super::report::Figure;
+use super::report::{Figure, OURS};
 use super::systems::{RECIPIENTS, System, recipients};
 use super::tasks::{figure, side_by_side};
 use super::usage;
 
 /// How long a server may say nothing.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A thread that did nothing for so long has nothing to do.
+const REST: Duration = Duration::from_millis(300);
 
 /// Connections that messages come over, where several do.
 pub(crate) const LANES: usize = 10;
@@ -28,6 +31,7 @@ pub(crate) fn deliver(
     let mut lane = Lane::connect(system.lmtp, Protocol::Lmtp)?;
     lane.deliver(&to, &messages[0])?;
     let before = written();
+    let work = Work::of(system);
     let started = Instant::now();
     for message in messages {
         lane.deliver(&to, message)?;
@@ -35,10 +39,70 @@ pub(crate) fn deliver(
     let writes = messages.len() * RECIPIENTS;
     let rate = writes as f64 / started.elapsed().as_secs_f64();
     let kib = written().saturating_sub(before) as f64 / messages.len() as f64 / 1024.0;
-    Ok(vec![
+    let mut figures = vec![
         figure(system, "delivered to 15", rate),
         figure(system, "written by delivery to 15", kib),
-    ])
+    ];
+    if system.name == OURS {
+        let work = Work::at_rest(system).since(work);
+        let each = |work: Duration| work.as_secs_f64() * 1e6 / messages.len() as f64;
+        figures.push(figure(
+            system,
+            "parsing by delivery to 15",
+            each(work.parsing),
+        ));
+        figures.push(figure(
+            system,
+            "indexing by delivery to 15",
+            each(work.indexing),
+        ));
+        figures.push(figure(system, "work of delivery to 15", each(work.all)));
+    }
+    Ok(figures)
+}
+
+/// Time on processors that ours took until now.
+#[derive(Debug, Clone, Copy)]
+struct Work {
+    /// Of the processes that take messages apart.
+    parsing: Duration,
+    /// Of the thread that keeps the index, which may be behind.
+    indexing: Duration,
+    /// Of all of it, these two among it.
+    all: Duration,
+}
+
+impl Work {
+    fn of(system: &System) -> Self {
+        let processes = system.processes();
+        Self {
+            parsing: usage::cpu_of_processes(&processes, "role parser"),
+            indexing: usage::cpu_of_threads(&processes, "store-index"),
+            all: system.cpu(),
+        }
+    }
+
+    /// Once the index is not behind any more.
+    fn at_rest(system: &System) -> Self {
+        let deadline = Instant::now() + PATIENCE;
+        let mut before = Self::of(system);
+        loop {
+            std::thread::sleep(REST);
+            let now = Self::of(system);
+            if now.indexing == before.indexing || Instant::now() > deadline {
+                return now;
+            }
+            before = now;
+        }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            parsing: self.parsing.saturating_sub(before.parsing),
+            indexing: self.indexing.saturating_sub(before.indexing),
+            all: self.all.saturating_sub(before.all),
+        }
+    }
 }
 
 /// Sends each message to all recipients, so many of them at once, over several connections.

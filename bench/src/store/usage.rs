@@ -1,5 +1,8 @@
 //! What processes took of memory and disks, as the kernel tells.
 
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use crate::process::Process;
 
 /// Octets that processes, and those that they waited for, sent to disks.
@@ -15,6 +18,38 @@ pub(crate) fn memory(processes: &[Process]) -> u64 {
 /// KiB of memory that they hold, what they share counted for each: read faster than [`memory`].
 pub(crate) fn resident(processes: &[Process]) -> u64 {
     sum(processes, "status", "VmRSS:")
+}
+
+/// Time on a processor of the processes that were started with these arguments.
+pub(crate) fn cpu_of_processes(processes: &[Process], arguments: &str) -> Duration {
+    let named = |process: &&Process| process.command.contains(arguments);
+    threads(processes.iter().filter(named))
+        .map(|thread| on_cpu(&thread))
+        .sum()
+}
+
+/// The same of the threads of a name.
+pub(crate) fn cpu_of_threads(processes: &[Process], name: &str) -> Duration {
+    let named = |thread: &PathBuf| {
+        let own = std::fs::read_to_string(thread.join("comm"));
+        own.is_ok_and(|own| own.trim_end() == name)
+    };
+    threads(processes.iter())
+        .filter(named)
+        .map(|thread| on_cpu(&thread))
+        .sum()
+}
+
+/// The folders of the kernel for the threads of processes.
+fn threads<'a>(processes: impl Iterator<Item = &'a Process>) -> impl Iterator<Item = PathBuf> {
+    let folders = processes.map(|process| std::fs::read_dir(format!("/proc/{}/task", process.id)));
+    folders.flatten().flatten().flatten().map(|one| one.path())
+}
+
+fn on_cpu(thread: &Path) -> Duration {
+    let text = std::fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
+    let nanos = text.split(' ').next().and_then(|nanos| nanos.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or_default())
 }
 
 fn sum(processes: &[Process], file: &str, field: &str) -> u64 {
@@ -45,6 +80,30 @@ mod tests {
             id: std::process::id(),
             command: String::new(),
         };
-        assert!(resident(&[own]) > 0);
+        let own = [own];
+        assert!(resident(&own) > 0);
+        // A thread that works is seen under its name, and under no other.
+        let (stop, stopping) = std::sync::mpsc::channel::<()>();
+        let busy = std::thread::Builder::new().name("busy-one".to_owned());
+        let busy = busy.spawn(move || {
+            let mut rounds = 0_u64;
+            while matches!(
+                stopping.try_recv(),
+                Err(std::sync::mpsc::TryRecvError::Empty)
+            ) {
+                rounds += 1;
+            }
+            rounds
+        });
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        while cpu_of_threads(&own, "busy-one").is_zero() {
+            assert!(std::time::Instant::now() < deadline);
+            std::thread::yield_now();
+        }
+        drop(stop);
+        busy.unwrap().join().unwrap();
+        assert_eq!(cpu_of_threads(&own, "nobody"), Duration::ZERO);
+        assert!(cpu_of_processes(&own, "") > Duration::ZERO);
+        assert_eq!(cpu_of_processes(&own, "role parser"), Duration::ZERO);
     }
 }
