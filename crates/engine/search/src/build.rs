@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use vere_mime::Zone;
 
+use crate::crossings::{self, Crossings};
 use crate::long::Grams;
-use crate::runs::runs;
+use crate::runs::{in_word, runs};
 use crate::summary::SummaryWriter;
 use crate::write::{Owner, ZoneWriter, segment};
 use crate::{BUILD_DOCUMENTS_MAX, BUILD_OCTETS_MAX, MESSAGE_OCTETS_MAX, RUN_OCTETS_MAX};
@@ -36,22 +37,38 @@ pub struct Builder {
     octets: usize,
     /// Octets of the message that is being taken.
     taken: usize,
+    /// Whether it is left out.
+    left_out: bool,
 }
 
 #[derive(Debug, Default)]
 struct ZoneBuilder {
     runs: HashMap<Box<[u8]>, Vec<u32>>,
     long: Vec<(u32, Vec<u8>)>,
+    /// Signatures of crossings, one after the other, and where each ends.
+    crossed: Vec<u8>,
+    ends: Vec<u32>,
     /// Of the message that is being taken.
     grams: Grams,
+    crossings: Crossings,
     /// Whether it has more text than is kept.
     beyond: bool,
 }
 
 impl ZoneBuilder {
-    fn text(&mut self, text: &[u8], ordinal: u32) {
+    fn text(&mut self, text: &[u8], ordinal: u32, crossed: bool) {
+        // A word, and what stands behind it.
+        let (mut word, mut between): (&[u8], &[u8]) = (&[], &[]);
         for run in runs(text) {
             let run = &text[run];
+            match in_word(run[0]) {
+                false => between = run,
+                true if crossed && !word.is_empty() => self.crossings.add(word, between, run),
+                true => {}
+            }
+            if in_word(run[0]) {
+                word = run;
+            }
             if run.len() > RUN_OCTETS_MAX {
                 self.grams.add(run);
                 continue;
@@ -66,7 +83,13 @@ impl ZoneBuilder {
 
     fn end(&mut self, ordinal: u32) {
         let grams = std::mem::take(&mut self.grams);
-        if std::mem::take(&mut self.beyond) {
+        let beyond = std::mem::take(&mut self.beyond);
+        if beyond {
+            self.crossings.take_all();
+        }
+        self.crossings.put_signature(&mut self.crossed);
+        self.ends.push(self.crossed.len() as u32);
+        if beyond {
             self.long.push((ordinal, ANYTHING.to_vec()));
         } else if !grams.is_empty() {
             self.long.push((ordinal, grams.signature()));
@@ -82,6 +105,11 @@ impl ZoneBuilder {
         }
         for (ordinal, signature) in &self.long {
             writer.long(*ordinal, signature);
+        }
+        let mut start = 0;
+        for end in &self.ends {
+            writer.crossed(&self.crossed[start..*end as usize]);
+            start = *end as usize;
         }
         writer
     }
@@ -99,6 +127,7 @@ impl Builder {
             summary: None,
             octets: 0,
             taken: 0,
+            left_out: false,
         }
     }
 
@@ -111,6 +140,7 @@ impl Builder {
             .last()
             .is_none_or(|last| last.uid < document.uid);
         debug_assert!(rises, "UIDs rise");
+        self.left_out = !rises;
         if rises {
             self.documents.push(document);
         }
@@ -118,7 +148,12 @@ impl Builder {
 
     /// Takes a text of the message that was begun, in the form in which it is compared.
     pub fn text(&mut self, zone: Zone, text: &str) {
-        let Some(ordinal) = self.documents.len().checked_sub(1) else {
+        let Some(ordinal) = self
+            .documents
+            .len()
+            .checked_sub(1)
+            .filter(|_| !self.left_out)
+        else {
             return;
         };
         let Some(builder) = self.zones.get_mut(zone as usize) else {
@@ -130,7 +165,7 @@ impl Builder {
             return;
         }
         self.octets += text.len();
-        builder.text(text.as_bytes(), ordinal as u32);
+        builder.text(text.as_bytes(), ordinal as u32, crossings::are_kept(zone));
     }
 
     /// Takes the summary of the message that was begun: its fields of [`crate::SUMMARY_FIELDS`] as they
@@ -141,8 +176,14 @@ impl Builder {
     }
 
     fn end(&mut self) {
-        if let Some(ordinal) = self.documents.len().checked_sub(1) {
-            self.summaries.put(self.summary.take().as_deref());
+        let summary = self.summary.take();
+        if let Some(ordinal) = self
+            .documents
+            .len()
+            .checked_sub(1)
+            .filter(|_| !self.left_out)
+        {
+            self.summaries.put(summary.as_deref());
             self.zones
                 .iter_mut()
                 .for_each(|zone| zone.end(ordinal as u32));

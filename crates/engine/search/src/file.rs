@@ -8,10 +8,15 @@ use crate::SearchError;
 use crate::codec::{u32_at, u64_at};
 use crate::write::{BLOCK, FIXED, HEAD, MAGIC, Owner, SECTIONS, VERSION};
 
+/// What is read at once in the hope that head and checksums are in it.
+const FRONT: u64 = 16 * 1024;
+
 /// A file whose blocks have checksums.
 #[derive(Debug)]
 pub(crate) struct Checked<F> {
     file: F,
+    /// Where the data begins.
+    start: u64,
     data: u64,
     sums: Vec<u8>,
 }
@@ -61,29 +66,41 @@ impl Head {
 }
 
 impl<F: StorageFile> Checked<F> {
-    /// Reads head and checksums.
+    /// Reads head and checksums, at once where they are short.
     pub(crate) fn open(file: F) -> Result<(Self, Head), SearchError> {
-        let mut head = vec![0; HEAD];
-        file.read_at(&mut head, 0)?;
-        let (head, data) = Head::decode(&head).ok_or(SearchError::Damaged)?;
-        // No length is believed before it fits into the file.
-        let blocks = data.div_ceil(BLOCK as u64);
-        let whole = blocks.checked_mul(4).and_then(|sums| {
-            sums.checked_add(4)?
-                .checked_add(data)?
-                .checked_add(HEAD as u64)
-        });
-        if whole != Some(file.len()?) {
+        let len = file.len()?;
+        if len < HEAD as u64 {
             return Err(SearchError::Damaged);
         }
-        let mut sums = vec![0; blocks as usize * 4 + 4];
-        file.read_at(&mut sums, HEAD as u64 + data)?;
+        let mut front = vec![0; len.min(FRONT) as usize];
+        file.read_at(&mut front, 0)?;
+        let (head, data) = Head::decode(&front[..HEAD]).ok_or(SearchError::Damaged)?;
+        // No length is believed before it fits into the file.
+        let blocks = data.div_ceil(BLOCK as u64);
+        let sums_len = blocks.checked_mul(4).and_then(|sums| sums.checked_add(4));
+        let start = sums_len.and_then(|sums| sums.checked_add(HEAD as u64));
+        let whole = start.and_then(|start| start.checked_add(data));
+        let (Some(start), true) = (start, whole == Some(len)) else {
+            return Err(SearchError::Damaged);
+        };
+        let read = front.len();
+        front.resize(start as usize, 0);
+        if read < front.len() {
+            file.read_at(&mut front[read..], read as u64)?;
+        }
+        let mut sums = front.split_off(HEAD);
         let sum = u32_at(&sums, sums.len() - 4);
         sums.truncate(sums.len() - 4);
         if sum != Some(crc32fast::hash(&sums)) {
             return Err(SearchError::Damaged);
         }
-        Ok((Self { file, data, sums }, head))
+        let checked = Self {
+            file,
+            start,
+            data,
+            sums,
+        };
+        Ok((checked, head))
     }
 
     /// Reads the blocks that a range lies in, and gives where they begin.
@@ -99,7 +116,7 @@ impl<F: StorageFile> Checked<F> {
             return Err(SearchError::Damaged);
         }
         let mut octets = vec![0; (end - start) as usize];
-        self.file.read_at(&mut octets, HEAD as u64 + start)?;
+        self.file.read_at(&mut octets, self.start + start)?;
         for (number, block) in octets.chunks(BLOCK).enumerate() {
             let at = (start as usize / BLOCK + number) * 4;
             if u32_at(&self.sums, at) != Some(crc32fast::hash(block)) {
@@ -107,6 +124,24 @@ impl<F: StorageFile> Checked<F> {
             }
         }
         Ok((start, octets))
+    }
+
+    /// A range, out of the part that was read last, if it is in it, or out of the one that is read now.
+    pub(crate) fn within<'a>(
+        &self,
+        part: &'a mut (u64, Vec<u8>),
+        range: &Range<u64>,
+    ) -> Result<&'a [u8], SearchError> {
+        let read = part.0..part.0 + part.1.len() as u64;
+        if range.is_empty() {
+            return Ok(&[]);
+        }
+        if range.start < read.start || range.end > read.end {
+            *part = self.blocks(range)?;
+        }
+        let from = (range.start - part.0) as usize;
+        let octets = part.1.get(from..from + (range.end - range.start) as usize);
+        octets.ok_or(SearchError::Damaged)
     }
 
     /// Reads a range.
@@ -122,6 +157,6 @@ impl<F: StorageFile> Checked<F> {
 
     /// Octets of the file.
     pub(crate) fn octets(&self) -> u64 {
-        HEAD as u64 + self.data + self.sums.len() as u64 + 4
+        self.start + self.data
     }
 }

@@ -1,7 +1,7 @@
 //! A directory of segments.
 //!
-//! A segment appears whole under its name or not at all: it is written and synced under another one.
-//! The name says whose messages it has, so that a directory of any size is known by its names. When
+//! A segment is written under another name first, and synced when it takes the place of others. What is not
+//! whole is noticed by its checksums and goes: its messages are known to none then. The name says whose messages it has, so that a directory of any size is known by its names. When
 //! a segment and those it was made of are there, because a crash came between, the smaller ones go.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -189,7 +189,8 @@ impl<S: Storage> Index<S> {
     }
 
     /// Adds a segment of a mailbox, in the place of those whose UIDs lie within `range`: the first and
-    /// the last UID that it stands for, whether they are still there or not.
+    /// the last UID that it stands for, whether they are still there or not. One that takes the place of
+    /// others is synced before they go; what a crash leaves of another one is noticed, and made again.
     ///
     /// # Errors
     ///
@@ -201,16 +202,20 @@ impl<S: Storage> Index<S> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let file = self.storage.create(&temporary)?;
-        file.write_at([octets, &[]], 0)?;
-        file.sync()?;
-        self.storage.rename(&temporary, &own)?;
-        self.storage.sync()?;
-        self.open.remove(&mailbox);
         let ranges = self.names.entry(mailbox).or_default();
-        ranges.insert(range);
         let within = |other: &Range| *other != range && range.0 <= other.0 && other.1 <= range.1;
         let within: Vec<Range> = ranges.iter().copied().filter(within).collect();
+        let file = self.storage.create(&temporary)?;
+        file.write_at([octets, &[]], 0)?;
+        if !within.is_empty() {
+            file.sync()?;
+        }
+        self.storage.rename(&temporary, &own)?;
+        if !within.is_empty() {
+            self.storage.sync()?;
+        }
+        self.open.remove(&mailbox);
+        self.names.entry(mailbox).or_default().insert(range);
         within
             .into_iter()
             .try_for_each(|other| self.remove(mailbox, other))

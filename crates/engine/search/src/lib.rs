@@ -17,6 +17,7 @@
 
 mod build;
 mod codec;
+mod crossings;
 mod error;
 mod file;
 mod found;

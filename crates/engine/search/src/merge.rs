@@ -3,6 +3,7 @@
 use vere_mime::Zone;
 use vere_ports::storage::StorageFile;
 
+use crate::crossings;
 use crate::segment::{Runs, Segment};
 use crate::summary::SummaryWriter;
 use crate::write::{Owner, ZoneWriter, segment};
@@ -102,7 +103,32 @@ fn merge_zone<F: StorageFile>(
             }
         }
     }
+    if crossings::are_kept(zone) {
+        merge_crossings(segments, zone, numbers, &mut writer)?;
+    }
     Ok(writer)
+}
+
+fn merge_crossings<F: StorageFile>(
+    segments: &[&Segment<F>],
+    zone: Zone,
+    numbers: &[Vec<Option<u32>>],
+    writer: &mut ZoneWriter,
+) -> Result<(), SearchError> {
+    for (segment, numbers) in segments.iter().zip(numbers) {
+        let (crossed, ends) = segment.crossed(zone)?;
+        for (at, _) in numbers
+            .iter()
+            .enumerate()
+            .filter(|(_, kept)| kept.is_some())
+        {
+            let end = |at: usize| ends.get(at).copied().unwrap_or_default();
+            let start = at.checked_sub(1).map_or(0, end);
+            let signature = crossed.get(start..end(at));
+            writer.crossed(signature.ok_or(SearchError::Damaged)?);
+        }
+    }
+    Ok(())
 }
 
 fn next<'a>(

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Whether an octet of a text belongs to a word: letters, digits, and everything beyond ASCII.
-fn in_word(octet: u8) -> bool {
+pub(crate) fn in_word(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || octet >= 0x80
 }
 
@@ -64,6 +64,11 @@ impl Needle {
     #[must_use]
     pub fn is_nowhere(&self) -> bool {
         memchr::memmem::find(&self.octets, "\u{FFFD}".as_bytes()).is_some()
+    }
+
+    /// The crossings that texts with it have.
+    pub(crate) fn crossings(&self) -> Vec<u64> {
+        crate::crossings::of_needle(&self.octets)
     }
 
     /// It, when it is within one run.

@@ -1,5 +1,7 @@
 //! Looking into a segment.
 
+mod walk;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -7,13 +9,17 @@ use memchr::memmem::Finder;
 use vere_mime::Zone;
 use vere_ports::storage::StorageFile;
 
+use self::walk::{Kept, Walk};
 use crate::codec::{each_posting, postings_len, take, u32_at, unzigzag};
+use crate::crossings;
 use crate::file::{Checked, Head};
 use crate::found::{Bits, Found};
 use crate::long::may_hold;
 use crate::runs::{Needle, Place};
 use crate::summary::Summaries;
-use crate::write::{GROUP, MARK, Owner, SUMMARIES, ZONE_SECTIONS};
+use crate::write::{
+    CROSSED, GROUP, GROUPS, LONG, MARK, Owner, PLACES, POSTINGS, RUNS, SUMMARIES, ZONE_SECTIONS,
+};
 use crate::{DOCUMENTS_MAX, Document, RUN_OCTETS_MAX, SearchError};
 
 /// The texts of some messages of a mailbox.
@@ -29,17 +35,6 @@ pub(crate) struct Runs {
     pub(crate) runs: Vec<u8>,
     groups: Vec<u8>,
     postings: Vec<u8>,
-}
-
-/// A run, and what is said of it.
-#[derive(Debug, Clone, Copy)]
-struct At {
-    /// Its number.
-    number: usize,
-    /// Where it begins.
-    start: usize,
-    /// Where its postings begin.
-    postings: usize,
 }
 
 impl<F: StorageFile> Segment<F> {
@@ -120,12 +115,8 @@ impl<F: StorageFile> Segment<F> {
         if needle.is_nowhere() {
             return Ok(found);
         }
-        let long = self.long(zone)?;
-        let kept = Kept {
-            runs: self.file.read(&self.section(zone, 0))?,
-            groups: self.file.read(&self.section(zone, 1))?,
-            postings: self.section(zone, 2),
-        };
+        let kept = Kept::read(self, zone)?;
+        let long = signatures(kept.long())?;
         if let Some(run) = needle.within_run() {
             let whole = (run, Place::Anywhere);
             if run.len() <= RUN_OCTETS_MAX {
@@ -147,36 +138,80 @@ impl<F: StorageFile> Segment<F> {
                 break;
             }
         }
-        found.candidates = all;
+        found.candidates = self.beside_each_other(zone, all, needle)?;
         Ok(found)
+    }
+
+    /// Those of the messages that have the words of a needle beside each other, and few others.
+    fn beside_each_other(
+        &self,
+        zone: Zone,
+        mut among: Bits,
+        needle: &Needle,
+    ) -> Result<Bits, SearchError> {
+        let wanted = needle.crossings();
+        if wanted.is_empty() || among.has_none() || !crossings::are_kept(zone) {
+            return Ok(among);
+        }
+        let places = self.file.read(&self.section(zone, PLACES))?;
+        let section = self.section(zone, CROSSED);
+        let end = |ordinal: usize| match places.is_empty() {
+            true => Some(0),
+            false => u32_at(&places, ordinal * 4).map(u64::from),
+        };
+        let mut part = (0, Vec::new());
+        let mut without = Bits::none(among.len());
+        for ordinal in among.iter() {
+            let start = ordinal.checked_sub(1).map_or(Some(0), end);
+            let (start, end) = start.zip(end(ordinal)).ok_or(SearchError::Damaged)?;
+            let range = section.start + start..section.start + end;
+            if range.start > range.end || range.end > section.end {
+                return Err(SearchError::Damaged);
+            }
+            let signature = self.file.within(&mut part, &range)?;
+            if !crossings::may_have(signature, &wanted) {
+                without.set(ordinal);
+            }
+        }
+        among.without(&without);
+        Ok(among)
     }
 
     /// The signatures of a zone's long runs.
     pub(crate) fn long(&self, zone: Zone) -> Result<Vec<(u32, Vec<u8>)>, SearchError> {
-        let octets = self.file.read(&self.section(zone, 3))?;
-        let mut rest = octets.as_slice();
-        let (mut list, mut next) = (Vec::new(), 0_u64);
-        while !rest.is_empty() {
-            let mut entry = || {
-                let ordinal = next.checked_add(take(&mut rest)?)?;
-                let len = usize::try_from(take(&mut rest)?).ok()?;
-                let (signature, behind) = rest.split_at_checked(len)?;
-                rest = behind;
-                next = ordinal + 1;
-                let ordinal = u32::try_from(ordinal).ok()?;
-                (len > 0).then(|| (ordinal, signature.to_vec()))
-            };
-            list.push(entry().ok_or(SearchError::Damaged)?);
+        let octets = self.file.read(&self.section(zone, LONG))?;
+        let list = signatures(&octets)?.into_iter();
+        Ok(list.map(|(ordinal, own)| (ordinal, own.to_vec())).collect())
+    }
+
+    /// The signatures of a zone's crossings, of each message, and where each ends; nothing when all are
+    /// empty.
+    pub(crate) fn crossed(&self, zone: Zone) -> Result<(Vec<u8>, Vec<usize>), SearchError> {
+        let places = self.file.read(&self.section(zone, PLACES))?;
+        let crossed = self.file.read(&self.section(zone, CROSSED))?;
+        let count = if crossed.is_empty() {
+            0
+        } else {
+            self.documents.len()
+        };
+        let ends: Vec<usize> = (0..count)
+            .map_while(|number| u32_at(&places, number * 4).map(|end| end as usize))
+            .collect();
+        let last = ends.last().copied().unwrap_or_default();
+        let rise = ends.is_sorted() && last == crossed.len();
+        if places.len() == count * 4 && ends.len() == count && rise {
+            Ok((crossed, ends))
+        } else {
+            Err(SearchError::Damaged)
         }
-        Ok(list)
     }
 
     /// Reads the runs of a zone whole.
     pub(crate) fn runs(&self, zone: Zone) -> Result<Runs, SearchError> {
         Ok(Runs {
-            runs: self.file.read(&self.section(zone, 0))?,
-            groups: self.file.read(&self.section(zone, 1))?,
-            postings: self.file.read(&self.section(zone, 2))?,
+            runs: self.file.read(&self.section(zone, RUNS))?,
+            groups: self.file.read(&self.section(zone, GROUPS))?,
+            postings: self.file.read(&self.section(zone, POSTINGS))?,
         })
     }
 
@@ -196,15 +231,15 @@ impl<F: StorageFile> Segment<F> {
         let from_beginning = matches!(place, Place::Whole | Place::Beginning);
         let region = match from_beginning {
             true => kept.region(what),
-            false => 0..kept.runs.len(),
+            false => 0..kept.runs().len(),
         };
         let finder = Finder::new(&marked);
-        let runs = kept.runs.get(..region.end).unwrap_or_default();
+        let runs = kept.runs().get(..region.end).unwrap_or_default();
         let mut walk: Option<Walk<'_, F>> = None;
         let mut from = region.start;
         while let Some(at) = runs.get(from..).and_then(|rest| finder.find(rest)) {
             let at = from + at + usize::from(from_beginning);
-            let end = memchr::memchr(MARK, &kept.runs[at..]).ok_or(SearchError::Damaged)? + at;
+            let end = memchr::memchr(MARK, &kept.runs()[at..]).ok_or(SearchError::Damaged)? + at;
             let walk = match &mut walk {
                 Some(walk) => walk,
                 None => walk.insert(Walk::new(self, kept)?),
@@ -216,154 +251,6 @@ impl<F: StorageFile> Segment<F> {
         Ok(())
     }
 }
-
-/// The runs of a zone, sorted, and where their postings are.
-struct Kept {
-    runs: Vec<u8>,
-    groups: Vec<u8>,
-    postings: Range<u64>,
-}
-
-impl Kept {
-    fn start(&self, group: usize) -> Option<usize> {
-        Some(u32_at(&self.groups, group * 8)? as usize)
-    }
-
-    /// The first run of a group.
-    fn first(&self, group: usize) -> &[u8] {
-        let start = self.start(group).unwrap_or(self.runs.len());
-        let rest = self.runs.get(start..).unwrap_or_default();
-        let end = memchr::memchr(MARK, rest).unwrap_or(rest.len());
-        &rest[..end]
-    }
-
-    /// The first group for which something does not hold any more.
-    fn partition(&self, holds: impl Fn(&[u8]) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.groups.len() / 8);
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            match holds(self.first(middle)) {
-                true => low = middle + 1,
-                false => high = middle,
-            }
-        }
-        low
-    }
-
-    /// Where the runs that begin with something lie, marks included.
-    fn region(&self, what: &[u8]) -> Range<usize> {
-        let from = self.partition(|run| run < what).saturating_sub(1);
-        let to = self.partition(|run| run <= what || run.starts_with(what));
-        let start = self.start(from).unwrap_or(1).saturating_sub(1);
-        start..self.start(to).unwrap_or(self.runs.len())
-    }
-}
-
-/// Walks from run to run and takes their postings.
-struct Walk<'a, F> {
-    segment: &'a Segment<F>,
-    kept: &'a Kept,
-    at: At,
-    /// A part of the postings, and where it begins in the file.
-    part: (u64, Vec<u8>),
-}
-
-impl<'a, F: StorageFile> Walk<'a, F> {
-    fn new(segment: &'a Segment<F>, kept: &'a Kept) -> Result<Self, SearchError> {
-        let mut walk = Self {
-            segment,
-            kept,
-            at: At {
-                number: 0,
-                start: 0,
-                postings: 0,
-            },
-            part: (0, Vec::new()),
-        };
-        walk.at = walk.group(0).ok_or(SearchError::Damaged)?;
-        Ok(walk)
-    }
-
-    fn group(&self, group: usize) -> Option<At> {
-        Some(At {
-            number: group * GROUP,
-            start: self.kept.start(group)?,
-            postings: u32_at(&self.kept.groups, group * 8 + 4)? as usize,
-        })
-    }
-
-    /// Takes in the messages of the run that an octet lies in; the octets rise.
-    fn take(&mut self, octet: usize, with: &mut Bits) -> Result<(), SearchError> {
-        self.leap(octet).ok_or(SearchError::Damaged)?;
-        loop {
-            let end = memchr::memchr(MARK, &self.kept.runs[self.at.start..]);
-            let end = end.ok_or(SearchError::Damaged)? + self.at.start;
-            let (head, list) = self.postings()?;
-            if octet <= end {
-                let octets = self.part.1.get(list).ok_or(SearchError::Damaged)?;
-                return each_posting(head, octets, |ordinal| with.set(ordinal as usize))
-                    .ok_or(SearchError::Damaged);
-            }
-            let next = self.part.0 + list.end as u64 - self.kept.postings.start;
-            self.at = At {
-                number: self.at.number + 1,
-                start: end + 1,
-                postings: next as usize,
-            };
-        }
-    }
-
-    /// Goes to the group that an octet lies in, when it is a later one.
-    fn leap(&mut self, octet: usize) -> Option<()> {
-        let next = self.at.number / GROUP + 1;
-        match self.group(next) {
-            Some(group) if group.start <= octet => {}
-            _ => return Some(()),
-        }
-        let (mut low, mut high) = (next, self.kept.groups.len() / 8);
-        while high - low > 1 {
-            let middle = usize::midpoint(low, high);
-            match self.group(middle)?.start <= octet {
-                true => low = middle,
-                false => high = middle,
-            }
-        }
-        self.at = self.group(low)?;
-        Some(())
-    }
-
-    /// The number at the front of the current run's postings, and where in the part the rest is.
-    fn postings(&mut self) -> Result<(u64, Range<usize>), SearchError> {
-        let kept = self.kept;
-        let section = &kept.postings;
-        let start = section.start + self.at.postings as u64;
-        let mut want = start..start.saturating_add(NUMBER_MAX).min(section.end);
-        loop {
-            let part = self.part.0..self.part.0 + self.part.1.len() as u64;
-            if want.start < part.start || want.end > part.end {
-                self.part = self.segment.file.blocks(&want)?;
-            }
-            let from = (want.start - self.part.0) as usize;
-            let mut rest = self.part.1.get(from..).unwrap_or_default();
-            let before = rest.len();
-            let head = take(&mut rest).ok_or(SearchError::Damaged)?;
-            let from = from + before - rest.len();
-            let end = from
-                .checked_add(postings_len(head))
-                .ok_or(SearchError::Damaged)?;
-            if end <= self.part.1.len() {
-                return Ok((head, from..end));
-            }
-            if self.part.0 + end as u64 > section.end {
-                return Err(SearchError::Damaged);
-            }
-            want.end = self.part.0 + end as u64;
-        }
-    }
-}
-
-/// The most octets of a number.
-const NUMBER_MAX: u64 = 10;
 
 impl Runs {
     /// The runs in their order, with the messages they are in.
@@ -399,7 +286,26 @@ impl Runs {
     }
 }
 
-fn may(long: &[(u32, Vec<u8>)], run: &[u8], with: &mut Bits) {
+/// The signatures of long runs, and whose they are.
+fn signatures(octets: &[u8]) -> Result<Vec<(u32, &[u8])>, SearchError> {
+    let mut rest = octets;
+    let (mut list, mut next) = (Vec::new(), 0_u64);
+    while !rest.is_empty() {
+        let mut entry = || {
+            let ordinal = next.checked_add(take(&mut rest)?)?;
+            let len = usize::try_from(take(&mut rest)?).ok()?;
+            let (signature, behind) = rest.split_at_checked(len)?;
+            rest = behind;
+            next = ordinal + 1;
+            let ordinal = u32::try_from(ordinal).ok()?;
+            (len > 0).then_some((ordinal, signature))
+        };
+        list.push(entry().ok_or(SearchError::Damaged)?);
+    }
+    Ok(list)
+}
+
+fn may(long: &[(u32, &[u8])], run: &[u8], with: &mut Bits) {
     for (ordinal, signature) in long {
         if may_hold(signature, run) {
             with.set(*ordinal as usize);

@@ -109,11 +109,34 @@ impl SummaryWriter {
     }
 }
 
+/// Undoes compression block by block in the same memory: to make and throw that away takes as long as a
+/// block does.
+#[derive(Default)]
+struct Unpacker(Option<zstd::bulk::Decompressor<'static>>);
+
+impl std::fmt::Debug for Unpacker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unpacker").finish_non_exhaustive()
+    }
+}
+
+impl Unpacker {
+    fn unpack(&mut self, stored: &[u8], len: usize) -> Option<Vec<u8>> {
+        let decompressor = match &mut self.0 {
+            Some(decompressor) => decompressor,
+            none => none.insert(zstd::bulk::Decompressor::new().ok()?),
+        };
+        let plain = decompressor.decompress(stored, len).ok()?;
+        (plain.len() == len).then_some(plain)
+    }
+}
+
 /// Reads summaries of a segment, best in the order of its messages.
 #[derive(Debug)]
 pub struct Summaries<'a, F> {
     segment: &'a Segment<F>,
     places: Vec<u8>,
+    unpacker: Unpacker,
     /// The block that is at hand.
     at: Option<usize>,
     block: Vec<u8>,
@@ -124,6 +147,7 @@ impl<'a, F: StorageFile> Summaries<'a, F> {
     pub(crate) fn new(segment: &'a Segment<F>) -> Result<Self, SearchError> {
         Ok(Self {
             places: segment.read_section(segment.summaries_at(1))?,
+            unpacker: Unpacker::default(),
             segment,
             at: None,
             block: Vec::new(),
@@ -167,7 +191,10 @@ impl<'a, F: StorageFile> Summaries<'a, F> {
         let stored = self.segment.read_section(range)?;
         self.block = match stored.len() == len {
             true => stored,
-            false => zstd::bulk::decompress(&stored, len).map_err(|_| SearchError::Damaged)?,
+            false => {
+                let plain = self.unpacker.unpack(&stored, len);
+                plain.ok_or(SearchError::Damaged)?
+            }
         };
         self.summaries.clear();
         let mut rest = self.block.as_slice();

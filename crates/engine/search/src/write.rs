@@ -9,9 +9,16 @@ use crate::summary::SummaryWriter;
 /// How a segment begins.
 pub(crate) const MAGIC: &[u8; 8] = b"VERESRCH";
 /// The version of segments, and of what text they see.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 /// Sections of each zone.
-pub(crate) const ZONE_SECTIONS: usize = 4;
+pub(crate) const ZONE_SECTIONS: usize = 6;
+/// What they are, by their number in the zone. The first three lie together and are read at once.
+pub(crate) const RUNS: usize = 0;
+pub(crate) const GROUPS: usize = 1;
+pub(crate) const LONG: usize = 2;
+pub(crate) const POSTINGS: usize = 3;
+pub(crate) const PLACES: usize = 4;
+pub(crate) const CROSSED: usize = 5;
 /// The first section of summaries, behind the documents and the sections of each zone.
 pub(crate) const SUMMARIES: usize = 1 + ZONE_SECTIONS * Zone::ALL.len();
 /// Sections of a segment.
@@ -41,6 +48,8 @@ pub(crate) struct ZoneWriter {
     groups: Vec<u8>,
     postings: Vec<u8>,
     long: Vec<u8>,
+    crossed: Vec<u8>,
+    places: Vec<u8>,
     count: usize,
     next_long: u32,
 }
@@ -68,6 +77,24 @@ impl ZoneWriter {
         self.long.extend_from_slice(signature);
         self.next_long = ordinal + 1;
     }
+
+    /// Takes the signature of the crossings of the next message, which may be empty.
+    pub(crate) fn crossed(&mut self, signature: &[u8]) {
+        self.crossed.extend_from_slice(signature);
+        self.places
+            .extend_from_slice(&(self.crossed.len() as u32).to_le_bytes());
+    }
+
+    /// Its sections, in the order of their numbers.
+    fn sections(mut self) -> [Vec<u8>; ZONE_SECTIONS] {
+        if self.crossed.is_empty() {
+            self.places.clear();
+        }
+        let Self {
+            runs, groups, long, ..
+        } = self;
+        [runs, groups, long, self.postings, self.places, self.crossed]
+    }
 }
 
 fn documents(documents: &[Document]) -> Vec<u8> {
@@ -85,6 +112,44 @@ fn documents(documents: &[Document]) -> Vec<u8> {
     out
 }
 
+/// Sections by where they lie: first what is small and asked for first, so that the first question to a
+/// file that is in no cache finds it in what was read to open it.
+fn order() -> Vec<usize> {
+    let large = |zone: &Zone| matches!(zone, Zone::Body | Zone::Header);
+    let (large, small): (Vec<Zone>, Vec<Zone>) = Zone::ALL.into_iter().partition(large);
+    let of_zone = |zone: Zone| {
+        let first = 1 + zone as usize * ZONE_SECTIONS;
+        first..first + ZONE_SECTIONS
+    };
+    let zones = small.into_iter().chain(large).flat_map(of_zone);
+    std::iter::once(0)
+        .chain(zones)
+        .chain(SUMMARIES..SECTIONS)
+        .collect()
+}
+
+/// The checksums of the blocks that these make together.
+fn sums<'a>(sections: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut sums = Vec::new();
+    let (mut hasher, mut room) = (crc32fast::Hasher::new(), BLOCK);
+    for mut rest in sections {
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(room.min(rest.len()));
+            hasher.update(now);
+            room -= now.len();
+            rest = later;
+            if room == 0 {
+                sums.extend_from_slice(&std::mem::take(&mut hasher).finalize().to_le_bytes());
+                room = BLOCK;
+            }
+        }
+    }
+    if room < BLOCK {
+        sums.extend_from_slice(&hasher.finalize().to_le_bytes());
+    }
+    sums
+}
+
 /// Puts a segment together; `zones` has one for each of [`Zone::ALL`].
 pub(crate) fn segment(
     owner: Owner,
@@ -93,9 +158,7 @@ pub(crate) fn segment(
     summaries: SummaryWriter,
 ) -> Vec<u8> {
     let mut sections = vec![documents(of)];
-    for zone in zones {
-        sections.extend([zone.runs, zone.groups, zone.postings, zone.long]);
-    }
+    sections.extend(zones.into_iter().flat_map(ZoneWriter::sections));
     sections.extend(summaries.finish());
     let data: usize = sections.iter().map(Vec::len).sum();
     let mut out = Vec::with_capacity(HEAD + data + data / BLOCK * 4 + 8);
@@ -108,21 +171,23 @@ pub(crate) fn segment(
     out.extend_from_slice(&uid(of.first()).to_le_bytes());
     out.extend_from_slice(&uid(of.last()).to_le_bytes());
     out.extend_from_slice(&(data as u64).to_le_bytes());
+    let order = order();
+    let mut starts = [0; SECTIONS];
     let mut at = 0;
-    for section in &sections {
-        out.extend_from_slice(&(at as u64).to_le_bytes());
+    for number in &order {
+        starts[*number] = at;
+        at += sections[*number].len();
+    }
+    for (section, start) in sections.iter().zip(starts) {
+        out.extend_from_slice(&(start as u64).to_le_bytes());
         out.extend_from_slice(&(section.len() as u64).to_le_bytes());
-        at += section.len();
     }
     out.extend_from_slice(&crc32fast::hash(&out).to_le_bytes());
-    sections
-        .iter()
-        .for_each(|section| out.extend_from_slice(section));
-    let sums: Vec<u8> = out[HEAD..]
-        .chunks(BLOCK)
-        .flat_map(|block| crc32fast::hash(block).to_le_bytes())
-        .collect();
+    let sums = sums(order.iter().map(|number| sections[*number].as_slice()));
     out.extend_from_slice(&sums);
     out.extend_from_slice(&crc32fast::hash(&sums).to_le_bytes());
+    for number in order {
+        out.extend_from_slice(&sections[number]);
+    }
     out
 }

@@ -4,7 +4,7 @@
 //! found, the header as it came, and the rest, compressed where that pays.
 //! `docs/internals/store-log.md` draws it.
 
-use std::io::{self, Read};
+use std::io;
 
 use vere_ports::storage::{Storage, StorageFile};
 
@@ -182,6 +182,29 @@ fn damaged(blob: BlobId) -> StoreError {
     StoreError::Damaged(format!("body at position {}", blob.0))
 }
 
+/// Undoes compression, again and again in the same memory: what that takes is made and thrown away at a
+/// greater cost than that of most messages.
+#[derive(Default)]
+pub struct Unpacker(Option<zstd::bulk::Decompressor<'static>>);
+
+impl std::fmt::Debug for Unpacker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unpacker").finish_non_exhaustive()
+    }
+}
+
+impl Unpacker {
+    /// Fills what is given; nothing comes back when it does not come out so long.
+    fn unpack(&mut self, stored: &[u8], out: &mut [u8]) -> Option<()> {
+        let decompressor = match &mut self.0 {
+            Some(decompressor) => decompressor,
+            none => none.insert(zstd::bulk::Decompressor::new().ok()?),
+        };
+        let len = decompressor.decompress_to_buffer(stored, out).ok()?;
+        (len == out.len()).then_some(())
+    }
+}
+
 /// A body that was found.
 #[derive(Debug)]
 pub struct Body<F> {
@@ -251,6 +274,15 @@ impl<F: StorageFile> Body<F> {
     ///
     /// [`StoreError::Damaged`], [`StoreError::Failed`].
     pub fn message(&mut self) -> Result<Vec<u8>, StoreError> {
+        self.message_with(&mut Unpacker::default())
+    }
+
+    /// As [`Body::message`], for those who read many.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Damaged`], [`StoreError::Failed`].
+    pub fn message_with(&mut self, unpacker: &mut Unpacker) -> Result<Vec<u8>, StoreError> {
         let end = RECORD_HEAD + self.head.length as usize;
         let crc = self.head.payload_crc;
         self.checked(RECORD_HEAD, end, crc)?;
@@ -261,11 +293,9 @@ impl<F: StorageFile> Body<F> {
         if self.codec == PLAIN {
             message.extend_from_slice(stored);
         } else {
-            let decoder = zstd::stream::read::Decoder::with_buffer(stored).map_err(failed)?;
-            let mut limited = decoder.take(self.rest as u64 + 1);
-            limited
-                .read_to_end(&mut message)
-                .map_err(|_| damaged(self.blob))?;
+            message.resize(self.octets(), 0);
+            let unpacked = unpacker.unpack(stored, &mut message[self.header..]);
+            unpacked.ok_or_else(|| damaged(self.blob))?;
         }
         if message.len() == self.octets() {
             Ok(message)

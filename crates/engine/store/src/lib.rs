@@ -35,12 +35,13 @@ mod store;
 
 pub use account::ListEntry;
 pub use add::{Added, Copied, QuotaLimit, QuotaUsage, Target};
-pub use body::{Body, BodyReader, Prepared, header_len};
+pub use body::{Body, BodyReader, Prepared, Unpacker, header_len};
 pub use change::Stored;
 pub use check::{CheckReport, Finding};
 pub use error::StoreError;
 pub use log::{
-    Damage, OpenError, OpenReport, Position, ReclaimJob, ReclaimOutcome, SyncJob, SyncOutcome,
+    Damage, OpenError, OpenReport, Position, ReclaimJob, ReclaimOutcome, SyncJob,
+    SyncOutcome,
 };
 pub use model::{
     BlobId, FlagMode, Flags, HIERARCHY_DELIMITER, InternalDate, KEYWORD_OCTETS_MAX, Keyword,

@@ -7,16 +7,24 @@ use unicode_normalization::char::decompose_compatible;
 /// order, so the form of a part of a text is a part of the form of the text.
 #[must_use]
 pub fn casemap(text: &str) -> String {
-    if text.is_ascii() {
-        return text.to_ascii_uppercase();
-    }
     let mut mapped = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_ascii() {
-            mapped.push(character.to_ascii_uppercase());
-        } else {
+    let mut rest = text;
+    while !rest.is_empty() {
+        // Most of most texts is ASCII, which goes many octets at a time.
+        let ascii = rest.bytes().position(|octet| !octet.is_ascii());
+        let (plain, behind) = rest
+            .split_at_checked(ascii.unwrap_or(rest.len()))
+            .unwrap_or((rest, ""));
+        let start = mapped.len();
+        mapped.push_str(plain);
+        if let Some(plain) = mapped.get_mut(start..) {
+            plain.make_ascii_uppercase();
+        }
+        let mut characters = behind.chars();
+        if let Some(character) = characters.next() {
             decompose_compatible(titlecase(character), |part| mapped.push(part));
         }
+        rest = characters.as_str();
     }
     mapped
 }

@@ -22,6 +22,7 @@ use vere_store::{
 use super::metrics::Figures;
 use super::parser::Parsers;
 use super::search::{Indexer, SharedIndex};
+use super::steps::at_once;
 use super::upkeep::Upkeep;
 
 /// The store as it runs.
@@ -185,9 +186,9 @@ impl Keeper {
         &self.parsers
     }
 
-    /// Has the index look at a mailbox.
-    pub(super) fn index_mailbox(&self, id: MailboxId) {
-        self.indexer.changed(id);
+    /// Has the index take in what it was found not to know of a mailbox.
+    pub(super) fn index_missed(&self, id: MailboxId) {
+        self.indexer.missed(id);
     }
 
     /// Asks the store, and waits until the answer is safe.
@@ -375,7 +376,10 @@ impl Owner {
                 }
                 for mailbox in &published.mailboxes {
                     self.watchers.tell(*mailbox);
-                    self.indexer.changed(*mailbox);
+                    let status = self.store.status(*mailbox).ok();
+                    let status = status.and_then(|status| at_once(&self.store, status).ok());
+                    let uid_next = status.map(|status| status.uid_next.get());
+                    self.indexer.changed(*mailbox, uid_next);
                 }
             }
             Err(error) => self.fail(&error),

@@ -11,7 +11,7 @@ use vere_store::{Body, BodyReader, MailboxId, Message, RecipientFields, Snapshot
 use super::convert::{among, flags_of, refusal, time};
 use super::keeper::{Keeper, MailStore};
 use super::parser::Parsers;
-use super::search::SharedIndex;
+use super::search::MISSED_MAX;
 use super::summaries::{Fields, SUMMARY_OCTETS, has_all};
 
 /// Messages of one batch, whatever is asked of them.
@@ -105,10 +105,10 @@ async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> 
             .map(|(message, _)| row(&snapshot, &message, Content::default()))
             .collect()
     } else {
-        let (index, parsers) = (keeper.index().clone(), keeper.parsers().clone());
+        let keeper = keeper.clone();
         tokio::task::spawn_blocking(move || match fields {
-            Some(fields) => field_rows(&snapshot, &chosen, &reader, &fields, &index),
-            None => read_rows(&snapshot, &chosen, &reader, &parsers, need),
+            Some(fields) => field_rows(&snapshot, &chosen, &reader, &fields, &keeper),
+            None => read_rows(&snapshot, &chosen, &reader, keeper.parsers(), need),
         })
         .await
         .map_err(|_| Refusal::Unavailable)?
@@ -204,9 +204,9 @@ fn field_rows(
     chosen: &[Referred],
     reader: &BodyReader<LogDirectory>,
     names: &[String],
-    index: &SharedIndex,
+    keeper: &Keeper,
 ) -> Vec<Row> {
-    let segments = index.segments(snapshot.mailbox());
+    let segments = keeper.index().segments(snapshot.mailbox());
     let mut fields = Fields::new(names, reader, &segments);
     let rows = chosen.iter().filter_map(|(message, _)| {
         let octets = fields
@@ -220,7 +220,10 @@ fn field_rows(
     });
     let rows = rows.collect();
     if fields.doubt {
-        index.doubt(snapshot.mailbox());
+        keeper.index().doubt(snapshot.mailbox());
+    }
+    if fields.looked_into >= MISSED_MAX {
+        keeper.index_missed(snapshot.mailbox());
     }
     rows
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use vere_bench::Corpus;
 
 use crate::harness::{Options, System, output_of, program, run, say, skip, wait_for};
-use crate::imap::{Ports, with_store};
+use crate::imap::{Imap, Ports, with_store};
 
 const ORACLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/search_oracle.py");
 const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../vectors/search.txt");
@@ -130,4 +130,35 @@ fn search_finds_what_python_says() {
     ] {
         assert!(explained.contains(part), "{explained}");
     }
+}
+
+/// What had to be read to answer is indexed afterwards, however small the mailbox.
+#[test]
+fn what_was_missed_is_indexed() {
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
+    let append = |alice: &mut Imap, numbers: std::ops::Range<u32>| {
+        for number in numbers {
+            let from = ["one", "other"][number as usize % 2];
+            let text = format!("From: {from}@a.test\r\nSubject: {number}\r\n\r\nfree of it\r\n");
+            alice.append("INBOX", &text);
+        }
+    };
+    append(&mut alice, 0..20);
+    alice.ok("EXAMINE INBOX");
+    let odd: String = (1..=20).step_by(2).map(|n| format!(" {n}")).collect();
+    for _ in 0..2 {
+        let said = alice.ok("SEARCH FROM one");
+        assert!(said.contains(&format!("* SEARCH{odd}\r\n")), "{said}");
+        wait_for("an index", || (segments(&system) == 1).then_some(()));
+    }
+    append(&mut alice, 20..28);
+    for _ in 0..2 {
+        let said = alice.ok("FETCH 21:* BODY.PEEK[HEADER.FIELDS (SUBJECT)]");
+        assert_eq!(said.matches("Subject: 2").count(), 8, "{said}");
+        wait_for("another", || (segments(&system) == 2).then_some(()));
+    }
+    let said = alice.ok("SEARCH BODY \"e of i\" SUBJECT 27");
+    assert!(said.contains("* SEARCH 28\r\n"), "{said}");
 }

@@ -164,7 +164,11 @@ pub fn encoded_words(line: &[u8]) -> String {
     while let Some((first, behind)) = rest.split_first() {
         let Some((word, after)) = word(rest) else {
             plain.push(*first);
-            rest = behind;
+            // Nothing else begins one.
+            let next = memchr::memchr(b'=', behind).unwrap_or(behind.len());
+            let (before, at) = behind.split_at_checked(next).unwrap_or((behind, &[]));
+            plain.extend_from_slice(before);
+            rest = at;
             continue;
         };
         let joins = run.is_some() && plain.iter().all(|octet| matches!(octet, b' ' | b'\t'));

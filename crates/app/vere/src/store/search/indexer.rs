@@ -1,17 +1,18 @@
 //! Keeps the index near what is in the mailboxes: a thread that hears of changes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Builder as ThreadBuilder;
+use std::time::{Duration, Instant};
 
 use vere_disk::log::Directory as LogDirectory;
 use vere_mime::Zone;
 use vere_search::{Builder, SearchError, Task, merge};
-use vere_store::{BodyReader, MailboxId, Message, Snapshot, StoreError};
+use vere_store::{BodyReader, MailboxId, Message, Snapshot, StoreError, Unpacker};
 
-use super::look::BEHIND_MAX;
+use super::look::{BEHIND_MAX, MISSED_MAX};
 use super::texts::{Texts, Zones};
 use super::{Asking, OwnFields, SharedIndex};
 use crate::store::keeper::Keeper;
@@ -19,39 +20,74 @@ use crate::store::keeper::Keeper;
 /// Mailboxes whose last indexed UID is remembered.
 const REMEMBERED_MAX: usize = 100_000;
 
+/// The shortest and the longest pause between two pieces of work.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// A mailbox that may be behind.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::store) struct Behind {
+    id: MailboxId,
+    /// From how many messages on that no segment knows one is worth while.
+    least: usize,
+    /// Its next UID, where that is known: most changes are seen by it to be of no interest.
+    uid_next: Option<u32>,
+}
+
 /// Hears which mailboxes changed.
 #[derive(Debug, Clone)]
-pub(in crate::store) struct Indexer(Sender<MailboxId>);
+pub(in crate::store) struct Indexer(Sender<Behind>);
 
 impl Indexer {
     /// What gives changes, and what takes them.
-    pub(in crate::store) fn channel() -> (Self, Receiver<MailboxId>) {
+    pub(in crate::store) fn channel() -> (Self, Receiver<Behind>) {
         let (sender, receiver) = channel();
         (Self(sender), receiver)
     }
 
-    /// Has a mailbox looked at, now or soon.
-    pub(in crate::store) fn changed(&self, id: MailboxId) {
+    /// Has a mailbox that changed looked at, now or soon; one without a next UID is gone.
+    pub(in crate::store) fn changed(&self, id: MailboxId, uid_next: Option<u32>) {
         // Nobody hears when the role ends.
-        let _ = self.0.send(id);
+        let _ = self.0.send(Behind {
+            id,
+            least: BEHIND_MAX,
+            uid_next,
+        });
+    }
+
+    /// Has a mailbox looked at of which messages were read because no segment knows them.
+    pub(in crate::store) fn missed(&self, id: MailboxId) {
+        let _ = self.0.send(Behind {
+            id,
+            least: MISSED_MAX,
+            uid_next: None,
+        });
     }
 
     /// Starts the thread; it ends with the role.
     ///
     /// # Errors
     /// When the system gives none.
-    pub(in crate::store) fn start(changes: Receiver<MailboxId>, keeper: Keeper) -> io::Result<()> {
+    pub(in crate::store) fn start(changes: Receiver<Behind>, keeper: Keeper) -> io::Result<()> {
         let mut indexing = Indexing {
             keeper,
+            changes,
+            waiting: BTreeMap::new(),
             indexed: HashMap::new(),
         };
         ThreadBuilder::new()
             .name("store-index".to_owned())
             .spawn(move || {
-                while let Ok(first) = changes.recv() {
-                    let mut ids: BTreeSet<MailboxId> = changes.try_iter().collect();
-                    ids.insert(first);
-                    ids.into_iter().for_each(|id| indexing.mailbox(id));
+                while let Ok(first) = indexing.changes.recv() {
+                    indexing.hear(first);
+                    while !indexing.waiting.is_empty() {
+                        // Those that come meanwhile have their turn after all of these.
+                        for (id, least) in std::mem::take(&mut indexing.waiting) {
+                            let began = Instant::now();
+                            indexing.mailbox(id, least);
+                            indexing.give_way(began);
+                        }
+                    }
                 }
             })
             .map(drop)
@@ -85,13 +121,49 @@ impl From<io::Error> for Trouble {
 
 struct Indexing {
     keeper: Keeper,
+    changes: Receiver<Behind>,
+    /// Mailboxes to be looked at.
+    waiting: BTreeMap<MailboxId, usize>,
     /// From which UID on nothing is indexed, by mailbox.
     indexed: HashMap<MailboxId, u32>,
 }
 
 impl Indexing {
-    fn mailbox(&mut self, id: MailboxId) {
-        let done = match self.catch_up(id) {
+    fn hear(&mut self, behind: Behind) {
+        let Behind {
+            id,
+            least,
+            uid_next,
+        } = behind;
+        let new = |from: &u32| Some(uid_next?.saturating_sub(*from) as usize);
+        if self
+            .indexed
+            .get(&id)
+            .and_then(new)
+            .is_some_and(|new| new < least)
+        {
+            return;
+        }
+        let known = self.waiting.entry(id).or_insert(least);
+        *known = least.min(*known);
+    }
+
+    /// After work that began then: while mail goes on coming, as much time is left to it. The index may be
+    /// behind, and then has fewer and larger segments to make; nobody is to wait for it.
+    fn give_way(&mut self, began: Instant) {
+        let mut came = false;
+        while let Ok(behind) = self.changes.try_recv() {
+            self.hear(behind);
+            came = true;
+        }
+        let worked = began.elapsed();
+        if came && worked >= PAUSE_MIN {
+            std::thread::sleep(worked.min(PAUSE_MAX));
+        }
+    }
+
+    fn mailbox(&mut self, id: MailboxId, behind: usize) {
+        let done = match self.catch_up(id, behind) {
             Err(Trouble::Store(StoreError::NoMailbox)) => {
                 self.indexed.remove(&id);
                 let dropped = self.keeper.index().lock().drop_within(id.0, (0, u32::MAX));
@@ -111,25 +183,22 @@ impl Indexing {
         }
     }
 
-    fn catch_up(&mut self, id: MailboxId) -> Result<(), Trouble> {
-        let status = self.keeper.ask_blocking(move |store| store.status(id))?;
-        let new = |from: &u32| (status.uid_next.get().saturating_sub(*from) as usize) < BEHIND_MAX;
-        if self.indexed.get(&id).is_some_and(new) {
-            return Ok(());
-        }
+    fn catch_up(&mut self, id: MailboxId, behind: usize) -> Result<(), Trouble> {
         let (snapshot, reader) = self.keeper.ask_blocking(move |store| {
             let reader = store.body_reader();
             Ok(store.snapshot(id)?.map(|snapshot| (snapshot, reader)))
         })?;
         let index = self.keeper.index().clone();
         let own = Asking(self.keeper.clone());
-        while let Some(batch) = next_batch(&index, &snapshot)? {
+        while let Some(batch) = next_batch(&index, &snapshot, behind)? {
+            let began = Instant::now();
             let octets = build(index_log(&index), id, &batch, &reader, &own)?;
             if let (Some((octets, count)), Some(first)) = (octets, batch.first()) {
                 let last = batch.get(count - 1).unwrap_or(first);
                 let range = (first.uid.get(), last.uid.get());
                 index.lock().put(id.0, range, &octets)?;
             }
+            self.give_way(began);
         }
         join(&index, &snapshot)?;
         let last = index.segments(id).last().and_then(|segment| {
@@ -150,7 +219,11 @@ fn index_log(index: &SharedIndex) -> u64 {
 
 /// Neighbouring messages that no segment knows: the first ones, when they are enough or have known
 /// ones behind them. Segments of other messages than those that are there go.
-fn next_batch(index: &SharedIndex, snapshot: &Snapshot) -> Result<Option<Vec<Message>>, Trouble> {
+fn next_batch(
+    index: &SharedIndex,
+    snapshot: &Snapshot,
+    behind: usize,
+) -> Result<Option<Vec<Message>>, Trouble> {
     let id = snapshot.mailbox();
     let segments = index.segments(id);
     for segment in &segments {
@@ -162,7 +235,7 @@ fn next_batch(index: &SharedIndex, snapshot: &Snapshot) -> Result<Option<Vec<Mes
         let ends = segment.documents().first().zip(segment.documents().last());
         if let Some((first, last)) = ends.filter(|_| stale) {
             index.lock().drop_within(id.0, (first.uid, last.uid))?;
-            return next_batch(index, snapshot);
+            return next_batch(index, snapshot, behind);
         }
     }
     let mut known = segments
@@ -188,7 +261,7 @@ fn next_batch(index: &SharedIndex, snapshot: &Snapshot) -> Result<Option<Vec<Mes
             return Ok(Some(batch));
         }
     }
-    Ok(Some(batch).filter(|batch| batch.len() >= BEHIND_MAX || known.peek().is_some()))
+    Ok(Some(batch).filter(|batch| batch.len() >= behind || known.peek().is_some()))
         .map(|batch| batch.filter(|batch| !batch.is_empty()))
 }
 
@@ -214,6 +287,7 @@ fn build(
     }
     .into_iter();
     let mut builder = Builder::new(log, id.0);
+    let mut unpacker = Unpacker::default();
     let mut count = 0;
     let all: Zones = [true; Zone::ALL.len()];
     for message in batch {
@@ -221,7 +295,7 @@ fn build(
             true => fields.next().unwrap_or_default(),
             false => Vec::new(),
         };
-        Texts::read(reader, message, own, &all)?.index(message, &mut builder);
+        Texts::read(reader, message, own, &all, &mut unpacker)?.index(message, &mut builder);
         count += 1;
         if builder.is_full() {
             break;
@@ -244,9 +318,10 @@ pub(super) fn build_all(
     let uids: Vec<_> = messages.iter().map(|message| message.uid).collect();
     let fields = own.own_fields(id, &uids)?;
     let mut builder = Builder::new(log, id.0);
+    let mut unpacker = Unpacker::default();
     let all: Zones = [true; Zone::ALL.len()];
     for (message, own) in messages.iter().zip(fields) {
-        Texts::read(reader, message, own, &all)?.index(message, &mut builder);
+        Texts::read(reader, message, own, &all, &mut unpacker)?.index(message, &mut builder);
     }
     Ok(builder.finish())
 }

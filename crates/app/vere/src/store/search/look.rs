@@ -1,6 +1,8 @@
 //! Which messages of a mailbox fit: sets of messages, the cheapest key first, so that what is dear is
 //! asked of few.
 
+mod into;
+
 use std::time::Duration;
 
 use memchr::memmem::Finder;
@@ -14,18 +16,15 @@ use vere_search::{Bits, Needle};
 use vere_store::{BodyReader, Message, Snapshot};
 use vere_units::Timestamp;
 
+use self::into::Asked;
 use super::texts::{Texts, Zones};
 use super::{OwnFields, Segments};
 use crate::store::convert::{has_flag, time};
 
 /// Messages that no segment knows, from which on one is worth while.
 pub(super) const BEHIND_MAX: usize = 64;
-/// Fewer messages than these are looked into by one thread.
-const ALONE_MAX: usize = 32;
-/// The most threads that look into messages for one search.
-const THREADS_MAX: usize = 4;
-/// Messages whose own fields are asked for at once.
-const OWN_AT_ONCE: usize = 1_024;
+/// Messages that had to be read because no segment knows them, from which on one is.
+pub(crate) const MISSED_MAX: usize = 8;
 
 /// A search of one mailbox.
 pub(crate) struct Look<'a> {
@@ -119,9 +118,10 @@ impl<'a> Look<'a> {
         self.doubt
     }
 
-    /// Whether more messages are unknown to the index than it should lag behind.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.unknown.count() >= BEHIND_MAX
+    /// Whether more messages were read that no segment knows than should be for each question.
+    pub(crate) fn has_missed(&self) -> bool {
+        let missed = |leaf: &Leaf| leaf.unknown >= MISSED_MAX;
+        self.unknown.count() >= BEHIND_MAX || self.leaves.iter().any(missed)
     }
 
     /// What was done.
@@ -241,9 +241,12 @@ impl<'a> Look<'a> {
         let certain = fit.count();
         let mut unknown = self.unknown.clone();
         unknown.keep(domain);
-        let looked = self.look_into(&unknown, &|_| Zones::default(), &|texts, _| {
-            fits(texts.sent())
-        });
+        let asked = Asked {
+            own: false,
+            wanted: &|_| Zones::default(),
+            fits: &|texts: &Texts, _: &Zones| fits(texts.sent()),
+        };
+        let looked = self.look_into(&unknown, asked);
         fit.add(&looked.fit);
         self.leaves.push(Leaf {
             key: format!("{key:?}"),
@@ -280,10 +283,18 @@ impl<'a> Look<'a> {
             }
             wanted
         };
-        let looked = self.look_into(&candidates, &wanted, &|texts, zones| match within {
-            Within::Zones(_) => texts.any(zones, holds),
-            Within::Field(name) => texts.any_field(name, holds),
-        });
+        let asked = Asked {
+            own: match within {
+                Within::Zones(zones) => zones[Zone::Header as usize],
+                Within::Field(_) => true,
+            },
+            wanted: &wanted,
+            fits: &|texts: &Texts, zones: &Zones| match within {
+                Within::Zones(_) => texts.any(zones, holds),
+                Within::Field(name) => texts.any_field(name, holds),
+            },
+        };
+        let looked = self.look_into(&candidates, asked);
         fit.add(&looked.fit);
         let mut unknown = self.unknown.clone();
         unknown.keep(domain);
@@ -355,110 +366,6 @@ impl<'a> Look<'a> {
         // The message's own header is enough to see.
         (Bits::none(self.messages.len()), vec![(Zone::From, all)])
     }
-
-    /// Reads messages and looks whether they fit.
-    fn look_into(
-        &self,
-        which: &Bits,
-        wanted: &(impl Fn(usize) -> Zones + Sync),
-        fits: &(impl Fn(&Texts, &Zones) -> bool + Sync),
-    ) -> Looked {
-        let mut looked = Looked {
-            fit: Bits::none(self.messages.len()),
-            octets: 0,
-        };
-        let which: Vec<usize> = which.iter().collect();
-        for which in which.chunks(OWN_AT_ONCE) {
-            let own = self.own_of(which);
-            let with_own: Vec<(usize, Vec<u8>)> = which.iter().copied().zip(own).collect();
-            let threads = std::thread::available_parallelism().map_or(1, usize::from);
-            let threads = match which.len() {
-                ..ALONE_MAX => 1,
-                _ => threads.min(THREADS_MAX),
-            };
-            let some = |part: &[(usize, Vec<u8>)]| self.look_into_some(part, wanted, fits);
-            let parts = std::thread::scope(|scope| {
-                let size = with_own.len().div_ceil(threads);
-                let mut parts = with_own.chunks(size);
-                let first = parts.next();
-                let others: Vec<_> = parts.map(|part| scope.spawn(move || some(part))).collect();
-                let first = first.map(some);
-                let others = others.into_iter().map(|thread| match thread.join() {
-                    Ok(looked) => looked,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                });
-                first.into_iter().chain(others).collect::<Vec<_>>()
-            });
-            for part in parts {
-                looked.fit.add(&part.fit);
-                looked.octets += part.octets;
-            }
-        }
-        looked
-    }
-
-    fn look_into_some(
-        &self,
-        which: &[(usize, Vec<u8>)],
-        wanted: &impl Fn(usize) -> Zones,
-        fits: &impl Fn(&Texts, &Zones) -> bool,
-    ) -> Looked {
-        let mut looked = Looked {
-            fit: Bits::none(self.messages.len()),
-            octets: 0,
-        };
-        for (at, own) in which {
-            let Some(message) = self.messages.get(*at) else {
-                continue;
-            };
-            let zones = wanted(*at);
-            match Texts::read(&self.reader, message, own.clone(), &zones) {
-                Ok(texts) => {
-                    looked.octets += texts.octets();
-                    if fits(&texts, &zones) {
-                        looked.fit.set(*at);
-                    }
-                }
-                Err(error) => {
-                    tracing::error!(%error, uid = message.uid.get(), "message cannot be searched");
-                }
-            }
-        }
-        looked
-    }
-
-    /// The own fields of messages, in their order.
-    fn own_of(&self, which: &[usize]) -> Vec<Vec<u8>> {
-        let with: Vec<(usize, vere_store::Uid)> = which
-            .iter()
-            .enumerate()
-            .filter_map(|(place, at)| Some((place, self.messages.get(*at)?)))
-            .filter(|(_, message)| message.own_fields)
-            .map(|(place, message)| (place, message.uid))
-            .collect();
-        let mut own = vec![Vec::new(); which.len()];
-        if with.is_empty() {
-            return own;
-        }
-        let uids: Vec<_> = with.iter().map(|(_, uid)| *uid).collect();
-        match self.own.own_fields(self.snapshot.mailbox(), &uids) {
-            Ok(fields) => {
-                for ((place, _), fields) in with.iter().zip(fields) {
-                    if let Some(own) = own.get_mut(*place) {
-                        *own = fields;
-                    }
-                }
-            }
-            Err(error) => tracing::error!(%error, "recipients' own fields cannot be searched"),
-        }
-        own
-    }
-}
-
-/// What came of looking into messages.
-struct Looked {
-    fit: Bits,
-    octets: usize,
 }
 
 const fn only(zones: &[Zone]) -> Zones {

@@ -23,7 +23,7 @@ use super::messages::opened_gone;
 
 pub(crate) use check::check;
 pub(super) use indexer::Indexer;
-pub(crate) use look::{Leaf, Look};
+pub(crate) use look::{Leaf, Look, MISSED_MAX};
 
 /// The folder of the index, beside the log.
 pub(crate) const FOLDER: &str = "search";
@@ -129,13 +129,13 @@ pub(super) async fn search(
             index.doubt(id);
         }
         figures.searched(look.leaves());
-        (found, look.is_behind())
+        (found, look.has_missed())
     };
-    let (found, behind) = tokio::task::spawn_blocking(work)
+    let (found, missed) = tokio::task::spawn_blocking(work)
         .await
         .map_err(|_| Refusal::Unavailable)?;
-    if behind {
-        keeper.index_mailbox(id);
+    if missed {
+        keeper.index_missed(id);
     }
     Ok(found)
 }

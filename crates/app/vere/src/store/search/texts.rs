@@ -6,7 +6,7 @@ use vere_disk::log::Directory as LogDirectory;
 use vere_imap::message::header_fields;
 use vere_mime::{Parsed, Part, Searched, Zone};
 use vere_search::{Builder, Document, SUMMARY_FIELDS};
-use vere_store::{BodyReader, Message, StoreError};
+use vere_store::{BodyReader, Message, StoreError, Unpacker};
 
 /// Zones that are wanted, by their number.
 pub(super) type Zones = [bool; Zone::ALL.len()];
@@ -29,6 +29,7 @@ impl Texts {
         message: &Message,
         own: Vec<u8>,
         zones: &Zones,
+        unpacker: &mut Unpacker,
     ) -> Result<Self, StoreError> {
         let mut body = reader.open(message.blob)?;
         let parsed = Parsed::decode(body.parsed()?).ok();
@@ -37,10 +38,10 @@ impl Texts {
         let header_alone = |parsed: &Parsed| !zones[Zone::Body as usize] && !fields_within(parsed);
         let (octets, parsed) = match parsed {
             Some(parsed) if header_alone(&parsed) => (body.header()?.to_vec(), parsed),
-            Some(parsed) => (body.message()?, parsed),
+            Some(parsed) => (body.message_with(unpacker)?, parsed),
             None => {
                 // Written by another version.
-                let octets = body.message()?;
+                let octets = body.message_with(unpacker)?;
                 let parsed = Parsed::of(&octets);
                 (octets, parsed)
             }
