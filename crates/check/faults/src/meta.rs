@@ -57,6 +57,17 @@ struct Shared {
     lasting: State,
     /// What was applied since, in order.
     since: Vec<(Vec<Batch>, u64)>,
+    /// The partition whose rows cannot be read.
+    unreadable: Option<Vec<u8>>,
+}
+
+impl Shared {
+    fn check(&self, partition: &[u8]) -> Result<(), MetaError> {
+        match self.unreadable.as_deref() == Some(partition) {
+            true => Err(MetaError::Failed("a block is damaged".to_owned())),
+            false => Ok(()),
+        }
+    }
 }
 
 /// A metadata engine in memory; clones are the same one.
@@ -82,6 +93,11 @@ impl MemoryMeta {
         shared.now = state;
     }
 
+    /// From now on the rows of this partition cannot be read, or those of every one can.
+    pub fn set_unreadable(&self, partition: Option<&Partition>) {
+        self.lock().unreadable = partition.map(Partition::encode);
+    }
+
     /// Everything in it, to be compared.
     #[must_use]
     pub fn rows(&self) -> BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>> {
@@ -100,7 +116,9 @@ impl MetaEngine for MemoryMeta {
 
     fn row(&self, partition: &Partition, key: &[u8]) -> Result<Option<Vec<u8>>, MetaError> {
         let key = (partition.encode(), key.to_vec());
-        Ok(self.lock().now.rows.get(&key).cloned())
+        let shared = self.lock();
+        shared.check(&key.0)?;
+        Ok(shared.now.rows.get(&key).cloned())
     }
 
     fn scan_after(
@@ -112,6 +130,7 @@ impl MetaEngine for MemoryMeta {
     ) -> Result<(), MetaError> {
         let partition = partition.encode();
         let shared = self.lock();
+        shared.check(&partition)?;
         let from = (partition.clone(), prefix.max(after).to_vec());
         let behind = |key: &&(Vec<u8>, Vec<u8>)| after.is_empty() || key.1.as_slice() > after;
         let rows = shared.now.rows.range(from..);

@@ -40,7 +40,7 @@ pub use change::Stored;
 pub use check::{CheckReport, Finding};
 pub use error::StoreError;
 pub use log::{
-    Damage, OpenError, OpenReport, Position, ReclaimJob, ReclaimOutcome, SyncJob,
+    Damage, OpenError, OpenReport, Position, ReclaimJob, ReclaimOutcome, SPARES, SyncJob,
     SyncOutcome,
 };
 pub use model::{

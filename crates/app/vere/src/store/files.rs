@@ -15,6 +15,9 @@ use crate::cli::Failure;
 /// Memory for blocks of the metadata.
 const META_CACHE: ByteSize = ByteSize::mib(32);
 
+/// On a disk with less free, what is wrong with opening the store is taken to be that.
+const OPENING_ROOM: u64 = 1024 * 1024;
+
 /// The metadata, those that a repair makes, and those that were there before it.
 const META: &str = "meta";
 const META_NEW: &str = "meta.new";
@@ -82,6 +85,27 @@ impl Files {
     /// # Errors
     /// When it cannot be read, or is damaged.
     pub(crate) fn open(&self) -> Result<MailStore, Failure> {
+        loop {
+            let opened = self.try_open();
+            let full =
+                || vere_disk::free_octets(&self.folder).is_ok_and(|free| free < OPENING_ROOM);
+            match &opened {
+                Err(failure) if full() && self.give_up_spare() => {
+                    tracing::error!(%failure, "the disk is full: spare room is given up to open the mail store");
+                }
+                _ => return opened,
+            }
+        }
+    }
+
+    /// Removes the next file that holds nothing but room; false when there is none, or it is to stay.
+    fn give_up_spare(&self) -> bool {
+        let log = self.folder.join("log");
+        let mut names = vere_store::SPARES.iter();
+        self.spare.as_u64() > 0 && names.any(|name| fs::remove_file(log.join(name)).is_ok())
+    }
+
+    fn try_open(&self) -> Result<MailStore, Failure> {
         let wrong = |error: &dyn std::fmt::Display| wrong(&self.folder, error);
         let disk = LogDirectory::open(&self.folder.join("log")).map_err(|error| wrong(&error))?;
         let meta = self.meta(META).map_err(|error| wrong(&error))?;

@@ -85,6 +85,11 @@ impl Figures {
         self.of.snapshots.inc_by(report.snapshots);
     }
 
+    /// Room could not be reclaimed, or not of everything.
+    pub(super) fn not_reclaimed(&self) {
+        self.of.reclaim_failures.inc();
+    }
+
     /// A search was answered.
     pub(super) fn searched(&self, leaves: &[Leaf]) {
         let (mut read, mut octets) = (0, 0);

@@ -138,6 +138,8 @@ pub(super) struct Upkeep {
     to_work: Sender<Box<ReclaimJob<LogDirectory>>>,
     /// Whether a job is under way.
     busy: bool,
+    /// Whether nobody runs jobs any more.
+    given_up: bool,
     due: Instant,
     room_due: Instant,
     scarce: bool,
@@ -184,6 +186,7 @@ impl Upkeep {
             written: Known::default(),
             to_work,
             busy: false,
+            given_up: false,
             due: Instant::now() + LOOK_INTERVAL,
             room_due: Instant::now(),
             scarce: false,
@@ -205,7 +208,7 @@ impl Upkeep {
             _ if self.scarce => self.room_due.saturating_duration_since(now),
             _ => LOOK_INTERVAL,
         };
-        let work = match self.busy {
+        let work = match self.busy || self.given_up {
             true => LOOK_INTERVAL,
             false => self.due.saturating_duration_since(now),
         };
@@ -222,7 +225,7 @@ impl Upkeep {
             self.room_due = now + ROOM_INTERVAL;
             self.look_at_room(store)?;
         }
-        if self.busy || now < self.due {
+        if self.busy || self.given_up || now < self.due {
             return Ok(());
         }
         if !store.is_reclaiming() {
@@ -235,11 +238,15 @@ impl Upkeep {
         let percent = self.reclaim_from().min(DEAD_PERCENT_MIN);
         match store.reclaim(percent) {
             Ok(Reclaim::Working) => {}
-            Ok(Reclaim::Job(job)) => self.busy = self.to_work.send(job).is_ok(),
+            Ok(Reclaim::Job(job)) => match self.to_work.send(job) {
+                Ok(()) => self.busy = true,
+                Err(_) => self.give_up(store),
+            },
             Ok(Reclaim::Done(report)) => self.done(store, &report),
             Err(error @ StoreError::Failed(_)) => return Err(error),
             Err(error) => {
-                tracing::error!(%error, "room cannot be reclaimed; vere store check says more");
+                tracing::error!(%error, "no room is reclaimed; vere store check says more");
+                self.figures.not_reclaimed();
                 self.due = now + LOOK_INTERVAL * 100;
                 return Ok(());
             }
@@ -265,6 +272,13 @@ impl Upkeep {
     }
 
     fn done(&mut self, store: &MailStore, report: &ReclaimReport) {
+        if report.unreadable > 0 {
+            tracing::error!(
+                report.unreadable,
+                "metadata cannot be read; vere store check says which"
+            );
+            self.figures.not_reclaimed();
+        }
         if report.rewritten + report.snapshots + report.failed > 0 {
             tracing::info!(?report, "room of the mail store reclaimed");
         }
@@ -294,6 +308,14 @@ impl Upkeep {
         if let Err(error) = store.finish_reclaim(outcome) {
             tracing::error!(%error, "a segment of the mail store's log is left as it is");
         }
+    }
+
+    /// The thread that runs jobs has ended, which it should not: the store goes on without it.
+    fn give_up(&mut self, store: &mut MailStore) {
+        tracing::error!("room is not reclaimed any more until the store is started again");
+        self.figures.not_reclaimed();
+        self.given_up = true;
+        store.stop_reclaiming();
     }
 
     /// Says that the end has come.

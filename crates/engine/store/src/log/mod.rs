@@ -27,6 +27,7 @@ pub use job::{ReclaimJob, ReclaimOutcome};
 pub(crate) use recover::Replay;
 pub use recover::{OpenError, OpenReport};
 use rewrite::{Index, Made};
+pub use spare::SPARES;
 use spare::Spare;
 pub use survey::Damage;
 pub(crate) use survey::Survey;

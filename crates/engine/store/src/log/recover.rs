@@ -180,8 +180,12 @@ impl<S: Storage> Log<S> {
                 report.cut += count_cut(&segment.file, used, segment.len).map_err(&error)?;
                 segment.file.truncate(used).map_err(&error)?;
                 room = used;
-                if used < self.segment_size && segment.file.allocate(self.segment_size).is_ok() {
-                    room = self.segment_size;
+                if used < self.segment_size {
+                    match segment.file.allocate(self.segment_size) {
+                        Ok(()) => room = self.segment_size,
+                        // What was had of it is wanted elsewhere.
+                        Err(_) => segment.file.truncate(used).map_err(&error)?,
+                    }
                 }
             }
             if end.proven < end.position {

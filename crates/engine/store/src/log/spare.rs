@@ -13,7 +13,7 @@ use super::Log;
 use crate::StoreError;
 
 /// The names of the files, in the order in which they are given up.
-pub(super) const SPARES: [&str; 2] = ["spare-1", "spare-2"];
+pub const SPARES: [&str; 2] = ["spare-1", "spare-2"];
 
 /// The state of the spare room.
 #[derive(Debug, Default)]
@@ -108,7 +108,13 @@ impl<S: Storage> Log<S> {
         if !self.is_roomy() {
             return Err(StoreError::DiskFull);
         }
-        self.reserve_freely(octets)
+        let admitted = self.reserve_freely(octets);
+        if matches!(admitted, Err(StoreError::DiskFull)) && self.spare.octets > 0 {
+            // The next message would try to make a whole segment as well; whoever knows the disk says
+            // when it is worth while.
+            self.spare.scarce = true;
+        }
+        admitted
     }
 }
 

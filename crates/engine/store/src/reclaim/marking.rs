@@ -1,10 +1,11 @@
 //! Marking: what the messages of all mailboxes refer to, gathered in steps of some thousand rows.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use vere_ports::mail_meta::{MetaEngine, Partition, RowChange};
+use vere_ports::mail_meta::{MetaEngine, MetaError, Partition, RowChange};
 
 use crate::StoreError;
 use crate::log::Snapshots;
@@ -88,7 +89,9 @@ impl Marking {
     /// Goes on to the next partition.
     fn enter<M: MetaEngine>(&mut self, meta: &M) -> Result<(), StoreError> {
         if self.queue.is_empty() {
-            self.queue = meta.partitions(self.after.as_ref(), PARTITIONS)?.into();
+            let next = meta.partitions(self.after.as_ref(), PARTITIONS);
+            let next = next.map_err(|error| unreadable("the list of partitions", &error))?;
+            self.queue = next.into();
             if let Some(last) = self.queue.back() {
                 self.after = Some(last.clone());
             }
@@ -97,7 +100,8 @@ impl Marking {
             self.done = true;
             return Ok(());
         };
-        if let Some(snapshot) = snapshot_of(meta, &partition)? {
+        let snapshot = snapshot_of(meta, &partition);
+        if let Some(snapshot) = snapshot.map_err(|error| unreadable_rows(&partition, &error))? {
             Arc::make_mut(&mut self.snapshots).insert(partition.clone(), snapshot);
         }
         if matches!(partition, Partition::Mailbox(_)) {
@@ -115,7 +119,7 @@ impl Marking {
         rows: usize,
     ) -> Result<usize, StoreError> {
         let (mut left, mut last, mut bad) = (rows, Vec::new(), false);
-        meta.scan_after(&partition, keys::MESSAGES, &after, &mut |key, value| {
+        let scanned = meta.scan_after(&partition, keys::MESSAGES, &after, &mut |key, value| {
             match MessageRow::decode(value) {
                 Some(message) => self.mark_one(message.blob.0),
                 None => bad = true,
@@ -125,10 +129,11 @@ impl Marking {
                 last = key.to_vec();
             }
             left > 0 && !bad
-        })?;
+        });
+        scanned.map_err(|error| unreadable_rows(&partition, &error))?;
         if bad {
             // What a row refers to is unknown: nothing goes.
-            return Err(StoreError::Damaged("a message in the metadata".to_owned()));
+            return Err(unreadable_rows(&partition, &"a message's row is none"));
         }
         if left == 0 {
             self.current = Some((partition, last));
@@ -137,9 +142,24 @@ impl Marking {
     }
 }
 
+/// What cannot be read of the metadata. What it refers to is unknown, so that nothing goes; the log is
+/// whole, and everything else goes on.
+fn unreadable(what: &str, why: &dyn fmt::Display) -> StoreError {
+    StoreError::Damaged(format!("{what}: {why}"))
+}
+
+/// The same of the rows of a mailbox or an account.
+pub(super) fn unreadable_rows(partition: &Partition, why: &dyn fmt::Display) -> StoreError {
+    let what = match partition {
+        Partition::Account(account) => format!("metadata of account {account}"),
+        Partition::Mailbox(id) => format!("metadata of mailbox {id}"),
+    };
+    unreadable(&what, why)
+}
+
 /// The position of the record that has all rows of a partition, if there is one. What the engine has is
 /// synced, so it is as well.
-fn snapshot_of<M: MetaEngine>(meta: &M, partition: &Partition) -> Result<Option<u64>, StoreError> {
+fn snapshot_of<M: MetaEngine>(meta: &M, partition: &Partition) -> Result<Option<u64>, MetaError> {
     let row = meta.row(partition, keys::SNAPSHOT)?;
     if let Some(position) = row.as_deref().and_then(decode_snapshot) {
         return Ok(Some(position));

@@ -59,6 +59,8 @@ pub struct ReclaimReport {
     pub covered: u64,
     /// Segments for which there was no room on the disk, or which could not be read.
     pub failed: u64,
+    /// Mailboxes and accounts that got no snapshot because their metadata could not be read.
+    pub unreadable: u64,
 }
 
 /// Room that could come back, as far as it is known without looking.
@@ -159,7 +161,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     ///
     /// # Errors
     ///
-    /// [`StoreError`]; the pass is given up.
+    /// [`StoreError::Failed`] is final, as of any other change. After [`StoreError::Damaged`], which names
+    /// what cannot be read, the pass is given up, nothing goes, and the store goes on.
     pub fn reclaim(&mut self, dead_percent_min: u64) -> Result<Reclaim<S>, StoreError> {
         self.log.check()?;
         let mut pass = self.reclaiming.take().unwrap_or_else(|| Pass {
@@ -171,19 +174,24 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let done = match std::mem::take(&mut pass.stage) {
             Stage::Choosing => self.choose(&mut pass, dead_percent_min),
             Stage::Segments(stretch) => self.stretch(&mut pass, stretch, dead_percent_min)?,
-            Stage::Snapshots(mut candidates) => match self.snapshot_some(&mut candidates)? {
-                Some(covered) => {
-                    pass.report.snapshots += u64::from(covered > 0);
-                    pass.report.covered += covered;
-                    pass.stage = Stage::Snapshots(candidates);
-                    Reclaim::Working
-                }
-                None => {
+            Stage::Snapshots(mut candidates) => {
+                let covered = match self.snapshot_some(&mut candidates) {
+                    Err(StoreError::Damaged(_)) => {
+                        pass.report.unreadable += 1;
+                        Some(0)
+                    }
+                    covered => covered?,
+                };
+                let Some(covered) = covered else {
                     self.removed.forget(&pass.removed);
                     self.dead = pass.report.dead + pass.report.covered;
                     return Ok(Reclaim::Done(pass.report));
-                }
-            },
+                };
+                pass.report.snapshots += u64::from(covered > 0);
+                pass.report.covered += covered;
+                pass.stage = Stage::Snapshots(candidates);
+                Reclaim::Working
+            }
         };
         self.reclaiming = Some(pass);
         Ok(done)

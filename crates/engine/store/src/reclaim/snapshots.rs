@@ -4,9 +4,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use vere_ports::mail_meta::{Batch, MetaEngine, Partition, RowChange};
+use vere_ports::mail_meta::{Batch, MetaEngine, MetaError, Partition, RowChange};
 use vere_ports::storage::Storage;
 
+use super::marking::unreadable_rows;
 use crate::log::format::{RECORD_HEAD, RecordKind};
 use crate::model::MailboxId;
 use crate::rows::{encode_snapshot, keys};
@@ -90,7 +91,7 @@ impl Gathering {
     }
 
     /// Reads some rows; true when all were.
-    fn step<M: MetaEngine>(&mut self, meta: &M) -> Result<bool, StoreError> {
+    fn step<M: MetaEngine>(&mut self, meta: &M) -> Result<bool, MetaError> {
         let mut left = ROWS;
         while left > 0 {
             let (kind, after) = std::mem::take(&mut self.at);
@@ -139,7 +140,8 @@ fn row_octets(key: &[u8], value: &[u8]) -> u64 {
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
     /// Goes on writing snapshots; gives the octets of changes that need not be kept any more because of
-    /// one, or none when there is nothing more to do.
+    /// one, or none when there is nothing more to do. A partition that cannot be read gets none, and the
+    /// next one follows.
     pub(super) fn snapshot_some(
         &mut self,
         candidates: &mut Candidates,
@@ -167,7 +169,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             candidates.gathering = Some(gathering).filter(|_| !known);
             return Ok(Some(0));
         };
-        let all = gathering.step(&self.meta)?;
+        let all = gathering.step(&self.meta);
+        let all = all.map_err(|error| unreadable_rows(&gathering.partition, &error))?;
         if gathering.is_too_long() {
             return Ok(Some(0));
         }
@@ -197,7 +200,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         if !is_there {
             return Ok(());
         }
-        let expected = self.pending.version(&self.meta, &partition)?;
+        let expected = self.pending.version(&self.meta, &partition);
+        let expected = expected.map_err(|error| unreadable_rows(&partition, &error))?;
         let own = batch::put(keys::SNAPSHOT, encode_snapshot(self.log.end()));
         rows.push(own.clone());
         let payload = batch::encode(&partition, expected, true, &rows);

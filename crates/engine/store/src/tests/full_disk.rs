@@ -36,6 +36,8 @@ fn full_disk(room: u64, config: StoreConfig) -> Bench {
             }
         }
     }
+    // Whoever knows the disk finds that there is some room yet.
+    bench.store.note_room(false).unwrap();
     bench
 }
 
@@ -106,6 +108,40 @@ fn nothing_comes_in_while_the_disk_is_nearly_full() {
     // Without the setting the room is given back.
     bench.reopen(false);
     assert_eq!(spare(&bench), [0, 0]);
+}
+
+/// Each would have to make a whole segment to see that there is no room for it.
+#[test]
+fn a_refused_message_keeps_others_from_trying_until_there_is_room() {
+    let mut bench = full();
+    let deliver = |bench: &mut Bench, number| {
+        let target = [target(bench.inbox)];
+        let added = bench
+            .store
+            .deliver(&noise(number), &target, operation(number));
+        added.map(|added| drop(safe(&mut bench.store, added)))
+    };
+    assert_eq!(deliver(&mut bench, 9_000), Err(StoreError::DiskFull));
+    bench.disk.set_capacity(None);
+    assert_eq!(deliver(&mut bench, 9_001), Err(StoreError::DiskFull));
+    bench.store.note_room(false).unwrap();
+    assert_eq!(deliver(&mut bench, 9_002), Ok(()));
+}
+
+/// Opening takes nothing of the last octets for a segment that it does not get whole.
+#[test]
+fn a_store_opens_on_a_disk_that_is_full() {
+    let mut bench = full();
+    bench.store.note_room(true).unwrap();
+    bench.disk.set_capacity(Some(bench.disk.used()));
+    let before = bench.read(bench.inbox);
+    bench.store = Store::open(bench.disk.clone(), bench.meta.clone(), with_spare())
+        .unwrap()
+        .0;
+    assert_eq!(bench.read(bench.inbox), before);
+    let all = uids(&mut bench);
+    expunge(&mut bench, &all[..all.len() / 2]);
+    assert!(reclaim(&mut bench.store).unwrap() > 100_000);
 }
 
 /// Somebody else takes every octet that is given up first: what is for reclaiming is still there.

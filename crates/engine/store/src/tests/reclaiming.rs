@@ -1,6 +1,7 @@
 //! Room comes back, and no cut of power and nothing done meanwhile loses a body.
 
 use vere_faults::Seeded;
+use vere_ports::mail_meta::Partition;
 use vere_ports::storage::Storage as _;
 
 use super::*;
@@ -108,6 +109,48 @@ fn room_comes_back_and_what_is_referred_to_stays() {
     bench.reopen(true);
     let report = bench.store.check_all().unwrap();
     assert_eq!((report.findings, report.messages), (Vec::new(), 10 + 3));
+}
+
+/// What a mailbox refers to is unknown when its rows cannot be read: nothing goes, what cannot be read is
+/// named, and everything else goes on.
+#[test]
+fn metadata_that_cannot_be_read_keep_room_from_coming_back_and_nothing_else() {
+    let mut bench = filled();
+    let other = bench.create("Third");
+    let damaged = Partition::Mailbox(other.0);
+    bench.meta.set_unreadable(Some(&damaged));
+    let Err(StoreError::Damaged(what)) = reclaim(&mut bench.store) else {
+        panic!("room came back");
+    };
+    assert!(what.contains(&format!("mailbox {}", other.0)), "{what}");
+    assert!(!bench.store.is_reclaiming());
+    bench.deliver(bench.inbox, 777);
+    let before = bench.read(bench.inbox);
+    bench.meta.set_unreadable(None);
+    assert!(reclaim(&mut bench.store).unwrap() > 50_000);
+    assert_eq!(bench.read(bench.inbox), before);
+}
+
+/// Once it is known what goes, a mailbox that cannot be read keeps its changes, and that is all.
+#[test]
+fn a_mailbox_that_cannot_be_read_gets_no_snapshot() {
+    let mut bench = filled();
+    let inbox = Partition::Mailbox(bench.inbox.0);
+    let report = loop {
+        match bench.store.reclaim(10).unwrap() {
+            Reclaim::Working => {}
+            Reclaim::Job(job) => {
+                let _ = bench.store.finish_reclaim(job.run()).unwrap();
+                bench.meta.set_unreadable(Some(&inbox));
+            }
+            Reclaim::Done(report) => break report,
+        }
+    };
+    assert!(report.saved > 50_000, "{report:?}");
+    assert_eq!((report.unreadable, report.snapshots), (1, 0));
+    bench.meta.set_unreadable(None);
+    assert!(reclaim(&mut bench.store).is_ok());
+    assert_eq!(bench.store.check_all().unwrap().findings, []);
 }
 
 /// A session that read the list before goes on reading from the old file.

@@ -33,6 +33,8 @@ pub struct StoreMetrics {
     pub room_scarce: Gauge,
     /// Passes over the log that reclaimed room.
     pub reclaim_passes: Counter,
+    /// Times that room could not be reclaimed.
+    pub reclaim_failures: Counter,
     /// Octets that came back.
     pub reclaimed_bytes: Counter,
     /// Snapshots of mailboxes written.
@@ -79,6 +81,10 @@ impl StoreMetrics {
                 "1 while no message is taken in since the disk is nearly full",
             ),
             reclaim_passes: to.counter("store_reclaim_passes", "Passes over the log to reclaim room"),
+            reclaim_failures: to.counter(
+                "store_reclaim_failures",
+                "Times that room could not be reclaimed because metadata cannot be read; the log names them",
+            ),
             reclaimed_bytes: to.counter("store_reclaimed_bytes", "Octets of the log that came back"),
             snapshots: to.counter("store_snapshots", "Snapshots of mailboxes written to the log"),
             searches: to.counter("store_searches", "Searches for text"),
