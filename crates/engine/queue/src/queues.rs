@@ -15,6 +15,7 @@ mod entries;
 mod gates;
 mod heads;
 mod held;
+mod idle;
 mod known;
 mod look;
 mod operate;
@@ -41,6 +42,7 @@ use entries::{Chain, Entries, Entry, NONE, Slot};
 use gates::{GateId, Gates};
 use heads::Heads;
 use held::Held;
+use idle::Idlers;
 use known::Known;
 use operate::KeptOrder;
 use queue::Queue;
@@ -62,6 +64,9 @@ pub type RecordId = u64;
 pub enum Next {
     /// An idle worker of this queue has work: wake one.
     Wake(QueueNumber),
+    /// Others wait for the connection of an idle worker of this queue: wake one, which is to ask
+    /// [`Queues::worker_released`].
+    Release(QueueNumber),
     /// Start one more worker (a connection) for this queue. It counts as running until
     /// [`Queues::worker_ended`].
     Open(QueueNumber),
@@ -123,6 +128,13 @@ pub struct Queues {
     starved: Starved,
     /// Queues that have workers.
     working: usize,
+    /// Queues that have idle workers, and the last turn given to one.
+    idlers: Idlers,
+    idled: u64,
+    /// Queues of which an idle worker is to end.
+    releases: VecDeque<QueueNumber>,
+    /// Workers that end because others wait for a connection.
+    leaving: usize,
     /// When a queue or a gate has something to do again: the end of a pause, a token.
     timers: BTreeSet<(Timestamp, Timer)>,
     gates: Gates,
@@ -148,6 +160,10 @@ impl Queues {
             ring: VecDeque::new(),
             starved: Starved::default(),
             working: 0,
+            idlers: Idlers::new(),
+            idled: 0,
+            releases: VecDeque::new(),
+            leaving: 0,
             timers: BTreeSet::new(),
             gates: Gates::default(),
             orders: HashMap::new(),

@@ -144,17 +144,22 @@ fn messages_max(gateway: &Gateway, queue: u32) -> u32 {
     own.unwrap_or_else(|| gateway.settings().delivery.messages_per_connection_max)
 }
 
-/// Keeps the connection for the next message. False: none came, or the server closed it.
+/// Keeps the connection for the next message. False: none came, the server closed it, or others wait for one.
 async fn idle(gateway: &Rc<Gateway>, worker: &mut Worker, session: &mut RelaySession) -> bool {
     let queue = worker.queue;
     let waker = gateway.waker(queue);
-    gateway.queues.borrow_mut().worker_idle(queue);
+    if !gateway.queues.borrow_mut().worker_idle(queue) {
+        return false;
+    }
     gateway.changed.notify_one();
     tokio::select! {
         biased;
         () = waker.notified() => {
-            worker.woken();
-            return true;
+            let released = gateway.queues.borrow_mut().worker_released(queue);
+            if !released {
+                worker.woken();
+            }
+            return !released;
         }
         () = session.closed() => {}
         () = tokio::time::sleep(IDLE_MAX) => {}

@@ -42,7 +42,7 @@ fn dispatch(gateway: &Rc<Gateway>) {
     loop {
         let next = gateway.queues.borrow_mut().poll(clock::now());
         match next {
-            Some(Next::Wake(queue)) => gateway.waker(queue).notify_one(),
+            Some(Next::Wake(queue) | Next::Release(queue)) => gateway.waker(queue).notify_one(),
             Some(Next::Open(queue)) => {
                 spawn_local(work(Rc::clone(gateway), queue));
             }

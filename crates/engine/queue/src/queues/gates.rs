@@ -6,24 +6,26 @@
 //! looked at meanwhile. A token of the rate is taken when a worker is opened or woken, and comes back when
 //! the worker finds nothing to send.
 
+mod all;
 mod bucket;
 mod window;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use vere_units::Timestamp;
 
 use super::QueueNumber;
-use super::queue::Queue;
+use super::idle::Idlers;
 use crate::destination::Destination;
-use crate::limits::{Limits, Precedence};
+use crate::limits::Limits;
 use crate::policy::Policy;
 use crate::site::SiteName;
 
 use bucket::Bucket;
 use window::Window;
 
+pub(super) use all::Gates;
 pub use window::Sign;
 
 /// The place of a gate.
@@ -59,6 +61,10 @@ pub(super) struct Gate {
     pub(super) connections: usize,
     /// Those that are open.
     pub(super) established: usize,
+    /// Queues that keep some of these for their next message.
+    pub(super) idlers: Idlers,
+    /// Those that end because others wait.
+    pub(super) leaving: usize,
     /// No connection is opened before.
     next_open: Timestamp,
     /// Failures in a row to get anything through.
@@ -84,6 +90,8 @@ impl Gate {
             window,
             connections: 0,
             established: 0,
+            idlers: Idlers::new(),
+            leaving: 0,
             next_open: Timestamp::from_millis(0),
             failures: 0,
             suspended_until: None,
@@ -160,6 +168,13 @@ impl Gate {
         self.is_suspended(now) || self.next_open > now || self.connections >= self.allowance(policy)
     }
 
+    /// Whether more queues wait for a connection than may be opened or end for that.
+    pub(super) fn is_coveted(&self, policy: &Policy) -> bool {
+        let [_, line] = &self.lines;
+        let free = self.allowance(policy).saturating_sub(self.connections);
+        line.len() > free + self.leaving
+    }
+
     /// Whether a queue that was not called must wait, and in which line.
     fn bars(&self, opens: bool, called: bool, policy: &Policy, now: Timestamp) -> Option<Line> {
         let stands = |line: Line| !called && !self.lines[line as usize].is_empty();
@@ -171,12 +186,7 @@ impl Gate {
     }
 
     /// Takes the queue out of a line that can go on now, if one can.
-    pub(super) fn call(
-        &mut self,
-        line: Line,
-        policy: &Policy,
-        now: Timestamp,
-    ) -> Option<QueueNumber> {
+    fn call(&mut self, line: Line, policy: &Policy, now: Timestamp) -> Option<QueueNumber> {
         let stays =
             self.lacks_token(now) || line == Line::Connection && self.lacks_room(policy, now);
         if stays {
@@ -246,7 +256,7 @@ impl Gate {
     }
 
     /// No connection is made before; then by one.
-    pub(super) fn suspend(&mut self, reply: &str, policy: &Policy, now: Timestamp) -> Timestamp {
+    fn suspend(&mut self, reply: &str, policy: &Policy, now: Timestamp) {
         let until = now + policy.retry_after(self.failures);
         self.failures = self.failures.saturating_add(1);
         self.suspended_until = Some(until);
@@ -254,7 +264,6 @@ impl Gate {
         if let Some(window) = &mut self.window {
             window.restart();
         }
-        until
     }
 }
 
@@ -282,184 +291,4 @@ pub struct GateTotals {
     pub waiting_rate: usize,
     /// Destinations that wait for a connection to their site or place.
     pub waiting_connection: usize,
-}
-
-/// All gates.
-#[derive(Debug, Default)]
-pub(super) struct Gates {
-    gates: Vec<Option<Box<Gate>>>,
-    free: Vec<GateId>,
-    by_key: HashMap<Key, GateId>,
-}
-
-impl Gates {
-    pub(super) fn get(&self, id: GateId) -> Option<&Gate> {
-        self.gates.get(id as usize)?.as_deref()
-    }
-
-    pub(super) fn get_mut(&mut self, id: GateId) -> Option<&mut Gate> {
-        self.gates.get_mut(id as usize)?.as_deref_mut()
-    }
-
-    pub(super) fn of<'a>(&'a self, queue: &Queue) -> impl Iterator<Item = &'a Gate> {
-        queue.gates().filter_map(|id| self.get(id))
-    }
-
-    /// The gate of that key, which is made if there is none, with one member more.
-    pub(super) fn enter(&mut self, key: Key, limits: Limits) -> GateId {
-        let id = match self.by_key.get(&key) {
-            Some(id) => *id,
-            None => {
-                let id = self.free.pop().unwrap_or_else(|| {
-                    self.gates.push(None);
-                    u32::try_from(self.gates.len() - 1).unwrap_or(u32::MAX)
-                });
-                self.by_key.insert(key.clone(), id);
-                self.gates[id as usize] = Some(Box::new(Gate::new(key, limits)));
-                id
-            }
-        };
-        if let Some(gate) = self.get_mut(id) {
-            gate.members += 1;
-            gate.set_limits(limits);
-        }
-        id
-    }
-
-    /// One member less; a gate without any goes.
-    pub(super) fn leave(&mut self, id: GateId) {
-        let Some(gate) = self.get_mut(id) else { return };
-        gate.members -= 1;
-        if gate.members == 0 {
-            let key = gate.key.clone();
-            self.by_key.remove(&key);
-            self.gates[id as usize] = None;
-            self.free.push(id);
-        }
-    }
-
-    /// Counts sites and those that wait. Looks at every gate.
-    pub(super) fn totals(&self) -> GateTotals {
-        let mut totals = GateTotals::default();
-        for gate in self.gates.iter().flatten() {
-            totals.sites += usize::from(gate.site().is_some());
-            totals.sites_suspended += usize::from(gate.suspended_until.is_some());
-            let [tokens, connections] = &gate.lines;
-            totals.waiting_rate += tokens.len();
-            totals.waiting_connection += connections.len();
-        }
-        totals
-    }
-
-    /// Sets the limits of all sites anew and empties all lines. Gives who stood in them.
-    pub(super) fn reassess(&mut self, policy: &Policy) -> Vec<QueueNumber> {
-        let mut called = Vec::new();
-        for gate in self.gates.iter_mut().flatten() {
-            if let Key::Site(site) = &gate.key {
-                let limits = policy.rules.for_hosts(site.hosts());
-                gate.set_limits(limits.copied().unwrap_or_default());
-            }
-            called.extend(gate.lines.iter_mut().flat_map(std::mem::take));
-        }
-        called
-    }
-
-    /// Whether a gate of the queue lets nothing through now.
-    pub(super) fn suspend(&self, queue: &Queue, now: Timestamp) -> bool {
-        self.of(queue).any(|gate| gate.is_suspended(now))
-    }
-
-    /// Whether a site has to prove first that it works.
-    pub(super) fn is_probing(&self, queue: &Queue) -> bool {
-        queue.failures > 0 || self.of(queue).any(|gate| gate.failures > 0)
-    }
-
-    /// The gate that bars a queue now, if one does, and the line in which it has to wait.
-    pub(super) fn bar(
-        &self,
-        queue: &Queue,
-        opens: bool,
-        policy: &Policy,
-        now: Timestamp,
-    ) -> Option<(GateId, Line)> {
-        queue.gates().find_map(|id| {
-            let line = self.get(id)?.bars(opens, queue.called, policy, now)?;
-            Some((id, line))
-        })
-    }
-
-    /// Puts a queue at the end of a line, or in front if it had been called and others were faster.
-    pub(super) fn line_up(&mut self, number: QueueNumber, id: GateId, line: Line, called: bool) {
-        let Some(gate) = self.get_mut(id) else { return };
-        let line = &mut gate.lines[line as usize];
-        if called {
-            line.push_front(number);
-        } else {
-            line.push_back(number);
-        }
-    }
-
-    /// Takes a queue out of all lines of a gate.
-    pub(super) fn step_out(&mut self, number: QueueNumber, id: GateId) {
-        if let Some(gate) = self.get_mut(id) {
-            for line in &mut gate.lines {
-                line.retain(|other| *other != number);
-            }
-        }
-    }
-
-    /// Takes so many tokens of a gate, whether it has them or not.
-    pub(super) fn charge(&mut self, id: GateId, tokens: usize, now: Timestamp) {
-        if let Some(bucket) = self.get_mut(id).and_then(|gate| gate.bucket.as_mut()) {
-            for _ in 0..tokens {
-                bucket.take(now);
-            }
-        }
-    }
-
-    /// Takes a token of each gate, and a place for a connection if one is opened.
-    pub(super) fn reserve(&mut self, queue: &Queue, opens: bool, now: Timestamp) {
-        for id in queue.gates() {
-            if let Some(gate) = self.get_mut(id) {
-                gate.reserve(opens, now);
-            }
-        }
-    }
-
-    /// Puts a token of each gate back.
-    pub(super) fn give_back(&mut self, queue: &Queue) {
-        for id in queue.gates() {
-            if let Some(bucket) = self.get_mut(id).and_then(|gate| gate.bucket.as_mut()) {
-                bucket.give_back();
-            }
-        }
-    }
-
-    /// Whether a worker may make another connection after its own has ended; then it counts as made.
-    pub(super) fn reopen(&mut self, queue: &Queue, policy: &Policy, now: Timestamp) -> bool {
-        let free = self.of(queue).all(|gate| {
-            let [_, line] = &gate.lines;
-            line.is_empty()
-                && gate.next_open <= now
-                && !gate.is_suspended(now)
-                && gate.connections <= gate.allowance(policy)
-        });
-        if free {
-            for id in queue.gates() {
-                if let Some(gate) = self.get_mut(id) {
-                    gate.opens(now);
-                }
-            }
-        }
-        free
-    }
-
-    /// Who comes first when all connections are in use: what is said of the place comes before what is
-    /// said of its hosts.
-    pub(super) fn precedence(&self, queue: &Queue) -> Precedence {
-        let mut named = self.of(queue).map(|gate| gate.limits.precedence);
-        named
-            .find(|one| *one != Precedence::Normal)
-            .unwrap_or_default()
-    }
 }

@@ -212,9 +212,9 @@ impl Queues {
         &self.totals
     }
 
-    /// What limits and sites do now. Looks at every site.
+    /// What limits and sites do now.
     #[must_use]
-    pub fn gate_totals(&self) -> GateTotals {
+    pub const fn gate_totals(&self) -> GateTotals {
         self.gates.totals()
     }
 

@@ -53,14 +53,21 @@ impl Queues {
         };
         if old != new {
             queue.in_line = [false; 2];
+            let idler = (queue.idle > 0).then_some((queue.idle_since, number));
             if let Some(gate) = old.and_then(|id| self.gates.get_mut(id)) {
                 gate.connections -= queue.workers;
                 gate.established -= queue.established;
+                gate.leaving -= queue.leaving;
+                if let Some(idler) = &idler {
+                    gate.idlers.remove(idler);
+                }
                 self.totals.paused -= usize::from(gate.suspended_until.is_some());
             }
             if let Some(gate) = new.and_then(|id| self.gates.get_mut(id)) {
                 gate.connections += queue.workers;
                 gate.established += queue.established;
+                gate.leaving += queue.leaving;
+                gate.idlers.extend(idler);
                 self.totals.paused += usize::from(gate.suspended_until.is_some());
             }
             let gates = queue.gates();
@@ -245,16 +252,14 @@ impl Queues {
         if gate.suspended_until.is_none() {
             self.totals.paused += gate.members;
         }
-        gate.suspend(reply, &self.policy, now);
+        self.gates.suspend_site(id, reply, &self.policy, now);
         self.arm(id, now);
     }
 
     /// Lets queues pass again.
     pub(super) fn end_suspension(&mut self, id: GateId) {
-        if let Some(gate) = self.gates.get_mut(id)
-            && gate.suspended_until.take().is_some()
-        {
-            self.totals.paused -= gate.members;
+        if self.gates.resume(id) {
+            self.totals.paused -= self.gates.get(id).map_or(0, |gate| gate.members);
         }
     }
 
@@ -276,6 +281,9 @@ impl Queues {
         };
         if !std::mem::replace(&mut queue.in_line[line as usize], true) {
             self.gates.line_up(number, id, line, queue.called);
+            if line == Line::Connection {
+                self.release_at(id);
+            }
         }
         self.arm(id, now);
         true
@@ -284,10 +292,7 @@ impl Queues {
     /// Calls those that a gate can let through now: one of each line, the next one when that has passed.
     pub(super) fn call_next(&mut self, id: GateId, now: Timestamp) {
         for line in [Line::Token, Line::Connection] {
-            let Some(gate) = self.gates.get_mut(id) else {
-                return;
-            };
-            if let Some(number) = gate.call(line, &self.policy, now)
+            if let Some(number) = self.gates.call(id, line, &self.policy, now)
                 && let Some(queue) = self.queues.get_mut(number)
             {
                 queue.in_line[line as usize] = false;

@@ -56,6 +56,12 @@ pub(super) struct Queue {
     pub(super) fetch_after: Option<Timestamp>,
     pub(super) workers: usize,
     pub(super) idle: usize,
+    /// The turn in which the first of these became idle.
+    pub(super) idle_since: u64,
+    /// Idle workers that are to end and do not know it yet.
+    pub(super) released: usize,
+    /// Workers that end because others wait for a connection.
+    pub(super) leaving: usize,
     /// Workers that were opened or woken for a message and have not come for one yet.
     pub(super) coming: usize,
     /// Whether it stands in the ring or among those that wait for a connection.
@@ -106,6 +112,9 @@ impl Queue {
             fetch_after: None,
             workers: 0,
             idle: 0,
+            idle_since: 0,
+            released: 0,
+            leaving: 0,
             coming: 0,
             in_ring: false,
             active_at: NONE,

@@ -49,6 +49,23 @@ impl Queues {
         if !self.is_vacant(number, idle, now) {
             return None;
         }
+        self.remove_queue(number)
+    }
+
+    /// Forgets the queue of a destination that could not be made in the spool, and so never held anything.
+    pub fn not_made(&mut self, number: QueueNumber, destination: &Destination) {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        if queue.destination == *destination && queue.messages == 0 && queue.workers == 0 {
+            queue.held_until = None;
+            self.totals.paused -= usize::from(queue.paused_until.take().is_some());
+            self.note_active(number);
+            self.remove_queue(number);
+        }
+    }
+
+    fn remove_queue(&mut self, number: QueueNumber) -> Option<Destination> {
         let queue = self.queues.get(number)?;
         let (place, site) = (queue.place, queue.site);
         for gate in [place, site].into_iter().flatten() {

@@ -13,6 +13,9 @@ impl Queues {
     pub fn poll(&mut self, now: Timestamp) -> Option<Next> {
         self.pass_time(now);
         loop {
+            if let Some(number) = self.releases.pop_front() {
+                return Some(Next::Release(number));
+            }
             let number = self.next_in_ring()?;
             if let Some(queue) = self.queues.get_mut(number) {
                 queue.in_ring = false;
@@ -47,7 +50,7 @@ impl Queues {
     /// Whether [`poll`](Self::poll) may have something to do without an event or a time.
     #[must_use]
     pub fn has_next(&self) -> bool {
-        !self.ring.is_empty()
+        !self.ring.is_empty() || !self.releases.is_empty()
     }
 
     /// Puts a queue behind all others that may have something to do.
@@ -115,9 +118,9 @@ impl Queues {
         if self.must_wait(number, false, now) {
             return None;
         }
+        self.stirs(number);
         let queue = self.queues.get_mut(number)?;
         self.gates.reserve(queue, false, now);
-        queue.idle -= 1;
         queue.coming += 1;
         Some(Next::Wake(number))
     }
@@ -131,6 +134,7 @@ impl Queues {
         if self.totals.connections >= self.policy.connections_max {
             queue.in_ring = true;
             self.starved.push(number, self.gates.precedence(queue));
+            self.release_any();
             return None;
         }
         if later {

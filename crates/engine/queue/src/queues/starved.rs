@@ -32,7 +32,17 @@ impl Starved {
 
     /// Whether nobody waits for a connection that others have.
     pub(super) fn is_empty(&self) -> bool {
-        self.lists.iter().all(VecDeque::is_empty)
+        self.len() == 0
+    }
+
+    /// How many wait for a connection that others have.
+    pub(super) fn len(&self) -> usize {
+        self.lists.iter().map(VecDeque::len).sum()
+    }
+
+    /// How many wait until fewer connections are on their way.
+    pub(super) fn probing(&self) -> usize {
+        self.probing.len()
     }
 
     /// Takes out who waits until fewer connections are on their way.

@@ -167,7 +167,7 @@ fn an_unreachable_destination_is_paused_and_probed_by_one_connection() {
     assert_eq!(supply(&mut queues, at(60 + 299)), [], "a longer pause");
     assert_eq!(supply(&mut queues, at(60 + 300)).len(), 1);
     queues.destination_reached(QUEUE);
-    queues.worker_idle(QUEUE);
+    assert!(queues.worker_idle(QUEUE));
     supply(&mut queues, at(360));
     let summary = &queues.summaries(None, usize::MAX)[0];
     assert_eq!(summary.connections, 3, "full concurrency again");
@@ -203,7 +203,7 @@ fn one_message_wakes_one_of_many_idle_workers() {
         let job = queues.take(QUEUE, true, at(0)).expect("a job");
         let delivered = attempt(Disposition::Delivered, 2);
         queues.settle(QUEUE, &job, &delivered, at(0));
-        queues.worker_idle(QUEUE);
+        assert!(queues.worker_idle(QUEUE));
     }
     assert_eq!(queues.poll(at(0)), None);
     queues.admit(QUEUE, 3, fresh(3, at(0)), Some(BODY), at(0));

@@ -118,27 +118,13 @@ impl Queues {
         now.saturating_since(accepted) >= self.policy.expire
     }
 
-    /// Tells that a worker waits for work; [`Next::Wake`](super::Next::Wake) ends that.
-    pub fn worker_idle(&mut self, number: QueueNumber) {
-        if let Some(queue) = self.queues.get_mut(number) {
-            queue.idle += 1;
-            self.make_runnable(number);
-        }
-    }
-
-    /// Tells that a worker that was idle goes on by itself (to end).
-    pub fn worker_resumed(&mut self, number: QueueNumber) {
-        if let Some(queue) = self.queues.get_mut(number) {
-            queue.idle = queue.idle.saturating_sub(1);
-        }
-    }
-
     /// Tells that a worker has ended, and whether it never came for a message since it was opened or
     /// woken. Its jobs must have been settled or given back.
     pub fn worker_ended(&mut self, number: QueueNumber, fresh: bool) {
         if fresh {
             self.stays_away(number);
         }
+        self.has_left(number);
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };

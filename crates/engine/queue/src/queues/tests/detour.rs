@@ -61,7 +61,7 @@ fn opened_with_heads(queues: &mut Queues, now: Timestamp) -> usize {
                 queues.supply(&wanted, block);
             }
             Next::Open(_) => count += 1,
-            Next::Wake(_) => {}
+            Next::Wake(_) | Next::Release(_) => {}
         }
     }
     count

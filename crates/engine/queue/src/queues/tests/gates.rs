@@ -60,7 +60,7 @@ fn a_rate_holds_messages_back_without_an_attempt() {
     let mut jobs: Vec<_> = (0..3).map(|_| queues.take(QUEUE, true, at(100))).collect();
     assert!(jobs.iter().all(Option::is_some));
     assert!(queues.take(QUEUE, false, at(100)).is_none());
-    queues.worker_idle(QUEUE);
+    assert!(queues.worker_idle(QUEUE));
     assert_eq!(polled(&mut queues, at(100)), []);
     let mut now = queues.wake_at().expect("a token comes");
     assert_eq!(now, at(105));
@@ -70,7 +70,7 @@ fn a_rate_holds_messages_back_without_an_attempt() {
         assert_eq!(job.envelope.attempts, 0);
         jobs.push(Some(job));
         assert!(queues.take(QUEUE, false, now).is_none());
-        queues.worker_idle(QUEUE);
+        assert!(queues.worker_idle(QUEUE));
         assert_eq!(polled(&mut queues, now), []);
         now = queues.wake_at().expect("the next token");
     }
@@ -87,10 +87,10 @@ fn a_worker_that_sends_nothing_gives_its_token_back() {
     queues.worker_ended(QUEUE, true);
     assert_eq!(polled(&mut queues, at(100)), [Next::Open(QUEUE)]);
     queues.stays_away(QUEUE);
-    queues.worker_idle(QUEUE);
+    assert!(queues.worker_idle(QUEUE));
     assert_eq!(polled(&mut queues, at(100)), [Next::Wake(QUEUE)]);
     assert!(queues.take(QUEUE, true, at(100)).is_some());
-    queues.worker_idle(QUEUE);
+    assert!(queues.worker_idle(QUEUE));
     assert_eq!(polled(&mut queues, at(100)), [], "that was the one");
 }
 

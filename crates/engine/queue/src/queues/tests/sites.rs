@@ -144,6 +144,14 @@ impl World {
                     (state.idle, state.fresh) = (false, true);
                     self.at(0, worker, Does::Take);
                 }
+                Next::Release(queue) => {
+                    let mut idle = self.workers.iter_mut();
+                    let found = idle.find(|(_, one)| one.queue == queue && one.idle);
+                    let (&worker, state) = found.expect("an idle worker");
+                    state.idle = false;
+                    assert!(self.queues.worker_released(queue));
+                    self.end(worker);
+                }
                 Next::Fetch(wanted) => {
                     let mut block: Vec<_> = self
                         .spool
@@ -265,11 +273,11 @@ impl World {
                 let latency = self.servers[self.server_of(queue)].latency;
                 self.at(latency, worker, Does::Sent);
             }
-            None => {
+            None if self.queues.worker_idle(queue) => {
                 state.idle = true;
-                self.queues.worker_idle(queue);
                 self.at(5_000, worker, Does::Idles);
             }
+            None => self.end(worker),
         }
     }
 
@@ -353,6 +361,20 @@ impl World {
             );
         }
         assert_eq!(self.queues.totals().connections, self.workers.len());
+        let idle = self.workers.values().filter(|worker| worker.idle);
+        let idle: BTreeSet<_> = idle.map(|worker| worker.queue).collect();
+        let known: BTreeSet<_> = self.queues.idlers.iter().map(|(_, queue)| *queue).collect();
+        assert_eq!(known, idle);
+        assert_eq!(self.queues.idlers.len(), idle.len());
+        assert_eq!(self.queues.gates.totals(), self.queues.gates.counted());
+        for number in 0..self.queues.queues.end() {
+            let queue = self.queues.queues.get(number).expect("a queue");
+            assert_eq!(queue.released, 0);
+            for gate in self.queues.gates.of(queue) {
+                let known = gate.idlers.contains(&(queue.idle_since, number));
+                assert_eq!(known, idle.contains(&number));
+            }
+        }
     }
 }
 
@@ -509,6 +531,63 @@ fn domains_of_one_site_take_turns() {
     assert_eq!(world.servers[0].most, 2);
     let (least, most) = (world.delivered.iter().min(), world.delivered.iter().max());
     assert!(least > Some(&200), "{least:?} to {most:?}");
+}
+
+/// What takes a second where each destination that has had its message keeps its connection for five.
+#[test]
+fn connections_that_idle_give_way_to_destinations_that_wait() {
+    let few = Policy {
+        connections_max: 40,
+        ..Policy::default()
+    };
+    let mut world = World::new(vec![SERVER; 1_000], 1_000, few);
+    let narrow = Policy {
+        connections_per_site_max: 5,
+        ..Policy::default()
+    };
+    let mut shared = World::new(vec![SERVER; 1], 100, narrow);
+    for (world, within) in [(&mut world, 3_000), (&mut shared, 3_000)] {
+        for round in 1..=2 {
+            for queue in 0..world.delivered.len() {
+                world.admit(u32::try_from(queue).expect("few"), 1);
+            }
+            world.run(within);
+            world.check();
+            assert_eq!(world.queues.messages(), 0, "round {round}");
+        }
+    }
+    assert_eq!(shared.servers[0].most, 5);
+    assert!(world.servers.iter().all(|server| server.taken == 2));
+    // Nobody waits any more: what is left is kept as long as ever.
+    assert_eq!(world.workers.len(), 40);
+    world.run(5_000);
+    shared.run(5_000);
+    for world in [&world, &shared] {
+        world.check();
+        assert!(world.workers.is_empty());
+        assert!(world.queues.idlers.is_empty());
+        assert_eq!(world.queues.leaving, 0);
+    }
+}
+
+/// A few destinations that always have mail keep their connections.
+#[test]
+fn no_more_connections_end_than_others_wait_for() {
+    let policy = Policy {
+        connections_max: 20,
+        ..Policy::default()
+    };
+    let mut world = World::new(vec![SERVER; 21], 21, policy);
+    for queue in 0..20 {
+        world.admit(queue, 1);
+    }
+    world.run(1_000);
+    assert_eq!(world.workers.len(), 20);
+    world.admit(20, 1);
+    world.run(1_000);
+    assert_eq!(world.queues.messages(), 0);
+    assert_eq!(world.workers.len(), 20, "one for one");
+    world.check();
 }
 
 #[derive(Debug, Clone)]

@@ -1,0 +1,154 @@
+//! Connections that are kept for the next message of their queue, and give way to queues that wait for one.
+//!
+//! While connections are free an idle one costs nothing. Where all are in use, or as many as a site takes, one
+//! ends for each queue that has to wait, the one that has idled longest; so a gateway with a message each for
+//! many destinations does not wait for the idle time of those that it has served.
+
+use std::collections::BTreeSet;
+
+use super::gates::GateId;
+use super::queue::Queue;
+use super::{QueueNumber, Queues};
+
+/// Queues with idle workers, the one first that has had some for longest.
+pub(super) type Idlers = BTreeSet<(u64, QueueNumber)>;
+
+impl Queues {
+    /// Tells that a worker waits for work; [`Next::Wake`](super::Next::Wake) ends that, or
+    /// [`Next::Release`](super::Next::Release). False: others wait for its connection, and it has to end.
+    #[must_use]
+    pub fn worker_idle(&mut self, number: QueueNumber) -> bool {
+        let Some(queue) = self.queues.get(number) else {
+            return true;
+        };
+        if queue.ready == 0 && self.is_coveted(queue) {
+            self.leaves(number);
+            return false;
+        }
+        self.rests(number);
+        self.make_runnable(number);
+        true
+    }
+
+    /// Tells that a worker that was idle goes on by itself (to end).
+    pub fn worker_resumed(&mut self, number: QueueNumber) {
+        self.stirs(number);
+    }
+
+    /// Whether a worker that was woken has to end, as [`Next::Release`](super::Next::Release) wants one to; to
+    /// be asked by each.
+    #[must_use]
+    pub fn worker_released(&mut self, number: QueueNumber) -> bool {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return false;
+        };
+        let released = queue.released > 0;
+        queue.released -= usize::from(released);
+        released
+    }
+
+    /// One more worker of a queue idles.
+    fn rests(&mut self, number: QueueNumber) {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        queue.idle += 1;
+        if queue.idle == 1 {
+            self.idled += 1;
+            queue.idle_since = self.idled;
+            let key = (queue.idle_since, number);
+            self.idlers.insert(key);
+            for id in queue.gates() {
+                self.gates.with(id, |gate| gate.idlers.insert(key));
+            }
+        }
+    }
+
+    /// One worker of a queue idles no more.
+    pub(super) fn stirs(&mut self, number: QueueNumber) {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        queue.idle = queue.idle.saturating_sub(1);
+        if queue.idle == 0 {
+            let key = (queue.idle_since, number);
+            self.idlers.remove(&key);
+            for id in queue.gates() {
+                self.gates.with(id, |gate| gate.idlers.remove(&key));
+            }
+        }
+    }
+
+    /// A worker of a queue ends for others.
+    fn leaves(&mut self, number: QueueNumber) {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        queue.leaving += 1;
+        self.leaving += 1;
+        for id in queue.gates() {
+            self.gates.with(id, |gate| gate.leaving += 1);
+        }
+    }
+
+    /// A worker of a queue has ended, maybe for others.
+    pub(super) fn has_left(&mut self, number: QueueNumber) {
+        let Some(queue) = self.queues.get_mut(number) else {
+            return;
+        };
+        if queue.leaving > 0 {
+            queue.leaving -= 1;
+            self.leaving -= 1;
+            for id in queue.gates() {
+                self.gates.with(id, |gate| gate.leaving -= 1);
+            }
+        }
+    }
+
+    /// Whether others wait for a connection of this queue, more than end already.
+    fn is_coveted(&self, queue: &Queue) -> bool {
+        let crowded = |id| {
+            self.gates
+                .get(id)
+                .is_some_and(|gate| gate.is_coveted(&self.policy))
+        };
+        self.lacks_connections() || queue.gates().any(crowded)
+    }
+
+    /// Whether more queues wait for a connection than are free or end for that.
+    fn lacks_connections(&self) -> bool {
+        let waiting = self.starved.len()
+            + match self.may_probe() {
+                true => self.starved.probing(),
+                false => 0,
+            };
+        let max = self.policy.connections_max;
+        waiting > max.saturating_sub(self.totals.connections) + self.leaving
+    }
+
+    /// A queue waits for a connection when all are in use: an idle one ends.
+    pub(super) fn release_any(&mut self) {
+        if self.lacks_connections() {
+            self.release(self.idlers.first().copied());
+        }
+    }
+
+    /// A queue waits for a connection to a site: an idle one to it ends.
+    pub(super) fn release_at(&mut self, id: GateId) {
+        let coveted = self
+            .gates
+            .get(id)
+            .filter(|gate| gate.is_coveted(&self.policy));
+        self.release(coveted.and_then(|gate| gate.idlers.first().copied()));
+    }
+
+    fn release(&mut self, idler: Option<(u64, QueueNumber)>) {
+        let Some((_, number)) = idler else { return };
+        self.stirs(number);
+        self.leaves(number);
+        if let Some(queue) = self.queues.get_mut(number) {
+            queue.released += 1;
+            self.releases.push_back(number);
+        }
+    }
+}
