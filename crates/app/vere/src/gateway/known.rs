@@ -4,6 +4,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout_at};
 use vere_queue::Destination;
 use vere_spoolwire::{QueueId, QueueLimits, Refusal};
@@ -31,10 +32,7 @@ pub(super) async fn run(gateway: Rc<Gateway>) {
         if gateway.delivering() {
             let idle = gateway.settings().delivery.queue_idle.duration();
             let vacant = (gateway.queues.borrow_mut()).vacant(NUMBERS, idle, clock::now());
-            for number in vacant {
-                let _one_at_a_time = gateway.making.lock().await;
-                gateway.retire(number, idle).await;
-            }
+            gateway.retire(vacant.into_iter(), idle).await;
         }
     }
 }
@@ -46,7 +44,14 @@ pub(super) struct Expected<'a> {
     numbers: Vec<u32>,
 }
 
-impl Expected<'_> {
+impl<'a> Expected<'a> {
+    const fn none(gateway: &'a Gateway) -> Self {
+        Self {
+            gateway,
+            numbers: Vec::new(),
+        }
+    }
+
     /// Their numbers, in the order of the destinations.
     pub(super) fn numbers(&self) -> &[u32] {
         &self.numbers
@@ -68,39 +73,78 @@ impl Drop for Expected<'_> {
 }
 
 impl Gateway {
-    /// The queues of these destinations, those that are missing made in the spool.
+    /// The queues of these destinations. Those that are missing are begun: what is put into them next is in the
+    /// same sync of the nodes, and is refused as a whole where one cannot be made.
     ///
     /// # Errors
-    /// When one cannot be made in time.
-    pub(super) async fn expect(
-        &self,
-        destinations: impl Iterator<Item = &Destination>,
-    ) -> Result<Expected<'_>, SpoolError> {
-        let mut expected = Expected {
-            gateway: self,
-            numbers: Vec::new(),
-        };
-        let until = Instant::now() + QUEUE_PATIENCE;
+    /// When none can be begun now.
+    pub(super) fn expect<'a, 'b>(
+        self: &'a Rc<Self>,
+        destinations: impl Iterator<Item = &'b Destination>,
+    ) -> Result<Expected<'a>, SpoolError> {
+        let mut expected = Expected::none(self);
         for destination in destinations {
             let known = self.queues.borrow().number(destination);
-            let number = match known {
+            expected.add(match known {
                 Some(number) => number,
-                // A client must hear in time that a node hangs, also when others wait for that before it.
-                None => timeout_at(until, self.make_queue(destination))
-                    .await
-                    .unwrap_or(Err(SpoolError::Timeout))?,
-            };
-            expected.add(number);
+                None => self.begin_queue(destination)?,
+            });
         }
         Ok(expected)
     }
 
-    /// Makes a queue. Given up half way it may be made all the same, and is found the next time.
+    /// The same once all of them are in the spool, where that needs room that has to be made first.
+    ///
+    /// # Errors
+    /// When one cannot be made in time.
+    pub(super) async fn expect_made<'a, 'b>(
+        self: &'a Rc<Self>,
+        destinations: impl Iterator<Item = &'b Destination>,
+    ) -> Result<Expected<'a>, SpoolError> {
+        let mut expected = Expected::none(self);
+        let until = Instant::now() + QUEUE_PATIENCE;
+        for destination in destinations {
+            // A client must hear in time that a node hangs, also when others wait for that before it.
+            let made = timeout_at(until, self.make_queue(destination)).await;
+            expected.add(made.unwrap_or(Err(SpoolError::Timeout))?);
+        }
+        Ok(expected)
+    }
+
+    /// Has a queue made. It is known from now on; should it be refused, it is forgotten again.
+    fn begin_queue(self: &Rc<Self>, destination: &Destination) -> Result<u32, SpoolError> {
+        let name = destination.to_string();
+        let (QueueId(number), making) = self.link.begin_queue(&name, QueueLimits::UNLIMITED)?;
+        self.register(number, destination);
+        let (gateway, destination) = (Rc::clone(self), destination.clone());
+        spawn_local(async move {
+            if let Err(SpoolError::Refused(refusal)) = making.await {
+                tracing::debug!(%destination, %refusal, "queue cannot be made");
+                let mut queues = gateway.queues.borrow_mut();
+                queues.not_made(number, &destination);
+            }
+        });
+        Ok(number)
+    }
+
+    /// A queue is, or is about to be, under this number.
+    pub(super) fn register(&self, number: u32, destination: &Destination) {
+        let mut queues = self.queues.borrow_mut();
+        let there = queues.destination(number);
+        if there == Some(destination) {
+            return;
+        }
+        // The number is free in the spool: whose it was has not heard yet that it was not made.
+        if let Some(other) = there.cloned() {
+            queues.not_made(number, &other);
+        }
+        queues.register(number, destination.clone(), clock::now());
+    }
+
+    /// Makes a queue, and room for it if need be. Given up half way it may be made all the same, and is found the
+    /// next time.
     async fn make_queue(&self, destination: &Destination) -> Result<u32, SpoolError> {
         let _one_at_a_time = self.making.lock().await;
-        if let Some(number) = self.queues.borrow().number(destination) {
-            return Ok(number);
-        }
         let name = destination.to_string();
         let create = || self.link.create_queue(&name, QueueLimits::UNLIMITED);
         let made = match create().await {
@@ -110,9 +154,7 @@ impl Gateway {
             made => made,
         };
         let QueueId(number) = made?;
-        self.queues
-            .borrow_mut()
-            .register(number, destination.clone(), clock::now());
+        self.register(number, destination);
         Ok(number)
     }
 
@@ -127,37 +169,41 @@ impl Gateway {
             vacant = vacant.len(),
             "no room for another queue in the spool, empty ones are ended"
         );
-        let mut ended = false;
-        for number in vacant.into_iter().take(MADE_FREE) {
-            ended |= self.retire(number, Duration::ZERO).await;
-        }
-        if !ended {
+        let vacant = vacant.into_iter().take(MADE_FREE);
+        let ended = self.retire(vacant, Duration::ZERO).await;
+        if ended == 0 {
             self.full_until.set(Some(now + FULL_PAUSE));
         }
-        ended
+        ended > 0
     }
 
-    /// Ends a queue, if nobody needs it; to be called by who holds `making`. False: it stays in the spool.
-    async fn retire(&self, number: u32, idle: Duration) -> bool {
-        let retired = (self.queues.borrow_mut()).retire(number, idle, clock::now());
-        let Some(destination) = retired else {
-            return false;
-        };
-        self.wakers.borrow_mut().remove(&number);
-        // Whatever comes of it: the next message for the destination makes the queue, or finds it.
-        match self.link.drop_queue(QueueId(number)).await {
-            Ok(()) => {
-                tracing::debug!(%destination, "queue has had no mail for long and is ended");
-                true
-            }
-            Err(error) => {
-                tracing::warn!(%destination, %error, "unused queue stays in the spool");
-                if matches!(error, SpoolError::Refused(_)) {
-                    let mut queues = self.queues.borrow_mut();
-                    queues.register(number, destination, clock::now());
+    /// Ends queues, those of them that nobody needs, all at the same time. Gives how many are gone.
+    async fn retire(&self, numbers: impl Iterator<Item = u32>, idle: Duration) -> usize {
+        let retired: Vec<_> = numbers
+            .filter_map(|number| {
+                let retired = (self.queues.borrow_mut()).retire(number, idle, clock::now());
+                let destination = retired?;
+                self.wakers.borrow_mut().remove(&number);
+                Some((number, destination, self.link.drop_queue(QueueId(number))))
+            })
+            .collect();
+        let mut ended = 0;
+        for (number, destination, ending) in retired {
+            // Whatever comes of it: the next message for the destination makes the queue, or finds it.
+            match ending.await {
+                Ok(()) => {
+                    tracing::debug!(%destination, "queue has had no mail for long and is ended");
+                    ended += 1;
                 }
-                false
+                Err(error) => {
+                    tracing::warn!(%destination, %error, "unused queue stays in the spool");
+                    if matches!(error, SpoolError::Refused(_)) {
+                        let mut queues = self.queues.borrow_mut();
+                        queues.register(number, destination, clock::now());
+                    }
+                }
             }
         }
+        ended
     }
 }

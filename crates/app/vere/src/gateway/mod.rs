@@ -338,7 +338,7 @@ async fn follow_lease(gateway: Rc<Gateway>) {
     }
 }
 
-async fn recover(gateway: &Gateway) {
+async fn recover(gateway: &Rc<Gateway>) {
     loop {
         match recovery::recover(gateway).await {
             Ok(found) => {

@@ -2,12 +2,14 @@
 //! lost its memory.
 
 use std::fmt;
+use std::rc::Rc;
 
 use bytes::Bytes;
+use tokio::task::JoinSet;
 use vere_queue::order::ORDERS_QUEUE;
 use vere_queue::{Destination, Envelope};
 use vere_spool::owner::{Batch, Record};
-use vere_spoolwire::{QueueId, RecordId};
+use vere_spoolwire::{QueueId, QueueStat, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
 
 use super::state::Gateway;
@@ -18,6 +20,8 @@ use crate::spool::link::SpoolError;
 const BLOCK_RECORDS: u32 = 1_000;
 /// Octets in one block, about.
 const BLOCK_OCTETS: u32 = 4 << 20;
+/// Queues that are read at the same time: many hold little, and each is asked for.
+const QUEUES_AT_ONCE: usize = 16;
 
 /// What was found.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +30,15 @@ pub(super) struct Recovered {
     pub(super) messages: usize,
     /// Records that this version cannot read; they stay in the spool untouched.
     pub(super) unreadable: usize,
+}
+
+impl Recovered {
+    /// What was found elsewhere comes to it.
+    const fn add(&mut self, more: Self) {
+        self.queues += more.queues;
+        self.messages += more.messages;
+        self.unreadable += more.unreadable;
+    }
 }
 
 impl fmt::Display for Recovered {
@@ -46,9 +59,10 @@ impl fmt::Display for Recovered {
 ///
 /// # Errors
 /// When the link cannot read; what was taken until then stays taken.
-pub(super) async fn recover(gateway: &Gateway) -> Result<Recovered, SpoolError> {
+pub(super) async fn recover(gateway: &Rc<Gateway>) -> Result<Recovered, SpoolError> {
     let mut found = Recovered::default();
     let mut lines = 0;
+    let mut reading = JoinSet::new();
     for stat in gateway.link.queues().await? {
         if stat.name == ORDERS_QUEUE {
             recover_orders(gateway, stat.id, stat.first).await?;
@@ -69,12 +83,30 @@ pub(super) async fn recover(gateway: &Gateway) -> Result<Recovered, SpoolError> 
             .borrow_mut()
             .register(stat.id.0, destination, clock::now());
         if stat.length > 0 {
-            recover_queue(gateway, stat.id, stat.first, &stat.name, &mut found).await?;
+            if reading.len() >= QUEUES_AT_ONCE {
+                found.add(next(&mut reading).await?);
+            }
+            reading.spawn_local(recover_queue(Rc::clone(gateway), stat));
         }
+    }
+    while !reading.is_empty() {
+        found.add(next(&mut reading).await?);
     }
     gateway.prepare_records(lines).await?;
     gateway.changed.notify_one();
     Ok(found)
+}
+
+/// What was found in the next queue that is read.
+async fn next(
+    reading: &mut JoinSet<Result<Recovered, SpoolError>>,
+) -> Result<Recovered, SpoolError> {
+    match reading.join_next().await {
+        Some(Ok(found)) => found,
+        // They never panic; they are cancelled only when the process ends.
+        Some(Err(_)) => Err(SpoolError::Closed),
+        None => Ok(Recovered::default()),
+    }
 }
 
 async fn recover_orders(
@@ -98,24 +130,19 @@ async fn recover_orders(
     }
 }
 
-async fn recover_queue(
-    gateway: &Gateway,
-    queue: QueueId,
-    first: RecordId,
-    name: &str,
-    found: &mut Recovered,
-) -> Result<(), SpoolError> {
-    let mut from = first;
+async fn recover_queue(gateway: Rc<Gateway>, queue: QueueStat) -> Result<Recovered, SpoolError> {
+    let mut found = Recovered::default();
+    let mut from = queue.first;
     loop {
         let block = gateway
             .link
-            .fetch(queue, from, BLOCK_RECORDS, BLOCK_OCTETS)
+            .fetch(queue.id, from, BLOCK_RECORDS, BLOCK_OCTETS)
             .await?;
         for record in block.records {
-            take(gateway, queue, name, record, found);
+            take(&gateway, queue.id, &queue.name, record, &mut found);
         }
         if block.end {
-            return Ok(());
+            return Ok(found);
         }
         from = block.next;
     }

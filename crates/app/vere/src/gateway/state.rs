@@ -12,12 +12,13 @@ use vere_directory::Directory;
 use vere_queue::{Destination, Envelope, Job, Queues, ReportLimit};
 use vere_settings::Settings;
 use vere_spool::owner::Batch;
-use vere_spoolwire::{QueueId, RecordId};
+use vere_spoolwire::{QueueId, RecordId, Refusal};
 use vere_telemetry::trace::{Event, EventKind, TraceLog};
 use vere_units::TraceId;
 
 use super::clock;
 use super::ids::TraceIds;
+use super::known::Expected;
 use super::metrics::GatewayMetrics;
 use super::outbound::Outbound;
 use super::pressure::Pressure;
@@ -26,7 +27,7 @@ use super::routing::Router;
 use super::signing::Signer;
 use crate::cli::Failure;
 use crate::secret;
-use crate::spool::link::{SpoolError, SpoolLink};
+use crate::spool::link::{Commit, SpoolError, SpoolLink};
 
 /// Octets asked for when one body is fetched: one record always comes whole.
 pub(super) const FETCH_BYTES: u32 = 1 << 20;
@@ -76,7 +77,7 @@ pub(super) struct Gateway {
     pub(super) pressure: Pressure,
     trace: TraceLog,
     pub(super) wakers: RefCell<HashMap<u32, Rc<Notify>>>,
-    /// Queues are made and ended one at a time.
+    /// Room for queues is made for one at a time.
     pub(super) making: Mutex<()>,
     /// Before this there is no use in looking for queues that may end.
     pub(super) full_until: Cell<Option<Instant>>,
@@ -232,24 +233,20 @@ impl Gateway {
     /// Stores records, with other changes and lines for other systems in the same batch, and takes them into
     /// their queues once the spool holds them safely.
     pub(super) async fn store(
-        &self,
-        mut batch: Batch,
+        self: &Rc<Self>,
+        batch: Batch,
         parts: Vec<Part>,
         lines: &Lines,
     ) -> Result<(), SpoolError> {
-        let expected = self
-            .expect(parts.iter().map(|part| &part.destination))
-            .await?;
-        for (part, number) in parts.iter().zip(expected.numbers()) {
-            batch.put(
-                QueueId(*number),
-                part.envelope.encode().into(),
-                part.body.clone(),
-            );
-        }
-        records::put(lines, &mut batch);
         let begun = Instant::now();
-        let committed = self.link.commit(batch).await;
+        let destinations = || parts.iter().map(|part| &part.destination);
+        let mut expected = self.expect(destinations())?;
+        let mut committed = self.put(&batch, &parts, lines, &expected).await;
+        if committed == Err(SpoolError::Refused(Refusal::NoQueue)) {
+            drop(expected);
+            expected = self.expect_made(destinations()).await?;
+            committed = self.put(&batch, &parts, lines, &expected).await;
+        }
         self.metrics.committed(&committed, begun.elapsed());
         let committed = committed?;
         self.lines_stored(lines);
@@ -258,12 +255,25 @@ impl Gateway {
         for ((part, number), RecordId(record)) in parts.into_iter().zip(numbers).zip(committed.ids)
         {
             self.note_queued(&part.destination, &part.envelope);
+            // It was, unless it was begun more than once and one of these was refused.
+            self.register(number, &part.destination);
             self.queues
                 .borrow_mut()
                 .admit(number, record, part.envelope, Some(part.body), now);
         }
         self.changed.notify_one();
         Ok(())
+    }
+
+    /// Puts records into their queues, with the other changes of the batch.
+    fn put(&self, batch: &Batch, parts: &[Part], lines: &Lines, expected: &Expected<'_>) -> Commit {
+        let mut batch = batch.clone();
+        for (part, number) in parts.iter().zip(expected.numbers()) {
+            let envelope = part.envelope.encode().into();
+            batch.put(QueueId(*number), envelope, part.body.clone());
+        }
+        records::put(lines, &mut batch);
+        self.link.commit(batch)
     }
 
     fn note_queued(&self, destination: &Destination, envelope: &Envelope) {

@@ -5,7 +5,8 @@
 //! sockets and the register. What is asked of the handle within one turn of the loop leaves in one write; one
 //! acknowledgement wakes everybody whose transaction it covers, in order.
 //!
-//! What the driver does is in `driver`, what waits for an acknowledgement in `pending`, TLS in `wire`.
+//! What the driver does is in `driver`, what waits for an acknowledgement in `pending`, making and ending
+//! queues in `queues`, TLS in `wire`.
 //!
 //! After a cut the driver connects again and sends what was not acknowledged; a node knows by the
 //! transaction number what it has done already. Which nodes count, and how one that lost the group gets
@@ -14,6 +15,7 @@
 mod driver;
 mod lease;
 mod pending;
+mod queues;
 mod wire;
 
 #[cfg(test)]
@@ -37,7 +39,7 @@ use vere_spool::owner::{
     Batch, Block, Committed, Link, NodeName, Owner, OwnerConfig, OwnerError, ReplicaRow,
     ShutReason, SubmitError,
 };
-use vere_spoolwire::{NodeStat, QueueId, QueueLimits, QueueStat, RecordId, Refusal, Seq, Txn};
+use vere_spoolwire::{NodeStat, QueueId, QueueStat, RecordId, Refusal, Seq, Txn};
 use vere_units::ByteSize;
 
 pub(crate) use self::lease::ask as ask_lease;
@@ -541,84 +543,6 @@ impl SpoolLink {
             Ok(Err(_)) => Err(SpoolError::Closed),
             Err(_) => Err(SpoolError::Timeout),
         }
-    }
-
-    /// Makes a queue, or finds the one of that name and gives it these limits. The number is the
-    /// lowest free one.
-    ///
-    /// # Errors
-    ///
-    /// [`SpoolError::Refused`], [`SpoolError::Busy`] before the node was reached for the first time,
-    /// [`SpoolError::Invalid`] for a name over its limit, [`SpoolError::Closed`].
-    pub(crate) async fn create_queue(
-        &self,
-        name: &str,
-        limits: QueueLimits,
-    ) -> Result<QueueId, SpoolError> {
-        let mut made = QueueId(0);
-        self.change(|owner| {
-            let (queue, txn) = owner.create_queue(name, limits)?;
-            made = queue;
-            Ok(txn)
-        })
-        .await?;
-        Ok(made)
-    }
-
-    /// Ends all records of a queue up to and with `through`.
-    ///
-    /// # Errors
-    ///
-    /// As [`SpoolLink::create_queue`].
-    pub(crate) async fn purge(&self, queue: QueueId, through: RecordId) -> Result<(), SpoolError> {
-        self.change(|owner| owner.purge(queue, through, false))
-            .await
-    }
-
-    /// Forgets an empty queue; its number may be given out again.
-    ///
-    /// # Errors
-    ///
-    /// As [`SpoolLink::create_queue`]; refused while the queue holds records.
-    pub(crate) async fn drop_queue(&self, queue: QueueId) -> Result<(), SpoolError> {
-        self.change(|owner| owner.purge(queue, RecordId(0), true))
-            .await
-    }
-
-    /// Waits until everything that was submitted so far is acknowledged, or refused.
-    ///
-    /// # Errors
-    ///
-    /// [`SpoolError::Closed`]; whether the last change was refused.
-    pub(crate) async fn acknowledged(&self) -> Result<(), SpoolError> {
-        let answered = {
-            let mut inner = self.shared.inner.borrow_mut();
-            if inner.closed {
-                return Err(SpoolError::Closed);
-            }
-            let submitted = inner.owner.submitted();
-            if inner.owner.acknowledged() >= submitted {
-                return Ok(());
-            }
-            inner.pending.push(submitted, None, Vec::new())
-        };
-        std::future::poll_fn(|context| answered.poll(context)).await
-    }
-
-    async fn change(
-        &self,
-        ask: impl FnOnce(&mut Owner) -> Result<Txn, SubmitError>,
-    ) -> Result<(), SpoolError> {
-        let answered = {
-            let mut inner = self.shared.inner.borrow_mut();
-            if inner.closed {
-                return Err(SpoolError::Closed);
-            }
-            let txn = ask(&mut inner.owner)?;
-            inner.pending.push(txn, None, Vec::new())
-        };
-        self.shared.wake();
-        std::future::poll_fn(|context| answered.poll(context)).await
     }
 
     /// Ends the link. What is not acknowledged fails.

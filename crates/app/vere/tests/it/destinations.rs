@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Options, Session, Sink, System, wait_for};
+use crate::harness::{Options, Session, Sink, System, wait_for, wait_within};
 
 /// The names of the queues that the nodes keep, but for those that are no destination.
 fn kept(system: &System) -> BTreeSet<String> {
@@ -83,6 +83,51 @@ fn empty_queues_make_room_when_there_is_none() {
     }
     let kept = kept(&system);
     assert!(!kept.is_empty() && kept.len() <= 20, "{kept:?}");
+    system.stop();
+}
+
+/// Neither does each new destination wait for a sync of its own, nor for connections that only idle: those
+/// alone would take ten minutes here.
+#[test]
+fn mail_for_very_many_new_destinations_leaves_at_once() {
+    const DOMAINS: usize = 1_200;
+    let sink = Sink::start();
+    let shared = domains(DOMAINS / 2, sink.address)
+        .set("delivery.connections_per_site_max", "5")
+        .set("delivery.connections_max", "40");
+    let options = (DOMAINS / 2..DOMAINS).fold(shared, |options, number| {
+        options
+            .record(&format!("d{number}.example MX 10 mx{number}.example"))
+            .record(&format!("mx{number}.example A 127.0.0.1"))
+    });
+    let mut system = System::start(&options);
+    let all: Vec<_> = (0..DOMAINS).collect();
+    for some in all.chunks(400) {
+        submit(&system, &to(some.iter().copied()), "to all");
+    }
+    let arrived = || {
+        let files = std::fs::read_dir(sink.directory.path()).expect("the sink's folder");
+        files.count()
+    };
+    wait_within(Duration::from_secs(120), "all mail in the sink", || {
+        (arrived() >= DOMAINS).then_some(())
+    });
+    let texts = sink.wait_mail(DOMAINS);
+    let to_whom = |text: &String| text.lines().nth(1).unwrap_or_default().to_owned();
+    let reached: BTreeSet<String> = texts.iter().map(to_whom).collect();
+    assert_eq!(reached.len(), DOMAINS, "each once");
+    assert_eq!(kept(&system).len(), DOMAINS);
+    // What is read back are as many queues, and mail finds them.
+    system.wait_empty();
+    system.crash();
+    submit(&system, &to((0..DOMAINS).step_by(100)), "to some");
+    wait_for("mail for some of them", || {
+        let mail = sink.mail();
+        let some = mail.iter().filter(|text| subject(text) == "to some");
+        let reached: BTreeSet<String> = some.map(to_whom).collect();
+        (reached.len() == DOMAINS / 100).then_some(())
+    });
+    assert_eq!(kept(&system).len(), DOMAINS);
     system.stop();
 }
 

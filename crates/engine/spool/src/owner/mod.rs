@@ -212,15 +212,18 @@ impl Owner {
     ///
     /// # Errors
     ///
-    /// [`SubmitError::Unknown`]; [`SubmitError::Invalid`] for a name over its limit, or when all numbers
-    /// are taken.
+    /// [`SubmitError::Unknown`]; [`SubmitError::Busy`] when too much is pending;
+    /// [`SubmitError::Invalid`] for a name over its limit, or when all numbers are taken.
     pub fn create_queue(
         &mut self,
         name: &str,
         limits: QueueLimits,
     ) -> Result<(QueueId, Txn), SubmitError> {
         self.changes.check_name(name)?;
-        let queue = self.names.number(name).ok_or(SubmitError::Invalid)?;
+        if self.changes.pending() >= self.config.pending_max {
+            return Err(SubmitError::Busy);
+        }
+        let queue = self.names.make(name).ok_or(SubmitError::Invalid)?;
         let name = name.to_owned();
         let what = What::Create {
             queue,

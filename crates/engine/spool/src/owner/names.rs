@@ -1,14 +1,18 @@
 //! What the owner knows of its queues: their names, and the number the next record of each gets.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use vere_spoolwire::{QUEUES_MAX, QueueId, QueueStat, RecordId};
 
-/// Names and next records.
+/// Names and next records. A number stays its name's from the making of a queue on, however many makings and
+/// ends of it are on their way, until what is known of the last one leaves no queue there.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     by_name: BTreeMap<Box<str>, QueueId>,
     by_number: BTreeMap<QueueId, Box<str>>,
+    /// How many makings are on their way, for numbers with any.
+    making: BTreeMap<QueueId, u32>,
     /// Numbers below the highest one that nobody has.
     free: BTreeSet<u32>,
     next_ids: Vec<u64>,
@@ -30,11 +34,17 @@ impl Names {
         true
     }
 
-    /// The number of a queue: its own, or the lowest free one, which is taken by this.
-    pub(super) fn number(&mut self, name: &str) -> Option<QueueId> {
-        if let Some(number) = self.by_name.get(name) {
-            return Some(*number);
-        }
+    /// The number of a queue that is to be made: its own, or the lowest free one, which is taken by this.
+    pub(super) fn make(&mut self, name: &str) -> Option<QueueId> {
+        let number = match self.by_name.get(name) {
+            Some(number) => *number,
+            None => self.take_free(name)?,
+        };
+        *self.making.entry(number).or_default() += 1;
+        Some(number)
+    }
+
+    fn take_free(&mut self, name: &str) -> Option<QueueId> {
         let free = self.free.first().copied().unwrap_or_else(|| self.end());
         if free >= QUEUES_MAX {
             return None;
@@ -58,14 +68,26 @@ impl Names {
     }
 
     /// A queue has come to be under this number.
-    pub(super) fn made(&mut self, number: QueueId, name: &str) {
-        if !self.by_number.contains_key(&number) {
-            self.add(number, name);
+    pub(super) fn made(&mut self, number: QueueId) {
+        if let Entry::Occupied(mut making) = self.making.entry(number) {
+            *making.get_mut() -= 1;
+            if *making.get() == 0 {
+                making.remove();
+            }
         }
     }
 
-    /// A queue is gone, or never came to be.
-    pub(super) fn remove(&mut self, number: QueueId) {
+    /// A queue was not made.
+    pub(super) fn not_made(&mut self, number: QueueId) {
+        self.made(number);
+        self.ended(number);
+    }
+
+    /// A queue is gone; unless it is being made anew, its number is free.
+    pub(super) fn ended(&mut self, number: QueueId) {
+        if self.making.contains_key(&number) {
+            return;
+        }
         if let Some(name) = self.by_number.remove(&number) {
             self.by_name.remove(&name);
             self.free.insert(number.0);
@@ -95,29 +117,46 @@ impl Names {
 mod tests {
     use super::*;
 
+    fn made(names: &mut Names, name: &str) -> Option<u32> {
+        let number = names.make(name)?;
+        names.made(number);
+        Some(number.0)
+    }
+
     #[test]
     fn gives_the_lowest_free_number() {
         let mut names = Names::default();
-        let number = |names: &mut Names, name: &str| names.number(name).map(|number| number.0);
-        assert_eq!(number(&mut names, "a"), Some(0));
-        assert_eq!(number(&mut names, "b"), Some(1));
-        assert_eq!(number(&mut names, "c"), Some(2));
-        assert_eq!(number(&mut names, "b"), Some(1));
-        names.remove(QueueId(1));
-        assert_eq!(number(&mut names, "d"), Some(1));
-        assert_eq!(number(&mut names, "b"), Some(3));
+        assert_eq!(made(&mut names, "a"), Some(0));
+        assert_eq!(made(&mut names, "b"), Some(1));
+        assert_eq!(made(&mut names, "c"), Some(2));
+        assert_eq!(made(&mut names, "b"), Some(1));
+        names.ended(QueueId(1));
+        assert_eq!(made(&mut names, "d"), Some(1));
+        assert_eq!(made(&mut names, "b"), Some(3));
     }
 
     #[test]
     fn one_that_is_made_while_its_end_is_on_its_way_is_known() {
         let mut names = Names::default();
-        let a = names.number("a").expect("a number");
+        let a = names.make("a").expect("a number");
+        names.made(a);
         // Its end and its making are on their way, and are done in this order.
-        assert_eq!(names.number("a"), Some(a));
-        names.remove(a);
-        names.made(a, "a");
-        assert_eq!(names.number("a"), Some(a));
-        assert_ne!(names.number("b"), Some(a), "it is taken");
+        assert_eq!(names.make("a"), Some(a));
+        names.ended(a);
+        assert_ne!(names.make("b"), Some(a), "it is taken");
+        names.made(a);
+        assert_eq!(names.make("a"), Some(a));
+    }
+
+    #[test]
+    fn one_that_is_not_made_is_free_unless_it_is_made_once_more() {
+        let mut names = Names::default();
+        let a = names.make("a").expect("a number");
+        assert_eq!(names.make("a"), Some(a));
+        names.not_made(a);
+        assert_ne!(names.make("b"), Some(a), "the second one is on its way");
+        names.not_made(a);
+        assert_eq!(names.make("c"), Some(a));
     }
 
     #[test]
@@ -138,11 +177,11 @@ mod tests {
                 let at = step as usize * 31 % taken.len();
                 let gone = *taken.keys().nth(at).expect("one of them");
                 taken.remove(&gone);
-                names.remove(QueueId(gone));
+                names.ended(QueueId(gone));
             }
             let lowest = (0..).find(|number| !taken.contains_key(number));
             let name = format!("made {step}");
-            let made = names.number(&name).map(|number| number.0);
+            let made = made(&mut names, &name);
             assert_eq!(made, lowest, "step {step}");
             taken.insert(made.expect("below the limit"), name);
         }

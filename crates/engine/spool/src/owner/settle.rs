@@ -177,9 +177,8 @@ impl Owner {
         match self.changes.get(txn).map(|entry| &entry.what) {
             Some(What::Purge {
                 queue, drop: true, ..
-            }) => self.names.remove(*queue),
-            // It may have been named while the end of the one before was on its way.
-            Some(What::Create { queue, name, .. }) => self.names.made(*queue, name),
+            }) => self.names.ended(*queue),
+            Some(What::Create { queue, .. }) => self.names.made(*queue),
             _ => {}
         }
     }
@@ -198,7 +197,7 @@ impl Owner {
             .filter(|(_, replica)| replica.takes_changes())
             .all(|(index, _)| entry.refused.iter().any(|(refuser, _)| *refuser == index));
         if let What::Create { queue, .. } = entry.what {
-            self.names.remove(queue);
+            self.names.not_made(queue);
         }
         if everybody {
             return;

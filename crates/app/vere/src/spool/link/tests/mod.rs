@@ -15,6 +15,7 @@ use vere_cluster::FileRegister;
 use vere_disk::log::LogOptions;
 use vere_disk::spill::SpillOptions;
 use vere_spool::node::NodeConfig;
+use vere_spoolwire::QueueLimits;
 use vere_units::Secret;
 
 use super::*;
