@@ -32,6 +32,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
+use tokio::task::spawn_local;
 use tokio::time::Instant;
 use vere_cluster::Register;
 use vere_spool::lease::{LeaseKeeper, LeaseOptions, LeaseState, LeaseTerms};
@@ -48,6 +49,8 @@ use super::Credentials;
 use super::clock::Clock;
 use super::encryption::Encryption;
 
+/// How long what nobody waits for may wait for something to go with. A node syncs it later than that.
+const POST_DELAY: Duration = Duration::from_millis(20);
 /// Queues asked for at once.
 const QUEUES_AT_ONCE: u32 = 4096;
 
@@ -243,6 +246,8 @@ struct Shared {
     lease_waker: Notify,
     /// Nobody uses the link any more.
     closing: Cell<bool>,
+    /// The links are woken in a moment.
+    soon: Cell<bool>,
     inner: RefCell<Inner>,
 }
 
@@ -356,6 +361,7 @@ impl SpoolLink {
             lease: RefCell::new(lease),
             lease_waker: Notify::new(),
             closing: Cell::new(false),
+            soon: Cell::new(false),
             inner: RefCell::new(inner),
         });
         let driver = driver::drive(Rc::clone(&shared));
@@ -387,6 +393,7 @@ impl SpoolLink {
     /// Gives the delivery lease back, so that whoever delivers next does so at once. What was begun
     /// must have ended; nothing may be begun after it.
     pub(crate) async fn give_back(&self) {
+        self.shared.wake();
         lease::give_back(&self.shared).await;
     }
 
@@ -446,7 +453,8 @@ impl SpoolLink {
         Ok((answered, committed))
     }
 
-    /// Submits changes that nobody waits for, such as a DELETE after a delivery.
+    /// Submits changes that nobody waits for, such as a DELETE after a delivery. They leave with whatever is
+    /// submitted next, or a moment later: by themselves they would cost as much as a message.
     ///
     /// # Errors
     ///
@@ -460,7 +468,7 @@ impl SpoolLink {
         let txn = inner.owner.commit(batch)?.txn;
         inner.pending.post(txn);
         drop(inner);
-        self.shared.wake();
+        self.shared.wake_soon();
         Ok(txn)
     }
 
@@ -560,6 +568,18 @@ impl Shared {
     fn wake(&self) {
         for waker in &self.wakers {
             waker.notify_one();
+        }
+    }
+
+    /// There is something to send that has time.
+    fn wake_soon(self: &Rc<Self>) {
+        if !self.soon.replace(true) {
+            let shared = Rc::clone(self);
+            spawn_local(async move {
+                tokio::time::sleep(POST_DELAY).await;
+                shared.soon.set(false);
+                shared.wake();
+            });
         }
     }
 }
