@@ -9,7 +9,9 @@ mod backlog;
 mod bars;
 mod case;
 mod dead;
+mod destinations;
 mod html;
+mod look;
 mod measure;
 mod report;
 mod row;
@@ -30,6 +32,7 @@ use crate::sink::{RunningSink, SinkError, SinkOptions};
 
 use case::Case;
 use dead::DeadPlan;
+use destinations::DestinationsPlan;
 use measure::{Target, measure};
 use report::{OURS, Report, metric};
 
@@ -57,6 +60,9 @@ pub struct GatewayArgs {
     /// How many messages the backlog has.
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
     pub messages: u32,
+    /// How many destinations are met; 100,000, with `--quick` 5,000.
+    #[arg(long, value_name = "COUNT")]
+    pub destinations: Option<u32>,
 }
 
 /// A part of the benchmark.
@@ -68,6 +74,8 @@ pub enum Part {
     Dead,
     /// Many messages queued, looked at, drained.
     Backlog,
+    /// Very many destinations, met for the first time and then known.
+    Destinations,
 }
 
 /// Why a benchmark could not run to its end.
@@ -138,6 +146,7 @@ struct Plan {
     full: bool,
     parts: Vec<Part>,
     backlog: u32,
+    destinations: DestinationsPlan,
 }
 
 /// The sessions of the load that a system could keep for long.
@@ -153,6 +162,14 @@ impl Plan {
         Self {
             parts: args.only.map_or(plan.parts, |only| vec![only]),
             backlog: args.messages,
+            destinations: match args.destinations {
+                Some(known) => DestinationsPlan {
+                    known,
+                    active: plan.destinations.active.min(known),
+                    ..plan.destinations
+                },
+                None => plan.destinations,
+            },
             ..plan
         }
     }
@@ -167,6 +184,7 @@ impl Plan {
             full: false,
             parts: vec![Part::Load],
             backlog: 0,
+            destinations: DestinationsPlan::QUICK,
         }
     }
 
@@ -178,8 +196,9 @@ impl Plan {
             send_limit: Duration::from_secs(1),
             budget: Duration::from_secs(1_500),
             full: true,
-            parts: vec![Part::Load, Part::Dead, Part::Backlog],
+            parts: vec![Part::Load, Part::Dead, Part::Backlog, Part::Destinations],
             backlog: 0,
+            destinations: DestinationsPlan::FULL,
         }
     }
 
@@ -328,7 +347,11 @@ fn measure_all(plan: &Plan, vere: Option<&Path>, base: &Path) -> Result<Report, 
             (Part::Backlog, Some(vere)) => {
                 report.rows.extend(backlog::run(plan.backlog, vere, base)?);
             }
-            (Part::Dead | Part::Backlog, None) => {
+            (Part::Destinations, Some(vere)) => {
+                let rows = destinations::run(&plan.destinations, vere, base)?;
+                report.rows.extend(rows);
+            }
+            (Part::Dead | Part::Backlog | Part::Destinations, None) => {
                 let text = format!("{part:?} skipped: no program to measure");
                 note(&text);
                 report.skipped.push(text);

@@ -17,7 +17,7 @@ mod report;
 mod systems;
 mod table;
 mod tasks;
-mod usage;
+pub(crate) mod usage;
 
 use std::fmt;
 use std::io::{self, Write};

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::look::{ask, looked};
 use super::row::{Row, RowBar};
 use super::{BenchError, note};
 use crate::load::{self, LoadEnd, LoadOptions, LoadProgress, Messages};
-use crate::peer::{Peer, PeerError};
-use crate::row::median;
+use crate::peer::Peer;
 use crate::sink::{RunningSink, SinkOptions};
 
 const SESSIONS: usize = 50;
@@ -16,9 +16,6 @@ const PARTS: usize = 10;
 const COMPARED: usize = 3;
 /// What the last parts must keep of the rate of the first ones.
 const KEPT_MIN: f64 = 0.8;
-/// Looking into the queue may take so many milliseconds, the start of the command included.
-const LOOK_MAX: f64 = 50.0;
-const LOOKS: usize = 9;
 /// How long nothing may arrive before the rest is given up.
 const STALL: Duration = Duration::from_secs(60);
 
@@ -32,32 +29,17 @@ pub(super) fn run(messages: u32, vere: &Path, base: &Path) -> Result<Vec<Row>, B
     let next_hop = sink.handle().address();
     let peer = Peer::vere(vere, next_hop, base).map_err(BenchError::Peer)?;
     let queue = format!("relay:{next_hop}");
-    let ask = |arguments: &[&str]| {
-        let said = peer.ask(vere, arguments);
-        said.map_err(|error| failed(&error.to_string()))
-    };
-    ask(&["queue", "hold", &queue])?;
+    ask(&peer, vere, &["queue", "hold", &queue])?;
     let stored = store(messages, &peer)?;
     let mut rows = rates("stored", messages, &stored);
     for (name, arguments) in [
         ("queue list", vec!["queue", "list", "--json"]),
         ("queue show", vec!["queue", "show", &queue, "--json"]),
     ] {
-        let mut times = Vec::new();
-        for _ in 0..LOOKS {
-            let begun = Instant::now();
-            ask(&arguments)?;
-            times.push(begun.elapsed().as_secs_f64() * 1e3);
-        }
-        rows.push(Row {
-            name: format!("{name} with {messages} messages queued"),
-            value: median(&mut times).unwrap_or(0.0),
-            unit: "ms",
-            peer: None,
-            bar: Some(RowBar::AtMost(LOOK_MAX)),
-        });
+        let name = format!("{name} with {messages} messages queued");
+        rows.push(looked(name, &peer, vere, &arguments)?);
     }
-    ask(&["queue", "release", &queue])?;
+    ask(&peer, vere, &["queue", "release", &queue])?;
     let drained = drain(stored.len(), &sink);
     rows.extend(rates("drained", messages, &drained));
     rows.push(Row {
@@ -68,13 +50,6 @@ pub(super) fn run(messages: u32, vere: &Path, base: &Path) -> Result<Vec<Row>, B
         bar: Some(RowBar::AtMost(0.0)),
     });
     Ok(rows)
-}
-
-fn failed(what: &str) -> BenchError {
-    BenchError::Peer(PeerError::NotReady {
-        name: "vere",
-        last_words: what.to_owned(),
-    })
 }
 
 /// When each message was acknowledged.

@@ -20,7 +20,7 @@ use crate::control::{Action, MessageRow, OrderChange, QueueRow, Request, ask};
 use crate::gateway;
 
 /// Queues in one answer of the gateway.
-const PAGE: usize = 500;
+const PAGE: usize = 2_000;
 
 /// Looks into the queues of a running gateway, and steers them.
 #[derive(Debug, Subcommand)]

@@ -1,0 +1,240 @@
+//! Very many destinations: mail for each of them that is met for the first time, what one that is known costs, and
+//! a thousand that are active among them.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::case::Case;
+use super::look::looked;
+use super::measure::{Measurement, Target, measure};
+use super::row::Row;
+use super::{BenchError, note};
+use crate::arrivals::Arrivals;
+use crate::load::{self, LoadEnd, LoadOptions, LoadProgress, LoadReport, Messages};
+use crate::peer::{Peer, Ways};
+use crate::row::median;
+use crate::sink::{RunningSink, SinkHandle, SinkOptions};
+use crate::store::usage;
+
+const SESSIONS: usize = 50;
+/// Messages for each destination, when it is new.
+const EACH: u32 = 2;
+/// How long nothing may arrive before the rest is given up.
+const STALL: Duration = Duration::from_secs(60);
+/// By then connections that idle are closed, and count for no destination any more.
+const CLOSED: Duration = Duration::from_secs(8);
+/// The addresses of the hosts, so that connections to them find ports enough.
+const HOSTS: u32 = 250;
+
+/// How much is measured.
+#[derive(Debug, Clone)]
+pub(super) struct DestinationsPlan {
+    pub(super) known: u32,
+    pub(super) active: u32,
+    pub(super) rounds: usize,
+    pub(super) send: Duration,
+}
+
+impl DestinationsPlan {
+    pub(super) const FULL: Self = Self {
+        known: 100_000,
+        active: 1_000,
+        rounds: 3,
+        send: Duration::from_secs(5),
+    };
+    pub(super) const QUICK: Self = Self {
+        known: 5_000,
+        rounds: 1,
+        send: Duration::from_secs(1),
+        ..Self::FULL
+    };
+
+    /// Each domain has a host of its own.
+    fn zone(&self) -> String {
+        let lines = (0..self.known).map(|number| {
+            let address = Ipv4Addr::from_bits(0x7f00_0101 + number % HOSTS);
+            format!("d{number}.bench.test MX 10 m{number}.bench.test\nm{number}.bench.test A {address}\n")
+        });
+        lines.collect()
+    }
+}
+
+/// Octets of memory that the gateway of a system of ours and its other processes hold.
+fn resident(system: &Peer) -> (f64, f64) {
+    let processes = system.processes().unwrap_or_default();
+    let (gateway, others): (Vec<_>, Vec<_>) = processes
+        .into_iter()
+        .partition(|process| process.command.contains("role gateway"));
+    let octets = |processes: &[_]| usage::resident(processes) as f64 * 1024.0;
+    (octets(&gateway), octets(&others))
+}
+
+/// Measures both a system that knows so many destinations and one that knows the active ones only.
+pub(super) fn run(
+    plan: &DestinationsPlan,
+    vere: &Path,
+    base: &Path,
+) -> Result<Vec<Row>, BenchError> {
+    let options = SinkOptions {
+        listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        remember: true,
+        ..SinkOptions::default()
+    };
+    let sink = RunningSink::start(options).map_err(BenchError::Sink)?;
+    let ways = Ways::Zone {
+        records: plan.zone(),
+        port: sink.handle().address().port(),
+    };
+    let start = || Peer::vere_with(vere, &ways, base).map_err(BenchError::Peer);
+    let (many, few) = (start()?, start()?);
+    let before = resident(&many);
+    let mut rows = meet(plan, &many, sink.handle())?;
+    std::thread::sleep(CLOSED);
+    rows.extend(memory(plan, before, resident(&many)));
+    let name = format!("queue list with {} destinations known", plan.known);
+    rows.push(looked(name, &many, vere, &["queue", "list", "--json"])?);
+    let runs = take_turns(plan, &many, &few, sink.handle())?;
+    rows.extend(active(plan, &runs));
+    Ok(rows)
+}
+
+/// Mail for destinations that are all new.
+fn meet(plan: &DestinationsPlan, system: &Peer, sink: &SinkHandle) -> Result<Vec<Row>, BenchError> {
+    let options = LoadOptions {
+        sessions: SESSIONS,
+        messages: Messages::small(),
+        destinations: 0..plan.known,
+        tolerant: true,
+        ..LoadOptions::new(system.address(), LoadEnd::Count(EACH * plan.known))
+    };
+    let report = load::run(&options, &LoadProgress::default()).map_err(BenchError::Load)?;
+    note(&format!(
+        "{} messages to {} destinations taken in {:.1} s",
+        report.acked.len(),
+        plan.known,
+        report.elapsed().as_secs_f64()
+    ));
+    let arrivals = Arrivals::await_all(sink, options.run, &report.acked, STALL);
+    note(&format!("{} messages delivered", arrivals.by_id.len()));
+    Ok(met(plan, &report, &arrivals))
+}
+
+fn met(plan: &DestinationsPlan, report: &LoadReport, arrivals: &Arrivals) -> Vec<Row> {
+    let row = |what: &str, value, unit| Row {
+        name: format!(
+            "{what}, {EACH} messages to each of {} new destinations",
+            plan.known
+        ),
+        value,
+        unit,
+        peer: None,
+        bar: None,
+    };
+    let seconds = |end: Instant| (end - report.began).as_secs_f64().max(1e-9);
+    let delivered = arrivals.by_id.len() as f64;
+    let last = arrivals.last.unwrap_or(report.began);
+    vec![
+        row("taken", report.acked_per_second(), "messages/s"),
+        row("delivered", delivered / seconds(last), "messages/s"),
+        row("until the last is delivered", seconds(last), "s"),
+        row(
+            "missing",
+            arrivals.missing(&report.acked).len() as f64,
+            "messages",
+        ),
+    ]
+}
+
+/// By what memory grew for each destination.
+fn memory(plan: &DestinationsPlan, before: (f64, f64), after: (f64, f64)) -> Vec<Row> {
+    let row = |what: &str, before: f64, after: f64| Row {
+        name: format!(
+            "memory of {what} for each of {} idle destinations",
+            plan.known
+        ),
+        value: ((after - before) / f64::from(plan.known)).max(0.0),
+        unit: "octets",
+        peer: None,
+        bar: None,
+    };
+    vec![
+        row("the gateway", before.0, after.0),
+        row("two nodes", before.1, after.1),
+    ]
+}
+
+/// Loads both in turns with mail for the active ones.
+fn take_turns(
+    plan: &DestinationsPlan,
+    many: &Peer,
+    few: &Peer,
+    sink: &SinkHandle,
+) -> Result<Vec<Measurement>, BenchError> {
+    let case = Case {
+        domains: 0..plan.active,
+        ..Case::mix(SESSIONS)
+    };
+    let mut runs = Vec::new();
+    for _ in 0..plan.rounds {
+        for (name, peer) in [(FEW, few), (MANY, many)] {
+            let target = Target {
+                name: name.to_owned(),
+                address: peer.address(),
+                account: peer.account(),
+                send: plan.send,
+                is_limit: false,
+            };
+            let run = measure(&target, sink, &case)?;
+            note(&run.line());
+            runs.push(run);
+        }
+    }
+    Ok(runs)
+}
+
+const MANY: &str = "many known";
+const FEW: &str = "no others known";
+
+fn active(plan: &DestinationsPlan, runs: &[Measurement]) -> Vec<Row> {
+    let of = |name: &str, figure: fn(&Measurement) -> f64| {
+        let runs = runs.iter().filter(|run| run.target == name);
+        median(&mut runs.map(figure).collect::<Vec<_>>()).unwrap_or(0.0)
+    };
+    let row = |what: &str, unit, figure: fn(&Measurement) -> f64| Row {
+        name: format!(
+            "{what}, {} active of {} destinations known",
+            plan.active, plan.known
+        ),
+        value: of(MANY, figure),
+        unit,
+        peer: Some((FEW, of(FEW, figure))).filter(|(_, few)| *few > 0.0),
+        bar: None,
+    };
+    vec![
+        row("delivered", "messages/s", |run| run.delivered_per_second),
+        row("CPU", "us/message", |run| run.cpu_us_per_message),
+        row("reply p99", "us", |run| run.reply_p99_us),
+        row("missing", "messages", |run| run.missing as f64),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DestinationsPlan;
+
+    #[test]
+    fn every_domain_has_a_host_of_its_own() {
+        let plan = DestinationsPlan {
+            known: 600,
+            ..DestinationsPlan::QUICK
+        };
+        let zone = plan.zone();
+        assert_eq!(zone.lines().count(), 1_200);
+        assert!(zone.contains("d599.bench.test MX 10 m599.bench.test\n"));
+        let first = |line: &&str| line.ends_with(" A 127.0.1.1");
+        assert_eq!(zone.lines().filter(first).count(), 3);
+        // The product reads zones up to 16 MiB.
+        assert!(DestinationsPlan::FULL.zone().len() < 12 << 20);
+    }
+}

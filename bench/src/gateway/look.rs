@@ -1,0 +1,50 @@
+//! How long a look into the queues takes.
+
+use std::path::Path;
+use std::time::Instant;
+
+use super::BenchError;
+use super::row::{Row, RowBar};
+use crate::peer::{Peer, PeerError};
+use crate::row::median;
+
+/// It may take so many milliseconds, the start of the command included.
+const LOOK_MAX: f64 = 50.0;
+const LOOKS: usize = 9;
+
+/// Runs `vere ARGUMENTS` about a system of ours.
+///
+/// # Errors
+///
+/// With what it said, if it failed.
+pub(super) fn ask(peer: &Peer, vere: &Path, arguments: &[&str]) -> Result<(), BenchError> {
+    match peer.ask(vere, arguments) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(BenchError::Peer(PeerError::NotReady {
+            name: "vere",
+            last_words: error.to_string(),
+        })),
+    }
+}
+
+/// The same several times: the median of the times.
+pub(super) fn looked(
+    name: String,
+    peer: &Peer,
+    vere: &Path,
+    arguments: &[&str],
+) -> Result<Row, BenchError> {
+    let mut times = Vec::new();
+    for _ in 0..LOOKS {
+        let begun = Instant::now();
+        ask(peer, vere, arguments)?;
+        times.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok(Row {
+        name,
+        value: median(&mut times).unwrap_or(0.0),
+        unit: "ms",
+        peer: None,
+        bar: Some(RowBar::AtMost(LOOK_MAX)),
+    })
+}
