@@ -405,6 +405,17 @@ pub(crate) fn ask_for(
                 socket.display()
             ))
         }
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::UnexpectedEof
+            ) =>
+        {
+            Err(format!(
+                "the gateway on {} gave no answer; what was asked may be done all the same: look again",
+                socket.display()
+            ))
+        }
         Err(error) => Err(format!(
             "cannot talk to the gateway on {}: {error}",
             socket.display()

@@ -1,6 +1,7 @@
 //! Holds single messages for operators, and releases them. The hold is kept in the message's own record, so
 //! that it holds after a restart, and for a gateway that takes the group over.
 
+use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -41,9 +42,8 @@ pub(super) async fn message(
         for place in places(one, wanted.as_ref(), id) {
             match place.change(change, until).await {
                 Ok(row) => rows.push(row),
-                Err(error) => {
-                    let text = format!("{}: nothing changed: {error}", place.destination);
-                    return Answer::Error(text);
+                Err(unkept) => {
+                    return Answer::Error(format!("{}: {unkept}", place.destination));
                 }
             }
         }
@@ -87,8 +87,35 @@ struct Place<'a> {
     trace: TraceId,
 }
 
+/// Why it is not known that a record was changed.
+#[derive(Debug)]
+enum Unkept {
+    /// It was not.
+    Unchanged(SpoolError),
+    /// The spool had it and did not answer.
+    Unknown(SpoolError),
+}
+
+impl From<SpoolError> for Unkept {
+    fn from(error: SpoolError) -> Self {
+        Self::Unchanged(error)
+    }
+}
+
+impl fmt::Display for Unkept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unchanged(error) => write!(f, "nothing changed: {error}"),
+            Self::Unknown(error) => write!(
+                f,
+                "it may be done or not ({error}); look again, once the gateway has read its queues"
+            ),
+        }
+    }
+}
+
 impl Place<'_> {
-    async fn change(&self, change: MessageChange, until: Timestamp) -> Result<HoldRow, SpoolError> {
+    async fn change(&self, change: MessageChange, until: Timestamp) -> Result<HoldRow, Unkept> {
         // One at a time, as with orders: each begins with what the one before left.
         let _one_at_a_time = self.gateway.ordering.lock().await;
         let Some(before) = self.message() else {
@@ -106,11 +133,12 @@ impl Place<'_> {
             return Ok(self.row(HoldOutcome::Busy));
         }
         let kept = self.keep(wanted).await;
-        self.stand(if kept.is_ok() {
-            wanted
-        } else {
-            before.held_until
-        });
+        match &kept {
+            Ok(()) => self.stand(wanted),
+            Err(Unkept::Unchanged(_)) => self.stand(before.held_until),
+            // It stands still until the record is read again, which says what holds.
+            Err(Unkept::Unknown(_)) => true,
+        };
         self.gateway.changed.notify_one();
         kept?;
         self.note(wanted);
@@ -133,7 +161,7 @@ impl Place<'_> {
     }
 
     /// Keeps the hold, or its end, in the message's record.
-    async fn keep(&self, until: Option<Timestamp>) -> Result<(), SpoolError> {
+    async fn keep(&self, until: Option<Timestamp>) -> Result<(), Unkept> {
         let (queue, record) = (QueueId(self.queue), RecordId(self.record));
         let link = &self.gateway.link;
         let block = link.fetch(queue, record, 1, FETCH_BYTES).await?;
@@ -152,7 +180,11 @@ impl Place<'_> {
             .gateway
             .hold_lines(&self.destination, self.trace, notice, until);
         records::put(&lines, &mut batch);
-        link.commit(batch).await?;
+        let committed = link.commit(batch).await;
+        committed.map_err(|error| match error {
+            SpoolError::Timeout | SpoolError::Closed => Unkept::Unknown(error),
+            SpoolError::Refused(_) | SpoolError::Busy | SpoolError::Invalid => error.into(),
+        })?;
         self.gateway.lines_stored(&lines);
         Ok(())
     }
