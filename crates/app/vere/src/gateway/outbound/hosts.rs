@@ -114,7 +114,7 @@ impl Outbound {
                 Ok(Hosts::new(&config, hosts, route))
             }
             Destination::Domain(domain) => {
-                let own = Own::new(settings);
+                let own = Own::new(settings, &self.interfaces);
                 let (hosts, proven) = self.exchangers(domain, port).await?;
                 let hosts = cut(hosts, |host| own.is_called(&host.name), domain)?;
                 let names = names(&hosts);

@@ -29,6 +29,7 @@ use vere_units::Secret;
 use self::failures::Failures;
 pub(crate) use self::hosts::{Hosts, Unroutable};
 pub(crate) use self::open::{Opened, Progress, drive};
+use self::own::Interfaces;
 use super::metrics::GatewayMetrics;
 use super::tls::ClientTls;
 use crate::cli::Failure;
@@ -45,6 +46,7 @@ pub(crate) struct Outbound {
     resolver: Resolver,
     sts: Sts,
     failures: RefCell<Failures>,
+    interfaces: Interfaces,
     metrics: Rc<GatewayMetrics>,
 }
 
@@ -81,6 +83,7 @@ impl Outbound {
             resolver,
             sts,
             failures: RefCell::default(),
+            interfaces: Interfaces::default(),
             metrics,
         })
     }

@@ -1,9 +1,15 @@
 //! Whether a mail exchanger is this system itself (RFC 5321 section 5.1).
 
+use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use nix::ifaddrs::getifaddrs;
 use vere_settings::Settings;
+
+/// How long the addresses of this machine are taken to be what they were.
+const KNOWN_FOR: Duration = Duration::from_secs(10);
 
 /// By what other hosts know this system.
 #[derive(Debug)]
@@ -11,17 +17,20 @@ pub(super) struct Own<'a> {
     name: &'a str,
     listens: &'a [SocketAddr],
     /// The addresses of this machine, which listeners on all of them stand for.
-    addresses: Vec<IpAddr>,
+    addresses: Rc<[IpAddr]>,
 }
 
 impl<'a> Own<'a> {
-    pub(super) fn new(settings: &'a Settings) -> Self {
+    pub(super) fn new(settings: &'a Settings, interfaces: &Interfaces) -> Self {
         let listens = &settings.smtp.listen;
         let everywhere = listens.iter().any(|on| on.ip().is_unspecified());
         Self {
             name: &settings.hostname,
             listens,
-            addresses: if everywhere { interfaces() } else { Vec::new() },
+            addresses: match everywhere {
+                true => interfaces.addresses(),
+                false => Rc::default(),
+            },
         }
     }
 
@@ -38,6 +47,24 @@ impl<'a> Own<'a> {
             on.port() == address.port()
                 && (same || (on.ip().is_unspecified() && self.addresses.contains(&ip)))
         })
+    }
+}
+
+/// The addresses of this machine, asked for once in a while: it costs about as much as a connection.
+#[derive(Debug, Default)]
+pub(super) struct Interfaces(RefCell<Option<(Instant, Rc<[IpAddr]>)>>);
+
+impl Interfaces {
+    fn addresses(&self) -> Rc<[IpAddr]> {
+        let mut known = self.0.borrow_mut();
+        match &*known {
+            Some((asked, addresses)) if asked.elapsed() < KNOWN_FOR => Rc::clone(addresses),
+            _ => {
+                let addresses: Rc<[IpAddr]> = interfaces().into();
+                *known = Some((Instant::now(), Rc::clone(&addresses)));
+                addresses
+            }
+        }
     }
 }
 
@@ -66,13 +93,21 @@ mod tests {
     }
 
     fn listens(listen: &str, address: &str) -> bool {
-        Own::new(&settings(listen)).listens_on(address.parse().unwrap())
+        let interfaces = Interfaces::default();
+        let settings = settings(listen);
+        let own = Own::new(&settings, &interfaces);
+        // The second answer is one from memory.
+        let first = own.listens_on(address.parse().unwrap());
+        let own = Own::new(&settings, &interfaces);
+        assert_eq!(own.listens_on(address.parse().unwrap()), first);
+        first
     }
 
     #[test]
     fn name_and_listeners_are_known_again() {
         let settings = settings("127.0.0.1:25");
-        let own = Own::new(&settings);
+        let interfaces = Interfaces::default();
+        let own = Own::new(&settings, &interfaces);
         assert!(own.is_called("MX.example.org"));
         assert!(!own.is_called("mx2.example.org"));
         assert!(listens("127.0.0.1:25", "127.0.0.1:25"));
