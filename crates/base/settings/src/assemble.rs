@@ -276,6 +276,7 @@ impl Assembly {
             connections_per_destination_max: self.need("delivery.connections_per_destination_max"),
             connections_per_site_max: self.need("delivery.connections_per_site_max"),
             connections_max: self.need("delivery.connections_max"),
+            one_round_max: self.need("delivery.one_round_max"),
             connect_timeout: self.need("delivery.connect_timeout"),
             messages_per_connection_max: self.need("delivery.messages_per_connection_max"),
             tls,

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
-use vere_units::{Secret, Span};
+use vere_units::{ByteSize, Secret, Span};
 
 /// Where mail for own accounts goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub struct Delivery {
     pub connections_per_site_max: u32,
     /// Connections at once to all destinations.
     pub connections_max: u32,
+    /// Octets of a message that leaves together with its envelope, at most.
+    pub one_round_max: ByteSize,
     /// Longest wait for a connection.
     pub connect_timeout: Span,
     /// Messages over one connection before a new one is made.

@@ -2,7 +2,7 @@
 
 use super::Fallback::{Is, Nothing, Required};
 use super::{
-    DAY, HOUR, MINUTE, ROUTE_TLS_MODES, SECOND, Section, Shape, TIB, TLS_MODES, fixed, live,
+    DAY, HOUR, MIB, MINUTE, ROUTE_TLS_MODES, SECOND, Section, Shape, TIB, TLS_MODES, fixed, live,
 };
 use crate::kind::Kind::{
     Addresses, Choice, HostName, Integer, Ipv4, Ipv6, MaildirTemplate, Name, NextHop, Path,
@@ -122,6 +122,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 Integer(1, 1_000_000),
                 Is("2000"),
                 "Connections at once to all destinations. When all are in use destinations take turns; each needs a file descriptor and some 30 KiB.",
+            ),
+            live(
+                "one_round_max",
+                Size(0, 64 * MIB),
+                Is("\"64 KiB\""),
+                "Messages up to this size leave together with sender and recipients (BDAT, RFC 3030), in one round trip, where the next hop offers PIPELINING and CHUNKING. Longer ones, and with 0 all, wait until the next hop has taken a recipient.",
             ),
             live(
                 "connect_timeout",

@@ -29,8 +29,10 @@ pub(super) struct Transaction {
     recipients: Vec<RcptTo>,
     outcomes: Vec<Option<RecipientOutcome>>,
     octets: Bytes,
-    /// By BDAT, as it is; otherwise by DATA.
+    /// By BDAT, as it is; otherwise by DATA, or as `one_round` says.
     binary: bool,
+    /// By BDAT together with its envelope, whatever becomes of that.
+    one_round: bool,
     lmtp: bool,
     dsn: bool,
     /// Ends behind RCPT.
@@ -78,6 +80,7 @@ impl Transaction {
     pub(super) fn new(message: OutgoingMessage, session: &Session, config: &ClientConfig) -> Self {
         let extensions = &session.extensions;
         let text = is_text(&message.body);
+        let one_round = text && goes_in_one_round(&message.body, extensions, config);
         let chunks = extensions.chunking && extensions.binary_mime;
         let mut transaction = Self {
             mail: MailFrom::new(message.reverse_path),
@@ -85,6 +88,7 @@ impl Transaction {
             recipients: message.recipients,
             octets: message.body,
             binary: !text || (chunks && message.body_type == BodyType::BinaryMime),
+            one_round,
             lmtp: config.lmtp,
             dsn: extensions.dsn,
             dry_run: message.dry_run,
@@ -291,7 +295,7 @@ impl Transaction {
                     wire.command(Awaited::Reset, |out| out.extend_from_slice(b"RSET\r\n"));
                 } else if self.round.accepted.is_empty() && !wire.is_awaiting() {
                     // Everybody was refused: there is nobody to send it for.
-                } else if self.binary {
+                } else if self.binary || self.one_round {
                     let size = self.octets.len();
                     let command = format!("BDAT {size} LAST\r\n");
                     wire.put(|out| out.extend_from_slice(command.as_bytes()));
@@ -347,7 +351,8 @@ impl Transaction {
             Awaited::Recipient(index) => self.on_recipient(index, reply),
             Awaited::Data => return self.on_data(reply, wire),
             Awaited::Final => {
-                session.open = self.binary && is_refusal(&reply);
+                // What a chunk is refused for leaves the transaction as it is (RFC 3030 section 2).
+                session.open &= (self.binary || self.one_round) && is_refusal(&reply);
                 self.on_final(reply);
             }
             Awaited::Lone => session.open = false,
@@ -463,6 +468,13 @@ fn is_too_many(reply: &Reply) -> bool {
     const DETAIL: (u16, u16) = (5, 3);
     let said = |status: EnhancedStatusCode| (status.subject, status.detail) == DETAIL;
     matches!(reply.code, 452 | 552) && reply.enhanced.is_none_or(said)
+}
+
+/// RFC 3030 section 4.2 with RFC 2920: a text may be sent as a chunk before the replies to its envelope are here;
+/// a server that refuses that reads the chunk all the same. In LMTP it must be known who is accepted.
+fn goes_in_one_round(text: &[u8], extensions: &Extensions, config: &ClientConfig) -> bool {
+    let offered = extensions.chunking && extensions.pipelining && !config.lmtp;
+    offered && text.len() <= config.one_round_max && text.ends_with(b"\r\n")
 }
 
 /// The header of a message, up to the empty line.

@@ -393,6 +393,8 @@ fn client_config(config: &OutboundConfig, hosts: &Hosts, tls: TlsMode) -> Arc<Cl
         TlsMode::Required => ClientTls::Required,
         TlsMode::Implicit => ClientTls::Implicit,
     };
+    let one_round_max = config.settings.delivery.one_round_max.as_u64();
+    machine.one_round_max = usize::try_from(one_round_max).unwrap_or(usize::MAX);
     machine.lmtp = hosts.protocol == Protocol::Lmtp;
     machine.auth = hosts.login.clone();
     machine.auth_in_clear = hosts.password_in_clear;

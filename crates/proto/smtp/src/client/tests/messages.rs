@@ -323,6 +323,69 @@ fn binary_goes_by_bdat() {
     assert!(refused.starts_with("554 5.6.3"), "{refused}");
 }
 
+pub(super) fn one_round() -> ClientConfig {
+    ClientConfig {
+        one_round_max: 100,
+        ..config()
+    }
+}
+
+#[test]
+fn a_small_message_leaves_with_its_envelope() {
+    let mut talk = Talk::ready(one_round(), ALL);
+    let two = message(&["a@b.example", "c@b.example"]);
+    talk.begin(two.clone());
+    let sent = format!(
+        "MAIL FROM:<s@a.example> SIZE={size}\r\nRCPT TO:<a@b.example>\r\nRCPT TO:<c@b.example>\r\n\
+         BDAT {size} LAST\r\n{BODY}",
+        size = BODY.len()
+    );
+    assert_eq!(talk.hears(), sent);
+    talk.says("250 ok\r\n250 ok\r\n550 no\r\n");
+    talk.says("250 ok\r\n");
+    assert_eq!(short(&talk.done()), "+250 -550");
+
+    // Whatever is refused, the chunk has its reply, and what follows begins anew.
+    talk.begin(two.clone());
+    assert_eq!(talk.hears(), sent);
+    talk.says("250 ok\r\n550 no\r\n451 no\r\n503 5.5.1 nobody\r\n");
+    assert_eq!(short(&talk.done()), "-550 ~451");
+    talk.begin(two.clone());
+    assert_eq!(talk.hears(), format!("RSET\r\n{sent}"));
+    talk.says("250 ok\r\n452 4.3.1 full\r\n503 no\r\n503 no\r\n503 no\r\n");
+    assert_eq!(short(&talk.done()), "~452 ~452");
+    talk.begin(two.clone());
+    assert_eq!(talk.hears(), sent);
+    talk.says("250 ok\r\n250 ok\r\n250 ok\r\n554 5.6.0 no\r\n");
+    assert_eq!(short(&talk.done()), "-554 -554");
+    talk.begin(two);
+    assert_eq!(talk.hears(), format!("RSET\r\n{sent}"));
+    talk.says("421 bye\r\n");
+    assert_eq!(short(&talk.done()), "~421 ~421");
+}
+
+#[test]
+fn what_is_long_or_would_be_changed_waits_for_its_recipients() {
+    let long = format!("Subject: x\r\n\r\n{}\r\n", "x".repeat(100));
+    for (offered, body) in [
+        (ALL, long.as_str()),
+        (ALL, "Subject: x\r\n\r\nhello"),
+        (PIPELINING, BODY),
+        ("250-mx\r\n250 CHUNKING\r\n", BODY),
+    ] {
+        let mut talk = Talk::ready(one_round(), offered);
+        talk.begin(with_body(body.to_owned().leak().as_bytes()));
+        assert!(!talk.hears().contains("BDAT"), "{offered}");
+    }
+    let lmtp = ClientConfig {
+        lmtp: true,
+        ..one_round()
+    };
+    let mut talk = Talk::ready(lmtp, ALL);
+    talk.begin(message(&["a@b.example"]));
+    assert!(talk.hears().ends_with("DATA\r\n"));
+}
+
 /// SMTP smuggling (CVE-2023-51764 and its kin), outbound: what a lax server could take for the end
 /// of the message never leaves behind DATA.
 #[test]

@@ -11,6 +11,7 @@ fn reply() -> impl Strategy<Value = Vec<u8>> {
         "220 mx\r\n",
         "250 ok\r\n",
         "250-mx\r\n250-PIPELINING\r\n250-DSN\r\n250 SIZE 100\r\n",
+        "250-mx\r\n250-PIPELINING\r\n250 CHUNKING\r\n",
         "250-mx\r\n250-STARTTLS\r\n250 AUTH PLAIN LOGIN SCRAM-SHA-256\r\n",
         "250-mx\r\n250-PIPELINING\r\n250 LIMITS RCPTMAX=1 MAILMAX=2\r\n",
         "235 ok\r\n",
@@ -33,9 +34,11 @@ fn settings() -> impl Strategy<Value = ClientConfig> {
         Just(TlsMode::Opportunistic),
         Just(TlsMode::Required)
     ];
-    (tls, any::<bool>(), any::<bool>()).prop_map(|(tls, lmtp, auth)| ClientConfig {
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    (tls, flags).prop_map(|(tls, (lmtp, auth, one_round))| ClientConfig {
         tls,
         lmtp,
+        one_round_max: if one_round { 1 << 16 } else { 0 },
         auth: auth.then(|| Credentials::new("tim", "secret")),
         auth_in_clear: true,
         ..config()
