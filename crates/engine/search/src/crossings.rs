@@ -1,6 +1,6 @@
 //! Crossings: where a word ends, what stands behind it, and how the next word begins. What of a phrase is
 //! known by its runs alone says that its words are in a message; its crossings say that they stand beside
-//! each other there. A message has a signature of them: each crossing sets two of about four bits a
+//! each other there. A message has a signature of them: each crossing sets two of about six bits a
 //! crossing, so that a message without the phrase is seldom looked into, and one with it always.
 
 use std::ops::Range;
@@ -10,7 +10,7 @@ use vere_mime::Zone;
 use crate::runs::{in_word, runs};
 
 /// Bits for each crossing that is different from the others.
-const BITS: usize = 4;
+const BITS: usize = 6;
 /// The shortest signature, in octets.
 const OCTETS_MIN: usize = 4;
 /// Octets of the words on either side that make a crossing: of all words, as far as they are so long, and
