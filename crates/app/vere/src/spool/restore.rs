@@ -42,9 +42,9 @@ pub(super) fn restore(
         match node.restore(&group, |replay| logs.open_group(&path, replay)) {
             Ok(()) => {}
             Err(error) if is_damage(&error) => damaged.push(Damaged {
-                group,
                 reason: error.to_string(),
-                head: logs.newest_head(&path),
+                head: (logs.newest_head(&path)).or_else(|| logs.newest_head_aside(&group)),
+                group,
             }),
             Err(error) => return Err(error.into()),
         }
@@ -74,9 +74,9 @@ pub(super) fn restore(
 /// Groups that were set aside, and nothing was put in their place before the process ended.
 fn missing(logs: &NodeDirectory) -> Result<Vec<Damaged>, OpenLogError> {
     let damaged = |(group, path): (String, PathBuf)| Damaged {
-        group,
         reason: format!("{} was set aside", path.display()),
-        head: logs.newest_head(&path),
+        head: logs.newest_head_aside(&group),
+        group,
     };
     Ok(logs.missing()?.into_iter().map(damaged).collect())
 }

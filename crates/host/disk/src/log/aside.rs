@@ -2,8 +2,9 @@
 //! whole again: when that never happens, it may be all that is left.
 //!
 //! ```text
-//! damaged-0001/ what was group-0001/, or another number
+//! damaged-0001/ what was group-0001/, or another number; the lowest of a group was damaged first
 //! gone-0001/    the same, not needed any more, or the leftover of one: removed
+//! kept-0001/    the same, of which no head can be read: for people to look at and to remove
 //! ```
 
 use std::collections::BTreeMap;
@@ -21,25 +22,32 @@ use super::octets::Octets;
 
 const ASIDE: &str = "damaged";
 const GONE: &str = "gone";
+const KEPT: &str = "kept";
+
+/// Logs that are set aside of one group: the first, which was whole once, and the last ones, of which one
+/// may have been.
+const ASIDE_MAX: usize = 3;
 
 /// What is set aside, and how that is done.
 #[derive(Debug)]
 pub(super) struct Aside {
     path: PathBuf,
     directory: Directory,
-    /// The directory of each group of which there is something.
-    groups: BTreeMap<String, String>,
+    /// The directories of each group of which there is something, the oldest first.
+    groups: BTreeMap<String, Vec<String>>,
 }
 
 impl Aside {
     /// Looks for what was set aside before.
     pub(super) fn find(path: &Path, directory: &Directory) -> Result<Self, OpenLogError> {
-        let mut groups = BTreeMap::new();
-        for name in directory.list().map_err(io_error(path))? {
+        let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut names = directory.list().map_err(io_error(path))?;
+        names.sort_by_key(|name| number(name, ASIDE));
+        for name in names {
             let at = path.join(&name);
-            if is_numbered(&name, ASIDE) {
-                groups.insert(group_name(&at)?, name);
-            } else if is_numbered(&name, GONE) {
+            if number(&name, ASIDE).is_some() {
+                groups.entry(group_name(&at)?).or_default().push(name);
+            } else if number(&name, GONE).is_some() {
                 remove_leftover(&at).map_err(io_error(&at))?;
             }
         }
@@ -50,40 +58,68 @@ impl Aside {
         })
     }
 
-    /// The groups of which there is something, and where it lies.
+    /// The groups of which there is something, and where what was set aside last lies.
     pub(super) fn groups(&self) -> impl Iterator<Item = (&str, PathBuf)> {
         let groups = self.groups.iter();
-        groups.map(|(group, name)| (group.as_str(), self.path.join(name)))
+        groups.filter_map(|(group, names)| Some((group.as_str(), self.path.join(names.last()?))))
     }
 
     pub(super) fn holds(&self, group: &str) -> bool {
         self.groups.contains_key(group)
     }
 
-    /// Sets the directory of this name aside. When there is something of its group already, that was
-    /// whole once, and what came after it was not: the latter goes.
+    /// The newest head that can be read in what is set aside of a group.
+    pub(super) fn newest_head(&self, group: &str) -> Option<Vec<u8>> {
+        let mut names = self.groups.get(group)?.iter().rev();
+        names.find_map(|name| self.head_in(name))
+    }
+
+    fn head_in(&self, name: &str) -> Option<Vec<u8>> {
+        newest_head(&Directory::open(&self.path.join(name)).ok()?)
+    }
+
+    /// Sets the directory of this name aside, beside what there is of its group already.
     pub(super) fn put(&mut self, group: &str, name: &str) -> io::Result<()> {
-        if self.holds(group) {
-            return self.throw_away(name);
-        }
-        let aside = self.free_name(ASIDE)?;
+        let aside = self.next_name(ASIDE)?;
         self.directory.rename(name, &aside)?;
         self.directory.sync()?;
-        self.groups.insert(group.to_owned(), aside);
+        let names = self.groups.entry(group.to_owned()).or_default();
+        names.push(aside);
+        if names.len() > ASIDE_MAX {
+            let second = names.remove(1);
+            self.throw_away(&second)?;
+        }
         Ok(())
     }
 
-    /// What there is of a group goes.
+    /// The group is whole again: what there is of it goes. Where no head can be read in any of that, nobody
+    /// knows whose it was, and who filled the group may be somebody else: then it is kept.
     pub(super) fn discard(&mut self, group: &str) -> io::Result<()> {
-        match self.groups.remove(group) {
-            Some(name) => self.throw_away(&name),
-            None => Ok(()),
+        let known = self.newest_head(group).is_some();
+        for name in self.groups.remove(group).unwrap_or_default() {
+            if known {
+                self.throw_away(&name)?;
+            } else {
+                self.keep(group, &name)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Leaves a directory to whoever runs this machine.
+    fn keep(&self, group: &str, name: &str) -> io::Result<()> {
+        let kept = self.next_name(KEPT)?;
+        self.directory.rename(name, &kept)?;
+        self.directory.sync()?;
+        let directory = self.path.join(kept);
+        let directory = directory.display();
+        tracing::warn!(group, %directory, "a damaged log does not say whose it was: it is kept until somebody removes it");
+        Ok(())
     }
 
     /// Removes a directory, on a thread of its own: it may hold much.
     fn throw_away(&self, name: &str) -> io::Result<()> {
-        let gone = self.free_name(GONE)?;
+        let gone = self.next_name(GONE)?;
         self.directory.rename(name, &gone)?;
         self.directory.sync()?;
         let at = self.path.join(gone);
@@ -97,17 +133,20 @@ impl Aside {
         thread.spawn(remove).map(drop)
     }
 
-    fn free_name(&self, prefix: &str) -> io::Result<String> {
+    /// The name with the number above all.
+    fn next_name(&self, prefix: &str) -> io::Result<String> {
         let taken = self.directory.list()?;
-        let mut names = (1_u32..).map(|number| format!("{prefix}-{number:04}"));
-        let free = names.find(|name| !taken.contains(name));
-        free.ok_or_else(|| io::ErrorKind::AlreadyExists.into())
+        let last = taken.iter().filter_map(|name| number(name, prefix)).max();
+        let next = last.unwrap_or(0).checked_add(1);
+        let next = next.ok_or(io::ErrorKind::AlreadyExists)?;
+        Ok(format!("{prefix}-{next:04}"))
     }
 }
 
-fn is_numbered(name: &str, prefix: &str) -> bool {
-    let rest = name.strip_prefix(prefix);
-    rest.is_some_and(|rest| rest.starts_with('-'))
+/// The number in a name with this prefix.
+fn number(name: &str, prefix: &str) -> Option<u64> {
+    let rest = name.strip_prefix(prefix)?.strip_prefix('-')?;
+    rest.parse().ok()
 }
 
 /// Whether a log was not opened because its disk does not hold what was written: nothing else would read

@@ -8,6 +8,7 @@
 //! group-0001/   name (the group's name), mark, 0000000000000001.log, ...
 //! new-0001/     a group that is being made, or a leftover of one: removed
 //! damaged-0001/ a group whose log was damaged, until there is a whole one again; see `aside`
+//! kept-0001/    one of which nobody knows whose it was: left to people
 //! ```
 
 use std::fs::{File, TryLockError};
@@ -200,6 +201,12 @@ impl NodeDirectory {
     #[must_use]
     pub fn newest_head(&self, path: &Path) -> Option<Vec<u8>> {
         newest_head(&Directory::open(path).ok()?)
+    }
+
+    /// The newest head that can be read in what is set aside of a group.
+    #[must_use]
+    pub fn newest_head_aside(&self, group: &str) -> Option<Vec<u8>> {
+        self.aside.newest_head(group)
     }
 
     /// Opens the log of a group and reads it.

@@ -118,18 +118,71 @@ fn a_crash_before_there_is_another_log_leaves_word_of_the_group() {
 }
 
 #[test]
-fn what_was_whole_once_is_kept_and_what_was_not_goes() {
+fn logs_that_are_damaged_one_after_the_other_are_kept_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     filled(path);
     let mut directory = open(path);
-    directory.replace(GROUP, b"second").unwrap();
-    directory.replace(GROUP, b"third").unwrap();
-    let kept = directory.newest_head(&path.join("damaged-0001"));
-    assert_eq!(kept.as_deref(), Some(&b"head two"[..]));
-    assert!(!path.join("damaged-0002").exists());
-    assert_eq!(start(&directory).1.as_deref(), Some(&b"third"[..]));
-    wait_for(|| !path.join("gone-0001").exists());
+    let heads = |directory: &NodeDirectory| -> Vec<Option<Vec<u8>>> {
+        let names = (1..=5).map(|number| path.join(format!("damaged-{number:04}")));
+        names.map(|at| directory.newest_head(&at)).collect()
+    };
+    let as_found = |texts: [Option<&str>; 5]| {
+        texts
+            .map(|text| text.map(|text| text.as_bytes().to_vec()))
+            .to_vec()
+    };
+    for head in ["second", "third", "fourth"] {
+        directory.replace(GROUP, head.as_bytes()).unwrap();
+    }
+    let three = [Some("head two"), Some("second"), Some("third"), None, None];
+    assert_eq!(heads(&directory), as_found(three));
+    // No more than so many: the first was whole once, the last ones may have been.
+    directory.replace(GROUP, b"fifth").unwrap();
+    let fewer = [Some("head two"), None, Some("third"), Some("fourth"), None];
+    assert_eq!(heads(&directory), as_found(fewer));
+    drop(directory);
+
+    let mut directory = open(path);
+    assert_eq!(start(&directory).1.as_deref(), Some(&b"fifth"[..]));
+    assert_eq!(
+        directory.newest_head_aside(GROUP).as_deref(),
+        Some(&b"fourth"[..])
+    );
+    assert_eq!(directory.newest_head_aside("another"), None);
+    directory.replace(GROUP, b"sixth").unwrap();
+    let others = [Some("head two"), None, None, Some("fourth"), Some("fifth")];
+    assert_eq!(heads(&directory), as_found(others));
+    directory.discard(GROUP);
+    assert!(!directory.is_aside(GROUP));
+    assert_eq!(heads(&directory), as_found([None; 5]));
+    let gone = |number| path.join(format!("gone-{number:04}")).exists();
+    wait_for(|| !(1..=5).any(gone));
+}
+
+#[test]
+fn what_does_not_say_whose_it_was_is_kept_for_people() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let first = filled(path);
+    for segment in [first, path.join("group-0001/0000000000000002.log")] {
+        flip(&segment, 20);
+    }
+    let mut directory = open(path);
+    directory.replace(GROUP, b"anew").unwrap();
+    assert!(directory.is_aside(GROUP));
+    assert_eq!(directory.newest_head_aside(GROUP), None);
+    directory.discard(GROUP);
+    assert!(!directory.is_aside(GROUP));
+    let kept = path.join("kept-0001/0000000000000001.log");
+    assert!(kept.exists() && !path.join("damaged-0001").exists());
+    drop(directory);
+    let mut directory = open(path);
+    assert!(!directory.is_aside(GROUP) && kept.exists());
+    // One more of another time does not take its place.
+    directory.replace(GROUP, b"once more").unwrap();
+    directory.discard(GROUP);
+    assert!(kept.exists() && !path.join("kept-0002").exists());
 }
 
 #[test]
