@@ -18,6 +18,7 @@ mod parsed;
 mod sasl;
 mod signwire;
 mod smtp;
+mod spool_index;
 mod spool_log;
 mod spool_replay;
 mod spoolwire;
@@ -66,6 +67,7 @@ targets! {
     envelope: envelope::record, envelope::SEEDS;
     order: order::record, order::SEEDS;
     parsed: parsed::parsed, parsed::SEEDS;
+    spool_index: spool_index::open, spool_index::SEEDS;
     spool_log: spool_log::open, spool_log::SEEDS;
     spool_replay: spool_replay::replay, spool_replay::SEEDS;
 }

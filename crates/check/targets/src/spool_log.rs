@@ -12,8 +12,8 @@ use vere_ports::spool_log::{LogReader, UnreadableEntry};
 
 use crate::disk::Disk;
 
-const LOG_ID: u64 = 0x1122_3344_5566_7788;
-const HEAD_LEN: usize = 56;
+pub(crate) const LOG_ID: u64 = 0x1122_3344_5566_7788;
+pub(crate) const HEAD_LEN: usize = 56;
 const ENTRY_LEN: usize = 36;
 const SECOND_MARK_AT: usize = 4096;
 
@@ -76,8 +76,21 @@ fn snapshot(disk: &Disk) -> BTreeMap<String, Vec<u8>> {
     names.into_iter().map(octets).collect()
 }
 
-fn segment_name(number: u64) -> String {
+pub(crate) fn segment_name(number: u64) -> String {
     format!("{number:016x}.log")
+}
+
+/// A sound log: a segment with the first head and these entries, and one with the second head after it;
+/// all of it is synced.
+pub(crate) fn two_segments([first, second]: [&[u8]; 2], entries: &[Vec<u8>]) -> Disk {
+    let mut writer = Writer::with(first);
+    for entry in entries {
+        writer.entry(writer.position, 0, entry, 0);
+    }
+    writer.synced = writer.position;
+    writer.segment(2, second, second.len() as u32);
+    writer.mark(1, writer.synced);
+    writer.finish()
 }
 
 /// Writes a log as a node does, and as none should.
@@ -91,6 +104,10 @@ struct Writer {
 
 impl Writer {
     fn new() -> Self {
+        Self::with(b"head 1")
+    }
+
+    fn with(head: &[u8]) -> Self {
         let mut writer = Self {
             segments: Vec::new(),
             position: 0,
@@ -98,7 +115,7 @@ impl Writer {
             marks: [Vec::new(), Vec::new()],
             serial: 0,
         };
-        writer.segment(1, b"head 1", 6);
+        writer.segment(1, head, head.len() as u32);
         writer.mark(1, 0);
         writer
     }

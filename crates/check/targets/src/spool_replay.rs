@@ -9,6 +9,7 @@ use std::io::IoSlice;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
+use vere_ports::spill::SpillStore;
 use vere_ports::spool_log::{
     LogError, LogPosition, LogRead, LogReader, LogRoom, LogStretch, SpoolLog, SpoolLogStore,
     UnreadableEntry,
@@ -18,7 +19,9 @@ use vere_spool::owner::{
     Link, MemberState, Membership, Owner, OwnerConfig, OwnerError, OwnerEvent, RegisterRequest,
     RegisterSwap,
 };
-use vere_spoolwire::{CHECKSUM_LEN, CloseReason, HEADER_LEN, Incarnation, QueueId, QueueStat};
+use vere_spoolwire::{
+    CHECKSUM_LEN, CloseReason, HEADER_LEN, Incarnation, NodeStat, QueueId, QueueStat,
+};
 use vere_units::{Secret, Timestamp};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
@@ -31,7 +34,7 @@ const LINK: Link = Link {
 /// Turns that a talk of so few octets may take.
 const TURNS_MAX: usize = 10_000;
 /// CREATE of the queues 0 "a" and 1 "b", before everything else.
-const QUEUES: &[u8] = b"\x20\0\x19\0\0\0\0\x01\0\0\0\
+pub(crate) const QUEUES: &[u8] = b"\x20\0\x19\0\0\0\0\x01\0\0\0\
     \xff\xff\xff\xff\xff\xff\xff\x7f\xff\xff\xff\xff\xff\xff\xff\x7fa\
     \x20\0\x19\x01\0\0\0\x01\0\0\0\
     \xff\xff\xff\xff\xff\xff\xff\x7f\xff\xff\xff\xff\xff\xff\xff\x7fb";
@@ -79,8 +82,25 @@ fn records(octets: &[u8]) -> Option<u64> {
     restored.ok().and_then(|()| read_back(&mut node))
 }
 
+/// What a node with that spill store says of its groups after it read a log; `None` when it did not take
+/// it.
+pub(crate) fn restored<T, E>(
+    spill: Box<dyn SpillStore>,
+    read: impl FnOnce(&mut dyn LogReader) -> Result<T, E>,
+) -> Option<Vec<(String, NodeStat)>> {
+    let mut node: Node<Log> = Node::new(config(), INCARNATION, Some(Log::default()));
+    node.set_spill_store(spill);
+    let restored = node.restore(GROUP, |replay| {
+        read(replay).map(|_| Log {
+            newest: 2,
+            ..Log::default()
+        })
+    });
+    restored.ok().map(|()| node.stats())
+}
+
 /// The head of a new group's log, as a node writes it.
-fn head() -> &'static [u8] {
+pub(crate) fn head() -> &'static [u8] {
     static HEAD: OnceLock<Vec<u8>> = OnceLock::new();
     HEAD.get_or_init(|| {
         let log = Log::default();
@@ -100,7 +120,7 @@ fn config() -> NodeConfig {
 
 /// Frames of `operation flags length payload`, each with the number that belongs there: the next one,
 /// or the last one again where the flags or the operation say so.
-fn frames(
+pub(crate) fn frames(
     mut octets: &[u8],
     give: &mut dyn FnMut(&[u8]) -> Result<(), UnreadableEntry>,
 ) -> Result<(), UnreadableEntry> {
