@@ -27,6 +27,10 @@ const TICK: Duration = Duration::from_millis(250);
 /// How often at most.
 const TICK_MIN: Duration = Duration::from_millis(20);
 
+/// How long a system that does not answer is waited for before it is asked anew: by itself TCP asks less
+/// and less often, and a machine that is back would wait for that. Longer than a node may be silent.
+const CONNECT_TRY: Duration = Duration::from_millis(1_500);
+
 /// Why a connection came to its end.
 enum Broken {
     /// The link was closed, or the connection is not wanted any more.
@@ -164,7 +168,8 @@ async fn keep_connected(shared: Rc<Shared>, number: usize, link: Link) {
         if begun.elapsed() > options.backoff_max {
             backoff = options.backoff_min;
         }
-        tokio::time::sleep(backoff).await;
+        // What the attempt took counts: who came back meanwhile need not wait any longer.
+        tokio::time::sleep_until(begun + backoff).await;
         backoff = (backoff * 2).min(options.backoff_max);
     }
 }
@@ -199,7 +204,8 @@ async fn attempt(shared: &Shared, number: usize, link: Link) -> Result<(), Broke
     let address = node.addresses[link.address];
     let tls = node.encryption.as_ref();
     let tls = tls.and_then(|wanted| wanted.covers(address));
-    let connect = tokio::time::timeout(shared.options.connect_timeout, TcpStream::connect(address));
+    let patience = shared.options.connect_timeout.min(CONNECT_TRY);
+    let connect = tokio::time::timeout(patience, TcpStream::connect(address));
     let stream = connect.await.map_err(|_| Broken::HandshakeTimeout)??;
     // Without it small frames wait for acknowledgements; a socket that refuses is only slower.
     let _ = stream.set_nodelay(true);
