@@ -1,6 +1,5 @@
 //! `vere spool`: the nodes that hold the queues.
 
-mod reader;
 mod salvage;
 
 use std::fmt::Write as _;
@@ -13,9 +12,9 @@ use vere_settings::{Settings, SpoolNode};
 use vere_spoolwire::{NodeStat, QueueStat};
 use vere_units::ByteSize;
 
-use self::reader::Reader;
 use super::Failure;
 use crate::control::{ReplicaLine, Request, ask};
+use crate::spool::reader::Reader;
 use crate::spool::{self, Credentials, encryption};
 
 /// Looks after the nodes that hold the queues.

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
@@ -22,6 +23,7 @@ use super::state::Gateway;
 use crate::cli::Failure;
 use crate::spool as nodes;
 use crate::spool::link::{SpoolLink, random_life};
+use crate::spool::reader::Admission;
 
 /// `gateway.adopts`: every gateway.
 const ALL: &str = "*";
@@ -49,14 +51,14 @@ struct Watch {
 }
 
 impl Watch {
-    /// Takes what the register holds; gives the epoch under which the dead owner had the group.
+    /// Takes what the register holds; gives the record by which the dead owner had the group.
     fn look(
         &mut self,
         name: &str,
         lease: Option<&Versioned>,
         group: Option<&Versioned>,
         now: Instant,
-    ) -> Option<u64> {
+    ) -> Option<Membership> {
         let both = lease.zip(group).and_then(|(lease, group)| {
             let held = LeaseRecord::decode(&lease.value).filter(|held| held.holder != 0)?;
             let record = Membership::decode(&group.value).ok()?;
@@ -77,7 +79,7 @@ impl Watch {
         }
         let claimed = held.epoch < record.epoch;
         let wait = self.adopt_after + if claimed { self.claim } else { Duration::ZERO };
-        (now.saturating_duration_since(seen.since) >= wait).then_some(record.epoch)
+        (now.saturating_duration_since(seen.since) >= wait).then_some(record)
     }
 }
 
@@ -113,9 +115,14 @@ pub(super) async fn run(gateway: Rc<Gateway>, mut stop: watch::Receiver<bool>) {
                 continue;
             };
             let now = Instant::now();
-            if let Some(epoch) = watch.look(&name, lease.as_ref(), group.as_ref(), now) {
+            let Some(record) = watch.look(&name, lease.as_ref(), group.as_ref(), now) else {
+                continue;
+            };
+            if let Some(may) = may_adopt(&settings, &name, &record).await {
                 watch.seen.remove(&name);
-                adopt(&gateway, &name, epoch, stop.clone());
+                if may {
+                    adopt(&gateway, &name, record.epoch, stop.clone());
+                }
             }
         }
         tokio::select! {
@@ -135,6 +142,27 @@ async fn names(register: &Register, settings: &Settings) -> Vec<String> {
     let names = all.iter().filter_map(|(key, _)| key.strip_prefix("lease/"));
     let others = names.filter(|name| *name != gateway.name);
     others.map(str::to_owned).collect()
+}
+
+/// Whether the nodes let this gateway have the group, if one of them says.
+async fn may_adopt(settings: &Arc<Settings>, group: &str, record: &Membership) -> Option<bool> {
+    match nodes::admission(settings, group, record).await {
+        Ok(Admission::Granted) => return Some(true),
+        Ok(Admission::Denied(reason)) => {
+            let account = &settings.spool.speaks_as;
+            tracing::error!(group, account, %reason, "cannot adopt the queues");
+        }
+        Ok(Admission::Unknown(error)) => {
+            tracing::warn!(
+                group,
+                error,
+                "no node says whether the queues may be adopted"
+            );
+            return None;
+        }
+        Err(error) => tracing::error!(group, %error, "cannot adopt the queues"),
+    }
+    Some(false)
 }
 
 /// Takes the group and delivers what it holds, beside everything else.
@@ -217,7 +245,8 @@ mod tests {
         let begin = Instant::now();
         let mut look = |lease: Option<Versioned>, group: Option<Versioned>, second| {
             let now = begin + Duration::from_secs(second);
-            watch.look("mx1", lease.as_ref(), group.as_ref(), now)
+            let record = watch.look("mx1", lease.as_ref(), group.as_ref(), now);
+            record.map(|record| record.epoch)
         };
         assert_eq!(look(lease(1, 3, 7), group(1, 3), 0), None);
         assert_eq!(look(lease(1, 3, 7), group(1, 3), 29), None);

@@ -20,9 +20,12 @@ use crate::cli::Failure;
 use crate::spool as nodes;
 use crate::spool::link::{SpoolLink, random_life};
 use crate::spool::namesake::{self, By, Namesake};
+use crate::spool::reader::Admission;
 
 /// How often the progress is told.
 const TELL: Duration = Duration::from_secs(2);
+/// After which nodes are asked again that did not answer.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Drains the groups of these gateways, or of all that are dead; `force`: also of one that lives, which
 /// then ends. `out` is told how far it is.
@@ -96,7 +99,8 @@ impl Drain<'_> {
 
     /// Delivers what one group holds. False: its gateway lives.
     async fn drain(&mut self, name: &str, out: &mut dyn Write) -> Result<bool, Failure> {
-        let epoch = self.epoch(name).await?;
+        let record = self.record(name).await?;
+        self.wait_admitted(name, &record, out).await?;
         let life = random_life();
         let mark = nodes::mark(self.settings, name, life)?;
         let mut options = link_options(self.settings, name)?;
@@ -116,7 +120,7 @@ impl Drain<'_> {
         }
         (options.life, options.dead) = (life, mark.dead.clone());
         options.adopted = true;
-        options.takes = Some(epoch).filter(|_| !self.force);
+        options.takes = Some(record.epoch).filter(|_| !self.force);
         let (link, driver) = SpoolLink::connect(options);
         spawn_local(driver);
         let gateway = self.gateway(link)?;
@@ -148,16 +152,44 @@ impl Drain<'_> {
         Ok(true)
     }
 
-    async fn epoch(&self, name: &str) -> Result<u64, Failure> {
+    /// Waits until a node says that this machine may have the group.
+    async fn wait_admitted(
+        &mut self,
+        name: &str,
+        record: &Membership,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        let mut told = false;
+        loop {
+            match nodes::admission(self.settings, name, record).await? {
+                Admission::Granted => return Ok(()),
+                Admission::Denied(reason) => {
+                    let account = &self.settings.spool.speaks_as;
+                    return Err(Failure::new(format!(
+                        "{name}: account {account:?}: {reason}; its gateway goes on"
+                    )));
+                }
+                Admission::Unknown(error) if !std::mem::replace(&mut told, true) => {
+                    writeln!(out, "{name}: waiting for the nodes: {error}")?;
+                }
+                Admission::Unknown(_) => {}
+            }
+            tokio::select! {
+                _ = self.stopped.changed() => {
+                    return Err(Failure::new(format!("{name}: stopped, nothing was changed")));
+                }
+                () = tokio::time::sleep(ASK_AGAIN) => {}
+            }
+        }
+    }
+
+    async fn record(&self, name: &str) -> Result<Membership, Failure> {
         let read = self.register.read(&format!("group/{name}")).await;
         let found =
             read.map_err(|error| Failure::new(format!("cannot read the register: {error}")))?;
         let found =
             found.ok_or_else(|| Failure::new(format!("the register knows no gateway {name}")))?;
-        let record = Membership::decode(&found.value);
-        record
-            .map(|record| record.epoch)
-            .map_err(|error| Failure::new(error.to_string()))
+        Membership::decode(&found.value).map_err(|error| Failure::new(error.to_string()))
     }
 
     fn gateway(&mut self, link: SpoolLink) -> Result<Rc<Gateway>, Failure> {

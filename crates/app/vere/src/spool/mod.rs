@@ -9,20 +9,23 @@ pub(crate) mod link;
 pub(crate) mod mark;
 pub(crate) mod namesake;
 pub(crate) mod node;
+pub(crate) mod reader;
 mod restore;
 mod socket;
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use nix::sys::signal::{SigSet, Signal};
 use vere_cluster::Register;
 use vere_disk::log::LogOptions;
 use vere_disk::spill::SpillOptions;
 use vere_net::listen::{Inherited, ListenOptions};
-use vere_settings::Settings;
+use vere_settings::{Settings, SpoolNode};
 use vere_spool::lease::LeaseTerms;
 use vere_spool::node::{Account, NodeConfig, OUTLINER};
+use vere_spool::owner::Membership;
 use vere_spoolwire::{Grants, Right, SharedSecret};
 use vere_units::ByteSize;
 
@@ -31,6 +34,7 @@ use crate::{secret, supervisor};
 use encryption::Encryption;
 use mark::OwnerMark;
 use node::{Durability, NodeOptions, Stop};
+use reader::Admission;
 
 /// What a record takes beside its message: envelope, headers of ours, frame.
 const FRAME_SPARE: u64 = 14 << 20;
@@ -112,6 +116,43 @@ pub(crate) fn account(settings: &Settings) -> Result<Credentials, Failure> {
 pub(crate) struct Credentials {
     pub(crate) account: String,
     pub(crate) secret: SharedSecret,
+}
+
+/// Whether this machine's account may own a group, as the first of its members says that says something.
+/// Who claims a group in the register and is turned away by its nodes has fenced its owner for nothing.
+///
+/// # Errors
+/// When key or certificates cannot be used.
+pub(crate) async fn admission(
+    settings: &Arc<Settings>,
+    group: &str,
+    record: &Membership,
+) -> Result<Admission, Failure> {
+    if record.members.is_empty() {
+        // Nobody holds anything of it yet.
+        return Ok(Admission::Granted);
+    }
+    let key = account(settings)?;
+    let tls = encryption::certificates(settings)?;
+    let is_member = |node: &&SpoolNode| record.member(&node.name).is_some();
+    let nodes = settings.spool.nodes.iter();
+    let members: Vec<SpoolNode> = nodes.filter(is_member).cloned().collect();
+    let group = group.to_owned();
+    let ask = move || {
+        let mut unknown = Vec::new();
+        for node in &members {
+            match Admission::ask(node, tls.as_ref(), &key, &group) {
+                Admission::Unknown(error) => unknown.push(format!("{}: {error}", node.name)),
+                known => return known,
+            }
+        }
+        if members.is_empty() {
+            unknown.push("no member is a node of the settings".to_owned());
+        }
+        Admission::Unknown(unknown.join("; "))
+    };
+    let asked = tokio::task::spawn_blocking(ask).await;
+    Ok(asked.unwrap_or_else(|error| Admission::Unknown(error.to_string())))
 }
 
 /// Everybody who may connect to a node.

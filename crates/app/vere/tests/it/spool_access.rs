@@ -5,7 +5,9 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 
 use crate::gateways::{beside, kill_for_good, soon, submit};
-use crate::harness::{Options, Session, Sink, System, free_address, quoted, run, vere, wait_for};
+use crate::harness::{
+    Options, Session, Sink, System, free_address, output_of, quoted, run, vere, wait_for,
+};
 use crate::replicas::wait_states;
 
 /// Settings of a machine that knows four accounts beside `default`, and speaks as one of them.
@@ -82,6 +84,33 @@ fn accounts_may_do_what_the_maker_of_a_group_says() {
     });
     submit(&first, "back");
     sink.wait_mail(2);
+    first.stop();
+}
+
+/// Who was turned away by the nodes had claimed the queues in the register before that: their gateway ended.
+#[test]
+fn who_may_not_have_queues_does_not_end_the_gateway_whose_they_are() {
+    let keys = tempfile::tempdir().expect("a temporary directory");
+    let options = |account| speaking_as(soon(Options::to(free_address())), keys.path(), account);
+    let first = System::start(&options("east"));
+    wait_states(&first, ["sync", "sync"]);
+    submit(&first, "left");
+    let register = first.directory.path().join("data/register");
+    let record = || std::fs::read(register.join("group.gateway.value")).expect("a record");
+    let before = record();
+    for account in ["other", "watch", "default"] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let options = beside(&first, options(account), "second");
+        let config = System::write_config(directory.path(), &options);
+        let mut command = vere();
+        let arguments = ["queue", "drain", "--here", "--force", "--group", "gateway"];
+        let output = output_of(command.args(arguments).arg("-c").arg(&config), "");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let denied = text.contains(account) && text.contains("may not own the group");
+        assert!(!output.status.success() && denied, "{text}");
+    }
+    assert_eq!(record(), before);
+    assert_eq!(first.queued(), 1);
     first.stop();
 }
 

@@ -13,8 +13,8 @@ use vere_settings::Settings;
 use vere_spool::owner::{MemberState, Membership};
 use vere_spoolwire::{Incarnation, NodeStat};
 
-use super::reader::Reader;
 use super::{Failure, key};
+use crate::spool::reader::Reader;
 use crate::spool::{self, Credentials, encryption};
 
 /// Says which node counts after the membership register or all full replicas were lost.

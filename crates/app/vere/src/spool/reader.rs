@@ -1,5 +1,7 @@
-//! A reader's connection to a node: figures and queues, nothing else.
+//! A reader's connection to a node: figures and queues, nothing else. And what an account may do there,
+//! asked before anything depends on it.
 
+use std::fmt;
 use std::io::{self, IoSlice, Read as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -7,33 +9,148 @@ use std::time::Duration;
 use vere_net::tls::{Line, MutualTls};
 use vere_settings::SpoolNode;
 use vere_spoolwire::{
-    ANSWER_FRAME_MAX, Answer, Charter, Frame, Greeting, HANDSHAKE_FRAME_MAX, Header, Hello,
-    NodeStat, Op, QueueId, QueueStat, Request, Role, Seq, Txn, VERSION, WELCOME_FRAME_MAX, Welcome,
+    ANSWER_FRAME_MAX, Answer, Charter, CloseReason, Frame, Greeting, HANDSHAKE_FRAME_MAX, Header,
+    Hello, NodeStat, Op, QueueId, QueueStat, Request, Role, Seq, Txn, VERSION, WELCOME_FRAME_MAX,
+    Welcome,
 };
 
-use crate::spool::Credentials;
-use crate::spool::encryption::Encryption;
+use super::Credentials;
+use super::encryption::Encryption;
 
 /// How long a node may take for anything.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Queues asked for at once.
 const QUEUES_AT_ONCE: u32 = 4096;
 
+/// Why a node gave no answer.
+#[derive(Debug)]
+pub(crate) enum NoAnswer {
+    /// It said why, and closed.
+    Closed(CloseReason),
+    /// A text for people.
+    Failed(String),
+}
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed(reason) => write!(f, "node says: {reason}"),
+            Self::Failed(error) => f.write_str(error),
+        }
+    }
+}
+
+impl From<String> for NoAnswer {
+    fn from(error: String) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Whether a node lets an account own a group.
+#[derive(Debug)]
+pub(crate) enum Admission {
+    /// It would.
+    Granted,
+    /// It would not, and why.
+    Denied(CloseReason),
+    /// It does not say: why.
+    Unknown(String),
+}
+
+impl Admission {
+    /// Asks a node, at the first of its addresses that says something. Nothing changes there: who stands
+    /// by for an owner that the node does not know is turned away, and before that for want of the right.
+    pub(crate) fn ask(
+        node: &SpoolNode,
+        tls: Option<&MutualTls>,
+        key: &Credentials,
+        group: &str,
+    ) -> Self {
+        let mut unknown = Vec::new();
+        for address in node.addresses() {
+            let role = (Role::Standby, crate::secret::random_number());
+            match Handshake::make(address, node, tls, (key, group), role) {
+                Ok(_) | Err(NoAnswer::Closed(CloseReason::Fenced)) => return Self::Granted,
+                Err(NoAnswer::Closed(reason)) if reason.is_denial() => return Self::Denied(reason),
+                Err(error) => unknown.push(format!("{address}: {error}")),
+            }
+        }
+        Self::Unknown(unknown.join("; "))
+    }
+}
+
+/// A connection on which both sides have proven themselves.
+struct Handshake {
+    stream: Stream,
+    octets: Vec<u8>,
+    greeting: Greeting,
+    welcome: Welcome,
+}
+
+impl Handshake {
+    /// `role`: what it is to be, and for which life of an owner.
+    fn make(
+        address: SocketAddr,
+        node: &SpoolNode,
+        tls: Option<&MutualTls>,
+        (key, group): (&Credentials, &str),
+        (role, owner): (Role, u64),
+    ) -> Result<Self, NoAnswer> {
+        let socket = TcpStream::connect_timeout(&address, PATIENCE)
+            .map_err(|error| format!("cannot connect: {error}"))?;
+        let set = |result: std::io::Result<()>| result.map_err(|error| error.to_string());
+        set(socket.set_read_timeout(Some(PATIENCE)))?;
+        set(socket.set_write_timeout(Some(PATIENCE)))?;
+        let mut stream = Stream::open(socket, address, node, tls)?;
+        let mut octets = Vec::new();
+        let greeting = next(&mut stream, &mut octets, HANDSHAKE_FRAME_MAX, |frame| {
+            Greeting::decode(frame).map_err(|error| error.to_string())
+        })?;
+        let hello = Hello {
+            acknowledged: Txn(0),
+            version: VERSION,
+            role,
+            owner,
+            epoch: 0,
+            logged: true,
+            group,
+            account: &key.account,
+            charter: Charter::OWN,
+            nonce: crate::secret::random(),
+            proof: [0; 32],
+        };
+        let hello = hello.sign(&greeting, &key.secret);
+        send(&mut stream, |out| hello.encode(out))?;
+        let welcome = next(&mut stream, &mut octets, WELCOME_FRAME_MAX, |frame| {
+            Welcome::decode(frame).map_err(|error| error.to_string())
+        })?;
+        if welcome.proof != hello.answer(&greeting, &key.secret) {
+            return Err("it did not prove that it is the node".to_owned().into());
+        }
+        Ok(Self {
+            stream,
+            octets,
+            greeting,
+            welcome,
+        })
+    }
+}
+
 /// A connection on which the node has proven itself.
-pub(super) struct Reader {
+pub(crate) struct Reader {
     /// Where it answered.
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
     stream: Stream,
     octets: Vec<u8>,
     /// What the node said of the group when it was connected to.
-    pub(super) greeting: Greeting,
-    pub(super) welcome: Welcome,
+    pub(crate) greeting: Greeting,
+    pub(crate) welcome: Welcome,
 }
 
 impl Reader {
     /// Connects to a node to read a group, at the first of its addresses that answers. The error is a
     /// text for people.
-    pub(super) fn connect(
+    pub(crate) fn connect(
         node: &SpoolNode,
         tls: Option<&MutualTls>,
         key: &Credentials,
@@ -56,38 +173,16 @@ impl Reader {
         tls: Option<&MutualTls>,
         (key, group): (&Credentials, &str),
     ) -> Result<Self, String> {
-        let socket = TcpStream::connect_timeout(&address, PATIENCE)
-            .map_err(|error| format!("cannot connect: {error}"))?;
-        let set = |result: std::io::Result<()>| result.map_err(|error| error.to_string());
-        set(socket.set_read_timeout(Some(PATIENCE)))?;
-        set(socket.set_write_timeout(Some(PATIENCE)))?;
-        let mut stream = Stream::open(socket, address, node, tls)?;
-        let mut octets = Vec::new();
-        let greeting = next(&mut stream, &mut octets, HANDSHAKE_FRAME_MAX, |frame| {
-            Greeting::decode(frame).map_err(|error| error.to_string())
+        let made = Handshake::make(address, node, tls, (key, group), (Role::Reader, 0));
+        let Handshake {
+            stream,
+            octets,
+            greeting,
+            welcome,
+        } = made.map_err(|error| match error {
+            NoAnswer::Closed(_) => format!("account {:?}: {error}", key.account),
+            NoAnswer::Failed(error) => error,
         })?;
-        let hello = Hello {
-            acknowledged: Txn(0),
-            version: VERSION,
-            role: Role::Reader,
-            owner: 0,
-            epoch: 0,
-            logged: true,
-            group,
-            account: &key.account,
-            charter: Charter::OWN,
-            nonce: crate::secret::random(),
-            proof: [0; 32],
-        };
-        let hello = hello.sign(&greeting, &key.secret);
-        send(&mut stream, |out| hello.encode(out))?;
-        let welcome = next(&mut stream, &mut octets, WELCOME_FRAME_MAX, |frame| {
-            Welcome::decode(frame).map_err(|error| error.to_string())
-        })
-        .map_err(|error| format!("account {:?}: {error}", key.account))?;
-        if welcome.proof != hello.answer(&greeting, &key.secret) {
-            return Err("it did not prove that it is the node".to_owned());
-        }
         Ok(Self {
             address,
             stream,
@@ -98,7 +193,7 @@ impl Reader {
     }
 
     /// The node and the group in figures.
-    pub(super) fn stat(&mut self) -> Result<NodeStat, String> {
+    pub(crate) fn stat(&mut self) -> Result<NodeStat, String> {
         match self.ask(Request::Stat)? {
             Answer::Stats { stat, .. } => Ok(stat),
             _ => Err("it gave an answer to something else".to_owned()),
@@ -106,7 +201,7 @@ impl Reader {
     }
 
     /// All queues of the group.
-    pub(super) fn queues(&mut self) -> Result<Vec<QueueStat>, String> {
+    pub(crate) fn queues(&mut self) -> Result<Vec<QueueStat>, String> {
         let mut all: Vec<QueueStat> = Vec::new();
         loop {
             let from = QueueId(all.last().map_or(0, |queue| queue.id.0 + 1));
@@ -133,6 +228,7 @@ impl Reader {
             ANSWER_FRAME_MAX,
             |frame| Answer::decode(frame).map_err(|error| error.to_string()),
         )
+        .map_err(|error| error.to_string())
     }
 }
 
@@ -192,7 +288,7 @@ fn next<T>(
     octets: &mut Vec<u8>,
     most: usize,
     read: impl FnOnce(&Frame<'_>) -> Result<T, String>,
-) -> Result<T, String> {
+) -> Result<T, NoAnswer> {
     let mut buffer = [0; 64 << 10];
     loop {
         let header = Header::peek(octets, most).map_err(|error| error.to_string())?;
@@ -204,7 +300,7 @@ fn next<T>(
             if frame.header.op == Op::Close
                 && let Ok(Answer::Close(reason)) = Answer::decode(&frame)
             {
-                return Err(format!("node says: {reason}"));
+                return Err(NoAnswer::Closed(reason));
             }
             let len = frame.header.len;
             let value = read(&frame)?;
@@ -212,9 +308,9 @@ fn next<T>(
             return Ok(value);
         }
         match stream.read(&mut buffer) {
-            Ok(0) => return Err("it closed the connection".to_owned()),
+            Ok(0) => return Err("it closed the connection".to_owned().into()),
             Ok(count) => octets.extend_from_slice(buffer.get(..count).unwrap_or_default()),
-            Err(error) => return Err(format!("it does not answer: {error}")),
+            Err(error) => return Err(format!("it does not answer: {error}").into()),
         }
     }
 }
