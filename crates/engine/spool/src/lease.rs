@@ -191,6 +191,12 @@ impl LeaseHolder {
         self.until.is_some_and(|until| now < until)
     }
 
+    /// For how long deliveries may begin if nothing prolongs it.
+    #[must_use]
+    pub fn left(&self, now: Duration) -> Duration {
+        self.until.unwrap_or_default().saturating_sub(now)
+    }
+
     /// Whether it will never be held again: another owner has it, or it was given back. Whoever still
     /// owns the group watches on.
     #[must_use]

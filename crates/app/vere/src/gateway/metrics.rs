@@ -179,6 +179,11 @@ impl GatewayMetrics {
         spool.commits.get_or_create(&came_to).inc();
     }
 
+    /// A message that the queues knew is not in the spool.
+    pub(super) fn record_lost(&self) {
+        self.all.spool.records_lost.inc();
+    }
+
     /// The connection to the node broke.
     fn disconnected(&self, node: &NodeName) {
         let disconnections = &self.all.spool.disconnections;

@@ -7,6 +7,8 @@ use tokio::task::spawn_local;
 use vere_queue::{Destination, Job, Next, Supplied, Wanted};
 use vere_settings::LocalDelivery;
 use vere_spoolwire::{QueueId, RecordId};
+use vere_telemetry::trace::{Event, EventKind};
+use vere_units::TraceId;
 
 use super::state::Gateway;
 use super::{clock, local, recovery, relay};
@@ -69,10 +71,7 @@ async fn fetch(gateway: Rc<Gateway>, wanted: Wanted) {
             let known = recovery::readable(block.records);
             let supplied = gateway.queues.borrow_mut().supply(&wanted, known);
             if let Supplied::Lost(trace) = supplied {
-                tracing::error!(
-                    queue_id = %trace,
-                    "record is not in the spool: an operator or another owner has ended it"
-                );
+                note_lost(&gateway, trace, queue);
             }
         }
         Err(error) => {
@@ -82,6 +81,21 @@ async fn fetch(gateway: Rc<Gateway>, wanted: Wanted) {
         }
     }
     gateway.changed.notify_one();
+}
+
+/// A message that was known is not in the spool.
+fn note_lost(gateway: &Gateway, trace: TraceId, queue: QueueId) {
+    tracing::error!(
+        queue_id = %trace,
+        "record is not in the spool: an operator or another owner has ended it"
+    );
+    gateway.metrics.record_lost();
+    let queues = gateway.queues.borrow();
+    let name = queues.destination(queue.0).map(ToString::to_string);
+    gateway.note(&Event {
+        queue: name.as_deref(),
+        ..Event::new(EventKind::Lost, trace, clock::now())
+    });
 }
 
 /// Whether mail for own accounts goes into Maildirs, and not to the mail store.

@@ -6,13 +6,14 @@
 //! acknowledgement wakes everybody whose transaction it covers, in order.
 //!
 //! What the driver does is in `driver`, what waits for an acknowledgement in `pending`, making and ending
-//! queues in `queues`, TLS in `wire`.
+//! queues in `queues`, TLS in `wire`, what is measured in `figures`.
 //!
 //! After a cut the driver connects again and sends what was not acknowledged; a node knows by the
 //! transaction number what it has done already. Which nodes count, and how one that lost the group gets
 //! it back, is the business of [`vere_spool::owner::Owner`].
 
 mod driver;
+mod figures;
 mod lease;
 mod pending;
 mod queues;
@@ -22,7 +23,7 @@ mod wire;
 mod tests;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -41,7 +42,7 @@ use vere_spool::owner::{
     ShutReason, SubmitError,
 };
 use vere_spoolwire::{NodeStat, QueueId, QueueStat, RecordId, Refusal, Seq, Txn};
-use vere_units::ByteSize;
+use vere_units::{ByteSize, Timestamp};
 
 pub(crate) use self::lease::ask as ask_lease;
 use self::pending::{Answered, Pending};
@@ -260,6 +261,8 @@ struct Inner {
     drops: Vec<(Link, OwnerError)>,
     /// Why a node's connection ended last, by name; nothing while it is connected.
     troubles: HashMap<String, String>,
+    /// When the certificates end that nodes have shown, by name.
+    certificate_ends: BTreeMap<String, Timestamp>,
     closed: bool,
 }
 
@@ -348,6 +351,7 @@ impl SpoolLink {
             reads: HashMap::new(),
             drops: Vec::new(),
             troubles: HashMap::new(),
+            certificate_ends: BTreeMap::new(),
             closed: false,
         };
         let shared = Rc::new(Shared {

@@ -22,6 +22,8 @@ struct Setup {
     authority: Authority,
     folder: tempfile::TempDir,
     ca: PathBuf,
+    own: Files,
+    metrics: SocketAddr,
     system: System,
 }
 
@@ -30,12 +32,16 @@ impl Setup {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let authority = Authority::new();
         let ca = authority.write(folder.path());
-        let files = authority.sign(folder.path(), "own", &["a", "b"]);
-        let system = System::start(&Options::default().spool_tls(&files, &ca));
+        let own = authority.sign(folder.path(), "own", &["a", "b"]);
+        let metrics = free_address();
+        let options = Options::default().spool_tls(&own, &ca);
+        let system = System::start(&options.set("metrics.listen", &format!("\"{metrics}\"")));
         Self {
             authority,
             folder,
             ca,
+            own,
+            metrics,
             system,
         }
     }
@@ -88,6 +94,23 @@ fn mail_passes_and_the_nodes_can_be_asked() {
     let table = system.command(&["spool", "stat"]);
     // One of them for both.
     assert_eq!(table.matches("synced").count(), 1, "{table}");
+    // When the certificates of both sides end (2049-01-01), and how the lease stands.
+    let expiry = "certificate_expiry_seconds";
+    let file = setup.own.certificate.display();
+    let lines = [
+        format!("vere_spool_node_{expiry}{{node=\"a\"}} 2493072000"),
+        format!("vere_spool_node_{expiry}{{node=\"b\"}} 2493072000"),
+        format!("vere_tls_{expiry}{{file=\"{file}\"}} 2493072000"),
+        "vere_spool_lease_held{group=\"gateway\"} 1".to_owned(),
+    ];
+    wait_for("the figures", || {
+        let text = crate::metrics::read(setup.metrics);
+        let is_there = |line: &String| text.lines().any(|found| found == line);
+        let left = "vere_spool_lease_remaining_seconds{group=\"gateway\"} ";
+        let left = text.lines().find_map(|line| line.strip_prefix(left));
+        let left: u64 = left?.parse().expect("a number");
+        (lines.iter().all(is_there) && left > 0).then_some(())
+    });
     // Whoever has a certificate is greeted, encrypted with the newest version only.
     let files = setup.authority.sign(setup.folder.path(), "new", &["x"]);
     let mut client = setup.client(system.nodes[0], Some(&files));

@@ -150,6 +150,15 @@ impl LeaseKeeper {
         !self.fenced && holder.is_held(span(now))
     }
 
+    /// For how long deliveries may begin if nothing prolongs it.
+    #[must_use]
+    pub fn left(&self, now: Timestamp) -> Duration {
+        match &self.state {
+            State::Holding(holder) if !self.fenced => holder.left(span(now)),
+            _ => Duration::ZERO,
+        }
+    }
+
     /// What it is at this moment.
     #[must_use]
     pub fn state(&self, now: Timestamp) -> LeaseState {
@@ -308,6 +317,10 @@ mod tests {
         }
         keeper.look(title(Some(28_700)), at(38_699));
         assert!(keeper.is_held(at(38_699)) && !keeper.is_held(at(38_700)));
+        let left = [38_000, 38_699, 38_700, 50_000].map(|time| keeper.left(at(time)));
+        assert_eq!(left, [700, 1, 0, 0].map(Duration::from_millis));
+        keeper.look(None, at(38_100));
+        assert_eq!(keeper.left(at(38_100)), Duration::ZERO);
     }
 
     #[test]

@@ -25,9 +25,10 @@ use rustls::{
     CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct, Error,
     InvalidMessage, ServerConfig, ServerConnection, SignatureScheme,
 };
+use vere_units::Timestamp;
 
 use super::certificates::{Fingerprint, fingerprint, load};
-use super::{CertificateFiles, Roots, TlsError, provider};
+use super::{CertificateFiles, Roots, TlsError, Validity, provider};
 
 /// Octets of ciphertext read at once, and kept at most while the reader of the plaintext waits: two
 /// records of the greatest length (RFC 8446 section 5.2).
@@ -128,6 +129,15 @@ impl MutualTls {
         let server = ServerName::from(address.to_canonical());
         let connection = ClientConnection::new(Arc::new(config), server).map_err(library)?;
         Ok(Line::new(Connection::Client(connection)))
+    }
+
+    /// When the certificate that is shown ends, by the path of its file.
+    #[must_use]
+    pub fn certificate_end(&self) -> Option<(PathBuf, Timestamp)> {
+        let own = self.keys().own;
+        let validity = Validity::of(own.cert.first()?)?;
+        let file = self.inner.options.files.certificate.clone();
+        Some((file, validity.not_after))
     }
 
     /// The keys for a new connection: those of files that changed, if they can be used. Costs three
@@ -277,6 +287,13 @@ impl Line {
     #[must_use]
     pub fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
+    }
+
+    /// When the certificate ends that the other side has shown, if it has.
+    #[must_use]
+    pub fn peer_certificate_end(&self) -> Option<Timestamp> {
+        let own = self.connection.peer_certificates()?.first()?;
+        Some(Validity::of(own)?.not_after)
     }
 
     /// Reads plaintext as far as there is some, and from the socket when there is none; goes on with

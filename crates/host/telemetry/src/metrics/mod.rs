@@ -45,7 +45,7 @@ pub use queue::QueueMetrics;
 pub use records::RecordMetrics;
 pub use sign::{SignMetrics, SignResult};
 pub use smtp::{AuthResult, Refusal, ReplyClass, SmtpMetrics, SmtpService};
-pub use spool::{CommitResult, NodeName, SpoolMetrics};
+pub use spool::{CommitResult, GroupName, NodeName, SpoolMetrics};
 pub use store::StoreMetrics;
 pub use tls::{
     CertificateFile, Handshake, HandshakeResult, PolicyOutcome, PolicyResult, TlsMetrics,

@@ -24,6 +24,22 @@ impl Label for NodeName {
     }
 }
 
+/// A group of queues: the gateway that it is named for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GroupName(pub String);
+
+impl EncodeLabelSet for GroupName {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
+        [("group", escape(&self.0))].encode(encoder)
+    }
+}
+
+impl Label for GroupName {
+    fn describe() -> String {
+        "`group`: name of the gateway whose queues they are".to_owned()
+    }
+}
+
 label! {
     /// What came of a message or report that was given to the nodes.
     CommitResult("result") {
@@ -45,6 +61,14 @@ pub struct SpoolMetrics {
     pub connected: Family<NodeName, Gauge>,
     /// Connections to the node that broke.
     pub disconnections: Family<NodeName, Counter>,
+    /// When the certificate ends that the node showed last, in seconds since 1970.
+    pub node_certificate_expiry_seconds: Family<NodeName, Gauge>,
+    /// 1 while deliveries may begin, else 0.
+    pub lease_held: Family<GroupName, Gauge>,
+    /// Seconds for which they may begin if nothing prolongs the lease.
+    pub lease_remaining_seconds: Family<GroupName, Gauge>,
+    /// Messages that the queues knew and the nodes did not have any more.
+    pub records_lost: Counter,
     /// Messages and reports given to the nodes.
     pub commits: Family<CommitResult, Counter>,
     /// Time until a message or report was acknowledged.
@@ -61,6 +85,22 @@ impl SpoolMetrics {
             ),
             disconnections: to
                 .counters("spool_disconnections", "Connections to the node that broke"),
+            node_certificate_expiry_seconds: to.gauges(
+                "spool_node_certificate_expiry_seconds",
+                "When the certificate ends that the node showed last, in seconds since 1970",
+            ),
+            lease_held: to.gauges(
+                "spool_lease_held",
+                "1 while deliveries may begin: the group's lease is held",
+            ),
+            lease_remaining_seconds: to.gauges(
+                "spool_lease_remaining_seconds",
+                "Seconds for which deliveries may begin if nothing prolongs the lease",
+            ),
+            records_lost: to.counter(
+                "spool_records_lost",
+                "Messages that the queues knew and that were not in the spool any more",
+            ),
             commits: to.counters(
                 "spool_commits",
                 "Messages and reports given to the nodes, by what came of it",

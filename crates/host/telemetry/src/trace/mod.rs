@@ -74,6 +74,9 @@ pub enum EventKind {
     Released,
     /// The message was found in the spool after a restart.
     Recovered,
+    /// The message is not in the spool any more, though nothing ended it here: an operator or another
+    /// owner did.
+    Lost,
     /// A kind that a newer version writes.
     #[serde(other)]
     Unknown,
@@ -97,6 +100,7 @@ impl EventKind {
             Self::Held => "held",
             Self::Released => "released",
             Self::Recovered => "recovered",
+            Self::Lost => "lost",
             Self::Unknown => "unknown",
         }
     }

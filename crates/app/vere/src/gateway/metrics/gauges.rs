@@ -12,7 +12,7 @@ use tokio::task::spawn_local;
 use vere_queue::{GateTotals, Queues};
 use vere_spool::owner::{NetworkState, SyncState};
 use vere_telemetry::metrics::{
-    CertificateFile, Gauge, Health, NodeName, QueueMetrics, TlsMetrics, serve,
+    CertificateFile, Gauge, GroupName, Health, NodeName, QueueMetrics, TlsMetrics, serve,
 };
 use vere_units::Timestamp;
 
@@ -20,6 +20,7 @@ use crate::cli::Failure;
 use crate::gateway::clock;
 use crate::gateway::state::Gateway;
 use crate::gateway::tls::ServerTls;
+use crate::spool::link::SpoolLink;
 
 /// How often what is measured and not counted is looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -79,7 +80,10 @@ async fn measure(gateway: Rc<Gateway>, tls: ServerTls) {
             gateway.throttled();
         }
         queues(&gateway, &gateway.metrics.all.queue);
-        certificates(&gateway.metrics.all.tls, &tls, &mut shown);
+        spool(&gateway);
+        let mut ends = tls.certificate_ends();
+        ends.extend(gateway.link.certificate_end());
+        certificates(&gateway.metrics.all.tls, ends, &mut shown);
         tokio::time::sleep(INTERVAL).await;
     }
 }
@@ -139,19 +143,46 @@ fn sites(all: &[GateTotals], queue: &QueueMetrics) {
 }
 
 /// Writes when certificates end, when that is not what is `shown` already.
-fn certificates(metrics: &TlsMetrics, tls: &ServerTls, shown: &mut Vec<(PathBuf, Timestamp)>) {
-    let ends = tls.certificate_ends();
+fn certificates(
+    metrics: &TlsMetrics,
+    ends: Vec<(PathBuf, Timestamp)>,
+    shown: &mut Vec<(PathBuf, Timestamp)>,
+) {
     if ends == *shown {
         return;
     }
     metrics.certificate_expiry_seconds.clear();
     for (file, end) in &ends {
         let file = CertificateFile(file.display().to_string());
-        let seconds = i64::try_from(end.as_millis() / 1000).unwrap_or(i64::MAX);
-        metrics
-            .certificate_expiry_seconds
-            .get_or_create(&file)
-            .set(seconds);
+        let gauge = metrics.certificate_expiry_seconds.get_or_create(&file);
+        gauge.set(seconds(*end));
     }
     *shown = ends;
+}
+
+fn seconds(time: Timestamp) -> i64 {
+    i64::try_from(time.as_millis() / 1000).unwrap_or(i64::MAX)
+}
+
+/// The leases of this gateway's group and of those it adopted, and the nodes' certificates.
+fn spool(gateway: &Gateway) {
+    let metrics = &gateway.metrics.all.spool;
+    metrics.lease_held.clear();
+    metrics.lease_remaining_seconds.clear();
+    let own = gateway.settings().gateway.name.clone();
+    let lease = |group: &str, link: &SpoolLink| {
+        let (group, left) = (GroupName(group.to_owned()), link.lease_left().as_secs());
+        let held = i64::from(link.may_deliver());
+        metrics.lease_held.get_or_create(&group).set(held);
+        let remaining = metrics.lease_remaining_seconds.get_or_create(&group);
+        remaining.set(i64::try_from(left).unwrap_or(i64::MAX));
+    };
+    lease(&own, &gateway.link);
+    for (group, other) in &*gateway.adopted.borrow() {
+        lease(group, &other.link);
+    }
+    for (node, end) in gateway.link.node_certificate_ends() {
+        let expiry = &metrics.node_certificate_expiry_seconds;
+        expiry.get_or_create(&NodeName(node)).set(seconds(end));
+    }
 }

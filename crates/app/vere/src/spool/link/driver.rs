@@ -240,7 +240,12 @@ impl Drop for End<'_> {
 async fn serve(shared: &Shared, number: usize, link: Link, mut wire: Wire) -> Result<(), Broken> {
     let handshake_until = Instant::now() + shared.options.connect_timeout;
     let mut buffer = vec![0; READ_MAX];
+    let mut shown = None;
     loop {
+        if shown.is_none() {
+            shown = wire.peer_certificate_end();
+            shown.inspect(|end| shared.note_certificate(link, *end));
+        }
         let wants_write = {
             let mut inner = shared.inner.borrow_mut();
             if inner.closed {

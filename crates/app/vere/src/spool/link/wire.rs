@@ -4,6 +4,7 @@ use std::io::{self, IoSlice, Read, Write};
 
 use tokio::net::TcpStream;
 use vere_net::tls::Line;
+use vere_units::Timestamp;
 
 /// A socket, and TLS on it or not.
 pub(super) struct Wire {
@@ -18,6 +19,11 @@ impl Wire {
 
     pub(super) const fn is_encrypted(&self) -> bool {
         self.line.is_some()
+    }
+
+    /// When the certificate of the node ends, once it has shown it.
+    pub(super) fn peer_certificate_end(&self) -> Option<Timestamp> {
+        self.line.as_ref()?.peer_certificate_end()
     }
 
     /// Reads what is there, as [`TcpStream::try_read`].
