@@ -2,7 +2,7 @@
 
 use vere_spoolwire::{
     Answer, CHECKSUM_LEN, Change, Frame, Greeting, HEADER_LEN, Hello, Mutation, Op, Plain, Request,
-    Seq, Welcome, decode_reset, encode_reset,
+    Seq, Txn, Welcome, decode_reset, encode_reset,
 };
 
 /// The longest frame accepted here.
@@ -28,6 +28,7 @@ pub(crate) const SEEDS: &[&[u8]] = &[
 /// Any octets as frames, and once more as the content of a frame whose length and checksum are right:
 /// by chance they never are.
 pub(crate) fn frames(octets: &[u8]) {
+    plain(octets);
     if let Ok(Some(frame)) = Frame::read(octets, FRAME_MAX) {
         decode(&frame);
     }
@@ -44,6 +45,7 @@ pub(crate) fn frames(octets: &[u8]) {
     framed.extend_from_slice(number);
     framed.extend_from_slice(payload);
     framed.extend_from_slice(&vere_spoolwire::checksum(&framed).to_le_bytes());
+    plain(&framed);
     match Frame::read(&framed, FRAME_MAX) {
         Ok(Some(frame)) => decode(&frame),
         Ok(None) => panic!("a whole frame is not seen as whole"),
@@ -62,7 +64,6 @@ fn decode(frame: &Frame<'_>) {
     if let Ok(Mutation::Batch(changes)) = Mutation::decode(frame) {
         assert!(changes.count() <= FRAME_MAX);
     }
-    plain(frame);
     let _ = Mutation::decode_logged(frame);
     let number = frame.header.number;
     again(frame, Request::decode(frame).ok(), |request, out| {
@@ -79,12 +80,11 @@ fn decode(frame: &Frame<'_>) {
     again(frame, Welcome::decode(frame).ok(), Welcome::encode);
 }
 
-/// The short way to read PUT and DELETE finds what the long one does.
-fn plain(frame: &Frame<'_>) {
-    if !Plain::may_be(&frame.header) {
-        return;
-    }
-    let long = match Mutation::decode(frame) {
+/// The short way to read a PUT or DELETE with the number that is expected finds what the long one does.
+fn plain(octets: &[u8]) {
+    let frame = Frame::read(octets, FRAME_MAX).ok().flatten();
+    let frame = frame.filter(|frame| frame.header.flags == 0);
+    let change = |frame: &Frame<'_>| match Mutation::decode(frame) {
         Ok(Mutation::Change(Change::Delete { queue, id })) => Some((queue, id, None)),
         Ok(Mutation::Change(Change::Put {
             queue,
@@ -94,12 +94,17 @@ fn plain(frame: &Frame<'_>) {
         })) => Some((queue, id, Some((meta.len(), meta.len() + body.len())))),
         _ => None,
     };
-    let short = Plain::read(frame).map(|plain| {
+    let long = frame.and_then(|frame| Some((change(&frame)?, frame.header.len)));
+    let number = octets.get(8..16).and_then(<[u8]>::first_chunk);
+    let number = Txn(number.map_or(0, |number| u64::from_le_bytes(*number)));
+    let short = Plain::read(octets, FRAME_MAX, number).map(|(plain, len)| {
         let put = plain.put;
         let put = put.map(|put| (put.meta_len as usize, put.len as usize));
-        (plain.queue, plain.id, put)
+        ((plain.queue, plain.id, put), len)
     });
     assert_eq!(long, short);
+    let another = Txn(number.0.wrapping_add(1));
+    assert_eq!(Plain::read(octets, FRAME_MAX, another), None);
 }
 
 /// What was decoded encodes to a frame of the same content.
