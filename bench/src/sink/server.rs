@@ -13,6 +13,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::{Backlog, listen};
 
 use super::fault::{self, Action, Fault};
 use super::store::Store;
@@ -85,6 +86,9 @@ impl Sink {
             Some(listener) => listener,
             None => StdListener::bind(options.listen).map_err(listen_error)?,
         };
+        // The library asks for 128. Of those that come in faster some are answered by SYN cookies and then forgotten:
+        // they wait for a greeting until they give up.
+        listen(&listener, Backlog::MAXCONN).map_err(|error| listen_error(error.into()))?;
         listener.set_nonblocking(true).map_err(listen_error)?;
         let address = listener.local_addr().map_err(listen_error)?;
         let mut listener = TcpListener::from_std(listener);
