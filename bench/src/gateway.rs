@@ -17,8 +17,8 @@ mod report;
 mod row;
 
 use std::fmt;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -26,6 +26,7 @@ use clap::Args;
 use crate::load::LoadError;
 use crate::machine::Machine;
 use crate::noop::NoopRelay;
+use crate::output::{Common, WriteError, note};
 use crate::peer::{Peer, PeerError, PostfixSetup};
 use crate::process::CpuAccount;
 use crate::sink::{RunningSink, SinkError, SinkOptions};
@@ -39,21 +40,9 @@ use report::{OURS, Report, metric};
 /// Measures the gateway: throughput, CPU per message and reply times, beside Postfix.
 #[derive(Debug, Clone, Args)]
 pub struct GatewayArgs {
-    /// Stay below one minute.
-    #[arg(long)]
-    pub quick: bool,
-    /// Write the figures as JSON to this file, "-" for standard output.
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Write the figures as a page with plots to this file.
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// The program to measure; this one by default.
-    #[arg(long, value_name = "PATH")]
-    pub vere: Option<PathBuf>,
-    /// Keep queues and spools below this folder: its file system decides what a sync costs.
-    #[arg(long, value_name = "DIR")]
-    pub dir: Option<PathBuf>,
+    /// What all benchmarks take.
+    #[command(flatten)]
+    pub common: Common,
     /// Measure only this; `--quick` measures loads only unless told otherwise.
     #[arg(long, value_enum, value_name = "PART")]
     pub only: Option<Part>,
@@ -97,12 +86,7 @@ pub enum BenchError {
     /// A system could not be started though it is there.
     Peer(PeerError),
     /// A result cannot be written.
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Write(WriteError),
 }
 
 impl fmt::Display for BenchError {
@@ -113,7 +97,7 @@ impl fmt::Display for BenchError {
             Self::Relay(source) => write!(f, "no-op relay: {source}"),
             Self::Account { name, source } => write!(f, "CPU time of {name}: {source}"),
             Self::Peer(source) => source.fmt(f),
-            Self::Write { path, source } => write!(f, "cannot write {}: {source}", path.display()),
+            Self::Write(source) => source.fmt(f),
         }
     }
 }
@@ -124,9 +108,8 @@ impl std::error::Error for BenchError {
             Self::Sink(source) => Some(source),
             Self::Load(source) => Some(source),
             Self::Peer(source) => Some(source),
-            Self::Relay(source) | Self::Account { source, .. } | Self::Write { source, .. } => {
-                Some(source)
-            }
+            Self::Relay(source) | Self::Account { source, .. } => Some(source),
+            Self::Write(source) => Some(source),
         }
     }
 }
@@ -154,7 +137,7 @@ const HALF_LOAD_SESSIONS: usize = 50;
 
 impl Plan {
     fn of(args: &GatewayArgs) -> Self {
-        let plan = if args.quick {
+        let plan = if args.common.quick {
             Self::quick()
         } else {
             Self::full()
@@ -220,35 +203,11 @@ impl Plan {
 /// an error.
 pub fn run(args: &GatewayArgs) -> Result<(), BenchError> {
     let plan = Plan::of(args);
-    let base = args.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let vere = match &args.vere {
-        Some(path) => Some(path.clone()),
-        None => std::env::current_exe().ok(),
-    };
+    let (base, vere) = (args.common.base(), args.common.program().ok());
     let report = measure_all(&plan, vere.as_deref(), &base)?;
-    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
-    if !to_stdout {
-        write(Path::new("-"), &report.table())?;
-    }
-    if let Some(path) = &args.json {
-        write(path, &format!("{:#}\n", report.json()))?;
-    }
-    if let Some(path) = &args.html {
-        write(path, &html::page(&report))?;
-    }
-    Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), BenchError> {
-    let written = if path == Path::new("-") {
-        io::stdout().lock().write_all(text.as_bytes())
-    } else {
-        std::fs::write(path, text)
-    };
-    written.map_err(|source| BenchError::Write {
-        path: path.to_owned(),
-        source,
-    })
+    args.common
+        .publish(&report.table(), &report.json(), &html::page(&report))
+        .map_err(BenchError::Write)
 }
 
 /// Everything that runs at once.
@@ -411,11 +370,6 @@ fn half_load(plan: &Plan, systems: &Systems, report: &mut Report) -> Result<(), 
     report.measurements.extend(runs);
     report.cases.push(case);
     Ok(())
-}
-
-/// Tells whoever watches; the results themselves go elsewhere.
-fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 
 use serde_json::{Value, json};
 
+use crate::page::short;
+
 /// What a figure must not be beyond.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Bar {
@@ -35,7 +37,7 @@ impl Bar {
 }
 
 /// One figure of one system.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Row {
     /// `SYSTEM: FIGURE`, and beside whom where there are several rows of it.
     pub(crate) name: String,
@@ -44,6 +46,8 @@ pub(crate) struct Row {
     /// The one that it is compared with.
     pub(crate) peer: Option<(String, f64)>,
     pub(crate) bar: Option<Bar>,
+    /// What it is compared with is not what it should be: the bar is not kept, whatever the figures say.
+    pub(crate) flattered: bool,
 }
 
 impl Row {
@@ -55,7 +59,8 @@ impl Row {
 
     /// Whether the bar is kept; `None` without one, or without a peer that it asks for.
     pub(crate) fn ok(&self) -> Option<bool> {
-        self.bar?.holds(self.value, self.ratio())
+        let holds = self.bar?.holds(self.value, self.ratio());
+        holds.map(|holds| holds && !self.flattered)
     }
 
     /// The bar and its verdict, for a person.
@@ -69,6 +74,18 @@ impl Row {
             None => "nothing to compare with",
         };
         format!("{}: {verdict}", bar.text())
+    }
+
+    /// All of it in a line for a person, if it has a bar.
+    pub(crate) fn line(&self) -> Option<String> {
+        self.bar?;
+        let ratio = self.ratio();
+        let ratio = ratio.map_or_else(String::new, |ratio| format!(", ratio {ratio:.2}"));
+        let (name, value, unit) = (&self.name, short(self.value), self.unit);
+        Some(format!(
+            "{name}: {value} {unit}{ratio} ({})",
+            self.verdict()
+        ))
     }
 
     /// The row as DESIGN section 7 wants it.
@@ -109,6 +126,7 @@ mod tests {
             unit: "ms",
             peer: peer.map(|value| ("other".to_owned(), value)),
             bar,
+            flattered: false,
         };
         let ratio = row(9.0, Some(10.0), Some(Bar::RatioMin(0.95)));
         assert_eq!((ratio.ratio(), ratio.ok()), (Some(0.9), Some(false)));
@@ -122,6 +140,17 @@ mod tests {
         let value = row(9.0, Some(1.0), Some(Bar::ValueMax(9.0)));
         assert_eq!(value.verdict(), "value <= 9: ok");
         assert_eq!(row(1.0, None, None).ok(), None);
+        let flattered = Row {
+            flattered: true,
+            ..ratio
+        };
+        let better = Row {
+            value: 99.0,
+            ..flattered
+        };
+        assert_eq!(better.ok(), Some(false));
+        let line = "vere: x: 99.0 ms, ratio 9.90 (ratio >= 0.95: MISSED)";
+        assert_eq!(better.line().as_deref(), Some(line));
     }
 
     #[test]

@@ -22,15 +22,16 @@ mod writer;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::iter;
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 
 use crate::machine::Machine;
+use crate::output::{Common, WriteError, note};
 use crate::peer::PeerError;
 
 use cores::Placement;
@@ -39,21 +40,9 @@ use report::Report;
 /// Measures a spool node: store and delete, recovery, restart, beside memcached and Redis.
 #[derive(Debug, Clone, Args)]
 pub struct SpoolArgs {
-    /// Stay below 45 seconds.
-    #[arg(long)]
-    pub quick: bool,
-    /// Write the figures as JSON to this file, "-" for standard output.
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Write the figures as a page with plots to this file.
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// The program to measure; this one by default.
-    #[arg(long, value_name = "PATH")]
-    pub vere: Option<PathBuf>,
-    /// Keep logs below this folder: its file system decides what a sync costs.
-    #[arg(long, value_name = "DIR")]
-    pub dir: Option<PathBuf>,
+    /// What all benchmarks take.
+    #[command(flatten)]
+    pub common: Common,
     /// Only this part.
     #[arg(long, value_name = "PART")]
     pub only: Option<Part>,
@@ -98,12 +87,7 @@ pub enum SpoolBenchError {
     /// A server could not be started though it is there.
     Peer(PeerError),
     /// A result cannot be written.
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Write(WriteError),
 }
 
 impl SpoolBenchError {
@@ -122,7 +106,7 @@ impl fmt::Display for SpoolBenchError {
             Self::Io { what, source } => write!(f, "cannot {what}: {source}"),
             Self::Protocol(text) => f.write_str(text),
             Self::Peer(source) => source.fmt(f),
-            Self::Write { path, source } => write!(f, "cannot write {}: {source}", path.display()),
+            Self::Write(source) => source.fmt(f),
         }
     }
 }
@@ -130,7 +114,8 @@ impl fmt::Display for SpoolBenchError {
 impl std::error::Error for SpoolBenchError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Io { source, .. } | Self::Write { source, .. } => Some(source),
+            Self::Io { source, .. } => Some(source),
+            Self::Write(source) => Some(source),
             Self::Peer(source) => Some(source),
             Self::Protocol(_) => None,
         }
@@ -212,7 +197,7 @@ impl Plan {
     }
 
     fn of(args: &SpoolArgs) -> Self {
-        let mut plan = if args.quick {
+        let mut plan = if args.common.quick {
             Self::quick()
         } else {
             Self::full()
@@ -244,9 +229,9 @@ pub fn run(args: &SpoolArgs) -> Result<(), SpoolBenchError> {
         return served.map_err(SpoolBenchError::io("be the floor"));
     }
     let plan = Plan::of(args);
-    let base = args.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let base = args.common.base();
     let own = std::env::current_exe().map_err(SpoolBenchError::io("find this program"))?;
-    let vere = args.vere.as_ref().unwrap_or(&own);
+    let vere = args.common.vere.as_ref().unwrap_or(&own);
     let arguments = std::env::args_os().skip(1);
     let again: Vec<OsString> = iter::once(own.clone().into()).chain(arguments).collect();
     let setting = Setting {
@@ -256,29 +241,9 @@ pub fn run(args: &SpoolArgs) -> Result<(), SpoolBenchError> {
         placement: Placement::OneCore,
     };
     let report = measure_all(&plan, setting)?;
-    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
-    if !to_stdout {
-        write(Path::new("-"), &report.table())?;
-    }
-    if let Some(path) = &args.json {
-        write(path, &format!("{:#}\n", report.json()))?;
-    }
-    if let Some(path) = &args.html {
-        write(path, &html::page(&report))?;
-    }
-    Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), SpoolBenchError> {
-    let written = if path == Path::new("-") {
-        io::stdout().lock().write_all(text.as_bytes())
-    } else {
-        std::fs::write(path, text)
-    };
-    written.map_err(|source| SpoolBenchError::Write {
-        path: path.to_owned(),
-        source,
-    })
+    args.common
+        .publish(&report.table(), &report.json(), &html::page(&report))
+        .map_err(SpoolBenchError::Write)
 }
 
 fn measure_all(plan: &Plan, mut setting: Setting<'_>) -> Result<Report, SpoolBenchError> {
@@ -345,11 +310,6 @@ fn there<T>(
 fn skip(report: &mut Report, text: String) {
     note(&text);
     report.skipped.push(text);
-}
-
-/// Tells whoever watches; the results themselves go elsewhere.
-fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// A body that no compression would shorten.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::report::{METRICS, Metric, Report};
-use crate::page::{COLOURS, STYLE, escape};
+use crate::page::{self, COLOURS, escape};
 
 /// Size of a plot and the room around its bars, in its own units.
 const WIDTH: f64 = 900.0;
@@ -14,13 +14,13 @@ const BOTTOM: f64 = 24.0;
 
 /// The whole page.
 pub(super) fn page(report: &Report) -> String {
-    let mut page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\"><title>vere bench gateway</title>\
-         <style>{STYLE}</style><h1>vere bench gateway</h1>\
-         <p>Messages of 1 KB (70 %) and 10 KB (30 %) relayed to a sink; medians of the rounds, \
-         systems taking turns. CPU is user and system time of all processes of a system. {}.</p>",
-        escape(&report.machine.line())
+    let mut page = page::begin(
+        "vere bench gateway",
+        &format!(
+            "Messages of 1 KB (70 %) and 10 KB (30 %) relayed to a sink; medians of the rounds, \
+             systems taking turns. CPU is user and system time of all processes of a system. {}.",
+            report.machine.line()
+        ),
     );
     page.push_str("<ul>");
     for verdict in report.verdicts() {

@@ -7,6 +7,7 @@ use super::case::Case;
 use super::measure::{Measurement, Target};
 use super::row::Row;
 use crate::machine::Machine;
+use crate::output::Results;
 use crate::row::median;
 
 /// Our own name among the systems.
@@ -92,15 +93,16 @@ impl Report {
         rows.extend(bars::verdicts(self).iter().map(bars::Verdict::row));
         rows.extend(self.rows.iter().map(Row::json));
         let rounds: Vec<Value> = self.measurements.iter().map(round).collect();
-        json!({
-            "bench": "gateway",
-            "quick": self.quick,
-            "seconds": self.seconds,
-            "machine": self.machine.json(),
-            "rows": rows,
-            "rounds": rounds,
-            "skipped": self.skipped,
-        })
+        Results {
+            bench: "gateway",
+            quick: self.quick,
+            seconds: self.seconds,
+            machine: &self.machine,
+            rows,
+            rounds,
+            skipped: &self.skipped,
+        }
+        .json()
     }
 
     fn row(&self, metric: &Metric, target: &str, case: &str) -> Option<Value> {

@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 
 use super::systems::{FLOOR, VERE};
 use crate::machine::Machine;
-use crate::row::median;
+use crate::output::Results;
+use crate::page::short;
+use crate::plot::Lines;
+use crate::row::{self, Row, median};
 
 /// One figure of one system in one round.
 #[derive(Debug, Clone)]
@@ -41,19 +44,6 @@ pub(super) struct Plot {
     pub(super) unit: &'static str,
     /// What stands below a point, and the figure.
     pub(super) points: Vec<(String, String)>,
-}
-
-/// A row of the results.
-#[derive(Debug, Clone)]
-pub(super) struct Row {
-    pub(super) name: String,
-    pub(super) value: f64,
-    pub(super) unit: &'static str,
-    pub(super) peer: Option<&'static str>,
-    pub(super) peer_value: Option<f64>,
-    pub(super) ratio: Option<f64>,
-    pub(super) bar: Option<String>,
-    pub(super) ok: Option<bool>,
 }
 
 /// Everything a run of the benchmark found.
@@ -102,24 +92,16 @@ impl Report {
         median(&mut values)
     }
 
-    /// Whether a limit is kept; `None` when there is nothing to compare with.
-    fn judge(&self, bar: &Bar, value: f64) -> (Option<f64>, Option<bool>) {
-        let ratio = |peer: &str| {
-            let peer = self.median(&bar.what, peer)?;
-            (peer > 0.0).then_some(value / peer)
-        };
-        match bar.limit {
-            Limit::RatioMin(peer, least) => (ratio(peer), ratio(peer).map(|ratio| ratio >= least)),
-            Limit::RatioMax(peer, most) => (ratio(peer), ratio(peer).map(|ratio| ratio <= most)),
-            Limit::ValueMax(most) => (None, Some(value <= most)),
-        }
-    }
-
     /// Whether the floor is as fast as a floor must be; else nothing is worth being compared with it.
     fn floor_holds(&self) -> Option<bool> {
-        let own = self.bars.iter().filter(|bar| bar.system == FLOOR);
-        own.map(|bar| self.judge(bar, self.median(&bar.what, FLOOR)?).1)
-            .try_fold(true, |all, ok| Some(all && ok?))
+        let holds = |bar: &Bar| {
+            let mut samples = self.samples.iter();
+            let sample = samples.find(|one| one.what == bar.what && one.system == FLOOR)?;
+            let value = self.median(&bar.what, FLOOR)?;
+            self.row(sample, bar, value, None).ok()
+        };
+        let mut own = self.bars.iter().filter(|bar| bar.system == FLOOR);
+        own.try_fold(true, |all, bar| Some(all && holds(bar)?))
     }
 
     /// All rows: each figure of each system, once for each of its bars.
@@ -143,11 +125,7 @@ impl Report {
                     name: format!("{}: {}", sample.system, sample.what),
                     value,
                     unit: sample.unit,
-                    peer: None,
-                    peer_value: None,
-                    ratio: None,
-                    bar: None,
-                    ok: None,
+                    ..Row::default()
                 });
             }
             rows.extend(
@@ -159,24 +137,20 @@ impl Report {
     }
 
     fn row(&self, sample: &Sample, bar: &Bar, value: f64, floor_holds: Option<bool>) -> Row {
-        let (ratio, ok) = self.judge(bar, value);
-        let (peer, text) = match bar.limit {
-            Limit::RatioMin(peer, least) => (Some(peer), format!("ratio >= {least}")),
-            Limit::RatioMax(peer, most) => (Some(peer), format!("ratio <= {most}")),
-            Limit::ValueMax(most) => (None, format!("value <= {most}")),
+        let (peer, limit) = match bar.limit {
+            Limit::RatioMin(peer, least) => (Some(peer), row::Bar::RatioMin(least)),
+            Limit::RatioMax(peer, most) => (Some(peer), row::Bar::RatioMax(most)),
+            Limit::ValueMax(most) => (None, row::Bar::ValueMax(most)),
         };
-        // A slow floor would flatter us.
-        let by_floor = peer == Some(FLOOR) && floor_holds == Some(false);
         let against = peer.map_or_else(String::new, |peer| format!(", beside {peer}"));
         Row {
             name: format!("{}: {}{against}", sample.system, sample.what),
             value,
             unit: sample.unit,
-            peer,
-            peer_value: peer.and_then(|peer| self.median(&bar.what, peer)),
-            ratio,
-            bar: Some(text),
-            ok: ok.map(|ok| ok && !by_floor),
+            peer: peer.and_then(|peer| Some((peer.to_owned(), self.median(&bar.what, peer)?))),
+            bar: Some(limit),
+            // A slow floor would flatter us.
+            flattered: peer == Some(FLOOR) && floor_holds == Some(false),
         }
     }
 
@@ -185,16 +159,18 @@ impl Report {
         let rows: Vec<Value> = self.rows().iter().map(Row::json).collect();
         let round = |sample: &Sample| json!([sample.what, sample.system, sample.value]);
         let rounds: Vec<Value> = self.samples.iter().map(round).collect();
-        json!({
-            "bench": "spool",
-            "quick": self.quick,
-            "seconds": self.seconds,
-            "placement": self.placement,
-            "machine": self.machine.json(),
-            "rows": rows,
-            "rounds": rounds,
-            "skipped": self.skipped,
-        })
+        let mut json = Results {
+            bench: "spool",
+            quick: self.quick,
+            seconds: self.seconds,
+            machine: &self.machine,
+            rows,
+            rounds,
+            skipped: &self.skipped,
+        }
+        .json();
+        json["placement"] = self.placement.into();
+        json
     }
 
     /// The systems that have a figure of a plot, in the order of their first.
@@ -207,6 +183,26 @@ impl Report {
             }
         }
         systems
+    }
+
+    /// A plot with what was found.
+    pub(super) fn lines(&self, plot: &Plot) -> Lines {
+        let points = plot.points.iter().enumerate();
+        let of = |system: &&str| {
+            let known = points
+                .clone()
+                .filter_map(|(index, (_, what))| Some((index as f64, self.median(what, system)?)));
+            ((*system).to_owned(), known.collect())
+        };
+        Lines {
+            title: plot.title.clone(),
+            unit: plot.unit,
+            points: points
+                .clone()
+                .map(|(index, (label, _))| (index as f64, label.clone()))
+                .collect(),
+            lines: self.systems(plot).iter().map(of).collect(),
+        }
     }
 
     /// Tables for a terminal.
@@ -254,7 +250,7 @@ impl Report {
 
     /// One line for each bar or skip.
     pub(super) fn verdicts(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.rows().iter().filter_map(Row::verdict).collect();
+        let mut lines: Vec<String> = self.rows().iter().filter_map(Row::line).collect();
         let skipped = self.skipped.iter();
         lines.extend(skipped.map(|skipped| format!("skipped: {skipped}")));
         if self.floor_holds() == Some(false) {
@@ -266,51 +262,9 @@ impl Report {
     }
 }
 
-impl Row {
-    fn json(&self) -> Value {
-        json!({
-            "name": self.name,
-            "value": self.value,
-            "unit": self.unit,
-            "peer": self.peer,
-            "peer_value": self.peer_value,
-            "ratio": self.ratio,
-            "bar": self.bar,
-            "ok": self.ok,
-        })
-    }
-
-    fn verdict(&self) -> Option<String> {
-        let bar = self.bar.as_ref()?;
-        let verdict = match self.ok {
-            Some(true) => "ok",
-            Some(false) => "MISSED",
-            None => "nothing to compare with",
-        };
-        let ratio = self
-            .ratio
-            .map_or_else(String::new, |ratio| format!(", ratio {ratio:.2}"));
-        let (name, value, unit) = (&self.name, short(self.value), self.unit);
-        Some(format!(
-            "{name}: {value} {unit}{ratio} (bar {bar}): {verdict}"
-        ))
-    }
-}
-
-/// A figure with three significant digits.
-pub(super) fn short(value: f64) -> String {
-    match value.abs() {
-        size if size >= 1e6 => format!("{:.2} M", value / 1e6),
-        size if size >= 1e4 => format!("{:.0} k", value / 1e3),
-        size if size >= 100.0 => format!("{value:.0}"),
-        size if size >= 1.0 => format!("{value:.1}"),
-        _ => format!("{value:.3}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Limit, Report};
+    use super::{Limit, Report, Row};
     use crate::machine::Machine;
     use crate::spool::systems::{FLOOR, MEMCACHED_TEXT, VERE};
 
@@ -342,7 +296,7 @@ mod tests {
     fn bars_are_judged_by_medians_and_a_slow_floor_flatters_nobody() {
         let ok = |report: &Report| {
             let rows = report.rows();
-            rows.iter().map(|row| row.ok).collect::<Vec<_>>()
+            rows.iter().map(Row::ok).collect::<Vec<_>>()
         };
         let missed = Some(false);
         let held = Some(true);

@@ -67,7 +67,7 @@ pub(crate) fn fill(
 }
 
 /// Octets of a MiB.
-const MIB: f64 = 1024.0 * 1024.0;
+pub(super) const MIB: f64 = 1024.0 * 1024.0;
 
 /// Makes a mailbox of these messages; gives how many the system refused.
 pub(crate) fn add(
@@ -78,12 +78,21 @@ pub(crate) fn add(
 ) -> Result<usize, ImapError> {
     let mut imap = system.login_as(user)?;
     imap.ok(&format!("CREATE {mailbox}"))?;
-    if let Some(files) = system.files() {
-        return put(files, user, mailbox, messages)
-            .map(|()| 0)
-            .map_err(Into::into);
+    match system.files() {
+        Some(files) => Ok(put(files, user, mailbox, messages).map(|()| 0)?),
+        None => extend(system, user, mailbox, 0, messages),
     }
-    let at_once = imap.can("MULTIAPPEND")?;
+}
+
+/// Adds messages to a mailbox that has so many of them already; gives how many the system refused.
+pub(crate) fn extend(
+    system: &System,
+    user: &str,
+    mailbox: &str,
+    present: usize,
+    messages: &[Vec<u8>],
+) -> Result<usize, ImapError> {
+    let at_once = system.login_as(user)?.can("MULTIAPPEND")?;
     let share = messages.len().div_ceil(FILLERS).max(1);
     std::thread::scope(|scope| {
         let fill = move |first, messages: &[Vec<u8>]| {
@@ -97,7 +106,7 @@ pub(crate) fn add(
         let running: Vec<_> = messages
             .chunks(share)
             .enumerate()
-            .map(|(place, messages)| scope.spawn(move || fill(place * share, messages)))
+            .map(|(place, messages)| scope.spawn(move || fill(present + place * share, messages)))
             .collect();
         let ends = running.into_iter().map(|fill| fill.join());
         ends.map(|end| end.unwrap_or_else(|_| Err(io::Error::other("a thread died").into())))

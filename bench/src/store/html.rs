@@ -3,19 +3,91 @@
 use std::fmt::Write;
 
 use super::report::Report;
-use crate::page::{STYLE, escape};
+use crate::page::{self, escape};
+use crate::plot::{Bars, Lines};
+
+/// Tasks that stand side by side, with what they are measured in.
+const BARS: [(&str, &str, &[&str]); 5] = [
+    (
+        "Reading",
+        "ms",
+        &["first SELECT", "list", "four fields", "all headers"],
+    ),
+    (
+        "Fields",
+        "ms",
+        &["FROM", "SUBJECT", "SENTSINCE", "several fields"],
+    ),
+    (
+        "Texts",
+        "ms",
+        &[
+            "TEXT absent",
+            "TEXT 0.1 %",
+            "TEXT 1 %",
+            "TEXT 10 %",
+            "TEXT 50 %",
+            "phrase 1 %",
+            "part of a word 1 %",
+            "10 characters",
+        ],
+    ),
+    (
+        "Removing and hearing",
+        "ms",
+        &["expunge 1 %", "expunge 20 %", "IDLE notice"],
+    ),
+    (
+        "Adding",
+        "messages/s",
+        &["APPEND, 1 connection", "APPEND, 10 connections"],
+    ),
+];
+
+/// Numbers of recipients, each with its task.
+type ByRecipients = [(u32, &'static str); 4];
+
+/// MFS Figures 10 and 11.
+const FIGURES: [(&str, &str, ByRecipients); 2] = [
+    (
+        "MFS Figure 10: mailboxes written, by recipients of a transaction",
+        "mailboxes/s",
+        [
+            (1, "delivery, 1 recipient"),
+            (3, "delivery, 3 recipients"),
+            (5, "delivery, 5 recipients"),
+            (15, "delivery, 15 recipients"),
+        ],
+    ),
+    (
+        "MFS Figure 11: written to disks, by recipients of a transaction",
+        "KiB/message",
+        [
+            (1, "written, 1 recipient"),
+            (3, "written, 3 recipients"),
+            (5, "written, 5 recipients"),
+            (15, "written, 15 recipients"),
+        ],
+    ),
+];
 
 /// The whole page.
 pub(super) fn page(report: &Report) -> String {
-    let mut page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\"><title>vere bench store</title>\
-         <style>{STYLE}</style><h1>vere bench store</h1>\
-         <p>A mailbox of {} messages ({} MiB); medians of the rounds, systems taking turns. {}.</p>",
-        report.messages,
-        report.octets >> 20,
-        escape(&report.machine.line())
+    let mut page = page::begin(
+        "vere bench store",
+        &format!(
+            "A mailbox of {} messages ({} MiB); medians of the rounds, systems taking turns. {}.",
+            report.messages,
+            report.octets >> 20,
+            report.machine.line()
+        ),
     );
+    for (title, unit, tasks) in BARS {
+        bars(report, title, unit, tasks).draw(&mut page);
+    }
+    for (title, unit, tasks) in FIGURES {
+        by_recipients(report, title, unit, tasks).draw(&mut page);
+    }
     for rows in report.tables().iter().filter(|rows| rows.len() > 1) {
         table(rows, &mut page);
     }
@@ -27,6 +99,41 @@ pub(super) fn page(report: &Report) -> String {
     table(&report.cpu_cells(), &mut page);
     page.push_str("</html>\n");
     page
+}
+
+fn bars(report: &Report, title: &str, unit: &'static str, tasks: &[&str]) -> Bars {
+    let has = |name: &&&str| tasks.iter().any(|task| report.median(task, name).is_some());
+    let systems: Vec<&str> = report.systems.iter().filter(has).copied().collect();
+    let group = |task: &&str| {
+        let values = systems.iter().map(|name| report.median(task, name));
+        ((*task).to_owned(), values.collect())
+    };
+    Bars {
+        title: title.to_owned(),
+        unit,
+        systems: systems.iter().map(|name| (*name).to_owned()).collect(),
+        groups: tasks.iter().map(group).collect(),
+    }
+}
+
+fn by_recipients(report: &Report, title: &str, unit: &'static str, tasks: ByRecipients) -> Lines {
+    let line = |name: &&str| {
+        let known = tasks.iter().filter_map(|(recipients, task)| {
+            Some((f64::from(*recipients), report.median(task, name)?))
+        });
+        ((*name).to_owned(), known.collect::<Vec<_>>())
+    };
+    let mut lines: Vec<_> = report.systems.iter().map(line).collect();
+    lines.retain(|(_, points)| !points.is_empty());
+    Lines {
+        title: title.to_owned(),
+        unit,
+        points: tasks
+            .iter()
+            .map(|(recipients, _)| (f64::from(*recipients), recipients.to_string()))
+            .collect(),
+        lines,
+    }
 }
 
 fn table(rows: &[Vec<String>], page: &mut String) {

@@ -21,6 +21,8 @@ pub(crate) struct Mail {
     pub(crate) messages: Vec<Vec<u8>>,
     /// Lower-case words, with the number of messages that have them.
     frequencies: Vec<(String, usize)>,
+    /// Messages that they were counted in: those that are no copies.
+    counted: usize,
 }
 
 impl Mail {
@@ -53,6 +55,7 @@ impl Mail {
         Ok(Self {
             messages,
             frequencies,
+            counted: originals.len().min(count),
         })
     }
 
@@ -61,6 +64,7 @@ impl Mail {
     pub(crate) fn of(messages: Vec<Vec<u8>>) -> Self {
         Self {
             frequencies: frequencies(messages.iter()),
+            counted: messages.len(),
             messages,
         }
     }
@@ -96,7 +100,7 @@ impl Mail {
 
     /// The word whose share of the messages is nearest to this one.
     pub(crate) fn word(&self, share: f64) -> &str {
-        let wanted = share * self.messages.len() as f64;
+        let wanted = share * self.counted as f64;
         let distance = |count: usize| (count as f64 - wanted).abs();
         let nearest = self
             .frequencies

@@ -6,6 +6,7 @@ use super::html;
 use super::systems::XAPIAN;
 use super::table::{Beside, DELIVERY_TASKS, TASKS, Task};
 use crate::machine::Machine;
+use crate::output::Results;
 use crate::row::{Bar, Row, median};
 
 /// Our own name among the systems.
@@ -88,6 +89,7 @@ impl Report {
             unit: task.unit,
             peer: is_ours.then(|| self.peer(task)).flatten(),
             bar: task.bar.filter(|_| is_ours),
+            ..Row::default()
         })
     }
 
@@ -102,6 +104,7 @@ impl Report {
             unit: task.unit,
             peer: Some((XAPIAN.to_owned(), self.median(task.name, XAPIAN)?)),
             bar: Some(Bar::RatioMax(1.0)),
+            ..Row::default()
         })
     }
 
@@ -176,18 +179,20 @@ impl Report {
                 "cpu_ms": figure.cpu,
             })
         };
-        json!({
-            "bench": "store",
-            "quick": self.quick,
-            "seconds": self.seconds,
-            "machine": self.machine.json(),
-            "messages": self.messages,
-            "octets": self.octets,
-            "rows": self.rows().iter().map(Row::json).collect::<Vec<_>>(),
-            "differences": self.differences(),
-            "rounds": self.figures.iter().map(round).collect::<Vec<_>>(),
-            "skipped": self.skipped,
-        })
+        let mut json = Results {
+            bench: "store",
+            quick: self.quick,
+            seconds: self.seconds,
+            machine: &self.machine,
+            rows: self.rows().iter().map(Row::json).collect(),
+            rounds: self.figures.iter().map(round).collect(),
+            skipped: &self.skipped,
+        }
+        .json();
+        json["messages"] = self.messages.into();
+        json["octets"] = self.octets.into();
+        json["differences"] = self.differences().into();
+        json
     }
 
     /// The cells of each table: name, a value for each system, the ratio, the bar.

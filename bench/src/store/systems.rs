@@ -64,6 +64,9 @@ pub enum SystemName {
 }
 
 impl SystemName {
+    /// The ones that are asked where it shall not take long: others take minutes to be filled.
+    pub(crate) const COMMON: [Self; 3] = [Self::Vere, Self::Mdbox, Self::Maildir];
+
     /// What it is called in results.
     pub(crate) const fn text(self) -> &'static str {
         match self {
@@ -139,6 +142,8 @@ struct Prepared {
     command: Vec<OsString>,
     /// Folders that its mail and all that belongs to it lie in.
     mail: Vec<PathBuf>,
+    /// The one of them that only its index of texts lies in, where there is such.
+    search: Option<PathBuf>,
     /// Indexes what is there, for a system that does not do it by itself.
     index: Option<Vec<OsString>>,
     /// How messages are put into it as files, where APPEND is not to be waited for.
@@ -313,6 +318,14 @@ impl System {
         let folders = self.prepared.mail.iter();
         folders.map(|folder| disk(folder, &mut seen)).sum()
     }
+
+    /// Octets that its index of texts takes, where it has one apart.
+    pub(crate) fn index_disk(&self) -> io::Result<Option<u64>> {
+        let folder = self.prepared.search.as_ref();
+        folder
+            .map(|folder| disk(folder, &mut HashSet::new()))
+            .transpose()
+    }
 }
 
 impl Drop for System {
@@ -382,5 +395,10 @@ fn users() -> impl Iterator<Item = String> {
 
 /// The addresses that deliveries go to.
 pub(crate) fn recipients() -> impl Iterator<Item = String> {
-    (1..=RECIPIENTS).map(|number| format!("r{number}@{DOMAIN}"))
+    (1..=RECIPIENTS).map(|number| address_of(&format!("r{number}")))
+}
+
+/// The address of an account.
+pub(crate) fn address_of(user: &str) -> String {
+    format!("{user}@{DOMAIN}")
 }

@@ -41,6 +41,7 @@ pub(super) fn prepare(
         mail: ["mail", "search", "conf"]
             .map(|name| folder.join(name))
             .into(),
+        search: xapian.then(|| folder.join("search")),
         index: xapian.then(|| tool("squatter")),
         files: Some(Files::Cyrus {
             tell: tool("mbpath"),

@@ -33,6 +33,7 @@ pub(super) fn prepare(
     Ok(Prepared {
         command: vec![program.into(), "-F".into(), "-c".into(), file.into()],
         mail: vec![mail],
+        search: None,
         index: None,
         files: None,
     })

@@ -60,6 +60,7 @@ pub(super) fn prepare(program: &Path, folder: &Path, ports: Ports) -> io::Result
         command: vec![program.into(), "serve".into(), "-c".into(), file.into()],
         // Beside it lie the queues of the gateway.
         mail: vec![data.join("store")],
+        search: Some(data.join("store/search")),
         index: None,
         files: None,
     })

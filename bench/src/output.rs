@@ -1,0 +1,156 @@
+//! What all benchmarks take and give: what they run, below which folder, and where the figures go.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::machine::Machine;
+
+/// The options of every benchmark.
+#[derive(Debug, Clone, Args)]
+pub struct Common {
+    /// Stay near one minute: fewer rounds, less mail.
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the figures as JSON to this file, "-" for standard output.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the figures as a page with plots to this file.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// The program to measure; this one by default.
+    #[arg(long, value_name = "PATH")]
+    pub vere: Option<PathBuf>,
+    /// Keep mail and logs below this folder: its file system decides what a sync costs.
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+impl Common {
+    /// The folder below which everything is made.
+    pub(crate) fn base(&self) -> PathBuf {
+        self.dir.clone().unwrap_or_else(std::env::temp_dir)
+    }
+
+    /// The program that is measured.
+    pub(crate) fn program(&self) -> io::Result<PathBuf> {
+        match &self.vere {
+            Some(path) => Ok(path.clone()),
+            None => std::env::current_exe(),
+        }
+    }
+
+    /// Prints the tables, and writes the JSON of DESIGN section 7 and the page where they are wanted.
+    ///
+    /// # Errors
+    /// When something cannot be written.
+    pub(crate) fn publish(&self, table: &str, json: &Value, page: &str) -> Result<(), WriteError> {
+        if self.json.as_deref() != Some(Path::new("-")) {
+            write(Path::new("-"), table)?;
+        }
+        if let Some(path) = &self.json {
+            write(path, &format!("{json:#}\n"))?;
+        }
+        if let Some(path) = &self.html {
+            write(path, page)?;
+        }
+        Ok(())
+    }
+}
+
+/// A run, as DESIGN section 7 wants its results told.
+#[derive(Debug)]
+pub(crate) struct Results<'a> {
+    /// Which benchmark.
+    pub(crate) bench: &'static str,
+    pub(crate) quick: bool,
+    pub(crate) seconds: f64,
+    pub(crate) machine: &'a Machine,
+    pub(crate) rows: Vec<Value>,
+    /// The figures of single rounds.
+    pub(crate) rounds: Vec<Value>,
+    pub(crate) skipped: &'a [String],
+}
+
+impl Results<'_> {
+    pub(crate) fn json(self) -> Value {
+        json!({
+            "bench": self.bench,
+            "quick": self.quick,
+            "seconds": self.seconds,
+            "machine": self.machine.json(),
+            "rows": self.rows,
+            "rounds": self.rounds,
+            "skipped": self.skipped,
+        })
+    }
+}
+
+/// A result cannot be written.
+#[derive(Debug)]
+pub struct WriteError {
+    /// The file.
+    pub path: PathBuf,
+    /// What the kernel said.
+    pub source: io::Error,
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot write {}: {}", self.path.display(), self.source)
+    }
+}
+
+impl std::error::Error for WriteError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), WriteError> {
+    let written = if path == Path::new("-") {
+        io::stdout().lock().write_all(text.as_bytes())
+    } else {
+        std::fs::write(path, text)
+    };
+    written.map_err(|source| WriteError {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Tells whoever watches; the results themselves go elsewhere.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_go_where_they_are_wanted() {
+        let folder = tempfile::tempdir().unwrap();
+        let common = Common {
+            quick: false,
+            json: Some(folder.path().join("figures.json")),
+            html: Some(folder.path().join("page.html")),
+            vere: None,
+            dir: None,
+        };
+        let json = serde_json::json!({"bench": "none"});
+        common.publish("", &json, "<html>").unwrap();
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(read("figures.json"), "{\n  \"bench\": \"none\"\n}\n");
+        assert_eq!(read("page.html"), "<html>");
+        let nowhere = Common {
+            html: Some(folder.path().join("no/page.html")),
+            ..common
+        };
+        let error = nowhere.publish("", &json, "<html>").unwrap_err();
+        assert!(error.to_string().contains("no/page.html"), "{error}");
+    }
+}

@@ -1,0 +1,196 @@
+//! How what is asked of a mailbox takes longer the more messages it has: it is filled step by step, and
+//! the same is measured at each size.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::deliver::{Lane, Protocol};
+use super::fill::{self, MIB};
+use super::imap::ImapError;
+use super::mail::Mail;
+use super::queries::{self, Question};
+use super::systems::{READER, System, address_of};
+use super::tasks::{self, millis};
+
+/// The sizes, in messages; the third is that of the other figures.
+pub(super) const SIZES: [usize; 6] = [1_000, 5_000, 21_000, 50_000, 100_000, 200_000];
+
+/// How many of them are measured with `--quick`.
+pub(super) const QUICK_SIZES: usize = 3;
+
+/// The mailbox: the one that mail is delivered to.
+const MAILBOX: &str = "INBOX";
+
+/// How often each question is asked at a size, beside the first time.
+const ROUNDS: usize = 5;
+
+/// Messages that are added and delivered one by one at each size.
+const ADDED: usize = 50;
+
+/// A system that takes less than this of a processor for so long has done what it was left with.
+const QUIET_CPU: Duration = Duration::from_millis(10);
+const QUIET_TIME: Duration = Duration::from_millis(500);
+/// It may have something to do for ever.
+const QUIET_MAX: Duration = Duration::from_secs(120);
+
+/// A figure that grows.
+#[derive(Debug)]
+pub(super) struct Growing {
+    pub(super) name: &'static str,
+    pub(super) unit: &'static str,
+    /// What it may grow by: it is in proportion to the number of messages to the power of this.
+    pub(super) exponent_max: f64,
+}
+
+/// What grows as the mailbox does. Linear is 1; what figures of one run differ by is 0.05, which is an
+/// eighth more time at ten times the messages.
+const fn linear(name: &'static str, unit: &'static str) -> Growing {
+    Growing {
+        name,
+        unit,
+        exponent_max: 1.05,
+    }
+}
+
+/// What one message costs, which no size of the mailbox should change: what a sync takes differs by
+/// half between one minute and another, which is 0.2 at ten times the messages.
+const fn constant(name: &'static str, unit: &'static str) -> Growing {
+    Growing {
+        name,
+        unit,
+        exponent_max: 0.2,
+    }
+}
+
+/// All of them.
+pub(super) const GROWING: [Growing; 9] = [
+    linear("list", "ms"),
+    linear("four fields", "ms"),
+    linear("TEXT 0.1 %", "ms"),
+    linear("FROM", "ms"),
+    constant("APPEND", "ms"),
+    constant("delivery", "ms"),
+    linear("filled", "s"),
+    linear("disk", "MiB"),
+    linear("index", "MiB"),
+];
+
+/// One figure at one size.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Point {
+    pub(super) system: &'static str,
+    pub(super) name: &'static str,
+    /// Messages that the mailbox has.
+    pub(super) messages: u64,
+    pub(super) value: f64,
+}
+
+/// A mailbox that is being filled.
+#[derive(Debug)]
+pub(super) struct Growth<'a> {
+    system: &'a System,
+    mail: &'a Mail,
+    questions: Vec<Question>,
+    /// Messages of the mail that are in it, and how long they took.
+    filled: usize,
+    took: Duration,
+}
+
+impl<'a> Growth<'a> {
+    pub(super) fn of(system: &'a System, mail: &'a Mail) -> Self {
+        let mut questions = queries::questions(mail);
+        questions.retain(|question| GROWING.iter().any(|one| one.name == question.task));
+        Self {
+            system,
+            mail,
+            questions,
+            filled: 0,
+            took: Duration::ZERO,
+        }
+    }
+
+    pub(super) const fn name(&self) -> &'static str {
+        self.system.name
+    }
+
+    /// Fills the mailbox up to a size and measures everything there, one figure for each round.
+    pub(super) fn grow(&mut self, size: usize) -> Result<Vec<Point>, ImapError> {
+        let more = self.mail.messages.get(self.filled..size);
+        let started = Instant::now();
+        fill::extend(
+            self.system,
+            READER,
+            MAILBOX,
+            self.filled,
+            more.unwrap_or_default(),
+        )?;
+        self.took += started.elapsed();
+        self.filled = size;
+        settle(self.system);
+        self.measure()
+    }
+
+    fn measure(&self) -> Result<Vec<Point>, ImapError> {
+        let system = self.system;
+        let mut imap = system.login()?;
+        let messages = imap.ok(&format!("EXAMINE {MAILBOX}"))?.exists;
+        let mut points = Vec::new();
+        let mut note = |name, value| {
+            points.push(Point {
+                system: system.name,
+                name,
+                messages,
+                value,
+            });
+        };
+        note("filled", self.took.as_secs_f64());
+        note("disk", system.disk()? as f64 / MIB);
+        if let Some(octets) = system.index_disk()? {
+            note("index", octets as f64 / MIB);
+        }
+        // Whoever keeps what was asked for has it afterwards.
+        tasks::ask(system, &mut imap, &self.questions)?;
+        for _ in 0..ROUNDS {
+            for (figure, _) in tasks::ask(system, &mut imap, &self.questions)? {
+                note(figure.task, figure.value);
+            }
+        }
+        let added = self.mail.messages.iter().cycle().take(ADDED);
+        for message in added.clone() {
+            let reply = imap.append(MAILBOX, message)?;
+            note("APPEND", millis(reply.took));
+        }
+        let to = [address_of(READER)];
+        let mut lane = Lane::connect(system.lmtp, Protocol::Lmtp)?;
+        for message in added {
+            let started = Instant::now();
+            lane.deliver(&to, message)?;
+            note("delivery", millis(started.elapsed()));
+        }
+        Ok(points)
+    }
+}
+
+/// Waits until a system has done what it does behind its answers.
+fn settle(system: &System) {
+    let until = Instant::now() + QUIET_MAX;
+    let mut before = system.cpu();
+    while Instant::now() < until {
+        std::thread::sleep(QUIET_TIME);
+        let now = system.cpu();
+        if now.saturating_sub(before) < QUIET_CPU {
+            return;
+        }
+        before = now;
+    }
+}
+
+/// Fails where a system cannot be filled step by step.
+pub(super) fn check(system: &System) -> io::Result<()> {
+    match system.files() {
+        None => Ok(()),
+        Some(_) => Err(io::Error::other(
+            "it is filled with files at once, not step by step",
+        )),
+    }
+}
