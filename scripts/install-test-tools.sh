@@ -15,6 +15,7 @@
 #                          programs that send through sendmail
 #   mbsync, offlineimap, fetchmail
 #                          programs that read and synchronise mailboxes
+#   dovecot                another IMAP server, to import from and export to
 #   gsasl                  every SASL mechanism over SMTP
 #   ip, nft                networks of the tests' own, whose packets are dropped
 #   strace                 lets the disk fail under one process
@@ -201,6 +202,7 @@ install s-nail s-nail
 install mbsync isync libsasl2-modules
 install offlineimap offlineimap3
 install fetchmail fetchmail
+install dovecot dovecot-imapd
 install git git
 [[ -x /usr/lib/git-core/git-send-email ]] || install git-send-email git-email libmailtools-perl
 install ip iproute2

@@ -4,11 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use vere_imap::Uid;
-use vere_imap::client::{AppendTo, Code, Command, Event, Fetched, Listed, Response, Status, Value};
+use vere_imap::client::{
+    AppendTo, Code, Command, Event, Fetched, Listed, Namespace, Response, Status,
+};
 use vere_imap::flags::SystemFlag;
 
+use super::bodies::{Bodies, Room};
 use super::link::{Link, deaf};
-use super::message::{Hash, Item, LineEnds, Message, Writer};
+use super::message::{Hash, Item, Message, batches};
 use super::names::{self, Folder};
 use super::outcome::Put;
 use crate::cli::Failure;
@@ -31,6 +34,8 @@ pub(super) struct Account {
     link: Link,
     /// Its mailboxes.
     listed: Vec<Listed>,
+    /// Where its own ones are.
+    own: Namespace,
     /// Whether what a session before left behind is done: our own store lets nobody in before.
     settled: bool,
     /// How messages are read.
@@ -67,9 +72,18 @@ impl Account {
             Ok(())
         };
         link.run(&Command::List { special_use }, &mut hear).await?;
+        let own = match link.can("NAMESPACE") {
+            true => namespace(&mut link).await?,
+            false => None,
+        };
+        let own = own.unwrap_or_else(|| Namespace {
+            prefix: Vec::new(),
+            delimiter: delimiter(&listed),
+        });
         Ok(Self {
             link,
             listed,
+            own,
             settled: false,
             reading: "(UID BODY.PEEK[])",
         })
@@ -83,7 +97,7 @@ impl Account {
             .enumerate()
             .filter(|(_, one)| holds(one))
             .map(|(number, one)| Folder {
-                path: names::from_wire(&one.name, one.delimiter),
+                path: names::from_wire(&one.name, one.delimiter, &self.own),
                 special_use: special_use(one),
                 number,
             })
@@ -153,7 +167,7 @@ impl Account {
             }
         }
         let uids = items.iter().map(|item| item.at);
-        Ok(uids.map(|uid| bodies.whole.remove(&uid)).collect())
+        Ok(uids.map(|uid| bodies.take(uid)).collect())
     }
 
     /// Makes a mailbox, if it is not there, and tells its numbers.
@@ -177,7 +191,7 @@ impl Account {
                 .await?;
             self.listed.push(Listed {
                 attributes: special_use.into_iter().collect(),
-                delimiter: self.delimiter(),
+                delimiter: self.own.delimiter,
                 name: name.clone(),
             });
         }
@@ -188,7 +202,8 @@ impl Account {
         let mut numbers = HashMap::new();
         let mut hear = |event: Event<'_>| {
             if let Event::Said(Response::MailboxStatus { numbers: said, .. }) = event {
-                numbers.extend(said);
+                let asked = |name: &str| matches!(name, "UIDVALIDITY" | "UIDNEXT");
+                numbers.extend(said.into_iter().filter(|(name, _)| asked(name)));
             }
             Ok(())
         };
@@ -214,17 +229,12 @@ impl Account {
         inbox || self.listed.iter().any(same)
     }
 
-    fn delimiter(&self) -> Option<char> {
-        let inbox = |one: &&Listed| one.name.eq_ignore_ascii_case(b"INBOX");
-        let one = self.listed.iter().find(inbox).or(self.listed.first());
-        one.map_or(Some('/'), |one| one.delimiter)
-    }
-
     fn wire_name(&self, folder: &Folder) -> Vec<u8> {
-        names::to_wire(&folder.path, self.delimiter())
+        names::to_wire(&folder.path, &self.own)
     }
 
-    /// Adds messages, one behind the other without waiting, and says what became of each.
+    /// Adds messages and says what became of each: all at once where the server can (RFC 3502), which then syncs
+    /// once for them; else, and when it takes not all of them, one behind the other without waiting.
     pub(super) async fn put(
         &mut self,
         folder: &Folder,
@@ -232,37 +242,67 @@ impl Account {
     ) -> Result<Vec<Put>, Failure> {
         let mailbox = self.wire_name(folder);
         let binary = self.link.can("BINARY");
-        let mut tokens = Vec::new();
-        for (item, message) in batch {
-            if message.size == 0 {
-                tokens.push(Err("it is empty".to_owned()));
-                continue;
-            }
-            if message.nul && !binary {
-                tokens.push(Err(
-                    "it holds NUL, which the server does not take".to_owned()
-                ));
-                continue;
-            }
-            let to = AppendTo {
-                mailbox: mailbox.clone(),
-                flags: item
-                    .flags
-                    .iter()
-                    .filter(|flag| may_be_set(flag))
-                    .cloned()
-                    .collect(),
-                date: item.date,
-                binary: message.nul,
+        let (mut put, mut fit, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, (item, message)) in batch.iter_mut().enumerate() {
+            let reason = match (message.size, message.nul && !binary) {
+                (0, _) => "it is empty",
+                (_, true) => "it holds NUL, which the server does not take",
+                _ => {
+                    fit.push((append_to(&mailbox, item, message), message));
+                    places.push(place);
+                    ""
+                }
             };
-            tokens.push(Ok(self.link.append(&to, message).await?));
+            put.push(Put::Refused(reason.to_owned()));
+        }
+        let together = fit.len() > 1 && self.link.can("MULTIAPPEND");
+        let all = match together {
+            true => self.put_together(&mut fit).await?,
+            false => None,
+        };
+        let all = match all {
+            Some(all) => all,
+            None => self.put_singly(&mut fit).await?,
+        };
+        for (place, became) in places.into_iter().zip(all) {
+            put[place] = became;
+        }
+        Ok(put)
+    }
+
+    /// Adds all messages by one command; `None` when the server refused them.
+    async fn put_together(
+        &mut self,
+        messages: &mut [(AppendTo, &mut Message)],
+    ) -> Result<Option<Vec<Put>>, Failure> {
+        let Some(token) = self.link.append_several(messages).await? else {
+            return Ok(None);
+        };
+        let status = self.link.wait(token, &mut deaf).await?;
+        let uids = match (status.is_ok(), status.code) {
+            (false, _) => return Ok(None),
+            (true, Some(Code::AppendUid { uids, .. })) => uids,
+            (true, _) => Vec::new(),
+        };
+        // The server's word for how many there are is not taken.
+        let each = uids.into_iter().flat_map(|(first, last)| first..=last);
+        let uids: Vec<Uid> = each.take(messages.len() + 1).collect();
+        let known = uids.len() == messages.len();
+        let place = |place| Put::Kept(uids.get(place).copied().filter(|_| known));
+        Ok(Some((0..messages.len()).map(place).collect()))
+    }
+
+    async fn put_singly(
+        &mut self,
+        messages: &mut [(AppendTo, &mut Message)],
+    ) -> Result<Vec<Put>, Failure> {
+        let mut tokens = Vec::new();
+        for (to, message) in messages {
+            tokens.push(self.link.append(to, message).await?);
         }
         let mut put = Vec::new();
         for token in tokens {
-            put.push(match token {
-                Err(reason) => Put::Refused(reason),
-                Ok(token) => of_status(self.link.wait(token, &mut deaf).await?),
-            });
+            put.push(of_status(self.link.wait(token, &mut deaf).await?));
         }
         Ok(put)
     }
@@ -279,7 +319,8 @@ impl Account {
         let name = self.wire_name(folder);
         self.settle(&name).await?;
         self.link.run(&Command::Examine(name), &mut deaf).await?;
-        let mut candidates = Vec::new();
+        let mut candidates: Vec<Item> = Vec::new();
+        let mut room = Room(ITEMS_OCTETS_MAX);
         let mut hear = |event: Event<'_>| {
             if let Event::Said(Response::Fetched(one)) = event
                 && let (Some(uid), Some(size)) = (one.uid, one.size)
@@ -287,7 +328,15 @@ impl Account {
                 && sizes.contains(&size)
                 && !known.contains(&uid)
             {
-                candidates.extend(item(*one, 0));
+                // Of what a server adds unasked nothing is kept.
+                let uid = one.uid;
+                let plain = Fetched {
+                    uid,
+                    ..Fetched::default()
+                };
+                let item = item(plain, 0);
+                room.take(size_of::<Item>() + item.as_ref().map_or(0, |item| item.key.len()))?;
+                candidates.extend(item);
             }
             Ok(())
         };
@@ -298,7 +347,7 @@ impl Account {
         };
         self.link.run(&command, &mut hear).await?;
         let mut found = Vec::new();
-        for candidate in candidates.chunks(super::BATCH_MESSAGES) {
+        for candidate in batches(&candidates) {
             let read = self.read(candidate).await?;
             let both = candidate.iter().zip(read);
             found.extend(
@@ -335,12 +384,45 @@ impl Account {
     }
 }
 
+/// Asks where the account's own mailboxes are.
+async fn namespace(link: &mut Link) -> Result<Option<Namespace>, Failure> {
+    let mut own = None;
+    let mut hear = |event: Event<'_>| {
+        if let Event::Said(Response::Namespace(said)) = event {
+            own = said;
+        }
+        Ok(())
+    };
+    link.run(&Command::Namespace, &mut hear).await?;
+    Ok(own)
+}
+
+/// What separates levels, where that is not said of all mailboxes at once.
+fn delimiter(listed: &[Listed]) -> Option<char> {
+    let inbox = |one: &&Listed| one.name.eq_ignore_ascii_case(b"INBOX");
+    let one = listed.iter().find(inbox).or(listed.first());
+    one.map_or(Some('/'), |one| one.delimiter)
+}
+
 fn of_status(status: Status) -> Put {
     match (status.is_ok(), status.code) {
-        (true, Some(Code::AppendUid { uid, .. })) => Put::Kept(Some(uid)),
+        (true, Some(Code::AppendUid { uids, .. })) => {
+            Put::Kept(uids.first().map(|(first, _)| *first))
+        }
         (true, _) => Put::Kept(None),
         (false, Some(Code::Other(code))) => Put::Refused(format!("[{code}] {}", status.text)),
         (false, _) => Put::Refused(status.text),
+    }
+}
+
+/// How a message is added.
+fn append_to(mailbox: &[u8], item: &Item, message: &Message) -> AppendTo {
+    let flags = item.flags.iter().filter(|flag| may_be_set(flag));
+    AppendTo {
+        mailbox: mailbox.to_vec(),
+        flags: flags.cloned().collect(),
+        date: item.date,
+        binary: message.nul,
     }
 }
 
@@ -366,68 +448,4 @@ fn item(one: Fetched, validity: u32) -> Option<Item> {
         size: one.size.unwrap_or(0),
         at: uid.into(),
     })
-}
-
-/// Memory for what a server tells.
-struct Room(usize);
-
-impl Room {
-    fn take(&mut self, octets: usize) -> Result<(), Failure> {
-        let left = self.0.checked_sub(octets);
-        self.0 = left.ok_or_else(|| Failure::new("the server tells more than there can be"))?;
-        Ok(())
-    }
-}
-
-/// Messages as they come.
-struct Bodies {
-    /// Those that were asked for and did not come yet; a server may tell of others, or twice.
-    asked: HashSet<u64>,
-    coming: Option<Writer>,
-    whole: HashMap<u64, Message>,
-}
-
-impl Bodies {
-    fn of(asked: impl Iterator<Item = u64>) -> Self {
-        Self {
-            asked: asked.collect(),
-            coming: None,
-            whole: HashMap::new(),
-        }
-    }
-
-    fn hear(&mut self, event: Event<'_>) -> Result<(), Failure> {
-        match event {
-            Event::Literal(_) => self.coming = Some(Writer::new(LineEnds::Kept)),
-            Event::Piece(piece) => {
-                if let Some(writer) = &mut self.coming {
-                    writer.write(piece)?;
-                }
-            }
-            Event::Said(Response::Fetched(one)) => self.fetched(*one)?,
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn fetched(&mut self, one: Fetched) -> Result<(), Failure> {
-        let coming = self.coming.take();
-        let (Some(uid), Some(body)) = (one.uid.map(u64::from), one.body) else {
-            return Ok(());
-        };
-        if !self.asked.remove(&uid) {
-            return Ok(());
-        }
-        let writer = match (body, coming) {
-            (Value::PassedOn(_), Some(writer)) => writer,
-            (Value::String(octets) | Value::Atom(octets), _) => {
-                let mut writer = Writer::new(LineEnds::Kept);
-                writer.write(&octets)?;
-                writer
-            }
-            _ => return Ok(()),
-        };
-        self.whole.insert(uid, writer.finish());
-        Ok(())
-    }
 }

@@ -108,23 +108,26 @@ impl Link {
         let mut link = match (&tls, remote.security) {
             (Some(tls), Security::Implicit) => {
                 let (stream, _) = tls.connect(name, stream).await?;
-                let mut link = Self::new(Box::new(stream));
-                link.greeted().await?;
-                link
+                Self::new(Box::new(stream))
             }
-            (Some(tls), _) => {
-                let mut link = Self::new(Box::new(stream));
-                link.greeted().await?;
-                link.start_tls(tls, name).await?;
-                link
-            }
-            (None, _) => {
-                let mut link = Self::new(Box::new(stream));
-                link.greeted().await?;
-                link
-            }
+            _ => Self::new(Box::new(stream)),
         };
-        link.login(&remote.credentials).await?;
+        let greeting = link.greeted().await?;
+        if let Some(tls) = tls.filter(|_| remote.security == Security::StartTls) {
+            // RFC 9051 section 7.1.4: whoever says so in the clear keeps TLS from being begun.
+            if greeting.condition == Condition::PreAuth {
+                return Err(Failure::new(
+                    "the server needs no login and has no TLS; imaps:// may have",
+                ));
+            }
+            link.start_tls(&tls, name).await?;
+        }
+        // Who a server is started for by something else is known to it.
+        if greeting.condition != Condition::PreAuth {
+            link.login(&remote.credentials).await?;
+        }
+        // What is offered now may be more than before.
+        link.run(&Command::Capability, &mut deaf).await?;
         Ok(link)
     }
 
@@ -179,8 +182,7 @@ impl Link {
         if !status.is_ok() {
             return Err(Failure::new(format!("login refused: {}", status.text)));
         }
-        // What is offered now may be more than before.
-        self.run(&Command::Capability, &mut deaf).await.map(drop)
+        Ok(())
     }
 
     /// Whether the server can do this.
@@ -224,6 +226,30 @@ impl Link {
         message: &mut Message,
     ) -> Result<Token, Failure> {
         let token = self.client.append(to, message.size);
+        self.give(token, message).await?;
+        Ok(token)
+    }
+
+    /// Sends messages that are to be added all or none, and does not wait for the end.
+    pub(super) async fn append_several(
+        &mut self,
+        messages: &mut [(AppendTo, &mut Message)],
+    ) -> Result<Option<Token>, Failure> {
+        let count = messages.len();
+        let Some(((to, first), others)) = messages.split_first_mut() else {
+            return Ok(None);
+        };
+        let token = self.client.append_several(to, first.size, count);
+        self.give(token, first).await?;
+        for (to, message) in others {
+            self.client.append_next(to, message.size);
+            self.give(token, message).await?;
+        }
+        Ok(Some(token))
+    }
+
+    /// Sends the octets of a message that was begun.
+    async fn give(&mut self, token: Token, message: &mut Message) -> Result<(), Failure> {
         message.rewind()?;
         let mut buffer = vec![0; PIECE];
         loop {
@@ -234,11 +260,11 @@ impl Link {
             }
             if self.done.contains_key(&token) {
                 // Refused before it came.
-                return Ok(token);
+                return Ok(());
             }
             while self.client.unsent() < UNSENT_MAX {
                 match message.read(&mut buffer)? {
-                    0 => return Ok(token),
+                    0 => return Ok(()),
                     octets => self.client.append_octets(&buffer[..octets]),
                 }
             }

@@ -26,6 +26,30 @@ pub(super) struct Item {
     pub(super) at: u64,
 }
 
+/// Messages that are carried at once.
+const BATCH_MESSAGES: usize = 32;
+/// Octets after which no further message joins those that are carried at once.
+const BATCH_OCTETS: u64 = 8 << 20;
+
+/// The messages in parts that are carried at once, each of at least one.
+pub(super) fn batches(items: &[Item]) -> impl Iterator<Item = &[Item]> {
+    let mut rest = items;
+    std::iter::from_fn(move || {
+        let mut octets = 0_u64;
+        let fit = rest
+            .iter()
+            .take(BATCH_MESSAGES)
+            .take_while(|item| {
+                octets = octets.saturating_add(item.size);
+                octets <= BATCH_OCTETS
+            })
+            .count();
+        let (batch, behind) = rest.split_at(fit.max(1).min(rest.len()));
+        rest = behind;
+        (!batch.is_empty()).then_some(batch)
+    })
+}
+
 /// The hash of a message's octets.
 pub(super) type Hash = blake3::Hash;
 
@@ -196,6 +220,22 @@ mod tests {
                 assert_eq!(content(kept), octets.as_bytes());
             }
         }
+    }
+
+    #[test]
+    fn large_messages_are_carried_alone() {
+        let item = |size: u64| Item {
+            key: String::new(),
+            flags: Vec::new(),
+            date: None,
+            size,
+            at: 0,
+        };
+        let sizes = |items: &[Item]| batches(items).map(<[Item]>::len).collect::<Vec<_>>();
+        assert_eq!(sizes(&[]), [] as [usize; 0]);
+        assert_eq!(sizes(&vec![item(1); 70]), [32, 32, 6]);
+        let mixed = [BATCH_OCTETS * 9, 1, BATCH_OCTETS - 1, 1].map(item);
+        assert_eq!(sizes(&mixed), [1, 2, 1]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! [`state`] holds what was done.
 
 mod account;
+mod bodies;
 mod link;
 mod maildir;
 mod mbox;
@@ -36,11 +37,6 @@ use run::{Direction, Run};
 use source::Source;
 use state::State;
 use target::Target;
-
-/// Messages that are carried at once.
-const BATCH_MESSAGES: usize = 32;
-/// Octets after which no further message joins those that are carried at once.
-const BATCH_OCTETS: u64 = 8 << 20;
 
 /// What import and export have in common.
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! Names of mailboxes between systems that write them differently: here a name is its levels.
 
+use vere_imap::client::Namespace;
 use vere_imap::utf7;
 
 /// A mailbox of a place.
@@ -25,9 +26,15 @@ pub(super) fn inbox() -> Vec<String> {
     vec!["INBOX".to_owned()]
 }
 
-/// The levels of a name as it travels in IMAP.
-pub(super) fn from_wire(name: &[u8], delimiter: Option<char>) -> Vec<String> {
-    let name = String::from_utf8_lossy(name);
+/// The levels of a name as it travels in IMAP from a server whose own mailboxes are there. What stands before
+/// all of them says nothing: it is left out, unless only INBOX would be left.
+pub(super) fn from_wire(name: &[u8], delimiter: Option<char>, own: &Namespace) -> Vec<String> {
+    let rest = name
+        .split_at_checked(own.prefix.len())
+        .filter(|(prefix, _)| prefix.eq_ignore_ascii_case(&own.prefix))
+        .map(|(_, rest)| rest)
+        .filter(|rest| !rest.is_empty() && !rest.eq_ignore_ascii_case(b"INBOX"));
+    let name = String::from_utf8_lossy(rest.unwrap_or(name));
     let level = |text: &str| utf7::decode(text).unwrap_or_else(|| text.to_owned());
     let mut path: Vec<String> = match delimiter {
         Some(delimiter) => name.split(delimiter).map(level).collect(),
@@ -41,13 +48,17 @@ pub(super) fn from_wire(name: &[u8], delimiter: Option<char>) -> Vec<String> {
     path
 }
 
-/// The name as it travels to a server that separates levels so. What its delimiter means cannot stand in a
-/// level: `_` takes its place.
-pub(super) fn to_wire(path: &[String], delimiter: Option<char>) -> Vec<u8> {
-    let separator = delimiter.unwrap_or('_');
+/// The name as it travels to a server whose own mailboxes are there. What its delimiter means cannot stand in
+/// a level: `_` takes its place.
+pub(super) fn to_wire(path: &[String], own: &Namespace) -> Vec<u8> {
+    let separator = own.delimiter.unwrap_or('_');
     let level = |text: &String| utf7::encode(&text.replace(separator, "_"));
     let levels: Vec<String> = path.iter().map(level).collect();
-    levels.join(&separator.to_string()).into_bytes()
+    let name = levels.join(&separator.to_string()).into_bytes();
+    if path == inbox() {
+        return name;
+    }
+    [own.prefix.as_slice(), &name].concat()
 }
 
 /// The folder of a mailbox in a Maildir: `.A.B` (Maildir++), in modified UTF-7. A full stop in a level,
@@ -116,18 +127,43 @@ mod tests {
         assert_eq!(from_maildir(".Entwürfe"), path(&["Entwürfe"]));
     }
 
+    fn own(prefix: &str, delimiter: Option<char>) -> Namespace {
+        Namespace {
+            prefix: prefix.as_bytes().to_vec(),
+            delimiter,
+        }
+    }
+
     #[test]
     fn names_travel() {
-        for (levels, delimiter, name) in [
-            (path(&["INBOX"]), Some('/'), "INBOX"),
-            (path(&["Entwürfe", "x"]), Some('.'), "Entw&APw-rfe.x"),
-            (path(&["台北"]), None, "&U,BTFw-"),
+        for (levels, prefix, delimiter, name) in [
+            (path(&["INBOX"]), "", Some('/'), "INBOX"),
+            (path(&["Entwürfe", "x"]), "", Some('.'), "Entw&APw-rfe.x"),
+            (path(&["台北"]), "", None, "&U,BTFw-"),
+            (path(&["INBOX"]), "INBOX.", Some('.'), "INBOX"),
+            (path(&["Sent", "x"]), "INBOX.", Some('.'), "INBOX.Sent.x"),
+            (path(&["INBOX", "x"]), "INBOX.", Some('.'), "INBOX.INBOX.x"),
         ] {
-            assert_eq!(to_wire(&levels, delimiter), name.as_bytes());
-            assert_eq!(from_wire(name.as_bytes(), delimiter), levels);
+            let own = own(prefix, delimiter);
+            assert_eq!(to_wire(&levels, &own), name.as_bytes());
+            assert_eq!(from_wire(name.as_bytes(), delimiter, &own), levels);
         }
-        assert_eq!(to_wire(&path(&["v1.2", "x"]), Some('.')), b"v1_2.x");
-        assert_eq!(from_wire(b"inbox/x", Some('/')), path(&["INBOX", "x"]));
+        let plain = own("", Some('.'));
+        assert_eq!(to_wire(&path(&["v1.2", "x"]), &plain), b"v1_2.x");
+        assert_eq!(
+            from_wire(b"inbox/x", Some('/'), &own("", Some('/'))),
+            path(&["INBOX", "x"])
+        );
         assert_eq!(to_file(&path(&["a/b", ".x"])), "a_b/_.x");
+        // What is no own mailbox, or would be taken for another one, keeps its whole name.
+        let courier = own("INBOX.", Some('.'));
+        for (name, levels) in [
+            ("Inbox.Sent", path(&["Sent"])),
+            ("shared.x", path(&["shared", "x"])),
+            ("INBOX.INBOX", path(&["INBOX", "INBOX"])),
+            ("INBOX.", path(&["INBOX", ""])),
+        ] {
+            assert_eq!(from_wire(name.as_bytes(), Some('.'), &courier), levels);
+        }
     }
 }

@@ -7,17 +7,20 @@ use std::process::ExitCode;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vere_units::ByteSize;
 
-use super::message::{Item, Message};
+use super::TransferArgs;
+use super::message::{Item, Message, batches};
 use super::names::{self, Folder};
 use super::outcome::Put;
 use super::source::Source;
 use super::state::State;
 use super::target::Target;
-use super::{BATCH_MESSAGES, BATCH_OCTETS, TransferArgs};
 use crate::cli::{Failure, Outcome};
 
 /// Messages that were refused and are named, each with the reason.
 const NAMED_MAX: usize = 50;
+
+/// The largest message that our own store keeps.
+const SIZE_MAX: u64 = vere_store::MESSAGE_OCTETS_MAX as u64;
 
 /// The exit code when everything was done that could be, and some messages were refused or went away.
 const SOME_REFUSED: u8 = 3;
@@ -137,6 +140,16 @@ impl Run {
             .filter(|item| !known.has.contains(&item.key))
             .collect();
         self.summary.before += (all - left.len()) as u64;
+        if self.direction == Direction::Import {
+            // Nothing of them is read: our store would take none.
+            let (fit, large) = left
+                .into_iter()
+                .partition::<Vec<Item>, _>(|item| item.size <= SIZE_MAX);
+            left = fit;
+            for item in large {
+                self.summary.refuse(&to, &item, "it is too large");
+            }
+        }
         if self.args.dry_run {
             self.summary.brought += left.len() as u64;
             self.summary.octets += left.iter().map(|item| item.size).sum::<u64>();
@@ -155,12 +168,9 @@ impl Run {
             self.state.begin(&name, begin)?;
             self.resolve(&to, &mut left).await?;
         }
-        let mut rest = left.as_slice();
-        while !rest.is_empty() {
-            let (batch, behind) = rest.split_at(batch(rest));
+        for batch in batches(&left) {
             self.carry(&to, batch).await?;
             bar.inc(batch.len() as u64);
-            rest = behind;
         }
         bar.finish_and_clear();
         self.target.leave()
@@ -180,7 +190,7 @@ impl Run {
         };
         let (uids, mut before) = (known.uids.clone(), known.without_uid.clone());
         let mut ours = Vec::new();
-        for part in in_doubt.chunks(BATCH_MESSAGES) {
+        for part in batches(&in_doubt) {
             let read = self.source.read(part).await?;
             ours.extend(part.iter().zip(read).filter_map(|(item, message)| {
                 let message = message?;
@@ -256,20 +266,6 @@ impl Run {
         bar.set_message(name.to_owned());
         bar
     }
-}
-
-/// How many of the messages are carried at once: at least one.
-fn batch(items: &[Item]) -> usize {
-    let mut octets = 0_u64;
-    let fit = items
-        .iter()
-        .take(BATCH_MESSAGES)
-        .take_while(|item| {
-            octets = octets.saturating_add(item.size);
-            octets <= BATCH_OCTETS
-        })
-        .count();
-    fit.max(1)
 }
 
 impl Summary {

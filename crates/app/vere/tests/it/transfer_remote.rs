@@ -6,8 +6,12 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::ExitStatus;
 
-use crate::harness::{Authority, Options, System, free_address, wait_for};
+use vere_bench::peer::PeerError;
+use vere_bench::store::{MailPeer, SystemName};
+
+use crate::harness::{Authority, Options, System, free_address, skip, wait_for};
 use crate::imap::{Imap, with_store};
+use crate::peers::Dovecot;
 
 const ACCOUNT: &str = "alice@example.org";
 const MESSAGE: &str = "Subject: one\r\n\r\nhello\r\n";
@@ -198,8 +202,13 @@ fn servers_that_break_the_protocol_end_the_import() {
     let folder = tempfile::tempdir().expect("a folder");
     let (options, ports) = with_store(Options::default());
     let system = System::start(&options);
-    let breaks: [fn(&str) -> String; 3] = [
-        // A name without end, a message that ends early, and none at all.
+    let breaks: [fn(&str) -> String; 4] = [
+        // A message larger than any, which is not waited for; a name without end, a message that ends early, and
+        // none at all.
+        |command| match command.contains("BODY.PEEK") {
+            true => "* 1 FETCH (UID 7 BODY[] {999999999999}\r\nab".to_owned(),
+            false => honest(command),
+        },
         |command| match command.starts_with("LIST") {
             true => format!("* LIST () \"/\" \"{}\"\r\n", "x".repeat(3 << 20)),
             false => honest(command),
@@ -220,4 +229,179 @@ fn servers_that_break_the_protocol_end_the_import() {
     let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
     assert_eq!(alice.exists("INBOX"), 0);
     system.stop();
+}
+
+#[test]
+fn a_message_that_is_too_large_is_named_and_not_read() {
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = server(|command| match command.contains("RFC822.SIZE") {
+        true => {
+            let large = "* 2 FETCH (UID 8 FLAGS () RFC822.SIZE 300000000)\r\n";
+            honest(command) + large
+        }
+        false => {
+            assert!(!command.contains("8:8"), "{command}");
+            honest(command)
+        }
+    });
+    let place = format!("imap://{ACCOUNT}@{server}");
+    let password = password(folder.path());
+    let import = [
+        "import",
+        "--clear",
+        "-a",
+        ACCOUNT,
+        "--password-file",
+        &password,
+    ];
+    let (code, said) = system.failing_command(&[&import[..], &[&place]].concat());
+    // What is printed goes elsewhere; here is how it ends.
+    assert_eq!(code, Some(3), "{said}");
+    let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
+    assert_eq!(alice.exists("INBOX"), 1);
+    system.stop();
+}
+
+/// Names below a common beginning lose it on their way in and get it on their way out.
+#[test]
+fn a_common_beginning_of_names_is_left_out() {
+    let Some(dovecot) = Dovecot::start_with(
+        "namespace inbox {\n  inbox = yes\n  prefix = INBOX.\n  separator = .\n}\n",
+    ) else {
+        return;
+    };
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    let folder = tempfile::tempdir().expect("a folder");
+    let password = password(folder.path());
+    let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
+    for mailbox in ["Sent", "Work/2026"] {
+        alice.ok(&format!("CREATE {mailbox}"));
+    }
+    for (mailbox, text) in [("INBOX", "1"), ("Sent", "2"), ("Work/2026", "3")] {
+        alice.append(mailbox, &format!("Subject: {text}\r\n\r\n{text}\r\n"));
+    }
+    let place = format!("imap://{ACCOUNT}@{}", dovecot.imap);
+    let at = ["--clear", "--password-file", &password, &place];
+    let said = system.command(&[&["export", "-a", ACCOUNT], at.as_slice()].concat());
+    assert!(said.starts_with("3 messages ("), "{said}");
+    for name in ["cur", ".Sent/cur", ".Work.2026/cur"] {
+        let there = dovecot.maildir(ACCOUNT).join(name);
+        let new = dovecot.maildir(ACCOUNT).join(name.replace("cur", "new"));
+        let count = |folder: &Path| fs::read_dir(folder).map_or(0, Iterator::count);
+        assert_eq!(count(&there) + count(&new), 1, "{name}");
+    }
+    let bob = "bob@example.org";
+    let said = system.command(&[&["import", "-a", bob], at.as_slice()].concat());
+    assert!(said.starts_with("3 messages ("), "{said}");
+    let again = system.command(&[&["import", "-a", bob], at.as_slice()].concat());
+    assert!(again.starts_with("0 messages ("), "{again}");
+    let mut bob = Imap::login(ports.imap, bob, "secret");
+    for mailbox in ["INBOX", "Sent", "Work/2026"] {
+        assert_eq!(bob.exists(mailbox), 1, "{mailbox}");
+    }
+    system.stop();
+}
+
+/// The same server without the complaint that Courier may have before its greeting: without a login of its own it
+/// comes from a part that usually speaks later.
+fn without_alert(server: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let client = client.expect("a connection");
+            let there = TcpStream::connect(server).expect("the server");
+            let mut said = BufReader::new(there.try_clone().expect("a socket"));
+            let mut greeting = String::new();
+            while greeting.is_empty() || greeting.contains("[ALERT]") {
+                greeting.clear();
+                said.read_line(&mut greeting).expect("a greeting");
+            }
+            let (mut to_server, mut from_client) = (there, client.try_clone().expect("a socket"));
+            std::thread::spawn(move || std::io::copy(&mut from_client, &mut to_server));
+            std::thread::spawn(move || {
+                let mut client = client;
+                client.write_all(greeting.as_bytes())?;
+                std::io::copy(&mut said, &mut client)?;
+                client.shutdown(std::net::Shutdown::Write)
+            });
+        }
+    });
+    address
+}
+
+/// There and back with servers that write names, dates and flags in ways of their own.
+#[test]
+fn mail_goes_to_cyrus_and_courier_and_comes_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(folder.path(), open).expect("its mode");
+    let password = password(folder.path());
+    for name in [SystemName::Cyrus, SystemName::Courier] {
+        let peer = match MailPeer::start(name, folder.path()) {
+            Ok(peer) => peer,
+            Err(PeerError::Unavailable { name, reason }) => {
+                skip(&format!("export to {name}"), &reason);
+                continue;
+            }
+            Err(error) => panic!("{name:?}: {error}"),
+        };
+        let (options, ports) = with_store(Options::default());
+        let system = System::start(&options);
+        let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
+        let mailboxes = ["INBOX", "Sent", "Work/2026"];
+        for mailbox in &mailboxes[1..] {
+            alice.ok(&format!("CREATE {mailbox}"));
+        }
+        for number in 0..40 {
+            let mailbox = mailboxes[number % mailboxes.len()];
+            let flags = ["", "\\Seen", "\\Flagged \\Answered"][number / 3 % 3];
+            let text = format!("From: a@b.example\r\nSubject: {number}\r\n\r\nThe text\r\n");
+            let date = format!("{:02}-Feb-2004 10:11:{number:02} +0000", number % 28 + 1);
+            let length = text.len();
+            alice.ok(&format!(
+                "APPEND {mailbox} ({flags}) \"{date}\" {{{length}+}}\r\n{text}"
+            ));
+        }
+        let place = format!("imap://{}@{}", peer.account(), without_alert(peer.imap()));
+        let at = ["--clear", "--password-file", &password, &place];
+        let said = system.command(&[&["export", "-a", ACCOUNT], at.as_slice()].concat());
+        assert!(said.starts_with("40 messages ("), "{name:?}: {said}");
+        let again = system.command(&[&["export", "-a", ACCOUNT], at.as_slice()].concat());
+        assert!(again.starts_with("0 messages ("), "{name:?}: {again}");
+        let bob = "bob@example.org";
+        let said = system.command(&[&["import", "-a", bob], at.as_slice()].concat());
+        assert!(said.starts_with("40 messages ("), "{name:?}: {said}");
+        let again = system.command(&[&["import", "-a", bob], at.as_slice()].concat());
+        assert!(again.starts_with("0 messages ("), "{name:?}: {again}");
+        let mut bob = Imap::login(ports.imap, bob, "secret");
+        for mailbox in mailboxes {
+            let wanted = listed(&mut alice, mailbox);
+            assert_eq!(listed(&mut bob, mailbox), wanted, "{name:?}: {mailbox}");
+        }
+        system.stop();
+    }
+}
+
+/// What is said of the messages of a mailbox, in any order, with their subjects.
+fn listed(session: &mut Imap, mailbox: &str) -> Vec<String> {
+    session.ok(&format!("EXAMINE {mailbox}"));
+    let items = "FLAGS INTERNALDATE RFC822.SIZE BODY.PEEK[HEADER.FIELDS (SUBJECT)]";
+    let said = session.ok(&format!("FETCH 1:* ({items})"));
+    let said = said.rsplit_once("\r\nt").map_or("", |(said, _)| said);
+    let messages = said.split("* ").filter(|one| one.contains(" FETCH "));
+    let mut messages: Vec<String> = messages
+        .map(|one| {
+            let one = one.split_once(" FETCH ").map_or("", |(_, rest)| rest);
+            let mut words: Vec<&str> = one.split(['(', ')', ' ', '\r', '\n']).collect();
+            words.retain(|word| !word.is_empty() && *word != "\\Recent");
+            words.sort_unstable();
+            words.join(" ")
+        })
+        .collect();
+    messages.sort();
+    messages
 }

@@ -21,6 +21,8 @@ pub enum Command {
     Capability,
     /// STARTTLS.
     StartTls,
+    /// NAMESPACE (RFC 9051 section 6.3.10).
+    Namespace,
     /// LOGIN: where no mechanism of SASL can be used.
     Login(Credentials),
     /// `LIST "" "*"`, with special uses where the server can tell them (RFC 6154).
@@ -75,12 +77,14 @@ impl AppendTo {
     pub(super) fn parts(&self) -> Vec<Part> {
         let mut line = Line::new("APPEND");
         line.name(&self.mailbox);
-        line.text(&format!(" ({})", self.flags.join(" ")));
-        if let Some(date) = self.date {
-            line.text(&format!(" {}", date_time(date)));
-        }
-        line.text(" ");
+        line.text(&self.message());
         line.0
+    }
+
+    /// What stands before the literal of a message.
+    pub(super) fn message(&self) -> String {
+        let date = self.date.map(|date| format!(" {}", date_time(date)));
+        format!(" ({}){} ", self.flags.join(" "), date.unwrap_or_default())
     }
 }
 
@@ -89,6 +93,7 @@ impl Command {
         match self {
             Self::Capability => Line::new("CAPABILITY").0,
             Self::StartTls => Line::new("STARTTLS").0,
+            Self::Namespace => Line::new("NAMESPACE").0,
             Self::Noop => Line::new("NOOP").0,
             Self::Logout => Line::new("LOGOUT").0,
             Self::Login(credentials) => {

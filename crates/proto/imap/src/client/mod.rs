@@ -9,7 +9,8 @@
 //! pieces ([`Client::append_octets`]): neither is ever in memory as a whole.
 //!
 //! Used of extensions where they are offered: LITERAL+ and LITERAL- (RFC 7888), SASL-IR (RFC 4959), UIDPLUS
-//! (RFC 4315), SPECIAL-USE (RFC 6154), BINARY (RFC 3516) for messages that hold NUL.
+//! (RFC 4315), MULTIAPPEND (RFC 3502), NAMESPACE (RFC 9051 section 6.3.10), SPECIAL-USE (RFC 6154), BINARY (RFC 3516)
+//! for messages that hold NUL.
 
 mod command;
 mod output;
@@ -29,7 +30,7 @@ use reader::{Read, Reader};
 use response::Said;
 
 pub use command::{AppendTo, Command};
-pub use response::{Code, Condition, Fetched, Listed, Response, Status};
+pub use response::{Code, Condition, Fetched, Listed, Namespace, Response, Status};
 pub use value::Value;
 
 /// The bounds of a session.
@@ -104,8 +105,18 @@ pub struct Client {
     under_way: VecDeque<Token>,
     last: Token,
     login: Option<Login>,
-    /// The message that is being given: of which command, and octets to come.
-    message: Option<(Token, u64)>,
+    /// The APPEND whose messages are being given.
+    giving: Option<Giving>,
+}
+
+/// An APPEND whose messages are being given.
+#[derive(Debug)]
+struct Giving {
+    token: Token,
+    /// Octets of the message at hand that are to come; none between two messages.
+    left: Option<u64>,
+    /// Messages behind it.
+    behind: usize,
 }
 
 /// An authentication exchange.
@@ -130,7 +141,7 @@ impl Client {
             under_way: VecDeque::new(),
             last: Token(0),
             login: None,
-            message: None,
+            giving: None,
         }
     }
 
@@ -194,38 +205,65 @@ impl Client {
     /// Begins an APPEND of a message of `octets`, which are given by [`Client::append_octets`]. A message that
     /// is being given already must be whole.
     pub fn append(&mut self, to: &AppendTo, octets: u64) -> Token {
-        debug_assert!(self.message.is_none(), "one message after the other");
+        self.append_several(to, octets, 1)
+    }
+
+    /// Begins an APPEND of several messages, of which the server takes all or none (RFC 3502); the first is
+    /// given as by [`Client::append`], those behind it are begun by [`Client::append_next`].
+    pub fn append_several(&mut self, to: &AppendTo, octets: u64, messages: usize) -> Token {
+        debug_assert!(self.giving.is_none(), "one command after the other");
         let token = self.next_token();
         let literals = self.literals();
         self.output
             .command_without_end(token.0, &to.parts(), literals);
-        self.output
-            .literal_head(token.0, octets, to.binary, literals);
-        self.message = Some((token, octets));
-        if octets == 0 {
-            self.end_message(token);
-        }
+        self.giving = Some(Giving {
+            token,
+            left: None,
+            behind: messages,
+        });
+        self.begin_message(to, octets);
         token
+    }
+
+    /// Begins the next message of an APPEND of several; the mailbox is that of the first. Where the server has
+    /// refused the whole already, nothing comes of it.
+    pub fn append_next(&mut self, to: &AppendTo, octets: u64) {
+        let between = |giving: &&Giving| giving.left.is_none();
+        if let Some(token) = self.giving.as_ref().filter(between).map(|of| of.token) {
+            self.output.octets(token.0, to.message().as_bytes());
+            self.begin_message(to, octets);
+        }
+    }
+
+    fn begin_message(&mut self, to: &AppendTo, octets: u64) {
+        let literals = self.literals();
+        if let Some(giving) = &mut self.giving {
+            self.output
+                .literal_head(giving.token.0, octets, to.binary, literals);
+            giving.left = Some(octets);
+            giving.behind = giving.behind.saturating_sub(1);
+        }
+        self.append_octets(&[]);
     }
 
     /// Gives octets of the message at hand; what is more than was announced is not taken. What is given for a
     /// message that the server has refused already goes nowhere.
     pub fn append_octets(&mut self, octets: &[u8]) {
-        let Some((token, left)) = self.message else {
+        let Some(giving) = &mut self.giving else {
+            return;
+        };
+        let Some(left) = giving.left else {
             return;
         };
         let room = usize::try_from(left).unwrap_or(usize::MAX);
         let taken = octets.get(..room).unwrap_or(octets);
-        self.output.octets(token.0, taken);
-        match left.saturating_sub(u64::try_from(taken.len()).unwrap_or(left)) {
-            0 => self.end_message(token),
-            left => self.message = Some((token, left)),
+        self.output.octets(giving.token.0, taken);
+        let left = left.saturating_sub(u64::try_from(taken.len()).unwrap_or(left));
+        giving.left = (left > 0).then_some(left);
+        if left == 0 && giving.behind == 0 {
+            self.output.octets(giving.token.0, b"\r\n");
+            self.giving = None;
         }
-    }
-
-    fn end_message(&mut self, token: Token) {
-        self.output.octets(token.0, b"\r\n");
-        self.message = None;
     }
 
     /// Begins AUTHENTICATE with an exchange of [`Exchange::begin`]; `mechanism` is its name.
@@ -322,8 +360,8 @@ impl Client {
         let at = self.under_way.iter().position(|own| *own == token);
         self.under_way.remove(at.ok_or(unknown)?);
         self.learn(&status);
-        if self.output.ended(token.0) && self.message.is_some_and(|(of, _)| of == token) {
-            self.message = None;
+        if self.output.ended(token.0) {
+            self.giving.take_if(|giving| giving.token == token);
         }
         if let Some(login) = self.login.take_if(|login| login.token == token)
             && status.is_ok()

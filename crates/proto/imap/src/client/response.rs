@@ -61,12 +61,12 @@ impl Status {
 /// A response code (RFC 9051 section 7.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Code {
-    /// `APPENDUID` (RFC 4315): where messages are now; the last of them, if there are several.
+    /// `APPENDUID` (RFC 4315): where messages are now, in the order in which they were given.
     AppendUid {
         /// UIDVALIDITY of the mailbox.
         uid_validity: u32,
-        /// The UID.
-        uid: Uid,
+        /// The UIDs, from one to another; as many as the server likes, so never to be counted through.
+        uids: Vec<(Uid, Uid)>,
     },
     /// `UIDVALIDITY`.
     UidValidity(u32),
@@ -107,6 +107,15 @@ impl Listed {
     }
 }
 
+/// Where an account's own mailboxes are (RFC 9051 section 6.3.10).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Namespace {
+    /// What stands before the names of all but INBOX, as it travels, its delimiter included.
+    pub prefix: Vec<u8>,
+    /// What separates levels of names.
+    pub delimiter: Option<char>,
+}
+
 /// What FETCH said of a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fetched {
@@ -135,6 +144,8 @@ pub enum Response {
     Capability(Vec<String>),
     /// A mailbox.
     Listed(Listed),
+    /// The account's own mailboxes, where it has any: the first place of them.
+    Namespace(Option<Namespace>),
     /// Numbers of a mailbox.
     MailboxStatus {
         /// Its name, as it travels.
@@ -197,6 +208,7 @@ fn untagged(cursor: &mut Cursor<'_>) -> Result<Response, ProtocolError> {
     match word.to_ascii_uppercase().as_slice() {
         b"CAPABILITY" => Ok(Response::Capability(capabilities(&cursor.remainder()))),
         b"LIST" | b"LSUB" => listed(cursor),
+        b"NAMESPACE" => namespace(cursor),
         b"STATUS" => mailbox_status(cursor),
         b"SEARCH" => {
             let text = cursor.remainder();
@@ -234,8 +246,8 @@ fn code(cursor: &mut Cursor<'_>) -> Code {
     let name = parts.next().unwrap_or_default().to_ascii_uppercase();
     let last = |part: Option<&str>| part?.rsplit([',', ':']).next()?.parse().ok();
     let known = match name.as_str() {
-        "APPENDUID" => match (last(parts.next()), last(parts.next())) {
-            (Some(uid_validity), Some(uid)) => Some(Code::AppendUid { uid_validity, uid }),
+        "APPENDUID" => match (last(parts.next()), parts.next().and_then(ranges)) {
+            (Some(uid_validity), Some(uids)) => Some(Code::AppendUid { uid_validity, uids }),
             _ => None,
         },
         "UIDVALIDITY" => last(parts.next()).map(Code::UidValidity),
@@ -246,6 +258,15 @@ fn code(cursor: &mut Cursor<'_>) -> Code {
         _ => None,
     };
     known.unwrap_or_else(|| Code::Other(inside.to_owned()))
+}
+
+/// UIDs as in `7,9:12`.
+fn ranges(text: &str) -> Option<Vec<(Uid, Uid)>> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once(':').unwrap_or((part, part));
+        Some((first.parse().ok()?, last.parse().ok()?))
+    };
+    text.split(',').map(range).collect()
 }
 
 fn capabilities(text: &str) -> Vec<String> {
@@ -335,6 +356,21 @@ fn listed(cursor: &mut Cursor<'_>) -> Result<Response, ProtocolError> {
         delimiter,
         name,
     }))
+}
+
+fn namespace(cursor: &mut Cursor<'_>) -> Result<Response, ProtocolError> {
+    let wrong = ProtocolError::Malformed("NAMESPACE");
+    let own = cursor.value()?;
+    let Some(first) = own.list().and_then(<[Value]>::first) else {
+        return Ok(Response::Namespace(None));
+    };
+    let [prefix, delimiter, ..] = first.list().ok_or(wrong)? else {
+        return Err(wrong);
+    };
+    Ok(Response::Namespace(Some(Namespace {
+        prefix: prefix.octets().ok_or(wrong)?.to_vec(),
+        delimiter: delimiter.text().and_then(|text| text.chars().next()),
+    })))
 }
 
 fn mailbox_status(cursor: &mut Cursor<'_>) -> Result<Response, ProtocolError> {

@@ -58,7 +58,7 @@ fn messages_are_given_in_pieces_without_waiting() {
     let said = "* 3 EXISTS\r\nc1 OK [APPENDUID 7 12] kept\r\nc2 OK\r\n";
     let events = feed(&mut client, said, 1);
     assert_eq!(events[0], "Said(Exists(3))");
-    assert!(events[1].contains("AppendUid { uid_validity: 7, uid: 12 }"));
+    assert!(events[1].contains("AppendUid { uid_validity: 7, uids: [(12, 12)] }"));
     assert!(events[1].contains(&format!("{token:?}")) && events[2].contains(&format!("{other:?}")));
     assert_eq!(client.under_way(), 0);
 }
@@ -91,6 +91,44 @@ fn literals_wait_for_leave_where_they_must() {
     client.append_octets(&[b'x'; 4_097]);
     client.append(&to("x"), 4_096);
     assert!(sent(&mut client).ends_with("{4096+}\r\n"));
+}
+
+#[test]
+fn several_messages_are_given_by_one_command() {
+    let mut client = begun(GREETING);
+    client.append_several(&to("x"), 2, 3);
+    client.append_octets(b"ab");
+    // What is between two messages is not for octets.
+    client.append_octets(b"c");
+    let mut other = to("elsewhere");
+    (other.flags, other.binary) = (Vec::new(), true);
+    client.append_next(&other, 1);
+    // Nor is the next one begun before this one is whole.
+    client.append_next(&other, 9);
+    client.append_octets(b"\0");
+    client.append_next(&to("x"), 0);
+    client.append_next(&to("x"), 7);
+    client.send(&Command::Noop);
+    assert_eq!(
+        sent(&mut client),
+        "c1 APPEND \"x\" (\\Seen) {2+}\r\nab () ~{1+}\r\n\0 (\\Seen) {0+}\r\n\r\nc2 NOOP\r\n"
+    );
+    let said = "c1 OK [APPENDUID 7 3,5:6] kept\r\n";
+    let events = feed(&mut client, said, 5);
+    assert!(events[0].contains("uids: [(3, 3), (5, 6)]"), "{events:?}");
+    // Refused where it waits for leave: what is behind goes nowhere.
+    let mut client = begun("* OK hello\r\n");
+    client.append_several(&to("x"), 1, 2);
+    assert_eq!(sent(&mut client), "c1 APPEND \"x\" (\\Seen) {1}\r\n");
+    feed(&mut client, "+\r\n", 1);
+    client.append_octets(b"a");
+    client.append_next(&to("x"), 1);
+    assert!(sent(&mut client).ends_with("a (\\Seen) {1}\r\n"));
+    feed(&mut client, "c1 NO [OVERQUOTA] full\r\n", 3);
+    client.append_octets(b"b");
+    client.append_next(&to("x"), 1);
+    client.send(&Command::Noop);
+    assert_eq!(sent(&mut client), "c2 NOOP\r\n");
 }
 
 #[test]
@@ -168,6 +206,7 @@ fn reads_what_servers_say_of_mailboxes() {
         &mut client,
         "* LIST (\\HasNoChildren \\Sent) \"/\" \"Sent [x\"\r\n* LIST () NIL INBOX\r\n\
          * LIST () \".\" a[b\r\n* STATUS {2}\r\nab (MESSAGES 3 UIDNEXT 9)\r\n* SEARCH 3 4 (MODSEQ 9)\r\n\
+         * NAMESPACE ((\"INBOX.\" \".\")(\"#x\" NIL)) NIL NIL\r\n* NAMESPACE NIL ((\"~\" \"/\")) NIL\r\n\
          * OK [UIDNEXT 12] next\r\n* 9 RECENT\r\n* FLAGS (\\Seen)\r\n",
         4,
     );
@@ -177,6 +216,8 @@ fn reads_what_servers_say_of_mailboxes() {
         "Listed { attributes: [], delimiter: Some('.'), name: [97, 91, 98]",
         "MailboxStatus { name: [97, 98], numbers: [(\"MESSAGES\", 3), (\"UIDNEXT\", 9)]",
         "Found([3, 4])",
+        "Namespace(Some(Namespace { prefix: [73, 78, 66, 79, 88, 46], delimiter: Some('.') }))",
+        "Namespace(None)",
         "code: Some(UidNext(12))",
         "Said(Other)",
         "Said(Other)",
@@ -195,6 +236,7 @@ fn what_is_out_of_place_ends_the_session() {
         "+ go\r\n",
         "c1 MAYBE\r\n",
         "* 1 FETCH x\r\n",
+        "* NAMESPACE (\"\" \"/\") NIL NIL\r\n",
     ] {
         let mut client = begun(GREETING);
         assert!(client.input(said.as_bytes()).is_err(), "{said}");

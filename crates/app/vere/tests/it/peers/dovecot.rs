@@ -22,6 +22,11 @@ pub(crate) struct Dovecot {
 impl Dovecot {
     /// Starts it, keeping mail in a Maildir; `None` where it is not installed or cannot be another user.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with("")
+    }
+
+    /// The same with further settings.
+    pub(crate) fn start_with(settings: &str) -> Option<Self> {
         let program = Path::new("/usr/sbin/dovecot");
         if !program.exists() || !Path::new("/usr/lib/dovecot/imap").exists() {
             skip("Dovecot", "not installed (scripts/install-test-tools.sh)");
@@ -53,7 +58,7 @@ impl Dovecot {
              passdb {{\n  driver = static\n  args = password=secret\n}}\n\
              userdb {{\n  driver = static\n  args = uid={NOBODY} gid={NOBODY} home={own}/mail/home/%u\n}}\n\
              service imap-login {{\n  inet_listener imap {{\n    address = 127.0.0.1\n    port = {}\n  }}\n  \
-             inet_listener imaps {{\n    port = 0\n  }}\n}}\n",
+             inet_listener imaps {{\n    port = 0\n  }}\n}}\n{settings}",
             imap.port(),
         );
         let file = folder.path().join("dovecot.conf");

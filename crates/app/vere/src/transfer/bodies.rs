@@ -1,0 +1,93 @@
+//! Messages as a server sends them, which may not be honest: what was asked for and no more is kept.
+
+use std::collections::{HashMap, HashSet};
+
+use vere_imap::client::{Event, Fetched, Response, Value};
+
+use super::message::{LineEnds, Message, Writer};
+use crate::cli::Failure;
+
+/// Octets that a server may send when some messages are asked for, those that nobody asked for among them: no
+/// message may have more here, and what servers say of sizes is not exact.
+const SENT_OCTETS_MAX: usize = 2 * vere_store::MESSAGE_OCTETS_MAX as usize;
+
+/// Memory for what a server tells.
+pub(super) struct Room(pub(super) usize);
+
+impl Room {
+    /// # Errors
+    /// When there is none left.
+    pub(super) fn take(&mut self, octets: usize) -> Result<(), Failure> {
+        let left = self.0.checked_sub(octets);
+        self.0 = left.ok_or_else(|| Failure::new("the server tells more than there can be"))?;
+        Ok(())
+    }
+}
+
+/// Messages as they come.
+pub(super) struct Bodies {
+    /// Those that were asked for and did not come yet; a server may tell of others, or twice.
+    asked: HashSet<u64>,
+    coming: Option<Writer>,
+    whole: HashMap<u64, Message>,
+    room: Room,
+}
+
+impl Bodies {
+    pub(super) fn of(asked: impl Iterator<Item = u64>) -> Self {
+        Self {
+            asked: asked.collect(),
+            coming: None,
+            whole: HashMap::new(),
+            room: Room(SENT_OCTETS_MAX),
+        }
+    }
+
+    /// Takes what is said.
+    ///
+    /// # Errors
+    /// When it is too much, or there is no room for it.
+    pub(super) fn hear(&mut self, event: Event<'_>) -> Result<(), Failure> {
+        match event {
+            Event::Literal(octets) => {
+                self.room
+                    .take(usize::try_from(octets).unwrap_or(usize::MAX))?;
+                self.coming = Some(Writer::new(LineEnds::Kept));
+            }
+            Event::Piece(piece) => {
+                if let Some(writer) = &mut self.coming {
+                    writer.write(piece)?;
+                }
+            }
+            Event::Said(Response::Fetched(one)) => self.fetched(*one)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A message that came.
+    pub(super) fn take(&mut self, uid: u64) -> Option<Message> {
+        self.whole.remove(&uid)
+    }
+
+    fn fetched(&mut self, one: Fetched) -> Result<(), Failure> {
+        let coming = self.coming.take();
+        let (Some(uid), Some(body)) = (one.uid.map(u64::from), one.body) else {
+            return Ok(());
+        };
+        if !self.asked.remove(&uid) {
+            return Ok(());
+        }
+        let writer = match (body, coming) {
+            (Value::PassedOn(_), Some(writer)) => writer,
+            (Value::String(octets) | Value::Atom(octets), _) => {
+                let mut writer = Writer::new(LineEnds::Kept);
+                writer.write(&octets)?;
+                writer
+            }
+            _ => return Ok(()),
+        };
+        self.whole.insert(uid, writer.finish());
+        Ok(())
+    }
+}
