@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::harness::{Authority, Options, Session, System, free_address, output_of, program, run};
+use crate::harness::{
+    Authority, Options, Session, System, free_address, in_soak, output_of, program, run,
+};
 use crate::imap::{Imap, Ports, wait_messages, with_store};
 
 const ALICE: &str = "alice@example.org";
@@ -265,6 +267,46 @@ fn fetchmail_takes_everything_away() {
         assert!(taken.contains(&format!("The text of {number}")), "{taken}");
     }
     assert_eq!(desk.login().exists("INBOX"), 0);
+    desk.system.stop();
+}
+
+/// What it shows by itself the script waits for; here is what the server has afterwards.
+#[test]
+fn thunderbird_reads_searches_files_and_sends() {
+    if !in_soak("Thunderbird in a display of its own") {
+        return;
+    }
+    let (Some(python), Some(_), Some(_)) =
+        (program("python3"), program("thunderbird"), program("Xvfb"))
+    else {
+        return;
+    };
+    let desk = Desk::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scripts/try-thunderbird.py");
+    let (imap, smtp) = (
+        desk.ports.imap.to_string(),
+        desk.system.submission.to_string(),
+    );
+    let arguments = ["--imap", &imap, "--smtp", &smtp, "--user", ALICE];
+    run(Command::new(python).arg(script).args(arguments).args([
+        "--password",
+        "secret",
+        "--word",
+        "text of 3",
+    ]));
+    let mut session = desk.login();
+    session.ok("EXAMINE Kept");
+    assert!(session.ok("SEARCH SEEN FLAGGED").contains("* SEARCH 1\r\n"));
+    session.ok("EXAMINE INBOX");
+    assert!(
+        session
+            .ok("SEARCH SUBJECT \"from Thunderbird\"")
+            .contains("* SEARCH 4\r\n")
+    );
+    let all = session.ok("LIST \"\" * RETURN (STATUS (MESSAGES))");
+    let with_one = all.lines().filter(|line| line.contains("(MESSAGES 1)"));
+    // Kept, Sent and Trash.
+    assert_eq!(with_one.count(), 3, "{all}");
     desk.system.stop();
 }
 
