@@ -153,8 +153,9 @@ impl Indexing {
     fn give_way(&mut self, began: Instant) {
         let mut came = false;
         while let Ok(behind) = self.changes.try_recv() {
+            // Whoever searches waits for the index, not the index for them.
+            came |= behind.uid_next.is_some();
             self.hear(behind);
-            came = true;
         }
         let worked = began.elapsed();
         if came && worked >= PAUSE_MIN {
