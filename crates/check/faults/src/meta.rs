@@ -59,6 +59,8 @@ struct Shared {
     since: Vec<(Vec<Batch>, u64)>,
     /// The partition whose rows cannot be read.
     unreadable: Option<Vec<u8>>,
+    /// No change is taken.
+    full: bool,
 }
 
 impl Shared {
@@ -96,6 +98,11 @@ impl MemoryMeta {
     /// From now on the rows of this partition cannot be read, or those of every one can.
     pub fn set_unreadable(&self, partition: Option<&Partition>) {
         self.lock().unreadable = partition.map(Partition::encode);
+    }
+
+    /// From now on it takes no changes, as if the disk had no room, or takes them again.
+    pub fn set_full(&self, full: bool) {
+        self.lock().full = full;
     }
 
     /// Everything in it, to be compared.
@@ -162,6 +169,9 @@ impl MetaEngine for MemoryMeta {
 
     fn apply(&mut self, batches: &[Batch], upto: u64) -> Result<(), MetaError> {
         let mut shared = self.lock();
+        if shared.full {
+            return Err(MetaError::Failed("no room on the disk".to_owned()));
+        }
         shared.now.apply(batches, upto)?;
         shared.since.push((batches.to_vec(), upto));
         Ok(())

@@ -10,7 +10,7 @@ use vere_units::ByteSize;
 use crate::account::Account;
 use crate::body::BodyReader;
 use crate::log::format::{RECORD_HEAD, RecordKind};
-use crate::log::{Log, OpenError, OpenReport, Position, SyncJob, SyncOutcome};
+use crate::log::{Log, OpenError, OpenReport, Position, SPARES, SyncJob, SyncOutcome, io_error};
 use crate::mailbox::Mailbox;
 use crate::model::MailboxId;
 use crate::pending::Pending;
@@ -158,8 +158,10 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let from = meta.applied().map_err(OpenError::Meta)?;
         let mut replay = Applying::new(&mut meta, Gap::Wait);
         let sizes = (config.segment_size.as_u64(), config.spare.as_u64());
-        let (log, report) = Log::open(storage, sizes, config.log_id, from, &mut replay)?;
+        let (mut log, report) = Log::open(storage, sizes, config.log_id, from, &mut replay)?;
         replay.finish(log.end())?;
+        // Only now: opening may have failed for want of the room that these take.
+        log.make_spare().map_err(io_error(SPARES[0]))?;
         let store = Self {
             log,
             meta,

@@ -80,7 +80,8 @@ impl Files {
         &self.folder
     }
 
-    /// Opens the store; one that holds nothing yet gets a new number.
+    /// Opens the store; one that holds nothing yet gets a new number. Where the disk is full its spare
+    /// room is given up for that, file after file: an opening that fails makes none again.
     ///
     /// # Errors
     /// When it cannot be read, or is damaged.

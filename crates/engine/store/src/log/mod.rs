@@ -24,8 +24,8 @@ use format::{RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD, SegmentHead, seg
 
 pub(crate) use job::{Needed, Snapshots};
 pub use job::{ReclaimJob, ReclaimOutcome};
-pub(crate) use recover::Replay;
 pub use recover::{OpenError, OpenReport};
+pub(crate) use recover::{Replay, io_error};
 use rewrite::{Index, Made};
 pub use spare::SPARES;
 use spare::Spare;

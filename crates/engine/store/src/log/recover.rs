@@ -85,7 +85,7 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-pub(super) fn io_error(file: &str) -> impl Fn(io::Error) -> OpenError + '_ {
+pub(crate) fn io_error(file: &str) -> impl Fn(io::Error) -> OpenError + '_ {
     move |error| OpenError::Io {
         file: file.to_owned(),
         error,
@@ -146,7 +146,7 @@ impl<S: Storage> Log<S> {
             log.adopt(&mut found, &end, &mut report)?;
         }
         log.clear_away(found)?;
-        log.open_spare(spare).map_err(io_error(SPARES[0]))?;
+        log.find_spare(spare).map_err(io_error(SPARES[0]))?;
         Ok((log, report))
     }
 

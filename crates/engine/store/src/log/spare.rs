@@ -23,11 +23,13 @@ pub(super) struct Spare {
     held: [bool; 2],
     /// Whether somebody who knows the disk said that it is nearly full.
     scarce: bool,
+    /// Whether a message did not fit since room was looked at.
+    refuses: bool,
 }
 
 impl<S: Storage> Log<S> {
-    /// Finds the files there are, or makes them; so many octets in all.
-    pub(super) fn open_spare(&mut self, octets: u64) -> io::Result<()> {
+    /// Finds the files there are, of so many octets in all; others are removed.
+    pub(super) fn find_spare(&mut self, octets: u64) -> io::Result<()> {
         self.spare.octets = octets / 2;
         for (number, name) in SPARES.iter().enumerate() {
             let found = match self.storage.open(name) {
@@ -41,11 +43,11 @@ impl<S: Storage> Log<S> {
                 remove(&self.storage, name)?;
             }
         }
-        self.make_spare()
+        Ok(())
     }
 
     /// Makes the files that are missing; on a disk that has no room for one, it is not made.
-    fn make_spare(&mut self) -> io::Result<()> {
+    pub(crate) fn make_spare(&mut self) -> io::Result<()> {
         if self.spare.octets == 0 {
             return Ok(());
         }
@@ -83,7 +85,7 @@ impl<S: Storage> Log<S> {
     /// Gives up the first file when the disk is nearly full, and makes them again when it is not.
     pub(crate) fn note_room(&mut self, scarce: bool) -> Result<(), StoreError> {
         self.check()?;
-        self.spare.scarce = scarce;
+        (self.spare.scarce, self.spare.refuses) = (scarce, false);
         match (scarce, self.spare.held) {
             (true, [true, _]) => self.give_up(0),
             (false, [true, true]) | (true, _) => Ok(()),
@@ -105,14 +107,14 @@ impl<S: Storage> Log<S> {
     /// As [`Log::reserve`]; the spare room is not given up for it.
     pub(crate) fn admit(&mut self, octets: u64) -> Result<(), StoreError> {
         self.check()?;
-        if !self.is_roomy() {
+        if !self.is_roomy() || self.spare.refuses {
             return Err(StoreError::DiskFull);
         }
         let admitted = self.reserve_freely(octets);
         if matches!(admitted, Err(StoreError::DiskFull)) && self.spare.octets > 0 {
             // The next message would try to make a whole segment as well; whoever knows the disk says
-            // when it is worth while.
-            self.spare.scarce = true;
+            // when it is worth while. One that needs a segment of its own says nothing about others.
+            self.spare.refuses = octets <= self.segment_size;
         }
         admitted
     }

@@ -3,6 +3,8 @@
 use super::reclaiming::{expunge, noise, reclaim};
 use super::*;
 use crate::{FlagMode, SystemFlags, Uid};
+use vere_faults::Seeded;
+use vere_ports::storage::Storage;
 
 fn with_spare() -> StoreConfig {
     StoreConfig {
@@ -142,6 +144,43 @@ fn a_store_opens_on_a_disk_that_is_full() {
     let all = uids(&mut bench);
     expunge(&mut bench, &all[..all.len() / 2]);
     assert!(reclaim(&mut bench.store).unwrap() > 100_000);
+}
+
+/// What was given up so that a store opens is not made again by an opening that fails.
+#[test]
+fn a_store_that_does_not_open_makes_no_spare_room() {
+    let mut bench = full();
+    bench.disk.set_capacity(None);
+    bench.disk.remove("spare-1").unwrap();
+    bench.meta = MemoryMeta::default();
+    bench.meta.set_full(true);
+    let open = |bench: &Bench| Store::open(bench.disk.clone(), bench.meta.clone(), with_spare());
+    assert!(open(&bench).is_err());
+    let held = |bench: &Bench| crate::SPARES.map(|name| bench.disk.file(name).is_some());
+    assert_eq!(held(&bench), [false, true]);
+    bench.meta.set_full(false);
+    bench.store = open(&bench).unwrap().0;
+    assert_eq!(held(&bench), [true, true]);
+    assert!(bench.store.is_roomy());
+}
+
+/// A message too long for the room that is left is refused; others are taken.
+#[test]
+fn a_message_that_does_not_fit_keeps_no_other_one_out() {
+    let mut bench = Bench::new();
+    bench.disk.set_capacity(Some(2_048 * 1024));
+    bench.store = Store::open(bench.disk.clone(), bench.meta.clone(), with_spare())
+        .unwrap()
+        .0;
+    let mut seeded = Seeded(1);
+    let octets: Vec<u8> = (0..1 << 19)
+        .flat_map(|_| seeded.next_u64().to_le_bytes())
+        .collect();
+    let long = Prepared::new(&octets, &[], &[]).unwrap();
+    let to = [target(bench.inbox)];
+    let refused = bench.store.deliver(&long, &to, operation(1));
+    assert_eq!(refused.unwrap_err(), StoreError::DiskFull);
+    bench.deliver(bench.inbox, 2);
 }
 
 /// Somebody else takes every octet that is given up first: what is for reclaiming is still there.
