@@ -363,6 +363,9 @@ impl Queue {
     }
 
     pub(super) fn first(&self) -> RecordId {
+        if self.length == 0 {
+            return RecordId(self.next);
+        }
         self.iter_from(RecordId(0))
             .next()
             .map_or(RecordId(self.next), |(id, _)| id)

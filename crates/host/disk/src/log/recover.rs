@@ -89,6 +89,7 @@ fn finish<S: Storage>(
         offset: segments.back().map_or(0, |segment| segment.len),
         segments,
         file,
+        head: 0,
         position,
         begun,
         segment_len: common.segment_len,

@@ -14,6 +14,10 @@ use super::reserve::Reserve;
 use super::sync::{Jobs, Syncing};
 use super::threads::Arc;
 
+/// A segment has so many times the octets of its head in entries, however long it becomes by that: the
+/// head of a group with 100,000 queues is longer than a segment is otherwise.
+const ENTRIES_BY_HEAD: u64 = 8;
+
 /// One group's log over a directory `S`.
 #[derive(Debug)]
 pub struct RedoLog<S: Storage> {
@@ -24,6 +28,8 @@ pub struct RedoLog<S: Storage> {
     /// Where its entries end. It may be longer.
     pub(super) offset: u64,
     pub(super) position: u64,
+    /// The octets of its head, of a segment that was begun since the log was opened.
+    pub(super) head: u64,
     /// The position of the newest segment.
     pub(super) begun: u64,
     pub(super) segment_len: u64,
@@ -126,7 +132,10 @@ impl<S: Storage> SpoolLog for RedoLog<S> {
     }
 
     fn wants_roll(&self) -> bool {
-        self.offset >= self.segment_len
+        self.offset
+            >= self
+                .segment_len
+                .max(self.head.saturating_mul(1 + ENTRIES_BY_HEAD))
     }
 
     fn roll(&mut self, head: &[u8]) -> Result<(), LogError> {
@@ -159,6 +168,7 @@ impl<S: Storage> SpoolLog for RedoLog<S> {
         });
         self.begun = self.position;
         (self.file, self.offset) = (file, head_of_file.entries_at());
+        self.head = self.offset;
         self.segments.push_back(Segment {
             number,
             len: self.offset,
