@@ -97,8 +97,9 @@ pub struct TransactionOutcome {
     pub dsn_passed_on: bool,
     /// Whether the connection takes another message.
     pub connection_usable: bool,
-    /// Whether the connection ended before the server replied to MAIL, as happens when it closes one
-    /// that was kept a moment too long: nothing is known against the message, and a new connection may
-    /// be tried at once.
+    /// Whether the server ended the connection before it replied to MAIL, as happens with one that was
+    /// kept a moment too long: nothing is known against the message, and a new connection may be tried at
+    /// once. A message that left with its envelope may have been taken all the same, and is then sent
+    /// twice (RFC 5321 section 4.5.3.2.6 accepts that).
     pub untried: bool,
 }

@@ -360,10 +360,13 @@ impl Client {
     /// Closes at once and settles the message under way.
     fn close(&mut self, reason: CloseReason) {
         let reply = reason.reply();
+        let timed_out = matches!(reason, CloseReason::TimedOut(_));
         let phase = std::mem::replace(&mut self.phase, Phase::Closed(reason));
         if let Phase::Busy(transaction) = phase {
-            self.finished
-                .push_back(Box::new(transaction.abandon(reply)));
+            let mut outcome = transaction.abandon(reply);
+            // A server that goes on without a word may be busy with the message.
+            outcome.untried &= !timed_out;
+            self.finished.push_back(Box::new(outcome));
         }
         self.wire.clear();
         self.parser = ReplyParser::default();

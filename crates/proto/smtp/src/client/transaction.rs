@@ -394,7 +394,8 @@ impl Transaction {
     }
 
     fn on_final(&mut self, reply: Reply) {
-        self.round.delivered |= reply.is_completion();
+        // A server that takes a message for nobody has taken none.
+        self.round.delivered |= reply.is_completion() && !self.round.accepted.is_empty();
         if self.lmtp {
             if let Some(index) = self.round.accepted.get(self.round.finals).copied() {
                 self.settle(index, RecipientOutcome::of(reply));
@@ -408,13 +409,15 @@ impl Transaction {
     }
 
     /// A reply before its command has gone. A refusal in the middle of a message is believed, a
-    /// success never; in both cases the two sides no longer agree on where they are.
+    /// success never; in both cases the two sides no longer agree on where they are. Where nobody was
+    /// accepted it says nothing about the message.
     fn on_early(&mut self, awaited: Awaited, reply: Reply) -> Flow {
         if awaited == Awaited::Final && is_refusal(&reply) {
-            if !self.lmtp {
+            if self.lmtp {
+                self.on_final(reply);
+            } else if !self.round.accepted.is_empty() {
                 return Flow::Close(CloseReason::Refused(reply));
             }
-            self.on_final(reply);
         }
         let early = Misbehaviour::TooEarly(awaited.stage());
         Flow::Close(CloseReason::Misbehaved(early))
@@ -435,6 +438,9 @@ impl Transaction {
 
     /// Settles what is open with the reply, and ends with an unusable connection.
     pub(super) fn abandon(mut self, reply: Reply) -> TransactionOutcome {
+        for (index, reply) in std::mem::take(&mut self.round.too_many) {
+            self.settle(index, RecipientOutcome::Deferred(reply));
+        }
         self.settle_rest(&reply);
         let untried = !self.answered;
         TransactionOutcome {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{ALL, BODY, PIPELINING, PLAIN, STUFFED, Talk, config, lmtp, message, short};
 use crate::address::ReversePath;
-use crate::client::{ClientConfig, CloseReason, OutgoingMessage};
+use crate::client::{ClientConfig, CloseReason, Misbehaviour, OutgoingMessage, Stage};
 use crate::command::{BodyType, Notify, Orcpt, Ret, Xtext};
 
 #[test]
@@ -362,6 +362,29 @@ fn a_small_message_leaves_with_its_envelope() {
     assert_eq!(talk.hears(), format!("RSET\r\n{sent}"));
     talk.says("421 bye\r\n");
     assert_eq!(short(&talk.done()), "~421 ~421");
+}
+
+/// Recipients that were too many are not tried again with a message that was taken for nobody, nor do
+/// they fail by what is said of its chunk.
+#[test]
+fn a_chunk_that_is_for_nobody_settles_nothing() {
+    let mut talk = Talk::ready(one_round(), ALL);
+    talk.begin(message(&["a@b.example", "c@b.example"]));
+    talk.hears();
+    talk.says("250 ok\r\n452 4.5.3 many\r\n452 many\r\n250 odd\r\n");
+    assert_eq!(short(&talk.done()), "~452 ~452");
+
+    let size = BODY.len();
+    let envelope = format!(
+        "MAIL FROM:<s@a.example> SIZE={size}\r\nRCPT TO:<a@b.example>\r\nBDAT {size} LAST\r\n"
+    );
+    let mut talk = Talk::ready(one_round(), ALL);
+    talk.begin(message(&["a@b.example"]));
+    talk.client.sent(envelope.len());
+    talk.says("250 ok\r\n452 full\r\n503 no\r\n");
+    assert_eq!(short(&talk.done()), "~452");
+    let early = Misbehaviour::TooEarly(Stage::Final);
+    assert_eq!(talk.closed(), CloseReason::Misbehaved(early));
 }
 
 #[test]
