@@ -159,7 +159,7 @@ impl Drain<'_> {
         record: &Membership,
         out: &mut dyn Write,
     ) -> Result<(), Failure> {
-        let mut told = false;
+        let mut told = String::new();
         loop {
             match nodes::admission(self.settings, name, record).await? {
                 Admission::Granted => return Ok(()),
@@ -169,8 +169,9 @@ impl Drain<'_> {
                         "{name}: account {account:?}: {reason}; its gateway goes on"
                     )));
                 }
-                Admission::Unknown(error) if !std::mem::replace(&mut told, true) => {
+                Admission::Unknown(error) if error != told => {
                     writeln!(out, "{name}: waiting for the nodes: {error}")?;
+                    told = error;
                 }
                 Admission::Unknown(_) => {}
             }

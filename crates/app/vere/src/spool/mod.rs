@@ -122,7 +122,7 @@ pub(crate) struct Credentials {
 /// Who claims a group in the register and is turned away by its nodes has fenced its owner for nothing.
 ///
 /// # Errors
-/// When key or certificates cannot be used.
+/// When key or certificates cannot be used, or none of the members is a node of the settings.
 pub(crate) async fn admission(
     settings: &Arc<Settings>,
     group: &str,
@@ -137,6 +137,13 @@ pub(crate) async fn admission(
     let is_member = |node: &&SpoolNode| record.member(&node.name).is_some();
     let nodes = settings.spool.nodes.iter();
     let members: Vec<SpoolNode> = nodes.filter(is_member).cloned().collect();
+    if members.is_empty() {
+        let known: Vec<&str> = record.members.iter().map(|one| &*one.node).collect();
+        return Err(Failure::new(format!(
+            "{group}: none of the nodes that hold it ({}) stands in the settings",
+            known.join(", ")
+        )));
+    }
     let group = group.to_owned();
     let ask = move || {
         let mut unknown = Vec::new();
@@ -145,9 +152,6 @@ pub(crate) async fn admission(
                 Admission::Unknown(error) => unknown.push(format!("{}: {error}", node.name)),
                 known => return known,
             }
-        }
-        if members.is_empty() {
-            unknown.push("no member is a node of the settings".to_owned());
         }
         Admission::Unknown(unknown.join("; "))
     };
