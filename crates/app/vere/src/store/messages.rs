@@ -222,7 +222,7 @@ fn field_rows(
     if fields.doubt {
         keeper.index().doubt(snapshot.mailbox());
     }
-    if fields.looked_into >= MISSED_MAX {
+    if fields.unknown >= MISSED_MAX {
         keeper.index_missed(snapshot.mailbox());
     }
     rows

@@ -25,8 +25,8 @@ pub(crate) struct Fields<'a> {
     open: Option<(usize, Summaries<'a, LogFile>)>,
     /// A segment did not answer.
     pub(crate) doubt: bool,
-    /// Messages whose header was read.
-    pub(crate) looked_into: usize,
+    /// Messages that no segment knows.
+    pub(crate) unknown: usize,
 }
 
 impl<'a> Fields<'a> {
@@ -41,7 +41,7 @@ impl<'a> Fields<'a> {
             segments,
             open: None,
             doubt: false,
-            looked_into: 0,
+            unknown: 0,
         }
     }
 
@@ -55,7 +55,6 @@ impl<'a> Fields<'a> {
             Ok(None) => {}
             Err(_) => self.doubt = true,
         }
-        self.looked_into += 1;
         let mut body = self.reader.open(message.blob)?;
         // The fields of the recipient's own are none of these.
         Ok(header_fields(body.header()?, self.names, true).into())
@@ -69,6 +68,7 @@ impl<'a> Fields<'a> {
         };
         let at = self.segments.partition_point(ends_before);
         let Some(segment) = self.segments.get(at) else {
+            self.unknown += 1;
             return Ok(None);
         };
         let documents = segment.documents();
@@ -78,6 +78,7 @@ impl<'a> Fields<'a> {
             .ok()
             .filter(|number| known(number) == Some(message.blob.0));
         let Some(number) = number else {
+            self.unknown += 1;
             return Ok(None);
         };
         if self.open.as_ref().is_none_or(|(open, _)| *open != at) {

@@ -83,7 +83,7 @@ impl StoreMetrics {
             reclaim_passes: to.counter("store_reclaim_passes", "Passes over the log to reclaim room"),
             reclaim_failures: to.counter(
                 "store_reclaim_failures",
-                "Times that room could not be reclaimed because metadata cannot be read; the log names them",
+                "Times that room could not be reclaimed; the log of the program says why",
             ),
             reclaimed_bytes: to.counter("store_reclaimed_bytes", "Octets of the log that came back"),
             snapshots: to.counter("store_snapshots", "Snapshots of mailboxes written to the log"),

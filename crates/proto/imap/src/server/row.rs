@@ -202,7 +202,7 @@ impl RowWriter<'_> {
             Extract::Range(range) => self.row.content.slice(range),
             Extract::Made(octets) => Bytes::from(octets),
         });
-        self.string(label, found.map(without_nul), partial, "");
+        self.string(label, found, partial, "");
     }
 
     fn string(&mut self, label: &str, found: Option<Bytes>, partial: Option<Partial>, mark: &str) {
@@ -216,6 +216,11 @@ impl RowWriter<'_> {
         let found = match partial {
             Some(partial) => cut(&found, partial),
             None => found,
+        };
+        let found = if mark.is_empty() {
+            without_nul(found)
+        } else {
+            found
         };
         self.output.text(" ");
         self.output.text(mark);

@@ -125,7 +125,7 @@ fn fields_are_answered_without_the_message() {
         let message = snapshot.get(at).unwrap();
         let expected = format!("Subject: {}\r\n\r\n", 7 + at);
         assert_eq!(fields.of(message).unwrap(), expected.as_bytes());
-        assert_eq!((fields.looked_into, fields.doubt), (read, false));
+        assert_eq!((fields.unknown, fields.doubt), (read, false));
     }
 }
 
