@@ -384,7 +384,7 @@ impl Account {
     }
 }
 
-/// Asks where the account's own mailboxes are.
+/// Asks where the account's own mailboxes are. A server that offers to say it and does not is asked no more.
 async fn namespace(link: &mut Link) -> Result<Option<Namespace>, Failure> {
     let mut own = None;
     let mut hear = |event: Event<'_>| {
@@ -393,7 +393,8 @@ async fn namespace(link: &mut Link) -> Result<Option<Namespace>, Failure> {
         }
         Ok(())
     };
-    link.run(&Command::Namespace, &mut hear).await?;
+    let token = link.send(&Command::Namespace);
+    link.wait(token, &mut hear).await?;
     Ok(own)
 }
 

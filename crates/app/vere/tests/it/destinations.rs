@@ -109,7 +109,7 @@ fn mail_for_very_many_new_destinations_leaves_at_once() {
         let files = std::fs::read_dir(sink.directory.path()).expect("the sink's folder");
         files.count()
     };
-    wait_within(Duration::from_secs(120), "all mail in the sink", || {
+    wait_within(Duration::from_secs(300), "all mail in the sink", || {
         (arrived() >= DOMAINS).then_some(())
     });
     let texts = sink.wait_mail(DOMAINS);
