@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::address::ReversePath;
 use crate::command::{BodyType, RcptTo, Ret, Xtext};
-use crate::reply::Reply;
+use crate::reply::{EnhancedStatusCode, Reply};
 
 /// A message with its envelope.
 #[derive(Clone, Debug)]
@@ -102,4 +102,11 @@ pub struct TransactionOutcome {
     /// once. A message that left with its envelope may have been taken all the same, and is then sent
     /// twice (RFC 5321 section 4.5.3.2.6 accepts that).
     pub untried: bool,
+}
+
+/// RFC 5321 section 4.5.3.1.10: 452 for too many recipients, which RFC 821 had as 552.
+pub(super) fn is_too_many(reply: &Reply) -> bool {
+    const DETAIL: (u16, u16) = (5, 3);
+    let said = |status: EnhancedStatusCode| (status.subject, status.detail) == DETAIL;
+    matches!(reply.code, 452 | 552) && reply.enhanced.is_none_or(said)
 }

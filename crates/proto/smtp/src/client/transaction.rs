@@ -8,12 +8,12 @@ use bytes::Bytes;
 
 use super::body::{Body, is_text};
 use super::close::{CloseReason, Misbehaviour, permanent, transient};
-use super::message::{OutgoingMessage, RecipientOutcome, TransactionOutcome};
+use super::message::{OutgoingMessage, RecipientOutcome, TransactionOutcome, is_too_many};
 use super::session::Session;
 use super::wire::{Awaited, Wire};
 use super::{ClientConfig, Extensions};
 use crate::command::{BodyType, MailFrom, Orcpt, RcptTo};
-use crate::reply::{EnhancedStatusCode, Reply};
+use crate::reply::Reply;
 
 /// How the connection goes on after a reply.
 #[derive(Debug)]
@@ -467,13 +467,6 @@ fn is_refusal(reply: &Reply) -> bool {
 fn wrong_kind(awaited: Awaited, reply: Reply) -> Flow {
     let wrong = Misbehaviour::WrongKind(awaited.stage(), reply);
     Flow::Close(CloseReason::Misbehaved(wrong))
-}
-
-/// RFC 5321 section 4.5.3.1.10: 452 for too many recipients, which RFC 821 had as 552.
-fn is_too_many(reply: &Reply) -> bool {
-    const DETAIL: (u16, u16) = (5, 3);
-    let said = |status: EnhancedStatusCode| (status.subject, status.detail) == DETAIL;
-    matches!(reply.code, 452 | 552) && reply.enhanced.is_none_or(said)
 }
 
 /// RFC 3030 section 4.2 with RFC 2920: a text may be sent as a chunk before the replies to its envelope are here;
