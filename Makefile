@@ -5,13 +5,39 @@ CARGO ?= cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: run build test check soak fmt bench clean help
+.PHONY: run build install uninstall test check soak fmt bench clean help
 
 run: ## build and start a whole demo system below ./run (Ctrl-C stops it; data stays)
 	@scripts/run.sh
 
 build: ## build the program as it is shipped, target/release/vere
 	@$(CARGO) build --release --locked --package vere
+
+# Where packages put things; DESTDIR stands before each for whoever builds one.
+PREFIX ?= /usr
+PROGRAM ?= target/release/vere
+SHARE := $(DESTDIR)$(PREFIX)/share
+LIB := $(DESTDIR)$(PREFIX)/lib
+
+install: ## put the program, its pages and units below PREFIX (as root; `make build` first)
+	@install -D -m 755 "$(PROGRAM)" "$(DESTDIR)$(PREFIX)/bin/vere"
+	@"$(DESTDIR)$(PREFIX)/bin/vere" man "$(SHARE)/man"
+	@install -d "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/vendor-completions" "$(SHARE)/fish/vendor_completions.d"
+	@"$(DESTDIR)$(PREFIX)/bin/vere" completions bash > "$(SHARE)/bash-completion/completions/vere"
+	@"$(DESTDIR)$(PREFIX)/bin/vere" completions zsh > "$(SHARE)/zsh/vendor-completions/_vere"
+	@"$(DESTDIR)$(PREFIX)/bin/vere" completions fish > "$(SHARE)/fish/vendor_completions.d/vere.fish"
+	@install -D -m 644 -t "$(LIB)/sysusers.d" packaging/sysusers.d/vere.conf
+	@install -d "$(LIB)/systemd/system" "$(SHARE)/doc/vere"
+	@for unit in packaging/systemd/*; do \
+	    sed 's|/usr/|$(PREFIX)/|g' "$$unit" > "$(LIB)/systemd/system/$${unit##*/}"; done
+	@cp -r README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/. "$(SHARE)/doc/vere/"
+
+uninstall: ## take away what `make install` put there; settings and mail stay
+	@rm -f "$(DESTDIR)$(PREFIX)/bin/vere" "$(SHARE)/man/man1/vere.1" "$(SHARE)"/man/man1/vere-*.1 "$(SHARE)/man/man5/vere.toml.5" \
+	    "$(SHARE)/bash-completion/completions/vere" "$(SHARE)/zsh/vendor-completions/_vere" \
+	    "$(SHARE)/fish/vendor_completions.d/vere.fish" "$(LIB)/sysusers.d/vere.conf" \
+	    "$(LIB)/systemd/system/vere.service" "$(LIB)"/systemd/system/vere-*.socket
+	@rm -rf "$(SHARE)/doc/vere"
 
 test: ## everything CI checks; installs what the tests need first
 	@scripts/install-test-tools.sh

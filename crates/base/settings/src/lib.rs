@@ -32,6 +32,7 @@ mod document;
 mod errors;
 mod kind;
 mod mail_store;
+mod manual;
 mod model;
 mod nearest;
 mod network;
@@ -46,6 +47,7 @@ mod watching;
 pub use changes::Changes;
 pub use errors::{ConfigError, ConfigErrors, Problem};
 pub use mail_store::MailStore;
+pub use manual::manual;
 pub use model::{
     Acme, Auth, CertificateFiles, Cluster, DEFAULT_SPOOL_ACCOUNT, Directory, DirectoryStore,
     Durability, Etcd, Gateway, Limits, LineTls, Listen, LogBy, Networks, Priority, PriorityPolicy,

@@ -8,6 +8,7 @@ mod dial;
 mod dkim;
 mod domain;
 pub(crate) mod mailq;
+mod pages;
 pub(crate) mod queue;
 mod quickstart;
 mod spool;
@@ -153,6 +154,10 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<std::ffi::OsString>,
     },
+    /// Writes the manual pages of this program.
+    Man(pages::ManArgs),
+    /// Prints a script that completes commands in a shell.
+    Completions(pages::CompletionsArgs),
     /// Runs the bundled destination: takes mail for anybody and keeps it in a folder.
     Sink(vere_bench::sink::SinkArgs),
     /// Measures this program beside its peers on this machine.
@@ -260,6 +265,8 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Dial { config, args } => dial::run(&args, &config.load()?.1),
         Command::Trace { config, args } => trace::run(&args, &config.load()?.1).map(Outcome::Print),
         Command::Sendmail { words } => Ok(Outcome::Exit(crate::sendmail::run("sendmail", &words))),
+        Command::Man(args) => pages::man(&args).map(Outcome::Print),
+        Command::Completions(args) => Ok(Outcome::Print(pages::completions(&args))),
         Command::Sink(args) => done(vere_bench::sink::run(&args)),
         Command::Bench { command } => match command {
             BenchCommand::Gateway(args) => done(vere_bench::gateway::run(&args)),

@@ -1,11 +1,12 @@
 //! How the system is run: by a service manager, as its own user, or by `make run`.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 
 use command_fds::{CommandFdExt as _, FdMapping};
@@ -234,4 +235,62 @@ fn the_demo_is_what_its_banner_says() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("is taken by vere (process "), "{said}");
     demo.interrupt();
+}
+
+/// Every file below a folder, from there.
+fn files_below(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(one) = folders.pop() {
+        for entry in std::fs::read_dir(&one).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => {
+                    let relative = path.strip_prefix(folder).expect("below it");
+                    found.insert(relative.to_owned());
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn what_is_installed_can_be_taken_away_again() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let make = |target: &str| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+        let mut command = Command::new("make");
+        command
+            .arg("-C")
+            .arg(root)
+            .args(["--no-print-directory", target, "PREFIX=/opt/vere"])
+            .arg(format!("PROGRAM={}", env!("CARGO_BIN_EXE_vere")))
+            .arg(format!("DESTDIR={}", folder.path().display()));
+        let made = output_of(&mut command, "");
+        assert!(made.status.success(), "{made:?}");
+    };
+    make("install");
+    let below = folder.path().join("opt/vere");
+    let there = files_below(&below);
+    for file in [
+        "bin/vere",
+        "share/man/man1/vere.1",
+        "share/man/man1/vere-queue-hold.1",
+        "share/man/man5/vere.toml.5",
+        "share/bash-completion/completions/vere",
+        "share/doc/vere/operate.md",
+        "lib/systemd/system/vere-imaps.socket",
+    ] {
+        assert!(there.contains(Path::new(file)), "{file} of {there:?}");
+    }
+    let unit = std::fs::read_to_string(below.join("lib/systemd/system/vere.service"));
+    let unit = unit.expect("the unit");
+    assert!(
+        unit.contains("\nExecStart=/opt/vere/bin/vere serve "),
+        "{unit}"
+    );
+    make("uninstall");
+    assert_eq!(files_below(folder.path()), BTreeSet::new());
 }

@@ -1,0 +1,119 @@
+//! `vere man` and `vere completions`: what a package brings beside the program, written by the program
+//! itself, so that it cannot differ from it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Command, CommandFactory as _};
+use clap_complete::Shell;
+
+use super::{Cli, Failure};
+
+/// Writes the manual pages.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The folder they are written into, made when it is not there: `man1` with a page for each command,
+    /// and `man5` with vere.toml(5). `man -M FOLDER vere` reads them.
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+}
+
+/// Prints what completes commands in a shell.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// For bash: `source <(vere completions bash)`.
+    shell: Shell,
+}
+
+/// Writes every page.
+///
+/// # Errors
+/// When a folder or file cannot be written, with its name.
+pub(crate) fn man(args: &ManArgs) -> Result<String, Failure> {
+    let (commands, files) = (args.folder.join("man1"), args.folder.join("man5"));
+    let written = |path: &Path, done: io::Result<()>| {
+        done.map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
+    };
+    written(&commands, fs::create_dir_all(&commands))?;
+    written(&files, fs::create_dir_all(&files))?;
+    written(
+        &commands,
+        clap_mangen::generate_to(Cli::command(), &commands),
+    )?;
+    let page = files.join("vere.toml.5");
+    written(&page, fs::write(&page, vere_settings::manual()))?;
+    Ok(String::new())
+}
+
+/// Gives the script for a shell.
+pub(crate) fn completions(args: &CompletionsArgs) -> String {
+    // Scripts for some shells offer hidden commands too.
+    let whole = Cli::command();
+    let shown = whole.get_subcommands().filter(|one| !one.is_hide_set());
+    let mut command = Command::new("vere").subcommands(shown.cloned());
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, "vere", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process;
+
+    use clap::ValueEnum as _;
+
+    use super::*;
+
+    /// Every command that help lists, as `vere-queue-list`.
+    fn shown(command: &Command, name: &str, found: &mut Vec<String>) {
+        for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+            shown(one, &format!("{name}-{}", one.get_name()), found);
+        }
+        found.push(name.to_owned());
+    }
+
+    #[test]
+    fn every_command_has_a_page_that_man_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        let args = ManArgs {
+            folder: folder.path().join("new"),
+        };
+        man(&args).unwrap();
+        let mut names = Vec::new();
+        shown(&Cli::command(), "vere", &mut names);
+        assert!(names.len() > 40, "{names:?}");
+        let mut pages: Vec<PathBuf> = names
+            .iter()
+            .map(|name| args.folder.join("man1").join(format!("{name}.1")))
+            .collect();
+        assert_eq!(
+            fs::read_dir(args.folder.join("man1")).unwrap().count(),
+            pages.len()
+        );
+        pages.push(args.folder.join("man5/vere.toml.5"));
+        for page in &pages {
+            assert!(page.exists(), "{}", page.display());
+        }
+        // Where there is groff, it has nothing to say against them.
+        let groff = process::Command::new("groff")
+            .args(["-man", "-ww", "-z", "-Tutf8"])
+            .args(&pages)
+            .output();
+        if let Ok(said) = groff {
+            assert_eq!(String::from_utf8_lossy(&said.stderr), "");
+        }
+    }
+
+    #[test]
+    fn every_shell_has_its_script() {
+        for shell in Shell::value_variants() {
+            let script = completions(&CompletionsArgs { shell: *shell });
+            assert!(script.contains("quickstart"), "{shell}");
+            assert!(!script.contains("demo"), "{shell}");
+            // Printing takes away what steers a terminal.
+            let steers = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+            assert!(!script.contains(steers), "{shell}");
+        }
+    }
+}
