@@ -104,6 +104,19 @@ pub(crate) enum Request {
     FlushTrace,
 }
 
+/// What a command can ask of a running mail store, over `store.sock`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub(crate) enum StoreRequest {
+    /// Searches and says what answered: a text.
+    Explain {
+        account: String,
+        mailbox: String,
+        /// What follows SEARCH in IMAP.
+        search: String,
+    },
+}
+
 /// A change of what holds for a destination.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -380,31 +393,57 @@ pub(crate) fn ask_for(
     request: &Request,
     patience: Duration,
 ) -> Result<serde_json::Value, String> {
-    let talk = || -> io::Result<Answer> {
-        let mut stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-        let mut line = serde_json::to_vec(request)?;
-        line.push(b'\n');
-        stream.write_all(&line)?;
-        let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer)?;
-        Ok(serde_json::from_str(&answer)?)
-    };
-    match talk() {
+    match talk(socket, request, patience) {
+        Err(error) if is_nobody(&error) => Err(format!(
+            "no gateway is running (nobody listens on {})",
+            socket.display()
+        )),
+        talked => understood(socket, "gateway", talked),
+    }
+}
+
+/// Asks the mail store behind `socket`; `None` when nobody listens there.
+///
+/// # Errors
+/// When the answer takes too long, or the store refuses; the text says which.
+pub(crate) fn ask_store(
+    socket: &Path,
+    request: &StoreRequest,
+    patience: Duration,
+) -> Result<Option<serde_json::Value>, String> {
+    match talk(socket, request, patience) {
+        Err(error) if is_nobody(&error) => Ok(None),
+        talked => understood(socket, "mail store", talked).map(Some),
+    }
+}
+
+fn talk(socket: &Path, request: &impl Serialize, patience: Duration) -> io::Result<Answer> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    stream.write_all(&line)?;
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer)?;
+    Ok(serde_json::from_str(&answer)?)
+}
+
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+    )
+}
+
+fn understood(
+    socket: &Path,
+    who: &str,
+    talked: io::Result<Answer>,
+) -> Result<serde_json::Value, String> {
+    match talked {
         Ok(Answer::Ok(value)) => Ok(value),
         Ok(Answer::Error(text)) => Err(text),
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
-            ) =>
-        {
-            Err(format!(
-                "no gateway is running (nobody listens on {})",
-                socket.display()
-            ))
-        }
         Err(error)
             if matches!(
                 error.kind(),
@@ -412,12 +451,12 @@ pub(crate) fn ask_for(
             ) =>
         {
             Err(format!(
-                "the gateway on {} gave no answer; what was asked may be done all the same: look again",
+                "the {who} on {} gave no answer; what was asked may be done all the same: look again",
                 socket.display()
             ))
         }
         Err(error) => Err(format!(
-            "cannot talk to the gateway on {}: {error}",
+            "cannot talk to the {who} on {}: {error}",
             socket.display()
         )),
     }

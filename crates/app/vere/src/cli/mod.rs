@@ -126,7 +126,7 @@ enum Command {
         #[command(flatten)]
         args: transfer::ExportArgs,
     },
-    /// Looks after the mail store's files, while the system is stopped.
+    /// Looks after the mail store's files, while the system is stopped; `explain` at any time.
     Store {
         #[command(flatten)]
         config: ConfigArg,

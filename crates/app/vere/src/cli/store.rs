@@ -1,8 +1,10 @@
-//! `vere store`: the mail store's files, while nothing else uses them.
+//! `vere store`: the mail store's files, while nothing else uses them; a search is explained by the store
+//! that runs, too.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Subcommand;
 use vere_ports::directory::AccountName;
@@ -11,17 +13,21 @@ use vere_store::{CheckReport, Finding, Reclaim};
 use vere_units::ByteSize;
 
 use super::{Failure, Outcome};
+use crate::control::{self, StoreRequest};
+use crate::store::admin;
 use crate::store::files::Files;
 use crate::store::keeper::MailStore as FileStore;
 use crate::store::search::{self, SharedIndex};
 use crate::store::upkeep::Known;
 
-mod explain;
 mod repair;
 mod room;
 use room::Room;
 
-/// Looks after the mail store's files, while the system is stopped.
+/// How long a search may take that is explained.
+const EXPLAIN_PATIENCE: Duration = Duration::from_secs(300);
+
+/// Looks after the mail store's files, while the system is stopped; `explain` at any time.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
     /// Reads everything and compares what must agree; ends with 1 when something is wrong.
@@ -68,6 +74,15 @@ pub(crate) enum StoreCommand {
 /// # Errors
 /// When the store cannot be opened, is in use, or cannot be read.
 pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome, Failure> {
+    if let StoreCommand::Explain {
+        account,
+        mailbox,
+        search,
+    } = command
+        && let Some(text) = ask_store(settings, account, mailbox, search)?
+    {
+        return Ok(Outcome::Print(text));
+    }
     let files = Files::lock(&settings.data.join("store"))?.with_spare(settings.store.reserve);
     let folder = files.folder();
     match command {
@@ -95,7 +110,7 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
             account,
             mailbox,
             search,
-        } => explain::explain(&mut files.open()?, folder, account, mailbox, search)
+        } => search::explain_alone(&mut files.open()?, folder, account, mailbox, search)
             .map(Outcome::Print),
         StoreCommand::Repair { dry_run, json } => repair(&files, *dry_run, *json),
         StoreCommand::Compact { dead_min } => {
@@ -106,6 +121,25 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
             )))
         }
     }
+}
+
+/// What the store that runs says to a search; `None` when none runs.
+fn ask_store(
+    settings: &Settings,
+    account: &AccountName,
+    mailbox: &str,
+    search: &str,
+) -> Result<Option<String>, Failure> {
+    let request = StoreRequest::Explain {
+        account: account.to_string(),
+        mailbox: mailbox.to_owned(),
+        search: search.to_owned(),
+    };
+    let asked = control::ask_store(&admin::socket(settings), &request, EXPLAIN_PATIENCE);
+    let Some(value) = asked.map_err(Failure::new)? else {
+        return Ok(None);
+    };
+    Ok(Some(serde_json::from_value(value)?))
 }
 
 fn repair(files: &Files, dry_run: bool, json: bool) -> Result<Outcome, Failure> {

@@ -1,6 +1,7 @@
 //! The administrator's way to any account's mailboxes: IMAP over a socket in the file system.
 //!
-//! A client writes the account's name and a line end, and is greeted with PREAUTH or BYE. Who may connect
+//! A client writes the account's name and a line end, and is greeted with PREAUTH or BYE; or a request of
+//! [`control`](crate::control) in one line, which is answered in one. Who may connect
 //! is decided by the permissions of the socket's file: its owner only. What is done over it goes the way of
 //! every other session, so that the store need not stop for it.
 //!
@@ -24,14 +25,13 @@ use vere_ports::directory::AccountName;
 use vere_settings::Settings;
 
 use super::listeners::Reception;
-use super::session;
+use super::{search, session};
+use crate::cli::Failure;
+use crate::control::{Answer, REQUEST_MAX, StoreRequest};
 use crate::gateway::control;
 use crate::role::accept;
 
-/// Octets of an account's name and the line end.
-const NAME_LINE_MAX: usize = 512;
-
-/// How long a client may take to name the account.
+/// How long a client may take for its first line, or to read an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long the session before may take to end.
@@ -89,7 +89,10 @@ pub(super) async fn serve(reception: Rc<Reception>, listener: UnixListener) {
 }
 
 async fn converse(reception: &Reception, turns: &Turns, mut stream: UnixStream) -> io::Result<()> {
-    let line = tokio::time::timeout(PATIENCE, name_line(&mut stream)).await??;
+    let line = tokio::time::timeout(PATIENCE, first_line(&mut stream)).await??;
+    if line.starts_with(b"{") {
+        return answer(reception, &line, stream).await;
+    }
     let name = String::from_utf8_lossy(&line);
     let account = match AccountName::parse(name.trim_ascii()) {
         Ok(account) if is_there(reception, &account) => account,
@@ -114,15 +117,43 @@ async fn converse(reception: &Reception, turns: &Turns, mut stream: UnixStream) 
 }
 
 /// Reads up to the line end and nothing behind it.
-async fn name_line(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
+async fn first_line(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
-    while line.len() < NAME_LINE_MAX {
+    while line.len() < REQUEST_MAX {
         match stream.read_u8().await? {
             b'\n' => return Ok(line),
             octet => line.push(octet),
         }
     }
     Err(io::ErrorKind::InvalidData.into())
+}
+
+/// Does what a command asks for.
+async fn answer(reception: &Reception, line: &[u8], mut stream: UnixStream) -> io::Result<()> {
+    let answer = match serde_json::from_slice(line) {
+        Ok(StoreRequest::Explain {
+            account,
+            mailbox,
+            search,
+        }) => match explained(reception, &account, &mailbox, &search).await {
+            Ok(text) => Answer::Ok(text.into()),
+            Err(failure) => Answer::Error(failure.to_string()),
+        },
+        Err(error) => Answer::Error(format!("request cannot be read: {error}")),
+    };
+    let mut octets = serde_json::to_vec(&answer)?;
+    octets.push(b'\n');
+    tokio::time::timeout(PATIENCE, stream.write_all(&octets)).await?
+}
+
+async fn explained(
+    reception: &Reception,
+    account: &str,
+    mailbox: &str,
+    search: &str,
+) -> Result<String, Failure> {
+    let account = AccountName::parse(account)?;
+    search::explain(reception.keeper(), account, mailbox, search).await
 }
 
 fn is_there(reception: &Reception, account: &AccountName) -> bool {

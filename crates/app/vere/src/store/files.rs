@@ -18,6 +18,9 @@ const META_CACHE: ByteSize = ByteSize::mib(32);
 /// On a disk with less free, what is wrong with opening the store is taken to be that.
 const OPENING_ROOM: u64 = 1024 * 1024;
 
+const IN_USE: &str =
+    "it is in use; stop the system first (its metrics vere_store_* tell much while it runs)";
+
 /// The metadata, those that a repair makes, and those that were there before it.
 const META: &str = "meta";
 const META_NEW: &str = "meta.new";
@@ -70,7 +73,7 @@ impl Files {
                 spare: ByteSize::new(0),
                 _lock: lock,
             }),
-            Err(TryLockError::WouldBlock) => Err(wrong(folder, &"it is in use")),
+            Err(TryLockError::WouldBlock) => Err(wrong(folder, &IN_USE)),
             Err(TryLockError::Error(error)) => Err(wrong(folder, &error)),
         }
     }

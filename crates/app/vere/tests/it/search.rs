@@ -112,24 +112,31 @@ fn search_finds_what_python_says() {
     oracle.ask("Mail", texts / 6, seed + 3);
     wait_for("the index again", || (segments(&system) > 0).then_some(()));
     oracle.ask("Mail", texts / 6, seed + 4);
+    let live = explained(&system);
     system.kill();
     ports.wait_free();
     let checked = system.command(&["store", "check"]);
     assert!(checked.contains("nothing is wrong"), "{checked}");
-    let explained = system.command(&[
+    assert_eq!(explained(&system), live, "running and stopped");
+}
+
+/// What is said of a search, and which messages it finds.
+fn explained(system: &System) -> String {
+    let said = system.command(&[
         "store",
         "explain",
         "alice@example.org",
         "Mail",
         "BODY free NOT SUBJECT free LARGER 100",
     ]);
-    for part in [
-        "Body(\"free\"): answered by",
-        "messages found in",
-        "not indexed: ",
-    ] {
-        assert!(explained.contains(part), "{explained}");
+    for part in ["Body(\"free\"): answered by", "not indexed: "] {
+        assert!(said.contains(part), "{said}");
     }
+    let found = said
+        .lines()
+        .find(|line| line.contains(" messages found in "));
+    let (_, uids) = found.and_then(|line| line.split_once(": ")).expect("UIDs");
+    uids.to_owned()
 }
 
 /// What had to be read to answer is indexed afterwards, however small the mailbox.

@@ -133,8 +133,9 @@ fn fields_are_answered_without_the_message() {
 fn a_search_is_explained() {
     let (folder, mut store) = indexed_as("");
     let ann = AccountName::parse("ann@demo.test").unwrap();
-    let mut explain =
-        |search: &str| explain::explain(&mut store, folder.path(), &ann, "INBOX", search).unwrap();
+    let mut explain = |search: &str| {
+        search::explain_alone(&mut store, folder.path(), &ann, "INBOX", search).unwrap()
+    };
     let certain = explain("SUBJECT 7 DELETED");
     assert!(
         certain.contains("1 messages; index: 1 segments"),
@@ -145,9 +146,9 @@ fn a_search_is_explained() {
     let looked = explain("NOT TEXT \"subject: 8\" 1:*");
     assert!(looked.contains("1 messages found"), "{looked}");
     assert!(explain("SUBJECT 8").contains("0 messages found"));
-    let wrong = explain::explain(&mut store, folder.path(), &ann, "INBOX", "NONSENSE");
+    let wrong = search::explain_alone(&mut store, folder.path(), &ann, "INBOX", "NONSENSE");
     assert!(wrong.is_err());
-    let wrong = explain::explain(&mut store, folder.path(), &ann, "Nowhere", "ALL");
+    let wrong = search::explain_alone(&mut store, folder.path(), &ann, "Nowhere", "ALL");
     assert!(wrong.is_err());
 }
 

@@ -2,6 +2,7 @@
 //! looking into them. `docs/internals/search.md` explains it.
 
 mod check;
+mod explain;
 mod indexer;
 mod look;
 mod texts;
@@ -22,8 +23,12 @@ use super::keeper::{Keeper, MailStore};
 use super::messages::opened_gone;
 
 pub(crate) use check::check;
+pub(super) use explain::explain;
+pub(crate) use explain::explain_alone;
 pub(super) use indexer::Indexer;
-pub(crate) use look::{Leaf, Look, MISSED_MAX};
+pub(super) use look::Leaf;
+use look::Look;
+pub(crate) use look::MISSED_MAX;
 
 /// The folder of the index, beside the log.
 pub(crate) const FOLDER: &str = "search";
@@ -68,7 +73,7 @@ impl SharedIndex {
 }
 
 /// Gives the fields that only a recipient's copy has, of messages, rendered.
-pub(crate) trait OwnFields: Sync {
+trait OwnFields: Sync {
     /// One for each UID.
     ///
     /// # Errors
@@ -90,11 +95,7 @@ impl OwnFields for Asking {
 }
 
 /// The fields that stand before the shared messages.
-pub(crate) fn own_fields(
-    store: &MailStore,
-    id: MailboxId,
-    uids: &[Uid],
-) -> Result<Vec<Vec<u8>>, StoreError> {
+fn own_fields(store: &MailStore, id: MailboxId, uids: &[Uid]) -> Result<Vec<Vec<u8>>, StoreError> {
     uids.iter()
         .map(|uid| Ok(store.own_fields(id, *uid)?.render()))
         .collect()

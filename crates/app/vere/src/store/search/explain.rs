@@ -5,16 +5,18 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use vere_disk::log::Directory as LogDirectory;
 use vere_imap::command::{Command, SearchKey, parse};
 use vere_imap::set::UidSet;
 use vere_ports::directory::AccountName;
-use vere_store::{Committed, MailboxId, MailboxName, Snapshot, StoreError, Uid};
+use vere_store::{BodyReader, Committed, MailboxId, MailboxName, Snapshot, StoreError, Uid};
 use vere_units::ByteSize;
 
+use super::look::{Leaf, Look};
+use super::{Asking, OwnFields, SharedIndex, own_fields};
 use crate::cli::Failure;
 use crate::role::clock::now;
-use crate::store::keeper::MailStore;
-use crate::store::search::{Leaf, Look, OwnFields, SharedIndex, own_fields};
+use crate::store::keeper::{Keeper, MailStore};
 
 /// A store that nobody else uses.
 struct Alone<'a>(Mutex<&'a mut MailStore>);
@@ -32,36 +34,77 @@ fn at_once<T>(store: &MailStore, committed: Committed<T>) -> Result<T, Failure> 
         .map_err(|_| Failure::new("the store is not synced"))
 }
 
-/// Searches, and says what was done.
+/// Searches a mailbox of a store that nobody else uses, and says what was done.
 ///
 /// # Errors
 /// When there is no such mailbox, or what is looked for cannot be read.
-pub(super) fn explain(
+pub(crate) fn explain_alone(
     store: &mut MailStore,
     folder: &Path,
     account: &AccountName,
     mailbox: &str,
     search: &str,
 ) -> Result<String, Failure> {
-    let line = format!("a SEARCH {search}");
-    let key = match parse(line.as_bytes(), true).command {
-        Ok(Command::Search(search)) => search.key,
-        Ok(_) => return Err(Failure::new("not a search")),
-        Err(error) => return Err(Failure::new(format!("cannot read the search: {error}"))),
-    };
-    let name = MailboxName::new(mailbox)?;
-    let found = store.mailbox_named(account, &name)?;
+    let key = key_of(search)?;
+    let found = store.mailbox_named(account, &MailboxName::new(mailbox)?)?;
     let id = at_once(store, found)?;
     let snapshot = store.snapshot(id)?;
     let snapshot = at_once(store, snapshot)?;
-    let key = resolve(key, &snapshot);
     let index = SharedIndex::open(folder, store.log_id())?;
-    let (reader, segments) = (store.body_reader(), index.segments(id));
+    let reader = store.body_reader();
+    let alone = Alone(Mutex::new(store));
+    Ok(explained((id, snapshot), reader, &index, &alone, key))
+}
+
+/// The same of the store that runs here, which goes on meanwhile.
+///
+/// # Errors
+/// When there is no such mailbox, or what is looked for cannot be read.
+pub(in crate::store) async fn explain(
+    keeper: &Keeper,
+    account: AccountName,
+    mailbox: &str,
+    search: &str,
+) -> Result<String, Failure> {
+    let key = key_of(search)?;
+    let name = MailboxName::new(mailbox)?;
+    let id = keeper
+        .ask(move |store| store.mailbox_named(&account, &name))
+        .await?;
+    let (snapshot, reader) = keeper
+        .ask(move |store| {
+            let reader = store.body_reader();
+            Ok(store.snapshot(id)?.map(|snapshot| (snapshot, reader)))
+        })
+        .await?;
+    let (asking, index) = (Asking(keeper.clone()), keeper.index().clone());
+    let work = move || explained((id, snapshot), reader, &index, &asking, key);
+    Ok(tokio::task::spawn_blocking(work).await?)
+}
+
+fn key_of(search: &str) -> Result<SearchKey, Failure> {
+    let line = format!("a SEARCH {search}");
+    match parse(line.as_bytes(), true).command {
+        Ok(Command::Search(search)) => Ok(search.key),
+        Ok(_) => Err(Failure::new("not a search")),
+        Err(error) => Err(Failure::new(format!("cannot read the search: {error}"))),
+    }
+}
+
+/// Searches, and says what was done.
+fn explained(
+    (id, snapshot): (MailboxId, Snapshot),
+    reader: BodyReader<LogDirectory>,
+    index: &SharedIndex,
+    own: &dyn OwnFields,
+    key: SearchKey,
+) -> String {
+    let key = resolve(key, &snapshot);
+    let segments = index.segments(id);
     let octets: u64 = segments.iter().map(|segment| segment.octets()).sum();
     let count = segments.len();
-    let alone = Alone(Mutex::new(store));
     let began = Instant::now();
-    let mut look = Look::new(snapshot, reader, segments, &alone, UidSet::new(), now());
+    let mut look = Look::new(snapshot, reader, segments, own, UidSet::new(), now());
     let hits = look.all(&key);
     let taken = began.elapsed();
     let (messages, unknown) = look.counts();
@@ -80,7 +123,7 @@ pub(super) fn explain(
         taken.as_secs_f64() * 1_000.0,
         hits.uids
     );
-    Ok(text)
+    text
 }
 
 fn line_of(text: &mut String, leaf: &Leaf) {
