@@ -8,6 +8,9 @@ use crate::node_host::Death;
 use crate::schedule::{Event, MILLI, Micros, SECOND};
 use crate::world::World;
 
+/// So much later does a node everything that stays slow.
+const LAME: Micros = 100 * MILLI;
+
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -311,7 +314,7 @@ impl World {
                 }
                 self.pump_all();
             }
-            Repair::NodeSpeed(node) => self.nodes[node].slowness = 0,
+            Repair::NodeSpeed(node) => self.nodes[node].slowness = self.lameness(node),
             Repair::DiskSpeed(node) => self.nodes[node].sync_slowness = 0,
             Repair::DiskRoom(node) => {
                 let disk = &self.nodes[node].disk;
@@ -333,6 +336,22 @@ impl World {
                     self.kill_node(node, Death::Process);
                 }
             }
+        }
+    }
+
+    /// How slow a node is when nothing else slows it down.
+    pub(crate) fn lameness(&self, node: usize) -> Micros {
+        if self.scenario.lame == Some(node) {
+            LAME
+        } else {
+            0
+        }
+    }
+
+    /// It begins when the group has its members: one that is slow before is none.
+    pub(crate) fn lame_node(&mut self) {
+        if let Some(node) = self.scenario.lame {
+            self.repair_after(2 * SECOND, Repair::NodeSpeed(node));
         }
     }
 

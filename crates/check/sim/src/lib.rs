@@ -62,6 +62,8 @@ pub struct Figures {
     pub lost: u64,
     /// Times that a node with a damaged log became whole again.
     pub repaired: u64,
+    /// Members that left because they were slower than the others.
+    pub replaced: u64,
     /// Virtual seconds.
     pub seconds: u64,
 }
@@ -79,6 +81,7 @@ impl Figures {
             events: self.events + other.events,
             lost: self.lost + other.lost,
             repaired: self.repaired + other.repaired,
+            replaced: self.replaced + other.replaced,
             seconds: self.seconds + other.seconds,
         }
     }
@@ -88,4 +91,11 @@ impl Figures {
 #[must_use]
 pub fn run(seed: u64, broken: Broken, traced: bool) -> Outcome {
     world::World::new(seed, broken, traced).run(seed)
+}
+
+/// Makes a run of three nodes or more for two replicas, one of which is slow from early on to the end.
+/// It has recovered when the group does without that one.
+#[must_use]
+pub fn run_with_a_lame_node(seed: u64, traced: bool) -> Outcome {
+    world::World::with_a_lame_node(seed, traced).run(seed)
 }

@@ -452,8 +452,9 @@ impl World {
     /// Everything about nodes that is broken is repaired.
     pub(crate) fn calm_nodes(&mut self) {
         for node in 0..self.nodes.len() {
+            let slowness = self.lameness(node);
             let state = &mut self.nodes[node];
-            (state.slowness, state.sync_slowness) = (0, 0);
+            (state.slowness, state.sync_slowness) = (slowness, 0);
             state.paused_until = state.paused_until.min(self.schedule.now());
             state.turn_at = None;
             if state.disk.trouble() == Trouble::Failed {

@@ -411,6 +411,7 @@ impl World {
             }
             if let OwnerEvent::Replica { change, .. } = &event {
                 self.cramped |= *change == ReplicaChange::Isolated(Fault::NoRoom);
+                self.replaced += u64::from(*change == ReplicaChange::Isolated(Fault::Slow));
             }
             if event == OwnerEvent::Fenced {
                 self.owners[owner].fenced = true;

@@ -56,6 +56,8 @@ pub(crate) struct Scenario {
     pub(crate) reckless: bool,
     /// Whether memory or queues are so small that changes are refused.
     pub(crate) tight: bool,
+    /// A node that is slow from early on to the end.
+    pub(crate) lame: Option<usize>,
 }
 
 impl Scenario {
@@ -103,7 +105,38 @@ impl Scenario {
             calm_at: random.span(3 * SECOND..20 * SECOND),
             reckless: random.percent(10),
             tight,
+            lame: None,
         }
+    }
+
+    /// Sizes as drawn, and three nodes or more for two replicas, of which one is slow from early on to the
+    /// end, in a world without faults.
+    pub(crate) fn with_a_lame_node(random: &mut Random) -> Self {
+        let mut scenario = loop {
+            let scenario = Self::of(random);
+            let alike = scenario.synced.iter().all(|one| *one == scenario.synced[0]);
+            if alike
+                && scenario.machines.len() > 2
+                && scenario.owner.replicas == 2
+                && !scenario.tight
+            {
+                break scenario;
+            }
+        };
+        // Where one of two keeps the log it is later than the other, and not slow for that.
+        scenario.machines = (0..scenario.machines.len()).collect();
+        for (machine, node) in scenario.owner.nodes.iter_mut().enumerate() {
+            node.machine = machine;
+        }
+        scenario.faults.clear();
+        scenario.lame = Some(random.below(2));
+        scenario.calm_at = 20 * SECOND;
+        (scenario.changes_max, scenario.think) = (u64::MAX, random.span(4 * MILLI..20 * MILLI));
+        scenario.owner.bytes_max = u64::MAX;
+        scenario.owner.slow_after = Duration::from_secs(3);
+        scenario.owner.slow_lag = Duration::from_millis(30);
+        scenario.owner.slow_rest = Duration::from_secs(600);
+        scenario
     }
 }
 
@@ -164,5 +197,11 @@ fn owner(
     config.isolate_after = Duration::from_millis(random.range(1_000..4_000));
     config.adopt_wait = Duration::from_millis(random.range(500..5_000));
     config.rebuild_pause = Duration::from_millis(random.range(300..5_000));
+    if random.percent(70) {
+        config.slow_after = Duration::from_millis(random.range(100..2_000));
+    }
+    config.slow_lag = Duration::from_millis(random.range(1..10));
+    // Doubled six times it is still shorter than what a run has to recover.
+    config.slow_rest = Duration::from_millis(random.range(100..1_500));
     config
 }

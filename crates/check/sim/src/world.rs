@@ -76,12 +76,25 @@ pub(crate) struct World {
     lost: bool,
     /// A node had no room for what another one held: bodies that are shared there are copied apart.
     pub(crate) cramped: bool,
+    /// Members that left because they were slow.
+    pub(crate) replaced: u64,
 }
 
 impl World {
     pub(crate) fn new(seed: u64, broken: Broken, traced: bool) -> Self {
         let mut random = Random::new(seed);
         let scenario = Scenario::of(&mut random);
+        Self::of(seed, (scenario, random), broken, traced)
+    }
+
+    /// A world in which one node is slow, and nothing else is wrong.
+    pub(crate) fn with_a_lame_node(seed: u64, traced: bool) -> Self {
+        let mut random = Random::new(seed);
+        let scenario = Scenario::with_a_lame_node(&mut random);
+        Self::of(seed, (scenario, random), Broken::Nothing, traced)
+    }
+
+    fn of(seed: u64, (scenario, random): (Scenario, Random), broken: Broken, traced: bool) -> Self {
         let node =
             |(index, synced): (usize, &bool)| SimNode::new(index, *synced, scenario.log_segment);
         let mut world = Self {
@@ -106,8 +119,10 @@ impl World {
             repaired: 0,
             lost: false,
             cramped: false,
+            replaced: 0,
         };
         world.note(0, || format!("seed {seed}"));
+        world.lame_node();
         for node in 0..world.nodes.len() {
             world.schedule.after(0, Event::NodeStart { node, boot: 0 });
         }
@@ -164,6 +179,7 @@ impl World {
                 events: self.schedule.serial(),
                 lost: u64::from(self.lost),
                 repaired: self.repaired,
+                replaced: self.replaced,
                 seconds: self.schedule.now() / SECOND,
             },
         }
@@ -288,6 +304,10 @@ impl World {
             Some(format!("o{owner} is not open"))
         } else if full < self.scenario.owner.replicas {
             Some(format!("{full} full replicas"))
+        } else if machine.membership().members.len() > full {
+            Some("a node is being rebuilt".to_owned())
+        } else if self.waits_for_the_lame(machine.membership()) {
+            Some("the slow node is a member".to_owned())
         } else if !self.owners[owner].client.ready {
             Some("not everything was read back".to_owned())
         } else if !self.owners[owner].lease.is_held(self.lease_time(owner)) {
@@ -299,6 +319,12 @@ impl World {
         } else {
             None
         }
+    }
+
+    /// Whether every change waits for a node that is always slow, though there are others.
+    fn waits_for_the_lame(&self, record: &Membership) -> bool {
+        let lame = self.scenario.lame.map(|lame| &self.nodes[lame].name);
+        lame.is_some_and(|name| record.member(name).is_some())
     }
 
     /// R1: what is acknowledged is on every full member by the record, and there are enough of them.

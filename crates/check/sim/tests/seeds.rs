@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use vere_sim::{Broken, Figures, Outcome, run};
+use vere_sim::{Broken, Figures, Outcome, run, run_with_a_lame_node};
 
 /// Seeds of the gate.
 const SEEDS: u64 = 2_000;
@@ -87,7 +87,31 @@ fn seeds_hold() {
             figures.repaired > part / 100,
             "hardly any node was repaired"
         );
+        assert!(
+            figures.replaced > part / 200,
+            "hardly any slow node was replaced"
+        );
     }
+}
+
+/// Every change waits for the slowest member. One that is always slow is replaced where there is another
+/// node, and nothing is lost by it.
+#[test]
+fn a_node_that_is_always_slow_is_replaced() {
+    let mut replaced = 0;
+    for seed in 0..60 {
+        let outcome = run_with_a_lame_node(seed, false);
+        if let Some(wrong) = outcome.wrong {
+            let traced = run_with_a_lame_node(seed, true);
+            for line in &traced.trace {
+                eprintln!("{line}");
+            }
+            panic!("seed {seed}: {wrong}\n{}", outcome.scenario);
+        }
+        replaced += outcome.figures.replaced;
+    }
+    // Elsewhere it was none of the first members.
+    assert!(replaced > 20, "{replaced} were replaced");
 }
 
 /// A number that nobody chose.

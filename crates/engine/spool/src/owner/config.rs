@@ -56,6 +56,13 @@ pub struct OwnerConfig {
     /// How long a full replica that lives may acknowledge nothing while another one is ahead of it,
     /// before it is isolated.
     pub stall_after: Duration,
+    /// In how long a full member must be slower than the others for most of the time, to be replaced by
+    /// another node; 0: in none.
+    pub slow_after: Duration,
+    /// How much later than the others' its answers must come for that.
+    pub slow_lag: Duration,
+    /// How long a node that left so is left alone; twice as long each time.
+    pub slow_rest: Duration,
     /// How long a takeover waits for full replicas that do not answer.
     pub adopt_wait: Duration,
     /// How long a node is left alone after a rebuild on it failed.
@@ -88,6 +95,9 @@ impl OwnerConfig {
             heartbeat: Duration::from_millis(300),
             isolate_after: Duration::from_secs(3),
             stall_after: Duration::from_secs(5),
+            slow_after: Duration::ZERO,
+            slow_lag: Duration::from_millis(5),
+            slow_rest: Duration::from_secs(600),
             adopt_wait: Duration::from_secs(5),
             rebuild_pause: Duration::from_secs(5),
         }

@@ -89,4 +89,8 @@ pub enum ReplicaChange {
     Isolated(Fault),
     /// Changes go over its standby connection now.
     Switched,
+    /// Its answers come later than the others' for long: it is to be replaced.
+    Slow,
+    /// It keeps up with the others again, or they do no better.
+    Keeps,
 }

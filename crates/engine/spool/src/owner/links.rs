@@ -43,7 +43,8 @@ impl Owner {
             Phase::Claimed { .. } | Phase::Learning { .. } => replica.is_full(),
             Phase::Open => {
                 replica.standing != Standing::Out
-                    || self.record.members.len() < self.config.replicas
+                    || self.record.members.len() < self.members_wanted()
+                        && self.is_welcome(replica, self.now)
             }
         }
     }
@@ -425,6 +426,7 @@ impl Owner {
         if stood <= self.config.heartbeat * 3 || first {
             return;
         }
+        self.forget_marks();
         for replica in &mut self.replicas {
             replica.moved_at = now;
             replica.away_since = replica.away_since + stood;

@@ -18,7 +18,7 @@
 //!
 //! Reading order: `changes` (what is submitted), `connection` and `replica` (to whom), `settle` (what is
 //! safe when), `register` (who counts: rules R1 to R6), `opening` (from a claim to an open group), `duty` (who keeps a log),
-//! `rebuild` (how a node gets what it lacks).
+//! `pace` (who is too slow), `rebuild` (how a node gets what it lacks).
 
 mod batch;
 mod changes;
@@ -31,6 +31,7 @@ mod links;
 mod membership;
 mod names;
 mod opening;
+mod pace;
 mod rebuild;
 mod register;
 mod replica;
@@ -124,6 +125,8 @@ pub struct Owner {
     /// What was told last; `None`: open.
     shut: Option<ShutReason>,
     now: Timestamp,
+    /// When the part of the window ends in which members are compared.
+    part_ends: Timestamp,
 }
 
 impl Owner {
@@ -144,6 +147,7 @@ impl Owner {
             drops: VecDeque::new(),
             shut: Some(ShutReason::Starting),
             now: Timestamp::ZERO,
+            part_ends: Timestamp::ZERO,
             config,
         }
     }
@@ -314,7 +318,7 @@ impl Owner {
         if !matches!(self.phase, Phase::Open) {
             return;
         }
-        let Some(index) = self.replicas.iter().position(Replica::is_sound) else {
+        let Some(index) = self.readable() else {
             return;
         };
         let Some(connection) = self.replicas[index].active_connection() else {
@@ -341,6 +345,7 @@ impl Owner {
     /// Does what has become possible.
     fn advance(&mut self, now: Timestamp) {
         self.look_at_clock(now);
+        self.watch_pace(now);
         for index in 0..self.replicas.len() {
             self.attach_standby(index);
         }

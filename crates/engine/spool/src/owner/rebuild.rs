@@ -16,7 +16,7 @@ use vere_spoolwire::{
 
 use super::batch::{Block, Operation};
 use super::changes::What;
-use super::replica::{Replica, Standing};
+use super::replica::Standing;
 use super::title::Noted;
 use super::{Owner, Phase, Purpose, QUEUES_AT_ONCE};
 
@@ -148,13 +148,8 @@ impl Owner {
         self.copy_next(target);
     }
 
-    /// A full replica to copy from.
-    fn source(&self) -> Option<usize> {
-        self.replicas.iter().position(Replica::is_sound)
-    }
-
     fn begin_rebuild(&mut self, target: usize) -> bool {
-        let Some(source) = self.source() else {
+        let Some(source) = self.readable() else {
             return false;
         };
         let at = self.replicas[source].position;
@@ -231,7 +226,9 @@ impl Owner {
 
     /// Asks the source for the next piece, or the node whether everything is safe.
     fn copy_next(&mut self, target: usize) {
-        let Some(source) = self.source() else { return };
+        let Some(source) = self.readable() else {
+            return;
+        };
         let at = self.replicas[source].position;
         let seq = self.next_seq;
         let replica = &mut self.replicas[target];

@@ -9,6 +9,7 @@
 //!   the full members that answer is adopted: all of them are prefixes of one order.
 //! - R5: without a full member under its recorded incarnation the group stays closed. Unknown is never
 //!   taken for empty.
+//! - A member that is slower than the others for long leaves by R2 too, when it is not needed (`pace`).
 //! - With logs (`duty`): a member leaves only when another one's log holds everything, or when it holds
 //!   nothing itself.
 //! - R6: while the register cannot be reached the record stays as it is, and receipt goes on.
@@ -258,6 +259,7 @@ impl Owner {
                 replica.fault = None;
             }
         }
+        let enough = self.record.members.len() >= self.config.replicas;
         for index in 0..self.replicas.len() {
             let replica = &mut self.replicas[index];
             let member = self.record.member(&replica.name);
@@ -269,10 +271,20 @@ impl Owner {
             let change = match standing {
                 Standing::Out => {
                     replica.rebuild = None;
-                    let fault = replica.fault.take().unwrap_or(Fault::Away);
+                    let gone = if replica.pace.is_slow() {
+                        Fault::Slow
+                    } else {
+                        Fault::Away
+                    };
+                    let fault = replica.fault.take().unwrap_or(gone);
                     // Who was only away failed at nothing: it is tried again when it is back.
                     if before == Standing::Syncing && fault != Fault::Away {
                         replica.retry_at = now + self.config.rebuild_pause;
+                    }
+                    if fault == Fault::Slow {
+                        replica.pace.leave(self.config.slow_rest, now);
+                    } else if before == Standing::Syncing && enough {
+                        replica.pace.put_off(self.config.slow_rest, now);
                     }
                     ReplicaChange::Isolated(fault)
                 }
@@ -282,6 +294,7 @@ impl Owner {
                 }
                 Standing::Syncing => ReplicaChange::Rebuilding,
             };
+            replica.pace.begin(now);
             let node = replica.name.clone();
             self.events.push_back(OwnerEvent::Replica { node, change });
             if before == Standing::Full {
@@ -426,11 +439,12 @@ impl Owner {
         Some(self.record.without(&gone.name))
     }
 
-    /// Whether a member is away for too long, or at fault.
+    /// Whether a member is away for too long, at fault, or too slow and not needed.
     pub(super) fn must_go(&self, replica: &Replica, now: Timestamp) -> bool {
         let away = !replica.is_up()
             && now.saturating_since(replica.away_since) >= self.config.isolate_after;
-        replica.standing != Standing::Out && (replica.fault.is_some() || away)
+        let gone = replica.standing != Standing::Out && (replica.fault.is_some() || away);
+        gone || self.goes_on_without(replica)
     }
 
     /// R2: a rebuilt member that has everything becomes full.
@@ -454,17 +468,20 @@ impl Owner {
         )
     }
 
-    /// A node is asked to be rebuilt when there are too few members. One at a time.
+    /// A node is asked to be rebuilt when there are too few members, one at a time; of several the one
+    /// that was too slow least often.
     fn admitted(&self, now: Timestamp) -> Option<Membership> {
-        if self.record.members.len() >= self.config.replicas
+        if self.record.members.len() >= self.members_wanted()
             || !self.replicas.iter().any(Replica::is_sound)
         {
             return None;
         }
         let candidate = |replica: &&Replica| {
-            replica.standing == Standing::Out && replica.is_up() && now >= replica.retry_at
+            let ready = replica.is_up() && now >= replica.retry_at;
+            replica.standing == Standing::Out && ready && self.is_welcome(replica, now)
         };
-        let replica = self.replicas.iter().find(candidate)?;
+        let candidates = self.replicas.iter().filter(candidate);
+        let replica = candidates.min_by_key(|replica| replica.pace.times_left())?;
         let incarnation = replica.incarnation?;
         Some(
             self.record

@@ -8,6 +8,7 @@ use vere_units::Timestamp;
 use super::config::NodeName;
 use super::connection::Connection;
 use super::membership::MemberState;
+use super::pace::Pace;
 use super::rebuild::Rebuild;
 use super::title::Noted;
 
@@ -50,6 +51,8 @@ pub enum Fault {
     Stalled,
     /// It has no room for what it is to be given.
     NoRoom,
+    /// Its answers came later than the others' for long.
+    Slow,
 }
 
 impl fmt::Display for Fault {
@@ -63,6 +66,7 @@ impl fmt::Display for Fault {
             Self::Lagging => "too slow to be rebuilt",
             Self::Stalled => "acknowledges nothing",
             Self::NoRoom => "no room for what it is to hold",
+            Self::Slow => "slower than the others",
         })
     }
 }
@@ -116,6 +120,8 @@ pub(super) struct Replica {
     pub(super) moved_at: Timestamp,
     /// What it had acknowledged then.
     pub(super) moved_to: Txn,
+    /// How fast it answers.
+    pub(super) pace: Pace,
     /// Since when it has no active connection.
     pub(super) away_since: Timestamp,
     /// When it may be tried again.
@@ -148,6 +154,7 @@ impl Replica {
             fault: None,
             moved_at: Timestamp::ZERO,
             moved_to: Txn(0),
+            pace: Pace::default(),
             away_since: Timestamp::ZERO,
             retry_at: Timestamp::ZERO,
             rebuild: None,

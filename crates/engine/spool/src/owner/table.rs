@@ -1,6 +1,7 @@
 //! The paper's Table I: the state of every replica, as the owner acts on it.
 
 use vere_spoolwire::Txn;
+use vere_units::Timestamp;
 
 use super::replica::{Replica, Standing};
 use super::{Fault, Owner};
@@ -21,10 +22,14 @@ pub enum NetworkState {
 pub enum SyncState {
     /// Everything.
     Sync,
+    /// Everything, and its answers come later than the others' for long.
+    Slow,
     /// It is being rebuilt; so many records were copied.
     Rebuilding(u64),
     /// Nothing that counts.
     Out,
+    /// Nothing that counts: it was too slow and is left alone for a while.
+    Resting,
     /// It is a member and must leave.
     Faulty(Fault),
 }
@@ -50,19 +55,22 @@ impl Owner {
     /// The table, in the order of the configured nodes.
     #[must_use]
     pub fn table(&self) -> Vec<ReplicaRow> {
+        let row = |replica| row(replica, self.now);
         self.replicas.iter().map(row).collect()
     }
 }
 
-fn row(replica: &Replica) -> ReplicaRow {
+fn row(replica: &Replica, now: Timestamp) -> ReplicaRow {
     let standby = replica
         .connections
         .iter()
         .enumerate()
         .any(|(slot, connection)| connection.is_up() && replica.active != Some(slot));
     let sync = match (replica.standing, replica.fault, &replica.rebuild) {
+        (Standing::Out, ..) if replica.pace.rests(now) => SyncState::Resting,
         (Standing::Out, ..) => SyncState::Out,
         (_, Some(fault), _) => SyncState::Faulty(fault),
+        (Standing::Full, ..) if replica.pace.is_slow() => SyncState::Slow,
         (Standing::Full, ..) => SyncState::Sync,
         (Standing::Syncing, _, rebuild) => {
             SyncState::Rebuilding(rebuild.as_ref().map_or(0, |rebuild| rebuild.records))

@@ -9,6 +9,7 @@ use super::*;
 
 mod duty;
 mod found;
+mod pace;
 mod takeover;
 
 type TestNode = Node<MemoryLog>;
