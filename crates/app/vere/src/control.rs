@@ -343,7 +343,8 @@ pub(crate) struct ReplicaLine {
     pub(crate) active: String,
     /// The connection on standby: `ready` or `down`.
     pub(crate) standby: String,
-    /// `sync`, `rebuilding`, `out`, or what is wrong with it.
+    /// `sync`, `slow` (the same, and it is to be replaced), `rebuilding`, `out`, `out, slow` (left alone
+    /// for that), or what is wrong with it.
     pub(crate) sync: String,
     /// The last transaction it acknowledged.
     pub(crate) transactions: u64,

@@ -319,6 +319,9 @@ impl Assembly {
                 Durability::Synced => 1,
                 Durability::Replicated => 2,
             }),
+            slow_after: self.need("spool.slow_after"),
+            slow_lag: self.need("spool.slow_lag"),
+            slow_rest: self.need("spool.slow_rest"),
             secret: self.path("spool.secret"),
             accounts: self.each("spool.account", |at| SpoolAccount {
                 name: self.need(&format!("{at}.name")),

@@ -319,6 +319,12 @@ pub struct Spool {
     pub replicas: u32,
     /// Nodes that must hold a message before it is acknowledged.
     pub replicas_min: u32,
+    /// In how long a node must be slower than the others for most of the time to be replaced; 0: in none.
+    pub slow_after: Span,
+    /// How much later than the others' its answers must come for that.
+    pub slow_lag: Span,
+    /// How long such a node is left alone.
+    pub slow_rest: Span,
     /// The file of the key shared by gateway and nodes, made at the first start.
     pub secret: PathBuf,
     /// Accounts on the nodes beside that one.

@@ -139,7 +139,9 @@ fn replica_line(gateway: &Gateway, row: ReplicaRow) -> ReplicaLine {
     let (sync, copied) = match row.sync {
         SyncState::Sync => ("sync".to_owned(), None),
         SyncState::Rebuilding(copied) => ("rebuilding".to_owned(), Some(copied)),
+        SyncState::Slow => ("slow".to_owned(), None),
         SyncState::Out => ("out".to_owned(), None),
+        SyncState::Resting => ("out, slow".to_owned(), None),
         SyncState::Faulty(fault) => (fault.to_string(), None),
     };
     ReplicaLine {

@@ -70,7 +70,7 @@ use crate::role::life::{self, Signals};
 use crate::role::{clock, wire};
 use crate::spool::encryption::{self, Encryption};
 use crate::spool::link::{
-    LinkOptions, LinkState, NodeAddresses, SpoolError, SpoolLink, random_life,
+    LinkOptions, LinkState, NodeAddresses, SlowTerms, SpoolError, SpoolLink, random_life,
 };
 use crate::spool::mark::OwnerMark;
 use crate::spool::namesake::{self, By, Namesake};
@@ -228,6 +228,11 @@ fn link_options(settings: &Settings, group: &str) -> Result<LinkOptions, Failure
         durable: spool.durability == Durability::Synced,
         replicas: count(spool.replicas),
         replicas_min: count(spool.replicas_min),
+        slow: SlowTerms {
+            after: spool.slow_after.duration(),
+            lag: spool.slow_lag.duration(),
+            rest: spool.slow_rest.duration(),
+        },
         lease: nodes::lease_terms(settings),
         grants: nodes::grants(settings),
         group_max: spool.group_max.map_or(u64::MAX, ByteSize::as_u64),

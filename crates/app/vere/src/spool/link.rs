@@ -68,6 +68,17 @@ pub(crate) struct NodeAddresses {
     pub(crate) encryption: Option<Encryption>,
 }
 
+/// When a node that answers later than the others is replaced; nothing by default: never.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SlowTerms {
+    /// Slower for most of this time.
+    pub(crate) after: Duration,
+    /// By so much.
+    pub(crate) lag: Duration,
+    /// For so long it is left alone, and longer each time.
+    pub(crate) rest: Duration,
+}
+
 /// How to reach the nodes, and how much to have in flight.
 #[derive(Debug, Clone)]
 pub(crate) struct LinkOptions {
@@ -79,6 +90,8 @@ pub(crate) struct LinkOptions {
     pub(crate) replicas: usize,
     /// How many must, for anything to be acknowledged.
     pub(crate) replicas_min: usize,
+    /// When one that is slower than the others is replaced.
+    pub(crate) slow: SlowTerms,
     /// Who holds it: the membership record is kept there.
     pub(crate) register: Rc<Register>,
     /// The group this gateway owns: 1 to 255 octets.
@@ -133,6 +146,7 @@ impl LinkOptions {
             durable: false,
             replicas: nodes.len(),
             replicas_min: 1,
+            slow: SlowTerms::default(),
             nodes,
             register,
             group: group.to_owned(),
@@ -329,6 +343,9 @@ impl SpoolLink {
             durable: options.durable,
             replicas: options.replicas,
             replicas_min: options.replicas_min,
+            slow_after: options.slow.after,
+            slow_lag: options.slow.lag,
+            slow_rest: options.slow.rest,
             window: size(options.window),
             pending_max: size(options.pending_max),
             heartbeat: options.heartbeat,

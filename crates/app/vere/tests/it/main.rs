@@ -53,6 +53,7 @@ mod replica_disks;
 mod replica_faults;
 mod replica_network;
 mod replica_register;
+mod replica_slow;
 mod replicas;
 mod reports;
 mod requiretls;

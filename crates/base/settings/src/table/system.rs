@@ -61,6 +61,24 @@ pub(super) static SECTIONS: &[Section] = &[
                 "Nodes that must hold a message before it is acknowledged.",
             ),
             fixed(
+                "slow_after",
+                Span(0, DAY),
+                Is("\"30s\""),
+                "A node whose answers came later than those of the others for two thirds of this time is replaced, where there are others: another one is filled first, unless `replicas_min` and two of the others hold everything anyway. With two nodes a reply waits for both, however slow. `0s`: never.",
+            ),
+            fixed(
+                "slow_lag",
+                Span(1, MINUTE),
+                Is("\"5ms\""),
+                "How much later than the others' its answers must come for that.",
+            ),
+            fixed(
+                "slow_rest",
+                Span(SECOND, DAY),
+                Is("\"10m\""),
+                "How long such a node is left alone before it may be filled again, unless there are too few without it; twice as long each time, up to 64 times.",
+            ),
+            fixed(
                 "secret",
                 Path,
                 Is("\"{data}/spool.key\""),

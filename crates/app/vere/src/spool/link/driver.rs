@@ -419,6 +419,12 @@ fn tell_replica(node: &str, change: ReplicaChange) {
         ReplicaChange::Isolated(fault) => {
             tracing::warn!(node, ?fault, "the group goes on without this spool node");
         }
+        ReplicaChange::Slow => {
+            tracing::warn!(node, "spool node answers later than the others for long");
+        }
+        ReplicaChange::Keeps => {
+            tracing::info!(node, "spool node is no slower than the others any more")
+        }
         ReplicaChange::Switched => tracing::warn!(node, "changed to the standby connection"),
     }
 }

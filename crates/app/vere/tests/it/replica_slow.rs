@@ -1,0 +1,83 @@
+//! Three nodes for two replicas, one of which gets half of the time only: the third takes its place while
+//! mail comes in, every acknowledged message arrives, and none twice.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::harness::{Counted, System, free_address, in_soak, wait_within};
+use crate::replicas::states;
+
+/// It stands still for so long, and runs for as long.
+const SLICE: Duration = Duration::from_millis(25);
+
+/// Says at its end, however that comes, that something is over.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Lets a process run half of the time until that is over.
+fn halve(process: Pid, over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
+        for signal in [Signal::SIGSTOP, Signal::SIGCONT] {
+            kill(process, signal).expect("the node lives");
+            std::thread::sleep(SLICE);
+        }
+    }
+}
+
+/// The nodes that hold everything and may.
+fn members(system: &System) -> Vec<String> {
+    let members = states(system)
+        .into_iter()
+        .filter(|(_, sync)| sync == "sync");
+    members.map(|(node, _)| node).collect()
+}
+
+#[test]
+fn a_node_at_half_speed_is_replaced() {
+    if !in_soak("a node at half speed is replaced") {
+        return;
+    }
+    let sink = Counted::start();
+    let third = format!(
+        "[[spool.node]]\nname = \"c\"\nlisten = \"{}\"",
+        free_address()
+    );
+    let options = sink
+        .options()
+        .set("spool.slow_after", "\"3s\"")
+        .table(&third);
+    let system = System::start(&options);
+    let first = wait_within(Duration::from_secs(60), "two replicas", || {
+        Some(members(&system)).filter(|members| members.len() == 2)
+    });
+    // The first one keeps the log: nobody can be compared with it.
+    let slow = &first[1];
+    let pids = system.role_pids(&format!("spool {slow}"));
+    let node = Pid::from_raw(i32::try_from(pids[0]).expect("a process id"));
+    let doubled = sink.run(system.smtp, 1, |_| {
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let _over = Over(&over);
+            scope.spawn(|| halve(node, &over));
+            wait_within(
+                Duration::from_secs(120),
+                "another node in its place",
+                || {
+                    let out = states(&system).contains(&(slow.clone(), "out, slow".to_owned()));
+                    (out && members(&system).len() == 2).then_some(())
+                },
+            );
+        });
+    });
+    assert_eq!(doubled, 0);
+    assert!(members(&system).contains(&first[0]));
+    system.stop();
+}
