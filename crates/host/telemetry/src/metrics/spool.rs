@@ -59,6 +59,8 @@ label! {
 pub struct SpoolMetrics {
     /// 1 while the node is connected and holds everything, else 0.
     pub connected: Family<NodeName, Gauge>,
+    /// 1 while the node answers later than the others for long, or is left alone for that, else 0.
+    pub slow: Family<NodeName, Gauge>,
     /// Connections to the node that broke.
     pub disconnections: Family<NodeName, Counter>,
     /// When the certificate ends that the node showed last, in seconds since 1970.
@@ -82,6 +84,10 @@ impl SpoolMetrics {
             connected: to.gauges(
                 "spool_connected",
                 "1 while the node is connected and holds everything",
+            ),
+            slow: to.gauges(
+                "spool_slow",
+                "1 while the node answers later than the others for long, or is left alone for that",
             ),
             disconnections: to
                 .counters("spool_disconnections", "Connections to the node that broke"),

@@ -1,6 +1,7 @@
 //! Keeps the gauges true, and serves the endpoint.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::hash::Hash;
 use std::net::TcpListener as StdListener;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -12,7 +13,7 @@ use tokio::task::spawn_local;
 use vere_queue::{GateTotals, Queues};
 use vere_spool::owner::{NetworkState, SyncState};
 use vere_telemetry::metrics::{
-    CertificateFile, Gauge, GroupName, Health, NodeName, QueueMetrics, TlsMetrics, serve,
+    CertificateFile, Family, Gauge, GroupName, Health, NodeName, QueueMetrics, TlsMetrics, serve,
 };
 use vere_units::Timestamp;
 
@@ -56,9 +57,10 @@ async fn follow_nodes(gateway: Rc<Gateway>) {
     loop {
         for row in &table {
             let node = NodeName(row.node.clone());
-            let holds = row.sync == SyncState::Sync && row.active == NetworkState::Run;
-            let connected = &gateway.metrics.all.spool.connected;
-            connected.get_or_create(&node).set(i64::from(holds));
+            let spool = &gateway.metrics.all.spool;
+            let holds = matches!(row.sync, SyncState::Sync | SyncState::Slow);
+            let holds = holds && row.active == NetworkState::Run;
+            spool.connected.get_or_create(&node).set(i64::from(holds));
             if row.active == NetworkState::Run {
                 up.insert(row.node.clone());
             } else if up.remove(&row.node) {
@@ -73,17 +75,17 @@ async fn follow_nodes(gateway: Rc<Gateway>) {
 }
 
 async fn measure(gateway: Rc<Gateway>, tls: ServerTls) {
-    let mut shown = Vec::new();
+    let mut shown = Shown::default();
     loop {
         // It ends also when nobody asks.
         if gateway.is_recovered() {
             gateway.throttled();
         }
         queues(&gateway, &gateway.metrics.all.queue);
-        spool(&gateway);
+        spool(&gateway, &mut shown);
         let mut ends = tls.certificate_ends();
         ends.extend(gateway.link.certificate_end());
-        certificates(&gateway.metrics.all.tls, ends, &mut shown);
+        certificates(&gateway.metrics.all.tls, ends, &mut shown.files);
         tokio::time::sleep(INTERVAL).await;
     }
 }
@@ -142,47 +144,129 @@ fn sites(all: &[GateTotals], queue: &QueueMetrics) {
     set(&queue.destinations_crowded, |one| one.waiting_connection);
 }
 
-/// Writes when certificates end, when that is not what is `shown` already.
+/// Labels that have a gauge, of families whose labels come and go.
+#[derive(Debug, Default)]
+struct Shown {
+    files: HashSet<CertificateFile>,
+    groups: HashSet<GroupName>,
+    nodes: HashSet<NodeName>,
+}
+
+/// Sets the gauges of a family, and takes away those of labels that are no more, one by one: whoever
+/// looks meanwhile sees old and new ones, and never none.
+fn show<L: Clone + Eq + Hash>(
+    family: &Family<L, Gauge>,
+    shown: &mut HashSet<L>,
+    values: impl IntoIterator<Item = (L, i64)>,
+) {
+    let mut gone = std::mem::take(shown);
+    for (label, value) in values {
+        family.get_or_create(&label).set(value);
+        gone.remove(&label);
+        shown.insert(label);
+    }
+    for label in gone {
+        family.remove(&label);
+    }
+}
+
+/// Shows when certificates end.
 fn certificates(
     metrics: &TlsMetrics,
     ends: Vec<(PathBuf, Timestamp)>,
-    shown: &mut Vec<(PathBuf, Timestamp)>,
+    shown: &mut HashSet<CertificateFile>,
 ) {
-    if ends == *shown {
-        return;
-    }
-    metrics.certificate_expiry_seconds.clear();
-    for (file, end) in &ends {
-        let file = CertificateFile(file.display().to_string());
-        let gauge = metrics.certificate_expiry_seconds.get_or_create(&file);
-        gauge.set(seconds(*end));
-    }
-    *shown = ends;
+    let named = |(file, end): (PathBuf, Timestamp)| {
+        (CertificateFile(file.display().to_string()), seconds(end))
+    };
+    let ends = ends.into_iter().map(named);
+    show(&metrics.certificate_expiry_seconds, shown, ends);
 }
 
 fn seconds(time: Timestamp) -> i64 {
     i64::try_from(time.as_millis() / 1000).unwrap_or(i64::MAX)
 }
 
-/// The leases of this gateway's group and of those it adopted, and the nodes' certificates.
-fn spool(gateway: &Gateway) {
+/// Nodes that are slow, the leases of this gateway's group and of those it adopted, and the nodes'
+/// certificates.
+fn spool(gateway: &Gateway, shown: &mut Shown) {
     let metrics = &gateway.metrics.all.spool;
-    metrics.lease_held.clear();
-    metrics.lease_remaining_seconds.clear();
+    for row in gateway.link.table() {
+        let slow = matches!(row.sync, SyncState::Slow | SyncState::Resting);
+        let gauge = metrics.slow.get_or_create(&NodeName(row.node));
+        gauge.set(i64::from(slow));
+    }
     let own = gateway.settings().gateway.name.clone();
-    let lease = |group: &str, link: &SpoolLink| {
-        let (group, left) = (GroupName(group.to_owned()), link.lease_left().as_secs());
+    let mut leases = Vec::new();
+    let mut lease = |group: &str, link: &SpoolLink| {
+        let left = i64::try_from(link.lease_left().as_secs()).unwrap_or(i64::MAX);
         let held = i64::from(link.may_deliver());
-        metrics.lease_held.get_or_create(&group).set(held);
-        let remaining = metrics.lease_remaining_seconds.get_or_create(&group);
-        remaining.set(i64::try_from(left).unwrap_or(i64::MAX));
+        leases.push((GroupName(group.to_owned()), held, left));
     };
     lease(&own, &gateway.link);
     for (group, other) in &*gateway.adopted.borrow() {
         lease(group, &other.link);
     }
-    for (node, end) in gateway.link.node_certificate_ends() {
-        let expiry = &metrics.node_certificate_expiry_seconds;
-        expiry.get_or_create(&NodeName(node)).set(seconds(end));
+    let remaining = leases.iter().map(|(group, _, left)| (group.clone(), *left));
+    show(
+        &metrics.lease_remaining_seconds,
+        &mut shown.groups.clone(),
+        remaining,
+    );
+    let held = leases.into_iter().map(|(group, held, _)| (group, held));
+    show(&metrics.lease_held, &mut shown.groups, held);
+    let ends = gateway.link.node_certificate_ends().into_iter();
+    let ends = ends.map(|(node, end)| (NodeName(node), seconds(end)));
+    show(
+        &metrics.node_certificate_expiry_seconds,
+        &mut shown.nodes,
+        ends,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    fn group(name: &str) -> GroupName {
+        GroupName(name.to_owned())
+    }
+
+    #[test]
+    fn a_label_that_is_no_more_has_no_gauge() {
+        let family = Family::<GroupName, Gauge>::default();
+        let mut shown = HashSet::new();
+        show(&family, &mut shown, [(group("a"), 1), (group("b"), 2)]);
+        show(&family, &mut shown, [(group("b"), 3), (group("c"), 4)]);
+        let value = |name| family.get(&group(name)).map(|gauge| gauge.get());
+        assert_eq!(
+            [value("a"), value("b"), value("c")],
+            [None, Some(3), Some(4)]
+        );
+        show(&family, &mut shown, []);
+        assert!(shown.is_empty() && value("b").is_none());
+    }
+
+    #[test]
+    fn who_looks_meanwhile_sees_what_stays() {
+        let family = Family::<GroupName, Gauge>::default();
+        let mut shown = HashSet::new();
+        show(&family, &mut shown, [(group("own"), 0)]);
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let looker = scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    assert!(family.get(&group("own")).is_some(), "nothing to be seen");
+                }
+            });
+            for round in 0..20_000 {
+                let other = group(if round % 2 == 0 { "even" } else { "odd" });
+                show(&family, &mut shown, [(group("own"), round), (other, round)]);
+            }
+            over.store(true, Ordering::Relaxed);
+            assert!(looker.join().is_ok());
+        });
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use vere_units::Timestamp;
 
-use super::{Link, Shared, SpoolLink};
+use super::{Inner, Link, Shared, SpoolLink};
 
 impl SpoolLink {
     /// For how long deliveries may begin if nothing prolongs the lease.
@@ -21,9 +21,19 @@ impl SpoolLink {
         encryption.tls.certificate_end()
     }
 
-    /// When the certificates end that nodes have shown, by name.
+    /// When the certificates end that nodes have shown, by name; not of those that are not needed any more.
     pub(crate) fn node_certificate_ends(&self) -> Vec<(String, Timestamp)> {
-        let inner = self.shared.inner.borrow();
+        let mut inner = self.shared.inner.borrow_mut();
+        let Inner {
+            owner,
+            certificate_ends,
+            ..
+        } = &mut *inner;
+        let nodes = &self.shared.options.nodes;
+        certificate_ends.retain(|node, _| {
+            let mut links = owner.links().filter(|link| nodes[link.node].name == *node);
+            links.any(|link| owner.wants(link) || owner.is_connected(link))
+        });
         let ends = inner.certificate_ends.iter();
         ends.map(|(node, end)| (node.clone(), *end)).collect()
     }

@@ -2,6 +2,7 @@
 
 mod damage;
 mod faults;
+mod figures;
 mod spill;
 mod tls;
 
