@@ -336,6 +336,7 @@ impl Assembly {
             memory_max: self.need("spool.memory_max"),
             spill_max: self.need("spool.spill_max"),
             segment_size: self.need("spool.segment_size"),
+            kept_max: self.need("spool.kept_max"),
             nodes,
             tls: self.spool_tls(),
         }

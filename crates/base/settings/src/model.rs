@@ -345,6 +345,8 @@ pub struct Spool {
     pub spill_max: ByteSize,
     /// Octets of one segment of a log.
     pub segment_size: ByteSize,
+    /// Damaged logs that a node keeps of which nothing says whose they were.
+    pub kept_max: u32,
     /// The nodes; two local ones when the file names none.
     pub nodes: Vec<SpoolNode>,
     /// Certificates for the connections to nodes.

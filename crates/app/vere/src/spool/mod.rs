@@ -216,6 +216,7 @@ fn durability(settings: &Settings, directory: &Path) -> Durability {
                 segment_len: settings.spool.segment_size.as_u64(),
                 // What a restart leaves in the log is read back as what was spilled is.
                 outliner: (settings.spool.spill_max.as_u64() > 0).then_some(OUTLINER),
+                kept_max: usize::try_from(settings.spool.kept_max).unwrap_or(usize::MAX),
                 ..LogOptions::default()
             },
         },

@@ -132,6 +132,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 Is("\"4 MiB\""),
                 "Octets of one segment of a log: the unit in which space is reclaimed.",
             ),
+            fixed(
+                "kept_max",
+                Integer(0, 1000),
+                Is("4"),
+                "Damaged logs of which nothing says whose they were that a node keeps, as `kept-N` in its `data` folder, for somebody to look at: the newest.",
+            ),
         ],
     },
     Section {

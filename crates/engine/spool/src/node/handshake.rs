@@ -2,7 +2,8 @@
 
 use vere_ports::spool_log::{LogError, SpoolLogStore};
 use vere_spoolwire::{
-    CloseReason, Frame, HANDSHAKE_FRAME_MAX, Hello, Role, SECRET_LEN, Txn, VERSION, Welcome,
+    CloseReason, DEFAULT_ACCOUNT, Frame, HANDSHAKE_FRAME_MAX, Hello, Role, SECRET_LEN, Txn,
+    VERSION, Welcome,
 };
 
 use super::access::{Deed, Denial};
@@ -118,7 +119,7 @@ impl<S: SpoolLogStore> Node<S> {
     }
 
     /// The index of a group that the peer's account may have so; an owner's group is made when it is
-    /// new. One of which only the name is left is whose it would be then.
+    /// new. One of which only the name is left may be anybody's: none may have it but who runs the nodes.
     fn group_for(&mut self, hello: &Believed) -> Result<usize, CloseReason> {
         let known = self
             .groups
@@ -132,6 +133,9 @@ impl<S: SpoolLogStore> Node<S> {
         }
         if hello.role != Role::Owner {
             return Err(CloseReason::NoGroup);
+        }
+        if known.is_some() && *hello.deed.account != *DEFAULT_ACCOUNT {
+            return Err(CloseReason::MayNotOwn);
         }
         if !hello.makes_groups {
             return Err(CloseReason::MayNotMake);

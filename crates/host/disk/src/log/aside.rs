@@ -4,7 +4,7 @@
 //! ```text
 //! damaged-0001/ what was group-0001/, or another number; the lowest of a group was damaged first
 //! gone-0001/    the same, not needed any more, or the leftover of one: removed
-//! kept-0001/    the same, of which no head can be read: for people to look at and to remove
+//! kept-0001/    the same, of which no head can be read: for people to look at. The newest few stay
 //! ```
 
 use std::collections::BTreeMap;
@@ -19,6 +19,7 @@ use super::directory::Directory;
 use super::format::{HEAD_LEN, Head, segment_name, segment_number};
 use super::node_store::{group_name, io_error, remove_leftover};
 use super::octets::Octets;
+use super::origin;
 
 const ASIDE: &str = "damaged";
 const GONE: &str = "gone";
@@ -33,13 +34,19 @@ const ASIDE_MAX: usize = 3;
 pub(super) struct Aside {
     path: PathBuf,
     directory: Directory,
+    /// Directories of which nobody knows whose they were that stay.
+    kept_max: usize,
     /// The directories of each group of which there is something, the oldest first.
     groups: BTreeMap<String, Vec<String>>,
 }
 
 impl Aside {
     /// Looks for what was set aside before.
-    pub(super) fn find(path: &Path, directory: &Directory) -> Result<Self, OpenLogError> {
+    pub(super) fn find(
+        path: &Path,
+        directory: &Directory,
+        kept_max: usize,
+    ) -> Result<Self, OpenLogError> {
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut names = directory.list().map_err(io_error(path))?;
         names.sort_by_key(|name| number(name, ASIDE));
@@ -51,11 +58,14 @@ impl Aside {
                 remove_leftover(&at).map_err(io_error(&at))?;
             }
         }
-        Ok(Self {
+        let aside = Self {
             path: path.to_owned(),
             directory: directory.clone(),
+            kept_max,
             groups,
-        })
+        };
+        aside.thin_out().map_err(io_error(path))?;
+        Ok(aside)
     }
 
     /// The groups of which there is something, and where what was set aside last lies.
@@ -106,14 +116,32 @@ impl Aside {
         Ok(())
     }
 
-    /// Leaves a directory to whoever runs this machine.
+    /// Leaves a directory to whoever runs this machine, in place of the oldest one where there are too
+    /// many.
     fn keep(&self, group: &str, name: &str) -> io::Result<()> {
         let kept = self.next_name(KEPT)?;
         self.directory.rename(name, &kept)?;
         self.directory.sync()?;
         let directory = self.path.join(kept);
         let directory = directory.display();
-        tracing::warn!(group, %directory, "a damaged log does not say whose it was: it is kept until somebody removes it");
+        tracing::warn!(group, %directory, "a damaged log does not say whose it was: it is kept to be looked at");
+        self.thin_out()
+    }
+
+    /// Removes the oldest of those that are kept, beyond as many as there may be.
+    fn thin_out(&self) -> io::Result<()> {
+        let mut kept = self.directory.list()?;
+        kept.retain(|name| number(name, KEPT).is_some());
+        kept.sort_by_key(|name| std::cmp::Reverse(number(name, KEPT)));
+        for name in kept.iter().skip(self.kept_max) {
+            let of = group_name(&self.path.join(name)).unwrap_or_default();
+            tracing::warn!(
+                directory = name,
+                group = of,
+                "too many damaged logs are kept (spool.kept_max): the oldest is removed"
+            );
+            self.throw_away(name)?;
+        }
         Ok(())
     }
 
@@ -168,8 +196,13 @@ pub(super) fn is_unreadable(error: &io::Error) -> bool {
         .is_some_and(|number| damage.contains(&Errno::from_raw(number)))
 }
 
-/// The payload of the newest head in a directory with segments, damaged as it may be otherwise.
+/// The payload of the newest head in a directory with segments, damaged as it may be otherwise; when no
+/// segment has one that can be read, of the one that the log began with.
 pub(super) fn newest_head<S: Storage>(storage: &S) -> Option<Vec<u8>> {
+    newest_of_segments(storage).or_else(|| origin::read(storage))
+}
+
+fn newest_of_segments<S: Storage>(storage: &S) -> Option<Vec<u8>> {
     let names = storage.list().ok()?;
     let mut numbers: Vec<u64> = names.iter().filter_map(|n| segment_number(n)).collect();
     numbers.sort_unstable();

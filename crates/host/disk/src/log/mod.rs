@@ -15,6 +15,7 @@ mod index;
 mod indexer;
 mod node_store;
 mod octets;
+mod origin;
 mod reading;
 mod recover;
 mod redo;

@@ -5,10 +5,10 @@
 //! lock          held by the process that uses the directory
 //! node          magic "VERENODE" (8) | format version u32 = 1 | 0 u32 | incarnation u64 | crc32 u32
 //! reserve       room set aside
-//! group-0001/   name (the group's name), mark, 0000000000000001.log, ...
+//! group-0001/   name (the group's name), origin, mark, 0000000000000001.log, ...
 //! new-0001/     a group that is being made, or a leftover of one: removed
 //! damaged-0001/ a group whose log was damaged, until there is a whole one again; see `aside`
-//! kept-0001/    one of which nobody knows whose it was: left to people
+//! kept-0001/    one of which nobody knows whose it was: left to people, the newest few
 //! ```
 
 use std::fs::{File, TryLockError};
@@ -25,6 +25,7 @@ use vere_ports::storage::{Storage, StorageFile};
 use super::aside::{Aside, newest_head};
 use super::directory::Directory;
 use super::indexer::{Indexing, run_indexing};
+use super::origin;
 use super::reading::run_reads;
 use super::recover::{self, Common};
 use super::redo::RedoLog;
@@ -48,6 +49,8 @@ pub struct LogOptions {
     pub outliner: Option<LogOutliner>,
     /// Octets of full segments, the newest ones, for which that is not made.
     pub index_behind: u64,
+    /// Damaged logs that stay of which nobody knows whose they were.
+    pub kept_max: usize,
 }
 
 impl Default for LogOptions {
@@ -57,6 +60,7 @@ impl Default for LogOptions {
             reserve_len: 16 << 20,
             outliner: None,
             index_behind: 128 << 20,
+            kept_max: 4,
         }
     }
 }
@@ -145,7 +149,7 @@ impl NodeDirectory {
         let lock = Arc::new(take_lock(path)?);
         let directory = Directory::open(path).map_err(io_error(path))?;
         let incarnation = incarnation(&directory, path)?;
-        let aside = Aside::find(path, &directory)?;
+        let aside = Aside::find(path, &directory, options.kept_max)?;
         let reserve = Reserve::new(&directory, options.reserve_len);
         let reserve = reserve.map_err(io_error(&path.join("reserve")))?;
         let common = start_threads(options, reserve, &lock, &wake).map_err(io_error(path))?;
@@ -220,7 +224,11 @@ impl NodeDirectory {
         reader: &mut dyn LogReader,
     ) -> Result<DiskLog, OpenLogError> {
         let directory = Directory::open(path).map_err(io_error(path))?;
-        recover::open(directory, path, &self.common, reader)
+        let log = recover::open(directory.clone(), path, &self.common, reader)?;
+        if origin::read(&directory).is_none() {
+            renew_origin(&directory, path);
+        }
+        Ok(log)
     }
 
     fn create_group(&self, group: &str, head: &[u8]) -> Result<DiskLog, OpenLogError> {
@@ -243,8 +251,20 @@ impl NodeDirectory {
         std::fs::create_dir(path)?;
         let directory = Directory::open(path)?;
         write_whole(&directory, "name", group.as_bytes())?;
+        origin::write(&directory, head)?;
         recover::create(directory, &self.common, (self.random)()?, head)?;
         Ok(())
+    }
+}
+
+/// Writes of a sound log what it lacks, of one from before there was that. Without it the log is as good as
+/// before.
+fn renew_origin(directory: &Directory, path: &Path) {
+    let Some(head) = newest_head(directory) else {
+        return;
+    };
+    if let Err(error) = origin::write(directory, &head) {
+        tracing::warn!(directory = %path.display(), %error, "cannot write whose a log is once more");
     }
 }
 
@@ -329,7 +349,7 @@ fn take_lock(path: &Path) -> Result<File, OpenLogError> {
 }
 
 /// Writes a file so that it is there whole or not at all.
-fn write_whole(directory: &Directory, name: &str, octets: &[u8]) -> io::Result<()> {
+pub(super) fn write_whole(directory: &Directory, name: &str, octets: &[u8]) -> io::Result<()> {
     let temporary = format!("{name}.new");
     match directory.remove(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

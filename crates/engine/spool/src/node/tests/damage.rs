@@ -256,23 +256,25 @@ fn a_log_that_cannot_be_read_begins_again() {
 }
 
 #[test]
-fn when_not_even_a_head_can_be_read_it_is_as_if_it_were_new_but_incomplete() {
+fn when_not_even_a_head_can_be_read_nobody_has_it_but_who_runs_the_nodes() {
     for crash in [false, true] {
         let mut site = unreadable(None);
         if crash {
             site.crash(0);
         }
         let watch = hello_of("watch", Role::Owner);
-        assert_eq!(says(&mut site, watch, 3), Some(CloseReason::MayNotMake));
+        assert_eq!(says(&mut site, watch, 3), Some(CloseReason::MayNotOwn));
         let reader = hello_of("west", Role::Reader);
         assert_eq!(says(&mut site, reader, 2), Some(CloseReason::NoGroup));
         let west = hello_of("west", Role::Owner);
-        assert_eq!(says(&mut site, west, 2), None);
-        assert_eq!(site.rejected(HELLO), CloseReason::MayNotOwn, "it is west's");
+        assert_eq!(says(&mut site, west, 2), Some(CloseReason::MayNotOwn));
+        let (_, welcome) = site.welcomed(HELLO);
+        assert!(welcome.syncing);
+        assert_eq!(says(&mut site, west, 2), Some(CloseReason::MayNotOwn));
         assert!(site.stat().processed > Txn(0), "not a group that never was");
         site.settle();
         site.crash(0);
-        assert_eq!(says(&mut site, reader, 2), None);
-        assert_eq!(site.rejected(HELLO), CloseReason::MayNotOwn);
+        assert_eq!(says(&mut site, reader, 2), Some(CloseReason::MayNotRead));
+        assert!(site.welcomed(HELLO).1.syncing);
     }
 }

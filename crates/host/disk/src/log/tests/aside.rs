@@ -160,14 +160,22 @@ fn logs_that_are_damaged_one_after_the_other_are_kept_side_by_side() {
     wait_for(|| !(1..=5).any(gone));
 }
 
+/// No head of the group can be read any more, in its segments and apart from them.
+fn behead(path: &Path) {
+    for file in ["0000000000000001.log", "0000000000000002.log", "origin"] {
+        let file = path.join("group-0001").join(file);
+        if file.exists() {
+            flip(&file, 20);
+        }
+    }
+}
+
 #[test]
 fn what_does_not_say_whose_it_was_is_kept_for_people() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    let first = filled(path);
-    for segment in [first, path.join("group-0001/0000000000000002.log")] {
-        flip(&segment, 20);
-    }
+    filled(path);
+    behead(path);
     let mut directory = open(path);
     directory.replace(GROUP, b"anew").unwrap();
     assert!(directory.is_aside(GROUP));
@@ -185,6 +193,69 @@ fn what_does_not_say_whose_it_was_is_kept_for_people() {
     assert!(kept.exists() && !path.join("kept-0002").exists());
 }
 
+/// Each time that happens one more is kept, up to a bound; the oldest goes first.
+#[test]
+fn of_what_is_kept_the_newest_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    filled(path);
+    let kept = || -> Vec<u64> {
+        let there = |number: &u64| path.join(format!("kept-{number:04}")).exists();
+        (1..=20).filter(there).collect()
+    };
+    let most = LogOptions::default().kept_max as u64;
+    for round in 1..=most + 3 {
+        behead(path);
+        let mut directory = open(path);
+        directory.replace(GROUP, b"anew").unwrap();
+        directory.discard(GROUP);
+        assert_eq!(kept().last(), Some(&round));
+        assert!(kept().len() as u64 <= most);
+    }
+    assert_eq!(kept(), [4, 5, 6, 7]);
+    // A bound that became lower holds from the next start on.
+    let options = LogOptions {
+        kept_max: 1,
+        ..LogOptions::default()
+    };
+    NodeDirectory::open(path, options, no_wake()).unwrap();
+    assert_eq!(kept(), [7]);
+    wait_for(|| (1..=20).all(|number| !path.join(format!("gone-{number:04}")).exists()));
+}
+
+/// One from before there was this file gets it, once the log was read.
+#[test]
+fn a_log_says_whose_it_is_apart_from_its_segments() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    filled(path);
+    let group = path.join("group-0001");
+    let segments = ["0000000000000001.log", "0000000000000002.log"].map(|name| group.join(name));
+    let origin = group.join("origin");
+    fs::remove_file(&origin).unwrap();
+    assert!(start(&open(path)).0.is_ok() && origin.exists());
+    for segment in segments {
+        flip(&segment, 20);
+    }
+    assert_eq!(
+        open(path).newest_head(&group).as_deref(),
+        Some(&b"head two"[..])
+    );
+    let len = fs::metadata(&origin).unwrap().len();
+    for at in 0..len {
+        flip(&origin, at);
+        assert_eq!(open(path).newest_head(&group), None, "octet {at}");
+        flip(&origin, at);
+    }
+    fs::File::options()
+        .write(true)
+        .open(&origin)
+        .unwrap()
+        .set_len(len - 1)
+        .unwrap();
+    assert_eq!(open(path).newest_head(&group), None);
+}
+
 #[test]
 fn the_newest_head_that_can_be_read_is_found() {
     let folder = tempfile::tempdir().unwrap();
@@ -196,6 +267,8 @@ fn the_newest_head_that_can_be_read_is_found() {
     flip(&second, HEAD_LEN as u64 + 1);
     assert_eq!(head().as_deref(), Some(&b"head one"[..]));
     flip(&first, 20);
+    assert_eq!(head().as_deref(), Some(&b"head one"[..]), "the one apart");
+    fs::remove_file(path.join("group-0001/origin")).unwrap();
     assert_eq!(head(), None);
     // Another segment's head in the file.
     fs::copy(&second, &first).unwrap();

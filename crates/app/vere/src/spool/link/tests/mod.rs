@@ -110,6 +110,7 @@ fn synced(directory: &Path) -> Durability {
         reserve_len: 1 << 20,
         outliner: Some(vere_spool::node::OUTLINER),
         index_behind: 0,
+        ..LogOptions::default()
     };
     Durability::Synced {
         directory: directory.to_owned(),

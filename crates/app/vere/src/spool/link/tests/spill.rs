@@ -138,6 +138,7 @@ fn more_than_memory_with_a_log_and_a_restart() {
         reserve_len: 1 << 20,
         outliner: Some(vere_spool::node::OUTLINER),
         index_behind: 0,
+        ..LogOptions::default()
     };
     let durability = Durability::Synced {
         directory: directory.path().to_owned(),
