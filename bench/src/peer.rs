@@ -16,6 +16,7 @@ use tempfile::TempDir;
 
 pub(crate) use postfix::Destination;
 pub use postfix::PostfixSetup;
+use vere::Nodes;
 pub use vere::Ways;
 
 use crate::process::{CpuAccount, Daemon, Process};
@@ -122,7 +123,7 @@ impl Peer {
     ///
     /// What went wrong; a `vere` without `serve` is [`PeerError::NotReady`].
     pub fn vere(vere: &Path, next_hop: SocketAddr, base: &Path) -> Result<Self, PeerError> {
-        vere::start(vere, &Ways::To(next_hop), base)
+        vere::start(vere, &Ways::To(next_hop), Nodes::Two, base)
     }
 
     /// The same with other ways of mail.
@@ -131,7 +132,21 @@ impl Peer {
     ///
     /// As [`Peer::vere`].
     pub fn vere_with(vere: &Path, ways: &Ways, base: &Path) -> Result<Self, PeerError> {
-        vere::start(vere, ways, base)
+        vere::start(vere, ways, Nodes::Two, base)
+    }
+
+    /// [`Peer::vere`] with one spool node more than there are replicas, where one that is slower than the
+    /// other for two seconds is replaced.
+    ///
+    /// # Errors
+    ///
+    /// As [`Peer::vere`].
+    pub fn vere_with_spare(
+        vere: &Path,
+        next_hop: SocketAddr,
+        base: &Path,
+    ) -> Result<Self, PeerError> {
+        vere::start(vere, &Ways::To(next_hop), Nodes::Three, base)
     }
 
     /// Runs `vere ARGUMENTS` about this system, which must be one of ours, and gives what it prints.

@@ -27,9 +27,23 @@ pub enum Ways {
     },
 }
 
-pub(super) fn start(vere: &Path, ways: &Ways, base: &Path) -> Result<Peer, PeerError> {
+/// Its spool nodes; two of them are to hold each message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Nodes {
+    /// As shipped.
+    Two,
+    /// One more, and a slow one is replaced soon.
+    Three,
+}
+
+pub(super) fn start(
+    vere: &Path,
+    ways: &Ways,
+    nodes: Nodes,
+    base: &Path,
+) -> Result<Peer, PeerError> {
     let folder = folder(base, "vere-bench-vere-").map_err(PeerError::Folder)?;
-    let (address, file) = write_files(folder.path(), ways).map_err(PeerError::Folder)?;
+    let (address, file) = write_files(folder.path(), ways, nodes).map_err(PeerError::Folder)?;
     let daemon =
         Daemon::spawn(&command(vere, &file), &folder.path().join("output")).map_err(|source| {
             PeerError::Spawn {
@@ -47,14 +61,13 @@ pub(super) fn start(vere: &Path, ways: &Ways, base: &Path) -> Result<Peer, PeerE
 }
 
 /// Writes its settings; gives where it takes mail, and the file.
-fn write_files(folder: &Path, ways: &Ways) -> io::Result<(SocketAddr, PathBuf)> {
+fn write_files(folder: &Path, ways: &Ways, nodes: Nodes) -> io::Result<(SocketAddr, PathBuf)> {
     if let Ways::Zone { records, .. } = ways {
         fs::write(folder.join(ZONE), records)?;
     }
     let address = free_address()?;
-    let nodes = [free_address()?, free_address()?];
     let file = folder.join(CONFIGURATION);
-    fs::write(&file, configuration(folder, address, nodes, ways))?;
+    fs::write(&file, configuration(folder, address, ways) + &spool(nodes)?)?;
     Ok((address, file))
 }
 
@@ -65,12 +78,7 @@ fn command(vere: &Path, file: &Path) -> Vec<OsString> {
 
 /// A relay for the loopback with every message synced before it is answered, for one client with many
 /// sessions; all else as shipped.
-fn configuration(
-    folder: &Path,
-    address: SocketAddr,
-    [a, b]: [SocketAddr; 2],
-    ways: &Ways,
-) -> String {
+fn configuration(folder: &Path, address: SocketAddr, ways: &Ways) -> String {
     let ways = match ways {
         Ways::To(next_hop) => format!(
             "[delivery]\nlocal = \"maildir\"\n[[route]]\ndomain = \"*\"\nnext_hop = \"{next_hop}\"\n"
@@ -96,17 +104,23 @@ fn configuration(
          networks = [\"127.0.0.0/8\"]\n\
          [limits]\n\
          connections_per_client_max = 1000\n\
-         {ways}\
-         [spool]\n\
-         durability = \"synced\"\n\
-         [[spool.node]]\n\
-         name = \"a\"\n\
-         listen = \"{a}\"\n\
-         [[spool.node]]\n\
-         name = \"b\"\n\
-         listen = \"{b}\"\n",
+         {ways}",
         folder.display(),
     )
+}
+
+/// The section of its spool.
+fn spool(nodes: Nodes) -> io::Result<String> {
+    let (names, slow_after) = match nodes {
+        Nodes::Two => (&["a", "b"][..], ""),
+        Nodes::Three => (&["a", "b", "c"][..], "slow_after = \"2s\"\n"),
+    };
+    let mut text = format!("[spool]\ndurability = \"synced\"\n{slow_after}");
+    for name in names {
+        let address = free_address()?;
+        text += &format!("[[spool.node]]\nname = \"{name}\"\nlisten = \"{address}\"\n");
+    }
+    Ok(text)
 }
 
 /// What a command about the system in `folder` prints.

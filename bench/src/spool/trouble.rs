@@ -1,8 +1,11 @@
 //! Mail while a node is in trouble: reply times of a whole system with all well, with one of its two
-//! nodes stopped for ten seconds, and with one that only gets half of the time, side by side.
+//! nodes stopped for ten seconds, and with one that only gets half of the time, side by side; and of one
+//! with a third node, which takes the slow one's place.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -26,17 +29,20 @@ const AFTER: Duration = Duration::from_secs(4);
 const SLICE: Duration = Duration::from_millis(10);
 /// What the slowest hundredth of replies may take, compared with all well.
 const P99_RATIO_MAX: f64 = 2.0;
-/// How long the replicas may take to be whole again.
+/// How long the replicas may take to be whole again, or a slow one to be replaced.
 const REBUILD_MAX: Duration = Duration::from_secs(60);
 
 const WELL: &str = "all well";
 const STOPPED: &str = "one node stopped";
 const SLOW: &str = "one node at half speed";
+const SPARE_WELL: &str = "three nodes, all well";
+const REPLACED: &str = "three nodes, one at half speed";
 
 const P99: &str = "mail of 10 sessions: reply p99";
 const LONGEST: &str = "mail of 10 sessions: longest reply";
 const RATE: &str = "mail of 10 sessions: acknowledged";
 const FAILED: &str = "mail of 10 sessions: not acknowledged";
+const REPLACEMENT: &str = "until a slow node is replaced";
 
 /// Sends mail through a system whose node `b` is disturbed, each way in turns.
 ///
@@ -62,8 +68,10 @@ pub(super) fn measure(
             one(plan, &peer, trouble, report)?;
         }
     }
-    for trouble in [STOPPED, SLOW] {
-        report.bar(P99, trouble, Limit::RatioMax(WELL, P99_RATIO_MAX));
+    drop(peer);
+    with_a_spare(plan, setting, next_hop, report)?;
+    for (trouble, well) in [(STOPPED, WELL), (SLOW, WELL), (REPLACED, SPARE_WELL)] {
+        report.bar(P99, trouble, Limit::RatioMax(well, P99_RATIO_MAX));
     }
     report.plots.push(Plot {
         title: "Mail while a node is in trouble: reply p99".to_owned(),
@@ -73,6 +81,90 @@ pub(super) fn measure(
     Ok(())
 }
 
+/// The same with a third node. What is measured with a slow one is what mail takes from when another one
+/// has its place, while it goes on being slow.
+fn with_a_spare(
+    plan: &Plan,
+    setting: &Setting<'_>,
+    next_hop: SocketAddr,
+    report: &mut Report,
+) -> Result<(), SpoolBenchError> {
+    let Some(vere) = setting.vere else {
+        return Ok(());
+    };
+    let started = Peer::vere_with_spare(vere, next_hop, setting.base);
+    let Some(peer) = there(started, report)? else {
+        return Ok(());
+    };
+    await_whole(vere, &peer)?;
+    let slow = member_to_slow(vere, &peer)?;
+    let begun = Instant::now();
+    disturbed(&peer, &slow, || await_replaced(vere, &peer, &slow, plan))?;
+    report.add(REPLACEMENT, "s", REPLACED, begun.elapsed().as_secs_f64());
+    for _ in 0..plan.trouble_rounds {
+        one(plan, &peer, SPARE_WELL, report)?;
+        disturbed(&peer, &slow, || one(plan, &peer, REPLACED, report))?;
+    }
+    Ok(())
+}
+
+/// Does something while a node gets half of the time.
+fn disturbed<T>(
+    peer: &Peer,
+    node: &str,
+    work: impl FnOnce() -> Result<T, SpoolBenchError>,
+) -> Result<T, SpoolBenchError> {
+    let process = process(peer, &[" role spool ", &format!(" --node {node} ")])?;
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let still = Still::new(&process);
+                std::thread::sleep(SLICE);
+                drop(still);
+                std::thread::sleep(SLICE);
+            }
+        });
+        let done = work();
+        over.store(true, Ordering::Relaxed);
+        done
+    })
+}
+
+/// Sends mail until a node has no part in it any more.
+fn await_replaced(
+    vere: &Path,
+    peer: &Peer,
+    slow: &str,
+    plan: &Plan,
+) -> Result<(), SpoolBenchError> {
+    let until = Instant::now() + REBUILD_MAX;
+    while states(vere, peer)?.contains(&(slow.to_owned(), "sync".to_owned()))
+        || !is_whole(vere, peer)?
+    {
+        if Instant::now() > until {
+            return Err(failed("the slow node is not replaced"));
+        }
+        load_for(peer, plan.trouble / 10)?;
+    }
+    Ok(())
+}
+
+/// The second of the nodes that hold everything: another one is the first to be read from.
+fn member_to_slow(vere: &Path, peer: &Peer) -> Result<String, SpoolBenchError> {
+    let mut members = states(vere, peer)?.into_iter();
+    let slow = members.rfind(|(_, sync)| sync == "sync");
+    slow.map(|(node, _)| node)
+        .ok_or_else(|| failed("no node holds anything"))
+}
+
+fn load_for(peer: &Peer, time: Duration) -> Result<load::LoadReport, SpoolBenchError> {
+    let mut options = LoadOptions::new(peer.address(), LoadEnd::After(time));
+    options.sessions = SESSIONS;
+    options.messages_per_connection = Some(MESSAGES_PER_CONNECTION);
+    load::run(&options, &LoadProgress::default()).map_err(failed)
+}
+
 /// One load, with the trouble in the middle of it.
 fn one(
     plan: &Plan,
@@ -80,16 +172,12 @@ fn one(
     trouble: &'static str,
     report: &mut Report,
 ) -> Result<(), SpoolBenchError> {
-    let end = LoadEnd::After(BEFORE + plan.trouble + AFTER);
-    let mut options = LoadOptions::new(peer.address(), end);
-    options.sessions = SESSIONS;
-    options.messages_per_connection = Some(MESSAGES_PER_CONNECTION);
     let sent = std::thread::scope(|scope| {
-        let load = scope.spawn(|| load::run(&options, &LoadProgress::default()));
+        let load = scope.spawn(|| load_for(peer, BEFORE + plan.trouble + AFTER));
         std::thread::sleep(BEFORE);
         let disturbed = disturb(peer, trouble, plan.trouble);
         let sent = load.join().map_err(|_| failed("the load's thread died"))?;
-        disturbed.and(sent.map_err(failed))
+        disturbed.and(sent)
     })?;
     let ms = |us: u64| us as f64 / 1e3;
     report.add(
@@ -123,35 +211,33 @@ impl Drop for Still<'_> {
 
 /// Does to node `b` what is measured, for so long.
 fn disturb(peer: &Peer, trouble: &str, time: Duration) -> Result<(), SpoolBenchError> {
-    let processes = peer.processes().map_err(failed)?;
-    let named = |what: &[&str]| {
-        let has = |process: &&Process| what.iter().all(|word| process.command.contains(word));
-        let found = processes.iter().find(has);
-        found.ok_or_else(|| failed(format!("there is no process {what:?}")))
+    let wait = || {
+        std::thread::sleep(time);
+        Ok(())
     };
-    let node = named(&[" role spool ", " --node b "])?;
     match trouble {
         STOPPED => {
             // It would be replaced.
-            let _supervisor = Still::new(named(&[" serve "])?);
-            let _node = Still::new(node);
-            std::thread::sleep(time);
+            let supervisor = process(peer, &[" serve "])?;
+            let _supervisor = Still::new(&supervisor);
+            let node = process(peer, &[" role spool ", " --node b "])?;
+            let _node = Still::new(&node);
+            wait()
         }
-        SLOW => {
-            let until = Instant::now() + time;
-            while Instant::now() < until {
-                let still = Still::new(node);
-                std::thread::sleep(SLICE);
-                drop(still);
-                std::thread::sleep(SLICE);
-            }
-        }
-        _ => std::thread::sleep(time),
+        SLOW => disturbed(peer, "b", wait),
+        _ => wait(),
     }
-    Ok(())
 }
 
-/// Waits until both replicas hold everything.
+/// The process of a system whose command line has these words.
+fn process(peer: &Peer, words: &[&str]) -> Result<Process, SpoolBenchError> {
+    let processes = peer.processes().map_err(failed)?;
+    let has = |process: &Process| words.iter().all(|word| process.command.contains(word));
+    let found = processes.into_iter().find(has);
+    found.ok_or_else(|| failed(format!("there is no process {words:?}")))
+}
+
+/// Waits until two replicas hold everything.
 fn await_whole(vere: &Path, peer: &Peer) -> Result<(), SpoolBenchError> {
     let until = Instant::now() + REBUILD_MAX;
     while !is_whole(vere, peer)? {
@@ -163,7 +249,18 @@ fn await_whole(vere: &Path, peer: &Peer) -> Result<(), SpoolBenchError> {
     Ok(())
 }
 
+/// Whether two nodes hold everything, and no other one is about to.
 fn is_whole(vere: &Path, peer: &Peer) -> Result<bool, SpoolBenchError> {
+    let states = states(vere, peer)?;
+    let whole = states.iter().filter(|(_, sync)| sync == "sync").count();
+    let rest = states
+        .iter()
+        .all(|(_, sync)| sync == "sync" || sync.starts_with("out"));
+    Ok(whole == 2 && rest)
+}
+
+/// The nodes, and what each holds.
+fn states(vere: &Path, peer: &Peer) -> Result<Vec<(String, String)>, SpoolBenchError> {
     let stat = Command::new(vere)
         .args(["spool", "stat", "--json", "-c"])
         .arg(peer.folder().join("vere.toml"))
@@ -171,7 +268,9 @@ fn is_whole(vere: &Path, peer: &Peer) -> Result<bool, SpoolBenchError> {
         .map_err(SpoolBenchError::io("ask for the replicas"))?;
     let stat: Value = serde_json::from_slice(&stat.stdout).unwrap_or_default();
     let replicas = stat["replicas"].as_array().map_or(&[][..], Vec::as_slice);
-    Ok(replicas.len() == 2 && replicas.iter().all(|replica| replica["sync"] == "sync"))
+    let word = |replica: &Value, key: &str| replica[key].as_str().unwrap_or_default().to_owned();
+    let state = |replica| (word(replica, "node"), word(replica, "sync"));
+    Ok(replicas.iter().map(state).collect())
 }
 
 fn failed(error: impl std::fmt::Display) -> SpoolBenchError {
