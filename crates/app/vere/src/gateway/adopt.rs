@@ -32,6 +32,9 @@ const CLAIM_MAX: Duration = Duration::from_secs(10);
 /// Between two looks at the register.
 const LOOK_MAX: Duration = Duration::from_secs(5);
 const LOOK_MIN: Duration = Duration::from_millis(100);
+/// Between two questions to nodes that do not answer: the first time, and at most.
+const ASK_MIN: Duration = Duration::from_secs(1);
+const ASK_MAX: Duration = Duration::from_secs(60);
 
 /// What is known of one group: the versions of lease and record, and since when they are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,9 @@ struct Seen {
     lease: u64,
     group: u64,
     since: Instant,
+    /// When the nodes may be asked, and how long after that again if none of them answers.
+    ask_at: Instant,
+    ask_pause: Duration,
 }
 
 /// Groups that are looked at.
@@ -72,6 +78,8 @@ impl Watch {
             lease,
             group,
             since: now,
+            ask_at: now,
+            ask_pause: ASK_MIN,
         };
         let seen = self.seen.entry(name.to_owned()).or_insert(fresh);
         if (seen.lease, seen.group) != (lease, group) {
@@ -79,7 +87,16 @@ impl Watch {
         }
         let claimed = held.epoch < record.epoch;
         let wait = self.adopt_after + if claimed { self.claim } else { Duration::ZERO };
-        (now.saturating_duration_since(seen.since) >= wait).then_some(record)
+        let over = now.saturating_duration_since(seen.since) >= wait;
+        (over && now >= seen.ask_at).then_some(record)
+    }
+
+    /// No node said whether the group may be had: they are asked again, less and less often.
+    fn unanswered(&mut self, name: &str, now: Instant) {
+        if let Some(seen) = self.seen.get_mut(name) {
+            seen.ask_at = now + seen.ask_pause;
+            seen.ask_pause = (seen.ask_pause * 2).min(ASK_MAX);
+        }
     }
 }
 
@@ -118,10 +135,13 @@ pub(super) async fn run(gateway: Rc<Gateway>, mut stop: watch::Receiver<bool>) {
             let Some(record) = watch.look(&name, lease.as_ref(), group.as_ref(), now) else {
                 continue;
             };
-            if let Some(may) = may_adopt(&settings, &name, &record).await {
-                watch.seen.remove(&name);
-                if may {
-                    adopt(&gateway, &name, record.epoch, stop.clone());
+            match may_adopt(&settings, &name, &record).await {
+                None => watch.unanswered(&name, Instant::now()),
+                Some(may) => {
+                    watch.seen.remove(&name);
+                    if may {
+                        adopt(&gateway, &name, record.epoch, stop.clone());
+                    }
                 }
             }
         }
@@ -276,5 +296,33 @@ mod tests {
                 assert_eq!(look(lease.clone(), group.clone(), second), None);
             }
         }
+    }
+
+    /// Nodes that are all away are not asked for every look at the register; a sign of life of the owner
+    /// begins anew.
+    #[test]
+    fn nodes_that_do_not_answer_are_asked_less_and_less_often() {
+        let mut watch = Watch {
+            adopt_after: Duration::from_secs(30),
+            claim: Duration::from_secs(22),
+            seen: BTreeMap::new(),
+        };
+        let begin = Instant::now();
+        let mut asked = Vec::new();
+        for second in 0..400 {
+            let now = begin + Duration::from_secs(second);
+            let version = if second < 300 { 1 } else { 2 };
+            let (lease, group) = (lease(version, 3, 7), group(1, 3));
+            if watch
+                .look("mx1", lease.as_ref(), group.as_ref(), now)
+                .is_some()
+            {
+                asked.push(second);
+                watch.unanswered("mx1", now);
+            }
+        }
+        let doubled = [30, 31, 33, 37, 45, 61, 93, 153, 213, 273];
+        let anew = [330, 331, 333, 337, 345, 361, 393];
+        assert_eq!(asked, [&doubled[..], &anew[..]].concat());
     }
 }

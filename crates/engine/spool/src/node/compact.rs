@@ -54,16 +54,11 @@ impl<L: SpoolLog> Group<L> {
         self.rewrite(memory, key)
     }
 
-    fn worth_it(&self, memory: &Memory, log_spare: u64) -> Option<SegmentKey> {
+    fn worth_it(&mut self, memory: &Memory, log_spare: u64) -> Option<SegmentKey> {
         if let Some(journal) = self.journal() {
             let living = self.store.segments.live_octets();
             if journal.log.octets() > log_spare + living * LOG_FACTOR {
-                let segments = self.store.segments.iter();
-                return segments
-                    .filter(|(key, segment)| segment.live > 0 && self.tail.segment != Some(*key))
-                    .filter(|(_, segment)| segment.log_segment < journal.log.newest())
-                    .min_by_key(|(_, segment)| segment.log_segment)
-                    .map(|(key, _)| key);
+                return self.oldest_logged(journal.log.newest());
             }
         }
         if !memory.is_scarce() {
@@ -87,6 +82,26 @@ impl<L: SpoolLog> Group<L> {
             .filter(|(_, live)| *live <= most)
             .min_by_key(|(_, live)| *live)
             .map(|(key, _)| key)
+    }
+
+    /// The segment with something living that lies in the oldest part of the log, before its segment
+    /// `newest`. It stays that one until nothing lives in it: what is written again lies behind.
+    fn oldest_logged(&mut self, newest: u64) -> Option<SegmentKey> {
+        let tail = self.tail.segment;
+        let holds = |key: SegmentKey, segment: &Segment| {
+            segment.live > 0 && tail != Some(key) && segment.log_segment < newest
+        };
+        let segments = &self.store.segments;
+        let still = self.oldest.filter(|(key, at)| {
+            let segment = segments.find(*key);
+            segment.is_some_and(|one| one.log_segment == *at && holds(*key, one))
+        });
+        self.oldest = still.or_else(|| {
+            let all = segments.iter().filter(|(key, one)| holds(*key, one));
+            let oldest = all.min_by_key(|(_, one)| one.log_segment);
+            oldest.map(|(key, one)| (key, one.log_segment))
+        });
+        self.oldest.map(|(key, _)| key)
     }
 
     /// Writes again what lives in a segment. What needs something that is not in memory is left out

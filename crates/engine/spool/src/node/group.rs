@@ -30,6 +30,8 @@ pub(super) struct Group<L> {
     pub(super) tail: Tail,
     /// Where compaction writes.
     pub(super) keeper: Option<SegmentKey>,
+    /// Which segment lies in the oldest part of the log, and in which one there, when that was looked for last.
+    pub(super) oldest: Option<(SegmentKey, u64)>,
     pub(super) log: Option<Journal<L>>,
     /// Why what was spilled does not come back.
     pub(super) lost: Option<LogError>,
@@ -63,6 +65,7 @@ impl<L: SpoolLog> Group<L> {
             owner: None,
             tail,
             keeper: None,
+            oldest: None,
             log: journal,
             lost: None,
             given_up: false,
