@@ -39,6 +39,8 @@ pub(super) struct Rebuild {
     cursors: BTreeMap<QueueId, RecordId>,
     /// Queues from this number on are not listed yet.
     unlisted: Option<QueueId>,
+    /// Whom copies were taken from, and behind which change the last one.
+    sources: BTreeMap<usize, Txn>,
     /// What was asked of the source.
     asked: Option<Seq>,
     /// What it answered, to be put into the stream at `hold`.
@@ -71,6 +73,7 @@ impl Rebuild {
             hold: Some(at),
             cursors: BTreeMap::new(),
             unlisted: Some(QueueId(0)),
+            sources: BTreeMap::new(),
             asked: None,
             copied: None,
             records: 0,
@@ -90,6 +93,12 @@ impl Rebuild {
     /// How far the stream may go.
     pub(super) fn limit(&self, submitted: Txn) -> Txn {
         self.hold.map_or(submitted, |hold| hold.min(submitted))
+    }
+
+    /// Whether something was copied from a replica behind a change that is not decided. It may have
+    /// refused what the others did, and then it leaves.
+    pub(super) fn depends_on(&self, source: usize, decided: Txn) -> bool {
+        self.sources.get(&source).is_some_and(|at| *at > decided)
     }
 
     /// The source is gone: what was asked of it will not be answered.
@@ -166,6 +175,19 @@ impl Owner {
         replica.rebuild = Some(Rebuild::new(at));
         self.changes.forget_refusals(target);
         true
+    }
+
+    /// A replica is full no more: what was copied from it and is not decided may not be what the others
+    /// have, and is copied again, with everything.
+    pub(super) fn doubt_copies(&mut self, source: usize) {
+        let decided = self.changes.decided();
+        for replica in &mut self.replicas {
+            let depends = |rebuild: &mut Rebuild| rebuild.depends_on(source, decided);
+            // One that may be full already has nothing that is not decided.
+            if replica.promised.is_none() {
+                replica.rebuild.take_if(|rebuild| depends(rebuild));
+            }
+        }
     }
 
     /// Puts what was copied into the stream, once that is where the copy was taken.
@@ -272,6 +294,7 @@ impl Owner {
         }
         rebuild.hold = Some(at);
         rebuild.asked = Some(seq);
+        rebuild.sources.insert(source, at);
         let purpose = match request {
             Request::Fetch { queue, .. } => Purpose::CopyRecords(target, queue),
             _ => Purpose::CopyQueues(target),

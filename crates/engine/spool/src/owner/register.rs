@@ -300,6 +300,7 @@ impl Owner {
             if before == Standing::Full {
                 // What it would answer may be old.
                 self.unasked(index);
+                self.doubt_copies(index);
             }
         }
     }

@@ -424,3 +424,40 @@ fn a_node_that_differs_and_is_lost_is_lost() {
     assert!(circle.told(&shut), "{:?}", circle.events);
     assert_eq!(circle.owner.membership().full(), 2);
 }
+
+/// A node was copied from a member that had refused what the others did, before anybody had heard of that. The
+/// member left, the node stayed, with a record that the others had ended.
+#[test]
+fn what_was_copied_from_one_that_differs_is_copied_again() {
+    let mut circle = Circle::new(3, 1, |config| config.replicas = 3);
+    circle.logs[0] = Some(MemoryLog::new(0));
+    circle.start(0);
+    circle.nodes[2] = None;
+    circle.pass(Duration::from_secs(10));
+    assert!(circle.owner.is_open(), "{:?}", circle.events);
+    let queue = circle.queue("q");
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.settle();
+    let log = circle.logs[0].clone().unwrap();
+    log.0.borrow_mut().reserve = true;
+    circle.hung = vec![0];
+    let mut exchange = put(queue, 10);
+    exchange.delete(queue, RecordId(1));
+    circle.owner.commit(exchange).unwrap();
+    circle.start(2);
+    circle.settle();
+    // It is whole, as far as that goes, and the first one is not heard yet.
+    assert_eq!(circle.held(2)[0].length, 1);
+    assert!(!circle.isolated("n0", Fault::Diverged));
+    circle.hung.clear();
+    circle.settle();
+    assert!(
+        circle.isolated("n0", Fault::Diverged),
+        "{:?}",
+        circle.events
+    );
+    circle.pass(Duration::from_secs(1));
+    assert_eq!(circle.states()[1..], [SyncState::Sync; 2]);
+    assert_eq!(circle.held(1), circle.held(2));
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+}
