@@ -6,6 +6,7 @@ use vere_ports::storage::Storage;
 use crate::mailbox::Edit;
 use crate::model::{FlagMode, Flags, MailboxId, ModSeq, SystemFlags, Uid};
 use crate::rows::{decode_expunged, encode_expunged, keys};
+use crate::snapshot::Message;
 use crate::store::Committed;
 use crate::{Store, StoreError};
 
@@ -77,19 +78,14 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         uids: Option<&[Uid]>,
     ) -> Result<Committed<Vec<Uid>>, StoreError> {
         let chunks = self.messages(id)?;
-        let deleted = |uid: &Uid| {
-            let message = chunks.find(*uid);
-            message.is_some_and(|message| message.flags.contains(SystemFlags::DELETED))
-        };
-        let mut gone: Vec<Uid> = match uids {
-            Some(uids) => uids.iter().copied().filter(deleted).collect(),
+        let deleted = |message: &&Message| message.flags.contains(SystemFlags::DELETED);
+        let found: Vec<&Message> = match uids {
+            Some(uids) => uids.iter().filter_map(|uid| chunks.find(*uid)).collect(),
             None if self.mailbox(id)?.head.deleted == 0 => Vec::new(),
-            None => chunks
-                .iter_from(0)
-                .map(|message| message.uid)
-                .filter(deleted)
-                .collect(),
+            None => chunks.iter_from(0).filter(deleted).collect(),
         };
+        let gone = found.into_iter().filter(deleted);
+        let mut gone: Vec<Uid> = gone.map(|message| message.uid).collect();
         drop(chunks);
         gone.sort_unstable();
         gone.dedup();

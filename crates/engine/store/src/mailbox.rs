@@ -178,6 +178,18 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         self.resident = 0;
     }
 
+    /// The mailboxes whose messages are in memory and how many these are, those that were used last first.
+    #[must_use]
+    pub fn resident(&self) -> Vec<(MailboxId, usize)> {
+        let all = self.mailboxes.iter();
+        let mut resident: Vec<_> = all
+            .filter_map(|(id, mailbox)| Some((mailbox.used, *id, mailbox.messages.as_ref()?.len())))
+            .collect();
+        resident.sort_unstable_by_key(|(used, ..)| std::cmp::Reverse(*used));
+        let resident = resident.into_iter();
+        resident.map(|(_, id, count)| (id, count)).collect()
+    }
+
     /// What a mailbox holds now.
     ///
     /// # Errors

@@ -24,6 +24,7 @@ use super::parser::Parsers;
 use super::search::{Indexer, SharedIndex};
 use super::steps::at_once;
 use super::upkeep::Upkeep;
+use super::used::Used;
 
 /// The store as it runs.
 pub(crate) type MailStore = Store<LogDirectory, FjallMeta>;
@@ -136,6 +137,7 @@ impl Keeper {
             })?;
         let back = sender.clone();
         let done = move |outcome| back.send(Message::Reclaimed(outcome)).is_ok();
+        let used = Used::read(&folder);
         let upkeep = Upkeep::start(plan, folder, &mut store, figures.clone(), done)?;
         let watchers = Arc::new(Watchers::default());
         let (indexer, changes) = Indexer::channel();
@@ -147,6 +149,7 @@ impl Keeper {
             watchers: Arc::clone(&watchers),
             indexer: indexer.clone(),
             upkeep,
+            used,
             figures: figures.clone(),
             counted: Counts::default(),
             persisted: Instant::now(),
@@ -282,6 +285,7 @@ struct Owner {
     watchers: Arc<Watchers>,
     indexer: Indexer,
     upkeep: Upkeep,
+    used: Used,
     figures: Figures,
     /// What was counted last.
     counted: Counts,
@@ -293,12 +297,18 @@ impl Owner {
     fn run(&mut self, receiver: &Receiver<Message>) {
         let mut stopping = false;
         while self.failed.is_none() && !(stopping && self.waiting.is_empty() && !self.syncing) {
-            let patience = PERSIST_INTERVAL.min(self.upkeep.patience());
+            let patience = match self.used.is_waiting() && !stopping {
+                true => Duration::ZERO,
+                false => PERSIST_INTERVAL.min(self.upkeep.patience()),
+            };
             let first = match receiver.recv_timeout(patience) {
                 Ok(message) => Some(message),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
+            if first.is_none() && !stopping {
+                self.used.step(&mut self.store);
+            }
             for message in first.into_iter().chain(receiver.try_iter()) {
                 match message {
                     Message::Job(job) => job(self),
@@ -403,6 +413,7 @@ impl Owner {
             tracing::error!(%error, "metadata cannot be made to last; the next start replays more");
         }
         self.upkeep.note(&self.store);
+        self.used.note(&self.store);
     }
 }
 

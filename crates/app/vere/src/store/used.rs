@@ -1,0 +1,171 @@
+//! The mailboxes that were used last, for the next start: whoever was connected comes back at once, and finds
+//! the messages of its mailbox in memory. They stand in a small file, `used.json`; without it they are read
+//! when they are asked for.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use vere_store::{MailboxId, StoreError};
+
+use super::keeper::MailStore;
+
+/// Mailboxes that are noted, and their messages together.
+const MAILBOXES_MAX: usize = 1_000;
+const MESSAGES_MAX: usize = 500_000;
+/// The name and version of the file.
+const FILE: &str = "used.json";
+const VERSION: u32 = 1;
+
+/// What stands in the file.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Noted {
+    version: u32,
+    /// Those used last first.
+    mailboxes: Vec<u64>,
+}
+
+/// Mailboxes to be read, and what was noted of those in memory.
+#[derive(Debug)]
+pub(super) struct Used {
+    folder: PathBuf,
+    waiting: VecDeque<MailboxId>,
+    written: Vec<u64>,
+}
+
+impl Used {
+    /// What was noted in the folder of a store; nothing when it cannot be read.
+    pub(super) fn read(folder: &Path) -> Self {
+        let text = fs::read(folder.join(FILE)).unwrap_or_default();
+        let noted: Noted = serde_json::from_slice(&text).unwrap_or_default();
+        let mut written = noted.mailboxes;
+        written.truncate(if noted.version == VERSION {
+            MAILBOXES_MAX
+        } else {
+            0
+        });
+        Self {
+            folder: folder.to_owned(),
+            waiting: written.iter().copied().map(MailboxId).collect(),
+            written,
+        }
+    }
+
+    /// Whether mailboxes are still to be read.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Reads the next mailbox, while nobody asks for anything else.
+    pub(super) fn step(&mut self, store: &mut MailStore) {
+        let Some(id) = self.waiting.pop_front() else {
+            return;
+        };
+        match store.snapshot(id) {
+            // It was deleted since.
+            Ok(_) | Err(StoreError::NoMailbox) => {}
+            // Whoever asks for it is told.
+            Err(error) => tracing::error!(%error, mailbox = id.0, "mailbox cannot be read"),
+        }
+    }
+
+    /// Notes which mailboxes are in memory.
+    pub(super) fn note(&mut self, store: &MailStore) {
+        let mut messages = 0_usize;
+        let few = store.resident().into_iter().take(MAILBOXES_MAX);
+        let few = few.take_while(|(_, count)| {
+            messages = messages.saturating_add(*count);
+            messages <= MESSAGES_MAX
+        });
+        // Those that were not read yet are used as little as before.
+        let mut mailboxes: Vec<u64> = few.map(|(id, _)| id.0).collect();
+        let unread = self.waiting.iter().map(|id| id.0);
+        mailboxes.extend(unread.take(MAILBOXES_MAX - mailboxes.len()));
+        if mailboxes == self.written {
+            return;
+        }
+        let noted = Noted {
+            version: VERSION,
+            mailboxes,
+        };
+        let text = serde_json::to_vec(&noted).unwrap_or_default();
+        let new = self.folder.join(format!("{FILE}.new"));
+        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, self.folder.join(FILE)));
+        match written {
+            Ok(()) => self.written = noted.mailboxes,
+            Err(error) => tracing::warn!(%error, "the mailboxes used last cannot be noted"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vere_ports::directory::AccountName;
+    use vere_units::Timestamp;
+
+    use super::*;
+    use crate::store::files::Files;
+
+    fn open(folder: &Path) -> (Files, MailStore) {
+        let files = Files::lock(folder).unwrap();
+        let store = files.open().unwrap();
+        (files, store)
+    }
+
+    fn mailbox(store: &mut MailStore, account: &str) -> MailboxId {
+        let account = AccountName::parse(account).unwrap();
+        let opened = store.open_account(&account, Timestamp::from_millis(1));
+        let opened = opened.unwrap();
+        while let Some(job) = store.sync_job().unwrap() {
+            store.finish_sync(job.run()).unwrap();
+        }
+        opened.when(store.synced()).unwrap()
+    }
+
+    #[test]
+    fn what_was_used_last_is_read_after_a_start() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("log")).unwrap();
+        let (files, mut store) = open(folder.path());
+        let ids = ["ann@a.test", "bob@a.test", "eve@a.test"].map(|own| mailbox(&mut store, own));
+        let mut used = Used::read(folder.path());
+        assert!(!used.is_waiting());
+        for id in [ids[2], ids[0]] {
+            let _ = store.snapshot(id).unwrap();
+        }
+        used.note(&store);
+        drop((files, store));
+
+        let (_files, mut store) = open(folder.path());
+        let mut used = Used::read(folder.path());
+        assert_eq!(used.waiting, [ids[0], ids[2]]);
+        used.step(&mut store);
+        assert_eq!(store.resident(), [(ids[0], 0)]);
+        // What was not read yet is not forgotten.
+        let _ = store.snapshot(ids[1]).unwrap();
+        used.note(&store);
+        let noted = Used::read(folder.path());
+        assert_eq!(noted.waiting, [ids[1], ids[0], ids[2]]);
+        used.step(&mut store);
+        assert!(!used.is_waiting());
+        assert_eq!(store.resident().len(), 3);
+    }
+
+    #[test]
+    fn what_is_not_there_is_passed_over_and_what_is_damaged_is_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("log")).unwrap();
+        let (_files, mut store) = open(folder.path());
+        let write = |text: &str| std::fs::write(folder.path().join(FILE), text).unwrap();
+        write(r#"{"version":1,"mailboxes":[7]}"#);
+        let mut used = Used::read(folder.path());
+        assert!(used.is_waiting());
+        used.step(&mut store);
+        assert!(!used.is_waiting() && store.resident().is_empty());
+        for text in [r#"{"version":2,"mailboxes":[7]}"#, "{", ""] {
+            write(text);
+            assert!(!Used::read(folder.path()).is_waiting());
+        }
+    }
+}
