@@ -11,9 +11,8 @@ pub fn casemap(text: &str) -> String {
     let mut rest = text;
     while !rest.is_empty() {
         // Most of most texts is ASCII, which goes many octets at a time.
-        let ascii = rest.bytes().position(|octet| !octet.is_ascii());
         let (plain, behind) = rest
-            .split_at_checked(ascii.unwrap_or(rest.len()))
+            .split_at_checked(ascii_len(rest.as_bytes()))
             .unwrap_or((rest, ""));
         let start = mapped.len();
         mapped.push_str(plain);
@@ -27,6 +26,22 @@ pub fn casemap(text: &str) -> String {
         rest = characters.as_str();
     }
     mapped
+}
+
+/// Octets that are looked at together, in one step or few.
+const TOGETHER: usize = 64;
+
+/// How many octets at the beginning are ASCII.
+fn ascii_len(octets: &[u8]) -> usize {
+    let mut len: usize = 0;
+    for some in octets.chunks(TOGETHER) {
+        if !some.is_ascii() {
+            let plain = some.iter().position(|octet| !octet.is_ascii());
+            return len.saturating_add(plain.unwrap_or_default());
+        }
+        len = len.saturating_add(some.len());
+    }
+    len
 }
 
 /// The simple titlecase mapping. The standard library knows the full uppercase mapping, which differs
@@ -59,6 +74,20 @@ fn titlecase(character: char) -> char {
 #[cfg(test)]
 mod tests {
     use super::casemap;
+
+    #[test]
+    fn characters_are_mapped_wherever_they_stand() {
+        for before in (0..200).chain([1_000]) {
+            let plain = "aB3 "
+                .repeat(before)
+                .chars()
+                .take(before)
+                .collect::<String>();
+            let text = format!("{plain}éx{plain}ßy");
+            let upper = plain.to_ascii_uppercase();
+            assert_eq!(casemap(&text), format!("{upper}E\u{301}X{upper}ßY"));
+        }
+    }
 
     #[test]
     fn texts_of_one_form_are_the_same() {

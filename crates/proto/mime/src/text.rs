@@ -19,6 +19,13 @@ const PREVIEW_OCTETS: usize = 16 * 1024;
 /// that is ASCII or unknown, text is UTF-8 if all of it is, else Windows-1252, as much old mail is.
 #[must_use]
 pub fn in_charset(octets: &[u8], charset: Option<&[u8]>) -> String {
+    // Nothing is to be undone in most mail, whatever it says.
+    if charset.is_none_or(has_ascii)
+        && octets.is_ascii()
+        && let Ok(text) = std::str::from_utf8(octets)
+    {
+        return text.to_owned();
+    }
     let ascii = |charset: &&[u8]| {
         ASCII
             .iter()
@@ -41,6 +48,24 @@ pub fn in_charset(octets: &[u8], charset: Option<&[u8]>) -> String {
         ),
     }
 }
+
+/// Whether octets below 128 are ASCII in a charset, each for itself; not of every one that it is so of.
+fn has_ascii(charset: &[u8]) -> bool {
+    let charset = charset.trim_ascii();
+    HAVE_ASCII.iter().any(|beginning| {
+        let own = charset.get(..beginning.len());
+        own.is_some_and(|own| own.eq_ignore_ascii_case(beginning))
+    })
+}
+
+/// How the names of such charsets begin.
+const HAVE_ASCII: [&[u8]; 5] = [
+    b"us-ascii",
+    b"utf-8",
+    b"iso-8859-",
+    b"windows-125",
+    b"koi8-",
+];
 
 /// Names of UTF-8.
 const UTF8: [&[u8]; 3] = [b"utf-8", b"utf8", b"unicode-1-1-utf-8"];
@@ -117,4 +142,38 @@ pub(crate) fn preview(message: &[u8], parts: &[Part], chars: usize) -> String {
         preview.extend(word.chars().filter(|character| !character.is_control()));
     }
     preview.chars().take(chars).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charsets_that_have_ascii_leave_it_as_it_is() {
+        let ascii: Vec<u8> = (0..128).collect();
+        let text = String::from_utf8(ascii.clone()).unwrap();
+        let mut names: Vec<String> = (1..=16).map(|n| format!("ISO-8859-{n}")).collect();
+        names.extend((0..=9).map(|n| format!("windows-125{n}")));
+        let others = [
+            "us-ascii",
+            "utf-8",
+            "koi8-r",
+            "koi8-u",
+            "koi8-ru",
+            "iso-8859-8-i",
+        ];
+        names.extend(others.map(str::to_owned));
+        for name in &names {
+            assert!(has_ascii(name.as_bytes()), "{name}");
+            // What does not know the name at all leaves it as well.
+            if let Some(decode) = charset_decoder(name.as_bytes()) {
+                assert_eq!(decode(&ascii), text, "{name}");
+            }
+            assert_eq!(in_charset(&ascii, Some(name.as_bytes())), text, "{name}");
+        }
+        for other in ["utf-7", "utf-16", "iso-2022-jp", "hz-gb-2312", ""] {
+            assert!(!has_ascii(other.as_bytes()), "{other}");
+        }
+        assert_eq!(in_charset(b"+AOk-", Some(b"utf-7")), "\u{e9}");
+    }
 }
