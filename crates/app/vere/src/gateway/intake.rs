@@ -54,7 +54,8 @@ pub(super) struct ServiceIntake {
 impl Intake for ServiceIntake {
     async fn password(&self, attempt: PasswordAttempt) -> AuthOutcome {
         let directory = self.gateway.router.directory.clone();
-        match login::password(directory, attempt).await {
+        // Boxed for the same reason as what follows a message.
+        match Box::pin(login::password(directory, attempt)).await {
             Checked::Accepted(account) => AuthOutcome::Accepted { account },
             Checked::Rejected => AuthOutcome::Rejected,
             Checked::Unavailable => AuthOutcome::Unavailable,
@@ -96,7 +97,8 @@ impl Intake for ServiceIntake {
         let trace = self.gateway.trace_id();
         let begun = Instant::now();
         let (octets, recipients) = (message.body.len(), message.recipients.len());
-        let stored = accept(&self.gateway, self.service, trace, message).await;
+        // Boxed: it is large, and every session that waits would have room for it.
+        let stored = Box::pin(accept(&self.gateway, self.service, trace, message)).await;
         self.gateway.metrics.received(
             self.service,
             octets,

@@ -211,9 +211,11 @@ impl Reception {
         };
         let context = self.context(service);
         let peer = self.peer(&settings, address, local, from.ip(), &context.intake);
-        // Boxed: most of a session's life is waiting, and its size is what an idle client costs.
+        // Boxed each: most of a session's life is waiting, and its size is what an idle client costs.
         match service {
-            Service::Smtp | Service::Submission => session::serve(stream, peer, context).await,
+            Service::Smtp | Service::Submission => {
+                Box::pin(session::serve(stream, peer, context)).await
+            }
             Service::Submissions => Box::pin(session::serve_tls(stream, peer, context)).await,
             // Its sockets are none of the internet: `local`.
             Service::Sendmail => Ok(()),
