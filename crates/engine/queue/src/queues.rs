@@ -18,6 +18,7 @@ mod held;
 mod idle;
 mod known;
 mod look;
+mod oldest;
 mod operate;
 mod passage;
 mod queue;
@@ -44,6 +45,7 @@ use heads::Heads;
 use held::Held;
 use idle::Idlers;
 use known::Known;
+use oldest::Ages;
 use operate::KeptOrder;
 use queue::Queue;
 use starved::Starved;
@@ -53,6 +55,7 @@ pub use entries::Standing;
 pub use gates::{Answered, GateTotals, Sign};
 pub use heads::Supplied;
 pub use look::{MessageSummary, QueueSummary, TopOrder, Totals};
+pub use retire::Expected;
 
 /// The number of a queue within the gateway's group, as the spool knows it.
 pub type QueueNumber = u32;
@@ -114,9 +117,13 @@ enum Timer {
 pub struct Queues {
     policy: Policy,
     queues: Known,
+    /// The [`serial`](Queue) of the last one.
+    serial: u32,
     numbers: HashMap<Destination, QueueNumber>,
     /// Queues with messages or something else to show.
     active: Vec<QueueNumber>,
+    /// How old the first messages of queues are.
+    ages: Ages,
     entries: Entries,
     heads: Heads,
     /// Deferred messages of all queues, and those that are held for a time.
@@ -151,6 +158,8 @@ impl Queues {
         Self {
             policy,
             queues: Known::default(),
+            serial: 0,
+            ages: Ages::default(),
             numbers: HashMap::new(),
             active: Vec::new(),
             entries: Entries::default(),
@@ -198,10 +207,10 @@ impl Queues {
 
     /// Makes a queue known under the number the spool gave it. Doing it again changes nothing.
     pub fn register(&mut self, number: QueueNumber, destination: Destination, now: Timestamp) {
-        if self
-            .queues
-            .insert(number, Queue::new(destination.clone(), now))
-        {
+        let serial = self.serial.wrapping_add(1).max(1);
+        let queue = Queue::new(destination.clone(), serial, now);
+        if self.queues.insert(number, queue) {
+            self.serial = serial;
             let order = self.order(&destination, now);
             self.numbers.insert(destination, number);
             self.assess(number);
@@ -237,6 +246,9 @@ impl Queues {
         entry.due = envelope.not_before.unwrap_or(now);
         let slot = self.entries.insert(entry);
         self.entries.push_back(&mut queue.order, Chain::Order, slot);
+        if !queue.aged.replace(true) {
+            self.ages.note(number, envelope.accepted);
+        }
         queue.used_at = now;
         queue.messages += 1;
         queue.came += 1;

@@ -41,34 +41,33 @@ pub(super) async fn run(gateway: Rc<Gateway>) {
 #[derive(Debug)]
 pub(super) struct Expected<'a> {
     gateway: &'a Gateway,
-    numbers: Vec<u32>,
+    messages: Vec<vere_queue::Expected>,
 }
 
 impl<'a> Expected<'a> {
     const fn none(gateway: &'a Gateway) -> Self {
         Self {
             gateway,
-            numbers: Vec::new(),
+            messages: Vec::new(),
         }
     }
 
     /// Their numbers, in the order of the destinations.
-    pub(super) fn numbers(&self) -> &[u32] {
-        &self.numbers
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.messages.iter().map(vere_queue::Expected::number)
     }
 
     fn add(&mut self, number: u32) {
-        self.gateway.queues.borrow_mut().expect(number);
-        self.numbers.push(number);
+        let expected = self.gateway.queues.borrow_mut().expect(number);
+        self.messages.push(expected);
     }
 }
 
 impl Drop for Expected<'_> {
     fn drop(&mut self) {
         let mut queues = self.gateway.queues.borrow_mut();
-        self.numbers
-            .iter()
-            .for_each(|number| queues.arrived(*number));
+        let messages = self.messages.drain(..);
+        messages.for_each(|message| queues.arrived(message));
     }
 }
 

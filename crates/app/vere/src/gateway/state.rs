@@ -251,9 +251,8 @@ impl Gateway {
         let committed = committed?;
         self.lines_stored(lines);
         let now = clock::now();
-        let numbers = expected.numbers().iter().copied();
-        for ((part, number), RecordId(record)) in parts.into_iter().zip(numbers).zip(committed.ids)
-        {
+        let stored = parts.into_iter().zip(expected.numbers());
+        for ((part, number), RecordId(record)) in stored.zip(committed.ids) {
             self.note_queued(&part.destination, &part.envelope);
             // It was, unless it was begun more than once and one of these was refused.
             self.register(number, &part.destination);
@@ -270,7 +269,7 @@ impl Gateway {
         let mut batch = batch.clone();
         for (part, number) in parts.iter().zip(expected.numbers()) {
             let envelope = part.envelope.encode().into();
-            batch.put(QueueId(*number), envelope, part.body.clone());
+            batch.put(QueueId(number), envelope, part.body.clone());
         }
         records::put(lines, &mut batch);
         self.link.commit(batch)

@@ -230,16 +230,6 @@ impl Queues {
         self.heads.octets()
     }
 
-    /// When the oldest message of all queues was accepted. Looks at every queue that has messages.
-    #[must_use]
-    pub fn oldest(&self) -> Option<Timestamp> {
-        let heads = self
-            .active
-            .iter()
-            .filter_map(|number| self.queues.get(*number)?.order.head());
-        heads.map(|slot| self.entries[slot].accepted).min()
-    }
-
     /// Messages in all queues.
     #[must_use]
     pub fn messages(&self) -> usize {

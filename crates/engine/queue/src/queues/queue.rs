@@ -1,5 +1,6 @@
 //! One destination's queue: what waits, what is being tried, and when it may go on.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use vere_units::Timestamp;
@@ -30,8 +31,12 @@ pub(super) struct Queue {
     pub(super) octets: u64,
     /// When it last got a message.
     pub(super) used_at: Timestamp,
+    /// Tells it from others that had its number; 0 is nobody's.
+    pub(super) serial: u32,
     /// Messages that are on their way into it.
-    pub(super) expected: usize,
+    pub(super) expected: u32,
+    /// Whether it is among those whose ages are kept.
+    pub(super) aged: Cell<bool>,
     /// Messages that came since this process knows the queue, and those that left it for good.
     pub(super) came: u64,
     pub(super) left: u64,
@@ -89,14 +94,16 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) const fn new(destination: Destination, now: Timestamp) -> Self {
+    pub(super) const fn new(destination: Destination, serial: u32, now: Timestamp) -> Self {
         Self {
             destination,
             order: List::EMPTY,
             messages: 0,
             octets: 0,
             used_at: now,
+            serial,
             expected: 0,
+            aged: Cell::new(false),
             came: 0,
             left: 0,
             lanes: Vec::new(),

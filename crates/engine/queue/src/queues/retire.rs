@@ -8,17 +8,38 @@ use vere_units::Timestamp;
 use super::{QueueNumber, Queues};
 use crate::destination::Destination;
 
+/// A message that is on its way into a queue.
+#[derive(Debug)]
+#[must_use = "the queue stays until `arrived` is told"]
+pub struct Expected {
+    number: QueueNumber,
+    /// Which of all queues that ever had the number.
+    serial: u32,
+}
+
+impl Expected {
+    /// The queue that it is expected in.
+    #[must_use]
+    pub const fn number(&self) -> QueueNumber {
+        self.number
+    }
+}
+
 impl Queues {
     /// A message is on its way into a queue, which stays until [`arrived`](Self::arrived) is told as often.
-    pub fn expect(&mut self, number: QueueNumber) {
-        if let Some(queue) = self.queues.get_mut(number) {
+    pub fn expect(&mut self, number: QueueNumber) -> Expected {
+        let serial = self.queues.get_mut(number).map_or(0, |queue| {
             queue.expected += 1;
-        }
+            queue.serial
+        });
+        Expected { number, serial }
     }
 
-    /// A message that was expected has been admitted, or does not come.
-    pub fn arrived(&mut self, number: QueueNumber) {
-        if let Some(queue) = self.queues.get_mut(number) {
+    /// A message that was expected has been admitted, or does not come. A queue that has the number since is not
+    /// meant.
+    pub fn arrived(&mut self, expected: Expected) {
+        let queue = self.queues.get_mut(expected.number);
+        if let Some(queue) = queue.filter(|queue| queue.serial == expected.serial) {
             queue.expected = queue.expected.saturating_sub(1);
         }
     }

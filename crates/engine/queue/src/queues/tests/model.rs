@@ -301,6 +301,8 @@ impl World {
         }
         assert_eq!(queues.totals().deferred, deferred);
         assert_eq!(queues.totals().held, held_in_all);
+        let first = (0..NUMBERS).filter_map(|number| queues.list(number, None, 1).next());
+        assert_eq!(queues.oldest(), first.map(|one| one.accepted).min());
         assert_eq!(queues.held.len(), held_in_all);
         let timed = |number| {
             let listed = queues.list(number, None, usize::MAX);

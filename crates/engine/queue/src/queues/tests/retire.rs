@@ -52,12 +52,29 @@ fn only_queues_that_were_empty_for_long_are_vacant() {
 fn a_queue_that_a_message_is_on_its_way_to_stays() {
     let mut queues = queues(Policy::default());
     rest(&mut queues, 0);
-    queues.expect(QUEUE);
-    queues.expect(QUEUE);
-    queues.arrived(QUEUE);
+    let (first, second) = (queues.expect(QUEUE), queues.expect(QUEUE));
+    queues.arrived(first);
     assert_eq!(queues.retire(QUEUE, IDLE, at(9_999)), None);
-    queues.arrived(QUEUE);
+    queues.arrived(second);
     assert!(queues.retire(QUEUE, IDLE, at(9_999)).is_some());
+}
+
+/// A queue could not be made, and the spool gives its number again before all have heard of that.
+#[test]
+fn a_message_for_a_queue_that_was_not_made_does_not_count_for_the_next_of_its_number() {
+    for next in [domain(0), domain(1)] {
+        let mut queues = Queues::new(Policy::default());
+        queues.register(0, domain(0), at(0));
+        let former = queues.expect(0);
+        queues.not_made(0, &domain(0));
+        queues.register(0, next.clone(), at(0));
+        let expected = queues.expect(0);
+        rest(&mut queues, 0);
+        queues.arrived(former);
+        assert_eq!(queues.retire(0, IDLE, at(9_999)), None);
+        queues.arrived(expected);
+        assert_eq!(queues.retire(0, IDLE, at(9_999)), Some(next));
+    }
 }
 
 #[test]
