@@ -58,6 +58,13 @@ use session::{Authentication, Session};
 use transaction::{Flow, Transaction};
 use wire::{Awaited, Wire};
 
+/// A server that replied within this time will hardly have closed the connection since.
+///
+/// One that closes it without a word may have taken a message that left with its envelope, since it may keep its
+/// replies until it has read all (RFC 2920 section 3.2): it gets the message again then, as it must (RFC 1047,
+/// RFC 5321 section 4.5.3.2.6). So where that is likely the envelope goes first, whose loss means nothing.
+const RECENT: Duration = Duration::from_secs(1);
+
 /// What the host does next.
 #[derive(Debug)]
 pub enum ClientStep {
@@ -108,6 +115,8 @@ pub struct Client {
     finished: VecDeque<Box<TransactionOutcome>>,
     quit_when_idle: bool,
     deadline: Timestamp,
+    /// When the server replied last.
+    heard: Timestamp,
     /// Whether output went since the deadline was set.
     moved: bool,
 }
@@ -126,6 +135,7 @@ impl Client {
             finished: VecDeque::new(),
             quit_when_idle: false,
             deadline: Timestamp::MAX,
+            heard: now,
             moved: false,
         };
         client.wire.await_reply(Awaited::Greeting);
@@ -178,6 +188,7 @@ impl Client {
             }
         }
         if replied {
+            self.heard = now;
             self.pump();
             self.rearm(now);
         }
@@ -208,6 +219,7 @@ impl Client {
     /// Without [`ClientStep::Ready`] the message is settled at once, as deferred or as the reason why
     /// the connection ended says.
     pub fn begin(&mut self, message: OutgoingMessage, now: Timestamp) {
+        self.session.recent = now.saturating_since(self.heard) <= RECENT;
         let transaction = Transaction::new(message, &self.session, &self.config);
         match &self.phase {
             Phase::Idle => {

@@ -21,6 +21,8 @@ pub(super) struct Session {
     pub(super) mails_left: Option<u32>,
     /// Whether the server has an open transaction, so that RSET must come before MAIL.
     pub(super) open: bool,
+    /// Whether the server said something just now: then it will hardly have closed the connection.
+    pub(super) recent: bool,
 }
 
 impl Session {
@@ -31,6 +33,7 @@ impl Session {
             secured,
             mails_left: None,
             open: false,
+            recent: true,
         }
     }
 }

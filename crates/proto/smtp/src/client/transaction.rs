@@ -80,7 +80,7 @@ impl Transaction {
     pub(super) fn new(message: OutgoingMessage, session: &Session, config: &ClientConfig) -> Self {
         let extensions = &session.extensions;
         let text = is_text(&message.body);
-        let one_round = text && goes_in_one_round(&message.body, extensions, config);
+        let one_round = text && goes_in_one_round(&message.body, session, config);
         let chunks = extensions.chunking && extensions.binary_mime;
         let mut transaction = Self {
             mail: MailFrom::new(message.reverse_path),
@@ -471,9 +471,10 @@ fn wrong_kind(awaited: Awaited, reply: Reply) -> Flow {
 
 /// RFC 3030 section 4.2 with RFC 2920: a text may be sent as a chunk before the replies to its envelope are here;
 /// a server that refuses that reads the chunk all the same. In LMTP it must be known who is accepted.
-fn goes_in_one_round(text: &[u8], extensions: &Extensions, config: &ClientConfig) -> bool {
+fn goes_in_one_round(text: &[u8], session: &Session, config: &ClientConfig) -> bool {
+    let extensions = &session.extensions;
     let offered = extensions.chunking && extensions.pipelining && !config.lmtp;
-    offered && text.len() <= config.one_round_max && text.ends_with(b"\r\n")
+    offered && session.recent && text.len() <= config.one_round_max && text.ends_with(b"\r\n")
 }
 
 /// The header of a message, up to the empty line.

@@ -1,10 +1,12 @@
 //! Messages to servers that keep to the protocol.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::{ALL, BODY, PIPELINING, PLAIN, STUFFED, Talk, config, lmtp, message, short};
 use crate::address::ReversePath;
-use crate::client::{ClientConfig, CloseReason, Misbehaviour, OutgoingMessage, Stage};
+use crate::client::{ClientConfig, CloseReason, Misbehaviour, OutgoingMessage, RECENT, Stage};
 use crate::command::{BodyType, Notify, Orcpt, Ret, Xtext};
 
 #[test]
@@ -362,6 +364,31 @@ fn a_small_message_leaves_with_its_envelope() {
     assert_eq!(talk.hears(), format!("RSET\r\n{sent}"));
     talk.says("421 bye\r\n");
     assert_eq!(short(&talk.done()), "~421 ~421");
+}
+
+/// A server that has closed meanwhile must not have the message already.
+#[test]
+fn where_the_server_was_silent_for_a_while_the_envelope_goes_first() {
+    let mut talk = Talk::ready(one_round(), ALL);
+    talk.wait(RECENT);
+    talk.begin(message(&["a@b.example"]));
+    assert!(talk.hears().contains("BDAT"));
+    talk.says("250 ok\r\n250 ok\r\n250 ok\r\n");
+    assert_eq!(short(&talk.done()), "+250");
+    talk.wait(RECENT + Duration::from_millis(1));
+    talk.begin(message(&["a@b.example"]));
+    let envelope = talk.hears();
+    assert!(
+        envelope.ends_with("RCPT TO:<a@b.example>\r\nDATA\r\n"),
+        "{envelope}"
+    );
+    talk.says("250 ok\r\n250 ok\r\n354 go on\r\n");
+    talk.hears();
+    talk.says("250 ok\r\n");
+    assert_eq!(short(&talk.done()), "+250");
+    // It has just replied.
+    talk.begin(message(&["a@b.example"]));
+    assert!(talk.hears().contains("BDAT"));
 }
 
 /// Recipients that were too many are not tried again with a message that was taken for nobody, nor do
