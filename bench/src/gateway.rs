@@ -14,7 +14,6 @@ mod html;
 mod look;
 mod measure;
 mod report;
-mod row;
 
 use std::fmt;
 use std::io;

@@ -14,6 +14,8 @@ pub(crate) enum Bar {
     RatioMin(f64),
     /// At most so much, whatever peers do.
     ValueMax(f64),
+    /// At least so much, whatever peers do.
+    ValueMin(f64),
 }
 
 impl Bar {
@@ -23,6 +25,7 @@ impl Bar {
             Self::RatioMax(limit) => format!("ratio <= {limit}"),
             Self::RatioMin(limit) => format!("ratio >= {limit}"),
             Self::ValueMax(limit) => format!("value <= {limit}"),
+            Self::ValueMin(limit) => format!("value >= {limit}"),
         }
     }
 
@@ -32,6 +35,7 @@ impl Bar {
             Self::RatioMax(limit) => ratio.map(|ratio| ratio <= limit),
             Self::RatioMin(limit) => ratio.map(|ratio| ratio >= limit),
             Self::ValueMax(limit) => Some(value <= limit),
+            Self::ValueMin(limit) => Some(value >= limit),
         }
     }
 }
@@ -76,16 +80,17 @@ impl Row {
         format!("{}: {verdict}", bar.text())
     }
 
-    /// All of it in a line for a person, if it has a bar.
-    pub(crate) fn line(&self) -> Option<String> {
-        self.bar?;
-        let ratio = self.ratio();
-        let ratio = ratio.map_or_else(String::new, |ratio| format!(", ratio {ratio:.2}"));
+    /// All of it in a line for a person.
+    pub(crate) fn line(&self) -> String {
         let (name, value, unit) = (&self.name, short(self.value), self.unit);
-        Some(format!(
-            "{name}: {value} {unit}{ratio} ({})",
-            self.verdict()
-        ))
+        let mut line = format!("{name}: {value} {unit}");
+        if let Some(ratio) = self.ratio() {
+            line.push_str(&format!(", ratio {ratio:.3}"));
+        }
+        if self.bar.is_some() {
+            line.push_str(&format!(" ({})", self.verdict()));
+        }
+        line
     }
 
     /// The row as DESIGN section 7 wants it.
@@ -149,8 +154,11 @@ mod tests {
             ..flattered
         };
         assert_eq!(better.ok(), Some(false));
-        let line = "vere: x: 99.0 ms, ratio 9.90 (ratio >= 0.95: MISSED)";
-        assert_eq!(better.line().as_deref(), Some(line));
+        let line = "vere: x: 99.0 ms, ratio 9.900 (ratio >= 0.95: MISSED)";
+        assert_eq!(better.line(), line);
+        assert_eq!(row(1.0, None, None).line(), "vere: x: 1.0 ms");
+        let least = row(9.0, None, Some(Bar::ValueMin(10.0)));
+        assert_eq!(least.verdict(), "value >= 10: MISSED");
     }
 
     #[test]

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::look::{ask, looked};
-use super::row::{Row, RowBar};
+use super::report::OURS;
 use super::{BenchError, note};
 use crate::load::{self, LoadEnd, LoadOptions, LoadProgress, Messages};
 use crate::peer::Peer;
+use crate::row::{Bar, Row};
 use crate::sink::{RunningSink, SinkOptions};
 
 const SESSIONS: usize = 50;
@@ -43,11 +44,11 @@ pub(super) fn run(messages: u32, vere: &Path, base: &Path) -> Result<Vec<Row>, B
     let drained = drain(stored.len(), &sink);
     rows.extend(rates("drained", messages, &drained));
     rows.push(Row {
-        name: format!("missing of {messages} messages"),
+        name: format!("{OURS}: missing of {messages} messages"),
         value: stored.len() as f64 - drained.len() as f64,
         unit: "messages",
-        peer: None,
-        bar: Some(RowBar::AtMost(0.0)),
+        bar: Some(Bar::ValueMax(0.0)),
+        ..Row::default()
     });
     Ok(rows)
 }
@@ -100,11 +101,12 @@ fn rates(what: &str, messages: u32, times: &[Instant]) -> Vec<Row> {
     };
     let compared = COMPARED * part;
     vec![Row {
-        name: format!("{what}, the last {COMPARED} tenths of {messages} messages"),
+        name: format!("{OURS}: {what}, the last {COMPARED} tenths of {messages} messages"),
         value: rate(times.len() - compared, times.len()),
         unit: "messages/s",
-        peer: Some(("the first 3", rate(0, compared))),
-        bar: Some(RowBar::AtLeast(KEPT_MIN)),
+        peer: Some(("the first 3".to_owned(), rate(0, compared))),
+        bar: Some(Bar::RatioMin(KEPT_MIN)),
+        ..Row::default()
     }]
 }
 
@@ -120,7 +122,7 @@ mod tests {
         let at = |number: u64| begin + Duration::from_millis(number + number.saturating_sub(500));
         let times: Vec<_> = (0..1_000).map(at).collect();
         let row = &rates("stored", 1_000, &times)[0];
-        let ratio = row.value / row.peer.expect("the first ones").1;
+        let ratio = row.ratio().expect("the first ones");
         assert!((0.49..0.51).contains(&ratio), "{ratio}");
         assert_eq!(row.json()["ok"], false);
     }

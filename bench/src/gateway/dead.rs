@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use super::case::Case;
 use super::measure::{Measurement, Target, measure};
-use super::row::{Row, RowBar};
+use super::report::OURS;
 use super::{BenchError, note};
 use crate::load::{self, LoadEnd, LoadOptions, LoadProgress, Messages};
 use crate::peer::{Peer, PeerError, Ways};
-use crate::row::median;
+use crate::row::{Bar, Row, median};
 use crate::sink::{Fault, RunningSink, SinkError, SinkOptions};
 
 /// The ways not to take mail, and the loopback addresses where each is at home.
@@ -200,15 +200,16 @@ fn rows(plan: &DeadPlan, runs: &[Measurement]) -> Vec<Row> {
     };
     let row = |name: &str, unit, figure: fn(&Measurement) -> f64, bar| Row {
         name: format!(
-            "{name}, {} destinations beside {} that are dead or slow",
+            "{OURS}: {name}, {} destinations beside {} that are dead or slow",
             plan.living, plan.dead
         ),
         value: of("900 dead", figure),
         unit,
-        peer: Some(("all well", of("all well", figure))).filter(|(_, well)| *well > 0.0),
+        peer: Some(("all well".to_owned(), of("all well", figure))),
         bar,
+        ..Row::default()
     };
-    let kept = Some(RowBar::AtLeast(KEPT_MIN));
+    let kept = Some(Bar::RatioMin(KEPT_MIN));
     vec![
         row(
             "delivered",

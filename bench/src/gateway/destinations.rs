@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use super::case::Case;
 use super::look::looked;
 use super::measure::{Measurement, Target, measure};
-use super::row::Row;
+use super::report::OURS;
 use super::{BenchError, note};
 use crate::arrivals::Arrivals;
 use crate::load::{self, LoadEnd, LoadOptions, LoadProgress, LoadReport, Messages};
 use crate::peer::{Peer, Ways};
-use crate::row::median;
+use crate::row::{Row, median};
 use crate::sink::{RunningSink, SinkHandle, SinkOptions};
 use crate::store::usage;
 
@@ -123,13 +123,12 @@ fn meet(plan: &DestinationsPlan, system: &Peer, sink: &SinkHandle) -> Result<Vec
 fn met(plan: &DestinationsPlan, report: &LoadReport, arrivals: &Arrivals) -> Vec<Row> {
     let row = |what: &str, value, unit| Row {
         name: format!(
-            "{what}, {EACH} messages to each of {} new destinations",
+            "{OURS}: {what}, {EACH} messages to each of {} new destinations",
             plan.known
         ),
         value,
         unit,
-        peer: None,
-        bar: None,
+        ..Row::default()
     };
     let seconds = |end: Instant| (end - report.began).as_secs_f64().max(1e-9);
     let delivered = arrivals.by_id.len() as f64;
@@ -150,13 +149,12 @@ fn met(plan: &DestinationsPlan, report: &LoadReport, arrivals: &Arrivals) -> Vec
 fn memory(plan: &DestinationsPlan, before: (f64, f64), after: (f64, f64)) -> Vec<Row> {
     let row = |what: &str, before: f64, after: f64| Row {
         name: format!(
-            "memory of {what} for each of {} idle destinations",
+            "{OURS}: memory of {what} for each of {} idle destinations",
             plan.known
         ),
         value: ((after - before) / f64::from(plan.known)).max(0.0),
         unit: "octets",
-        peer: None,
-        bar: None,
+        ..Row::default()
     };
     vec![
         row("the gateway", before.0, after.0),
@@ -203,13 +201,13 @@ fn active(plan: &DestinationsPlan, runs: &[Measurement]) -> Vec<Row> {
     };
     let row = |what: &str, unit, figure: fn(&Measurement) -> f64| Row {
         name: format!(
-            "{what}, {} active of {} destinations known",
+            "{OURS}: {what}, {} active of {} destinations known",
             plan.active, plan.known
         ),
         value: of(MANY, figure),
         unit,
-        peer: Some((FEW, of(FEW, figure))).filter(|(_, few)| *few > 0.0),
-        bar: None,
+        peer: Some((FEW.to_owned(), of(FEW, figure))),
+        ..Row::default()
     };
     vec![
         row("delivered", "messages/s", |run| run.delivered_per_second),

@@ -2,15 +2,11 @@
 
 use std::fmt::Write;
 
+use super::case::Case;
+use super::measure::Target;
 use super::report::{METRICS, Metric, Report};
-use crate::page::{self, COLOURS, escape};
-
-/// Size of a plot and the room around its bars, in its own units.
-const WIDTH: f64 = 900.0;
-const HEIGHT: f64 = 260.0;
-const LEFT: f64 = 10.0;
-const TOP: f64 = 22.0;
-const BOTTOM: f64 = 24.0;
+use crate::page::{self, escape};
+use crate::plot::Bars;
 
 /// The whole page.
 pub(super) fn page(report: &Report) -> String {
@@ -27,74 +23,31 @@ pub(super) fn page(report: &Report) -> String {
         let _ = write!(page, "<li>{}</li>", escape(&verdict));
     }
     page.push_str("</ul>");
-    legend(report, &mut page);
     for metric in METRICS {
-        plot(report, metric, &mut page);
+        plot(report, metric).draw(&mut page);
     }
     table(report, &mut page);
     page.push_str("</html>\n");
     page
 }
 
-fn legend(report: &Report, page: &mut String) {
-    page.push_str("<p>");
-    for (target, colour) in report.targets.iter().zip(COLOURS.iter().cycle()) {
-        let name = escape(&target.name);
-        let limit = if target.is_limit { " (limit)" } else { "" };
-        let _ = write!(
-            page,
-            "<span style=\"color:{colour}\">&#9632;</span> {name}{limit} &ensp;"
-        );
-    }
-    page.push_str("</p>");
-}
-
 /// Bars of one metric: a group for each load, a bar for each system.
-fn plot(report: &Report, metric: &Metric, page: &mut String) {
-    let value = |target: &str, case| report.median(metric, target, case).unwrap_or(0.0);
-    let all = report.targets.iter().flat_map(|target| {
-        report
-            .cases
-            .iter()
-            .map(|case| value(&target.name, &case.label))
-    });
-    let most = all.fold(1e-9, f64::max);
-    let group = (WIDTH - LEFT) / report.cases.len().max(1) as f64;
-    let bar = group * 0.85 / report.targets.len().max(1) as f64;
-    let _ = write!(
-        page,
-        "<figure><figcaption><b>{}</b> [{}]</figcaption>\
-         <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
-        metric.name, metric.unit, metric.name
-    );
-    for (place, case) in report.cases.iter().enumerate() {
-        let x = LEFT + group * place as f64;
-        for (number, target) in report.targets.iter().enumerate() {
-            let value = value(&target.name, &case.label);
-            let height = (HEIGHT - TOP - BOTTOM) * value / most;
-            let (x, y) = (x + bar * number as f64, HEIGHT - BOTTOM - height);
-            let colour = COLOURS[number % COLOURS.len()];
-            let _ = write!(
-                page,
-                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\" \
-                 fill=\"{colour}\"><title>{}: {value:.0} {}</title></rect>\
-                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{value:.0}</text>",
-                bar * 0.9,
-                escape(&target.name),
-                metric.unit,
-                x + bar * 0.45,
-                y - 4.0,
-            );
-        }
-        let _ = write!(
-            page,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            x + group * 0.42,
-            HEIGHT - 6.0,
-            case.label
-        );
+fn plot(report: &Report, metric: &Metric) -> Bars {
+    let group = |case: &Case| {
+        let values = report.targets.iter();
+        let values = values.map(|target| report.median(metric, &target.name, &case.label));
+        (case.label.clone(), values.collect())
+    };
+    let system = |target: &Target| {
+        let limit = if target.is_limit { " (limit)" } else { "" };
+        format!("{}{limit}", target.name)
+    };
+    Bars {
+        title: metric.name.to_owned(),
+        unit: metric.unit,
+        systems: report.targets.iter().map(system).collect(),
+        groups: report.cases.iter().map(group).collect(),
     }
-    page.push_str("</svg></figure>");
 }
 
 fn table(report: &Report, page: &mut String) {

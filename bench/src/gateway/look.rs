@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::BenchError;
-use super::row::{Row, RowBar};
+use super::report::OURS;
 use crate::peer::{Peer, PeerError};
-use crate::row::median;
+use crate::row::{Bar, Row, median};
 
 /// It may take so many milliseconds, the start of the command included.
 const LOOK_MAX: f64 = 50.0;
@@ -41,10 +41,10 @@ pub(super) fn looked(
         times.push(begun.elapsed().as_secs_f64() * 1e3);
     }
     Ok(Row {
-        name,
+        name: format!("{OURS}: {name}"),
         value: median(&mut times).unwrap_or(0.0),
         unit: "ms",
-        peer: None,
-        bar: Some(RowBar::AtMost(LOOK_MAX)),
+        bar: Some(Bar::ValueMax(LOOK_MAX)),
+        ..Row::default()
     })
 }

@@ -5,10 +5,9 @@ use serde_json::{Value, json};
 use super::bars;
 use super::case::Case;
 use super::measure::{Measurement, Target};
-use super::row::Row;
 use crate::machine::Machine;
 use crate::output::Results;
-use crate::row::median;
+use crate::row::{Row, median};
 
 /// Our own name among the systems.
 pub(crate) const OURS: &str = "vere";
@@ -90,7 +89,7 @@ impl Report {
                 }
             }
         }
-        rows.extend(bars::verdicts(self).iter().map(bars::Verdict::row));
+        rows.extend(bars::rows(self).iter().map(Row::json));
         rows.extend(self.rows.iter().map(Row::json));
         let rounds: Vec<Value> = self.measurements.iter().map(round).collect();
         Results {
@@ -162,10 +161,7 @@ impl Report {
 
     /// One line for each bar, trouble or skip.
     pub(crate) fn verdicts(&self) -> Vec<String> {
-        let mut lines: Vec<String> = bars::verdicts(self)
-            .iter()
-            .map(bars::Verdict::line)
-            .collect();
+        let mut lines: Vec<String> = bars::rows(self).iter().map(Row::line).collect();
         let troubled = self
             .measurements
             .iter()
@@ -261,7 +257,7 @@ mod tests {
             ]);
             let name = "vere: CPU, 50 sessions, beside postfix tuned";
             assert_eq!(ok(&report, name), Some(expected));
-            assert_eq!(report.verdicts()[0].ends_with("MISSED"), !expected);
+            assert_eq!(report.verdicts()[0].ends_with("MISSED)"), !expected);
         }
     }
 
@@ -292,6 +288,9 @@ mod tests {
         let report = report(vec![run("vere", "half load, 50 sessions", 1.0, 1.0)]);
         let lines = report.verdicts();
         assert_eq!(lines.len(), 1, "{lines:?}");
-        assert!(lines[0].starts_with("reply p99, half load"), "{lines:?}");
+        assert!(
+            lines[0].starts_with("vere: reply p99, half load"),
+            "{lines:?}"
+        );
     }
 }

@@ -250,7 +250,9 @@ impl Report {
 
     /// One line for each bar or skip.
     pub(super) fn verdicts(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.rows().iter().filter_map(Row::line).collect();
+        let rows = self.rows().into_iter();
+        let judged = rows.filter(|row| row.bar.is_some());
+        let mut lines: Vec<String> = judged.map(|row| row.line()).collect();
         let skipped = self.skipped.iter();
         lines.extend(skipped.map(|skipped| format!("skipped: {skipped}")));
         if self.floor_holds() == Some(false) {
