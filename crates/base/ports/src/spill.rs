@@ -53,4 +53,7 @@ pub trait SpillStore: fmt::Debug {
 
     /// Octets that lie in slots.
     fn used(&self) -> u64;
+
+    /// Octets that there is room for beside them.
+    fn room(&self) -> u64;
 }

@@ -83,4 +83,8 @@ impl SpillStore for Spill {
     fn used(&self) -> u64 {
         self.0.borrow().used
     }
+
+    fn room(&self) -> u64 {
+        ROOM.saturating_sub(self.used())
+    }
 }

@@ -254,6 +254,10 @@ impl SpillStore for Full {
     fn used(&self) -> u64 {
         0
     }
+
+    fn room(&self) -> u64 {
+        0
+    }
 }
 
 #[cfg(test)]

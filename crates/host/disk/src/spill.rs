@@ -251,6 +251,11 @@ impl SpillStore for SpillFile {
     fn used(&self) -> u64 {
         self.used
     }
+
+    fn room(&self) -> u64 {
+        let taken = (self.blocks.used()).saturating_mul(self.options.block_len as u64);
+        self.options.room.saturating_sub(taken)
+    }
 }
 
 /// Makes the file, without a name, and says whether it goes past the page cache.

@@ -278,6 +278,7 @@ fn encode_stat(out: &mut Vec<u8>, seq: Seq, stat: &NodeStat) {
             stat.epoch,
             stat.spilled,
             stat.bytes_max,
+            stat.fill,
         ] {
             out.extend_from_slice(&figure.to_le_bytes());
         }
@@ -298,6 +299,7 @@ fn decode_stat(mut fields: Fields<'_>, flags: u8) -> Option<NodeStat> {
         epoch: fields.u64()?,
         spilled: fields.u64()?,
         bytes_max: fields.u64()?,
+        fill: fields.u64()?,
         synced: flags & FLAG_SYNCED != 0,
         full: flags & FLAG_FULL != 0,
         syncing: flags & FLAG_SYNCING != 0,

@@ -14,9 +14,11 @@ use crate::frame::{
 };
 use crate::types::{Incarnation, NAME_MAX, Txn, WINDOW_TXNS_MAX};
 
-/// The version described here. Version 1 had no accounts, version 2 the CRC-32 of gzip as checksum; no
-/// release spoke them.
-pub const VERSION: u16 = 3;
+/// The version described here. Version 1 had no accounts, version 2 the CRC-32 of gzip as checksum, version 3 did
+/// not say how full a node is; no release spoke them.
+pub const VERSION: u16 = 4;
+/// The first version with the checksum of today.
+const CHECKSUM_SINCE: u16 = 3;
 /// Octets of the shared secret, of challenges and of proofs.
 pub const SECRET_LEN: usize = 32;
 /// The longest frame before the WELCOME, which is the only longer one.
@@ -98,7 +100,7 @@ impl Greeting {
     }
 }
 
-/// Whether the payload of a GREETING is one of an earlier version, whose checksum says nothing here.
+/// Whether the payload of a GREETING is one of a version whose checksum says nothing here.
 pub(crate) fn is_earlier(payload: &[u8]) -> bool {
     let mut fields = Fields(payload);
     let mut read = || {
@@ -106,7 +108,7 @@ pub(crate) fn is_earlier(payload: &[u8]) -> bool {
         fields.u16()?;
         fields.u16()
     };
-    read().is_some_and(|most| most < VERSION)
+    read().is_some_and(|most| most < CHECKSUM_SINCE)
 }
 
 /// The answer to a GREETING.

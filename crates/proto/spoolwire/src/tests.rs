@@ -192,6 +192,7 @@ fn stats(seq: Seq) -> Answer {
         epoch: 6,
         spilled: 8192,
         bytes_max: 1 << 20,
+        fill: 62,
         synced: true,
         full: false,
         syncing: true,
@@ -604,7 +605,7 @@ fn attached() -> impl Strategy<Value = Answer> {
 fn stats_answer() -> impl Strategy<Value = Answer> {
     (
         any::<u64>(),
-        any::<[u64; 12]>(),
+        any::<[u64; 13]>(),
         any::<(bool, bool, bool, bool)>(),
     )
         .prop_map(|(seq, f, (synced, full, syncing, damaged))| Answer::Stats {
@@ -622,6 +623,7 @@ fn stats_answer() -> impl Strategy<Value = Answer> {
                 epoch: f[9],
                 spilled: f[10],
                 bytes_max: f[11],
+                fill: f[12],
                 synced,
                 full,
                 syncing,

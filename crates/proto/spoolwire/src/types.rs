@@ -148,6 +148,9 @@ pub struct NodeStat {
     pub spilled: u64,
     /// Octets of metadata and bodies the group may hold.
     pub bytes_max: u64,
+    /// How much of what the node may hold of all groups it does, in memory and beside it: in thousandths. At
+    /// 1,000 it refuses new records.
+    pub fill: u64,
     /// Whether an acknowledgement waits for the disk.
     pub synced: bool,
     /// Whether the node refuses new records for want of memory or disk.

@@ -97,6 +97,8 @@ struct Figures {
     /// Whether acknowledgements wait for the disk.
     synced: bool,
     full: bool,
+    /// How much of what the node may hold it does, of all groups.
+    fill_percent: u64,
     /// Whether what it held was found damaged, and is not whole again yet.
     damaged: bool,
 }
@@ -126,6 +128,7 @@ impl From<NodeStat> for Figures {
             log_octets: stat.log_bytes,
             synced: stat.synced,
             full: stat.full,
+            fill_percent: stat.fill / 10,
             damaged: stat.damaged,
         }
     }

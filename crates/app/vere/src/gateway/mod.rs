@@ -102,6 +102,7 @@ fn keep_queues(gateway: &Rc<Gateway>) {
     spawn_local(follow_lease(Rc::clone(gateway)));
     spawn_local(records::drain(Rc::clone(gateway)));
     spawn_local(known::run(Rc::clone(gateway)));
+    spawn_local(pressure::watch_nodes(Rc::clone(gateway)));
 }
 
 async fn serve(

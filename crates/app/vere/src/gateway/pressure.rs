@@ -1,15 +1,23 @@
 //! Whether new mail is taken: what stands against it.
 //!
-//! Near a bound of what waits or of memory everything new is turned away, so that what is under way finds
+//! Near a bound of what waits or of memory, here or in the nodes, everything new is turned away, so that what is under way finds
 //! room: new connections by 421, new messages of those that are open by 452. It begins at
 //! `limits.throttle_from` and ends below `limits.throttle_until`, so that it does not flutter.
 
 use std::cell::Cell;
 use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
 
 use vere_smtp::refusal::Refusal;
+use vere_spoolwire::NodeStat;
 
 use super::state::Gateway;
+
+/// How often nodes are asked how full they are, while mail comes.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long they may take to answer.
+const NODE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What may be used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +26,10 @@ pub(super) enum Bound {
     Messages,
     /// Memory of messages that are being received.
     Bodies,
+    /// What the fullest node may hold, of all gateways.
+    Nodes,
+    /// What the nodes may hold of this gateway.
+    Group,
 }
 
 impl fmt::Display for Bound {
@@ -25,13 +37,42 @@ impl fmt::Display for Bound {
         f.write_str(match self {
             Self::Messages => "limits.queued_messages_max",
             Self::Bodies => "limits.body_memory_max",
+            Self::Nodes => "room of a spool node (spool.memory_max and spool.spill_max)",
+            Self::Group => "spool.group_max",
         })
     }
 }
 
 /// Which bound throttles the intake.
 #[derive(Debug, Default)]
-pub(super) struct Pressure(Cell<Option<Bound>>);
+pub(super) struct Pressure {
+    bound: Cell<Option<Bound>>,
+    /// What the nodes said last.
+    held: Cell<Held>,
+}
+
+/// How much of what nodes may hold they do, in percent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Held {
+    /// Of all gateways, the fullest of them.
+    pub(super) node: u64,
+    /// Of this gateway.
+    pub(super) group: u64,
+}
+
+impl Held {
+    /// What these nodes say; `None` when there are none.
+    pub(super) fn of(stats: &[NodeStat]) -> Option<Self> {
+        let node = stats.iter().map(|stat| stat.fill / 10).max()?;
+        let group = stats.iter().map(|stat| share(stat.bytes, stat.bytes_max));
+        let group = group.max()?;
+        Some(Self { node, group })
+    }
+}
+
+fn share(used: u64, max: u64) -> u64 {
+    used.saturating_mul(100) / max.max(1)
+}
 
 /// Shares in percent where throttling begins and ends.
 #[derive(Debug, Clone, Copy)]
@@ -43,14 +84,14 @@ struct Marks {
 impl Pressure {
     /// Looks at how much of each bound is used, in percent; gives what throttles now.
     fn look(&self, shares: &[(Bound, u64)], marks: Marks) -> Option<Bound> {
-        let mark = match self.0.get() {
+        let mark = match self.bound.get() {
             Some(_) => marks.until,
             None => marks.from,
         };
         let largest = shares.iter().max_by_key(|(_, share)| *share);
         let over = largest.filter(|(_, share)| *share >= mark);
-        self.0.set(over.map(|(bound, _)| *bound));
-        self.0.get()
+        self.bound.set(over.map(|(bound, _)| *bound));
+        self.bound.get()
     }
 }
 
@@ -88,6 +129,25 @@ impl Closed {
     }
 }
 
+/// Asks the nodes how full they are for as long as the gateway lives, whenever mail has come or is throttled.
+pub(super) async fn watch_nodes(gateway: Rc<Gateway>) {
+    let mut seen = 0;
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let came = gateway.queues.borrow().totals().came;
+        let throttled = gateway.pressure.bound.get().is_some();
+        if came == seen && !throttled || !gateway.is_recovered() {
+            continue;
+        }
+        seen = came;
+        if let Some(held) = Held::of(&gateway.link.stats(NODE_PATIENCE).await) {
+            gateway.pressure.held.set(held);
+            // Said when it is so, not with the next client.
+            gateway.throttled();
+        }
+    }
+}
+
 impl Gateway {
     /// Why no message is begun now; `None`: they are.
     pub(super) fn closed(&self) -> Option<Closed> {
@@ -107,10 +167,12 @@ impl Gateway {
     pub(super) fn throttled(&self) -> Option<Bound> {
         let settings = self.settings();
         let limits = &settings.limits;
-        let share = |used: u64, max: u64| used.saturating_mul(100) / max.max(1);
         let queued = self.queues.borrow().messages() as u64;
         let bodies = self.metrics.body_octets();
+        let held = self.pressure.held.get();
         let shares = [
+            (Bound::Nodes, held.node),
+            (Bound::Group, held.group),
             (Bound::Messages, share(queued, limits.queued_messages_max)),
             (
                 Bound::Bodies,
@@ -121,7 +183,7 @@ impl Gateway {
             from: limits.throttle_from.into(),
             until: limits.throttle_until.into(),
         };
-        let before = self.pressure.0.get();
+        let before = self.pressure.bound.get();
         let now = self.pressure.look(&shares, marks);
         match (before, now) {
             (None, Some(bound)) => {

@@ -23,8 +23,8 @@ pub(super) async fn sample(
     limit: usize,
 ) -> TopSample {
     // Asked first: what follows is of one moment.
-    let node = tokio::time::timeout(NODE_PATIENCE, gateway.link.stat()).await;
-    let node = node.ok().and_then(Result::ok);
+    let nodes = gateway.link.stats(NODE_PATIENCE).await;
+    let fullest = nodes.iter().max_by_key(|node| node.fill);
     let (queues, matching) = rows(gateway, order, filter, limit.min(ROWS_MAX));
     let now = clock::now();
     TopSample {
@@ -33,7 +33,7 @@ pub(super) async fn sample(
         millis: now.as_millis(),
         closed: gateway.closed().map(|closed| closed.to_string()),
         totals: totals(gateway),
-        budgets: budgets(gateway, node.as_ref()),
+        budgets: budgets(gateway, fullest),
         replicas: control::replica_lines(gateway),
         queues,
         matching,
@@ -82,7 +82,8 @@ fn totals(gateway: &Rc<Gateway>) -> TopTotals {
     sum
 }
 
-/// What is bounded, and how much of it is used. The gateway's own bounds hold for each group.
+/// What is bounded, and how much of it is used: of the nodes, by the fullest. The gateway's own bounds hold for
+/// each group.
 fn budgets(gateway: &Gateway, node: Option<&NodeStat>) -> Vec<Budget> {
     let settings = gateway.settings();
     let limits = &settings.limits;
@@ -119,7 +120,9 @@ fn budgets(gateway: &Gateway, node: Option<&NodeStat>) -> Vec<Budget> {
     ];
     if let Some(node) = node {
         let max = Some(node.bytes_max).filter(|max| *max < u64::MAX);
+        let percent = usize::try_from(node.fill / 10).unwrap_or(usize::MAX);
         all.push(octets("spool group", node.bytes, max));
+        all.push(count("fullest node", percent, 100));
         all.push(octets(
             "spool memory",
             node.memory_used,

@@ -515,18 +515,6 @@ impl SpoolLink {
         }
     }
 
-    /// The node and this group in figures.
-    ///
-    /// # Errors
-    ///
-    /// [`SpoolError::Timeout`], [`SpoolError::Closed`].
-    pub(crate) async fn stat(&self) -> Result<NodeStat, SpoolError> {
-        match self.read(Owner::stat).await? {
-            Read::Stat(stat) => Ok(stat),
-            Read::Block(_) | Read::Queues(..) => Err(SpoolError::Closed),
-        }
-    }
-
     /// Every queue of the group.
     ///
     /// # Errors

@@ -271,6 +271,51 @@ fn another_way_that_takes_no_mail_at_all_returns_nothing_to_its_sender() {
     system.stop();
 }
 
+#[test]
+fn the_intake_is_throttled_before_the_nodes_are_full() {
+    let endpoint = free_address();
+    let sink = Sink::start();
+    // A segment of 4 MiB is 7 % of the least memory that a node has.
+    let options = Options::to(sink.address)
+        .set("metrics.listen", &format!("\"{endpoint}\""))
+        .set("spool.memory_max", "\"16 MiB\"")
+        .set("spool.spill_max", "\"0 MiB\"")
+        .set("limits.throttle_from", "20")
+        .set("limits.throttle_until", "16");
+    let system = System::start(&options);
+    let destination = format!("relay:{}", sink.address);
+    system.command(&["queue", "hold", &destination]);
+    let text = format!("Subject: a\r\n\r\n{}", "A line of it.\r\n".repeat(70_000));
+    let mut session = Session::greeted(system.smtp);
+    wait_for("nodes to be full enough", || {
+        let reply = session.offer("a@example.net", "x@example.com", &text);
+        assert!(
+            reply.starts_with("250") || reply.starts_with("452 4.3.1"),
+            "{reply}"
+        );
+        reply.starts_with("452").then_some(())
+    });
+    system.wait_log(&["intake throttled", "spool.memory_max"]);
+    let frame = system.command(&["queue", "top", "--once", "--interval", "200ms"]);
+    for said in ["intake throttled: room of a spool node", "fullest node"] {
+        assert!(frame.contains(said), "{frame}");
+    }
+    let figures = crate::metrics::read(endpoint);
+    let throttled = |line: &str| line == "vere_smtp_throttled 1";
+    assert!(figures.lines().any(throttled), "{figures}");
+    let stat = system.command(&["spool", "stat", "--json"]);
+    assert!(stat.contains("\"fill_percent\""), "{stat}");
+
+    system.command(&["queue", "purge", &destination, "--yes"]);
+    wait_for("room", || Session::try_connect(system.smtp).ok());
+    system.wait_log(&["intake as before"]);
+    system.command(&["queue", "release", &destination]);
+    let mut session = Session::greeted(system.smtp);
+    session.submit("alice@example.org", &["x@example.com"], "A: b\r\n\r\nc");
+    sink.wait_mail(1);
+    system.stop();
+}
+
 fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }

@@ -373,7 +373,8 @@ fn a_full_node_tells_of_ends_all_the_same() {
     let options = to_file(Options::to(next_hop), folder.path())
         .set("spool.memory_max", "\"16 MiB\"")
         .set("spool.spill_max", "\"0 MiB\"")
-        .set("spool.segment_size", "\"1 MiB\"");
+        .set("spool.segment_size", "\"1 MiB\"")
+        .set("limits.throttle_from", "100");
     let system = System::start(&options);
     let text = format!(
         "Subject: a\r\n\r\n{}",
@@ -382,7 +383,7 @@ fn a_full_node_tells_of_ends_all_the_same() {
     let mut ids = BTreeSet::new();
     let mut session = Session::greeted(system.smtp);
     wait_for("a full node", || {
-        let reply = session.message("a@example.net", &["x@example.com"], &text);
+        let reply = session.offer("a@example.net", "x@example.com", &text);
         if reply.starts_with("452") {
             return Some(());
         }

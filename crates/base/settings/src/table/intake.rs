@@ -261,7 +261,7 @@ pub(super) static SECTIONS: &[Section] = &[
                 "throttle_from",
                 Integer(1, 100),
                 Is("95"),
-                "Percent of `queued_messages_max` or `body_memory_max` from which new connections get 421 and new messages 452, so that what is under way finds room.",
+                "Percent of `queued_messages_max`, of `body_memory_max`, of what the fullest spool node has room for (`spool.memory_max` and `spool.spill_max`) or of `spool.group_max` from which new connections get 421 and new messages 452, so that what is under way finds room.",
             ),
             live(
                 "throttle_until",

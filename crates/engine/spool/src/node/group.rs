@@ -15,6 +15,7 @@ use super::damage::Mending;
 use super::fence::Title;
 use super::ingest::{Done, Event, Tail, Terms};
 use super::journal::{Duty, Journal, Urgency};
+use super::memory::FULL;
 use super::output::Output;
 use super::segment::{Memory, Piece, SegmentKey};
 use super::serve;
@@ -449,6 +450,7 @@ impl<L: SpoolLog> Group<L> {
         let disk_full = self
             .journal()
             .is_some_and(|log| log.log.room() == LogRoom::Reserve);
+        let full = disk_full || memory.is_full(0);
         NodeStat {
             incarnation,
             processed: self.store.processed,
@@ -464,7 +466,8 @@ impl<L: SpoolLog> Group<L> {
             bytes_max: self.store.deed.bytes_max,
             synced: self.is_logged(),
             syncing: self.store.syncing,
-            full: disk_full || memory.is_full(0),
+            fill: if full { FULL } else { memory.fill() },
+            full,
             damaged: self.mending.is_some(),
         }
     }

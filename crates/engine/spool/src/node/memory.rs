@@ -9,6 +9,9 @@ const RECORD_COST: u64 = 24;
 /// The same for a record whose parts lie apart; room for them is kept for others.
 const SIDE_COST: u64 = 48;
 
+/// What [`Memory::fill`] is of a node that takes nothing new.
+pub(super) const FULL: u64 = 1_000;
+
 /// Segments that may stay in memory after they were read back, however short it is: at least these,
 /// and a sixteenth of all memory.
 const COPIES: u64 = 6;
@@ -30,6 +33,9 @@ pub(super) struct Memory {
     pub(super) records: u64,
     /// Places for records whose parts lie apart, of all groups.
     pub(super) sides: u64,
+    /// Octets in the spill store, and those that there is room for beside them.
+    pub(super) spilled: u64,
+    pub(super) spill_room: u64,
     /// Whether memory is being written out: who finds none waits instead of being refused.
     pub(super) relief: bool,
     /// Slots of the spill store that nothing needs any more.
@@ -54,6 +60,8 @@ impl Memory {
             copies_max: (max / 16).max(COPIES * segment_len as u64),
             records: 0,
             sides: 0,
+            spilled: 0,
+            spill_room: 0,
             relief: false,
             dropped: Vec::new(),
             arrived: false,
@@ -63,7 +71,25 @@ impl Memory {
 
     /// Octets of segments and index.
     pub(super) const fn used(&self) -> u64 {
-        self.used + self.records * RECORD_COST + self.sides * SIDE_COST
+        self.used + self.index()
+    }
+
+    /// Octets of the index, which stays in memory whatever is written out.
+    const fn index(&self) -> u64 {
+        self.records * RECORD_COST + self.sides * SIDE_COST
+    }
+
+    /// How much of what may be held, here and in the spill store, is: in thousandths. At 1,000 new records
+    /// are refused.
+    pub(super) fn fill(&self) -> u64 {
+        let share = |used: u64, max: u64| used.saturating_mul(FULL) / max.max(1);
+        let memory = self.max - self.reserve;
+        let all = memory
+            .saturating_add(self.spilled)
+            .saturating_add(self.spill_room);
+        share(self.used().saturating_add(self.spilled), all)
+            .max(share(self.index(), memory))
+            .min(FULL)
     }
 
     pub(super) const fn max(&self) -> u64 {

@@ -218,6 +218,7 @@ impl Spill {
     /// Starts what there is to read and to write. `more`: octets of memory that somebody waits for.
     fn turn<L: SpoolLog>(&mut self, memory: &mut Memory, groups: &mut [Group<L>], more: u64) {
         self.free_dropped(memory);
+        (memory.spilled, memory.spill_room) = (self.store.used(), self.store.room());
         self.read_back(memory, groups);
         let goal = self.above.min(memory.limit_for(more));
         memory.relief = !self.full;
@@ -387,6 +388,7 @@ fn heads(store: &Store, memory: &Memory) -> Vec<bool> {
 impl<S: SpoolLogStore> Node<S> {
     /// Where segments go that there is no memory for; before anything is restored.
     pub fn set_spill_store(&mut self, store: Box<dyn SpillStore>) {
+        self.memory.spill_room = store.room();
         self.spill = Some(Spill::new(store, self.config.spill_above, &self.memory));
         self.memory.relief = true;
     }

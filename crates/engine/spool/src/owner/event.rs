@@ -42,7 +42,7 @@ pub enum OwnerEvent {
         /// The records.
         block: Option<Block>,
     },
-    /// The answer to [`super::Owner::stat`].
+    /// The answer to [`super::Owner::stat`], or one of those to [`super::Owner::stats`].
     Stat {
         /// Which one.
         seq: Seq,

@@ -273,6 +273,19 @@ impl Owner {
         self.read(Request::Stat)
     }
 
+    /// Asks every replica that holds everything for figures, and gives under which numbers.
+    pub fn stats(&mut self) -> Vec<Seq> {
+        if !matches!(self.phase, Phase::Open) {
+            return Vec::new();
+        }
+        (0..self.replicas.len())
+            .filter(|index| self.replicas[*index].is_sound())
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|index| self.ask(index, Request::Stat, Purpose::Caller))
+            .collect()
+    }
+
     /// Asks for queues from a number on.
     pub fn queues(&mut self, from: QueueId, count: u32) -> Seq {
         self.read(Request::Queues { from, count })

@@ -195,4 +195,9 @@ impl SpillStore for MemorySpill {
         let state = self.0.borrow();
         state.slots.values().map(|octets| octets.len() as u64).sum()
     }
+
+    fn room(&self) -> u64 {
+        let used = self.used();
+        self.0.borrow().capacity.saturating_sub(used)
+    }
 }

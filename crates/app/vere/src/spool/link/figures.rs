@@ -1,13 +1,41 @@
-//! What an operator wants to see of the link: how long the lease lasts, when certificates end.
+//! What an operator wants to see of the link: how long the lease lasts, when certificates end, what the nodes
+//! hold.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+use vere_spoolwire::NodeStat;
 use vere_units::Timestamp;
 
-use super::{Inner, Link, Shared, SpoolLink};
+use super::{Forget, Inner, Link, Read, Shared, SpoolLink};
 
 impl SpoolLink {
+    /// The nodes that hold everything and this group there in figures, of those that answer in time.
+    pub(crate) async fn stats(&self, patience: Duration) -> Vec<NodeStat> {
+        let shared = &*self.shared;
+        let asked: Vec<_> = {
+            let mut inner = shared.inner.borrow_mut();
+            let numbers = inner.owner.stats().into_iter();
+            let asked = numbers.map(|seq| {
+                let (sender, receiver) = oneshot::channel();
+                inner.reads.insert(seq, sender);
+                (Forget { shared, seq }, receiver)
+            });
+            asked.collect()
+        };
+        shared.wake();
+        let until = Instant::now() + patience;
+        let mut stats = Vec::new();
+        for (_forget, receiver) in asked {
+            if let Ok(Ok(Read::Stat(stat))) = timeout_at(until, receiver).await {
+                stats.push(stat);
+            }
+        }
+        stats
+    }
+
     /// For how long deliveries may begin if nothing prolongs the lease.
     pub(crate) fn lease_left(&self) -> Duration {
         let lease = self.shared.lease.borrow();

@@ -227,6 +227,19 @@ impl Session {
         self.reply()
     }
 
+    /// Sends one message and gives the final reply, or that to MAIL when it is refused there.
+    pub(crate) fn offer(&mut self, from: &str, to: &str, text: &str) -> String {
+        self.send(format!("MAIL FROM:<{from}>\r\n").as_bytes());
+        let reply = self.reply();
+        if !reply.starts_with("250") {
+            return reply;
+        }
+        self.command(&format!("RCPT TO:<{to}>"), "250");
+        self.command("DATA", "354");
+        self.send(format!("{text}\r\n.\r\n").as_bytes());
+        self.reply()
+    }
+
     /// Sends one message that must be taken and gives its queue id.
     pub(crate) fn submit(&mut self, from: &str, to: &[&str], text: &str) -> String {
         let reply = self.message(from, to, text);

@@ -255,6 +255,23 @@ fn only_alive(mut octets: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn every_node_that_counts_tells_how_full_it_is() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    assert!(circle.owner.stats().is_empty());
+    circle.open();
+    let asked = circle.owner.stats();
+    assert_eq!(asked.len(), 2);
+    circle.settle();
+    for asked in asked {
+        let told = circle.events.iter().find_map(|event| match event {
+            OwnerEvent::Stat { seq, stat } if *seq == asked => Some(stat.fill),
+            _ => None,
+        });
+        assert!(told.is_some_and(|fill| fill < 1_000), "{told:?}");
+    }
+}
+
+#[test]
 fn what_is_acknowledged_is_on_both() {
     let mut circle = Circle::new(2, 1, |_| {});
     circle.open();

@@ -22,6 +22,16 @@ use vere_units::Secret;
 use super::*;
 use crate::spool::node::{Durability, NodeError, NodeOptions, Stop, serve};
 
+impl SpoolLink {
+    /// The figures of one node, once the group is open.
+    async fn stat(&self) -> Result<NodeStat, SpoolError> {
+        match self.read(Owner::stat).await? {
+            Read::Stat(stat) => Ok(stat),
+            Read::Block(_) | Read::Queues(..) => Err(SpoolError::Closed),
+        }
+    }
+}
+
 fn secret() -> Secret<[u8; 32]> {
     Secret::new([9; 32])
 }
