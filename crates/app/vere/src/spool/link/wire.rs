@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice, Read, Write};
 
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 use vere_net::tls::Line;
 use vere_units::Timestamp;
@@ -29,9 +30,23 @@ impl Wire {
     /// Reads what is there, as [`TcpStream::try_read`].
     pub(super) fn try_read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.line {
-            None => self.stream.try_read(buffer),
+            None => {
+                let count = self.stream.try_read(buffer)?;
+                if count < buffer.len() {
+                    self.note_empty();
+                }
+                Ok(count)
+            }
             Some(line) => line.read(&mut Tried(&self.stream), buffer),
         }
+    }
+
+    /// The socket has given all it had, and is not asked again before it says that there is more: the question alone
+    /// would cost a system call for every answer of a node.
+    fn note_empty(&self) {
+        let nothing = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+        // Its only effect is on what the runtime believes of the socket.
+        let _ = self.stream.try_io(Interest::READABLE, nothing);
     }
 
     /// Writes what there is room for, as [`TcpStream::try_write`]; [`Self::try_flush`] has to follow.
