@@ -1,27 +1,22 @@
 //! Lines about messages for other systems: one for every end, whatever is killed, and none is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{BufReader, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use vere_export::signature;
 
 use crate::gateways::{adopted, beside, kill_for_good, soon, submit};
 use crate::harness::{
-    Options, Session, Sink, System, acked_under_kills, free_address, is_full, quoted, say, wait_for,
+    Hook, Options, Session, Sink, System, acked_under_kills, answer, free_address, is_full, quoted,
+    read_post, say, wait_for,
 };
 use crate::metrics;
 use crate::replicas::wait_states;
-
-/// How long the web server waits for a request.
-const REPLY_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Settings that write lines into a file, and the file.
 fn to_file(options: Options, folder: &Path) -> Options {
@@ -196,46 +191,35 @@ const CUTS: u32 = 3;
 const TAKES: u32 = 4;
 
 /// A web server that misbehaves as it is told, and keeps what it took.
-struct Hook {
-    address: SocketAddr,
+struct Moody {
+    hook: Hook,
     mood: Arc<AtomicU32>,
     asked: Arc<AtomicU32>,
     taken: Arc<Mutex<Vec<Value>>>,
-    stop: Arc<AtomicBool>,
-    server: Option<JoinHandle<()>>,
 }
 
-impl Hook {
+impl Moody {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let mut hook = Self {
-            address: listener.local_addr().expect("bound"),
-            mood: Arc::default(),
-            asked: Arc::default(),
-            taken: Arc::default(),
-            stop: Arc::default(),
-            server: None,
-        };
-        let (mood, asked) = (Arc::clone(&hook.mood), Arc::clone(&hook.asked));
-        let (taken, stop) = (Arc::clone(&hook.taken), Arc::clone(&hook.stop));
-        hook.server = Some(std::thread::spawn(move || {
-            let mut hung = Vec::new();
-            for stream in listener.incoming() {
-                let stream = stream.expect("a client");
-                if stop.load(Ordering::Relaxed) {
-                    return;
-                }
-                asked.fetch_add(1, Ordering::Relaxed);
-                match mood.load(Ordering::Relaxed) {
-                    HANGS => hung.push(stream),
-                    mood => {
-                        // A client that was killed meanwhile is none that matters.
-                        let _ = answer(&stream, mood, &taken);
-                    }
+        let (mood, asked) = (Arc::<AtomicU32>::default(), Arc::<AtomicU32>::default());
+        let taken = Arc::<Mutex<Vec<Value>>>::default();
+        let (mooded, counted, kept) = (Arc::clone(&mood), Arc::clone(&asked), Arc::clone(&taken));
+        let mut hung = Vec::new();
+        let hook = Hook::start(move |stream| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            match mooded.load(Ordering::Relaxed) {
+                HANGS => hung.push(stream),
+                mood => {
+                    // A client that was killed meanwhile is none that matters.
+                    let _ = meet(&stream, mood, &kept);
                 }
             }
-        }));
-        hook
+        });
+        Self {
+            hook,
+            mood,
+            asked,
+            taken,
+        }
     }
 
     /// Behaves so from now on; waits until somebody has met it.
@@ -252,43 +236,9 @@ impl Hook {
     }
 }
 
-impl Drop for Hook {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let _ = TcpStream::connect(self.address);
-        if let Some(server) = self.server.take() {
-            let ended = server.join();
-            assert!(ended.is_ok() || std::thread::panicking());
-        }
-    }
-}
-
-fn answer(stream: &TcpStream, mood: u32, taken: &Mutex<Vec<Value>>) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(REPLY_PATIENCE))?;
+fn meet(stream: &TcpStream, mood: u32, taken: &Mutex<Vec<Value>>) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
-    let (mut signed, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        let line = line.trim_end();
-        if line.is_empty() {
-            break;
-        }
-        match line.split_once(": ") {
-            Some(("vere-signature", value)) => signed = value.to_owned(),
-            Some(("content-length", value)) => length = value.parse().expect("a number"),
-            _ => {}
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    let seconds = signed
-        .strip_prefix("t=")
-        .and_then(|rest| rest.split_once(','));
-    let seconds = seconds.expect("a time").0.parse().expect("a number");
-    assert_eq!(signed, signature("hook's secret", seconds, &body));
+    let lines = read_post(&mut reader)?;
     let status = match mood {
         REDIRECTS => "302 Found\r\nlocation: /elsewhere",
         FAILS => "500 No",
@@ -296,26 +246,20 @@ fn answer(stream: &TcpStream, mood: u32, taken: &Mutex<Vec<Value>>) -> std::io::
         _ => "204 Yes",
     };
     if mood == TAKES {
-        let text = String::from_utf8(body).expect("text");
-        let lines = text
-            .lines()
-            .map(|line| serde_json::from_str(line).expect("JSON"));
         taken.lock().expect("no panic").extend(lines);
     }
-    let head = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-    reader.get_mut().write_all(head.as_bytes())
+    reader.get_mut().write_all(answer(status).as_bytes())
 }
 
 #[test]
 fn a_web_server_that_fails_delays_lines_and_then_mail_and_loses_neither() {
-    let (hook, sink, endpoint) = (Hook::start(), Sink::start(), free_address());
+    let (moody, sink, endpoint) = (Moody::start(), Sink::start(), free_address());
     let folder = tempfile::tempdir().expect("a folder");
-    let secret = folder.path().join("secret");
-    std::fs::write(&secret, "hook's secret\n").expect("written");
+    let secret = Hook::write_secret(folder.path());
     let options = Options::to(sink.address)
         .set(
             "records.webhook",
-            &format!("\"http://{}/hook\"", hook.address),
+            &format!("\"http://{}/hook\"", moody.hook.address),
         )
         .set("records.webhook_secret", &quoted(&secret))
         .set("records.webhook_timeout", "\"1s\"")
@@ -348,14 +292,14 @@ fn a_web_server_that_fails_delays_lines_and_then_mail_and_loses_neither() {
         .any(|line| line == "vere_records_refused_total 1");
     assert!(refused, "{text}");
     for mood in [REDIRECTS, FAILS, CUTS] {
-        hook.behave(mood);
+        moody.behave(mood);
     }
-    assert_eq!(hook.taken(), [] as [Value; 0]);
+    assert_eq!(moody.taken(), [] as [Value; 0]);
     system.kill_and_wait("gateway");
     wait_for("the gateway", || system.queued_if_up());
-    hook.behave(TAKES);
+    moody.behave(TAKES);
     wait_for("all lines", || {
-        let ends = ends(&hook.taken());
+        let ends = ends(&moody.taken());
         let found: BTreeSet<_> = ends.keys().cloned().collect();
         (found == ids).then(|| assert!(ends.values().all(|ids| ids.len() == 1)))
     });

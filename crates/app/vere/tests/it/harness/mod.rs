@@ -14,6 +14,7 @@ mod process;
 mod session;
 mod sink;
 mod system;
+mod webhook;
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
@@ -39,6 +40,7 @@ pub(crate) use process::{
 pub(crate) use session::{Session, queue_id};
 pub(crate) use sink::Sink;
 pub(crate) use system::System;
+pub(crate) use webhook::{Hook, answer, read_post};
 
 /// How long anything may take before a test gives up: far more than on the slowest machine, and than
 /// any time-out of the daemon that a test waits for, so that nothing but a hang ever reaches it.
