@@ -42,6 +42,11 @@ pub(super) struct Account {
     reading: &'static str,
 }
 
+/// How messages are read: as literals, in which NUL may not stand (RFC 9051 section 9, CHAR8), or as they are where
+/// the server takes no encodings off (RFC 3516 section 4.2).
+const AS_LITERALS: &str = "(UID BODY.PEEK[])";
+const AS_BINARY: &str = "(UID BINARY.PEEK[])";
+
 /// A mailbox that messages are put into, as it was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Begin {
@@ -54,8 +59,7 @@ impl Account {
     pub(super) async fn own(link: Link) -> Result<Self, Failure> {
         let mut account = Self::new(link).await?;
         account.settled = true;
-        // NUL as it is. Of others it is not known what they undo in it.
-        account.reading = "(UID BINARY.PEEK[])";
+        account.reading = AS_BINARY;
         Ok(account)
     }
 
@@ -85,7 +89,7 @@ impl Account {
             listed,
             own,
             settled: false,
-            reading: "(UID BODY.PEEK[])",
+            reading: AS_LITERALS,
         })
     }
 
@@ -147,27 +151,70 @@ impl Account {
 
     /// Reads messages of the mailbox that is open; those that went meanwhile are `None`.
     pub(super) async fn read(&mut self, items: &[Item]) -> Result<Vec<Option<Message>>, Failure> {
+        let uids: Vec<u64> = items.iter().map(|item| item.at).collect();
+        let (mut read, refused) = self.fetch(&uids, self.reading).await?;
+        if let Some(said) = refused {
+            return Err(Failure::new(format!("cannot be read: {said}")));
+        }
+        if self.reading != AS_BINARY && self.link.can("BINARY") {
+            self.undo_stand_ins(&uids, &mut read).await?;
+        }
+        Ok(read)
+    }
+
+    /// Reads messages that may have lost their NUL once more, and takes what comes where nothing but that is other.
+    /// A server that takes encodings off on the way, or refuses, has told what it could before.
+    async fn undo_stand_ins(
+        &mut self,
+        uids: &[u64],
+        read: &mut [Option<Message>],
+    ) -> Result<(), Failure> {
+        let in_doubt = |message: &Option<Message>| message.as_ref().is_some_and(|one| one.stand_in);
+        let both = uids.iter().zip(read.iter());
+        let again = both.filter_map(|(uid, message)| in_doubt(message).then_some(*uid));
+        let uids: Vec<u64> = again.collect();
+        if uids.is_empty() {
+            return Ok(());
+        }
+        let (exact, _) = self.fetch(&uids, AS_BINARY).await?;
+        let places = read.iter_mut().filter(|message| in_doubt(message));
+        for (shown, exact) in places.zip(exact) {
+            if let (Some(shown), Some(mut exact)) = (shown, exact)
+                && exact.is_shown_as(shown)?
+            {
+                *shown = exact;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for messages, and gives those that came, with what the server said if it refused one.
+    async fn fetch(
+        &mut self,
+        uids: &[u64],
+        items: &'static str,
+    ) -> Result<(Vec<Option<Message>>, Option<String>), Failure> {
         let mut tokens = Vec::new();
-        for item in items {
-            let uid = Uid::try_from(item.at)?;
+        for uid in uids {
+            let uid = Uid::try_from(*uid)?;
             tokens.push(self.link.send(&Command::Fetch {
                 first: uid,
                 last: Some(uid),
-                items: self.reading,
+                items,
             }));
         }
-        let mut bodies = Bodies::of(items.iter().map(|item| item.at));
+        let mut bodies = Bodies::of(uids.iter().copied());
+        let mut refused = None;
         for token in tokens {
             let status = self
                 .link
                 .wait(token, &mut |event| bodies.hear(event))
                 .await?;
             if !status.is_ok() {
-                return Err(Failure::new(format!("cannot be read: {}", status.text)));
+                refused = Some(status.text);
             }
         }
-        let uids = items.iter().map(|item| item.at);
-        Ok(uids.map(|uid| bodies.take(uid)).collect())
+        Ok((uids.iter().map(|uid| bodies.take(*uid)).collect(), refused))
     }
 
     /// Makes a mailbox, if it is not there, and tells its numbers.

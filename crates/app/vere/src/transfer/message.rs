@@ -8,6 +8,9 @@ use vere_units::Timestamp;
 /// Octets of a message that are kept in memory; a larger one lies in a file.
 const IN_MEMORY_MAX: usize = 1 << 20;
 
+/// What servers show in place of NUL, which no literal may hold: ours do, and Dovecot.
+const FOR_NUL: u8 = 0x80;
+
 /// Octets read at once.
 pub(super) const PIECE: usize = 64 * 1024;
 
@@ -61,6 +64,8 @@ pub(super) struct Message {
     pub(super) hash: Hash,
     /// Whether it holds NUL, which IMAP carries in another way (RFC 3516).
     pub(super) nul: bool,
+    /// Whether it holds the octet that servers show in place of NUL.
+    pub(super) stand_in: bool,
     /// Whether every line ends with CRLF: such a message comes back from a file with other line ends.
     pub(super) plain_ends: bool,
 }
@@ -79,6 +84,24 @@ impl Message {
                 octets => take(&buffer[..octets])?,
             }
         }
+    }
+
+    /// Whether a server that cannot show NUL would show this one as the other.
+    pub(super) fn is_shown_as(&mut self, shown: &mut Self) -> io::Result<bool> {
+        if self.size != shown.size {
+            return Ok(false);
+        }
+        shown.rewind()?;
+        let mut buffer = vec![0; PIECE];
+        let mut same = true;
+        self.pieces(|piece| {
+            let there = &mut buffer[..piece.len()];
+            shown.content.read_exact(there)?;
+            let mut both = piece.iter().zip(there.iter());
+            same &= both.all(|(own, there)| own == there || (*own, *there) == (0, FOR_NUL));
+            Ok(())
+        })?;
+        Ok(same)
     }
 
     pub(super) fn rewind(&mut self) -> io::Result<()> {
@@ -107,6 +130,7 @@ pub(super) struct Writer {
     hasher: blake3::Hasher,
     size: u64,
     nul: bool,
+    stand_in: bool,
     plain_ends: bool,
     ends: LineEnds,
     first_line: bool,
@@ -121,6 +145,7 @@ impl Writer {
             hasher: blake3::Hasher::new(),
             size: 0,
             nul: false,
+            stand_in: false,
             plain_ends: true,
             ends,
             first_line: true,
@@ -156,6 +181,7 @@ impl Writer {
         self.hasher.update(octets);
         self.size += octets.len() as u64;
         self.nul |= memchr::memchr(0, octets).is_some();
+        self.stand_in |= memchr::memchr(FOR_NUL, octets).is_some();
         self.last = match octets {
             [.., before, last] => [*before, *last],
             [last] => [self.last[1], *last],
@@ -170,6 +196,7 @@ impl Writer {
             size: self.size,
             hash: self.hasher.finalize(),
             nul: self.nul,
+            stand_in: self.stand_in,
             plain_ends: self.plain_ends,
         }
     }
@@ -220,6 +247,28 @@ mod tests {
                 assert_eq!(content(kept), octets.as_bytes());
             }
         }
+    }
+
+    #[test]
+    fn what_is_shown_for_nul_is_told_from_other_octets() {
+        let of = |octets: &[u8]| message(octets, 100, LineEnds::Kept);
+        for (exact, shown, same) in [
+            (&b"a\0b\x80"[..], &b"a\x80b\x80"[..], true),
+            (b"a\x80", b"a\x80", true),
+            (b"a\x80", b"a\0", false),
+            (b"a\0", b"a\x81", false),
+            (b"a\0c", b"a\x80", false),
+        ] {
+            let (mut exact, mut shown) = (of(exact), of(shown));
+            assert_eq!(exact.is_shown_as(&mut shown).expect("memory"), same);
+            assert_eq!(exact.is_shown_as(&mut shown).expect("memory"), same);
+        }
+        assert!(of(b"\xe2\x80\x9c").stand_in && !of(b"\0").stand_in);
+        // Longer than what is read at once, and other only at its end.
+        let (mut long, mut other) = (vec![0; PIECE * 2 + 5], vec![FOR_NUL; PIECE * 2 + 5]);
+        assert!(of(&long).is_shown_as(&mut of(&other)).expect("memory"));
+        (long[PIECE * 2 + 4], other[PIECE * 2 + 4]) = (1, 2);
+        assert!(!of(&long).is_shown_as(&mut of(&other)).expect("memory"));
     }
 
     #[test]

@@ -288,6 +288,53 @@ fn nul_is_kept_octet_by_octet() {
     assert_eq!(exported.keys().collect::<Vec<_>>(), [text.as_bytes()]);
 }
 
+/// From one of our stores to another by IMAP and back: what holds NUL, what holds the octet that stands for it, and
+/// both.
+#[test]
+fn nul_is_kept_between_two_servers_both_ways() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [(here, here_ports), (there, there_ports)] = [store(), store()];
+    let texts: [&[u8]; 4] = [
+        b"Subject: a\0b\n\nnothing\0\0behind\n\0\n",
+        b"Subject: utf8\n\n\xe2\x80\x9cquoted\xe2\x80\x9d \x80\n",
+        b"Subject: both\n\n\0\x80\xe2\x80\x9c\0\n",
+        b"Subject: binary\nContent-Transfer-Encoding: binary\n\n\0\x80\n",
+    ];
+    let cur = folder.path().join("in");
+    maildir(&cur, "", &[]);
+    for (number, text) in texts.iter().enumerate() {
+        fs::write(cur.join(format!("cur/{number}.a.host:2,S")), text).expect("room");
+    }
+    let password = folder.path().join("password");
+    fs::write(&password, "secret\n").expect("room");
+    let password = password.display().to_string();
+    here.command(&["import", "-a", ACCOUNT, &cur.display().to_string()]);
+    let bob = "bob@example.org";
+    // Given to the other, then fetched by it: in each way all four go.
+    let by = ["--clear", "--password-file", &password];
+    let other = format!("imap://{bob}@{}", there_ports.imap);
+    let given = [&["export", "-a", ACCOUNT], &by[..], &[&other]].concat();
+    let fetched = [&["import", "-a", bob], &by[..], &[&other]].concat();
+    for arguments in [given, fetched] {
+        let said = here.command(&arguments);
+        assert!(said.starts_with("4 messages ("), "{said}");
+        let again = here.command(&arguments);
+        assert!(again.starts_with("0 messages ("), "{again}");
+    }
+    let mut wanted = texts.map(<[u8]>::to_vec);
+    wanted.sort();
+    for (system, name) in [(&there, "there"), (&here, "here")] {
+        let out = folder.path().join(name);
+        system.command(&["export", "-a", bob, &format!("maildir:{}", out.display())]);
+        let held = files(&out.join("cur"));
+        assert!(held.keys().eq(&wanted), "{name}: {held:?}");
+    }
+    assert_eq!(
+        Imap::login(here_ports.imap, bob, "secret").exists("INBOX"),
+        4
+    );
+}
+
 /// What is said of a message, with its flags in order.
 fn sorted(about: &str) -> String {
     let mut words: Vec<&str> = about
