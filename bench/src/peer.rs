@@ -19,7 +19,7 @@ pub use postfix::PostfixSetup;
 use vere::Nodes;
 pub use vere::Ways;
 
-use crate::process::{CpuAccount, Daemon, Process};
+use crate::process::{CpuAccount, Daemon, Process, guard};
 
 /// How long a system may take until it greets.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -238,6 +238,7 @@ pub(crate) fn free_address() -> io::Result<SocketAddr> {
 pub(crate) fn folder(base: &Path, prefix: &str) -> io::Result<TempDir> {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(base)?;
+    guard::keep_folder(folder.path());
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
     Ok(folder)
 }

@@ -4,9 +4,11 @@
 //! The systems run side by side and take turns, A B A B; every figure is the median of the rounds.
 //! One client loop speaks to all of them, and what they answer is counted and compared.
 
+mod ask;
 mod curve;
 mod deliver;
 mod fill;
+mod forecast;
 mod growth;
 mod html;
 mod imap;
@@ -38,8 +40,9 @@ pub use systems::SystemName;
 use crate::machine::Machine;
 use crate::output::{Common, WriteError, note};
 use crate::peer::PeerError;
+use crate::process::guard;
 use curve::Curves;
-use growth::Growth;
+use growth::Growing;
 use mail::Mail;
 use plan::Plan;
 use run::Run;
@@ -90,6 +93,8 @@ pub enum StoreBenchError {
     },
     /// A result cannot be written.
     Write(WriteError),
+    /// A signal ended it.
+    Stopped,
 }
 
 impl fmt::Display for StoreBenchError {
@@ -99,6 +104,7 @@ impl fmt::Display for StoreBenchError {
             Self::Peer(source) => source.fmt(f),
             Self::Dialogue { system, source } => write!(f, "{system}: {source}"),
             Self::Write(source) => source.fmt(f),
+            Self::Stopped => f.write_str("stopped by a signal"),
         }
     }
 }
@@ -110,26 +116,29 @@ impl std::error::Error for StoreBenchError {
             Self::Dialogue { source, .. } => Some(source),
             Self::Mail { source, .. } => Some(source),
             Self::Write(source) => Some(source),
+            Self::Stopped => None,
         }
     }
 }
 
 /// Runs the benchmark, prints its table, and writes the files asked for.
 ///
-/// A peer that is not installed is skipped, said on standard error and in the results.
+/// A peer that is not installed is skipped, said on standard error and in the results. SIGINT, SIGTERM and SIGHUP
+/// end it early: what was found until then is told, marked as incomplete.
 ///
 /// # Errors
 ///
-/// [`StoreBenchError`] when a part of the benchmark itself fails. Figures that miss their bars are
-/// not an error.
+/// [`StoreBenchError`] when a part of the benchmark itself fails, or a signal ended it; what was found before is told
+/// as well. Figures that miss their bars are not an error.
 pub fn run(args: &StoreArgs) -> Result<(), StoreBenchError> {
     let began = Instant::now();
+    guard::stop_on_signals();
     if args.growth {
-        let curves = grow(args, began)?;
-        return args
-            .common
+        let (curves, end) = grow(args, began)?;
+        args.common
             .publish(&curves.table(), &curves.json(), &curves.page())
-            .map_err(StoreBenchError::Write);
+            .map_err(StoreBenchError::Write)?;
+        return end;
     }
     let plan = Plan::of(args);
     let mail = read(args, plan.messages)?;
@@ -138,20 +147,26 @@ pub fn run(args: &StoreArgs) -> Result<(), StoreBenchError> {
         false => SystemName::value_variants(),
     };
     let (systems, skipped) = start(args, usual)?;
-    let run = Run::of(began, systems, skipped);
-    let report = run.whole(&plan, &mail, args.common.quick, &args.common.base())?;
+    let quick = args.common.quick;
+    let run = Run::of(&plan, quick, began, systems, skipped);
+    let (report, end) = run.whole(&mail, quick, &args.common.base());
     args.common
         .publish(&report.table(), &report.json(), &report.page())
-        .map_err(StoreBenchError::Write)
+        .map_err(StoreBenchError::Write)?;
+    end
 }
 
 /// Measures how figures grow with the mailbox.
-fn grow(args: &StoreArgs, began: Instant) -> Result<Curves, StoreBenchError> {
+fn grow(
+    args: &StoreArgs,
+    began: Instant,
+) -> Result<(Curves, Result<(), StoreBenchError>), StoreBenchError> {
     let mut sizes = growth::SIZES.to_vec();
     if args.common.quick {
         sizes.truncate(growth::QUICK_SIZES);
     }
     sizes.retain(|size| args.messages.is_none_or(|most| *size <= most));
+    note("making the mail");
     let mail = read(args, sizes.last().copied().unwrap_or(1))?;
     let (mut systems, mut skipped) = start(args, &[SystemName::Vere])?;
     systems.retain(|system| match growth::check(system) {
@@ -161,27 +176,29 @@ fn grow(args: &StoreArgs, began: Instant) -> Result<Curves, StoreBenchError> {
             false
         }
     });
-    let mut points = Vec::new();
-    let mut all: Vec<Growth<'_>> = systems
-        .iter()
-        .map(|system| Growth::of(system, &mail))
-        .collect();
-    for size in sizes {
-        for one in &mut all {
-            let system = one.name();
-            tell(began, system, &format!("{size} messages"));
-            let found = one.grow(size);
-            points.extend(found.map_err(|source| StoreBenchError::Dialogue { system, source })?);
-        }
+    let mut growing = Growing::of(began, &systems, &mail);
+    let end = growing.through(&sizes);
+    let end = match guard::is_stopped() {
+        true => Err(StoreBenchError::Stopped),
+        false => end,
+    };
+    let (points, said) = growing.found();
+    skipped.extend(said);
+    if let Err(error) = &end {
+        skipped.push(format!(
+            "INCOMPLETE, everything that would come behind: {error}"
+        ));
     }
-    Ok(Curves {
+    let curves = Curves {
         machine: Machine::describe(&args.common.base()),
         quick: args.common.quick,
         seconds: began.elapsed().as_secs_f64(),
         systems: systems.iter().map(|system| system.name).collect(),
         points,
         skipped,
-    })
+        complete: end.is_ok(),
+    };
+    Ok((curves, end))
 }
 
 fn read(args: &StoreArgs, messages: usize) -> Result<Mail, StoreBenchError> {
@@ -217,9 +234,4 @@ fn start(
         }
     }
     Ok((systems, skipped))
-}
-
-fn tell(began: Instant, system: &str, what: &str) {
-    let seconds = began.elapsed().as_secs();
-    note(&format!("{seconds:>4} s  {system}: {what}"));
 }

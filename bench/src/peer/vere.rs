@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::{Peer, PeerError, folder, free_address};
-use crate::process::Daemon;
+use crate::process::{Daemon, guard};
 
 /// Its settings and the zone that it asks, in its folder.
 const CONFIGURATION: &str = "vere.toml";
@@ -125,11 +125,9 @@ fn spool(nodes: Nodes) -> io::Result<String> {
 
 /// What a command about the system in `folder` prints.
 pub(super) fn ask(vere: &Path, folder: &Path, arguments: &[&str]) -> io::Result<Vec<u8>> {
-    let output = std::process::Command::new(vere)
-        .args(arguments)
-        .arg("-c")
-        .arg(folder.join(CONFIGURATION))
-        .output()?;
+    let mut command = std::process::Command::new(vere);
+    command.args(arguments).arg("-c");
+    let output = guard::output(command.arg(folder.join(CONFIGURATION)))?;
     if output.status.success() {
         return Ok(output.stdout);
     }

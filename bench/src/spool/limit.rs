@@ -18,6 +18,7 @@ use super::systems::{NodeMode, Server, VERE, secret};
 use super::vere_wire::{QUEUE, Session};
 use super::{Plan, Setting, SpoolBenchError, body, skip, there};
 use crate::peer;
+use crate::process::guard;
 
 /// Memory of all processes and their page cache.
 const LIMIT: u64 = 2 << 30;
@@ -58,6 +59,7 @@ impl MemoryGroup {
             (second, "memory.max")
         };
         fs::create_dir(&path)?;
+        guard::keep(guard::Left::Group(path.clone()));
         let group = Self { path };
         fs::write(group.path.join(file), LIMIT.to_string())?;
         Ok(group)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::growth::{GROWING, Growing, Point};
+use super::growth::{GROWING, Grown, Point};
 use super::report::{OURS, shown};
 use crate::machine::Machine;
 use crate::output::Results;
@@ -25,6 +25,8 @@ pub(super) struct Curves {
     pub(super) systems: Vec<&'static str>,
     pub(super) points: Vec<Point>,
     pub(super) skipped: Vec<String>,
+    /// Whether the run came to its end.
+    pub(super) complete: bool,
 }
 
 impl Curves {
@@ -98,13 +100,15 @@ impl Curves {
             skipped: &self.skipped,
         }
         .json();
+        json["complete"] = self.complete.into();
         json["part"] = "growth".into();
         json
     }
 
     pub(super) fn table(&self) -> String {
         let mut text = format!(
-            "store, by messages in the mailbox\n{}\n",
+            "{}store, by messages in the mailbox\n{}\n",
+            if self.complete { "" } else { "INCOMPLETE: " },
             self.machine.line()
         );
         for growing in &GROWING {
@@ -148,7 +152,7 @@ impl Curves {
         page
     }
 
-    fn lines(&self, growing: &Growing) -> Lines {
+    fn lines(&self, growing: &Grown) -> Lines {
         let place = |size: u64| (size as f64).ln();
         let curve = |system: &&str| {
             let curve = self.curve(growing.name, system);
@@ -185,7 +189,7 @@ impl Curves {
 }
 
 /// What a figure grows by, with the bar of ours.
-fn growth(growing: &Growing, system: &str, curve: &[(u64, f64)]) -> Option<Row> {
+fn growth(growing: &Grown, system: &str, curve: &[(u64, f64)]) -> Option<Row> {
     let beyond: Vec<(u64, f64)> = curve
         .iter()
         .filter(|(size, _)| *size >= CURVE_FROM)
@@ -248,6 +252,7 @@ mod tests {
             systems: vec![OURS],
             points: of("list", list).chain(of("APPEND", append)).collect(),
             skipped: vec!["courier: no".to_owned()],
+            complete: true,
         }
     }
 

@@ -9,6 +9,7 @@ use super::report::{Figure, OURS};
 use super::systems::{RECIPIENTS, System, recipients};
 use super::tasks::{figure, side_by_side};
 use super::usage;
+use crate::process::guard;
 
 /// How long a server may say nothing.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -89,7 +90,8 @@ impl Work {
         loop {
             std::thread::sleep(REST);
             let now = Self::of(system);
-            if now.indexing == before.indexing || Instant::now() > deadline {
+            let given_up = Instant::now() > deadline || guard::is_stopped();
+            if now.indexing == before.indexing || given_up {
                 return now;
             }
             before = now;

@@ -13,7 +13,7 @@ use super::imap::{Imap, ImapError};
 use super::mail::{Mail, internal_date, internal_seconds, number_of};
 use super::report::Figure;
 use super::systems::{Files, READER, SMALL, System, give_to_nobody, run};
-use super::tasks::{MAILBOX, figure};
+use super::tasks::{FEW, MAILBOX, figure};
 use super::usage;
 
 /// Connections that fill a mailbox.
@@ -23,13 +23,19 @@ const FILLERS: usize = 8;
 const BATCH_MESSAGES: usize = 64;
 const BATCH_OCTETS: usize = 4 * 1024 * 1024;
 
-/// Fills both accounts: the large mailbox, and before it one of the first `small` messages.
+/// Fills both accounts: the large mailbox, of a partial system with the first `few` messages, and before it one of
+/// the first `small` messages.
 pub(crate) fn fill(
     system: &mut System,
     mail: &Mail,
     small: usize,
+    few: usize,
 ) -> Result<Vec<Figure>, ImapError> {
-    let small = mail.messages.get(..small).unwrap_or(&mail.messages);
+    let small = first(mail, small);
+    let messages = match system.is_partial {
+        true => first(mail, few),
+        false => &mail.messages,
+    };
     add(system, SMALL, &system.small_mailbox(), small)?;
     let mailbox = system.mailbox(MAILBOX);
     let (before, cpu, started) = (
@@ -37,24 +43,19 @@ pub(crate) fn fill(
         system.cpu(),
         Instant::now(),
     );
-    let refused = add(system, READER, &mailbox, &mail.messages)?;
-    let count = mail.messages.len() as f64;
+    let refused = add(system, READER, &mailbox, messages)?;
+    let count = messages.len() as f64;
     let rate = count / started.elapsed().as_secs_f64();
     let indexing = Instant::now();
     system.index()?;
     let indexed = indexing.elapsed().as_secs_f64();
-    system.numbers = numbers(system, &mailbox)?;
-    let expected = mail.messages.len() - refused;
-    if system.numbers.len() != expected {
-        let found = system.numbers.len();
-        return Err(ImapError::Count { expected, found });
-    }
+    system.numbers = numbers(system, &mailbox, messages.len() - refused)?;
     let cpu = system.cpu().saturating_sub(cpu).as_secs_f64() * 1e6 / count;
     let written = usage::written(&system.processes()).saturating_sub(before) as f64;
-    let mut figures = vec![
-        figure(system, "refused", refused as f64),
-        figure(system, "disk", system.disk()? as f64 / MIB),
-    ];
+    let mut figures = vec![figure(system, "refused", refused as f64)];
+    if !system.is_partial {
+        figures.push(figure(system, "disk", system.disk()? as f64 / MIB));
+    }
     if system.files().is_none() {
         figures.push(figure(system, "filled", rate));
         figures.push(figure(system, "filled, CPU", cpu));
@@ -64,6 +65,23 @@ pub(crate) fn fill(
         figures.push(figure(system, "indexed apart", indexed));
     }
     Ok(figures)
+}
+
+/// Gives ours a mailbox of the first messages only, which stands beside that of a partial system.
+pub(crate) fn fill_part(
+    system: &mut System,
+    mail: &Mail,
+    few: usize,
+) -> Result<Vec<Figure>, ImapError> {
+    let (mailbox, messages) = (system.mailbox(FEW), first(mail, few));
+    let refused = add(system, READER, &mailbox, messages)?;
+    system.part_numbers = numbers(system, &mailbox, messages.len() - refused)?;
+    Ok(Vec::new())
+}
+
+/// The first messages, or all.
+fn first(mail: &Mail, count: usize) -> &[Vec<u8>] {
+    mail.messages.get(..count).unwrap_or(&mail.messages)
 }
 
 /// Octets of a MiB.
@@ -201,15 +219,22 @@ fn put_files(
     Ok(())
 }
 
-/// The number of each message of a mailbox, in its order.
-fn numbers(system: &System, mailbox: &str) -> Result<Vec<u32>, ImapError> {
+/// The number of each message of a mailbox that must have so many, in its order.
+fn numbers(system: &System, mailbox: &str, expected: usize) -> Result<Vec<u32>, ImapError> {
     let mut imap = system.login()?;
     imap.ok(&format!("EXAMINE {mailbox}"))?;
     let responses = imap.responses("FETCH 1:* (INTERNALDATE)")?;
-    Ok(responses
+    let numbers: Vec<u32> = responses
         .iter()
         .filter_map(|line| number_of(line))
-        .collect())
+        .collect();
+    match numbers.len() == expected {
+        true => Ok(numbers),
+        false => Err(ImapError::Count {
+            expected,
+            found: numbers.len(),
+        }),
+    }
 }
 
 #[cfg(test)]

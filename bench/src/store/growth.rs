@@ -1,16 +1,20 @@
 //! How what is asked of a mailbox takes longer the more messages it has: it is filled step by step, and
-//! the same is measured at each size.
+//! the same is measured at each size, as far as there is time for it.
 
 use std::io;
 use std::time::{Duration, Instant};
 
+use super::StoreBenchError;
 use super::deliver::{Lane, Protocol};
 use super::fill::{self, MIB};
 use super::imap::ImapError;
 use super::mail::Mail;
 use super::queries::{self, Question};
+use super::run::tell;
 use super::systems::{READER, System, address_of};
 use super::tasks::{self, millis};
+use crate::output::note;
+use crate::process::guard;
 
 /// The sizes, in messages; the third is that of the other figures.
 pub(super) const SIZES: [usize; 6] = [1_000, 5_000, 21_000, 50_000, 100_000, 200_000];
@@ -21,8 +25,9 @@ pub(super) const QUICK_SIZES: usize = 3;
 /// The mailbox: the one that mail is delivered to.
 const MAILBOX: &str = "INBOX";
 
-/// How often each question is asked at a size, beside the first time.
+/// How often each question is asked at a size, beside the first time; less often where that takes longer.
 const ROUNDS: usize = 5;
+const ROUNDS_TIME: Duration = Duration::from_secs(10);
 
 /// Messages that are added and delivered one by one at each size.
 const ADDED: usize = 50;
@@ -31,11 +36,14 @@ const ADDED: usize = 50;
 const QUIET_CPU: Duration = Duration::from_millis(10);
 const QUIET_TIME: Duration = Duration::from_millis(500);
 /// It may have something to do for ever.
-const QUIET_MAX: Duration = Duration::from_secs(120);
+const QUIET_MAX: Duration = Duration::from_secs(60);
+
+/// No size is begun that will not be measured by then, as far as the ones before tell.
+const BUDGET: Duration = Duration::from_secs(570);
 
 /// A figure that grows.
 #[derive(Debug)]
-pub(super) struct Growing {
+pub(super) struct Grown {
     pub(super) name: &'static str,
     pub(super) unit: &'static str,
     /// What it may grow by: it is in proportion to the number of messages to the power of this.
@@ -44,8 +52,8 @@ pub(super) struct Growing {
 
 /// What grows as the mailbox does. Linear is 1; what figures of one run differ by is 0.05, which is an
 /// eighth more time at ten times the messages.
-const fn linear(name: &'static str, unit: &'static str) -> Growing {
-    Growing {
+const fn linear(name: &'static str, unit: &'static str) -> Grown {
+    Grown {
         name,
         unit,
         exponent_max: 1.05,
@@ -54,8 +62,8 @@ const fn linear(name: &'static str, unit: &'static str) -> Growing {
 
 /// What one message costs, which no size of the mailbox should change: what a sync takes differs by
 /// half between one minute and another, which is 0.2 at ten times the messages.
-const fn constant(name: &'static str, unit: &'static str) -> Growing {
-    Growing {
+const fn constant(name: &'static str, unit: &'static str) -> Grown {
+    Grown {
         name,
         unit,
         exponent_max: 0.2,
@@ -63,7 +71,7 @@ const fn constant(name: &'static str, unit: &'static str) -> Growing {
 }
 
 /// All of them.
-pub(super) const GROWING: [Growing; 9] = [
+pub(super) const GROWING: [Grown; 9] = [
     linear("list", "ms"),
     linear("four fields", "ms"),
     linear("TEXT 0.1 %", "ms"),
@@ -85,9 +93,112 @@ pub(super) struct Point {
     pub(super) value: f64,
 }
 
+/// Everything that is filled, in turns.
+#[derive(Debug)]
+pub(super) struct Growing<'a> {
+    began: Instant,
+    all: Vec<Growth<'a>>,
+    points: Vec<Point>,
+    said: Vec<String>,
+}
+
+impl<'a> Growing<'a> {
+    /// Systems that are empty, to be filled with this mail.
+    pub(super) fn of(began: Instant, systems: &'a [System], mail: &'a Mail) -> Self {
+        let all = systems.iter().map(|system| Growth::of(system, mail));
+        Self {
+            began,
+            all: all.collect(),
+            points: Vec::new(),
+            said: Vec::new(),
+        }
+    }
+
+    /// Goes through the sizes, in their order.
+    ///
+    /// # Errors
+    /// When a system does not answer as it should; what was found before is there.
+    pub(super) fn through(&mut self, sizes: &[usize]) -> Result<(), StoreBenchError> {
+        let started = Instant::now();
+        let mut before = 0;
+        for (place, size) in sizes.iter().copied().enumerate() {
+            let pace = |to: usize| match before {
+                0 => Duration::ZERO,
+                before => started
+                    .elapsed()
+                    .mul_f64((to - before) as f64 / before as f64),
+            };
+            if self.began.elapsed() + pace(size) > BUDGET {
+                let left_out = &sizes[place..];
+                let why = format!("sizes {left_out:?}, for which there is no time");
+                note(&why);
+                self.said.push(why);
+                break;
+            }
+            let left = sizes.last().map_or(Duration::ZERO, |last| pace(*last));
+            self.to(size, left)?;
+            before = size;
+        }
+        Ok(())
+    }
+
+    fn to(&mut self, size: usize, left: Duration) -> Result<(), StoreBenchError> {
+        for one in &mut self.all {
+            let system = one.system.name;
+            tell(
+                self.began.elapsed(),
+                left,
+                system,
+                &format!("{size} messages"),
+            );
+            let grown = one.grow(size);
+            let grown = grown.map_err(|source| StoreBenchError::Dialogue { system, source })?;
+            let Times {
+                filled,
+                rested,
+                measured,
+            } = grown.times;
+            let seconds = |time: Duration| time.as_secs_f64();
+            note(&format!(
+                "        {size} messages: filled in {:.1} s, at rest {:.1} s later, measured in {:.1} s",
+                seconds(filled),
+                seconds(rested),
+                seconds(measured)
+            ));
+            if rested >= QUIET_MAX {
+                self.said.push(format!(
+                    "{system}: rest with {size} messages, which did not come within {QUIET_MAX:?}"
+                ));
+            }
+            self.points.extend(grown.points);
+        }
+        Ok(())
+    }
+
+    /// What was found, and what there was no time for.
+    pub(super) fn found(self) -> (Vec<Point>, Vec<String>) {
+        (self.points, self.said)
+    }
+}
+
+/// What the steps of a size took.
+#[derive(Debug)]
+struct Times {
+    filled: Duration,
+    rested: Duration,
+    measured: Duration,
+}
+
+/// A size of a system.
+#[derive(Debug)]
+struct Step {
+    points: Vec<Point>,
+    times: Times,
+}
+
 /// A mailbox that is being filled.
 #[derive(Debug)]
-pub(super) struct Growth<'a> {
+struct Growth<'a> {
     system: &'a System,
     mail: &'a Mail,
     questions: Vec<Question>,
@@ -97,7 +208,7 @@ pub(super) struct Growth<'a> {
 }
 
 impl<'a> Growth<'a> {
-    pub(super) fn of(system: &'a System, mail: &'a Mail) -> Self {
+    fn of(system: &'a System, mail: &'a Mail) -> Self {
         let mut questions = queries::questions(mail);
         questions.retain(|question| GROWING.iter().any(|one| one.name == question.task));
         Self {
@@ -109,12 +220,8 @@ impl<'a> Growth<'a> {
         }
     }
 
-    pub(super) const fn name(&self) -> &'static str {
-        self.system.name
-    }
-
     /// Fills the mailbox up to a size and measures everything there, one figure for each round.
-    pub(super) fn grow(&mut self, size: usize) -> Result<Vec<Point>, ImapError> {
+    fn grow(&mut self, size: usize) -> Result<Step, ImapError> {
         let more = self.mail.messages.get(self.filled..size);
         let started = Instant::now();
         fill::extend(
@@ -124,10 +231,21 @@ impl<'a> Growth<'a> {
             self.filled,
             more.unwrap_or_default(),
         )?;
-        self.took += started.elapsed();
+        let filled = started.elapsed();
+        self.took += filled;
         self.filled = size;
         settle(self.system);
-        self.measure()
+        let rested = started.elapsed() - filled;
+        let points = self.measure()?;
+        let measured = started.elapsed() - filled - rested;
+        Ok(Step {
+            points,
+            times: Times {
+                filled,
+                rested,
+                measured,
+            },
+        })
     }
 
     fn measure(&self) -> Result<Vec<Point>, ImapError> {
@@ -135,7 +253,7 @@ impl<'a> Growth<'a> {
         let mut imap = system.login()?;
         let messages = imap.ok(&format!("EXAMINE {MAILBOX}"))?.exists;
         let mut points = Vec::new();
-        let mut note = |name, value| {
+        let mut add = |name, value| {
             points.push(Point {
                 system: system.name,
                 name,
@@ -143,29 +261,33 @@ impl<'a> Growth<'a> {
                 value,
             });
         };
-        note("filled", self.took.as_secs_f64());
-        note("disk", system.disk()? as f64 / MIB);
+        add("filled", self.took.as_secs_f64());
+        add("disk", system.disk()? as f64 / MIB);
         if let Some(octets) = system.index_disk()? {
-            note("index", octets as f64 / MIB);
+            add("index", octets as f64 / MIB);
         }
         // Whoever keeps what was asked for has it afterwards.
         tasks::ask(system, &mut imap, &self.questions)?;
-        for _ in 0..ROUNDS {
+        let started = Instant::now();
+        for round in 0..ROUNDS {
+            if round > 0 && started.elapsed() > ROUNDS_TIME {
+                break;
+            }
             for (figure, _) in tasks::ask(system, &mut imap, &self.questions)? {
-                note(figure.task, figure.value);
+                add(figure.task, figure.value);
             }
         }
         let added = self.mail.messages.iter().cycle().take(ADDED);
         for message in added.clone() {
             let reply = imap.append(MAILBOX, message)?;
-            note("APPEND", millis(reply.took));
+            add("APPEND", millis(reply.took));
         }
         let to = [address_of(READER)];
         let mut lane = Lane::connect(system.lmtp, Protocol::Lmtp)?;
         for message in added {
             let started = Instant::now();
             lane.deliver(&to, message)?;
-            note("delivery", millis(started.elapsed()));
+            add("delivery", millis(started.elapsed()));
         }
         Ok(points)
     }
@@ -175,7 +297,7 @@ impl<'a> Growth<'a> {
 fn settle(system: &System) {
     let until = Instant::now() + QUIET_MAX;
     let mut before = system.cpu();
-    while Instant::now() < until {
+    while Instant::now() < until && !guard::is_stopped() {
         std::thread::sleep(QUIET_TIME);
         let now = system.cpu();
         if now.saturating_sub(before) < QUIET_CPU {

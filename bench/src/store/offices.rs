@@ -17,7 +17,7 @@ use super::report::{Figure, OURS};
 use super::systems::{RECIPIENTS, System, recipients};
 use super::usage;
 use crate::peer::{Destination, Peer, PeerError};
-use crate::process::Process;
+use crate::process::{Process, guard};
 
 /// Recipients of a transaction, with the names of both figures.
 const AT_ONCE: [(usize, &str, &str); 4] = [
@@ -177,7 +177,7 @@ impl Log {
             let sent = self.sent()?;
             if sent > 0 {
                 heard = Instant::now();
-            } else if heard.elapsed() > STALL_MAX {
+            } else if heard.elapsed() > STALL_MAX || guard::is_stopped() {
                 return Err(io::Error::other(format!(
                     "{count} mailboxes without their mail"
                 )));

@@ -1,18 +1,84 @@
-//! How much is measured.
+//! How much is measured, and the time that each part may take.
 
 use std::time::Duration;
 
 use super::StoreArgs;
+
+/// A part of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// All systems take the mail.
+    Fill,
+    /// The first SELECT after a start.
+    Select,
+    /// Ten clients at once.
+    Clients,
+    /// Questions to systems whose files are not in memory.
+    Cold,
+    /// The questions.
+    Read,
+    /// Expunging, adding, hearing of it, delivering.
+    Change,
+    /// Deliveries beside Postfix.
+    Offices,
+    /// What connections take.
+    Memory,
+}
+
+/// The time of a part.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    pub(super) part: Part,
+    /// Rounds at most.
+    pub(super) rounds: usize,
+    /// No round begins that would end after so long, if it took as long as the one before; the first one does.
+    pub(super) budget: Duration,
+    /// What it takes with all systems, for the forecast.
+    pub(super) usual: Duration,
+}
+
+const fn share(part: Part, rounds: usize, budget: u64, usual: u64) -> Share {
+    Share {
+        part,
+        rounds,
+        budget: Duration::from_secs(budget),
+        usual: Duration::from_secs(usual),
+    }
+}
+
+/// The parts in their order, in seconds with all six systems and 21,000 messages.
+const FULL: &[Share] = &[
+    share(Part::Fill, 1, 0, 150),
+    share(Part::Select, 3, 20, 15),
+    share(Part::Clients, 2, 75, 60),
+    share(Part::Cold, 2, 100, 70),
+    share(Part::Read, 5, 0, 260),
+    share(Part::Change, 3, 160, 120),
+    share(Part::Offices, 2, 75, 70),
+    share(Part::Memory, 1, 0, 60),
+];
+
+/// The same with three systems and 2,000 messages.
+const QUICK: &[Share] = &[
+    share(Part::Fill, 1, 0, 6),
+    share(Part::Select, 1, 0, 3),
+    share(Part::Clients, 1, 0, 9),
+    share(Part::Cold, 1, 0, 10),
+    share(Part::Read, 2, 0, 10),
+    share(Part::Change, 2, 14, 12),
+    share(Part::Offices, 2, 8, 8),
+    share(Part::Memory, 1, 0, 20),
+];
 
 /// How much is measured.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     /// Messages of the mailbox that is read.
     pub(super) messages: usize,
+    /// Messages of the mailbox of systems that many take too long to be filled with.
+    pub(super) few: usize,
     /// Messages of the small account.
     pub(super) small: usize,
-    pub(super) rounds: usize,
-    pub(super) starts: usize,
     pub(super) appends: usize,
     pub(super) notices: usize,
     pub(super) deliveries: usize,
@@ -20,49 +86,26 @@ pub(super) struct Plan {
     pub(super) spread: usize,
     /// Whether files are read from the disk, which makes the whole machine read them again.
     pub(super) cold: bool,
+    /// How long ten clients go on at once.
+    pub(super) clients: Duration,
     /// Connections that idle; only ours is asked for so many.
     pub(super) idlers: usize,
     /// Only tasks whose names begin so.
     pub(super) only: String,
-    /// A system that takes longer to answer a question is asked it once.
-    pub(super) question_max: Duration,
-    /// No further round begins after this time.
+    /// A system's first round of questions is left when it takes longer.
+    pub(super) questions_max: Duration,
+    /// What a system may take for questions of all further rounds together; the ones that take it least come first.
+    pub(super) again_max: Duration,
+    /// No further round of anything begins after this time.
     pub(super) budget: Duration,
+    parts: &'static [Share],
 }
 
 impl Plan {
     pub(super) fn of(args: &StoreArgs) -> Self {
         let plan = match args.common.quick {
-            true => Self {
-                messages: 2_000,
-                small: 100,
-                rounds: 2,
-                starts: 1,
-                appends: 100,
-                notices: 5,
-                deliveries: 50,
-                spread: 20,
-                cold: false,
-                idlers: 200,
-                only: String::new(),
-                question_max: Duration::from_secs(1),
-                budget: Duration::from_secs(45),
-            },
-            false => Self {
-                messages: 21_000,
-                small: 1_000,
-                rounds: 5,
-                starts: 3,
-                appends: 1_000,
-                notices: 20,
-                deliveries: 500,
-                spread: 200,
-                cold: true,
-                idlers: 10_000,
-                only: String::new(),
-                question_max: Duration::from_secs(20),
-                budget: Duration::from_secs(3_600),
-            },
+            true => Self::quick(),
+            false => Self::full(),
         };
         Self {
             messages: args.messages.unwrap_or(plan.messages),
@@ -75,8 +118,76 @@ impl Plan {
         }
     }
 
+    fn quick() -> Self {
+        Self {
+            messages: 2_000,
+            few: 2_000,
+            small: 100,
+            appends: 100,
+            notices: 5,
+            deliveries: 50,
+            spread: 20,
+            cold: false,
+            clients: Duration::from_secs(2),
+            idlers: 200,
+            only: String::new(),
+            questions_max: Duration::from_secs(20),
+            again_max: Duration::from_secs(2),
+            budget: Duration::from_secs(45),
+            parts: QUICK,
+        }
+    }
+
+    fn full() -> Self {
+        Self {
+            messages: 21_000,
+            few: 4_000,
+            small: 1_000,
+            appends: 500,
+            notices: 10,
+            deliveries: 300,
+            spread: 200,
+            cold: true,
+            clients: Duration::from_secs(4),
+            idlers: 10_000,
+            only: String::new(),
+            questions_max: Duration::from_secs(90),
+            again_max: Duration::from_secs(25),
+            budget: Duration::from_secs(780),
+            parts: FULL,
+        }
+    }
+
     /// Whether one of these tasks is wanted.
     pub(super) fn wants(&self, tasks: &[&str]) -> bool {
         tasks.iter().any(|task| task.starts_with(&self.only))
+    }
+
+    /// The time of a part.
+    pub(super) fn share(&self, part: Part) -> Share {
+        let own = self.parts.iter().find(|share| share.part == part);
+        own.copied().unwrap_or(share(part, 1, 0, 0))
+    }
+
+    /// All parts.
+    pub(super) const fn parts(&self) -> &'static [Share] {
+        self.parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_parts_together_stay_below_a_quarter_of_an_hour() {
+        let seconds = |parts: &[Share], of: fn(&Share) -> Duration| {
+            parts.iter().map(of).sum::<Duration>().as_secs()
+        };
+        assert!(seconds(FULL, |share| share.usual.max(share.budget)) <= 900);
+        assert!(seconds(QUICK, |share| share.usual.max(share.budget)) <= 90);
+        for parts in [FULL, QUICK] {
+            assert!(parts.iter().all(|share| share.rounds > 0));
+        }
     }
 }

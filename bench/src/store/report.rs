@@ -12,6 +12,9 @@ use crate::row::{Bar, Row, median};
 /// Our own name among the systems.
 pub(crate) const OURS: &str = "vere";
 
+/// Ours with as many messages as a system that has the first ones only.
+pub(crate) const PART: &str = "vere, part";
+
 /// How much of what two systems found together both must have found to be compared.
 const AGREEMENT: f64 = 0.95;
 
@@ -43,11 +46,15 @@ pub(crate) struct Report {
     pub(crate) quick: bool,
     pub(crate) seconds: f64,
     pub(crate) messages: usize,
+    /// Messages of [`XAPIAN`] and [`PART`], where these have only the first ones.
+    pub(crate) few: Option<usize>,
     pub(crate) octets: u64,
     pub(crate) systems: Vec<&'static str>,
     pub(crate) figures: Vec<Figure>,
     pub(crate) answers: Vec<Answer>,
     pub(crate) skipped: Vec<String>,
+    /// Whether the run came to its end.
+    pub(crate) complete: bool,
 }
 
 impl Report {
@@ -68,7 +75,7 @@ impl Report {
     /// The peer that ours stands beside.
     fn peer(&self, task: &Task) -> Option<(String, f64)> {
         let peers = self.systems.iter().filter(|system| match task.beside {
-            _ if **system == OURS => false,
+            _ if **system == OURS || self.is_partial(system) => false,
             Beside::Best => true,
             Beside::Exact => **system != XAPIAN,
             Beside::Only(name) => **system == name,
@@ -98,14 +105,32 @@ impl Report {
         if task.beside != Beside::Exact || self.agreement(task.name)? < AGREEMENT {
             return None;
         }
+        let of = self
+            .few
+            .map_or_else(String::new, |few| format!(" of {few} messages"));
         Some(Row {
-            name: format!("{OURS}: {}, beside {XAPIAN}", task.name),
-            value: self.median(task.name, OURS)?,
+            name: format!("{OURS}: {}{of}, beside {XAPIAN}", task.name),
+            value: self.median(task.name, self.own_beside_xapian())?,
             unit: task.unit,
             peer: Some((XAPIAN.to_owned(), self.median(task.name, XAPIAN)?)),
             bar: Some(Bar::RatioMax(1.0)),
             ..Row::default()
         })
+    }
+
+    /// What of ours stands beside Cyrus with Xapian.
+    const fn own_beside_xapian(&self) -> &'static str {
+        if self.few.is_some() { PART } else { OURS }
+    }
+
+    /// Whether a system has the first messages only.
+    fn is_partial(&self, system: &str) -> bool {
+        self.few.is_some() && matches!(system, PART | XAPIAN)
+    }
+
+    /// What of ours has the same messages as this system.
+    fn own_beside(&self, system: &str) -> &'static str {
+        if self.is_partial(system) { PART } else { OURS }
     }
 
     fn hits(&self, task: &str, system: &str) -> Option<&[u32]> {
@@ -115,7 +140,10 @@ impl Report {
 
     /// The share that both ours and Cyrus with Xapian found of what either found.
     fn agreement(&self, task: &str) -> Option<f64> {
-        let (ours, theirs) = (self.hits(task, OURS)?, self.hits(task, XAPIAN)?);
+        let (ours, theirs) = (
+            self.hits(task, self.own_beside_xapian())?,
+            self.hits(task, XAPIAN)?,
+        );
         let (only_ours, only_theirs) = (missing(ours, theirs).len(), missing(theirs, ours).len());
         let either = ours.len() + only_theirs;
         match either {
@@ -138,21 +166,21 @@ impl Report {
     pub(crate) fn differences(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for task in TASKS {
-            lines.extend(self.different_counts(task.name));
-            let Some(ours) = self.hits(task.name, OURS) else {
-                continue;
-            };
-            let others = self
-                .answers
-                .iter()
-                .filter(|answer| answer.task == task.name);
-            lines.extend(others.filter_map(|answer| different_hits(answer, ours)));
+            lines.extend(self.different_counts(task.name, false));
+            lines.extend(self.different_counts(task.name, true));
+            let of_task = |answer: &&Answer| answer.task == task.name;
+            lines.extend(self.answers.iter().filter(of_task).filter_map(|answer| {
+                let ours = self.hits(task.name, self.own_beside(answer.system))?;
+                different_hits(answer, ours)
+            }));
         }
         lines
     }
 
-    fn different_counts(&self, task: &str) -> Option<String> {
-        let of_task = self.figures.iter().filter(|figure| figure.task == task);
+    /// Different counts of those that have all messages, or of those that have the first ones.
+    fn different_counts(&self, task: &str, partial: bool) -> Option<String> {
+        let of = |one: &&Figure| one.task == task && self.is_partial(one.system) == partial;
+        let of_task = self.figures.iter().filter(of);
         let counts = of_task.filter_map(|figure| Some((figure.system, figure.count?)));
         let mut counts: Vec<(&str, u64)> = counts.collect();
         counts.sort_unstable();
@@ -191,6 +219,8 @@ impl Report {
         .json();
         json["messages"] = self.messages.into();
         json["octets"] = self.octets.into();
+        json["complete"] = self.complete.into();
+        json["messages_of_part"] = self.few.into();
         json["differences"] = self.differences().into();
         json
     }
@@ -254,7 +284,8 @@ impl Report {
     /// A table for a terminal.
     pub(crate) fn table(&self) -> String {
         let mut text = format!(
-            "store, {} messages of {} MiB, medians\n{}\n",
+            "{}store, {} messages of {} MiB, medians\n{}\n",
+            if self.complete { "" } else { "INCOMPLETE: " },
             self.messages,
             self.octets >> 20,
             self.machine.line()
@@ -354,11 +385,13 @@ mod tests {
             quick: true,
             seconds: 1.0,
             messages: 3,
+            few: None,
             octets: 9,
             systems: vec!["vere", "dovecot mdbox", "cyrus", XAPIAN],
             figures,
             answers,
             skipped: vec!["courier skipped: not there".to_owned()],
+            complete: true,
         }
     }
 

@@ -1,36 +1,57 @@
 //! Everything that is measured of mailboxes of one size, in its order; systems take turns.
+//!
+//! Each part has its time, which all systems share: a further round begins only where it will end in time. So a
+//! run ends, however slow a system is, and what was measured less often is said.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::forecast::Forecast;
 use super::imap::ImapError;
 use super::mail::Mail;
 use super::offices::Office;
-use super::plan::Plan;
-use super::queries::{self, Question};
-use super::report::{Answer, Figure, OURS, Report};
-use super::systems::System;
-use super::{StoreBenchError, deliver, fill, memory, offices, tasks, tell, usage};
+use super::plan::{Part, Plan};
+use super::queries;
+use super::report::{Answer, Figure, OURS, PART, Report};
+use super::systems::{System, XAPIAN};
+use super::{StoreBenchError, ask, deliver, fill, memory, offices, tasks};
 use crate::machine::Machine;
 use crate::output::note;
-use crate::peer::PeerError;
+use crate::process::guard;
+
+/// Systems that the usual times of parts are of, with and without `--quick`.
+const USUAL_SYSTEMS: (f64, f64) = (3.0, 6.0);
 
 /// Takes figures of systems in turn, and says which part runs.
-pub(super) struct Run {
+pub(super) struct Run<'a> {
+    pub(super) plan: &'a Plan,
     began: Instant,
+    forecast: Forecast,
     /// All that were started, those given up as well, and those that only deliveries are compared with.
     names: Vec<&'static str>,
-    systems: Vec<System>,
-    figures: Vec<Figure>,
-    answers: Vec<Answer>,
+    pub(super) systems: Vec<System>,
+    pub(super) figures: Vec<Figure>,
+    pub(super) answers: Vec<Answer>,
     skipped: Vec<String>,
 }
 
-impl Run {
-    pub(super) fn of(began: Instant, systems: Vec<System>, skipped: Vec<String>) -> Self {
+impl<'a> Run<'a> {
+    /// A run with these systems.
+    pub(super) fn of(
+        plan: &'a Plan,
+        quick: bool,
+        began: Instant,
+        systems: Vec<System>,
+        skipped: Vec<String>,
+    ) -> Self {
+        let (quickly, fully) = USUAL_SYSTEMS;
+        let usual = if quick { quickly } else { fully };
+        let scale = systems.len() as f64 / usual;
         Self {
             names: systems.iter().map(|system| system.name).collect(),
+            plan,
             began,
+            forecast: Forecast::of(plan.parts(), scale, |part| wanted(plan, part)),
             systems,
             figures: Vec::new(),
             answers: Vec::new(),
@@ -38,43 +59,123 @@ impl Run {
         }
     }
 
-    /// Measures everything.
-    ///
-    /// # Errors
-    /// When ours does not answer as it should; a peer that does not is given up.
+    /// Measures everything; what was found until something failed, or a signal came, is told as well.
     pub(super) fn whole(
         mut self,
-        plan: &Plan,
         mail: &Mail,
         quick: bool,
         base: &Path,
-    ) -> Result<Report, StoreBenchError> {
+    ) -> (Report, Result<(), StoreBenchError>) {
         let machine = Machine::describe(base);
-        self.each("fill", |system| fill::fill(system, mail, plan.small))?;
-        read(plan, mail, &mut self)?;
-        change(plan, mail, &mut self, base)?;
-        Ok(Report {
+        let end = self.parts(mail, base);
+        let end = match guard::is_stopped() {
+            true => Err(StoreBenchError::Stopped),
+            false => end,
+        };
+        if let Err(error) = &end {
+            self.skip(format!(
+                "INCOMPLETE, everything that would come behind: {error}"
+            ));
+        }
+        let few = self.systems.iter().any(|system| system.is_partial);
+        let report = Report {
             machine,
             quick,
             seconds: self.began.elapsed().as_secs_f64(),
             messages: mail.messages.len(),
+            few: few.then_some(self.plan.few),
             octets: mail.octets(),
             systems: self.names,
             figures: self.figures,
             answers: self.answers,
             skipped: self.skipped,
-        })
+            complete: end.is_ok(),
+        };
+        (report, end)
     }
 
-    fn each<F>(&mut self, what: &str, mut measure: F) -> Result<(), StoreBenchError>
+    fn parts(&mut self, mail: &Mail, base: &Path) -> Result<(), StoreBenchError> {
+        let plan = self.plan;
+        fill_all(mail, self)?;
+        let all = queries::questions(mail);
+        if wanted(plan, Part::Select) {
+            self.rounds(Part::Select, |run| {
+                let select = |system: &mut System| Ok(vec![tasks::first_select(system)?]);
+                run.each_whole("first SELECT", select)
+            })?;
+        }
+        if wanted(plan, Part::Clients) {
+            self.rounds(Part::Clients, |run| {
+                run.each_whole("clients", |system| {
+                    tasks::clients(system, &all, plan.clients)
+                })
+            })?;
+        }
+        if plan.cold && !nix::unistd::geteuid().is_root() {
+            let reason = "cold figures: only root may tell the kernel to let go of files";
+            self.skip(reason.to_owned());
+        } else if plan.cold {
+            self.rounds(Part::Cold, |run| {
+                run.each_whole("cold", |system| tasks::cold(system, &all))
+            })?;
+        }
+        ask::ask(all, queries::small_questions(mail), self)?;
+        change(mail, self, base)
+    }
+
+    /// Does something in rounds, as many as there is time for.
+    pub(super) fn rounds<F>(&mut self, part: Part, mut round: F) -> Result<(), StoreBenchError>
+    where
+        F: FnMut(&mut Self) -> Result<(), StoreBenchError>,
+    {
+        self.forecast.enter(part);
+        let share = self.plan.share(part);
+        let began = Instant::now();
+        let mut last = Duration::ZERO;
+        for number in 0..share.rounds {
+            let late = self.began.elapsed() + last > self.plan.budget;
+            if number > 0 && (late || began.elapsed() + last > share.budget) {
+                self.skip(format!(
+                    "{part:?}: rounds after the first {number} of {}, for which there is no time",
+                    share.rounds
+                ));
+                break;
+            }
+            let started = Instant::now();
+            round(self)?;
+            last = started.elapsed();
+        }
+        Ok(())
+    }
+
+    /// Whether another round would begin too late.
+    pub(super) fn is_late(&self) -> bool {
+        self.began.elapsed() > self.plan.budget
+    }
+
+    /// Says which part is under way.
+    pub(super) fn enter(&mut self, part: Part) {
+        self.forecast.enter(part);
+    }
+
+    /// Measures systems in turn. A peer that does not answer as it should is given up.
+    ///
+    /// # Errors
+    /// When ours does not, or a signal came.
+    pub(super) fn each<F>(&mut self, what: &str, mut measure: F) -> Result<(), StoreBenchError>
     where
         F: FnMut(&mut System) -> Result<Vec<Figure>, ImapError>,
     {
         let mut given_up = Vec::new();
         for system in &mut self.systems {
-            tell(self.began, system.name, what);
+            if guard::is_stopped() {
+                return Err(StoreBenchError::Stopped);
+            }
+            let (so_far, left) = (self.began.elapsed(), self.forecast.left());
+            tell(so_far, left, system.name, what);
             match measure(system) {
                 Ok(figures) => self.figures.extend(figures),
+                Err(_) if guard::is_stopped() => return Err(StoreBenchError::Stopped),
                 Err(source) if system.name != OURS => given_up.push((system.name, source)),
                 Err(source) => {
                     return Err(StoreBenchError::Dialogue {
@@ -91,137 +192,87 @@ impl Run {
         Ok(())
     }
 
-    fn skip(&mut self, why: String) {
+    /// The same of those that have all of the mail.
+    fn each_whole<F>(&mut self, what: &str, mut measure: F) -> Result<(), StoreBenchError>
+    where
+        F: FnMut(&mut System) -> Result<Vec<Figure>, ImapError>,
+    {
+        self.each(what, |system| match system.is_partial {
+            true => Ok(Vec::new()),
+            false => measure(system),
+        })
+    }
+
+    pub(super) fn skip(&mut self, why: String) {
         note(&why);
         self.skipped.push(why);
     }
+}
 
-    /// Whether another round would begin too late.
-    fn is_late(&self, plan: &Plan) -> bool {
-        self.began.elapsed() > plan.budget
+/// Whether a part has anything to do.
+fn wanted(plan: &Plan, part: Part) -> bool {
+    match part {
+        Part::Fill | Part::Read => true,
+        Part::Select => plan.wants(&["first SELECT"]),
+        Part::Clients => plan.wants(&["10 clients"]),
+        Part::Cold => plan.cold,
+        Part::Change => plan.wants(&["expunge", "APPEND", "IDLE", "delivered"]),
+        Part::Offices => plan.wants(&["delivery", "written"]),
+        Part::Memory => plan.wants(&["memory"]),
     }
 }
 
-fn read(plan: &Plan, mail: &Mail, run: &mut Run) -> Result<(), StoreBenchError> {
-    let all = queries::questions(mail);
-    let mut questions = all.clone();
-    questions.retain(|question| plan.wants(&[question.task]));
-    let mut small = queries::small_questions(mail);
-    small.retain(|question| plan.wants(&[question.task]));
-    for _ in 0..plan.starts {
-        if plan.wants(&["first SELECT"]) {
-            let select = |system: &mut System| Ok(vec![tasks::first_select(system)?]);
-            run.each("first SELECT", select)?;
-        }
+/// Says what begins, when, and how long the rest will take.
+pub(super) fn tell(so_far: Duration, left: Duration, system: &str, what: &str) {
+    let (so_far, left) = (so_far.as_secs(), left.as_secs());
+    note(&format!(
+        "{so_far:>4} s, some {left:>4} s to come  {system}: {what}"
+    ));
+}
+
+/// Fills all systems: those that need too long for it with the first messages only, and for each of these
+/// ours once more with as many, to stand beside.
+fn fill_all(mail: &Mail, run: &mut Run<'_>) -> Result<(), StoreBenchError> {
+    let plan = run.plan;
+    run.enter(Part::Fill);
+    let fewer = plan.few < mail.messages.len();
+    let mut few = false;
+    for system in &mut run.systems {
+        system.is_partial = fewer && system.name == XAPIAN;
+        few |= system.is_partial;
     }
-    if plan.wants(&["10 clients"]) {
-        for _ in 0..plan.starts {
-            run.each("clients", |system| tasks::clients(system, &all))?;
-        }
-    }
-    if plan.cold && !nix::unistd::geteuid().is_root() {
-        let reason = "cold figures: only root may tell the kernel to let go of files";
-        run.skipped.push(reason.to_owned());
-    } else if plan.cold {
-        for _ in 0..plan.starts {
-            run.each("cold", |system| tasks::cold(system, &all))?;
-        }
-    }
-    if questions.is_empty() && small.is_empty() {
+    run.each("fill", |system| {
+        fill::fill(system, mail, plan.small, plan.few)
+    })?;
+    if !few || !run.systems.iter().any(|system| system.is_partial) {
         return Ok(());
     }
-    ask(plan, &questions, &small, run)
+    run.skip(format!(
+        "{XAPIAN} with more than the first {} messages, which it takes too long to index: its searches stand \
+         beside those of {PART}, which has as many",
+        plan.few
+    ));
+    if let Some(place) = run.names.iter().position(|name| *name == XAPIAN) {
+        run.names.insert(place, PART);
+    }
+    run.each("fill again, with fewer", |system| match system.name {
+        OURS => fill::fill_part(system, mail, plan.few),
+        _ => Ok(Vec::new()),
+    })
 }
 
-/// Asks the questions in rounds.
-fn ask(
-    plan: &Plan,
-    questions: &[Question],
-    small: &[Question],
-    run: &mut Run,
-) -> Result<(), StoreBenchError> {
-    // Whoever keeps what was asked for has it afterwards. What takes long is not asked again.
-    let (mut answers, mut slow) = (Vec::new(), Vec::new());
-    run.each("first read", |system| {
-        let answered = tasks::read(system, questions)?;
-        answers.extend(tasks::answers(system, &answered));
-        tasks::read_small(system, small)?;
-        let long = answered.into_iter().map(|(figure, _)| figure);
-        slow.extend(long.filter(|one| one.value > tasks::millis(plan.question_max)));
-        Ok(Vec::new())
-    })?;
-    run.answers = answers;
-    for one in &slow {
-        let (system, task, limit) = (one.system, one.task, plan.question_max);
-        run.skip(format!(
-            "{system}: {task} takes more than {limit:?} and is asked once"
-        ));
-    }
-    for round in 0..plan.rounds {
-        if round > 0 && run.is_late(plan) {
-            run.skip(format!(
-                "rounds of reading after the first {round}: they take too long"
-            ));
-            break;
-        }
-        run.each("read", |system| {
-            let own: Vec<&Figure> = slow
-                .iter()
-                .filter(|one| one.system == system.name)
-                .collect();
-            let mut asked = questions.to_vec();
-            asked.retain(|question| own.iter().all(|one| one.task != question.task));
-            let answered = tasks::read(system, &asked)?;
-            let mut figures: Vec<Figure> = answered.into_iter().map(|(figure, _)| figure).collect();
-            let all = figures.iter().chain(own);
-            let cpu = all.filter_map(|figure| figure.cpu).sum();
-            figures.push(tasks::figure(system, "all questions, CPU", cpu));
-            let memory = usage::memory(&system.processes()) as f64 / 1024.0;
-            figures.push(tasks::figure(system, "memory after them", memory));
-            figures.extend(tasks::read_small(system, small)?);
-            Ok(figures)
-        })?;
-    }
-    run.figures.extend(slow);
-    Ok(())
-}
-
-fn change(plan: &Plan, mail: &Mail, run: &mut Run, base: &Path) -> Result<(), StoreBenchError> {
+fn change(mail: &Mail, run: &mut Run<'_>, base: &Path) -> Result<(), StoreBenchError> {
+    let plan = run.plan;
     // Cyrus refuses others when they are added or delivered.
     let mail = mail.well_formed();
-    for round in 0..plan.rounds.min(3) {
-        if round > 0 && run.is_late(plan) {
-            run.skip(format!(
-                "rounds of changes after the first {round}: they take too long"
-            ));
-            break;
-        }
-        if plan.wants(&["expunge"]) {
-            run.each("expunge", |system| tasks::expunge(system))?;
-        }
-        if plan.wants(&["APPEND"]) {
-            run.each("append", |system| match system.syncs() {
-                true => tasks::append(system, &mail, plan.appends),
-                false => Ok(Vec::new()),
-            })?;
-        }
-        if plan.wants(&["IDLE"]) {
-            run.each("idle", |system| match system.syncs() {
-                true => tasks::idle(system, plan.notices),
-                false => Ok(Vec::new()),
-            })?;
-        }
-        if plan.wants(&["delivered"]) {
-            run.each("deliver", |system| match system.delivers() {
-                true => deliver::deliver(system, &mail, plan.deliveries),
-                false => Ok(Vec::new()),
-            })?;
-        }
+    if wanted(plan, Part::Change) {
+        run.rounds(Part::Change, |run| change_once(&mail, run))?;
     }
-    if plan.wants(&["delivery", "written"]) {
-        offices(plan, &mail, run, base)?;
+    if wanted(plan, Part::Offices) {
+        deliver_beside_postfix(&mail, run, base)?;
     }
-    if plan.wants(&["memory"]) {
+    if wanted(plan, Part::Memory) {
+        run.enter(Part::Memory);
         let idlers = memory::possible(plan.idlers);
         if idlers < plan.idlers {
             let wanted = plan.idlers;
@@ -238,36 +289,57 @@ fn change(plan: &Plan, mail: &Mail, run: &mut Run, base: &Path) -> Result<(), St
     Ok(())
 }
 
+fn change_once(mail: &[Vec<u8>], run: &mut Run<'_>) -> Result<(), StoreBenchError> {
+    let plan = run.plan;
+    if plan.wants(&["expunge"]) {
+        run.each_whole("expunge", |system| tasks::expunge(system))?;
+    }
+    if plan.wants(&["APPEND"]) {
+        run.each_whole("append", |system| match system.syncs() {
+            true => tasks::append(system, mail, plan.appends),
+            false => Ok(Vec::new()),
+        })?;
+    }
+    if plan.wants(&["IDLE"]) {
+        run.each_whole("idle", |system| match system.syncs() {
+            true => tasks::idle(system, plan.notices),
+            false => Ok(Vec::new()),
+        })?;
+    }
+    if plan.wants(&["delivered"]) {
+        run.each_whole("deliver", |system| match system.delivers() {
+            true => deliver::deliver(system, mail, plan.deliveries),
+            false => Ok(Vec::new()),
+        })?;
+    }
+    Ok(())
+}
+
 /// Deliveries beside Postfix, whose part ends here.
-fn offices(
-    plan: &Plan,
+fn deliver_beside_postfix(
     mail: &[Vec<u8>],
-    run: &mut Run,
+    run: &mut Run<'_>,
     base: &Path,
 ) -> Result<(), StoreBenchError> {
     let (mut offices, missing) = Office::all(base).map_err(StoreBenchError::Peer)?;
-    run.skipped.extend(missing.iter().map(PeerError::to_string));
-    let messages = &mail[..plan.spread.min(mail.len())];
-    for round in 0..plan.rounds.min(3) {
-        if round > 0 && run.is_late(plan) {
-            run.skip(format!(
-                "rounds of deliveries after the first {round}: they take too long"
-            ));
-            break;
-        }
+    for error in missing {
+        run.skip(error.to_string());
+    }
+    let messages = &mail[..run.plan.spread.min(mail.len())];
+    run.names.extend(offices.iter().map(Office::name));
+    run.rounds(Part::Offices, |run| {
         run.each("delivery", |system| match system.name {
             OURS => offices::deliver_ours(system, messages),
             _ => Ok(Vec::new()),
         })?;
         for office in &mut offices {
             let system = office.name();
-            tell(run.began, system, "delivery");
+            tell(run.began.elapsed(), run.forecast.left(), system, "delivery");
             let delivered = office.deliver(messages);
             let delivered =
                 delivered.map_err(|source| StoreBenchError::Dialogue { system, source })?;
             run.figures.extend(delivered);
         }
-    }
-    run.names.extend(offices.iter().map(Office::name));
-    Ok(())
+        Ok(())
+    })
 }

@@ -15,7 +15,7 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
@@ -24,7 +24,7 @@ use tempfile::TempDir;
 use super::imap::{Imap, ImapError};
 use super::report::OURS;
 use crate::peer::{PeerError, folder, free_address};
-use crate::process::{Daemon, Process};
+use crate::process::{Daemon, Process, guard};
 
 /// How long a system may take until it greets.
 const START_MAX: Duration = Duration::from_secs(60);
@@ -158,6 +158,10 @@ pub(crate) struct System {
     pub(crate) lmtp: SocketAddr,
     /// The number of each message of the large mailbox, in the order that the system has them in.
     pub(crate) numbers: Vec<u32>,
+    /// The same of the mailbox that has the first messages only, where there is one.
+    pub(crate) part_numbers: Vec<u32>,
+    /// Whether its large mailbox has only the first messages: the others take it too long.
+    pub(crate) is_partial: bool,
     habits: Habits,
     prepared: Prepared,
     daemon: Option<Daemon>,
@@ -196,6 +200,8 @@ impl System {
             imap: ports.imap,
             lmtp: ports.lmtp,
             numbers: Vec::new(),
+            part_numbers: Vec::new(),
+            is_partial: false,
             habits: system.habits(),
             prepared,
             daemon: None,
@@ -341,11 +347,7 @@ pub(crate) fn run(command: &[OsString], argument: Option<&str>) -> io::Result<Ve
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program"));
     };
     let mut command = Command::new(program);
-    let output = command
-        .args(arguments)
-        .args(argument)
-        .stdin(Stdio::null())
-        .output()?;
+    let output = guard::output(command.args(arguments).args(argument))?;
     if output.status.success() {
         return Ok(output.stdout);
     }

@@ -76,6 +76,12 @@ const fn absent(name: &'static str) -> Task {
     }
 }
 
+/// Whether a task is a search of text: what a system is compared in that finds words only.
+pub(super) fn is_of_text(task: &str) -> bool {
+    let own = TASKS.iter().find(|one| one.name == task);
+    own.is_some_and(|own| own.beside == Beside::Exact)
+}
+
 /// What is measured of every system.
 pub(super) const TASKS: &[Task] = &[
     task("refused", "messages", Some(Bar::ValueMax(0.0))),

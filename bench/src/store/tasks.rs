@@ -12,6 +12,8 @@ use super::systems::{SMALL, System};
 
 /// The mailbox that is read.
 pub(crate) const MAILBOX: &str = "Mail";
+/// A mailbox with the first messages only.
+pub(crate) const FEW: &str = "Few";
 /// Its copy that messages are expunged from.
 const EXPUNGED: &str = "Expunged";
 /// Where messages are added one by one.
@@ -163,15 +165,16 @@ pub(crate) fn cold(system: &mut System, questions: &[Question]) -> Result<Vec<Fi
 /// Connections that ask at once.
 const CLIENTS: usize = 10;
 
-/// How long they go on; a system that searches slowly ends with the round under way.
-const CLIENTS_FOR: Duration = Duration::from_secs(4);
-
 /// Pages between two that a client looks at one after the other.
 const CLIENT_STRIDE: usize = 7;
 
-/// Several clients at once, each looking through the mailbox: answers per second. A round is a page of a
-/// list, a message and two searches.
-pub(crate) fn clients(system: &System, questions: &[Question]) -> Result<Vec<Figure>, ImapError> {
+/// Several clients at once, each looking through the mailbox for so long: answers per second. A round is a page of
+/// a list, a message and two searches; what was asked when the time is over is waited for and counts.
+pub(crate) fn clients(
+    system: &System,
+    questions: &[Question],
+    time: Duration,
+) -> Result<Vec<Figure>, ImapError> {
     let searches = ["FROM", "TEXT 1 %"].map(|task| questions.iter().find(|one| one.task == task));
     let searches: Vec<&str> = searches
         .into_iter()
@@ -179,7 +182,7 @@ pub(crate) fn clients(system: &System, questions: &[Question]) -> Result<Vec<Fig
         .map(|one| &*one.command)
         .collect();
     let pages = system.numbers.len().div_ceil(50).max(1);
-    let rounds = AtomicUsize::new(0);
+    let answers = AtomicUsize::new(0);
     let (before, started) = (system.cpu(), Instant::now());
     side_by_side(CLIENTS, |client| {
         let mut imap = system.login()?;
@@ -188,21 +191,20 @@ pub(crate) fn clients(system: &System, questions: &[Question]) -> Result<Vec<Fig
         for round in 0.. {
             let first = 1 + (begins + round * CLIENT_STRIDE) % pages * 50;
             let page = (first + 49).min(system.numbers.len().max(1));
-            imap.ok(&format!(
-                "FETCH {first}:{page} (UID FLAGS RFC822.SIZE ENVELOPE)"
-            ))?;
-            imap.ok(&format!("FETCH {first} (BODY.PEEK[])"))?;
-            for search in &searches {
-                imap.ok(search)?;
-            }
-            rounds.fetch_add(1, Ordering::Relaxed);
-            if started.elapsed() >= CLIENTS_FOR {
-                break;
+            let page = format!("FETCH {first}:{page} (UID FLAGS RFC822.SIZE ENVELOPE)");
+            let message = format!("FETCH {first} (BODY.PEEK[])");
+            let fetches = [&*page, &*message];
+            for command in fetches.iter().chain(&searches) {
+                imap.ok(command)?;
+                answers.fetch_add(1, Ordering::Relaxed);
+                if started.elapsed() >= time {
+                    return Ok(());
+                }
             }
         }
         Ok(())
     })?;
-    let answers = (rounds.into_inner() * (2 + searches.len())) as f64;
+    let answers = answers.into_inner() as f64;
     let cpu = millis(system.cpu().saturating_sub(before)) / answers;
     let rate = answers / started.elapsed().as_secs_f64();
     Ok(vec![Figure {
@@ -211,19 +213,22 @@ pub(crate) fn clients(system: &System, questions: &[Question]) -> Result<Vec<Fig
     }])
 }
 
-/// Which messages were found, by their numbers in the mail.
-pub(crate) fn answers(system: &System, answered: &[(Figure, Reply)]) -> Vec<Answer> {
-    let searched = answered.iter().filter(|(_, reply)| reply.fetched == 0);
-    searched
-        .map(|(figure, reply)| {
-            let places = reply.found.iter().filter_map(|found| found.checked_sub(1));
-            let known = places.filter_map(|place| system.numbers.get(place as usize));
-            let mut hits: Vec<u32> = known.copied().collect();
-            hits.sort_unstable();
-            let (system, task) = (figure.system, figure.task);
-            Answer { system, task, hits }
-        })
-        .collect()
+/// Which messages were found, by their numbers in the mail; `numbers` has that of each message of the mailbox.
+pub(crate) fn answer(
+    system: &'static str,
+    numbers: &[u32],
+    figure: &Figure,
+    reply: &Reply,
+) -> Option<Answer> {
+    if reply.fetched > 0 {
+        return None;
+    }
+    let places = reply.found.iter().filter_map(|found| found.checked_sub(1));
+    let known = places.filter_map(|place| numbers.get(place as usize));
+    let mut hits: Vec<u32> = known.copied().collect();
+    hits.sort_unstable();
+    let task = figure.task;
+    Some(Answer { system, task, hits })
 }
 
 /// Expunges 1 % and then 20 % of a copy of the mailbox, spread over it.

@@ -27,7 +27,7 @@ pub(super) fn prepare(program: &Path, folder: &Path, ports: Ports) -> io::Result
         ));
     }
     fs::write(folder.join("directory.toml"), directory)?;
-    let smtp = free_address()?;
+    let (smtp, a, b) = (free_address()?, free_address()?, free_address()?);
     let text = format!(
         "version = 1\n\
          hostname = \"vere.bench.test\"\n\
@@ -50,7 +50,13 @@ pub(super) fn prepare(program: &Path, folder: &Path, ports: Ports) -> io::Result
          plaintext_networks = [\"127.0.0.0/8\"]\n\
          [limits]\n\
          connections_max = 100000\n\
-         connections_per_client_max = 100000\n",
+         connections_per_client_max = 100000\n\
+         [[spool.node]]\n\
+         name = \"a\"\n\
+         listen = \"{a}\"\n\
+         [[spool.node]]\n\
+         name = \"b\"\n\
+         listen = \"{b}\"\n",
         data.display(),
         folder.join("directory.toml").display(),
     );

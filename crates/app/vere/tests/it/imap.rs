@@ -32,9 +32,9 @@ impl Imap {
     }
 
     fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.reader.read_line(&mut line).expect("a line");
-        line
+        let mut line = Vec::new();
+        self.reader.read_until(b'\n', &mut line).expect("a line");
+        String::from_utf8_lossy(&line).into_owned()
     }
 
     /// Sends a command and gives all that is said up to its end.
@@ -72,6 +72,11 @@ impl Imap {
 
     /// All of a message of the mailbox that is open.
     pub(crate) fn body(&mut self, number: usize) -> String {
+        String::from_utf8_lossy(&self.octets(number)).into_owned()
+    }
+
+    /// The octets of a message, as a literal shows them.
+    pub(crate) fn octets(&mut self, number: usize) -> Vec<u8> {
         self.commands += 1;
         let tag = format!("t{}", self.commands);
         let command = format!("{tag} FETCH {number} BODY.PEEK[]\r\n");
@@ -85,7 +90,7 @@ impl Imap {
         let mut body = vec![0; octets.unwrap_or_else(|| panic!("no literal in {head}"))];
         self.reader.read_exact(&mut body).expect("a message");
         while !self.line().starts_with(&tag) {}
-        String::from_utf8_lossy(&body).into_owned()
+        body
     }
 
     /// How many messages a mailbox has.

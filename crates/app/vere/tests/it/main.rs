@@ -17,6 +17,7 @@
 
 mod auth;
 mod bad_input;
+mod benchmarks;
 mod clients;
 mod commands;
 mod dane;
@@ -31,6 +32,7 @@ mod holds;
 mod hostile_hops;
 mod idle;
 mod imap;
+mod imap_bombs;
 mod imap_clients;
 mod imap_idle;
 mod imap_views;

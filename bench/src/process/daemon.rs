@@ -1,0 +1,186 @@
+//! Programs that are started for a measurement, with an account of what all their processes do.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::CpuAccount;
+use super::guard::{self, Left};
+
+/// How often an ending process is looked at.
+const STOP_POLL: Duration = Duration::from_millis(10);
+
+/// A control group of ours, removed when dropped.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) path: PathBuf,
+}
+
+impl Group {
+    /// A new group below this process's own, if that is allowed.
+    pub(super) fn create() -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let mount = mounts.lines().find_map(|line| {
+            let (head, tail) = line.split_once(" - ")?;
+            tail.starts_with("cgroup2 ")
+                .then(|| head.split(' ').nth(4))?
+        })?;
+        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("vere-bench-{}-{number}", std::process::id());
+        let path = Path::new(mount).join(own).join(name);
+        fs::create_dir(&path).ok()?;
+        guard::keep(Left::Group(path.clone()));
+        let group = Self { path };
+        group.path.join("cpu.stat").exists().then_some(group)
+    }
+
+    fn kill(&self) {
+        // Kernels before 5.14 have no such file; then only the daemon itself is killed.
+        let _ = fs::write(self.path.join("cgroup.kill"), "1");
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+        let until = Instant::now() + Duration::from_secs(2);
+        while fs::remove_dir(&self.path).is_err() && Instant::now() < until {
+            std::thread::sleep(STOP_POLL);
+        }
+    }
+}
+
+/// A program started for a measurement, with an account of all it and its children do.
+///
+/// Dropping it kills it, and with a control group everything it left behind.
+#[derive(Debug)]
+pub struct Daemon {
+    child: Child,
+    group: Option<Group>,
+    log: PathBuf,
+}
+
+impl Daemon {
+    /// Starts `command` (program first), its output going to the file `log`.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be written, or the program cannot be started.
+    pub fn spawn(command: &[OsString], log: &Path) -> io::Result<Self> {
+        Self::spawn_in(command, log, Group::create())
+    }
+
+    pub(super) fn spawn_in(
+        command: &[OsString],
+        log: &Path,
+        group: Option<Group>,
+    ) -> io::Result<Self> {
+        let Some((program, arguments)) = command.split_first() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program"));
+        };
+        let output = File::create(log)?;
+        let mut starter = match &group {
+            // A child must enter the group before its first instruction, and only the child itself
+            // can do that without unsafe code here.
+            Some(group) => {
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", r#"echo $$ >"$0"/cgroup.procs && exec "$@""#]);
+                shell.arg(&group.path).arg(program);
+                shell
+            }
+            None => Command::new(program),
+        };
+        let child = starter
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .process_group(0)
+            .spawn()?;
+        guard::keep(Left::Process(child.id()));
+        Ok(Self {
+            child,
+            group,
+            log: log.to_owned(),
+        })
+    }
+
+    /// The process id of the program.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The CPU account of the program and everything it started.
+    pub fn account(&self) -> CpuAccount {
+        match &self.group {
+            Some(group) => CpuAccount::Group(group.path.clone()),
+            None => CpuAccount::Tree(self.child.id()),
+        }
+    }
+
+    /// Whether the program still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// The end of what it printed, for an error message.
+    pub fn last_words(&self) -> String {
+        let mut text = Vec::new();
+        if let Ok(mut file) = File::open(&self.log) {
+            let _ = file.read_to_end(&mut text);
+        }
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(5)..].join("\n")
+    }
+
+    /// Ends it at once with SIGKILL and waits until it is gone.
+    pub fn kill(&mut self) {
+        // Already ended is fine.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        guard::ended(self.child.id());
+    }
+
+    /// Sends SIGTERM and waits for the end; whether it came within `grace`.
+    pub fn stop(&mut self, grace: Duration) -> bool {
+        if let Ok(pid) = i32::try_from(self.child.id())
+            && self.is_running()
+        {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+        }
+        self.wait(grace)
+    }
+
+    /// Waits for the end; whether it came within `grace`.
+    pub fn wait(&mut self, grace: Duration) -> bool {
+        let until = Instant::now() + grace;
+        while self.is_running() {
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(STOP_POLL);
+        }
+        true
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(group) = &self.group {
+            group.kill();
+        }
+        self.kill();
+    }
+}

@@ -1,0 +1,186 @@
+//! Nothing of a benchmark is left, however it ends.
+//!
+//! What is started and made is told to a shell that waits for the end of this process: it hears of it by the end
+//! of a pipe, which comes after SIGKILL as well. Then it kills what still runs and removes what still lies there. It
+//! has a process group of its own, as all that is measured has: Ctrl-C in a terminal reaches this process alone,
+//! which may still tell what it found ([`stop_on_signals`]).
+
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::output::note;
+
+/// What the shell does; it reads a line for each thing that is there, and `ended ID` of what is gone.
+const GUARD: &str = r#"
+trap '' HUP INT TERM
+while IFS= read -r line; do
+  case $line in
+    "ended "*) for one; do shift; [ "$one" = "process ${line#ended }" ] || set -- "$@" "$one"; done ;;
+    *) set -- "$@" "$line" ;;
+  esac
+done
+for one; do case $one in
+  "process "*) kill -9 "-${one#process }" || kill -9 "${one#process }" ;;
+  "group "*) echo 1 >"${one#group }/cgroup.kill" || kill -9 $(cat "${one#group }/cgroup.procs") ;;
+esac; done
+for one; do case $one in
+  "group "*) tries=0
+    # Who was started just before may enter it only now.
+    while [ -d "${one#group }" ] && [ $tries -lt 200 ] && ! rmdir "${one#group }"; do
+      echo 1 >"${one#group }/cgroup.kill"; tries=$((tries+1)); sleep 0.05
+    done ;;
+esac; done
+for one; do case $one in
+  "folder "*) tries=0
+    while [ -e "${one#folder }" ] && [ $tries -lt 200 ] && ! rm -rf -- "${one#folder }"; do tries=$((tries+1)); sleep 0.05; done ;;
+esac; done
+"#;
+
+/// What would be left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// A process, the first of a process group.
+    Process(u32),
+    /// A control group.
+    Group(PathBuf),
+    /// A folder.
+    Folder(PathBuf),
+}
+
+/// All that is there, and the pipe of the shell that knows of it.
+#[derive(Debug, Default)]
+struct Known {
+    shell: Option<ChildStdin>,
+    left: Vec<Left>,
+}
+
+static KNOWN: Mutex<Known> = Mutex::new(Known {
+    shell: None,
+    left: Vec::new(),
+});
+
+/// Whether a signal said that the benchmark shall end.
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+fn known() -> MutexGuard<'static, Known> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes note of something that must not be left.
+pub(crate) fn keep(left: Left) {
+    let mut known = known();
+    if known.shell.is_none() {
+        known.shell = start();
+    }
+    let (word, name) = match &left {
+        Left::Process(id) => ("process", id.to_string().into_bytes()),
+        Left::Group(path) => ("group", path.as_os_str().as_bytes().to_vec()),
+        Left::Folder(path) => ("folder", path.as_os_str().as_bytes().to_vec()),
+    };
+    known.left.push(left);
+    // A name of several lines cannot be told; nobody has such a folder for temporary files.
+    if !name.contains(&b'\n') {
+        known.tell(word, &name);
+    }
+    if STOPPED.load(Ordering::SeqCst) {
+        known.kill();
+    }
+}
+
+/// Forgets a process that has ended: its number may be another's soon.
+pub(crate) fn ended(process: u32) {
+    let mut known = known();
+    known.left.retain(|one| *one != Left::Process(process));
+    known.tell("ended", process.to_string().as_bytes());
+}
+
+impl Known {
+    fn tell(&mut self, word: &str, name: &[u8]) {
+        if let Some(shell) = &mut self.shell {
+            let line = [word.as_bytes(), b" ", name, b"\n"].concat();
+            // Without the shell only what this process itself does at its end is missing.
+            let _ = shell.write_all(&line);
+        }
+    }
+
+    /// Ends everything that runs, at once.
+    fn kill(&self) {
+        for one in &self.left {
+            match one {
+                Left::Process(id) => {
+                    if let Ok(id) = i32::try_from(*id) {
+                        let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
+                    }
+                }
+                Left::Group(path) => {
+                    let _ = std::fs::write(path.join("cgroup.kill"), "1");
+                }
+                Left::Folder(_) => {}
+            }
+        }
+    }
+}
+
+/// Starts the shell; where that cannot be, what this process does at its end must be enough.
+fn start() -> Option<ChildStdin> {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", GUARD]).stdin(Stdio::piped());
+    shell.stdout(Stdio::null()).stderr(Stdio::null());
+    shell.current_dir("/").process_group(0);
+    shell.spawn().ok()?.stdin
+}
+
+/// From now on the first SIGINT, SIGTERM or SIGHUP ends what is measured, so that whoever waits for it goes on and
+/// tells what was found ([`is_stopped`]); the second ends this process.
+pub(crate) fn stop_on_signals() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else {
+            return;
+        };
+        std::thread::spawn(move || {
+            for signal in signals.forever() {
+                if STOPPED.swap(true, Ordering::SeqCst) {
+                    // Cleaning up is left to the shell.
+                    std::process::exit(128 + signal);
+                }
+                note("stopped by a signal: ending what runs; what was found follows");
+                known().kill();
+            }
+        });
+    });
+}
+
+/// Whether a signal came.
+pub(crate) fn is_stopped() -> bool {
+    STOPPED.load(Ordering::SeqCst)
+}
+
+/// Runs a command to its end, which comes early when the benchmark is stopped.
+pub(crate) fn output(command: &mut Command) -> std::io::Result<Output> {
+    command.stdin(Stdio::null()).process_group(0);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let id = child.id();
+    keep(Left::Process(id));
+    let output = child.wait_with_output();
+    ended(id);
+    output
+}
+
+/// Takes note of a folder of ours.
+pub(crate) fn keep_folder(path: &Path) {
+    keep(Left::Folder(path.to_owned()));
+}

@@ -1,0 +1,150 @@
+//! Benchmarks that are ended early: nothing of them is left, and what was found is told.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use nix::sys::signal::Signal;
+
+use crate::harness::{in_soak, signal, vere, wait_for};
+
+/// A folder that daemons with users of their own may enter.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(folder.path(), open).expect("its mode");
+    folder
+}
+
+/// An mbox of some messages.
+fn mail(folder: &Path) -> String {
+    let message = |number: usize| {
+        format!(
+            "From a@b.example Thu Jan  1 00:00:00 1970\nFrom: a@b.example\nTo: c@d.example\n\
+             Date: Thu, 1 Jan 1970 00:00:00 +0000\nSubject: number {number}\n\n\
+             Words of every kind, number{number} among them.\n\n"
+        )
+    };
+    let file = folder.join("mail");
+    let all: String = (0..200).map(message).collect();
+    fs::write(&file, all).expect("room");
+    file.display().to_string()
+}
+
+/// Starts a benchmark that keeps what it makes in a folder and says elsewhere what it does.
+fn start(arguments: &[&str], data: &Path, said: &Path) -> Child {
+    fs::create_dir_all(data).expect("room");
+    let file = fs::File::create(said).expect("room");
+    vere()
+        .arg("bench")
+        .args(arguments)
+        .arg("--dir")
+        .arg(data)
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().expect("a file"))
+        .stderr(file)
+        .spawn()
+        .expect("a benchmark")
+}
+
+/// Processes that were started with something about this folder, one of them left out.
+fn about(data: &Path, without: u32) -> Vec<String> {
+    let data = data.display().to_string();
+    let entries = fs::read_dir("/proc").expect("/proc").flatten();
+    let found = entries.filter_map(|entry| {
+        let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let command = fs::read(entry.path().join("cmdline")).ok()?;
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        (id != without && command.contains(&data)).then(|| format!("{id}: {command}"))
+    });
+    found.collect()
+}
+
+/// Waits until what a benchmark started runs.
+fn wait_begun(child: &mut Child, data: &Path, said: &Path) {
+    wait_for("something that is measured", || {
+        let ended = child.try_wait().expect("a child");
+        let text = || fs::read_to_string(said).unwrap_or_default();
+        assert!(ended.is_none(), "it ended: {}", text());
+        (!about(data, child.id()).is_empty()).then_some(())
+    });
+}
+
+fn wait_nothing_left(data: &Path) {
+    wait_for("the end of all that ran", || {
+        about(data, 0).is_empty().then_some(())
+    });
+    wait_for("an empty folder", || {
+        let mut left = fs::read_dir(data).expect("the folder");
+        left.next().is_none().then_some(())
+    });
+}
+
+#[test]
+fn nothing_is_left_of_a_benchmark_that_ends_early() {
+    if !in_soak("ending all benchmarks at once") {
+        return;
+    }
+    let folder = folder();
+    let mail = mail(folder.path());
+    let said = folder.path().join("said");
+    let store = ["store", "--mail", &mail, "--system", "vere,mdbox"];
+    for (arguments, how) in [
+        (&store[..], Signal::SIGKILL),
+        (&store, Signal::SIGTERM),
+        (&["gateway", "--quick"], Signal::SIGINT),
+        (&["gateway", "--quick"], Signal::SIGKILL),
+        (&["spool", "--quick"], Signal::SIGTERM),
+    ] {
+        let data = folder.path().join("data");
+        let mut child = start(arguments, &data, &said);
+        wait_begun(&mut child, &data, &said);
+        signal(child.id(), how);
+        let status = wait_for("its end", || child.try_wait().expect("a child"));
+        assert!(!status.success(), "{arguments:?}");
+        wait_nothing_left(&data);
+    }
+}
+
+#[test]
+fn what_was_measured_before_a_signal_is_told() {
+    let folder = folder();
+    let mail = mail(folder.path());
+    let (said, data) = (folder.path().join("said"), folder.path().join("data"));
+    let json = folder.path().join("json").display().to_string();
+    let arguments = [
+        "store",
+        "--mail",
+        &mail,
+        "--messages",
+        "100",
+        "--json",
+        &json,
+    ];
+    let arguments = [&arguments[..], &["--quick", "--system", "vere"]].concat();
+    let mut child = start(&arguments, &data, &said);
+    let text = || fs::read_to_string(&said).expect("what it says");
+    wait_for("the first questions", || {
+        let ended = child.try_wait().expect("a child");
+        assert!(ended.is_none(), "it ended: {}", text());
+        text().contains("vere: first SELECT").then_some(())
+    });
+    signal(child.id(), Signal::SIGINT);
+    let status = wait_for("its end", || child.try_wait().expect("a child"));
+    assert_eq!(status.code(), Some(1), "{}", text());
+    wait_nothing_left(&data);
+    assert!(
+        text().contains("INCOMPLETE: store, 100 messages"),
+        "{}",
+        text()
+    );
+    let json = fs::read_to_string(json).expect("the figures");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["complete"], false);
+    let rows = json["rows"].as_array().expect("rows");
+    let filled = rows.iter().find(|row| row["name"] == "vere: filled");
+    assert!(
+        filled.is_some_and(|row| row["value"].as_f64() > Some(0.0)),
+        "{json}"
+    );
+}
