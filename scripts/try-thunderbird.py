@@ -3,8 +3,9 @@
 
     scripts/try-thunderbird.py --imap 127.0.0.1:2143 --smtp 127.0.0.1:2525 \\
         --user alice@demo.test --password demo --shots FOLDER
+    ... --tls starttls --ca ca.pem        both ports by STARTTLS; `--tls implicit`: within TLS from the beginning
 
-Needs thunderbird, Xvfb (xvfb) and import (imagemagick) for pictures of what is on the screen. The mailbox should
+The certificate of the authority (`--ca`) is put among those that the profile trusts, as a user would do it. Needs thunderbird, Xvfb (xvfb) and import (imagemagick) for pictures of what is on the screen. The mailbox should
 have some messages, one of them with WORD (`--word`) in its text. Thunderbird is told what to do through Marionette, in
 the way of its own buttons and menus; what it did is waited for by what it shows, and told line by line. Exit code 0:
 all steps did what they should; 77: a program is not installed.
@@ -21,7 +22,10 @@ import tempfile
 import time
 import urllib.parse
 
-PATIENCE = 120
+PATIENCE = 300
+
+# What the settings of both servers say of TLS: none, STARTTLS or nothing, from the beginning.
+TLS = {"none": 0, "starttls": 2, "implicit": 3}
 
 PREFS = {
     "app.donation.eoy.version.viewed": 9999,
@@ -47,7 +51,6 @@ PREFS = {
     "mail.server.server1.check_new_mail": False,
     "mail.server.server1.login_at_startup": False,
     "mail.server.server1.name": "under test",
-    "mail.server.server1.socketType": 0,
     "mail.server.server1.type": "imap",
     "mail.server.server2.hostname": "Local Folders",
     "mail.server.server2.name": "Local Folders",
@@ -55,7 +58,6 @@ PREFS = {
     "mail.server.server2.userName": "nobody",
     "mail.shell.checkDefaultClient": False,
     "mail.smtpserver.smtp1.authMethod": 3,
-    "mail.smtpserver.smtp1.try_ssl": 0,
     "mail.smtpservers": "smtp1",
     "mail.spotlight.firstRunDone": True,
     "mail.SpellCheckBeforeSend": False,
@@ -82,7 +84,7 @@ const server = () => MailServices.accounts.getAccount('account1').incomingServer
 const root = () => server().rootFolder;
 const named = name => root().descendants.find(folder => folder.name.toLowerCase() == name.toLowerCase());
 const until = async (what, ready) => {
-  const end = Date.now() + 60000;
+  const end = Date.now() + 240000;
   for (;;) {
     const value = await ready();
     if (value) return value;
@@ -166,10 +168,12 @@ class Desk:
             "mail.identity.id1.useremail": arguments.user,
             "mail.server.server1.hostname": host,
             "mail.server.server1.port": int(port),
+            "mail.server.server1.socketType": TLS[arguments.tls],
             "mail.server.server1.userName": arguments.user,
             "mail.server.server2.directory-rel": "[ProfD]Mail/Local Folders",
             "mail.smtpserver.smtp1.hostname": smtp_host,
             "mail.smtpserver.smtp1.port": int(smtp_port),
+            "mail.smtpserver.smtp1.try_ssl": TLS[arguments.tls],
             "mail.smtpserver.smtp1.username": arguments.user,
         }
         with open(os.path.join(profile, "user.js"), "w") as file:
@@ -245,6 +249,18 @@ def steps(desk):
         desk.picture(name.replace(" ", "-"))
         return seen
 
+    if arguments.ca:
+        with open(arguments.ca) as file:
+            lines = [line for line in file.read().splitlines() if line and not line.startswith("-----")]
+        step(
+            "trust",
+            """
+            const store = Cc['@mozilla.org/security/x509certdb;1'].getService(Ci.nsIX509CertDB);
+            store.addCertFromBase64(arguments[0], 'C,,');
+            return store.getCerts().length;
+            """,
+            "".join(lines),
+        )
     secrets = [f"imap://{arguments.imap.rsplit(':', 1)[0]}", f"smtp://{arguments.smtp.rsplit(':', 1)[0]}"]
     run(
         """
@@ -261,11 +277,13 @@ def steps(desk):
     folders = step(
         "folders",
         """
+        if (server().socketType != arguments[0]) throw new Error('other TLS than was asked for');
         await until('the window', () => pane() && pane().folderTree);
         server().getNewMessages(root(), mail.msgWindow, null);
         await until('the folders', () => named('Inbox') && named('Inbox').getTotalMessages(false) > 0);
         return root().descendants.map(folder => folder.name + ' ' + folder.getTotalMessages(false)).sort();
         """,
+        TLS[arguments.tls],
     )
     assert any(name.lower().startswith("inbox ") for name in folders), folders
     listed = step(
@@ -402,6 +420,8 @@ def main():
     parser.add_argument("--user", required=True)
     parser.add_argument("--password", required=True)
     parser.add_argument("--word", default="hello", help="what is searched for in texts")
+    parser.add_argument("--tls", choices=sorted(TLS), default="none", help="how both ports are spoken to")
+    parser.add_argument("--ca", metavar="FILE", help="an authority to trust, in PEM")
     parser.add_argument("--shots", metavar="FOLDER", help="where pictures of the screen go")
     arguments = parser.parse_args()
     for program in ["thunderbird", "Xvfb"]:

@@ -2,6 +2,7 @@
 //! curl over TLS.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,7 +22,11 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
-        let (options, ports) = with_store(Options::default());
+        Self::with(Options::default())
+    }
+
+    fn with(options: Options) -> Self {
+        let (options, ports) = with_store(options);
         let system = System::start(&options);
         let mut session = Session::greeted(system.smtp);
         for number in 1..=5 {
@@ -271,29 +276,18 @@ fn fetchmail_takes_everything_away() {
 }
 
 /// What it shows by itself the script waits for; here is what the server has afterwards.
-#[test]
-fn thunderbird_reads_searches_files_and_sends() {
-    if !in_soak("Thunderbird in a display of its own") {
-        return;
-    }
+fn try_thunderbird(desk: &Desk, imap: SocketAddr, smtp: SocketAddr, tls: &[&str]) {
     let (Some(python), Some(_), Some(_)) =
         (program("python3"), program("thunderbird"), program("Xvfb"))
     else {
         return;
     };
-    let desk = Desk::new();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scripts/try-thunderbird.py");
-    let (imap, smtp) = (
-        desk.ports.imap.to_string(),
-        desk.system.submission.to_string(),
-    );
-    let arguments = ["--imap", &imap, "--smtp", &smtp, "--user", ALICE];
-    run(Command::new(python).arg(script).args(arguments).args([
-        "--password",
-        "secret",
-        "--word",
-        "text of 3",
-    ]));
+    let (imap, smtp) = (imap.to_string(), smtp.to_string());
+    let who = ["--user", ALICE, "--password", "secret"];
+    let mut command = Command::new(python);
+    command.arg(script).args(["--imap", &imap, "--smtp", &smtp]);
+    run(command.args(who).args(["--word", "text of 3"]).args(tls));
     let mut session = desk.login();
     session.ok("EXAMINE Kept");
     assert!(session.ok("SEARCH SEEN FLAGGED").contains("* SEARCH 1\r\n"));
@@ -307,7 +301,41 @@ fn thunderbird_reads_searches_files_and_sends() {
     let with_one = all.lines().filter(|line| line.contains("(MESSAGES 1)"));
     // Kept, Sent and Trash.
     assert_eq!(with_one.count(), 3, "{all}");
+}
+
+#[test]
+fn thunderbird_reads_searches_files_and_sends() {
+    if !in_soak("Thunderbird in a display of its own") {
+        return;
+    }
+    let desk = Desk::new();
+    try_thunderbird(&desk, desk.ports.imap, desk.system.submission, &[]);
     desk.system.stop();
+}
+
+/// The same where its settings want TLS or nothing, with a certificate of an authority that its user trusts.
+#[test]
+fn thunderbird_does_so_by_starttls_and_within_tls() {
+    if !in_soak("Thunderbird over TLS") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let authority = Authority::new();
+    let ca = authority.write(folder.path()).display().to_string();
+    let files = authority.sign(folder.path(), "mx", &["mx.example.org", "127.0.0.1"]);
+    for tls in ["starttls", "implicit"] {
+        let imaps = free_address();
+        let options = Options::default()
+            .certificate(&files)
+            .set("imaps.listen", &format!("[\"{imaps}\"]"));
+        let desk = Desk::with(options);
+        let (imap, smtp) = match tls {
+            "starttls" => (desk.ports.imap, desk.system.submission),
+            _ => (imaps, desk.system.submissions),
+        };
+        try_thunderbird(&desk, imap, smtp, &["--tls", tls, "--ca", &ca]);
+        desk.system.stop();
+    }
 }
 
 #[test]
