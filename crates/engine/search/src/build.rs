@@ -5,14 +5,12 @@ use std::collections::HashMap;
 use vere_mime::Zone;
 
 use crate::crossings::{self, Crossings};
-use crate::long::Grams;
+use crate::edges::{self, Edges};
+use crate::long::{ANYTHING, Grams};
 use crate::runs::{in_word, runs};
 use crate::summary::SummaryWriter;
 use crate::write::{Owner, ZoneWriter, segment};
 use crate::{BUILD_DOCUMENTS_MAX, BUILD_OCTETS_MAX, MESSAGE_OCTETS_MAX, RUN_OCTETS_MAX};
-
-/// The signature of what may hold anything.
-const ANYTHING: [u8; 8] = [0xFF; 8];
 
 /// A message of a mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +49,18 @@ struct ZoneBuilder {
     /// Of the message that is being taken.
     grams: Grams,
     crossings: Crossings,
+    edges: Edges,
     /// Whether it has more text than is kept.
     beyond: bool,
+}
+
+/// Notes that a message has a run.
+fn post(runs: &mut HashMap<Box<[u8]>, Vec<u32>>, run: &[u8], ordinal: u32) {
+    match runs.get_mut(run) {
+        Some(ordinals) if ordinals.last() == Some(&ordinal) => {}
+        Some(ordinals) => ordinals.push(ordinal),
+        None => drop(runs.insert(run.into(), vec![ordinal])),
+    }
 }
 
 impl ZoneBuilder {
@@ -71,22 +79,20 @@ impl ZoneBuilder {
             }
             if run.len() > RUN_OCTETS_MAX {
                 self.grams.add(run);
-                continue;
-            }
-            match self.runs.get_mut(run) {
-                Some(ordinals) if ordinals.last() == Some(&ordinal) => {}
-                Some(ordinals) => ordinals.push(ordinal),
-                None => drop(self.runs.insert(run.into(), vec![ordinal])),
+            } else {
+                post(&mut self.runs, run, ordinal);
             }
         }
     }
 
     fn end(&mut self, ordinal: u32) {
         let grams = std::mem::take(&mut self.grams);
-        let beyond = std::mem::take(&mut self.beyond);
+        let mut beyond = std::mem::take(&mut self.beyond);
         if beyond {
             self.crossings.take_all();
         }
+        let runs = &mut self.runs;
+        beyond |= !self.edges.take(|edge| post(runs, &edge, ordinal));
         self.crossings.put_signature(&mut self.crossed);
         self.ends.push(self.crossed.len() as u32);
         if beyond {
@@ -165,7 +171,17 @@ impl Builder {
             return;
         }
         self.octets += text.len();
+        if edges::are_kept(zone) {
+            builder.edges.add(text.as_bytes());
+        }
         builder.text(text.as_bytes(), ordinal as u32, crossings::are_kept(zone));
+    }
+
+    /// The message that was begun has more texts, or others, than come: it may hold anything.
+    pub fn and_more(&mut self) {
+        if !self.left_out {
+            self.zones.iter_mut().for_each(|zone| zone.beyond = true);
+        }
     }
 
     /// Takes the summary of the message that was begun: its fields of [`crate::SUMMARY_FIELDS`] as they

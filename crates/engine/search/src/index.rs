@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use vere_ports::storage::{Storage, StorageFile};
 
+use crate::memory::Memory;
 use crate::segment::Segment;
 use crate::{DOCUMENTS_MAX, JOINED, JOINED_OCTETS_MAX, OPEN_MAX, SearchError};
 
@@ -25,6 +26,72 @@ pub struct Index<S: Storage> {
     log: u64,
     names: BTreeMap<u64, BTreeSet<Range>>,
     open: HashMap<u64, Opened<S::File>>,
+    memory: Memory,
+}
+
+/// The files of an index.
+#[derive(Debug, Clone)]
+pub struct Files<S>(S);
+
+/// A segment that is written and not in its place yet.
+#[derive(Debug)]
+pub struct Written<F> {
+    mailbox: u64,
+    range: Range,
+    file: F,
+    synced: bool,
+}
+
+/// Files of segments that another one has taken the place of.
+#[derive(Debug)]
+#[must_use]
+pub struct Replaced(Vec<String>);
+
+impl<S: Storage> Files<S> {
+    /// Writes a segment of a mailbox under another name: `range` is the first and the last UID that it
+    /// stands for, whether they are still there or not. One that joins others should be synced here, where
+    /// nobody waits.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn write(
+        &self,
+        mailbox: u64,
+        range: (u32, u32),
+        octets: &[u8],
+        synced: bool,
+    ) -> io::Result<Written<S::File>> {
+        let temporary = temporary(&name(mailbox, range));
+        match self.0.remove(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = self.0.create(&temporary)?;
+        file.write_at([octets, &[]], 0)?;
+        if synced {
+            file.sync()?;
+        }
+        Ok(Written {
+            mailbox,
+            range,
+            file,
+            synced,
+        })
+    }
+
+    /// Removes what was replaced, once the name of what replaced it lasts.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; the next opening removes what is left.
+    pub fn remove(&self, replaced: Replaced) -> io::Result<()> {
+        if replaced.0.is_empty() {
+            return Ok(());
+        }
+        self.0.sync()?;
+        replaced.0.iter().try_for_each(|name| self.0.remove(name))
+    }
 }
 
 /// What is to be done with a mailbox's segments.
@@ -38,6 +105,10 @@ pub enum Task<F> {
 
 fn name(mailbox: u64, (first, last): Range) -> String {
     format!("{mailbox:016x}-{first:08x}-{last:08x}.idx")
+}
+
+fn temporary(name: &str) -> String {
+    format!("{name}.new")
 }
 
 fn parse(name: &str) -> Option<(u64, Range)> {
@@ -71,6 +142,7 @@ impl<S: Storage> Index<S> {
             log,
             names,
             open: HashMap::new(),
+            memory: Memory::default(),
         })
     }
 
@@ -113,9 +185,15 @@ impl<S: Storage> Index<S> {
         Ok(opened)
     }
 
+    /// The same, if they are open already.
+    #[must_use]
+    pub fn open_segments(&self, mailbox: u64) -> Option<Vec<Arc<Segment<S::File>>>> {
+        self.open.get(&mailbox).cloned()
+    }
+
     fn open_one(&self, mailbox: u64, range: Range) -> Result<Segment<S::File>, SearchError> {
         let file = self.storage.open(&name(mailbox, range))?;
-        let segment = Segment::open(file)?;
+        let segment = Segment::open_with(file, self.memory.clone())?;
         let owner = segment.owner();
         let uids = segment.documents();
         let uids = uids.first().zip(uids.last());
@@ -188,37 +266,57 @@ impl<S: Storage> Index<S> {
         Ok(())
     }
 
-    /// Adds a segment of a mailbox, in the place of those whose UIDs lie within `range`: the first and
-    /// the last UID that it stands for, whether they are still there or not. One that takes the place of
-    /// others is synced before they go; what a crash leaves of another one is noticed, and made again.
+    /// What writes segments while the index goes on answering.
+    #[must_use]
+    pub fn files(&self) -> Files<S> {
+        Files(self.storage.clone())
+    }
+
+    /// Adds a segment that was written, in the place of those whose UIDs lie within its range, whose files
+    /// [`Files::remove`] is to remove. One that takes the place of others is synced before, here if it was
+    /// not yet; what a crash leaves of another one is noticed, and made again.
     ///
     /// # Errors
     ///
     /// What the system says. What was there before is there then.
-    pub fn put(&mut self, mailbox: u64, range: (u32, u32), octets: &[u8]) -> io::Result<()> {
-        let own = name(mailbox, range);
-        let temporary = format!("{own}.new");
-        match self.storage.remove(&temporary) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let ranges = self.names.entry(mailbox).or_default();
+    pub fn place(&mut self, written: Written<S::File>) -> io::Result<Replaced> {
+        let Written {
+            mailbox,
+            range,
+            file,
+            synced,
+        } = written;
+        let ranges = self.names.get(&mailbox).into_iter().flatten().copied();
         let within = |other: &Range| *other != range && range.0 <= other.0 && other.1 <= range.1;
-        let within: Vec<Range> = ranges.iter().copied().filter(within).collect();
-        let file = self.storage.create(&temporary)?;
-        file.write_at([octets, &[]], 0)?;
-        if !within.is_empty() {
+        let within: Vec<Range> = ranges.filter(within).collect();
+        if !within.is_empty() && !synced {
             file.sync()?;
         }
-        self.storage.rename(&temporary, &own)?;
-        if !within.is_empty() {
-            self.storage.sync()?;
-        }
+        let own = name(mailbox, range);
+        self.storage.rename(&temporary(&own), &own)?;
         self.open.remove(&mailbox);
         self.names.entry(mailbox).or_default().insert(range);
-        within
-            .into_iter()
-            .try_for_each(|other| self.remove(mailbox, other))
+        for other in &within {
+            self.forget(mailbox, *other);
+        }
+        Ok(Replaced(
+            within
+                .into_iter()
+                .map(|other| name(mailbox, other))
+                .collect(),
+        ))
+    }
+
+    /// Adds a segment at once: writes and places it, and removes what it replaces.
+    ///
+    /// # Errors
+    ///
+    /// As [`Files::write`], [`Index::place`] and [`Files::remove`].
+    pub fn put(&mut self, mailbox: u64, range: (u32, u32), octets: &[u8]) -> io::Result<()> {
+        let files = self.files();
+        let written = files.write(mailbox, range, octets, false)?;
+        let replaced = self.place(written)?;
+        files.remove(replaced)
     }
 
     /// Removes segments of a mailbox, when none of their messages is there any more, or all of it.

@@ -4,8 +4,9 @@
 //! digits on the one hand, what stands between them on the other. A [`Segment`] has the runs of some
 //! messages of one mailbox, each kind of text ([`vere_mime::Zone`]) for itself, and for each run the
 //! messages it is in. What is looked for and lies within one run, however short, is found by looking
-//! through the runs, and nothing else has to be read; what spans several gives candidates, whose texts
-//! the caller looks into. Runs too long to be kept leave a signature of their grams.
+//! through the runs, and nothing else has to be read, and so it is with three octets of any runs; what is
+//! longer and spans several gives candidates, whose texts the caller looks into. Runs too long to be kept
+//! leave a signature of their grams.
 //! `docs/internals/search.md` explains it and draws the file.
 //!
 //! Beside that a segment has of each message the fields of its header that clients ask for
@@ -18,11 +19,13 @@
 mod build;
 mod codec;
 mod crossings;
+mod edges;
 mod error;
 mod file;
 mod found;
 mod index;
 mod long;
+mod memory;
 mod merge;
 mod runs;
 mod segment;
@@ -32,11 +35,13 @@ mod write;
 pub use build::{Builder, Document};
 pub use error::SearchError;
 pub use found::{Bits, Found};
-pub use index::{Index, Task};
+pub use index::{Files, Index, Replaced, Task, Written};
 pub use merge::merge;
 pub use runs::Needle;
 pub use segment::Segment;
-pub use summary::{SUMMARY_FIELDS, SUMMARY_OCTETS_MAX, Summaries, is_summarized};
+pub use summary::{
+    SUMMARIES_TOGETHER, SUMMARY_FIELDS, SUMMARY_OCTETS_MAX, Summaries, is_summarized,
+};
 
 /// The longest run that is kept as it is, in octets.
 pub const RUN_OCTETS_MAX: usize = 40;

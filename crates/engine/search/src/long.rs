@@ -11,6 +11,9 @@ const OCTETS_MIN: usize = 8;
 /// The most octets of a gram.
 const GRAM: usize = 3;
 
+/// The signature of what may hold anything.
+pub(crate) const ANYTHING: [u8; OCTETS_MIN] = [0xFF; OCTETS_MIN];
+
 /// A gram as a number; 1 before its octets tells short ones from longer ones.
 fn number(gram: &[u8]) -> u32 {
     gram.iter()
@@ -53,6 +56,11 @@ pub(crate) fn may_hold(signature: &[u8], what: &[u8]) -> bool {
         let bit = bit(number(gram), signature.len());
         signature[bit / 8] & 1 << (bit % 8) != 0
     })
+}
+
+/// Whether a signature is that of a message of which not all is known.
+pub(crate) fn is_anything(signature: &[u8]) -> bool {
+    signature.iter().all(|octet| *octet == 0xFF)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::edges::Edge;
+
 /// Whether an octet of a text belongs to a word: letters, digits, and everything beyond ASCII.
 pub(crate) fn in_word(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || octet >= 0x80
@@ -69,6 +71,11 @@ impl Needle {
     /// The crossings that texts with it have.
     pub(crate) fn crossings(&self) -> Vec<u64> {
         crate::crossings::of_needle(&self.octets)
+    }
+
+    /// The edges that texts with it have.
+    pub(crate) fn edges(&self) -> Vec<Edge> {
+        crate::edges::of_needle(&self.octets)
     }
 
     /// It, when it is within one run.

@@ -9,13 +9,16 @@ use memchr::memmem::Finder;
 use vere_mime::Zone;
 use vere_ports::storage::StorageFile;
 
-use self::walk::{Kept, Walk};
+pub(crate) use self::walk::Kept;
+use self::walk::Walk;
 use crate::codec::{each_posting, postings_len, take, u32_at, unzigzag};
 use crate::crossings;
+use crate::edges::{self, Edge};
 use crate::file::{Checked, Head};
 use crate::found::{Bits, Found};
-use crate::long::may_hold;
-use crate::runs::{Needle, Place};
+use crate::long::{is_anything, may_hold};
+use crate::memory::Memory;
+use crate::runs::{Needle, Place, in_word};
 use crate::summary::Summaries;
 use crate::write::{
     CROSSED, GROUP, GROUPS, LONG, MARK, Owner, PLACES, POSTINGS, RUNS, SUMMARIES, ZONE_SECTIONS,
@@ -27,7 +30,16 @@ use crate::{DOCUMENTS_MAX, Document, RUN_OCTETS_MAX, SearchError};
 pub struct Segment<F> {
     file: Checked<F>,
     head: Head,
-    documents: Arc<Vec<Document>>,
+    documents: Vec<Document>,
+    memory: Memory,
+    /// Its number there.
+    number: u64,
+}
+
+impl<F> Drop for Segment<F> {
+    fn drop(&mut self) {
+        self.memory.forget(self.number);
+    }
 }
 
 /// The runs of a zone, and where they are.
@@ -44,6 +56,11 @@ impl<F: StorageFile> Segment<F> {
     ///
     /// [`SearchError`].
     pub fn open(file: F) -> Result<Self, SearchError> {
+        Self::open_with(file, Memory::default())
+    }
+
+    /// The same of one that shares what it has in memory with others.
+    pub(crate) fn open_with(file: F, memory: Memory) -> Result<Self, SearchError> {
         let (file, head) = Checked::open(file)?;
         let octets = file.read(&head.section(0))?;
         let documents = documents(&octets, head.documents).ok_or(SearchError::Damaged)?;
@@ -54,7 +71,9 @@ impl<F: StorageFile> Segment<F> {
         Ok(Self {
             file,
             head,
-            documents: Arc::new(documents),
+            documents,
+            number: memory.number(),
+            memory,
         })
     }
 
@@ -115,7 +134,7 @@ impl<F: StorageFile> Segment<F> {
         if needle.is_nowhere() {
             return Ok(found);
         }
-        let kept = Kept::read(self, zone)?;
+        let kept = self.kept(zone)?;
         let long = signatures(kept.long())?;
         if let Some(run) = needle.within_run() {
             let whole = (run, Place::Anywhere);
@@ -126,20 +145,63 @@ impl<F: StorageFile> Segment<F> {
             found.candidates.without(&found.hits);
             return Ok(found);
         }
+        let edges = match edges::are_kept(zone) {
+            true => needle.edges(),
+            false => Vec::new(),
+        };
+        if edges::are_kept(zone) && needle.octets().len() <= edges::GRAM {
+            // It is an edge, or a part of some.
+            self.within_edges(&kept, (needle, &edges), &mut found.hits)?;
+            not_known(&long, &mut found.candidates);
+            found.candidates.without(&found.hits);
+            return Ok(found);
+        }
         let mut all = Bits::all(of);
+        for edge in &edges {
+            let mut with = Bits::none(of);
+            self.runs_with(&kept, (edge, Place::Whole), &mut with)?;
+            not_known(&long, &mut with);
+            all.keep(&with);
+        }
         for piece in needle.pieces() {
+            if all.has_none() {
+                break;
+            }
+            if !edges.is_empty() && is_in_edge(piece) {
+                continue;
+            }
             let mut with = Bits::none(of);
             if piece.0.len() <= RUN_OCTETS_MAX {
                 self.runs_with(&kept, piece, &mut with)?;
             }
             may(&long, piece.0, &mut with);
             all.keep(&with);
-            if all.has_none() {
-                break;
-            }
         }
         found.candidates = self.beside_each_other(zone, all, needle)?;
         Ok(found)
+    }
+
+    /// The runs of a zone with what belongs to them.
+    fn kept(&self, zone: Zone) -> Result<Arc<Kept>, SearchError> {
+        if let Some(kept) = self.memory.get(self.number, zone) {
+            return Ok(kept);
+        }
+        let kept = Arc::new(Kept::read(self, zone)?);
+        self.memory.put(self.number, zone, &kept);
+        Ok(kept)
+    }
+
+    /// Takes in the messages with an edge that is, or has, a needle of at most three octets.
+    fn within_edges(
+        &self,
+        kept: &Kept,
+        (needle, edges): (&Needle, &[Edge]),
+        with: &mut Bits,
+    ) -> Result<(), SearchError> {
+        match edges {
+            [edge] => self.runs_with(kept, (edge, Place::Whole), with),
+            _ => self.runs_within(kept, needle.octets(), kept.edges(), Place::Anywhere, with),
+        }
     }
 
     /// Those of the messages that have the words of a needle beside each other, and few others.
@@ -222,6 +284,22 @@ impl<F: StorageFile> Segment<F> {
         (what, place): (&[u8], Place),
         with: &mut Bits,
     ) -> Result<(), SearchError> {
+        let region = match place {
+            Place::Whole | Place::Beginning => kept.region(what),
+            Place::Anywhere | Place::End => kept.words(),
+        };
+        self.runs_within(kept, what, region, place, with)
+    }
+
+    /// The same, with runs that lie in a region.
+    fn runs_within(
+        &self,
+        kept: &Kept,
+        what: &[u8],
+        region: Range<usize>,
+        place: Place,
+        with: &mut Bits,
+    ) -> Result<(), SearchError> {
         let marked: Vec<u8> = match place {
             Place::Anywhere => what.to_vec(),
             Place::End => [what, &[MARK]].concat(),
@@ -229,10 +307,6 @@ impl<F: StorageFile> Segment<F> {
             Place::Beginning => [&[MARK], what].concat(),
         };
         let from_beginning = matches!(place, Place::Whole | Place::Beginning);
-        let region = match from_beginning {
-            true => kept.region(what),
-            false => 0..kept.runs().len(),
-        };
         let finder = Finder::new(&marked);
         let runs = kept.runs().get(..region.end).unwrap_or_default();
         let mut walk: Option<Walk<'_, F>> = None;
@@ -303,6 +377,21 @@ fn signatures(octets: &[u8]) -> Result<Vec<(u32, &[u8])>, SearchError> {
         list.push(entry().ok_or(SearchError::Damaged)?);
     }
     Ok(list)
+}
+
+/// Takes in the messages of which not all runs and edges are known.
+fn not_known(long: &[(u32, &[u8])], with: &mut Bits) {
+    for (ordinal, signature) in long {
+        if is_anything(signature) {
+            with.set(*ordinal as usize);
+        }
+    }
+}
+
+/// Whether an edge says as much: the end or the beginning of a word, of two octets, or what stands between
+/// words.
+fn is_in_edge((run, place): (&[u8], Place)) -> bool {
+    run.len() < edges::GRAM && (place != Place::Whole || !in_word(run[0]))
 }
 
 fn may(long: &[(u32, &[u8])], run: &[u8], with: &mut Bits) {

@@ -45,7 +45,8 @@ pub const SUMMARY_FIELDS: [&str; 30] = [
 /// The longest summary that is kept, in octets.
 pub const SUMMARY_OCTETS_MAX: usize = 16 * 1024;
 /// Messages whose summaries are compressed together.
-const TOGETHER: usize = 64;
+pub const SUMMARIES_TOGETHER: usize = 64;
+const TOGETHER: usize = SUMMARIES_TOGETHER;
 /// The most octets of these, before they are compressed.
 const BLOCK_OCTETS_MAX: usize = TOGETHER * (SUMMARY_OCTETS_MAX + 4);
 /// Of zstd: the fastest that is named by a number.
@@ -170,6 +171,14 @@ impl<'a, F: StorageFile> Summaries<'a, F> {
         let found = self.summaries.get(number % TOGETHER);
         let range = found.ok_or(SearchError::Damaged)?.clone();
         Ok(range.and_then(|range| self.block.get(range)))
+    }
+
+    /// How many messages have their summaries in the block with a number.
+    #[must_use]
+    pub fn together(&self, block: usize) -> usize {
+        let behind = block.saturating_mul(TOGETHER);
+        let messages = self.segment.documents().len();
+        messages.saturating_sub(behind).min(TOGETHER)
     }
 
     fn load(&mut self, block: usize) -> Result<(), SearchError> {

@@ -6,6 +6,7 @@ use vere_ports::storage::StorageFile;
 
 use super::{Segment, Zone};
 use crate::codec::{each_posting, postings_len, take, u32_at};
+use crate::edges::EDGE;
 use crate::write::{GROUP, GROUPS, LONG, MARK, POSTINGS, RUNS};
 use crate::{Bits, SearchError};
 
@@ -22,7 +23,8 @@ struct At {
 
 /// The runs of a zone, sorted, with their groups and the signatures of long ones, which lie together in
 /// the file; and where their postings are.
-pub(super) struct Kept {
+#[derive(Debug)]
+pub(crate) struct Kept {
     octets: Vec<u8>,
     runs: Range<usize>,
     groups: Range<usize>,
@@ -52,6 +54,22 @@ impl Kept {
             octets,
             postings: segment.section(zone, POSTINGS),
         })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(octets: Vec<u8>) -> Self {
+        Self {
+            octets,
+            runs: 0..0,
+            groups: 0..0,
+            long: 0..0,
+            postings: 0..0,
+        }
+    }
+
+    /// Octets of memory that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.octets.capacity() + size_of::<Self>()
     }
 
     pub(super) fn runs(&self) -> &[u8] {
@@ -89,6 +107,18 @@ impl Kept {
             }
         }
         low
+    }
+
+    /// Where the runs of texts lie, which edges are behind.
+    pub(super) fn words(&self) -> Range<usize> {
+        let region = self.region(&[EDGE]);
+        let behind = self.runs().get(region.clone()).unwrap_or_default();
+        0..memchr::memchr(EDGE, behind).map_or(region.end, |at| region.start + at)
+    }
+
+    /// Where the edges lie.
+    pub(super) fn edges(&self) -> Range<usize> {
+        self.words().end..self.runs().len()
     }
 
     /// Where the runs that begin with something lie, marks included.

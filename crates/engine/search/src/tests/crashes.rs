@@ -6,8 +6,16 @@ use vere_faults::Fate;
 use super::*;
 use crate::{Index, Task};
 
+/// What was handed over to be written.
+type Handed = std::collections::BTreeSet<Vec<u8>>;
+
 /// Adds segments, joins them, drops some; as a host does.
-fn run(disk: &MemoryDisk, all: &Texts) -> std::io::Result<()> {
+fn run(disk: &MemoryDisk, all: &Texts, written: &mut Handed) -> std::io::Result<()> {
+    let mut put = |index: &mut Index<MemoryDisk>, range, octets: Vec<u8>| {
+        let done = index.put(MAILBOX, range, &octets);
+        written.insert(octets);
+        done
+    };
     let mut index = Index::open(disk.clone(), LOG)?;
     // As after a question that met damage.
     index.doubt(MAILBOX)?;
@@ -23,17 +31,34 @@ fn run(disk: &MemoryDisk, all: &Texts) -> std::io::Result<()> {
             .range(first..=last)
             .map(|(uid, texts)| (*uid, texts.clone()))
             .collect();
-        index.put(MAILBOX, (first, last), &build(&part).unwrap())?;
+        put(&mut index, (first, last), build(&part).unwrap())?;
         while let Task::Join(segments) = index.task(MAILBOX)? {
             let range = index.range_of(MAILBOX, &segments).unwrap();
             let borrowed: Vec<_> = segments.iter().map(AsRef::as_ref).collect();
             let live = |document: &Document| document.uid % 20 != 5;
             let octets = merge(&borrowed, live).map_err(std::io::Error::other)?;
-            index.put(MAILBOX, range, &octets.unwrap())?;
+            put(&mut index, range, octets.unwrap())?;
         }
     }
     index.put(MAILBOX + 1, (1, 9), b"of a mailbox that goes")?;
     index.drop_within(MAILBOX + 1, (0, u32::MAX))
+}
+
+/// A segment is taken for whole when its octets are those that were handed over, and else not.
+fn no_torn_one_is_taken_for_whole(disk: &MemoryDisk, written: &Handed, context: &str) -> usize {
+    let own = format!("{MAILBOX:016x}-");
+    let names = disk.list().unwrap().into_iter();
+    let names = names.filter(|name| name.starts_with(&own) && name.ends_with(".idx"));
+    let mut torn = 0;
+    for name in names {
+        let octets = disk.file(&name).unwrap();
+        let taken = Segment::open(disk.open(&name).unwrap())
+            .and_then(|segment| merge(&[&segment], |_| true));
+        let whole = written.contains(&octets);
+        assert_eq!(taken.is_ok(), whole, "{context}: {name}");
+        torn += usize::from(!whole);
+    }
+    torn
 }
 
 /// Opens it and holds what it says to the texts; gives how many messages it knows.
@@ -43,7 +68,9 @@ fn verify(disk: &MemoryDisk, all: &Texts, context: &str) -> usize {
     let mut known = std::collections::BTreeSet::new();
     for segment in index.segments(MAILBOX).unwrap() {
         if merge(&[&segment], |_| true).is_err() {
-            // Was not synced, and is noticed wherever it is read.
+            // Was not synced, and is noticed wherever it is read: what it does say is so.
+            agrees_as_far(&segment, all, &needles, Result::ok);
+            has_its_summaries_or_none(&segment);
             continue;
         }
         agrees(&segment, all, &needles);
@@ -59,11 +86,26 @@ fn verify(disk: &MemoryDisk, all: &Texts, context: &str) -> usize {
     known.len()
 }
 
+fn has_its_summaries_or_none<F: StorageFile>(segment: &Segment<F>) {
+    let Ok(mut summaries) = segment.summaries() else {
+        return;
+    };
+    for (number, document) in segment.documents().iter().enumerate() {
+        if let Ok(given) = summaries.get(number) {
+            let kept = summary(document.uid);
+            let kept = kept.filter(|summary| summary.len() <= crate::SUMMARY_OCTETS_MAX);
+            assert_eq!(given, kept.as_deref());
+        }
+    }
+}
+
 #[test]
 fn no_cut_of_power_makes_the_index_lie() {
     let all = texts(4, 1..321);
+    let mut written = Handed::new();
+    let mut torn = 0;
     let disk = MemoryDisk::default();
-    run(&disk, &all).unwrap();
+    run(&disk, &all, &mut written).unwrap();
     let expected = verify(&disk, &all, "without a cut");
     assert!(expected > 200, "{expected}");
     let points = disk.steps();
@@ -74,34 +116,37 @@ fn no_cut_of_power_makes_the_index_lie() {
             let mut fate = Seeded(point * 100 + seed);
             let disk = MemoryDisk::default();
             disk.stop_at(point);
-            let _ = run(&disk, &all);
+            let _ = run(&disk, &all, &mut written);
             disk.crash(&mut fate);
             if fate.pick(2) == 0 {
                 disk.stop_at(disk.steps() + fate.pick(4) as u64);
-                let _ = run(&disk, &all);
+                let _ = run(&disk, &all, &mut written);
                 disk.crash(&mut fate);
             }
+            torn += no_torn_one_is_taken_for_whole(&disk, &written, &context);
             verify(&disk, &all, &context);
-            run(&disk, &all).unwrap_or_else(|error| panic!("{context}: {error}"));
+            run(&disk, &all, &mut written).unwrap_or_else(|error| panic!("{context}: {error}"));
             let known = verify(&disk, &all, &context);
             assert!(
                 known >= expected,
                 "{context}: {known} of {expected} are known"
             );
+            no_torn_one_is_taken_for_whole(&disk, &written, &context);
         }
     }
+    assert!(torn > 0, "no cut tore a segment");
 }
 
 #[test]
 fn segments_of_others_and_damaged_ones_go() {
     let all = texts(2, 1..41);
     let disk = MemoryDisk::default();
-    run(&disk, &all).unwrap();
+    run(&disk, &all, &mut Handed::new()).unwrap();
     let mut other = Index::open(disk.clone(), LOG + 1).unwrap();
     assert_eq!(other.mailboxes(), [MAILBOX]);
     assert!(other.segments(MAILBOX).unwrap().is_empty());
     assert!(other.mailboxes().is_empty());
-    run(&disk, &all).unwrap();
+    run(&disk, &all, &mut Handed::new()).unwrap();
     let name = disk.list().unwrap().remove(0);
     let mut octets = disk.file(&name).unwrap();
     let middle = octets.len() / 2;

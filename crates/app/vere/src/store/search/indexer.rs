@@ -197,7 +197,7 @@ impl Indexing {
             if let (Some((octets, count)), Some(first)) = (octets, batch.first()) {
                 let last = batch.get(count - 1).unwrap_or(first);
                 let range = (first.uid.get(), last.uid.get());
-                index.lock().put(id.0, range, &octets)?;
+                put(&index, id, range, (&octets, false))?;
             }
             self.give_way(began);
         }
@@ -327,6 +327,19 @@ pub(super) fn build_all(
     Ok(builder.finish())
 }
 
+/// Adds a segment, synced if others go for it: nobody who searches waits for the disk meanwhile.
+fn put(
+    index: &SharedIndex,
+    id: MailboxId,
+    range: (u32, u32),
+    (octets, synced): (&[u8], bool),
+) -> io::Result<()> {
+    let files = index.lock().files();
+    let written = files.write(id.0, range, octets, synced)?;
+    let replaced = index.lock().place(written)?;
+    files.remove(replaced)
+}
+
 /// Joins segments while there are such to be joined, without messages that are gone.
 fn join(index: &SharedIndex, snapshot: &Snapshot) -> Result<(), Trouble> {
     let id = snapshot.mailbox();
@@ -343,7 +356,7 @@ fn join(index: &SharedIndex, snapshot: &Snapshot) -> Result<(), Trouble> {
             uid.is_some_and(|uid| snapshot.find(uid).is_some())
         };
         match merge(&borrowed, live)? {
-            Some(octets) => index.lock().put(id.0, range, &octets)?,
+            Some(octets) => put(index, id, range, (&octets, true))?,
             None => index.lock().drop_within(id.0, range)?,
         }
     }

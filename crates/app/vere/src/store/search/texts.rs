@@ -1,6 +1,7 @@
 //! The texts of one message, read from the log.
 
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use vere_disk::log::Directory as LogDirectory;
 use vere_imap::message::header_fields;
@@ -104,6 +105,47 @@ impl Texts {
             builder.text(zone, text);
             ControlFlow::Continue(())
         };
-        let _ = self.searched().texts(|_| true, &mut each);
+        let all = guarded(message, || self.searched().texts(|_| true, &mut each));
+        if all.is_none() {
+            // It is looked into when something is looked for.
+            builder.and_more();
+        }
+    }
+}
+
+/// Does something with the texts of a message. Whoever wrote it may have found a fault in what decodes
+/// charsets: then nothing comes of this message, and everything goes on with the others.
+pub(super) fn guarded<T>(message: &Message, work: impl FnOnce() -> T) -> Option<T> {
+    let done = catch_unwind(AssertUnwindSafe(work));
+    if done.is_err() {
+        let (uid, body) = (message.uid.get(), message.blob.0);
+        tracing::error!(uid, body, "the texts of a message cannot be decoded");
+    }
+    done.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_cannot_be_decoded_ends_nothing() {
+        let message = Message {
+            uid: vere_store::Uid::FIRST,
+            mod_seq: vere_store::ModSeq(1),
+            flags: vere_store::SystemFlags::default(),
+            keywords: 0,
+            internal_date: vere_store::InternalDate {
+                seconds: 0,
+                zone_minutes: 0,
+            },
+            size: 1,
+            blob: vere_store::BlobId(64),
+            thread: 0,
+            own_fields: false,
+        };
+        assert_eq!(guarded(&message, || 7), Some(7));
+        let none: Option<()> = guarded(&message, || panic!("as a decoder may"));
+        assert_eq!(none, None);
     }
 }

@@ -4,7 +4,7 @@ use vere_search::Bits;
 use vere_store::Unpacker;
 
 use super::Look;
-use crate::store::search::texts::{Texts, Zones};
+use crate::store::search::texts::{Texts, Zones, guarded};
 
 /// Fewer messages than these are looked into by one thread.
 const ALONE_MAX: usize = 32;
@@ -100,7 +100,7 @@ impl Look<'_> {
             match texts {
                 Ok(texts) => {
                     looked.octets += texts.octets();
-                    if (asked.fits)(&texts, &zones) {
+                    if guarded(message, || (asked.fits)(&texts, &zones)).unwrap_or(false) {
                         looked.fit.set(*at);
                     }
                 }
