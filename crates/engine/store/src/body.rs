@@ -5,6 +5,7 @@
 //! `docs/internals/store-log.md` draws it.
 
 use std::io;
+use std::ops::Range;
 
 use vere_ports::storage::{Storage, StorageFile};
 
@@ -27,6 +28,8 @@ const COMPRESS_FROM: usize = 512;
 const LEVEL: i32 = 1;
 /// What is read at once in the hope that parsed part and header are in it.
 const FIRST_READ: usize = 4 * 1024;
+/// The same of the parsed part alone.
+const FIRST_READ_PARSED: usize = 2 * 1024;
 
 /// A message made ready to be stored, away from the store: hashed, compressed, cut in parts.
 #[derive(Debug, Clone)]
@@ -127,6 +130,19 @@ impl<S: Storage> BodyReader<S> {
     ///
     /// [`StoreError::Gone`] when there is none, [`StoreError::Damaged`], [`StoreError::Failed`].
     pub fn open(&self, blob: BlobId) -> Result<Body<S::File>, StoreError> {
+        self.open_with(blob, FIRST_READ)
+    }
+
+    /// The same for who looks at no more than what the parser found: less is read at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`BodyReader::open`].
+    pub fn open_parsed(&self, blob: BlobId) -> Result<Body<S::File>, StoreError> {
+        self.open_with(blob, FIRST_READ_PARSED)
+    }
+
+    fn open_with(&self, blob: BlobId, first: usize) -> Result<Body<S::File>, StoreError> {
         if blob.0 >= self.written {
             return Err(StoreError::Gone);
         }
@@ -139,7 +155,7 @@ impl<S: Storage> BodyReader<S> {
         else {
             return Err(StoreError::Gone);
         };
-        let first = (FIRST_READ as u64).min(available) as usize;
+        let first = (first as u64).min(available) as usize;
         let mut octets = vec![0; first];
         file.read_at(&mut octets, offset).map_err(failed)?;
         let head = octets
@@ -266,6 +282,17 @@ impl<F: StorageFile> Body<F> {
         let start = RECORD_HEAD + BODY_HEAD + self.parsed;
         let (crc, end) = (self.header_crc, start + self.header);
         self.checked(start, end, crc)
+    }
+
+    /// What was read, and where in it the header is as it came, the empty line included.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Damaged`], [`StoreError::Failed`].
+    pub fn into_header(mut self) -> Result<(Vec<u8>, Range<usize>), StoreError> {
+        self.header()?;
+        let start = RECORD_HEAD + BODY_HEAD + self.parsed;
+        Ok((self.octets, start..start + self.header))
     }
 
     /// The whole message as it came.

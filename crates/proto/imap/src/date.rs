@@ -134,14 +134,13 @@ fn seconds(hours: u32, minutes: u32) -> u32 {
 pub fn date_time(time: Timestamp) -> String {
     // `Mon, 04 May 2026 03:02:01 +0000`
     let text = time.rfc5322();
-    let part = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default();
-    format!(
-        "\"{}-{}-{} {} +0000\"",
-        part(5..7),
-        part(8..11),
-        part(12..16),
-        part(17..25)
-    )
+    let mut written = String::with_capacity("\"04-May-2026 03:02:01 +0000\"".len());
+    for (before, part) in [("\"", 5..7), ("-", 8..11), ("-", 12..16), (" ", 17..25)] {
+        written.push_str(before);
+        written.push_str(text.get(part).unwrap_or_default());
+    }
+    written.push_str(" +0000\"");
+    written
 }
 
 #[cfg(test)]

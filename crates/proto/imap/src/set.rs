@@ -91,6 +91,16 @@ impl UidSet {
         if first > last {
             return;
         }
+        match self.ranges.last_mut() {
+            Some((_, end)) if first > *end => {
+                match end.checked_add(1) == Some(first) {
+                    true => *end = last,
+                    false => self.ranges.push((first, last)),
+                }
+                return;
+            }
+            _ => {}
+        }
         // Those that end before the new one and do not touch it stay as they are, as do those behind.
         let begin = self
             .ranges

@@ -10,9 +10,9 @@ pub(crate) const FOR_NUL: u8 = 0x80;
 
 /// Writes `string`: quoted where it can be, and else a literal.
 pub(crate) fn string(out: &mut Vec<u8>, text: &[u8]) {
-    let quotable =
-        text.len() <= QUOTED_OCTETS_MAX && text.iter().all(|octet| matches!(octet, b' '..=b'~'));
-    if quotable {
+    // All of them, whatever the first ones are: many at a time.
+    let plain = |all: bool, octet: &u8| all & (b' '..=b'~').contains(octet);
+    if text.len() <= QUOTED_OCTETS_MAX && text.iter().fold(true, plain) {
         quoted(out, text);
     } else {
         literal_head(out, text.len());

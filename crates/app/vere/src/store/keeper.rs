@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use vere_disk::log::Directory as LogDirectory;
 use vere_disk::mail_meta::FjallMeta;
@@ -222,9 +223,33 @@ impl Keeper {
         question: impl FnOnce(&mut MailStore) -> Result<Committed<T>, StoreError> + Send + 'static,
     ) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let job = job(question, reply);
+        let job = job(question, |value| drop(reply.send(value)));
         self.sender.send(Message::Job(job)).map_err(|_| closed())?;
         Ok(answer)
+    }
+
+    /// Asks the store, and does something with the answer where that may take its time; it goes there
+    /// at once, not by way of the thread of the connections.
+    ///
+    /// # Errors
+    /// As [`Keeper::ask`].
+    pub(super) async fn ask_then<T: Send + 'static, R: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut MailStore) -> Result<Committed<T>, StoreError> + Send + 'static,
+        then: impl FnOnce(T) -> R + Send + 'static,
+    ) -> Result<R, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let runtime = Handle::current();
+        let tell = move |value: Result<T, StoreError>| match value {
+            Ok(value) => drop(runtime.spawn_blocking(move || {
+                // Whoever waits may have gone.
+                let _ = reply.send(Ok(then(value)));
+            })),
+            Err(error) => drop(reply.send(Err(error))),
+        };
+        let job = job(question, tell);
+        self.sender.send(Message::Job(job)).map_err(|_| closed())?;
+        answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
     /// Asks the store with what is first made where it may take its time.
@@ -242,7 +267,8 @@ impl Keeper {
         drop(tokio::task::spawn_blocking(move || match make() {
             Err(error) => drop(reply.send(Err(error))),
             Ok(made) => {
-                let job = job(move |store| question(store, made), reply);
+                let tell = |value| drop(reply.send(value));
+                let job = job(move |store| question(store, made), tell);
                 // Whoever waits sees that the reply is gone.
                 let _ = sender.send(Message::Job(job));
             }
@@ -267,11 +293,11 @@ fn closed() -> StoreError {
 
 fn job<T: Send + 'static>(
     question: impl FnOnce(&mut MailStore) -> Result<Committed<T>, StoreError> + Send + 'static,
-    reply: oneshot::Sender<Result<T, StoreError>>,
+    tell: impl FnOnce(Result<T, StoreError>) + Send + 'static,
 ) -> Job {
     Box::new(move |owner| match question(&mut owner.store) {
-        Err(error) => drop(reply.send(Err(error))),
-        Ok(committed) => owner.reply_when_safe(committed, reply),
+        Err(error) => tell(Err(error)),
+        Ok(committed) => owner.tell_when_safe(committed, tell),
     })
 }
 
@@ -330,22 +356,21 @@ impl Owner {
         }
     }
 
-    fn reply_when_safe<T: Send + 'static>(
+    fn tell_when_safe<T: Send + 'static>(
         &mut self,
         committed: Committed<T>,
-        reply: oneshot::Sender<Result<T, StoreError>>,
+        tell: impl FnOnce(Result<T, StoreError>) + Send + 'static,
     ) {
         let position = committed.position();
         match committed.when(self.store.synced()) {
-            Ok(value) => drop(reply.send(Ok(value))),
+            Ok(value) => tell(Ok(value)),
             Err(committed) => {
                 let waiter: Waiter = Box::new(move |synced| {
-                    let value = synced.and_then(|synced| {
+                    tell(synced.and_then(|synced| {
                         committed
                             .when(synced)
                             .map_err(|_| StoreError::Failed("not synced so far".to_owned()))
-                    });
-                    let _ = reply.send(value);
+                    }));
                 });
                 self.waiting.push((position, waiter));
             }

@@ -1,18 +1,23 @@
 //! Messages out of the store: which ones fit in a batch, and their content.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use tokio::task::{JoinHandle, spawn_local};
 use vere_disk::log::{Directory as LogDirectory, DirectoryFile as LogFile};
+use vere_imap::message::header_fields;
 use vere_imap::server::{FetchQuery, Messages, Need, Refusal, Row};
 use vere_imap::set::UidSet;
 use vere_mime::Parsed;
-use vere_store::{Body, BodyReader, MailboxId, Message, RecipientFields, Snapshot, StoreError};
+use vere_store::{
+    Body, BodyReader, Committed, MailboxId, Message, RecipientFields, Snapshot, StoreError,
+};
 
 use super::convert::{among, flags_of, refusal, time};
 use super::keeper::{Keeper, MailStore};
 use super::parser::Parsers;
-use super::search::MISSED_MAX;
-use super::summaries::{Fields, SUMMARY_OCTETS, has_all};
+use super::search::{MISSED_MAX, SharedIndex};
+use super::summaries::{FIELDS_OCTETS, Fields, has_all};
 
 /// Messages of one batch, whatever is asked of them.
 const BATCH_MAX: usize = 1_000;
@@ -93,27 +98,49 @@ impl Fetcher {
 
 async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> {
     let need = query.need;
-    let fields = query.fields.clone().filter(|fields| has_all(fields));
-    let (snapshot, chosen, rest, reader) = keeper
-        .ask(move |store| choose(store, &query))
-        .await
-        .and_then(|(snapshot, chosen, rest, reader)| Ok((snapshot, chosen?, rest, reader)))
-        .map_err(|error| opened_gone(&error))?;
-    let rows = if need == Need::Nothing {
-        chosen
-            .into_iter()
-            .map(|(message, _)| row(&snapshot, &message, Content::default()))
-            .collect()
+    let fields = query.fields.clone();
+    if let Some(names) = fields.clone().filter(|names| has_all(names)) {
+        return fetch_fields(keeper, query, names).await;
+    }
+    let question = move |store: &mut MailStore| choose(store, &query);
+    let done = if need == Need::Nothing {
+        let chosen = keeper.ask(question).await.and_then(|chosen| chosen);
+        chosen.map(|chosen| chosen.rows(|_, _| Ok(Content::default())))
     } else {
-        let keeper = keeper.clone();
-        tokio::task::spawn_blocking(move || match fields {
-            Some(fields) => field_rows(&snapshot, &chosen, &reader, &fields, &keeper),
-            None => read_rows(&snapshot, &chosen, &reader, keeper.parsers(), need),
-        })
-        .await
-        .map_err(|_| Refusal::Unavailable)?
+        let parsers = keeper.parsers().clone();
+        let read = move |chosen: Result<Chosen, StoreError>| {
+            let read = |chosen: Chosen| {
+                chosen.rows(|referred, reader| {
+                    read(referred, reader, &parsers, need, fields.as_deref())
+                })
+            };
+            chosen.map(read)
+        };
+        keeper.ask_then(question, read).await.and_then(|done| done)
     };
-    Ok(Messages { rows, rest })
+    done.map_err(|error| opened_gone(&error))
+}
+
+/// Gives fields that summaries have: at once where they were asked for before, else cut out of what the
+/// index keeps; those of messages that no segment knows are read.
+async fn fetch_fields(
+    keeper: &Keeper,
+    query: FetchQuery,
+    names: Arc<[String]>,
+) -> Result<Messages, Refusal> {
+    let asked = keeper.ask(move |store| choose(store, &query)).await;
+    let chosen = asked
+        .and_then(|chosen| chosen)
+        .map_err(|error| opened_gone(&error))?;
+    match fields_at_hand(Box::new(chosen), &names, keeper.index()) {
+        Ok(messages) => Ok(messages),
+        Err(chosen) => {
+            let keeper = keeper.clone();
+            tokio::task::spawn_blocking(move || field_rows(*chosen, names, &keeper))
+                .await
+                .map_err(|_| Refusal::Unavailable)
+        }
+    }
 }
 
 /// What a mailbox that is open answers when it is gone.
@@ -124,17 +151,43 @@ pub(super) fn opened_gone(error: &StoreError) -> Refusal {
     }
 }
 
-type Chosen = (
-    Snapshot,
-    Result<Vec<Referred>, StoreError>,
-    UidSet,
-    BodyReader<LogDirectory>,
-);
+/// What is given of a mailbox, and what with.
+struct Chosen {
+    snapshot: Snapshot,
+    messages: Vec<Referred>,
+    /// Those behind.
+    rest: UidSet,
+    reader: BodyReader<LogDirectory>,
+}
+
+impl Chosen {
+    /// Gives all with what is made of each; one that cannot be read is left out, and the client is told that
+    /// not all are there.
+    fn rows(
+        self,
+        mut content: impl FnMut(&Referred, &BodyReader<LogDirectory>) -> Result<Content, StoreError>,
+    ) -> Messages {
+        let mut rows = Vec::with_capacity(self.messages.len());
+        for referred in &self.messages {
+            match content(referred, &self.reader) {
+                Ok(content) => rows.push(row(&self.snapshot, &referred.0, content)),
+                Err(error) => {
+                    let uid = referred.0.uid.get();
+                    tracing::error!(%error, uid, "message cannot be read");
+                }
+            }
+        }
+        Messages {
+            rows,
+            rest: self.rest,
+        }
+    }
+}
 
 fn choose(
     store: &mut MailStore,
     query: &FetchQuery,
-) -> Result<vere_store::Committed<Chosen>, StoreError> {
+) -> Result<Committed<Result<Chosen, StoreError>>, StoreError> {
     let id = MailboxId(query.mailbox);
     let summarized = query.fields.as_deref().is_some_and(has_all);
     let committed = store.snapshot(id)?;
@@ -154,7 +207,7 @@ fn choose(
             octets += match query.need {
                 Need::Nothing => 0,
                 Need::Parsed => PARSED_OCTETS,
-                Need::Header if summarized => SUMMARY_OCTETS,
+                Need::Header if summarized => FIELDS_OCTETS,
                 Need::Header => HEADER_OCTETS.min(message.size as usize),
                 Need::Whole => message.size as usize,
             };
@@ -167,7 +220,7 @@ fn choose(
                 .intersection(&UidSet::range(last.saturating_add(1), u32::MAX)),
             false => UidSet::new(),
         };
-        let referred = chosen
+        let messages: Result<Vec<Referred>, StoreError> = chosen
             .iter()
             .map(|message| match query.need {
                 Need::Nothing | Need::Parsed => Ok((*message, Vec::new())),
@@ -175,7 +228,12 @@ fn choose(
                 Need::Header | Need::Whole => refer(store, id, message),
             })
             .collect();
-        (snapshot, referred, rest, reader)
+        Ok(Chosen {
+            messages: messages?,
+            snapshot,
+            rest,
+            reader,
+        })
     }))
 }
 
@@ -185,6 +243,15 @@ struct Content {
     parsed: Bytes,
     octets: Bytes,
     own: usize,
+}
+
+impl Content {
+    fn of(octets: Bytes) -> Self {
+        Self {
+            octets,
+            ..Self::default()
+        }
+    }
 }
 
 fn row(snapshot: &Snapshot, message: &Message, content: Content) -> Row {
@@ -198,58 +265,39 @@ fn row(snapshot: &Snapshot, message: &Message, content: Content) -> Row {
     }
 }
 
-/// Rows of fields that summaries have; those of messages that have none are read.
-fn field_rows(
-    snapshot: &Snapshot,
-    chosen: &[Referred],
-    reader: &BodyReader<LogDirectory>,
-    names: &[String],
-    keeper: &Keeper,
-) -> Vec<Row> {
-    let segments = keeper.index().segments(snapshot.mailbox());
-    let mut fields = Fields::new(names, reader, &segments);
-    let rows = chosen.iter().filter_map(|(message, _)| {
-        let octets = fields
-            .of(message)
-            .map_err(|error| left_out(message, &error));
-        let content = Content {
-            octets: octets.ok()?,
-            ..Content::default()
-        };
-        Some(row(snapshot, message, content))
-    });
-    let rows = rows.collect();
+/// Fields, when none of them has to be read.
+fn fields_at_hand(
+    chosen: Box<Chosen>,
+    names: &Arc<[String]>,
+    index: &SharedIndex,
+) -> Result<Messages, Box<Chosen>> {
+    let Some(segments) = index.segments_at_hand(chosen.snapshot.mailbox()) else {
+        return Err(chosen);
+    };
+    let mut fields = Fields::new(Arc::clone(names), index.columns(), &segments);
+    let found = chosen.messages.iter();
+    let found: Option<Vec<Bytes>> = found.map(|(message, _)| fields.at_hand(message)).collect();
+    let Some(found) = found else {
+        return Err(chosen);
+    };
+    let mut found = found.into_iter();
+    Ok(chosen.rows(|_, _| Ok(Content::of(found.next().unwrap_or_default()))))
+}
+
+/// Fields, cut out of what summaries have; those of messages that have none are read.
+fn field_rows(chosen: Chosen, names: Arc<[String]>, keeper: &Keeper) -> Messages {
+    let mailbox = chosen.snapshot.mailbox();
+    let index = keeper.index();
+    let segments = index.segments(mailbox);
+    let mut fields = Fields::new(names, index.columns(), &segments);
+    let messages = chosen.rows(|(message, _), reader| fields.of(message, reader).map(Content::of));
     if fields.doubt {
-        keeper.index().doubt(snapshot.mailbox());
+        index.doubt(mailbox);
     }
     if fields.unknown >= MISSED_MAX {
-        keeper.index_missed(snapshot.mailbox());
+        keeper.index_missed(mailbox);
     }
-    rows
-}
-
-/// It is left out, and the client is told that not all are there.
-fn left_out(message: &Message, error: &StoreError) {
-    tracing::error!(%error, uid = message.uid.get(), "message cannot be read");
-}
-
-fn read_rows(
-    snapshot: &Snapshot,
-    chosen: &[Referred],
-    reader: &BodyReader<LogDirectory>,
-    parsers: &Parsers,
-    need: Need,
-) -> Vec<Row> {
-    let rows = chosen
-        .iter()
-        .filter_map(|referred| match read(referred, reader, parsers, need) {
-            Ok(content) => Some(row(snapshot, &referred.0, content)),
-            Err(error) => {
-                left_out(&referred.0, &error);
-                None
-            }
-        });
-    rows.collect()
+    messages
 }
 
 fn read(
@@ -257,11 +305,31 @@ fn read(
     reader: &BodyReader<LogDirectory>,
     parsers: &Parsers,
     need: Need,
+    fields: Option<&[String]>,
 ) -> Result<Content, StoreError> {
-    let mut body = reader.open(message.blob)?;
+    let mut body = match need {
+        Need::Nothing | Need::Parsed => reader.open_parsed(message.blob)?,
+        Need::Header | Need::Whole => reader.open(message.blob)?,
+    };
+    if let Some(names) = fields {
+        let header = [own, body.header()?].concat();
+        return Ok(Content::of(header_fields(&header, names, true).into()));
+    }
+    let parsed = parsed(&mut body, parsers)?;
+    let octets = match need {
+        Need::Nothing | Need::Parsed => Bytes::new(),
+        // As it was read, without a copy.
+        Need::Header if own.is_empty() => {
+            let (octets, header) = body.into_header()?;
+            Bytes::from(octets).slice(header)
+        }
+        Need::Header => [own, body.header()?].concat().into(),
+        Need::Whole if own.is_empty() => body.message()?.into(),
+        Need::Whole => [own.as_slice(), &body.message()?].concat().into(),
+    };
     Ok(Content {
-        parsed: parsed(&mut body, parsers)?,
-        octets: octets(&mut body, own, need)?.into(),
+        parsed,
+        octets,
         own: own.len(),
     })
 }
@@ -274,15 +342,4 @@ fn parsed(body: &mut Body<LogFile>, parsers: &Parsers) -> Result<Bytes, StoreErr
     }
     let found = parsers.parse(&body.message()?)?;
     Ok(found.record.into())
-}
-
-fn octets(body: &mut Body<LogFile>, own: &[u8], need: Need) -> Result<Vec<u8>, StoreError> {
-    let mut octets = own.to_vec();
-    match need {
-        Need::Nothing | Need::Parsed => {}
-        Need::Header => octets.extend_from_slice(body.header()?),
-        Need::Whole if octets.is_empty() => return body.message(),
-        Need::Whole => octets.extend_from_slice(&body.message()?),
-    }
-    Ok(octets)
 }

@@ -17,7 +17,7 @@ mod render;
 mod section;
 
 pub use render::{body_structure, envelope};
-pub use section::{Content, Extract, UnknownEncoding, header_fields};
+pub use section::{Content, Extract, UnknownEncoding, header_fields, put_header_fields};
 
 #[cfg(test)]
 mod tests;

@@ -145,6 +145,17 @@ fn child(parsed: &Parsed, parent: usize, number: usize) -> Option<(usize, &Part)
 #[must_use]
 pub fn header_fields(header: &[u8], names: &[impl AsRef<str>], wanted: bool) -> Vec<u8> {
     let mut out = Vec::new();
+    put_header_fields(header, names, wanted, &mut out);
+    out
+}
+
+/// Writes them.
+pub fn put_header_fields(
+    header: &[u8],
+    names: &[impl AsRef<str>],
+    wanted: bool,
+    out: &mut Vec<u8>,
+) {
     for field in fields(header).filter(vere_mime::Field::is_named) {
         let named = names.iter().any(|name| field.is(name.as_ref()));
         if named == wanted {
@@ -155,7 +166,6 @@ pub fn header_fields(header: &[u8], names: &[impl AsRef<str>], wanted: bool) -> 
         }
     }
     out.extend_from_slice(b"\r\n");
-    out
 }
 
 /// The content transfer encoding of a part is not known.

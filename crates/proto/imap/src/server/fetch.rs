@@ -21,12 +21,16 @@ pub(super) struct FetchWork {
     tag: String,
     uid: bool,
     items: Vec<FetchItem>,
+    /// What each item is called.
+    labels: Vec<String>,
     /// Those not given yet.
     uids: UidSet,
     /// What was asked for, whether it is there or not.
     named: UidSet,
     need: Need,
     fields: Option<Arc<[String]>>,
+    /// Whether the content of a row is the section that is asked for.
+    is_cut: bool,
     changed_since: Option<ModSeq>,
     /// Those that are seen now and were not before.
     seen: UidSet,
@@ -56,11 +60,15 @@ impl Server {
         }
         // To ask for the numbers of changes is to want them (RFC 7162 section 3.1).
         self.enabled.condstore |= items.contains(&FetchItem::ModSeq);
+        let fields = row::fields_alone(&items);
+        let with_content = items.iter().filter(|item| row::need(item) != Need::Nothing);
         let work = FetchWork {
             tag,
             uid: command.uid,
             need: items.iter().map(row::need).max().unwrap_or_default(),
-            fields: row::fields_alone(&items),
+            is_cut: fields.is_some() && with_content.count() == 1,
+            fields,
+            labels: items.iter().map(row::label).collect(),
             items,
             missing: uids.len(),
             uids,
@@ -194,10 +202,13 @@ impl Server {
             selected: mailbox,
             enabled: self.enabled,
             row,
+            is_cut: work.is_cut,
+            is_header: work.need == Need::Header && work.fields.is_none(),
             parsed: None,
             unknown_encoding: false,
         };
-        writer.write(number, &work.items, work.seen.contains(row.flags.uid));
+        let items = work.items.iter().zip(&work.labels);
+        writer.write(number, items, work.seen.contains(row.flags.uid));
         work.unknown_encoding |= writer.unknown_encoding;
         work.missing = work.missing.saturating_sub(1);
     }

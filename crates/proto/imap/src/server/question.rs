@@ -151,8 +151,8 @@ pub struct FetchQuery {
     /// What of them.
     pub need: Need,
     /// When of the header no fields but these are needed, and nothing that the parser found: then a
-    /// row's content may be the fields of these names alone, as they were written, and others with
-    /// them, an empty line behind.
+    /// row's content is the fields of these names as they were written, in their order, and an empty line
+    /// ([`crate::message::header_fields`]).
     pub fields: Option<Arc<[String]>>,
     /// Octets of content after which to stop; at least one message is given.
     pub octets_max: usize,
@@ -166,7 +166,7 @@ pub enum Need {
     Nothing,
     /// What the parser found in it.
     Parsed,
-    /// That and the header.
+    /// That and the header, no octet behind it.
     Header,
     /// That and all of it.
     Whole,
@@ -381,7 +381,8 @@ pub struct Row {
     pub size: u64,
     /// What `vere_mime::Parsed::encode` wrote when it was delivered, if it was needed.
     pub parsed: Bytes,
-    /// As much as was needed: fields of the recipient's own, and the message behind them.
+    /// As much as was needed: fields of the recipient's own, and the message behind them, or its header
+    /// alone where no more is needed.
     pub content: Bytes,
     /// How many octets the own fields have.
     pub own: usize,

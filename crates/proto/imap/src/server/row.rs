@@ -7,7 +7,7 @@ use vere_mime::{EnvelopeView, Parsed};
 
 use crate::command::{FetchItem, Part, Partial, Section};
 use crate::date;
-use crate::flags::Flags;
+use crate::flags::{Flag, Flags};
 use crate::message::{self, Content, Extract};
 use crate::write;
 
@@ -18,17 +18,24 @@ use super::selected::Selected;
 
 /// Writes the flags of a message, `\Recent` among them where the client knows it.
 pub(super) fn flags(output: &mut Output, selected: &Selected, enabled: Enabled, row: &FlagsOf) {
-    output.text("(");
-    let recent = !enabled.rev2 && selected.recent.contains(row.uid);
-    let recent = recent.then(|| "\\Recent".to_owned());
-    let all = row.flags.iter().map(|flag| flag.to_string()).chain(recent);
-    for (index, flag) in all.enumerate() {
-        if index > 0 {
-            output.text(" ");
+    let mut before = "(";
+    for flag in row.flags.iter() {
+        output.text(before);
+        match &flag {
+            Flag::System(flag) => {
+                output.text("\\");
+                output.text(flag.name());
+            }
+            Flag::Keyword(word) => output.text(word),
         }
-        output.text(&flag);
+        before = " ";
     }
-    output.text(")");
+    if !enabled.rev2 && selected.recent.contains(row.uid) {
+        output.text(before);
+        output.text("\\Recent");
+        before = " ";
+    }
+    output.text(if before == " " { ")" } else { "()" });
 }
 
 /// Tells of keywords before they are first used (RFC 9051 section 7.3.5).
@@ -94,12 +101,29 @@ pub(super) fn fields_alone(items: &[FetchItem]) -> Option<Arc<[String]>> {
     (!all.is_empty()).then(|| all.into())
 }
 
+/// What an item is called in the response, where that depends on what was asked.
+pub(super) fn label(item: &FetchItem) -> String {
+    match item {
+        FetchItem::Section { section, .. } => format!("BODY[{}]", section_text(section)),
+        FetchItem::Rfc822(Part::Header) => "RFC822.HEADER".to_owned(),
+        FetchItem::Rfc822(Part::Text) => "RFC822.TEXT".to_owned(),
+        FetchItem::Rfc822(_) => "RFC822".to_owned(),
+        FetchItem::Binary { path, .. } => format!("BINARY[{}]", path_text(path)),
+        FetchItem::BinarySize(path) => format!("BINARY.SIZE[{}]", path_text(path)),
+        _ => String::new(),
+    }
+}
+
 /// Writes items of one message.
 pub(super) struct RowWriter<'a> {
     pub(super) output: &'a mut Output,
     pub(super) selected: &'a mut Selected,
     pub(super) enabled: Enabled,
     pub(super) row: &'a Row,
+    /// Whether its content is the section that is asked for.
+    pub(super) is_cut: bool,
+    /// Whether it is the header.
+    pub(super) is_header: bool,
     /// What was found in it, once it is needed.
     pub(super) parsed: Option<Parsed>,
     /// A part is encoded in a way that is not known.
@@ -107,11 +131,17 @@ pub(super) struct RowWriter<'a> {
 }
 
 impl RowWriter<'_> {
-    /// Writes the whole response.
-    pub(super) fn write(&mut self, number: u32, items: &[FetchItem], with_flags: bool) {
+    /// Writes the whole response: items with what they are called.
+    pub(super) fn write<'i>(
+        &mut self,
+        number: u32,
+        items: impl Iterator<Item = (&'i FetchItem, &'i String)> + Clone,
+        with_flags: bool,
+    ) {
         let row = self.row;
-        let with_flags = with_flags && !items.contains(&FetchItem::Flags);
-        if with_flags || items.contains(&FetchItem::Flags) {
+        let asked = items.clone().any(|(item, _)| *item == FetchItem::Flags);
+        let with_flags = with_flags && !asked;
+        if with_flags || asked {
             announce(self.output, self.selected, &row.flags.flags);
             self.selected.told(&row.flags);
         }
@@ -119,30 +149,32 @@ impl RowWriter<'_> {
         self.output.text("* ");
         self.output.number(number.into());
         self.output.text(" FETCH (");
-        for (index, item) in items.iter().enumerate() {
+        for (index, (item, label)) in items.enumerate() {
             if index > 0 {
                 self.output.text(" ");
             }
-            self.item(item);
+            self.item(item, label);
         }
         if with_flags {
             self.output.text(" ");
-            self.item(&FetchItem::Flags);
+            self.flags();
         }
         self.output.line(")");
     }
 
-    fn item(&mut self, item: &FetchItem) {
+    fn flags(&mut self) {
+        self.output.text("FLAGS ");
+        flags(self.output, self.selected, self.enabled, &self.row.flags);
+    }
+
+    fn item(&mut self, item: &FetchItem, label: &str) {
         let row = self.row;
         match item {
             FetchItem::Uid => {
                 self.output.text("UID ");
                 self.output.number(row.flags.uid.into());
             }
-            FetchItem::Flags => {
-                self.output.text("FLAGS ");
-                flags(self.output, self.selected, self.enabled, &row.flags);
-            }
+            FetchItem::Flags => self.flags(),
             FetchItem::InternalDate => {
                 self.output.text("INTERNALDATE ");
                 self.output.text(&date::date_time(row.date));
@@ -165,24 +197,16 @@ impl RowWriter<'_> {
             FetchItem::BodyStructure => self.body_structure("BODYSTRUCTURE ", true),
             FetchItem::Section {
                 section, partial, ..
-            } => {
-                let label = format!("BODY[{}]", section_text(section));
-                self.section(&label, section, *partial);
-            }
+            } => self.section(label, section, *partial),
             FetchItem::Rfc822(part) => {
-                let label = match part {
-                    Part::Header => "RFC822.HEADER",
-                    Part::Text => "RFC822.TEXT",
-                    _ => "RFC822",
-                };
                 let section = Section {
                     path: Vec::new(),
                     part: part.clone(),
                 };
                 self.section(label, &section, None);
             }
-            FetchItem::Binary { path, partial, .. } => self.binary(path, *partial),
-            FetchItem::BinarySize(path) => self.binary_size(path),
+            FetchItem::Binary { path, partial, .. } => self.binary(label, path, *partial),
+            FetchItem::BinarySize(path) => self.binary_size(label, path),
         }
     }
 
@@ -193,6 +217,10 @@ impl RowWriter<'_> {
     }
 
     fn section(&mut self, label: &str, section: &Section, partial: Option<Partial>) {
+        let is_header = self.is_header && section.path.is_empty() && section.part == Part::Header;
+        if self.is_cut || is_header {
+            return self.string(label, Some(self.row.content.clone()), partial, "");
+        }
         let content = content(self.row);
         let found = match section.path.as_slice() {
             [] => Some(content.whole(&section.part)),
@@ -228,23 +256,23 @@ impl RowWriter<'_> {
         self.output.content(found);
     }
 
-    fn binary(&mut self, path: &[u32], partial: Option<Partial>) {
+    fn binary(&mut self, label: &str, path: &[u32], partial: Option<Partial>) {
         let found = content(self.row).binary(parsed(&mut self.parsed, self.row), path);
         self.unknown_encoding |= found.is_err();
         let found = found.ok().flatten().map(Bytes::from);
         let holds_nul = found
             .as_ref()
             .is_some_and(|found| memchr::memchr(0, found).is_some());
-        let label = format!("BINARY[{}]", path_text(path));
-        self.string(&label, found, partial, if holds_nul { "~" } else { "" });
+        self.string(label, found, partial, if holds_nul { "~" } else { "" });
     }
 
-    fn binary_size(&mut self, path: &[u32]) {
+    fn binary_size(&mut self, label: &str, path: &[u32]) {
         let found = content(self.row).binary(parsed(&mut self.parsed, self.row), path);
         self.unknown_encoding |= found.is_err();
         let size = found.ok().flatten().map_or(0, |found| found.len());
-        self.output
-            .text(&format!("BINARY.SIZE[{}] {size}", path_text(path)));
+        self.output.text(label);
+        self.output.text(" ");
+        self.output.number(size as u64);
     }
 }
 

@@ -21,6 +21,7 @@ use vere_units::Timestamp;
 
 use super::keeper::{Keeper, MailStore};
 use super::messages::opened_gone;
+use super::summaries::Columns;
 
 pub(crate) use check::check;
 pub(super) use explain::explain;
@@ -38,7 +39,10 @@ pub(crate) type Segments = Vec<Arc<Segment<LogFile>>>;
 
 /// The index of all mailboxes, shared by those who search and the one who adds to it.
 #[derive(Debug, Clone)]
-pub(crate) struct SharedIndex(Arc<Mutex<Index<LogDirectory>>>);
+pub(crate) struct SharedIndex {
+    index: Arc<Mutex<Index<LogDirectory>>>,
+    columns: Columns,
+}
 
 impl SharedIndex {
     /// Opens the index beside a store's log, or makes it.
@@ -49,11 +53,24 @@ impl SharedIndex {
         let folder = store.join(FOLDER);
         std::fs::create_dir_all(&folder)?;
         let index = Index::open(LogDirectory::open(&folder)?, log)?;
-        Ok(Self(Arc::new(Mutex::new(index))))
+        Ok(Self {
+            index: Arc::new(Mutex::new(index)),
+            columns: Columns::default(),
+        })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Index<LogDirectory>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fields that were asked for.
+    pub(super) const fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// The segments of a mailbox, if they are open and nobody has to be waited for.
+    pub(super) fn segments_at_hand(&self, id: MailboxId) -> Option<Segments> {
+        self.index.try_lock().ok()?.open_segments(id.0)
     }
 
     /// The segments of a mailbox; none when they cannot be read, which is said.
@@ -112,17 +129,14 @@ pub(super) async fn search(
     recent: UidSet,
     now: Timestamp,
 ) -> Result<Found, Refusal> {
-    let (snapshot, reader) = keeper
-        .ask(move |store| {
-            let reader = store.body_reader();
-            Ok(store.snapshot(id)?.map(|snapshot| (snapshot, reader)))
-        })
-        .await
-        .map_err(|error| opened_gone(&error))?;
     let asking = Asking(keeper.clone());
     let index = keeper.index().clone();
     let figures = keeper.figures().clone();
-    let work = move || {
+    let question = move |store: &mut MailStore| {
+        let reader = store.body_reader();
+        Ok(store.snapshot(id)?.map(|snapshot| (snapshot, reader)))
+    };
+    let work = move |(snapshot, reader)| {
         let segments = index.segments(id);
         let mut look = Look::new(snapshot, reader, segments, &asking, recent, now);
         let found = look.all(&key);
@@ -132,9 +146,10 @@ pub(super) async fn search(
         figures.searched(look.leaves());
         (found, look.has_missed())
     };
-    let (found, missed) = tokio::task::spawn_blocking(work)
+    let (found, missed) = keeper
+        .ask_then(question, work)
         .await
-        .map_err(|_| Refusal::Unavailable)?;
+        .map_err(|error| opened_gone(&error))?;
     if missed {
         keeper.index_missed(id);
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use vere_imap::command::StoreAction;
 use vere_imap::flags::{Flags, SystemFlag};
+use vere_imap::message::header_fields;
 use vere_imap::server::{
     Answer, AppendQuery, Appended, Changes, Copied, FetchQuery, FlagsChanged, Found, Gone,
     MailboxChange, MailboxEntry, Messages, Need, Opened, Question, Quota, Refusal, Row, Status,
@@ -316,9 +317,13 @@ impl Mailboxes {
         let batch = rest.split_front(3);
         let rows = batch.iter().filter_map(|uid| {
             let message = mailbox.messages.get(&uid)?;
+            let header = || message.octets.slice(..header_len(&message.octets));
             let content = match query.need {
+                Need::Header if let Some(fields) = &query.fields => {
+                    header_fields(&header(), fields, true).into()
+                }
                 Need::Nothing | Need::Parsed => Bytes::new(),
-                Need::Header => message.octets.slice(..header_len(&message.octets)),
+                Need::Header => header(),
                 Need::Whole => message.octets.clone(),
             };
             Some(Row {
