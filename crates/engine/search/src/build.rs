@@ -1,16 +1,14 @@
 //! Making a segment of messages.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
 use vere_mime::Zone;
 
-use crate::crossings::{self, Crossings};
-use crate::edges::{self, Edges};
-use crate::long::{ANYTHING, Grams};
-use crate::runs::{in_word, runs};
+use crate::gist::{Gist, Shelf, signatures};
 use crate::summary::SummaryWriter;
+use crate::words::Words;
 use crate::write::{Owner, ZoneWriter, segment};
-use crate::{BUILD_DOCUMENTS_MAX, BUILD_OCTETS_MAX, MESSAGE_OCTETS_MAX, RUN_OCTETS_MAX};
+use crate::{BUILD_DOCUMENTS_MAX, BUILD_OCTETS_MAX};
 
 /// A message of a mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,204 +26,327 @@ pub struct Document {
 pub struct Builder {
     owner: Owner,
     documents: Vec<Document>,
-    zones: Vec<ZoneBuilder>,
+    messages: Vec<Taken>,
     summaries: SummaryWriter,
+    shelf: Shelf,
     /// Of the message that is being taken.
-    summary: Option<Vec<u8>>,
+    current: Option<Current>,
     octets: usize,
-    /// Octets of the message that is being taken.
-    taken: usize,
+}
+
+/// What was taken of a message: what all mailboxes share, and what the mailbox's own copy has.
+#[derive(Debug)]
+struct Taken {
+    shared: Arc<Gist>,
+    own: Option<Gist>,
+}
+
+/// A message that is being taken.
+#[derive(Debug)]
+struct Current {
+    document: Document,
+    shared: Source,
+    own: Option<Gist>,
     /// Whether it is left out.
     left_out: bool,
 }
 
-#[derive(Debug, Default)]
-struct ZoneBuilder {
-    runs: HashMap<Box<[u8]>, Vec<u32>>,
-    long: Vec<(u32, Vec<u8>)>,
-    /// Signatures of crossings, one after the other, and where each ends.
-    crossed: Vec<u8>,
-    ends: Vec<u32>,
-    /// Of the message that is being taken.
-    grams: Grams,
-    crossings: Crossings,
-    edges: Edges,
-    /// Whether it has more text than is kept.
-    beyond: bool,
-}
-
-/// Notes that a message has a run.
-fn post(runs: &mut HashMap<Box<[u8]>, Vec<u32>>, run: &[u8], ordinal: u32) {
-    match runs.get_mut(run) {
-        Some(ordinals) if ordinals.last() == Some(&ordinal) => {}
-        Some(ordinals) => ordinals.push(ordinal),
-        None => drop(runs.insert(run.into(), vec![ordinal])),
-    }
-}
-
-impl ZoneBuilder {
-    fn text(&mut self, text: &[u8], ordinal: u32, crossed: bool) {
-        // A word, and what stands behind it.
-        let (mut word, mut between): (&[u8], &[u8]) = (&[], &[]);
-        for run in runs(text) {
-            let run = &text[run];
-            match in_word(run[0]) {
-                false => between = run,
-                true if crossed && !word.is_empty() => self.crossings.add(word, between, run),
-                true => {}
-            }
-            if in_word(run[0]) {
-                word = run;
-            }
-            if run.len() > RUN_OCTETS_MAX {
-                self.grams.add(run);
-            } else {
-                post(&mut self.runs, run, ordinal);
-            }
-        }
-    }
-
-    fn end(&mut self, ordinal: u32) {
-        let grams = std::mem::take(&mut self.grams);
-        let mut beyond = std::mem::take(&mut self.beyond);
-        if beyond {
-            self.crossings.take_all();
-        }
-        let runs = &mut self.runs;
-        beyond |= !self.edges.take(|edge| post(runs, &edge, ordinal));
-        self.crossings.put_signature(&mut self.crossed);
-        self.ends.push(self.crossed.len() as u32);
-        if beyond {
-            self.long.push((ordinal, ANYTHING.to_vec()));
-        } else if !grams.is_empty() {
-            self.long.push((ordinal, grams.signature()));
-        }
-    }
-
-    fn finish(self) -> ZoneWriter {
-        let mut writer = ZoneWriter::default();
-        let mut runs: Vec<_> = self.runs.into_iter().collect();
-        runs.sort_unstable();
-        for (run, ordinals) in &runs {
-            writer.run(run, ordinals);
-        }
-        for (ordinal, signature) in &self.long {
-            writer.long(*ordinal, signature);
-        }
-        let mut start = 0;
-        for end in &self.ends {
-            writer.crossed(&self.crossed[start..*end as usize]);
-            start = *end as usize;
-        }
-        writer
-    }
+/// Where what all mailboxes share comes from.
+#[derive(Debug)]
+enum Source {
+    Known(Arc<Gist>),
+    Texts(Gist),
 }
 
 impl Builder {
     /// For messages of a mailbox of the store with this log.
     #[must_use]
     pub fn new(log: u64, mailbox: u64) -> Self {
+        Self::with(log, mailbox, Shelf::default())
+    }
+
+    /// The same, with what was taken of messages before; [`Builder::finish_with`] gives it back.
+    #[must_use]
+    pub fn with(log: u64, mailbox: u64, mut shelf: Shelf) -> Self {
+        shelf.tidy();
         Self {
             owner: Owner { log, mailbox },
             documents: Vec::new(),
-            zones: Zone::ALL.iter().map(|_| ZoneBuilder::default()).collect(),
+            messages: Vec::new(),
             summaries: SummaryWriter::default(),
-            summary: None,
+            shelf,
+            current: None,
             octets: 0,
-            taken: 0,
-            left_out: false,
         }
     }
 
     /// Begins a message; UIDs rise, else it is left out with what is said of it.
     pub fn message(&mut self, document: Document) {
+        let gist = Gist::new(document.sent, &mut self.shelf.words);
+        self.begin(document, Source::Texts(gist));
+    }
+
+    /// Begins a message of which the texts that all mailboxes share are known; false when they are not.
+    pub fn known(&mut self, uid: u32, body: u64) -> bool {
+        let Some(gist) = self.shelf.get(body) else {
+            return false;
+        };
+        let sent = gist.sent;
+        self.begin(Document { uid, body, sent }, Source::Known(gist));
+        true
+    }
+
+    fn begin(&mut self, document: Document, shared: Source) {
         self.end();
-        self.taken = 0;
-        let rises = self
-            .documents
-            .last()
-            .is_none_or(|last| last.uid < document.uid);
+        let last = self.documents.last();
+        let rises = last.is_none_or(|last| last.uid < document.uid);
         debug_assert!(rises, "UIDs rise");
-        self.left_out = !rises;
-        if rises {
-            self.documents.push(document);
-        }
+        self.current = Some(Current {
+            document,
+            shared,
+            own: None,
+            left_out: !rises,
+        });
     }
 
     /// Takes a text of the message that was begun, in the form in which it is compared.
     pub fn text(&mut self, zone: Zone, text: &str) {
-        let Some(ordinal) = self
-            .documents
-            .len()
-            .checked_sub(1)
-            .filter(|_| !self.left_out)
-        else {
-            return;
-        };
-        let Some(builder) = self.zones.get_mut(zone as usize) else {
-            return;
-        };
-        self.taken = self.taken.saturating_add(text.len());
-        if self.taken > MESSAGE_OCTETS_MAX {
-            builder.beyond = true;
-            return;
+        if let Some(current) = &mut self.current
+            && let Source::Texts(gist) = &mut current.shared
+        {
+            gist.text(zone, text, &mut self.shelf.words);
         }
-        self.octets += text.len();
-        if edges::are_kept(zone) {
-            builder.edges.add(text.as_bytes());
+    }
+
+    /// Takes a text that only this mailbox's copy of the message has.
+    pub fn own_text(&mut self, zone: Zone, text: &str) {
+        if let Some(current) = &mut self.current {
+            let words = &mut self.shelf.words;
+            let own = current.own.get_or_insert_with(|| Gist::new(None, words));
+            own.text(zone, text, &mut self.shelf.words);
         }
-        builder.text(text.as_bytes(), ordinal as u32, crossings::are_kept(zone));
     }
 
     /// The message that was begun has more texts, or others, than come: it may hold anything.
     pub fn and_more(&mut self) {
-        if !self.left_out {
-            self.zones.iter_mut().for_each(|zone| zone.beyond = true);
+        let words = &mut self.shelf.words;
+        match &mut self.current {
+            Some(Current {
+                shared: Source::Texts(gist),
+                ..
+            }) => gist.and_more(),
+            Some(Current { own, .. }) => {
+                own.get_or_insert_with(|| Gist::new(None, words)).and_more();
+            }
+            None => {}
         }
     }
 
     /// Takes the summary of the message that was begun: its fields of [`crate::SUMMARY_FIELDS`] as they
     /// were written, in their order, and whatever follows them.
     pub fn summary(&mut self, octets: Vec<u8>) {
-        self.octets += octets.len();
-        self.summary = Some(octets);
+        if let Some(current) = &mut self.current
+            && let Source::Texts(gist) = &mut current.shared
+        {
+            gist.octets = gist.octets.saturating_add(octets.len());
+            gist.summary = Some(octets);
+        }
     }
 
     fn end(&mut self) {
-        let summary = self.summary.take();
-        if let Some(ordinal) = self
-            .documents
-            .len()
-            .checked_sub(1)
-            .filter(|_| !self.left_out)
-        {
-            self.summaries.put(summary.as_deref());
-            self.zones
-                .iter_mut()
-                .for_each(|zone| zone.end(ordinal as u32));
+        let Some(current) = self.current.take().filter(|current| !current.left_out) else {
+            return;
+        };
+        let shared = match current.shared {
+            Source::Known(gist) => gist,
+            Source::Texts(mut gist) => {
+                gist.end(&mut self.shelf.words);
+                let gist = Arc::new(gist);
+                self.shelf.put(current.document.body, &gist);
+                gist
+            }
+        };
+        let mut own = current.own;
+        if let Some(own) = &mut own {
+            own.end(&mut self.shelf.words);
         }
+        self.summaries.put(shared.summary.as_deref());
+        self.octets += shared.octets + own.as_ref().map_or(0, |own| own.octets);
+        self.documents.push(current.document);
+        self.messages.push(Taken { shared, own });
+    }
+
+    #[cfg(test)]
+    pub(crate) fn shelf(&self) -> &Shelf {
+        &self.shelf
     }
 
     /// Whether no more messages should come.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.octets >= BUILD_OCTETS_MAX || self.documents.len() >= BUILD_DOCUMENTS_MAX
-    }
-
-    /// Octets of text that came.
-    #[must_use]
-    pub fn octets(&self) -> usize {
-        self.octets
+        let current = match self.current.as_ref().map(|current| &current.shared) {
+            Some(Source::Texts(gist)) => gist.octets,
+            Some(Source::Known(gist)) => gist.octets,
+            None => 0,
+        };
+        let count = self.documents.len() + usize::from(self.current.is_some());
+        self.octets + current >= BUILD_OCTETS_MAX || count >= BUILD_DOCUMENTS_MAX
     }
 
     /// The segment; none of no messages.
     #[must_use]
-    pub fn finish(mut self) -> Option<Vec<u8>> {
+    pub fn finish(self) -> Option<Vec<u8>> {
+        self.finish_with().0
+    }
+
+    /// The same, and what was taken of messages.
+    #[must_use]
+    pub fn finish_with(mut self) -> (Option<Vec<u8>>, Shelf) {
         self.end();
         if self.documents.is_empty() {
-            return None;
+            return (None, self.shelf);
         }
-        let zones = self.zones.into_iter().map(ZoneBuilder::finish).collect();
-        Some(segment(self.owner, &self.documents, zones, self.summaries))
+        let mut gathering = Gathering::new(&self.shelf.words);
+        let zones = Zone::ALL
+            .iter()
+            .map(|zone| gathering.zone(&self.messages, *zone))
+            .collect();
+        let octets = segment(self.owner, &self.documents, zones, self.summaries);
+        (Some(octets), self.shelf)
+    }
+}
+
+impl Taken {
+    /// The numbers of its runs of one kind, some more than once.
+    fn runs(&self, zone: Zone) -> impl Iterator<Item = u32> + '_ {
+        let gists = [Some(&*self.shared), self.own.as_ref()];
+        let gists = gists.into_iter().flatten();
+        let zones = gists.filter_map(move |gist| gist.zone(zone));
+        zones.flat_map(|gist| gist.runs.iter().copied())
+    }
+
+    fn put_signatures(&self, ordinal: u32, zone: Zone, writer: &mut ZoneWriter) {
+        let shared = self.shared.zone(zone);
+        let own = self.own.as_ref().and_then(|own| own.zone(zone));
+        let made = shared
+            .zip(own)
+            .map(|(shared, own)| signatures(shared, own, zone));
+        let (long, crossed) = match (&made, shared.or(own)) {
+            (Some((long, crossed)), _) => (long.as_deref(), crossed.as_slice()),
+            (None, Some(only)) => (only.long.as_deref(), only.crossed.as_slice()),
+            (None, None) => (None, &[][..]),
+        };
+        if let Some(long) = long {
+            writer.long(ordinal, long);
+        }
+        writer.crossed(crossed);
+    }
+}
+
+/// No place.
+const NONE: u32 = u32::MAX;
+
+/// A run of a zone, and where its messages are in a list of all.
+#[derive(Debug)]
+struct Gathered {
+    number: u32,
+    /// Its first octets, by which most are told apart.
+    first: u64,
+    count: u32,
+    /// The last message that was noted.
+    last: u32,
+    end: u32,
+}
+
+/// Turns messages with their runs into runs with their messages.
+struct Gathering<'a> {
+    words: &'a Words,
+    /// Where a run is among those of the zone.
+    places: Vec<u32>,
+}
+
+/// The first eight octets, those that are missing as zeros: in the order that the runs have, or equal.
+fn first_octets(run: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    let count = run.len().min(first.len());
+    first[..count].copy_from_slice(&run[..count]);
+    u64::from_be_bytes(first)
+}
+
+impl<'a> Gathering<'a> {
+    fn new(words: &'a Words) -> Self {
+        Self {
+            words,
+            places: vec![NONE; words.len()],
+        }
+    }
+
+    fn zone(&mut self, messages: &[Taken], zone: Zone) -> ZoneWriter {
+        let mut runs = self.count(messages, zone);
+        let ordinals = self.gather(messages, zone, &mut runs);
+        for run in &runs {
+            self.places[run.number as usize] = NONE;
+        }
+        let run_of = |run: &Gathered| self.words.run(run.number);
+        runs.sort_unstable_by(|one, other| {
+            let first = one.first.cmp(&other.first);
+            first.then_with(|| run_of(one).cmp(run_of(other)))
+        });
+        let mut writer = ZoneWriter::default();
+        for run in &runs {
+            let start = (run.end - run.count) as usize;
+            writer.run(run_of(run), &ordinals[start..run.end as usize]);
+        }
+        for (ordinal, message) in messages.iter().enumerate() {
+            message.put_signatures(ordinal as u32, zone, &mut writer);
+        }
+        writer
+    }
+
+    /// The runs that there are, and in how many messages.
+    fn count(&mut self, messages: &[Taken], zone: Zone) -> Vec<Gathered> {
+        let mut runs: Vec<Gathered> = Vec::new();
+        for (ordinal, message) in messages.iter().enumerate() {
+            for number in message.runs(zone) {
+                let place = &mut self.places[number as usize];
+                if *place == NONE {
+                    *place = runs.len() as u32;
+                    runs.push(Gathered {
+                        number,
+                        first: first_octets(self.words.run(number)),
+                        count: 0,
+                        last: NONE,
+                        end: 0,
+                    });
+                }
+                let run = &mut runs[*place as usize];
+                if run.last != ordinal as u32 {
+                    run.last = ordinal as u32;
+                    run.count += 1;
+                }
+            }
+        }
+        runs
+    }
+
+    /// The messages of all runs, one after the other.
+    fn gather(&self, messages: &[Taken], zone: Zone, runs: &mut [Gathered]) -> Vec<u32> {
+        let mut total = 0;
+        for run in &mut *runs {
+            (run.end, run.last) = (total, NONE);
+            total += run.count;
+        }
+        let mut ordinals = vec![0; total as usize];
+        for (ordinal, message) in messages.iter().enumerate() {
+            for number in message.runs(zone) {
+                let run = &mut runs[self.places[number as usize] as usize];
+                if run.last != ordinal as u32 {
+                    run.last = ordinal as u32;
+                    ordinals[run.end as usize] = ordinal as u32;
+                    run.end += 1;
+                }
+            }
+        }
+        ordinals
     }
 }

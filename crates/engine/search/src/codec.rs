@@ -9,6 +9,11 @@ pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
+/// Octets that a number takes.
+fn put_len(number: u32) -> usize {
+    (32 - (number | 1).leading_zeros() as usize).div_ceil(7)
+}
+
 /// Takes a number from the front.
 pub(crate) fn take(octets: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
@@ -52,15 +57,13 @@ pub(crate) fn put_postings(out: &mut Vec<u8>, ordinals: &[u32]) {
     if rest.is_empty() {
         return put(out, u64::from(*first) << 2 | ONE);
     }
-    let mut gaps = Vec::with_capacity(ordinals.len());
-    put(&mut gaps, u64::from(*first));
-    for (before, ordinal) in ordinals.iter().zip(rest) {
-        put(&mut gaps, u64::from(ordinal - before - 1));
-    }
+    let each = || ordinals.iter().zip(rest).map(|(one, next)| next - one - 1);
+    let gaps: usize = put_len(*first) + each().map(put_len).sum::<usize>();
     let map = last as usize / 8 + 1;
-    if gaps.len() <= map {
-        put(out, (gaps.len() as u64) << 2 | GAPS);
-        out.extend_from_slice(&gaps);
+    if gaps <= map {
+        put(out, (gaps as u64) << 2 | GAPS);
+        put(out, u64::from(*first));
+        each().for_each(|gap| put(out, u64::from(gap)));
     } else {
         put(out, (map as u64) << 2 | MAP);
         let at = out.len();

@@ -85,26 +85,46 @@ impl Crossings {
         self.hashes = Vec::new();
     }
 
-    /// Appends the signature, and forgets them.
-    pub(crate) fn put_signature(&mut self, out: &mut Vec<u8>) {
-        self.hashes.sort_unstable();
+    /// Ends it: nothing more comes.
+    pub(crate) fn settle(&mut self) {
+        // Mostly two sorted parts, when they are of two.
+        self.hashes.sort();
         self.hashes.dedup();
-        if std::mem::take(&mut self.all) || self.hashes.len() > CROSSINGS_MAX {
-            self.hashes = Vec::new();
-            return out.extend_from_slice(&ALL);
+        if self.hashes.len() > CROSSINGS_MAX {
+            self.take_all();
+        }
+        self.hashes.shrink_to_fit();
+    }
+
+    /// These and others, not settled.
+    pub(crate) fn with(&self, other: &Self) -> Self {
+        Self {
+            hashes: [self.hashes.as_slice(), &other.hashes].concat(),
+            all: self.all || other.all,
+        }
+    }
+
+    /// Octets in memory.
+    pub(crate) fn resident(&self) -> usize {
+        self.hashes.len() * size_of::<u64>()
+    }
+
+    /// The signature of those that are settled; nothing when there are none.
+    pub(crate) fn signature(&self) -> Vec<u8> {
+        if self.all {
+            return ALL.to_vec();
         }
         if self.hashes.is_empty() {
-            return;
+            return Vec::new();
         }
         let octets = (self.hashes.len() * BITS).div_ceil(8).max(OCTETS_MIN);
-        let start = out.len();
-        out.resize(start + octets, 0);
-        let signature = &mut out[start..];
-        for hash in self.hashes.drain(..) {
-            for bit in bits(hash, octets) {
+        let mut signature = vec![0; octets];
+        for hash in &self.hashes {
+            for bit in bits(*hash, octets) {
                 signature[bit / 8] |= 1 << (bit % 8);
             }
         }
+        signature
     }
 }
 
@@ -154,9 +174,8 @@ mod tests {
         for three in cut.windows(3).filter(|three| in_word(three[0][0])) {
             crossings.add(three[0], three[1], three[2]);
         }
-        let mut out = Vec::new();
-        crossings.put_signature(&mut out);
-        out
+        crossings.settle();
+        crossings.signature()
     }
 
     #[test]
@@ -190,14 +209,17 @@ mod tests {
             crossings.add(&number.to_le_bytes()[..2], &number.to_le_bytes(), b"A");
         }
         assert!(crossings.hashes.len() <= 2 * CROSSINGS_MAX);
-        let mut out = Vec::new();
-        crossings.put_signature(&mut out);
-        assert!(may_have(&out, &of_needle(b"ANY, THING")));
-        crossings.add(b"NO", b" ", b"MORE");
-        out.clear();
-        crossings.put_signature(&mut out);
-        assert!(may_have(&out, &of_needle(b"NO MORE")));
-        assert!(!may_have(&out, &of_needle(b"ANY, THING")));
+        crossings.settle();
+        assert!(may_have(&crossings.signature(), &of_needle(b"ANY, THING")));
+        let mut few = Crossings::default();
+        few.add(b"NO", b" ", b"MORE");
+        few.settle();
+        let signature = few.signature();
+        assert!(may_have(&signature, &of_needle(b"NO MORE")));
+        assert!(!may_have(&signature, &of_needle(b"ANY, THING")));
+        let mut both = few.with(&crossings);
+        both.settle();
+        assert!(may_have(&both.signature(), &of_needle(b"ANY, THING")));
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod edges;
 mod error;
 mod file;
 mod found;
+mod gist;
 mod index;
 mod long;
 mod memory;
@@ -30,11 +31,13 @@ mod merge;
 mod runs;
 mod segment;
 mod summary;
+mod words;
 mod write;
 
 pub use build::{Builder, Document};
 pub use error::SearchError;
 pub use found::{Bits, Found};
+pub use gist::Shelf;
 pub use index::{Files, Index, Replaced, Task, Written};
 pub use merge::merge;
 pub use runs::Needle;
@@ -55,6 +58,8 @@ pub const MESSAGE_OCTETS_MAX: usize = 16 * 1024 * 1024;
 pub const BUILD_OCTETS_MAX: usize = 16 * 1024 * 1024;
 /// Messages after which a segment that is being built is full.
 pub const BUILD_DOCUMENTS_MAX: usize = 2 * 1024;
+/// Octets that are kept of messages taken apart, for other mailboxes that they are in.
+const SHELF_OCTETS_MAX: usize = 32 * 1024 * 1024;
 /// Segments of a size that are joined to one.
 const JOINED: usize = 6;
 /// Mailboxes whose segments are kept open.

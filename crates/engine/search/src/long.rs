@@ -36,6 +36,16 @@ impl Grams {
         }
     }
 
+    /// These and others.
+    pub(crate) fn with(&self, other: &Self) -> Self {
+        Self(self.0.union(&other.0).copied().collect())
+    }
+
+    /// Octets in memory, about.
+    pub(crate) fn resident(&self) -> usize {
+        self.0.len() * 2 * size_of::<u32>()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -4,7 +4,7 @@ use vere_mime::Zone;
 use vere_ports::storage::StorageFile;
 
 use crate::crossings;
-use crate::segment::{Runs, Segment};
+use crate::segment::{Runs, RunsWalk, Segment};
 use crate::summary::SummaryWriter;
 use crate::write::{Owner, ZoneWriter, segment};
 use crate::{Document, SearchError};
@@ -62,8 +62,6 @@ fn merge_summaries<F: StorageFile>(
     Ok(writer)
 }
 
-type Next<'a> = (&'a [u8], Vec<u32>);
-
 fn merge_zone<F: StorageFile>(
     segments: &[&Segment<F>],
     zone: Zone,
@@ -76,21 +74,18 @@ fn merge_zone<F: StorageFile>(
     if !read.iter().all(Runs::groups_fit) {
         return Err(SearchError::Damaged);
     }
-    let mut walks: Vec<_> = read.iter().map(Runs::iter).collect();
-    let mut heads: Vec<Option<Next<'_>>> = Vec::with_capacity(walks.len());
-    for walk in &mut walks {
-        heads.push(next(walk)?);
-    }
+    let mut walks: Vec<RunsWalk<'_>> = read.iter().map(Runs::walk).collect();
+    walks.iter_mut().try_for_each(RunsWalk::step)?;
     let mut ordinals = Vec::new();
-    while let Some(run) = heads.iter().flatten().map(|(run, _)| *run).min() {
+    while let Some(run) = walks.iter().filter_map(RunsWalk::run).min() {
         ordinals.clear();
-        for ((head, walk), numbers) in heads.iter_mut().zip(&mut walks).zip(numbers) {
-            let Some((_, list)) = head.take_if(|(own, _)| *own == run) else {
+        for (walk, numbers) in walks.iter_mut().zip(numbers) {
+            if walk.run() != Some(run) {
                 continue;
-            };
-            let kept = list.iter().filter_map(|at| *numbers.get(*at as usize)?);
-            ordinals.extend(kept);
-            *head = next(walk)?;
+            }
+            let kept = |at: u32| numbers.get(at as usize).copied().flatten();
+            walk.each(|at| ordinals.extend(kept(at)))?;
+            walk.step()?;
         }
         if !ordinals.is_empty() {
             writer.run(run, &ordinals);
@@ -129,10 +124,4 @@ fn merge_crossings<F: StorageFile>(
         }
     }
     Ok(())
-}
-
-fn next<'a>(
-    walk: &mut impl Iterator<Item = (&'a [u8], Result<Vec<u32>, SearchError>)>,
-) -> Result<Option<Next<'a>>, SearchError> {
-    walk.next().map(|(run, list)| Ok((run, list?))).transpose()
 }

@@ -42,6 +42,40 @@ impl<F> Drop for Segment<F> {
     }
 }
 
+/// At a run, and what is behind it.
+pub(crate) struct RunsWalk<'a> {
+    run: Option<&'a [u8]>,
+    /// Its messages: the number at the front of the list, and the rest.
+    head: u64,
+    list: &'a [u8],
+    runs: &'a [u8],
+    postings: &'a [u8],
+}
+
+impl<'a> RunsWalk<'a> {
+    /// The run it is at.
+    pub(crate) fn run(&self) -> Option<&'a [u8]> {
+        self.run
+    }
+
+    /// Gives the messages that the run is in.
+    pub(crate) fn each(&self, each: impl FnMut(u32)) -> Result<(), SearchError> {
+        each_posting(self.head, self.list, each).ok_or(SearchError::Damaged)
+    }
+
+    /// Goes to the next run, if there is one.
+    pub(crate) fn step(&mut self) -> Result<(), SearchError> {
+        let next = memchr::memchr(MARK, self.runs);
+        self.run = next.and_then(|end| self.runs.get(..end));
+        let Some(end) = next else { return Ok(()) };
+        self.runs = self.runs.get(end + 1..).unwrap_or_default();
+        self.head = take(&mut self.postings).ok_or(SearchError::Damaged)?;
+        let list = self.postings.split_at_checked(postings_len(self.head));
+        (self.list, self.postings) = list.ok_or(SearchError::Damaged)?;
+        Ok(())
+    }
+}
+
 /// The runs of a zone, and where they are.
 pub(crate) struct Runs {
     pub(crate) runs: Vec<u8>,
@@ -327,23 +361,15 @@ impl<F: StorageFile> Segment<F> {
 }
 
 impl Runs {
-    /// The runs in their order, with the messages they are in.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], Result<Vec<u32>, SearchError>)> {
-        let mut runs = self.runs.get(1..).unwrap_or_default();
-        let mut postings = self.postings.as_slice();
-        std::iter::from_fn(move || {
-            let (run, behind) = runs.split_at_checked(memchr::memchr(MARK, runs)?)?;
-            runs = behind.get(1..)?;
-            let mut list = Vec::new();
-            let mut read = || {
-                let head = take(&mut postings)?;
-                let (octets, behind) = postings.split_at_checked(postings_len(head))?;
-                postings = behind;
-                each_posting(head, octets, |ordinal| list.push(ordinal))
-            };
-            let read = read().ok_or(SearchError::Damaged);
-            Some((run, read.map(|()| list)))
-        })
+    /// Walks over the runs in their order; it begins before the first.
+    pub(crate) fn walk(&self) -> RunsWalk<'_> {
+        RunsWalk {
+            run: None,
+            head: 0,
+            list: &[],
+            runs: self.runs.get(1..).unwrap_or_default(),
+            postings: &self.postings,
+        }
     }
 
     /// Whether the places of groups are those of the runs.

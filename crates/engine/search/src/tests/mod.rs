@@ -8,7 +8,7 @@ use vere_faults::{Fate, MemoryDisk, Seeded};
 use vere_mime::Zone;
 use vere_ports::storage::{Storage, StorageFile};
 
-use crate::{Bits, Builder, Document, Found, Needle, SearchError, Segment, merge};
+use crate::{Bits, Builder, Document, Found, Needle, SearchError, Segment, Shelf, merge};
 
 const LOG: u64 = 0x1234_5678;
 const MAILBOX: u64 = 7;
@@ -285,6 +285,96 @@ fn too_much_text_is_a_candidate() {
     assert_eq!(found("abc").hits.iter().collect::<Vec<_>>(), [0, 1]);
     assert_eq!(found("q").candidates.iter().collect::<Vec<_>>(), [1]);
     assert_eq!(found("no, none").candidates.iter().collect::<Vec<_>>(), [1]);
+}
+
+/// A message's texts, and those that only a mailbox's copy has.
+fn take(builder: &mut Builder, uid: u32, body: u64, texts: &[(Zone, String)], own: &[String]) {
+    if !builder.known(uid, body) {
+        let sent = Some(i64::from(uid));
+        builder.message(Document { uid, body, sent });
+        texts
+            .iter()
+            .for_each(|(zone, text)| builder.text(*zone, text));
+        builder.summary(format!("Subject: {uid}\r\n\r\n").into_bytes());
+    }
+    own.iter()
+        .for_each(|text| builder.own_text(Zone::Header, text));
+}
+
+#[test]
+fn what_was_taken_of_a_message_serves_other_mailboxes() {
+    let all = texts(11, 1..200);
+    let mut seeded = Seeded(12);
+    let mut shelf = Shelf::default();
+    for mailbox in 1..6 {
+        // Each has other messages, and most have fields of their own.
+        let here: Texts = all
+            .iter()
+            .filter(|_| mailbox == 1 || seeded.pick(3) > 0)
+            .map(|(uid, texts)| (*uid, texts.clone()))
+            .collect();
+        let own: BTreeMap<u32, Vec<String>> = here
+            .keys()
+            .map(|uid| {
+                let count = seeded.pick(3);
+                let fields = (0..count).map(|_| text(&mut seeded) + &"Z".repeat(seeded.pick(60)));
+                (*uid, fields.collect())
+            })
+            .collect();
+        let mut shared = Builder::with(LOG, MAILBOX, shelf);
+        let mut alone = Builder::new(LOG, MAILBOX);
+        for (uid, texts) in &here {
+            assert_eq!(shared.shelf().has(body(*uid)), mailbox > 1);
+            take(&mut shared, *uid, body(*uid), texts, &own[uid]);
+            take(&mut alone, *uid, body(*uid), texts, &own[uid]);
+        }
+        let (made, left) = shared.finish_with();
+        shelf = left;
+        assert!(!shelf.is_empty());
+        let made = made.unwrap();
+        assert_eq!(alone.finish().unwrap(), made);
+        let both = here.into_iter().map(|(uid, mut texts)| {
+            texts.extend(own[&uid].iter().map(|text| (Zone::Header, text.clone())));
+            (uid, texts)
+        });
+        let both: Texts = both.collect();
+        agrees(&open(&made), &both, &needles(&both, mailbox, 150));
+    }
+}
+
+/// A mailbox's copy has no body of its own; one that has may hold anything.
+#[test]
+fn a_copy_with_a_text_of_its_own_is_a_candidate() {
+    let mut builder = Builder::new(LOG, MAILBOX);
+    take(&mut builder, 1, 1, &[(Zone::Body, "ABC".to_owned())], &[]);
+    take(&mut builder, 2, 2, &[(Zone::Body, "ABC".to_owned())], &[]);
+    builder.own_text(Zone::Body, "DEF, GHI");
+    let segment = open(&builder.finish().unwrap());
+    for needle in ["def, g", "def", "cdef"] {
+        let found = segment.find(Zone::Body, &Needle::new(needle)).unwrap();
+        assert!(found.hits.has(1) || found.candidates.has(1), "{needle}");
+        assert!(!found.hits.has(0) && !found.candidates.has(0));
+    }
+}
+
+#[test]
+fn what_was_taken_is_forgotten_when_it_is_much() {
+    let mut shelf = Shelf::default();
+    let mut forgotten = 0;
+    for uid in 1..60_u32 {
+        let mut builder = Builder::with(LOG, MAILBOX, shelf);
+        forgotten += usize::from(uid > 1 && builder.shelf().is_empty());
+        let words: Vec<String> = (0..60_000_u32)
+            .map(|n| format!("{:X}", (n + uid * 60_000).wrapping_mul(2_654_435_761)))
+            .collect();
+        let texts = [(Zone::Body, words.join(" "))];
+        take(&mut builder, uid, body(uid), &texts, &[]);
+        let made;
+        (made, shelf) = builder.finish_with();
+        assert!(made.is_some());
+        assert!(shelf.resident() <= crate::SHELF_OCTETS_MAX + (16 << 20));
+    }
+    assert!(forgotten > 1, "{forgotten}");
 }
 
 #[test]

@@ -3,18 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder as ThreadBuilder;
 use std::time::{Duration, Instant};
 
 use vere_disk::log::Directory as LogDirectory;
-use vere_mime::Zone;
-use vere_search::{Builder, SearchError, Task, merge};
+use vere_search::{Builder, SearchError, Shelf, Task, merge};
 use vere_store::{BodyReader, MailboxId, Message, Snapshot, StoreError, Unpacker};
 
 use super::look::{BEHIND_MAX, MISSED_MAX};
-use super::texts::{Texts, Zones};
-use super::{Asking, OwnFields, SharedIndex};
+use super::texts;
+use super::{Asking, OwnFields, Segments, SharedIndex};
 use crate::store::keeper::Keeper;
 
 /// Mailboxes whose last indexed UID is remembered.
@@ -23,6 +22,14 @@ const REMEMBERED_MAX: usize = 100_000;
 /// The shortest and the longest pause between two pieces of work.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// How long nothing came when mailboxes are looked at, and how long they wait at most while mail goes on
+/// coming: then segments are fewer and larger, and most of the work is done when nobody waits for anything.
+const SETTLED: Duration = Duration::from_millis(100);
+const SETTLING_MAX: Duration = Duration::from_secs(2);
+
+/// How long nothing came when what was taken of messages is forgotten.
+const SHELF_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A mailbox that may be behind.
 #[derive(Debug, Clone, Copy)]
@@ -74,13 +81,15 @@ impl Indexer {
             changes,
             waiting: BTreeMap::new(),
             indexed: HashMap::new(),
+            shelf: Shelf::default(),
         };
         ThreadBuilder::new()
             .name("store-index".to_owned())
             .spawn(move || {
-                while let Ok(first) = indexing.changes.recv() {
+                while let Some(first) = indexing.next() {
                     indexing.hear(first);
                     while !indexing.waiting.is_empty() {
+                        indexing.settle();
                         // Those that come meanwhile have their turn after all of these.
                         for (id, least) in std::mem::take(&mut indexing.waiting) {
                             let began = Instant::now();
@@ -126,9 +135,38 @@ struct Indexing {
     waiting: BTreeMap<MailboxId, usize>,
     /// From which UID on nothing is indexed, by mailbox.
     indexed: HashMap<MailboxId, u32>,
+    /// What was taken of messages of late, for other mailboxes they are in.
+    shelf: Shelf,
 }
 
 impl Indexing {
+    /// Waits for a change; none when the role ends.
+    fn next(&mut self) -> Option<Behind> {
+        if !self.shelf.is_empty() {
+            match self.changes.recv_timeout(SHELF_PATIENCE) {
+                Ok(behind) => return Some(behind),
+                Err(RecvTimeoutError::Timeout) => self.shelf = Shelf::default(),
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+        self.changes.recv().ok()
+    }
+
+    /// Waits until nothing comes, for a while. Nobody who searches is to wait for that.
+    fn settle(&mut self) {
+        let until = Instant::now() + SETTLING_MAX;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(behind) = self.changes.recv_timeout(SETTLED.min(left)) else {
+                return;
+            };
+            self.hear(behind);
+            if left.is_zero() || behind.uid_next.is_none() {
+                return;
+            }
+        }
+    }
+
     fn hear(&mut self, behind: Behind) {
         let Behind {
             id,
@@ -191,14 +229,22 @@ impl Indexing {
         })?;
         let index = self.keeper.index().clone();
         let own = Asking(self.keeper.clone());
-        while let Some(batch) = next_batch(&index, &snapshot, behind)? {
+        drop_stale(&index, &snapshot)?;
+        let mut from = 0;
+        while let Some(batch) = next_batch(&index.segments(id), &snapshot, behind, from) {
             let began = Instant::now();
-            let octets = build(index_log(&index), id, &batch, &reader, &own)?;
-            if let (Some((octets, count)), Some(first)) = (octets, batch.first()) {
-                let last = batch.get(count - 1).unwrap_or(first);
-                let range = (first.uid.get(), last.uid.get());
-                put(&index, id, range, (&octets, false))?;
-            }
+            let shelf = std::mem::take(&mut self.shelf);
+            let builder = Builder::with(index.lock().log(), id.0, shelf);
+            let (count, builder) = build(builder, id, &batch, &reader, &own)?;
+            let (octets, shelf) = builder.finish_with();
+            self.shelf = shelf;
+            let ends = batch.first().zip(batch.get(count.saturating_sub(1)));
+            let (Some(octets), Some((first, last))) = (octets, ends) else {
+                break;
+            };
+            let range = (first.uid.get(), last.uid.get());
+            put(&index, id, range, (&octets, false))?;
+            from = range.1.saturating_add(1);
             self.give_way(began);
         }
         join(&index, &snapshot)?;
@@ -214,20 +260,10 @@ impl Indexing {
     }
 }
 
-fn index_log(index: &SharedIndex) -> u64 {
-    index.lock().log()
-}
-
-/// Neighbouring messages that no segment knows: the first ones, when they are enough or have known
-/// ones behind them. Segments of other messages than those that are there go.
-fn next_batch(
-    index: &SharedIndex,
-    snapshot: &Snapshot,
-    behind: usize,
-) -> Result<Option<Vec<Message>>, Trouble> {
+/// Removes segments of other messages than those that are there.
+fn drop_stale(index: &SharedIndex, snapshot: &Snapshot) -> Result<(), Trouble> {
     let id = snapshot.mailbox();
-    let segments = index.segments(id);
-    for segment in &segments {
+    for segment in index.segments(id) {
         let stale = segment.documents().iter().any(|document| {
             let uid = vere_store::Uid::new(document.uid);
             let message = uid.and_then(|uid| snapshot.find(uid));
@@ -236,47 +272,59 @@ fn next_batch(
         let ends = segment.documents().first().zip(segment.documents().last());
         if let Some((first, last)) = ends.filter(|_| stale) {
             index.lock().drop_within(id.0, (first.uid, last.uid))?;
-            return next_batch(index, snapshot, behind);
         }
     }
+    Ok(())
+}
+
+/// Neighbouring messages that no segment knows, from a UID on: the first ones, when they are enough or
+/// have known ones behind them.
+fn next_batch(
+    segments: &Segments,
+    snapshot: &Snapshot,
+    behind: usize,
+    from: u32,
+) -> Option<Vec<Message>> {
     let mut known = segments
         .iter()
         .flat_map(|segment| segment.documents())
         .map(|document| document.uid)
+        .skip_while(|uid| *uid < from)
         .peekable();
     let mut batch: Vec<Message> = Vec::new();
-    for message in snapshot.iter_from(0) {
+    let start = vere_store::Uid::new(from).map_or(0, |from| snapshot.below(from));
+    for message in snapshot.iter_from(start) {
         while known.next_if(|uid| *uid < message.uid.get()).is_some() {
             if !batch.is_empty() {
-                return Ok(Some(batch));
+                return Some(batch);
             }
         }
         let is_known = known.peek() == Some(&message.uid.get());
         if is_known && !batch.is_empty() {
-            return Ok(Some(batch));
+            return Some(batch);
         }
         if !is_known {
             batch.push(*message);
         }
         if batch.len() >= vere_search::BUILD_DOCUMENTS_MAX {
-            return Ok(Some(batch));
+            return Some(batch);
         }
     }
-    Ok(Some(batch).filter(|batch| batch.len() >= behind || known.peek().is_some()))
-        .map(|batch| batch.filter(|batch| !batch.is_empty()))
+    let worth_while = batch.len() >= behind || known.peek().is_some();
+    (worth_while && !batch.is_empty()).then_some(batch)
 }
 
-/// Makes a segment of the first of these messages, as many as go in, and says how many.
+/// Puts the first of these messages into a segment, as many as go in, and says how many.
 ///
 /// # Errors
 /// When a message cannot be read.
 fn build(
-    log: u64,
+    mut builder: Builder,
     id: MailboxId,
     batch: &[Message],
     reader: &BodyReader<LogDirectory>,
     own: &dyn OwnFields,
-) -> Result<Option<(Vec<u8>, usize)>, StoreError> {
+) -> Result<(usize, Builder), StoreError> {
     let with_own: Vec<_> = batch
         .iter()
         .filter(|message| message.own_fields)
@@ -287,22 +335,20 @@ fn build(
         uids => own.own_fields(id, uids)?,
     }
     .into_iter();
-    let mut builder = Builder::new(log, id.0);
     let mut unpacker = Unpacker::default();
     let mut count = 0;
-    let all: Zones = [true; Zone::ALL.len()];
     for message in batch {
         let own = match message.own_fields {
             true => fields.next().unwrap_or_default(),
             false => Vec::new(),
         };
-        Texts::read(reader, message, own, &all, &mut unpacker)?.index(message, &mut builder);
+        texts::index(reader, message, &own, &mut builder, &mut unpacker)?;
         count += 1;
         if builder.is_full() {
             break;
         }
     }
-    Ok(builder.finish().map(|octets| (octets, count)))
+    Ok((count, builder))
 }
 
 /// The segment of these messages, all of them.
@@ -320,9 +366,8 @@ pub(super) fn build_all(
     let fields = own.own_fields(id, &uids)?;
     let mut builder = Builder::new(log, id.0);
     let mut unpacker = Unpacker::default();
-    let all: Zones = [true; Zone::ALL.len()];
     for (message, own) in messages.iter().zip(fields) {
-        Texts::read(reader, message, own, &all, &mut unpacker)?.index(message, &mut builder);
+        texts::index(reader, message, &own, &mut builder, &mut unpacker)?;
     }
     Ok(builder.finish())
 }

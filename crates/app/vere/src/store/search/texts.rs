@@ -91,14 +91,13 @@ impl Texts {
             .any(|value| holds(value.as_bytes()))
     }
 
-    /// Puts all texts into a segment that is being made.
-    pub(super) fn index(&self, message: &Message, builder: &mut Builder) {
+    /// Puts all texts into a segment that is being made, but the own ones of the mailbox's copy.
+    fn index(&self, message: &Message, builder: &mut Builder) {
         builder.message(Document {
             uid: message.uid.get(),
             body: message.blob.0,
             sent: self.sent,
         });
-        // The recipient's own fields are none of these.
         let header = &self.octets[..vere_mime::header_len(&self.octets)];
         builder.summary(header_fields(header, &SUMMARY_FIELDS, true));
         let mut each = |zone: Zone, text: &str| {
@@ -111,6 +110,37 @@ impl Texts {
             builder.and_more();
         }
     }
+}
+
+/// Puts a message with the fields of its mailbox's copy into a segment that is being made. It is read when
+/// the builder does not know it.
+///
+/// # Errors
+/// As [`Texts::read`].
+pub(super) fn index(
+    reader: &BodyReader<LogDirectory>,
+    message: &Message,
+    own: &[u8],
+    builder: &mut Builder,
+    unpacker: &mut Unpacker,
+) -> Result<(), StoreError> {
+    if !builder.known(message.uid.get(), message.blob.0) {
+        let all: Zones = [true; Zone::ALL.len()];
+        Texts::read(reader, message, Vec::new(), &all, unpacker)?.index(message, builder);
+    }
+    let alone = Searched {
+        own,
+        message: &[],
+        parts: &[],
+    };
+    let mut each = |zone: Zone, text: &str| {
+        builder.own_text(zone, text);
+        ControlFlow::Continue(())
+    };
+    if guarded(message, || alone.texts(|_| true, &mut each)).is_none() {
+        builder.and_more();
+    }
+    Ok(())
 }
 
 /// Does something with the texts of a message. Whoever wrote it may have found a fault in what decodes
