@@ -20,6 +20,7 @@ mod peer;
 mod plan;
 mod queries;
 mod report;
+mod room;
 mod run;
 mod systems;
 mod table;

@@ -54,7 +54,7 @@ pub(crate) fn fill(
     let written = usage::written(&system.processes()).saturating_sub(before) as f64;
     let mut figures = vec![figure(system, "refused", refused as f64)];
     if !system.is_partial {
-        figures.push(figure(system, "disk", system.disk()? as f64 / MIB));
+        figures.extend(disk(system)?);
     }
     if system.files().is_none() {
         figures.push(figure(system, "filled", rate));
@@ -65,6 +65,25 @@ pub(crate) fn fill(
         figures.push(figure(system, "indexed apart", indexed));
     }
     Ok(figures)
+}
+
+/// What a system takes on the disk; and what that is made of, where its index lies apart or room is taken
+/// before something is written to it.
+fn disk(system: &System) -> io::Result<Vec<Figure>> {
+    let all = system.disk()?;
+    let (index, ahead) = (system.index_disk()?, system.disk_ahead()?);
+    let apart = index.unwrap_or_default() + ahead.unwrap_or_default();
+    let parts = [
+        ("disk", Some(all)),
+        ("disk, mail", Some(all.saturating_sub(apart))),
+        ("disk, index", index),
+        ("disk, room ahead", ahead),
+    ];
+    let parts = parts.into_iter();
+    let figures = parts.filter_map(|(task, octets)| Some((task, octets? as f64 / MIB)));
+    Ok(figures
+        .map(|(task, mib)| figure(system, task, mib))
+        .collect())
 }
 
 /// Gives ours a mailbox of the first messages only, which stands beside that of a partial system.

@@ -23,6 +23,7 @@ use tempfile::TempDir;
 
 use super::imap::{Imap, ImapError};
 use super::report::OURS;
+use super::room;
 use crate::peer::{PeerError, folder, free_address};
 use crate::process::{Daemon, Process, guard};
 
@@ -323,6 +324,14 @@ impl System {
         let mut seen = HashSet::new();
         let folders = self.prepared.mail.iter();
         folders.map(|folder| disk(folder, &mut seen)).sum()
+    }
+
+    /// Octets of the disk that it took before something is written to them, where that is known.
+    pub(crate) fn disk_ahead(&self) -> io::Result<Option<u64>> {
+        let search = self.prepared.search.as_ref();
+        let log = search.map(|search| search.with_file_name("log"));
+        let log = log.filter(|_| self.name == OURS);
+        log.map(|log| room::ahead(&log)).transpose()
     }
 
     /// Octets that its index of texts takes, where it has one apart.

@@ -90,6 +90,12 @@ pub(super) const TASKS: &[Task] = &[
     task("filled, written", "MiB", None),
     task("indexed apart", "s", None),
     task("disk", "MiB", None),
+    beside(
+        task("disk, mail", "MiB", Some(Bar::RatioMax(1.0))),
+        "dovecot mdbox",
+    ),
+    task("disk, index", "MiB", None),
+    task("disk, room ahead", "MiB", None),
     part("first SELECT", 1.0),
     part("list", 0.5),
     part("four fields", 0.5),
