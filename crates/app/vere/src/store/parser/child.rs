@@ -18,6 +18,9 @@ const SECONDS_MAX: u64 = 10;
 const WORK_OCTETS: u64 = 32 << 20;
 /// Octets of memory for each octet of a message: itself, and what is found in it.
 const OCTETS_EACH: u64 = 4;
+/// An environment in which the allocator sets address space aside without the right to write to it, so that the
+/// limit counts what is used: an option of mimalloc.
+pub(super) const ENVIRONMENT: (&str, &str) = ("MIMALLOC_ARENA_EAGER_COMMIT", "0");
 /// Messages up to this size share a limit of memory, and the memory they are read into.
 const ORDINARY_OCTETS: usize = 4 << 20;
 
@@ -103,7 +106,7 @@ impl Limits {
             .saturating_add(WORK_OCTETS)
             .saturating_add(self.before);
         if memory != self.memory {
-            soften(Resource::RLIMIT_AS, memory)?;
+            soften(Resource::RLIMIT_DATA, memory)?;
             self.memory = memory;
         }
         let used = getrusage(UsageWho::RUSAGE_SELF)?;
@@ -122,10 +125,11 @@ fn soften(resource: Resource, limit: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Octets of address space that are taken now.
+/// Octets of memory that is its own and may be written, as `RLIMIT_DATA` counts them (since Linux 4.7): address
+/// space that is only set aside, as the allocator does, is none.
 fn memory() -> Result<u64, Failure> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let line = status.lines().find_map(|line| line.strip_prefix("VmData:"));
     let kib = line.and_then(|rest| rest.split_whitespace().next());
     kib.and_then(|kib| kib.parse::<u64>().ok())
         .map(|kib| kib.saturating_mul(1024))

@@ -15,6 +15,8 @@ use vere_mime::wire::{
     HEAD_OCTETS, READY_FRAME, Scope, WireError, answer_head, found, request_head,
 };
 
+use super::child::ENVIRONMENT;
+
 /// How long a process may take to begin on a machine that has much else to do.
 const START_PATIENCE: Duration = Duration::from_secs(30);
 /// Octets of a message that may take a second more.
@@ -78,7 +80,9 @@ impl Launch {
     pub(super) fn own() -> Self {
         Self::new(|| {
             let mut command = Command::new("/proc/self/exe");
+            let (name, value) = ENVIRONMENT;
             command.args(["role", "parser"]).env_clear();
+            command.env(name, value);
             command
         })
     }

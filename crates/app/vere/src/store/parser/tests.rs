@@ -8,7 +8,7 @@ use std::process::Command;
 
 use vere_mime::wire::{HEAD_OCTETS, READY_FRAME, answer};
 
-use super::child::{Limits, serve};
+use super::child::{ENVIRONMENT, Limits, serve};
 use super::*;
 
 /// Says to [`a_process`] what it is to be.
@@ -60,6 +60,19 @@ fn a_process() {
                 std::hint::black_box(vec![0_u8; 4 << 30]);
                 honest
             }
+            // A gigabyte in all, in pieces of every size.
+            "hoards" => {
+                let pieces = (0..).map(|number| vec![1_u8; 100 << (number % 12)]);
+                let mut left = 1_usize << 30;
+                let hoard: Vec<_> = pieces
+                    .take_while(|piece| {
+                        left = left.saturating_sub(piece.len());
+                        left > 0
+                    })
+                    .collect();
+                std::hint::black_box(hoard);
+                honest
+            }
             "overflows" => overflow(&honest, 0),
             "lies" => answer(scope, OTHER),
             "boasts" => vec![255, 255, 255, 255, 1, 129],
@@ -109,7 +122,8 @@ fn launch(manner: &str) -> Launch {
         let mut command = Command::new("/proc/self/exe");
         command
             .args(["--exact", "store::parser::tests::a_process", "--nocapture"])
-            .env(MANNER, &manner);
+            .env(MANNER, &manner)
+            .envs([ENVIRONMENT]);
         command
     })
 }
@@ -163,6 +177,7 @@ fn a_message_that_ends_its_process_is_known_by_its_header() {
         "dies",
         "spins",
         "bombs",
+        "hoards",
         "overflows",
         "lies",
         "boasts",

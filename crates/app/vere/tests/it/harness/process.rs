@@ -54,16 +54,16 @@ pub(crate) fn signal(pid: u32, signal: Signal) -> bool {
     nix::sys::signal::kill(pid, signal).is_ok()
 }
 
-/// The octets of memory that only this process has.
+/// Octets of memory that a process has for itself and has written to. Pages of the program are left out: whether they
+/// are shared depends on who else runs it at the moment.
 pub(crate) fn private_memory(pid: u32) -> u64 {
     let file = format!("/proc/{pid}/smaps_rollup");
     let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
-    let kib = |label: &str| -> u64 {
-        let line = text.lines().find_map(|line| line.strip_prefix(label));
-        let number = line.and_then(|rest| rest.split_whitespace().next());
-        number.and_then(|number| number.parse().ok()).unwrap_or(0)
-    };
-    (kib("Private_Clean:") + kib("Private_Dirty:")) * 1024
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Anonymous:"));
+    let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kib.expect("its anonymous memory") * 1024
 }
 
 /// The processes whose parent this is.
