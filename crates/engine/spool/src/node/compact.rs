@@ -25,6 +25,9 @@ enum Living {
 /// Memory: a segment is worth it when at most so many percent of it live, or [`LIVE_PERCENT_MAX`] when
 /// there is no room for new records.
 const LIVE_PERCENT: u64 = 50;
+/// From so many thousandths of its room on a node counts as full here: what it has is told to gateways, which may take no
+/// more mail from less than all of it on, and then nothing else would make it full.
+const PRESSED: u64 = 850;
 /// Segments asked for at once when metadata is not in memory.
 const ABSENT_WANTED: usize = 2;
 /// The log may be so many times as long as what lives in it.
@@ -64,7 +67,7 @@ impl<L: SpoolLog> Group<L> {
         if !memory.is_scarce() {
             return None;
         }
-        let most = if memory.is_full(0) {
+        let most = if memory.is_full(0) || memory.fill() >= PRESSED {
             LIVE_PERCENT_MAX
         } else {
             LIVE_PERCENT
