@@ -271,7 +271,7 @@ impl Owner {
             let change = match standing {
                 Standing::Out => {
                     replica.rebuild = None;
-                    let gone = if replica.pace.is_slow() {
+                    let gone = if replica.is_up() && replica.pace.is_slow() {
                         Fault::Slow
                     } else {
                         Fault::Away
