@@ -6,12 +6,15 @@
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, HashSet};
 
 use vere_units::Timestamp;
 
 use super::{QueueNumber, Queues};
+
+/// So many more than twice the queues with messages are kept before some are looked for that have none.
+const SPARE: usize = 1_024;
 
 /// For each queue that had messages when it was at the top last, or came to have some: how old its first one is
 /// at most.
@@ -30,6 +33,9 @@ impl Queues {
     #[must_use]
     pub fn oldest(&self) -> Option<Timestamp> {
         let mut ages = self.ages.0.borrow_mut();
+        if ages.len() > 2 * self.active.len() + SPARE {
+            self.tidy(&mut ages);
+        }
         while let Some(mut top) = ages.peek_mut() {
             let Reverse((noted, number)) = *top;
             let queue = self.queues.get(number);
@@ -44,5 +50,18 @@ impl Queues {
             }
         }
         None
+    }
+
+    /// Forgets queues that have no messages any more, which else stay as long as an older one is at the top.
+    fn tidy(&self, ages: &mut BinaryHeap<Reverse<(Timestamp, QueueNumber)>>) {
+        let mut seen = HashSet::new();
+        ages.retain(|Reverse((_, number))| {
+            let queue = self.queues.get(*number);
+            let has_some = queue.is_some_and(|queue| queue.order.head().is_some());
+            if !has_some {
+                queue.inspect(|queue| queue.aged.set(false));
+            }
+            has_some && seen.insert(*number)
+        });
     }
 }
