@@ -19,6 +19,8 @@ use super::parser::Parsers;
 use super::search::{MISSED_MAX, SharedIndex};
 use super::summaries::{FIELDS_OCTETS, Fields, has_all};
 
+/// How many times the octets of a batch what is read may be, since it is more than it was taken for.
+const OVERSHOOT: usize = 4;
 /// Messages of one batch, whatever is asked of them.
 const BATCH_MAX: usize = 1_000;
 
@@ -157,26 +159,35 @@ struct Chosen {
     messages: Vec<Referred>,
     /// Those behind.
     rest: UidSet,
+    /// Octets of content from which on the others wait.
+    octets_max: usize,
     reader: BodyReader<LogDirectory>,
 }
 
 impl Chosen {
-    /// Gives all with what is made of each; one that cannot be read is left out, and the client is told that
-    /// not all are there.
+    /// Gives them with what is made of each; one that cannot be read is left out, and the client is told that
+    /// not all are there. Where that is more than they were taken for, the others are left to the next batch.
     fn rows(
-        self,
+        mut self,
         mut content: impl FnMut(&Referred, &BodyReader<LogDirectory>) -> Result<Content, StoreError>,
     ) -> Messages {
         let mut rows = Vec::with_capacity(self.messages.len());
-        for referred in &self.messages {
+        let (mut messages, mut octets) = (self.messages.iter(), 0);
+        while (rows.is_empty() || octets < self.octets_max)
+            && let Some(referred) = messages.next()
+        {
             match content(referred, &self.reader) {
-                Ok(content) => rows.push(row(&self.snapshot, &referred.0, content)),
+                Ok(content) => {
+                    octets += content.octets.len() + content.parsed.len();
+                    rows.push(row(&self.snapshot, &referred.0, content));
+                }
                 Err(error) => {
                     let uid = referred.0.uid.get();
                     tracing::error!(%error, uid, "message cannot be read");
                 }
             }
         }
+        messages.for_each(|(message, _)| self.rest.insert(message.uid.get()));
         Messages {
             rows,
             rest: self.rest,
@@ -232,6 +243,7 @@ fn choose(
             messages: messages?,
             snapshot,
             rest,
+            octets_max: query.octets_max.saturating_mul(OVERSHOOT),
             reader,
         })
     }))

@@ -67,7 +67,8 @@ impl Columns {
         let octets = |column: &Arc<Column>| column.octets.load(Ordering::Relaxed);
         let mut all: usize = columns.iter().map(octets).sum();
         while all > KEPT_OCTETS_MAX || columns.len() >= COLUMNS_MAX {
-            all -= columns.pop_front().as_ref().map_or(all, octets);
+            // Others may have grown it since.
+            all = all.saturating_sub(columns.pop_front().as_ref().map_or(all, octets));
         }
         columns.push_back(Arc::clone(&column));
         column

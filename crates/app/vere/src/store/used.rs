@@ -74,9 +74,11 @@ impl Used {
     pub(super) fn note(&mut self, store: &MailStore) {
         let mut messages = 0_usize;
         let few = store.resident().into_iter().take(MAILBOXES_MAX);
-        let few = few.take_while(|(_, count)| {
-            messages = messages.saturating_add(*count);
-            messages <= MESSAGES_MAX
+        let few = few.filter(|(_, count)| {
+            let with_it = messages.saturating_add(*count);
+            let fits = with_it <= MESSAGES_MAX;
+            messages = if fits { with_it } else { messages };
+            fits
         });
         // Those that were not read yet are used as little as before.
         let mut mailboxes: Vec<u64> = few.map(|(id, _)| id.0).collect();
