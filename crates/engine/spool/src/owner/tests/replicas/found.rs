@@ -56,16 +56,23 @@ impl Circle {
         let queue = circle.queue("q");
         circle.owner.commit(put(queue, 10)).unwrap();
         circle.settle();
-        let log = circle.logs[0].clone().unwrap();
-        log.0.borrow_mut().reserve = true;
-        circle.hung = vec![0];
-        let mut exchange = put(queue, 10);
-        exchange.delete(queue, RecordId(1));
-        circle.owner.commit(exchange).unwrap();
+        let log = circle.exchange_without_room(queue);
         circle.carry(FIRST);
         circle.carry(SECOND);
         log.0.borrow_mut().sync();
         (circle, queue)
+    }
+
+    /// A record takes the place of the first one, for which the first node's log has no room; nothing is
+    /// carried yet.
+    fn exchange_without_room(&mut self, queue: QueueId) -> MemoryLog {
+        let log = self.logs[0].clone().unwrap();
+        log.0.borrow_mut().reserve = true;
+        self.hung = vec![0];
+        let mut exchange = put(queue, 10);
+        exchange.delete(queue, RecordId(1));
+        self.owner.commit(exchange).unwrap();
+        log
     }
 
     fn settle_events(&mut self) {
@@ -438,12 +445,7 @@ fn what_was_copied_from_one_that_differs_is_copied_again() {
     let queue = circle.queue("q");
     circle.owner.commit(put(queue, 10)).unwrap();
     circle.settle();
-    let log = circle.logs[0].clone().unwrap();
-    log.0.borrow_mut().reserve = true;
-    circle.hung = vec![0];
-    let mut exchange = put(queue, 10);
-    exchange.delete(queue, RecordId(1));
-    circle.owner.commit(exchange).unwrap();
+    let log = circle.exchange_without_room(queue);
     circle.start(2);
     circle.settle();
     // It is whole, as far as that goes, and the first one is not heard yet.
