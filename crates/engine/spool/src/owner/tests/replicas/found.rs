@@ -445,7 +445,7 @@ fn what_was_copied_from_one_that_differs_is_copied_again() {
     let queue = circle.queue("q");
     circle.owner.commit(put(queue, 10)).unwrap();
     circle.settle();
-    let log = circle.exchange_without_room(queue);
+    circle.exchange_without_room(queue);
     circle.start(2);
     circle.settle();
     // It is whole, as far as that goes, and the first one is not heard yet.
