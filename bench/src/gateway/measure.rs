@@ -28,6 +28,9 @@ pub(crate) struct Target {
     pub(crate) is_limit: bool,
 }
 
+/// Over one connection to any system. Ours announces that it takes no more (MAILMAX of LIMITS, RFC 9422).
+const MESSAGES_PER_CONNECTION: u32 = 1000;
+
 /// The figures of one load.
 #[derive(Debug, Clone)]
 pub(crate) struct Measurement {
@@ -95,6 +98,7 @@ pub(crate) fn measure(
     options.messages = case.messages.clone();
     options.rate = case.rate;
     options.destinations = case.domains.clone();
+    options.messages_per_connection = Some(MESSAGES_PER_CONNECTION);
     let report = load::run(&options, &LoadProgress::default()).map_err(BenchError::Load)?;
     let arrivals = Arrivals::await_all(sink, options.run, &report.acked, STALL);
     std::thread::sleep(SETTLE);
