@@ -3,7 +3,7 @@
 use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
 
-use crate::body::Prepared;
+use crate::body::{Prepared, is_body_of};
 use crate::log::format::{RECORD_HEAD, RecordKind};
 use crate::mailbox::Edit;
 use crate::model::{
@@ -182,18 +182,28 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     /// A body with the same content that the account has.
     fn known(&mut self, id: MailboxId, message: &Prepared) -> Result<Option<BlobId>, StoreError> {
         let partition = Partition::Account(self.owner(id)?.clone());
-        let row = self
-            .meta
-            .row(&partition, &keys::content(&message.content()))?;
+        let key = keys::content(&message.content());
+        let row = self.pending.hint(&self.meta, &partition, &key)?;
         let Some(blob) = row.as_deref().and_then(<[u8]>::first_chunk) else {
             return Ok(None);
         };
         let blob = BlobId(u64::from_le_bytes(*blob));
-        // What the hint names may be gone, or damaged: then it is written once more.
-        let body = self.body_reader().open(blob).ok();
-        Ok(body
-            .filter(|body| *body.hash() == message.hash)
-            .map(|_| blob))
+        Ok(self.holds(blob, message).then_some(blob))
+    }
+
+    /// Whether a body is there, whole, and is this message: the hint that names it may be wrong, it may be
+    /// gone, or damaged, and then what comes in now is the only good copy.
+    fn holds(&self, blob: BlobId, message: &Prepared) -> bool {
+        if let Some(record) = self.log.gathered(blob.0) {
+            return is_body_of(record, self.log.id(), blob, &message.hash);
+        }
+        let Ok(mut body) = self.body_reader().open(blob) else {
+            return false;
+        };
+        *body.hash() == message.hash
+            && body
+                .message()
+                .is_ok_and(|octets| *blake3::hash(&octets).as_bytes() == message.hash)
     }
 
     /// The thread of a new message: that of the newest message it refers to which the account knows,
@@ -212,7 +222,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             .filter(|reference| **reference != 0);
         let mut thread = None;
         for reference in known.clone() {
-            let row = self.meta.row(&account, &keys::thread(*reference))?;
+            let key = keys::thread(*reference);
+            let row = self.pending.hint(&self.meta, &account, &key)?;
             if let Some(found) = row.as_deref().and_then(<[u8]>::first_chunk) {
                 thread = Some(u64::from_le_bytes(*found));
                 break;

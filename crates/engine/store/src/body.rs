@@ -114,6 +114,15 @@ fn compress(rest: &[u8]) -> Option<Vec<u8>> {
     (compressed.len() <= rest.len() - rest.len() / 8).then_some(compressed)
 }
 
+/// Whether a record, which may have others behind it, is the body of a message with this hash.
+pub(crate) fn is_body_of(record: &[u8], log: u64, blob: BlobId, hash: &[u8; 32]) -> bool {
+    let head = record.first_chunk();
+    let head = head.and_then(|head| RecordHead::decode(head, log));
+    let is_it = |head: RecordHead| head.position == blob.0 && head.kind == RecordKind::Body;
+    let its = record.get(RECORD_HEAD..RECORD_HEAD + BODY_HEAD);
+    head.is_some_and(is_it) && its.is_some_and(|fixed| fixed[24..56] == hash[..])
+}
+
 /// Finds bodies, without the store at hand: a view of the log's files as they were. What was removed
 /// since can still be read.
 #[derive(Debug, Clone)]

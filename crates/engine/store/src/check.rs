@@ -6,6 +6,7 @@ use vere_ports::directory::AccountName;
 use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
 
+use crate::log::Damage;
 use crate::model::{BlobId, MailboxId, MailboxName, Uid};
 use crate::rows::MailboxHead;
 use crate::{Store, StoreError};
@@ -42,6 +43,19 @@ pub enum Finding {
         uid: Uid,
         /// Why.
         error: StoreError,
+    },
+    /// Records of the log are not what was written, whether anything refers to them or not. Metadata may
+    /// still have what they said, but a backup of this log alone lacks it.
+    Log(Damage),
+    /// A segment's head or index is not whole; all its records are.
+    Segment {
+        /// Its file.
+        file: String,
+    },
+    /// The log cannot be looked through.
+    Unread {
+        /// Why.
+        reason: String,
     },
 }
 
@@ -82,8 +96,8 @@ impl CheckReport {
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// Reads every row and every body and compares what must agree. Everything must be synced before.
-    /// Takes as long as reading the store takes, and eight octets of memory a body.
+    /// Reads every row, every body and every record of the log, and compares what must agree. Everything
+    /// must be synced before. Takes as long as reading the store twice, and eight octets of memory a body.
     ///
     /// # Errors
     ///
@@ -93,6 +107,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             log_octets: self.log.octets()?,
             ..CheckReport::default()
         };
+        self.check_log(&mut report);
         let (mut listed, mut bodies) = (BTreeSet::new(), BTreeSet::new());
         let mut after = None;
         loop {
@@ -112,6 +127,28 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
                 return Ok(report);
             };
             after = Some(last);
+        }
+    }
+
+    /// Looks for damage in records that nobody reads while the metadata are whole.
+    fn check_log(&self, report: &mut CheckReport) {
+        let survey = match self.log.survey() {
+            Ok(survey) => survey,
+            Err(error) => {
+                let reason = error.to_string();
+                return report.found(Finding::Unread { reason });
+            }
+        };
+        let lost = survey.damage.iter().map(|damage| damage.file.as_str());
+        let lost: BTreeSet<&str> = lost.collect();
+        let unsound = survey
+            .unsound()
+            .filter(|file| !lost.contains(file.as_str()));
+        for file in unsound {
+            report.found(Finding::Segment { file });
+        }
+        for damage in &survey.damage {
+            report.found(Finding::Log(damage.clone()));
         }
     }
 

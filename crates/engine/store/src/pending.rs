@@ -20,11 +20,15 @@ struct Changed {
     rows: Rows,
 }
 
+/// Of each hint, the last value and the batch it came with.
+type Hints = HashMap<Vec<u8>, (u64, Option<Vec<u8>>)>;
+
 /// The batches.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     queue: VecDeque<Batch>,
     partitions: HashMap<Partition, Changed>,
+    hints: HashMap<Partition, Hints>,
 }
 
 impl Pending {
@@ -43,6 +47,10 @@ impl Pending {
                 changed.rows.insert(row.key.clone(), value);
             }
         }
+        for (partition, row) in &batch.hints {
+            let hints = self.hints.entry(partition.clone()).or_default();
+            hints.insert(row.key.clone(), (batch.version, row.value.clone()));
+        }
         self.queue.push_back(batch);
     }
 
@@ -60,6 +68,7 @@ impl Pending {
     /// Forgets batches that were applied.
     pub(crate) fn applied(&mut self, batches: &[Batch]) {
         for batch in batches {
+            self.forget_hints(batch);
             let Some(changed) = self.partitions.get_mut(&batch.partition) else {
                 continue;
             };
@@ -77,6 +86,37 @@ impl Pending {
                     changed.rows.remove(&row.key);
                 }
             }
+        }
+    }
+
+    fn forget_hints(&mut self, batch: &Batch) {
+        for (partition, row) in &batch.hints {
+            let Some(hints) = self.hints.get_mut(partition) else {
+                continue;
+            };
+            if hints
+                .get(&row.key)
+                .is_some_and(|(version, _)| *version <= batch.version)
+            {
+                hints.remove(&row.key);
+            }
+            if hints.is_empty() {
+                self.hints.remove(partition);
+            }
+        }
+    }
+
+    /// A hint.
+    pub(crate) fn hint<M: MetaEngine>(
+        &self,
+        meta: &M,
+        partition: &Partition,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let pending = self.hints.get(partition).and_then(|hints| hints.get(key));
+        match pending {
+            Some((_, value)) => Ok(value.clone()),
+            None => Ok(meta.row(partition, key)?),
         }
     }
 

@@ -289,6 +289,17 @@ fn sentence(finding: &Finding) -> String {
         } => {
             format!("mailbox {}, message {uid}: {error}", mailbox.0)
         }
+        Finding::Log(damage) => format!(
+            "{}: {} octets of the log, from position {} on, are not what was written \
+             (`vere store repair --dry-run` says what is lost with them)",
+            damage.file,
+            damage.to - damage.from,
+            damage.from
+        ),
+        Finding::Segment { file } => {
+            format!("{file}: its head or its index is damaged, its records are whole")
+        }
+        Finding::Unread { reason } => format!("the log cannot be read: {reason}"),
     }
 }
 

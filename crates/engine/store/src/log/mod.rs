@@ -140,6 +140,17 @@ impl<S: Storage> Log<S> {
         self.synced
     }
 
+    /// Reads every record that is written, and says where there is none that should be.
+    pub(crate) fn survey(&self) -> Result<Survey<S::File>, OpenError> {
+        Survey::of(&self.storage, self.synced)
+    }
+
+    /// What was gathered from a position on and is in no file yet.
+    pub(crate) fn gathered(&self, position: u64) -> Option<&[u8]> {
+        let offset = position.checked_sub(self.written)?;
+        self.buffer.get(usize::try_from(offset).ok()?..)
+    }
+
     /// Takes nothing more.
     pub(crate) fn fail(&mut self, reason: String) -> StoreError {
         StoreError::Failed(self.failed.get_or_insert(reason).clone())

@@ -169,6 +169,12 @@ impl<F: StorageFile> Survey<F> {
         }
     }
 
+    /// Files that have to be written again.
+    pub(crate) fn unsound(&self) -> impl Iterator<Item = String> {
+        let unsound = self.segments.iter().filter(|(_, each)| each.damaged);
+        unsound.map(|(first, _)| segment_name(*first))
+    }
+
     /// Gives every whole record before the end, in order.
     pub(crate) fn records(&self, visit: &mut Visit<'_>) -> Result<(), OpenError> {
         for first in self.segments.keys() {

@@ -1,5 +1,9 @@
 //! Every operation, and that it is still so after the store was opened again.
 
+use std::collections::BTreeSet;
+
+use vere_ports::storage::Storage as _;
+
 use super::*;
 use crate::{FlagMode, Keyword, ModSeq, SpecialUse, SystemFlags, Uid};
 
@@ -65,7 +69,7 @@ fn a_message_to_many_is_written_once() {
         );
         assert!(read[0].1.starts_with(text.as_bytes()));
     }
-    let blobs: std::collections::BTreeSet<_> = boxes
+    let blobs: BTreeSet<_> = boxes
         .iter()
         .map(|id| bench.snapshot(*id).get(0).unwrap().blob)
         .collect();
@@ -85,6 +89,46 @@ fn equal_content_is_shared_within_an_account_only() {
     let other = bench.snapshot(other);
     assert_eq!(inbox.get(0).unwrap().blob, sent.get(0).unwrap().blob);
     assert_ne!(inbox.get(0).unwrap().blob, other.get(0).unwrap().blob);
+}
+
+#[test]
+fn equal_content_is_shared_before_the_first_one_is_synced() {
+    let mut bench = Bench::new();
+    let deliver = |bench: &mut Bench, id| {
+        let targets = [target(bench.inbox)];
+        bench.store.deliver(&prepared(7), &targets, operation(id))
+    };
+    let first = deliver(&mut bench, 1).unwrap();
+    let second = deliver(&mut bench, 2).unwrap();
+    drop(safe(&mut bench.store, first));
+    drop(safe(&mut bench.store, second));
+    drop(deliver(&mut bench, 3).unwrap());
+    let snapshot = bench.snapshot(bench.inbox);
+    let blobs: BTreeSet<_> = snapshot.iter_from(0).map(|each| each.blob).collect();
+    assert_eq!((snapshot.len(), blobs.len()), (3, 1));
+}
+
+/// What comes in again may be the only good copy.
+#[test]
+fn a_damaged_body_is_not_shared() {
+    let mut bench = Bench::new();
+    bench.deliver(bench.inbox, 7);
+    let needle = b"so it goes";
+    for name in bench.disk.list().unwrap() {
+        let mut data = bench.disk.file(&name).unwrap();
+        if let Some(at) = memchr::memmem::find(&data, needle) {
+            data[at] ^= 1;
+            bench.disk.set_file(&name, Some(data));
+        }
+    }
+    bench.reopen(false);
+    bench.try_deliver(bench.inbox, 7, operation(8)).unwrap();
+    let snapshot = bench.snapshot(bench.inbox);
+    let reader = bench.store.body_reader();
+    let read = snapshot.iter_from(0);
+    let read: Vec<_> = read.map(|each| reader.open(each.blob)?.message()).collect();
+    assert!(matches!(read[0], Err(StoreError::Damaged(_))), "{read:?}");
+    assert_eq!(read[1], Ok(message(7)));
 }
 
 #[test]

@@ -203,6 +203,35 @@ fn damage_takes_no_more_than_what_lay_there() {
     assert!(rescued > 0 && changes > 0, "{rescued} {changes}");
 }
 
+/// Also damage that nobody meets as long as the metadata are whole, such as that of a change.
+#[test]
+fn a_check_finds_what_a_repair_would() {
+    let bench = filled();
+    let meta = bench.meta.clone();
+    let mut found = 0;
+    for segment in bench.disk.list().unwrap() {
+        let data = bench.disk.file(&segment).unwrap();
+        for at in (64..data.len()).step_by(1_409) {
+            let disk = bench.disk.copy();
+            let mut data = data.clone();
+            data[at] ^= 0x10;
+            disk.set_file(&segment, Some(data));
+            let (report, _) = repair(&disk, Some(&meta), true).unwrap();
+            let Ok((mut store, _)) = Store::open(disk, meta.clone(), config()) else {
+                continue;
+            };
+            let check = store.check_all().unwrap();
+            for damage in report.damage {
+                found += 1;
+                let finding = crate::Finding::Log(damage);
+                let context = format!("{segment}, octet {at}: {:?}", check.findings);
+                assert!(check.findings.contains(&finding), "{context}");
+            }
+        }
+    }
+    assert!(found > 20, "{found}");
+}
+
 #[test]
 fn whole_segments_may_be_gone() {
     let mut bench = filled();
