@@ -10,10 +10,12 @@ use vere_imap::client::{
 use vere_imap::flags::SystemFlag;
 
 use super::bodies::{Bodies, Room};
+use super::exact::Exact;
 use super::link::{Link, deaf};
 use super::message::{Hash, Item, Message, batches};
 use super::names::{self, Folder};
 use super::outcome::Put;
+use super::place::Remote;
 use crate::cli::Failure;
 
 /// Uses of mailboxes that are carried over (RFC 6154 section 2).
@@ -31,7 +33,7 @@ const ITEMS_OCTETS_MAX: usize = 2 << 30;
 
 /// An account.
 pub(super) struct Account {
-    link: Link,
+    pub(super) link: Link,
     /// Its mailboxes.
     listed: Vec<Listed>,
     /// Where its own ones are.
@@ -40,12 +42,15 @@ pub(super) struct Account {
     settled: bool,
     /// How messages are read.
     reading: &'static str,
+    /// The mailbox that is open, and its UIDVALIDITY.
+    pub(super) examined: Option<(Vec<u8>, u32)>,
+    pub(super) exact: Exact,
 }
 
 /// How messages are read: as literals, in which NUL may not stand (RFC 9051 section 9, CHAR8), or as they are where
 /// the server takes no encodings off (RFC 3516 section 4.2).
 const AS_LITERALS: &str = "(UID BODY.PEEK[])";
-const AS_BINARY: &str = "(UID BINARY.PEEK[])";
+pub(super) const AS_BINARY: &str = "(UID BINARY.PEEK[])";
 
 /// A mailbox that messages are put into, as it was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +68,14 @@ impl Account {
         Ok(account)
     }
 
-    pub(super) async fn new(mut link: Link) -> Result<Self, Failure> {
+    /// Of another server.
+    pub(super) async fn remote(remote: Remote) -> Result<Self, Failure> {
+        let mut account = Self::new(Link::remote(&remote).await?).await?;
+        account.exact.remote = Some(remote);
+        Ok(account)
+    }
+
+    async fn new(mut link: Link) -> Result<Self, Failure> {
         let mut listed = Vec::new();
         let special_use = link.can("SPECIAL-USE") && link.can("LIST-EXTENDED");
         let mut room = Room(LISTED_OCTETS_MAX);
@@ -90,6 +102,8 @@ impl Account {
             own,
             settled: false,
             reading: AS_LITERALS,
+            examined: None,
+            exact: Exact::default(),
         })
     }
 
@@ -111,18 +125,7 @@ impl Account {
     /// Opens a mailbox without changing it, and lists what is in it.
     pub(super) async fn open(&mut self, folder: &Folder) -> Result<Vec<Item>, Failure> {
         let name = self.listed[folder.number].name.clone();
-        let mut validity = 0;
-        let mut hear = |event: Event<'_>| {
-            if let Event::Said(Response::Status(Status {
-                code: Some(Code::UidValidity(number)),
-                ..
-            })) = event
-            {
-                validity = number;
-            }
-            Ok(())
-        };
-        self.link.run(&Command::Examine(name), &mut hear).await?;
+        let validity = self.examine(name).await?;
         let mut items = Vec::new();
         let mut room = Room(ITEMS_OCTETS_MAX);
         let mut hear = |event: Event<'_>| {
@@ -149,6 +152,25 @@ impl Account {
         Ok(items)
     }
 
+    /// Opens a mailbox without changing it, and tells its UIDVALIDITY.
+    pub(super) async fn examine(&mut self, name: Vec<u8>) -> Result<u32, Failure> {
+        let mut validity = 0;
+        let mut hear = |event: Event<'_>| {
+            if let Event::Said(Response::Status(Status {
+                code: Some(Code::UidValidity(number)),
+                ..
+            })) = event
+            {
+                validity = number;
+            }
+            Ok(())
+        };
+        let command = Command::Examine(name.clone());
+        self.link.run(&command, &mut hear).await?;
+        self.examined = Some((name, validity));
+        Ok(validity)
+    }
+
     /// Reads messages of the mailbox that is open; those that went meanwhile are `None`.
     pub(super) async fn read(&mut self, items: &[Item]) -> Result<Vec<Option<Message>>, Failure> {
         let uids: Vec<u64> = items.iter().map(|item| item.at).collect();
@@ -157,39 +179,13 @@ impl Account {
             return Err(Failure::new(format!("cannot be read: {said}")));
         }
         if self.reading != AS_BINARY && self.link.can("BINARY") {
-            self.undo_stand_ins(&uids, &mut read).await?;
+            self.undo_stand_ins(items, &mut read).await?;
         }
         Ok(read)
     }
 
-    /// Reads messages that may have lost their NUL once more, and takes what comes where nothing but that is other.
-    /// A server that takes encodings off on the way, or refuses, has told what it could before.
-    async fn undo_stand_ins(
-        &mut self,
-        uids: &[u64],
-        read: &mut [Option<Message>],
-    ) -> Result<(), Failure> {
-        let in_doubt = |message: &Option<Message>| message.as_ref().is_some_and(|one| one.stand_in);
-        let both = uids.iter().zip(read.iter());
-        let again = both.filter_map(|(uid, message)| in_doubt(message).then_some(*uid));
-        let uids: Vec<u64> = again.collect();
-        if uids.is_empty() {
-            return Ok(());
-        }
-        let (exact, _) = self.fetch(&uids, AS_BINARY).await?;
-        let places = read.iter_mut().filter(|message| in_doubt(message));
-        for (shown, exact) in places.zip(exact) {
-            if let (Some(shown), Some(mut exact)) = (shown, exact)
-                && exact.is_shown_as(shown)?
-            {
-                *shown = exact;
-            }
-        }
-        Ok(())
-    }
-
     /// Asks for messages, and gives those that came, with what the server said if it refused one.
-    async fn fetch(
+    pub(super) async fn fetch(
         &mut self,
         uids: &[u64],
         items: &'static str,
@@ -365,7 +361,7 @@ impl Account {
     ) -> Result<Vec<(Hash, Uid)>, Failure> {
         let name = self.wire_name(folder);
         self.settle(&name).await?;
-        self.link.run(&Command::Examine(name), &mut deaf).await?;
+        self.examine(name).await?;
         let mut candidates: Vec<Item> = Vec::new();
         let mut room = Room(ITEMS_OCTETS_MAX);
         let mut hear = |event: Event<'_>| {

@@ -7,6 +7,7 @@
 
 mod account;
 mod bodies;
+mod exact;
 mod link;
 mod maildir;
 mod mbox;

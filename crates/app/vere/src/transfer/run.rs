@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vere_units::ByteSize;
 
 use super::TransferArgs;
+use super::exact::Doubt;
 use super::message::{Item, Message, batches};
 use super::names::{self, Folder};
 use super::outcome::Put;
@@ -16,7 +17,7 @@ use super::state::State;
 use super::target::Target;
 use crate::cli::{Failure, Outcome};
 
-/// Messages that were refused and are named, each with the reason.
+/// Messages that were refused, and such that are doubtful, that are named, each with the reason.
 const NAMED_MAX: usize = 50;
 
 /// The largest message that our own store keeps.
@@ -53,7 +54,9 @@ struct Summary {
     /// Messages that went from their source meanwhile.
     gone: u64,
     refused: u64,
-    /// The first of them with their reasons.
+    /// Messages that came with other octets where NUL may be.
+    doubtful: u64,
+    /// The first of those that were refused or are doubtful, with the reasons.
     named: String,
 }
 
@@ -192,6 +195,8 @@ impl Run {
         let mut ours = Vec::new();
         for part in batches(&in_doubt) {
             let read = self.source.read(part).await?;
+            // Those that are carried are read again.
+            drop(self.source.doubts());
             ours.extend(part.iter().zip(read).filter_map(|(item, message)| {
                 let message = message?;
                 Some((item.key.clone(), message.hash, message.size))
@@ -227,6 +232,9 @@ impl Run {
     async fn carry(&mut self, to: &Folder, batch: &[Item]) -> Result<(), Failure> {
         let name = to.name();
         let read = self.source.read(batch).await?;
+        for doubt in self.source.doubts() {
+            self.summary.doubt(to, &doubt);
+        }
         self.summary.gone += read.iter().filter(|message| message.is_none()).count() as u64;
         let mut messages: Vec<(Item, Message)> = batch
             .iter()
@@ -279,6 +287,20 @@ impl Summary {
         }
     }
 
+    fn doubt(&mut self, to: &Folder, doubt: &Doubt) {
+        self.doubtful += 1;
+        let Doubt { key, reason } = doubt;
+        if self.doubtful <= NAMED_MAX as u64 {
+            let _ = writeln!(
+                self.named,
+                "doubtful: {} {key}: 0x80 may stand for NUL in it, which the server does not tell: {reason}",
+                to.name()
+            );
+        } else if self.doubtful == NAMED_MAX as u64 + 1 {
+            self.named.push_str("more are doubtful\n");
+        }
+    }
+
     fn text(&self, direction: Direction, dry: bool) -> String {
         let did = match (direction, dry) {
             (Direction::Import, false) => "imported",
@@ -297,6 +319,7 @@ impl Summary {
             (self.before, "were there already"),
             (self.gone, "went from their place meanwhile"),
             (self.refused, "were refused"),
+            (self.doubtful, "are doubtful"),
         ] {
             if count > 0 {
                 let _ = write!(text, ", {count} {what}");

@@ -1,7 +1,7 @@
 //! Where mail comes from.
 
 use super::account::Account;
-use super::link::Link;
+use super::exact::Doubt;
 use super::message::{Item, Message};
 use super::names::Folder;
 use super::place::Place;
@@ -20,9 +20,7 @@ impl Source {
         Ok(match place {
             Place::Mbox(path) => Self::Mbox(mbox::Source::new(path, variant)),
             Place::Maildir(path) => Self::Maildir(maildir::Source::new(path)),
-            Place::Imap(remote) => {
-                Self::Account(Box::new(Account::new(Link::remote(&remote).await?).await?))
-            }
+            Place::Imap(remote) => Self::Account(Box::new(Account::remote(remote).await?)),
         })
     }
 
@@ -50,6 +48,14 @@ impl Source {
             Self::Mbox(source) => items.iter().map(|item| source.read(item)).collect(),
             Self::Maildir(source) => items.iter().map(|item| source.read(item)).collect(),
             Self::Account(account) => account.read(items).await,
+        }
+    }
+
+    /// Those of the messages read since the last call that may not be what the place has.
+    pub(super) fn doubts(&mut self) -> Vec<Doubt> {
+        match self {
+            Self::Mbox(_) | Self::Maildir(_) => Vec::new(),
+            Self::Account(account) => account.doubts(),
         }
     }
 

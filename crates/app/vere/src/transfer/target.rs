@@ -1,7 +1,6 @@
 //! Where mail goes.
 
 use super::account::{Account, Begin};
-use super::link::Link;
 use super::message::{Item, Message};
 use super::names::Folder;
 use super::outcome::Put;
@@ -22,9 +21,7 @@ impl Target {
         Ok(match place {
             Place::Mbox(path) => Self::Mbox(mbox::Target::new(path)),
             Place::Maildir(path) => Self::Maildir(maildir::Target::new(path)),
-            Place::Imap(remote) => {
-                Self::Account(Box::new(Account::new(Link::remote(&remote).await?).await?))
-            }
+            Place::Imap(remote) => Self::Account(Box::new(Account::remote(remote).await?)),
         })
     }
 

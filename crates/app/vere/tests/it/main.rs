@@ -69,5 +69,6 @@ mod store_room;
 mod tls;
 mod top;
 mod transfer;
+mod transfer_nul;
 mod transfer_remote;
 mod trouble;

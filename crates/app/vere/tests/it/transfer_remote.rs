@@ -13,11 +13,11 @@ use crate::harness::{Authority, Options, System, free_address, is_full, skip, wa
 use crate::imap::{Imap, with_store};
 use crate::peers::Dovecot;
 
-const ACCOUNT: &str = "alice@example.org";
+pub(crate) const ACCOUNT: &str = "alice@example.org";
 const MESSAGE: &str = "Subject: one\r\n\r\nhello\r\n";
 
 /// A file with the password of all accounts.
-fn password(folder: &Path) -> String {
+pub(crate) fn password(folder: &Path) -> String {
     let file = folder.join("password");
     fs::write(&file, "secret\n").expect("room");
     file.display().to_string()
@@ -100,13 +100,24 @@ fn accounts_are_reached_within_tls_or_not_at_all() {
 /// What the servers of these tests say that they can do.
 const ABLE: &str = "IMAP4rev1 AUTH=PLAIN SASL-IR BINARY";
 
-/// A server that greets, lets everybody in, and answers each command with what `answer` says before its OK.
-fn server(answer: impl Fn(&str) -> String + Send + 'static) -> SocketAddr {
-    octet_server(move |command| Some(answer(command)))
+/// What a server does with a command.
+#[derive(Clone)]
+pub(crate) enum Answer {
+    /// Says this, where characters up to U+00FF stand for octets, and that it is done.
+    Done(String),
+    /// Says how it ends, and nothing else.
+    Ends(&'static str),
+    /// Says this and closes the connection.
+    Closes(&'static str),
 }
 
-/// The same where characters up to U+00FF stand for octets, and commands that have no answer are refused.
-fn octet_server(answer: impl Fn(&str) -> Option<String> + Send + 'static) -> SocketAddr {
+/// A server that greets, lets everybody in, and answers each command with what `answer` says before its OK.
+fn server(answer: impl Fn(&str) -> String + Send + 'static) -> SocketAddr {
+    odd_server(move |command| Answer::Done(answer(command)))
+}
+
+/// The same where not every command comes to a good end.
+pub(crate) fn odd_server(answer: impl Fn(&str) -> Answer + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     std::thread::spawn(move || {
@@ -118,17 +129,15 @@ fn octet_server(answer: impl Fn(&str) -> Option<String> + Send + 'static) -> Soc
     address
 }
 
-fn converse(
-    mut stream: &TcpStream,
-    answer: impl Fn(&str) -> Option<String>,
-) -> std::io::Result<()> {
+fn converse(mut stream: &TcpStream, answer: impl Fn(&str) -> Answer) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
     stream.write_all(format!("* OK [CAPABILITY {ABLE}] hello\r\n").as_bytes())?;
     while let Some(line) = lines.next().transpose()? {
         let (tag, command) = line.split_once(' ').unwrap_or((&line, ""));
         let (said, end) = match answer(command) {
-            Some(said) => (said, "OK done"),
-            None => (String::new(), "NO [UNKNOWN-CTE] not so"),
+            Answer::Done(said) => (said, "OK done"),
+            Answer::Ends(end) => (String::new(), end),
+            Answer::Closes(said) => return stream.write_all(said.as_bytes()),
         };
         let said: Vec<u8> = said.chars().map(|one| one as u8).collect();
         stream.write_all(&said)?;
@@ -138,7 +147,7 @@ fn converse(
 }
 
 /// Answers as a mailbox with one message.
-fn honest(command: &str) -> String {
+pub(crate) fn honest(command: &str) -> String {
     if command.starts_with("CAPABILITY") {
         return format!("* CAPABILITY {ABLE}\r\n");
     }
@@ -167,7 +176,7 @@ fn fetched(uid: u32, message: &str) -> String {
     )
 }
 
-fn import(system: &System, from: SocketAddr, folder: &Path) -> Result<(), ExitStatus> {
+pub(crate) fn import(system: &System, from: SocketAddr, folder: &Path) -> Result<(), ExitStatus> {
     let place = format!("imap://{ACCOUNT}@{from}");
     let password = password(folder);
     let arguments = [
@@ -210,56 +219,6 @@ fn what_a_server_tells_unasked_is_not_taken() {
     alice.ok("SELECT INBOX");
     assert_eq!(alice.body(1), MESSAGE);
     system.stop();
-}
-
-/// A literal shows 0x80 where NUL is, and BINARY tells which ones are; but some servers take encodings off on the way,
-/// and some do not want to.
-#[test]
-fn nul_is_read_from_servers_that_tell_it_and_nothing_else() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let shown = "Subject: one\r\n\r\na\u{80}b\u{80}c\r\n";
-    let octets = |text: &str| text.chars().map(|one| one as u8).collect::<Vec<u8>>();
-    let (nul, first) = ('\0', "a\u{80}b");
-    let exact = shown.replace(first, &format!("a{nul}b"));
-    let decoded = shown.replace(first, "anb");
-    for (binary, kept) in [
-        (Some(exact.clone()), &exact),
-        // As long, and other in what is no NUL; longer; refused.
-        (Some(decoded.replace('\u{80}', "\0")), &shown.to_owned()),
-        (Some(format!("{exact}\r\n")), &shown.to_owned()),
-        (None, &shown.to_owned()),
-    ] {
-        let (options, ports) = with_store(Options::default());
-        let system = System::start(&options);
-        let server = octet_server(move |command| match (&binary, command) {
-            (None, command) if command.contains("BINARY.PEEK") => None,
-            (Some(binary), command) if command.contains("BINARY.PEEK") => {
-                let size = binary.chars().count();
-                Some(format!(
-                    "* 1 FETCH (UID 7 BINARY[] ~{{{size}}}\r\n{binary})\r\n"
-                ))
-            }
-            (_, command) if command.contains("BODY.PEEK") => {
-                let size = shown.chars().count();
-                Some(format!(
-                    "* 1 FETCH (UID 7 BODY[] {{{size}}}\r\n{shown})\r\n"
-                ))
-            }
-            _ => Some(honest(command)),
-        });
-        import(&system, server, folder.path()).expect("an import");
-        let out = folder.path().join(format!("out{}", ports.imap.port()));
-        let place = format!("maildir:{}", out.display());
-        system.command(&["export", "-a", ACCOUNT, &place]);
-        let files: Vec<_> = fs::read_dir(out.join("cur"))
-            .expect("a folder")
-            .flatten()
-            .collect();
-        assert_eq!(files.len(), 1);
-        let kept = octets(&kept.replace("\r\n", "\n"));
-        assert_eq!(fs::read(files[0].path()).expect("a file"), kept);
-        system.stop();
-    }
 }
 
 /// Answers that no server gives: each import ends, and says so.

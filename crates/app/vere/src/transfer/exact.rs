@@ -1,0 +1,124 @@
+//! Messages whose NUL came as another octet, read once more as they are.
+//!
+//! Not every server survives being asked so: what it cannot tell then must keep no message from being carried.
+
+use super::account::{AS_BINARY, Account};
+use super::link::Link;
+use super::message::{Item, Message};
+use super::place::Remote;
+use crate::cli::Failure;
+
+/// How often the connection may end at such a reading before nothing is read so any more.
+const ENDS_MAX: u32 = 16;
+
+/// What second readings need, and what came of those that failed.
+#[derive(Default)]
+pub(super) struct Exact {
+    /// Where the account is, to come back to it.
+    pub(super) remote: Option<Remote>,
+    /// How often the connection ended.
+    ends: u32,
+    doubts: Vec<Doubt>,
+}
+
+/// A message that is carried as it was shown, in which other octets may stand for NUL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Doubt {
+    pub(super) key: String,
+    pub(super) reason: String,
+}
+
+/// A message, or why it was not told.
+type Told = Result<Message, String>;
+
+impl Account {
+    /// Those of the messages read since the last call that may not be what the server has.
+    pub(super) fn doubts(&mut self) -> Vec<Doubt> {
+        std::mem::take(&mut self.exact.doubts)
+    }
+
+    /// Reads messages that may have lost their NUL once more, and takes what comes where nothing but that is other.
+    /// A server that takes encodings off on the way has told what it could before.
+    pub(super) async fn undo_stand_ins(
+        &mut self,
+        items: &[Item],
+        read: &mut [Option<Message>],
+    ) -> Result<(), Failure> {
+        let both = items.iter().zip(read);
+        let in_doubt = both.filter_map(|(item, message)| {
+            let message = message.as_mut().filter(|message| message.stand_in)?;
+            Some((item, message))
+        });
+        let (items, shown): (Vec<&Item>, Vec<&mut Message>) = in_doubt.unzip();
+        if items.is_empty() {
+            return Ok(());
+        }
+        let uids: Vec<u64> = items.iter().map(|item| item.at).collect();
+        let told = self.read_exactly(&uids).await?;
+        for ((item, shown), told) in items.iter().zip(shown).zip(told) {
+            match told {
+                Ok(mut exact) => {
+                    if exact.is_shown_as(shown)? {
+                        *shown = exact;
+                    }
+                }
+                Err(reason) => self.exact.doubts.push(Doubt {
+                    key: item.key.clone(),
+                    reason,
+                }),
+            }
+        }
+        Ok(())
+    }
+
+    /// All at once; where the connection does not last, one by one.
+    async fn read_exactly(&mut self, uids: &[u64]) -> Result<Vec<Told>, Failure> {
+        if let Ok(told) = self.try_exactly(uids).await? {
+            return Ok(told);
+        }
+        let mut all = Vec::new();
+        for uid in uids {
+            match self.try_exactly(&[*uid]).await? {
+                Ok(told) => all.extend(told),
+                Err(reason) => all.push(Err(reason)),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Reads messages on a connection that is there again afterwards; says why, where it ended.
+    async fn try_exactly(&mut self, uids: &[u64]) -> Result<Result<Vec<Told>, String>, Failure> {
+        if self.exact.ends >= ENDS_MAX {
+            let reason = "the server ended at such messages too often";
+            return Ok(Ok(uids.iter().map(|_| Err(reason.to_owned())).collect()));
+        }
+        match self.fetch(uids, AS_BINARY).await {
+            Ok((read, refused)) => {
+                let reason = refused.unwrap_or_else(|| "it did not come".to_owned());
+                let told = read.into_iter();
+                let told = told.map(|message| message.ok_or_else(|| reason.clone()));
+                Ok(Ok(told.collect()))
+            }
+            Err(failure) => {
+                self.exact.ends += 1;
+                self.come_back().await.map_err(|error| {
+                    Failure::new(format!("{failure}, and does not come back: {error}"))
+                })?;
+                Ok(Err(failure.to_string()))
+            }
+        }
+    }
+
+    /// Connects anew and opens the same mailbox.
+    async fn come_back(&mut self) -> Result<(), Failure> {
+        let (Some(remote), Some((name, validity))) = (&self.exact.remote, self.examined.take())
+        else {
+            return Err(Failure::new("nothing was open"));
+        };
+        self.link = Link::remote(remote).await?;
+        match self.examine(name).await? == validity {
+            true => Ok(()),
+            false => Err(Failure::new("the mailbox was made anew meanwhile")),
+        }
+    }
+}
