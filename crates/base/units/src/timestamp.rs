@@ -42,6 +42,12 @@ impl Timestamp {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 
+    /// Gives its year, month and day of the Gregorian calendar in UTC.
+    #[must_use]
+    pub const fn date(self) -> (u64, u64, u64) {
+        civil(self.0 / MILLIS_PER_DAY)
+    }
+
     /// Writes a date-time of RFC 5322 section 3.3 in UTC: `Mon, 04 May 2026 03:02:01 +0000`.
     #[must_use]
     pub fn rfc5322(self) -> String {

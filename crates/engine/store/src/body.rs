@@ -105,8 +105,9 @@ pub fn header_len(message: &[u8]) -> usize {
     memchr::memmem::find(message, b"\r\n\r\n").map_or(message.len(), |at| at + 4)
 }
 
-/// Compresses what gets at least an eighth smaller.
-fn compress(rest: &[u8]) -> Option<Vec<u8>> {
+/// Compresses what gets at least an eighth smaller; [`Unpacker`] undoes it.
+#[must_use]
+pub fn compress(rest: &[u8]) -> Option<Vec<u8>> {
     if rest.len() < COMPRESS_FROM {
         return None;
     }
@@ -139,19 +140,25 @@ impl<S: Storage> BodyReader<S> {
     ///
     /// [`StoreError::Gone`] when there is none, [`StoreError::Damaged`], [`StoreError::Failed`].
     pub fn open(&self, blob: BlobId) -> Result<Body<S::File>, StoreError> {
-        self.open_with(blob, FIRST_READ)
+        self.open_with(blob, FIRST_READ, Vec::new())
     }
 
-    /// The same for who looks at no more than what the parser found: less is read at once.
+    /// The same for who looks at no more than what the parser found: less is read at once, into memory that a
+    /// body before may have left ([`Body::into_memory`]).
     ///
     /// # Errors
     ///
     /// As [`BodyReader::open`].
-    pub fn open_parsed(&self, blob: BlobId) -> Result<Body<S::File>, StoreError> {
-        self.open_with(blob, FIRST_READ_PARSED)
+    pub fn open_parsed(&self, blob: BlobId, memory: Vec<u8>) -> Result<Body<S::File>, StoreError> {
+        self.open_with(blob, FIRST_READ_PARSED, memory)
     }
 
-    fn open_with(&self, blob: BlobId, first: usize) -> Result<Body<S::File>, StoreError> {
+    fn open_with(
+        &self,
+        blob: BlobId,
+        first: usize,
+        mut octets: Vec<u8>,
+    ) -> Result<Body<S::File>, StoreError> {
         if blob.0 >= self.written {
             return Err(StoreError::Gone);
         }
@@ -165,7 +172,7 @@ impl<S: Storage> BodyReader<S> {
             return Err(StoreError::Gone);
         };
         let first = (first as u64).min(available) as usize;
-        let mut octets = vec![0; first];
+        octets.resize(first, 0);
         file.read_at(&mut octets, offset).map_err(failed)?;
         let head = octets
             .first_chunk()
@@ -220,7 +227,7 @@ impl std::fmt::Debug for Unpacker {
 
 impl Unpacker {
     /// Fills what is given; nothing comes back when it does not come out so long.
-    fn unpack(&mut self, stored: &[u8], out: &mut [u8]) -> Option<()> {
+    pub fn unpack(&mut self, stored: &[u8], out: &mut [u8]) -> Option<()> {
         let decompressor = match &mut self.0 {
             Some(decompressor) => decompressor,
             none => none.insert(zstd::bulk::Decompressor::new().ok()?),
@@ -302,6 +309,12 @@ impl<F: StorageFile> Body<F> {
         self.header()?;
         let start = RECORD_HEAD + BODY_HEAD + self.parsed;
         Ok((self.octets, start..start + self.header))
+    }
+
+    /// The memory that it was read into, for another one.
+    #[must_use]
+    pub fn into_memory(self) -> Vec<u8> {
+        self.octets
     }
 
     /// The whole message as it came.

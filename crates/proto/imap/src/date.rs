@@ -129,18 +129,45 @@ fn seconds(hours: u32, minutes: u32) -> u32 {
         .saturating_add(minutes.saturating_mul(60))
 }
 
-/// Writes `date-time` with its quotes, in UTC.
+/// Writes `date-time` with its quotes, in UTC, such as `"04-May-2026 03:02:01 +0000"`.
+pub fn put_date_time(time: Timestamp, out: &mut Vec<u8>) {
+    let (year, month, day) = time.date();
+    let of_day = time.as_millis() % DAY_MILLIS / 1_000;
+    let name = usize::try_from(month)
+        .ok()
+        .and_then(|month| MONTHS.get(month.checked_sub(1)?));
+    out.push(b'"');
+    two_digits(day, out);
+    out.push(b'-');
+    out.extend_from_slice(name.copied().unwrap_or_default().as_bytes());
+    out.push(b'-');
+    two_digits(year / 100, out);
+    two_digits(year % 100, out);
+    for (before, part) in [
+        (b' ', of_day / 3_600),
+        (b':', of_day / 60 % 60),
+        (b':', of_day % 60),
+    ] {
+        out.push(before);
+        two_digits(part, out);
+    }
+    out.extend_from_slice(b" +0000\"");
+}
+
+/// The last two digits of a number.
+fn two_digits(number: u64, out: &mut Vec<u8>) {
+    for digit in [number / 10 % 10, number % 10] {
+        let [digit, ..] = digit.to_le_bytes();
+        out.push(b'0' | digit);
+    }
+}
+
+/// The same as a text.
 #[must_use]
 pub fn date_time(time: Timestamp) -> String {
-    // `Mon, 04 May 2026 03:02:01 +0000`
-    let text = time.rfc5322();
-    let mut written = String::with_capacity("\"04-May-2026 03:02:01 +0000\"".len());
-    for (before, part) in [("\"", 5..7), ("-", 8..11), ("-", 12..16), (" ", 17..25)] {
-        written.push_str(before);
-        written.push_str(text.get(part).unwrap_or_default());
-    }
-    written.push_str(" +0000\"");
-    written
+    let mut text = Vec::with_capacity("\"04-May-2026 03:02:01 +0000\"".len());
+    put_date_time(time, &mut text);
+    String::from_utf8(text).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -158,6 +185,15 @@ mod tests {
                 "{text}"
             );
         }
+        for (millis, text) in [
+            (0, "\"01-Jan-1970 00:00:00 +0000\""),
+            (951_868_799_999, "\"29-Feb-2000 23:59:59 +0000\""),
+            (1_777_863_721_007, "\"04-May-2026 03:02:01 +0000\""),
+        ] {
+            assert_eq!(date_time(Timestamp::from_millis(millis)), text);
+        }
+        // What no calendar has is written all the same.
+        assert_eq!(date_time(Timestamp::MAX).len(), 28);
         let zoned = parse_date_time(b"17-Jul-1996 02:44:25 -0700").unwrap();
         assert_eq!(date_time(zoned), "\"17-Jul-1996 09:44:25 +0000\"");
         assert_eq!(

@@ -88,6 +88,8 @@ impl Fetcher {
             let (keeper, next) = (keeper.clone(), query.clone());
             let messages = spawn_local(async move { fetch(&keeper, next).await });
             self.ahead = Some(Ahead { query, messages });
+            // It begins now, and not when the connection has to wait for something.
+            tokio::task::yield_now().await;
         }
         Ok(messages)
     }
@@ -107,14 +109,18 @@ async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> 
     let question = move |store: &mut MailStore| choose(store, &query);
     let done = if need == Need::Nothing {
         let chosen = keeper.ask(question).await.and_then(|chosen| chosen);
-        chosen.map(|chosen| chosen.rows(|_, _| Ok(Content::default())))
+        chosen.map(|chosen| chosen.rows(|_, _, _| Ok(Content::default())))
     } else {
         let parsers = keeper.parsers().clone();
         let read = move |chosen: Result<Chosen, StoreError>| {
+            let mut reading = Reading {
+                parsers,
+                need,
+                fields,
+                memory: Vec::new(),
+            };
             let read = |chosen: Chosen| {
-                chosen.rows(|referred, reader| {
-                    read(referred, reader, &parsers, need, fields.as_deref())
-                })
+                chosen.rows(|referred, reader, found| reading.read(referred, reader, found))
             };
             chosen.map(read)
         };
@@ -154,6 +160,7 @@ pub(super) fn opened_gone(error: &StoreError) -> Refusal {
 }
 
 /// What is given of a mailbox, and what with.
+#[derive(Debug)]
 struct Chosen {
     snapshot: Snapshot,
     messages: Vec<Referred>,
@@ -165,29 +172,42 @@ struct Chosen {
 }
 
 impl Chosen {
-    /// Gives them with what is made of each; one that cannot be read is left out, and the client is told that
-    /// not all are there. Where that is more than they were taken for, the others are left to the next batch.
+    /// Gives them with what is made of each, what the parser found put behind that of others; one that
+    /// cannot be read is left out, and the client is told that not all are there. Where that is more than
+    /// they were taken for, the others are left to the next batch.
     fn rows(
         mut self,
-        mut content: impl FnMut(&Referred, &BodyReader<LogDirectory>) -> Result<Content, StoreError>,
+        mut content: impl FnMut(
+            &Referred,
+            &BodyReader<LogDirectory>,
+            &mut Vec<u8>,
+        ) -> Result<Content, StoreError>,
     ) -> Messages {
         let mut rows = Vec::with_capacity(self.messages.len());
+        let (mut found, mut places) = (Vec::new(), Vec::with_capacity(self.messages.len()));
         let (mut messages, mut octets) = (self.messages.iter(), 0);
-        while (rows.is_empty() || octets < self.octets_max)
+        while (rows.is_empty() || octets + found.len() < self.octets_max)
             && let Some(referred) = messages.next()
         {
-            match content(referred, &self.reader) {
+            let start = found.len();
+            match content(referred, &self.reader, &mut found) {
                 Ok(content) => {
-                    octets += content.octets.len() + content.parsed.len();
+                    octets += content.octets.len();
+                    places.push(start..found.len());
                     rows.push(row(&self.snapshot, &referred.0, content));
                 }
                 Err(error) => {
+                    found.truncate(start);
                     let uid = referred.0.uid.get();
                     tracing::error!(%error, uid, "message cannot be read");
                 }
             }
         }
         messages.for_each(|(message, _)| self.rest.insert(message.uid.get()));
+        let found = Bytes::from(found);
+        for (row, place) in rows.iter_mut().zip(places) {
+            row.parsed = found.slice(place);
+        }
         Messages {
             rows,
             rest: self.rest,
@@ -249,10 +269,9 @@ fn choose(
     }))
 }
 
-/// What was read of a message.
+/// What was read of a message, beside what the parser found.
 #[derive(Default)]
 struct Content {
-    parsed: Bytes,
     octets: Bytes,
     own: usize,
 }
@@ -271,7 +290,7 @@ fn row(snapshot: &Snapshot, message: &Message, content: Content) -> Row {
         flags: flags_of(snapshot, message),
         date: time(message.internal_date),
         size: u64::from(message.size),
-        parsed: content.parsed,
+        parsed: Bytes::new(),
         content: content.octets,
         own: content.own,
     }
@@ -293,7 +312,7 @@ fn fields_at_hand(
         return Err(chosen);
     };
     let mut found = found.into_iter();
-    Ok(chosen.rows(|_, _| Ok(Content::of(found.next().unwrap_or_default()))))
+    Ok(chosen.rows(|_, _, _| Ok(Content::of(found.next().unwrap_or_default()))))
 }
 
 /// Fields, cut out of what summaries have; those of messages that have none are read.
@@ -302,7 +321,8 @@ fn field_rows(chosen: Chosen, names: Arc<[String]>, keeper: &Keeper) -> Messages
     let index = keeper.index();
     let segments = index.segments(mailbox);
     let mut fields = Fields::new(names, index.columns(), &segments);
-    let messages = chosen.rows(|(message, _), reader| fields.of(message, reader).map(Content::of));
+    let messages =
+        chosen.rows(|(message, _), reader, _| fields.of(message, reader).map(Content::of));
     if fields.doubt {
         index.doubt(mailbox);
     }
@@ -312,46 +332,63 @@ fn field_rows(chosen: Chosen, names: Arc<[String]>, keeper: &Keeper) -> Messages
     messages
 }
 
-fn read(
-    (message, own): &Referred,
-    reader: &BodyReader<LogDirectory>,
-    parsers: &Parsers,
+/// Reads what is wanted of one message after the other.
+struct Reading {
+    parsers: Parsers,
     need: Need,
-    fields: Option<&[String]>,
-) -> Result<Content, StoreError> {
-    let mut body = match need {
-        Need::Nothing | Need::Parsed => reader.open_parsed(message.blob)?,
-        Need::Header | Need::Whole => reader.open(message.blob)?,
-    };
-    if let Some(names) = fields {
-        let header = [own, body.header()?].concat();
-        return Ok(Content::of(header_fields(&header, names, true).into()));
-    }
-    let parsed = parsed(&mut body, parsers)?;
-    let octets = match need {
-        Need::Nothing | Need::Parsed => Bytes::new(),
-        // As it was read, without a copy.
-        Need::Header if own.is_empty() => {
-            let (octets, header) = body.into_header()?;
-            Bytes::from(octets).slice(header)
-        }
-        Need::Header => [own, body.header()?].concat().into(),
-        Need::Whole if own.is_empty() => body.message()?.into(),
-        Need::Whole => [own.as_slice(), &body.message()?].concat().into(),
-    };
-    Ok(Content {
-        parsed,
-        octets,
-        own: own.len(),
-    })
+    fields: Option<Arc<[String]>>,
+    /// What the message before was read into.
+    memory: Vec<u8>,
 }
 
-/// What the parser found when the message was delivered; one of another version is asked again.
-fn parsed(body: &mut Body<LogFile>, parsers: &Parsers) -> Result<Bytes, StoreError> {
-    let found = body.parsed()?;
-    if Parsed::is_current(found) {
-        return Ok(Bytes::copy_from_slice(found));
+impl Reading {
+    fn read(
+        &mut self,
+        (message, own): &Referred,
+        reader: &BodyReader<LogDirectory>,
+        found: &mut Vec<u8>,
+    ) -> Result<Content, StoreError> {
+        if matches!(self.need, Need::Nothing | Need::Parsed) {
+            let memory = std::mem::take(&mut self.memory);
+            let mut body = reader.open_parsed(message.blob, memory)?;
+            self.put_parsed(&mut body, found)?;
+            self.memory = body.into_memory();
+            return Ok(Content::default());
+        }
+        let mut body = reader.open(message.blob)?;
+        if let Some(names) = &self.fields {
+            let header = [own, body.header()?].concat();
+            return Ok(Content::of(header_fields(&header, names, true).into()));
+        }
+        self.put_parsed(&mut body, found)?;
+        let octets = match (self.need, own.is_empty()) {
+            (Need::Whole, true) => body.message()?.into(),
+            (Need::Whole, false) => [own.as_slice(), &body.message()?].concat().into(),
+            // As it was read, without a copy.
+            (_, true) => {
+                let (octets, header) = body.into_header()?;
+                Bytes::from(octets).slice(header)
+            }
+            (_, false) => [own, body.header()?].concat().into(),
+        };
+        Ok(Content {
+            octets,
+            own: own.len(),
+        })
     }
-    let found = parsers.parse(&body.message()?)?;
-    Ok(found.record.into())
+
+    /// Adds what the parser found when the message was delivered; one of another version is asked again.
+    fn put_parsed(&self, body: &mut Body<LogFile>, to: &mut Vec<u8>) -> Result<(), StoreError> {
+        let found = body.parsed()?;
+        if Parsed::is_current(found) {
+            to.extend_from_slice(found);
+            return Ok(());
+        }
+        let found = self.parsers.parse(&body.message()?)?;
+        to.extend_from_slice(&found.record);
+        Ok(())
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ use crate::command::{FetchCommand, FetchItem, StoreAction};
 use crate::flags::{Flag, SystemFlag};
 use crate::set::UidSet;
 
+use super::output::SHARED_OCTETS_MIN;
 use super::question::{
     Changes, FetchQuery, FlagsChanged, Messages, Need, Question, Row, StoreQuery,
 };
@@ -37,6 +38,20 @@ pub(super) struct FetchWork {
     /// How many are still to come.
     missing: u32,
     unknown_encoding: bool,
+}
+
+/// Octets of a response beside what was found in a message and its content.
+const ROW_OCTETS: usize = 128;
+
+/// Octets that the responses will have, most often; long content is not copied into them.
+fn expected(rows: &[Row]) -> usize {
+    let each = rows.iter().map(|row| {
+        let copied = row.content.len().min(SHARED_OCTETS_MIN);
+        ROW_OCTETS
+            .saturating_add(row.parsed.len())
+            .saturating_add(copied)
+    });
+    each.fold(0, usize::saturating_add)
 }
 
 impl Server {
@@ -183,6 +198,8 @@ impl Server {
             Ok(messages) => messages,
             Err(refusal) => return self.no(work.tag, refusal),
         };
+        let expected = expected(&messages.rows).min(self.config.limits.fetch_octets_max);
+        self.output.reserve(expected);
         for row in &messages.rows {
             self.fetch_row(&mut work, row);
         }

@@ -10,7 +10,7 @@ use crate::write;
 const KEPT_OCTETS_MAX: usize = 512;
 
 /// Octets from which content is not copied between the responses but put in its place whole.
-const SHARED_OCTETS_MIN: usize = 16 * 1024;
+pub(super) const SHARED_OCTETS_MIN: usize = 16 * 1024;
 
 /// The octets that wait to be sent.
 #[derive(Debug, Default)]
@@ -80,6 +80,11 @@ impl Output {
     /// The buffer to write to.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
+    }
+
+    /// Takes memory for octets that come at once.
+    pub(super) fn reserve(&mut self, octets: usize) {
+        self.buffer.reserve(octets);
     }
 
     pub(super) fn text(&mut self, text: &str) {

@@ -177,7 +177,7 @@ impl RowWriter<'_> {
             FetchItem::Flags => self.flags(),
             FetchItem::InternalDate => {
                 self.output.text("INTERNALDATE ");
-                self.output.text(&date::date_time(row.date));
+                date::put_date_time(row.date, self.output.buffer());
             }
             FetchItem::Size => {
                 self.output.text("RFC822.SIZE ");
