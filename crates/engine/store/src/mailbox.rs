@@ -115,6 +115,32 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(chunks)
     }
 
+    /// Reads the messages of a mailbox before anybody asks for them, if there is room. It counts as used
+    /// less than all that were used, and than those read so before.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoMailbox`].
+    pub fn read_ahead(&mut self, id: MailboxId) -> Result<(), StoreError> {
+        let known = self.mailboxes.get(&id);
+        let (used, is_there) = match known {
+            Some(mailbox) => (mailbox.used, mailbox.messages.is_some()),
+            None => {
+                self.ahead = self.ahead.saturating_sub(1);
+                (self.ahead, false)
+            }
+        };
+        let max = usize::try_from(self.config.resident_max.as_u64()).unwrap_or(usize::MAX);
+        if is_there || self.resident >= max {
+            return Ok(());
+        }
+        self.messages(id)?;
+        if let Some(mailbox) = self.mailboxes.get_mut(&id) {
+            mailbox.used = used;
+        }
+        Ok(())
+    }
+
     fn read_messages(&self, id: MailboxId) -> Result<Chunks, StoreError> {
         let partition = Partition::Mailbox(id.0);
         let mut chunks = Chunks::default();

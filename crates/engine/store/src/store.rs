@@ -18,6 +18,9 @@ use crate::reclaim::{Pass, Removed};
 use crate::replay::{Applying, Gap};
 use crate::{StoreError, batch};
 
+/// Uses of mailboxes are counted from here on, and those that nobody asked for yet down from here.
+const FIRST_USE: u64 = 1 << 32;
+
 /// How the store is built.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
@@ -134,6 +137,8 @@ pub struct Store<S: Storage, M: MetaEngine> {
     /// Octets that messages take in memory, and the use that comes next.
     pub(crate) resident: usize,
     pub(crate) uses: u64,
+    /// The use that the mailbox that was read ahead last counts as: before all others.
+    pub(crate) ahead: u64,
     pub(crate) reclaiming: Option<Pass>,
     /// The number of the last pass.
     pub(crate) passes: u64,
@@ -170,7 +175,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             accounts: HashMap::new(),
             mailboxes: HashMap::new(),
             resident: 0,
-            uses: 0,
+            uses: FIRST_USE,
+            ahead: FIRST_USE,
             reclaiming: None,
             passes: 0,
             dead: 0,

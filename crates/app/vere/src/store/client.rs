@@ -17,12 +17,13 @@ use vere_store::{
 };
 
 use super::convert::{self, among, flags_of, refusal};
-use super::keeper::{Keeper, Watch};
+use super::keeper::Keeper;
 use super::login::{Attempt, EXCHANGE_PATIENCE, Outcome, PASSWORD_PATIENCE, Throttle};
 use super::messages::{Fetcher, opened_gone};
 use super::quota::SharedQuotas;
 use super::search;
 use super::steps::{attribute, claim, empty_inbox, named, operation, special_use};
+use super::watchers::Watch;
 use crate::role::clock::now;
 use crate::role::login::{self, Checked, Keys};
 
@@ -125,10 +126,10 @@ impl Client {
             exchange.settle(Outcome::Succeeded);
         }
         let of = name.clone();
-        self.keeper
-            .ask(move |store| store.open_account(&of, now()))
-            .await
-            .map_err(|error| refusal(&error))?;
+        let opened = self.keeper.ask(move |store| store.open_account(&of, now()));
+        let inbox = opened.await.map_err(|error| refusal(&error))?;
+        // Most sessions open it next.
+        self.keeper.wanted_soon(inbox);
         self.account = Some(name);
         Ok(())
     }

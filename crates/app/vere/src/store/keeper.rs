@@ -3,16 +3,15 @@
 //! Questions come as closures and are answered when what they saw or did is safe on the disk. All that
 //! wait while a sync is under way share the next one.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use vere_disk::log::Directory as LogDirectory;
 use vere_disk::mail_meta::FjallMeta;
 use vere_settings::MailStore as Plan;
@@ -26,6 +25,7 @@ use super::search::{Indexer, SharedIndex};
 use super::steps::at_once;
 use super::upkeep::Upkeep;
 use super::used::Used;
+use super::watchers::{Watch, Watchers};
 
 /// The store as it runs.
 pub(crate) type MailStore = Store<LogDirectory, FjallMeta>;
@@ -138,7 +138,8 @@ impl Keeper {
             })?;
         let back = sender.clone();
         let done = move |outcome| back.send(Message::Reclaimed(outcome)).is_ok();
-        let used = Used::read(&folder);
+        let mut used = Used::read(&folder);
+        used.begin(&mut store);
         let upkeep = Upkeep::start(plan, folder, &mut store, figures.clone(), done)?;
         let watchers = Arc::new(Watchers::default());
         let (indexer, changes) = Indexer::channel();
@@ -274,6 +275,12 @@ impl Keeper {
             }
         }));
         answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Says that the messages of a mailbox are wanted soon: they are read while nobody asks for anything else.
+    pub(super) fn wanted_soon(&self, id: MailboxId) {
+        let job: Job = Box::new(move |owner| owner.used.soon(id));
+        let _ = self.sender.send(Message::Job(job));
     }
 
     /// Hears of changes of a mailbox until it is dropped.
@@ -439,61 +446,5 @@ impl Owner {
         }
         self.upkeep.note(&self.store);
         self.used.note(&self.store);
-    }
-}
-
-/// Who wants to hear of which mailbox.
-#[derive(Debug, Default)]
-struct Watchers(Mutex<HashMap<MailboxId, Vec<Arc<Notify>>>>);
-
-impl Watchers {
-    fn tell(&self, mailbox: MailboxId) {
-        let watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for watcher in watchers.get(&mailbox).into_iter().flatten() {
-            watcher.notify_one();
-        }
-    }
-}
-
-/// Hears of changes of a mailbox.
-#[derive(Debug)]
-pub(super) struct Watch {
-    watchers: Arc<Watchers>,
-    mailbox: MailboxId,
-    notify: Arc<Notify>,
-}
-
-impl Watch {
-    fn new(watchers: Arc<Watchers>, mailbox: MailboxId) -> Self {
-        let notify = Arc::new(Notify::new());
-        let mut all = watchers.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(mailbox).or_default().push(Arc::clone(&notify));
-        drop(all);
-        Self {
-            watchers,
-            mailbox,
-            notify,
-        }
-    }
-
-    /// Waits for a change; one that was before the call counts.
-    pub(super) async fn changed(&self) {
-        self.notify.notified().await;
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        let mut all = self
-            .watchers
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(watchers) = all.get_mut(&self.mailbox) {
-            watchers.retain(|watcher| !Arc::ptr_eq(watcher, &self.notify));
-            if watchers.is_empty() {
-                all.remove(&self.mailbox);
-            }
-        }
     }
 }

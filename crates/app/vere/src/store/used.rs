@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use vere_store::{MailboxId, StoreError};
@@ -14,6 +15,9 @@ use super::keeper::MailStore;
 /// Mailboxes that are noted, and their messages together.
 const MAILBOXES_MAX: usize = 1_000;
 const MESSAGES_MAX: usize = 500_000;
+/// How long those used last are read before anybody is served: what is not read by then is read while nobody
+/// asks for anything.
+const BEGIN_TIME: Duration = Duration::from_millis(100);
 /// The name and version of the file.
 const FILE: &str = "used.json";
 const VERSION: u32 = 1;
@@ -52,6 +56,21 @@ impl Used {
         }
     }
 
+    /// Reads those that were used last of all, before anybody can ask for them.
+    pub(super) fn begin(&mut self, store: &mut MailStore) {
+        let began = Instant::now();
+        while self.is_waiting() && began.elapsed() < BEGIN_TIME {
+            self.step(store);
+        }
+    }
+
+    /// A mailbox is wanted before the others.
+    pub(super) fn soon(&mut self, id: MailboxId) {
+        self.waiting.retain(|other| *other != id);
+        self.waiting.push_front(id);
+        self.waiting.truncate(MAILBOXES_MAX);
+    }
+
     /// Whether mailboxes are still to be read.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
@@ -62,9 +81,9 @@ impl Used {
         let Some(id) = self.waiting.pop_front() else {
             return;
         };
-        match store.snapshot(id) {
+        match store.read_ahead(id) {
             // It was deleted since.
-            Ok(_) | Err(StoreError::NoMailbox) => {}
+            Ok(()) | Err(StoreError::NoMailbox) => {}
             // Whoever asks for it is told.
             Err(error) => tracing::error!(%error, mailbox = id.0, "mailbox cannot be read"),
         }
@@ -152,6 +171,39 @@ mod tests {
         used.step(&mut store);
         assert!(!used.is_waiting());
         assert_eq!(store.resident().len(), 3);
+    }
+
+    #[test]
+    fn what_was_used_last_stays_longest_after_a_start() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("log")).unwrap();
+        let (_files, mut store) = open(folder.path());
+        let ids = ["ann@a.test", "bob@a.test", "eve@a.test"].map(|own| mailbox(&mut store, own));
+        let mailboxes = ids.map(|id| id.0).to_vec();
+        let noted = Noted {
+            version: VERSION,
+            mailboxes,
+        };
+        std::fs::write(
+            folder.path().join(FILE),
+            serde_json::to_vec(&noted).unwrap(),
+        )
+        .unwrap();
+        drop((_files, store));
+        let (_files, mut store) = open(folder.path());
+        let mut used = Used::read(folder.path());
+        used.begin(&mut store);
+        let order = |store: &MailStore| store.resident().into_iter().map(|(id, _)| id);
+        assert!(!used.is_waiting());
+        assert!(order(&store).eq(ids));
+        // Whoever is there was used later than all of these, and reading it ahead changes nothing.
+        let _ = store.snapshot(ids[2]).unwrap();
+        used.soon(ids[1]);
+        used.step(&mut store);
+        assert!(order(&store).eq([ids[2], ids[0], ids[1]]));
+        used.note(&store);
+        let noted = Used::read(folder.path());
+        assert_eq!(noted.waiting, [ids[2], ids[0], ids[1]]);
     }
 
     #[test]
