@@ -35,7 +35,7 @@ mod store;
 
 pub use account::ListEntry;
 pub use add::{Added, Copied, QuotaLimit, QuotaUsage, Target};
-pub use body::{Body, BodyReader, Prepared, Unpacker, header_len};
+pub use body::{Body, BodyReader, Prepared, Unpacker, compress, header_len};
 pub use change::Stored;
 pub use check::{CheckReport, Finding};
 pub use error::StoreError;
