@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore, SemaphorePermit};
 use vere_imap::server::Peer;
 use vere_ports::directory::AccountName;
 use vere_settings::Settings;
@@ -37,15 +37,38 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the session before may take to end.
 const TURN_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whose turn it is, by account.
-#[derive(Debug, Default)]
-struct Turns(RefCell<HashMap<AccountName, Arc<Mutex<()>>>>);
+/// Searches that are explained at once: each is done whole, by a thread of its own.
+const EXPLAINED_AT_ONCE: usize = 2;
+
+/// Whose turn it is.
+#[derive(Debug)]
+struct Turns {
+    /// To have an account's mailboxes.
+    accounts: RefCell<HashMap<AccountName, Arc<Mutex<()>>>>,
+    /// To have a search explained.
+    explained: Semaphore,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self {
+            accounts: RefCell::default(),
+            explained: Semaphore::new(EXPLAINED_AT_ONCE),
+        }
+    }
+}
 
 impl Turns {
+    /// Waits until fewer searches are explained; `None` where that takes too long.
+    async fn to_explain(&self) -> Option<SemaphorePermit<'_>> {
+        let turn = tokio::time::timeout(TURN_PATIENCE, self.explained.acquire());
+        turn.await.ok()?.ok()
+    }
+
     /// Waits for the end of the session before; `None` where it goes on.
     async fn take(&self, account: &AccountName) -> Option<OwnedMutexGuard<()>> {
         let turn = {
-            let mut turns = self.0.borrow_mut();
+            let mut turns = self.accounts.borrow_mut();
             // Those that nobody has or waits for are forgotten.
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
             Arc::clone(turns.entry(account.clone()).or_default())
@@ -91,7 +114,7 @@ pub(super) async fn serve(reception: Rc<Reception>, listener: UnixListener) {
 async fn converse(reception: &Reception, turns: &Turns, mut stream: UnixStream) -> io::Result<()> {
     let line = tokio::time::timeout(PATIENCE, first_line(&mut stream)).await??;
     if line.starts_with(b"{") {
-        return answer(reception, &line, stream).await;
+        return answer(reception, turns, &line, stream).await;
     }
     let name = String::from_utf8_lossy(&line);
     let account = match AccountName::parse(name.trim_ascii()) {
@@ -129,13 +152,18 @@ async fn first_line(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
 }
 
 /// Does what a command asks for.
-async fn answer(reception: &Reception, line: &[u8], mut stream: UnixStream) -> io::Result<()> {
+async fn answer(
+    reception: &Reception,
+    turns: &Turns,
+    line: &[u8],
+    mut stream: UnixStream,
+) -> io::Result<()> {
     let answer = match serde_json::from_slice(line) {
         Ok(StoreRequest::Explain {
             account,
             mailbox,
             search,
-        }) => match explained(reception, &account, &mailbox, &search).await {
+        }) => match explained(reception, turns, &account, &mailbox, &search).await {
             Ok(text) => Answer::Ok(text.into()),
             Err(failure) => Answer::Error(failure.to_string()),
         },
@@ -148,11 +176,15 @@ async fn answer(reception: &Reception, line: &[u8], mut stream: UnixStream) -> i
 
 async fn explained(
     reception: &Reception,
+    turns: &Turns,
     account: &str,
     mailbox: &str,
     search: &str,
 ) -> Result<String, Failure> {
     let account = AccountName::parse(account)?;
+    let Some(_turn) = turns.to_explain().await else {
+        return Err(Failure::new("too many searches are being explained"));
+    };
     search::explain(reception.keeper(), account, mailbox, search).await
 }
 
@@ -163,5 +195,27 @@ fn is_there(reception: &Reception, account: &AccountName) -> bool {
             tracing::error!(%error, "directory cannot be read");
             false
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn searches_are_explained_in_turn() {
+        let turns = Turns::default();
+        let mut held = Vec::new();
+        for _ in 0..EXPLAINED_AT_ONCE {
+            held.push(turns.to_explain().await.expect("a turn"));
+        }
+        let mut next = std::pin::pin!(turns.to_explain());
+        let waits =
+            std::future::poll_fn(|context| Poll::Ready(next.as_mut().poll(context).is_pending()));
+        assert!(waits.await);
+        held.pop();
+        assert!(next.await.is_some());
     }
 }
