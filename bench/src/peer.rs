@@ -193,7 +193,7 @@ impl Peer {
     }
 
     /// Waits until the system greets.
-    fn ready(mut self) -> Result<Self, PeerError> {
+    fn ready(self) -> Result<Self, PeerError> {
         let until = Instant::now() + START_MAX;
         while !greets(self.address) {
             if Instant::now() >= until || !self.daemon.is_running() {

@@ -67,6 +67,8 @@ impl Drop for Group {
 #[derive(Debug)]
 pub struct Daemon {
     child: Child,
+    /// Its end was waited for: its number may be another's.
+    is_gone: bool,
     group: Option<Group>,
     log: PathBuf,
 }
@@ -111,6 +113,7 @@ impl Daemon {
         guard::keep(Left::Process(child.id()));
         Ok(Self {
             child,
+            is_gone: false,
             group,
             log: log.to_owned(),
         })
@@ -130,8 +133,8 @@ impl Daemon {
     }
 
     /// Whether the program still runs.
-    pub fn is_running(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+    pub fn is_running(&self) -> bool {
+        !self.is_gone && !guard::has_ended(&self.child)
     }
 
     /// The end of what it printed, for an error message.
@@ -147,10 +150,12 @@ impl Daemon {
 
     /// Ends it at once with SIGKILL and waits until it is gone.
     pub fn kill(&mut self) {
+        if std::mem::replace(&mut self.is_gone, true) {
+            return;
+        }
         // Already ended is fine.
         let _ = self.child.kill();
-        let _ = self.child.wait();
-        guard::ended(self.child.id());
+        let _ = guard::reap(&mut self.child);
     }
 
     /// Sends SIGTERM and waits for the end; whether it came within `grace`.

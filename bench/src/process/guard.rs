@@ -5,15 +5,17 @@
 //! has a process group of its own, as all that is measured has: Ctrl-C in a terminal reaches this process alone,
 //! which may still tell what it found ([`stop_on_signals`]).
 
-use std::io::Write as _;
+use std::io::{self, Read, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -97,8 +99,26 @@ pub(crate) fn keep(left: Left) {
     }
 }
 
-/// Forgets a process that has ended: its number may be another's soon.
-pub(crate) fn ended(process: u32) {
+/// Whether a child has ended. It is not waited for: until it is, its number is nobody else's.
+pub(crate) fn has_ended(child: &Child) -> bool {
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
+    !matches!(waitid(id(child), flags), Ok(WaitStatus::StillAlive))
+}
+
+/// Waits for the end of a child, and forgets it before its number can be another's.
+pub(crate) fn reap(child: &mut Child) -> io::Result<ExitStatus> {
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+    while waitid(id(child), flags) == Err(Errno::EINTR) {}
+    ended(child.id());
+    child.wait()
+}
+
+fn id(child: &Child) -> Id<'static> {
+    Id::Pid(Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX)))
+}
+
+/// Forgets a process that has ended and was not waited for.
+fn ended(process: u32) {
     let mut known = known();
     known.left.retain(|one| *one != Left::Process(process));
     known.tell("ended", process.to_string().as_bytes());
@@ -167,20 +187,76 @@ pub(crate) fn is_stopped() -> bool {
 }
 
 /// Runs a command to its end, which comes early when the benchmark is stopped.
-pub(crate) fn output(command: &mut Command) -> std::io::Result<Output> {
+pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
     command.stdin(Stdio::null()).process_group(0);
-    let child = command
+    let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    let id = child.id();
-    keep(Left::Process(id));
-    let output = child.wait_with_output();
-    ended(id);
-    output
+    keep(Left::Process(child.id()));
+    let (said, complained) = (child.stdout.take(), child.stderr.take());
+    let (said, complained) = std::thread::scope(|scope| {
+        let complained = scope.spawn(|| whole(complained));
+        (whole(said), complained.join())
+    });
+    let status = reap(&mut child)?;
+    Ok(Output {
+        status,
+        stdout: said?,
+        stderr: complained.unwrap_or_else(|_| Ok(Vec::new()))?,
+    })
+}
+
+fn whole(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
+    let mut octets = Vec::new();
+    match pipe {
+        Some(mut pipe) => pipe.read_to_end(&mut octets).map(|_| octets),
+        None => Ok(octets),
+    }
 }
 
 /// Takes note of a folder of ours.
 pub(crate) fn keep_folder(path: &Path) {
     keep(Left::Folder(path.to_owned()));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn is_known(process: u32) -> bool {
+        known().left.contains(&Left::Process(process))
+    }
+
+    /// What has ended is known until nobody else can have its number: a zombie keeps it.
+    #[test]
+    fn a_number_is_forgotten_before_it_can_be_given_again() {
+        let mut child = Command::new("true").process_group(0).spawn().unwrap();
+        keep(Left::Process(child.id()));
+        let until = Instant::now() + Duration::from_secs(60);
+        while !has_ended(&child) {
+            assert!(Instant::now() < until, "it does not end");
+            sleep(Duration::from_millis(5));
+        }
+        let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.id()));
+        assert!(is_known(child.id()) && state().unwrap().contains(" Z "));
+        let id = child.id();
+        assert!(reap(&mut child).unwrap().success());
+        assert!(!is_known(id));
+    }
+
+    #[test]
+    fn what_a_command_says_is_heard_whole() {
+        let mut command = Command::new("/bin/sh");
+        let both = "head -c 300000 /dev/zero; head -c 200000 /dev/zero >&2; exit 3";
+        let output = output(command.args(["-c", both])).unwrap();
+        assert_eq!(
+            (output.stdout.len(), output.stderr.len()),
+            (300_000, 200_000)
+        );
+        assert_eq!(output.status.code(), Some(3));
+    }
 }
