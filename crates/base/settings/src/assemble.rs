@@ -10,7 +10,7 @@ use crate::errors::ConfigErrors;
 use crate::model::{
     Acme, Auth, CertificateFiles, Cluster, Directory, DirectoryStore, Durability, Etcd, Gateway,
     Limits, LineTls, Listen, LogBy, Networks, Priority, PriorityPolicy, Register, Resolver,
-    Settings, Sni, Spool, SpoolAccount, SpoolNode, SpoolTls, Tls,
+    Settings, Sni, Spool, SpoolNode, SpoolTls, Tls,
 };
 use crate::outgoing::{Delivery, LocalDelivery, TlsMode};
 use crate::value::FromValue;
@@ -323,14 +323,11 @@ impl Assembly {
             slow_lag: self.need("spool.slow_lag"),
             slow_rest: self.need("spool.slow_rest"),
             secret: self.path("spool.secret"),
-            accounts: self.each("spool.account", |at| SpoolAccount {
-                name: self.need(&format!("{at}.name")),
-                secret: self.path(&format!("{at}.secret")),
-                makes_groups: self.choice(&format!("{at}.groups"), |text| Some(text == "makes")),
-            }),
+            accounts: self.spool_accounts(),
             speaks_as: self.need("spool.as"),
             adopters: self.need("spool.adopters"),
             readers: self.need("spool.readers"),
+            queues: self.spool_queues(),
             group_max: self.maybe("spool.group_max"),
             queues_max: self.need("spool.queues_max"),
             memory_max: self.need("spool.memory_max"),

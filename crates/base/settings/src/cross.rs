@@ -6,9 +6,10 @@ use std::path::Path;
 
 use crate::document::Document;
 use crate::errors::{ConfigError, Problem};
-use crate::model::{DEFAULT_SPOOL_ACCOUNT, Etcd, LineTls, Register, Settings, Spool};
+use crate::model::{Etcd, LineTls, Register, Settings, Spool};
 use crate::outgoing::{DestinationScope, LocalDelivery, NextHop, Route};
 use crate::services::RecordSink;
+use crate::spool_accounts::DEFAULT_SPOOL_ACCOUNT;
 use crate::value::Value;
 
 /// Linux's `sun_path` has 108 octets, the last one for the end.
@@ -395,6 +396,29 @@ fn spool_accounts(spool: &Spool, found: &mut Found<'_>) {
     }
     if spool.adopters.len() + spool.readers.len() > ACCOUNTS_LET_IN_MAX {
         found.add("spool.readers", "with spool.adopters are more than 16");
+    }
+    spool_queues(spool, found);
+}
+
+fn spool_queues(spool: &Spool, found: &mut Found<'_>) {
+    for (n, queue) in spool.queues.iter().enumerate() {
+        let key = |name: &str| format!("spool.queue[{}].{name}", n + 1);
+        let mut earlier = spool.queues.iter().take(n);
+        if earlier.any(|other| other.name == queue.name) {
+            found.add(&key("name"), format!("{:?} stands twice", queue.name));
+        }
+        if queue.readers.is_empty() {
+            let text =
+                "names nobody: without the section those may read it that may read the others";
+            found.add(&key("readers"), text);
+        } else if queue.readers.len() > ACCOUNTS_LET_IN_MAX {
+            found.add(&key("readers"), "are more than 16");
+        }
+        let mut readers = queue.readers.iter();
+        if let Some(name) = readers.find(|name| name.len() > ACCOUNT_NAME_MAX) {
+            let text = format!("{name:?} is longer than 32 octets");
+            found.add(&key("readers"), text);
+        }
     }
 }
 

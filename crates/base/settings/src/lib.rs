@@ -40,6 +40,7 @@ mod outgoing;
 mod quota;
 mod reference;
 mod services;
+mod spool_accounts;
 mod table;
 mod value;
 mod watching;
@@ -49,9 +50,9 @@ pub use errors::{ConfigError, ConfigErrors, Problem};
 pub use mail_store::MailStore;
 pub use manual::manual;
 pub use model::{
-    Acme, Auth, CertificateFiles, Cluster, DEFAULT_SPOOL_ACCOUNT, Directory, DirectoryStore,
-    Durability, Etcd, Gateway, Limits, LineTls, Listen, LogBy, Networks, Priority, PriorityPolicy,
-    Register, Resolver, Settings, Sni, Spool, SpoolAccount, SpoolNode, SpoolTls, Tls,
+    Acme, Auth, CertificateFiles, Cluster, Directory, DirectoryStore, Durability, Etcd, Gateway,
+    Limits, LineTls, Listen, LogBy, Networks, Priority, PriorityPolicy, Register, Resolver,
+    Settings, Sni, Spool, SpoolNode, SpoolTls, Tls,
 };
 pub use nearest::nearest;
 pub use network::{IpNetwork, ParseNetworkError};
@@ -62,6 +63,7 @@ pub use outgoing::{
 pub use quota::{AccountQuota, OverQuota, Quota};
 pub use reference::reference;
 pub use services::{Dkim, RecordSink, Records, Sendmail, WhenUnavailable};
+pub use spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 pub use watching::{Control, Log, LogFormat, LogLevel, Metrics};
 
 #[cfg(test)]

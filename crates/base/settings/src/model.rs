@@ -11,6 +11,7 @@ use crate::network::IpNetwork;
 use crate::outgoing::{Delivery, DestinationLimits, Route, Source};
 use crate::quota::Quota;
 use crate::services::{Dkim, Records, Sendmail};
+use crate::spool_accounts::{DEFAULT_SPOOL_ACCOUNT, SpoolAccount, SpoolQueue};
 use crate::value::Value;
 use crate::watching::{Control, Log, Metrics};
 
@@ -335,6 +336,8 @@ pub struct Spool {
     pub adopters: Vec<String>,
     /// Accounts that may read them.
     pub readers: Vec<String>,
+    /// Queues with readers of their own.
+    pub queues: Vec<SpoolQueue>,
     /// Octets that they may hold; `None`: no limit but the nodes'.
     pub group_max: Option<ByteSize>,
     /// Queues that a group may have on one node.
@@ -351,20 +354,6 @@ pub struct Spool {
     pub nodes: Vec<SpoolNode>,
     /// Certificates for the connections to nodes.
     pub tls: Option<SpoolTls>,
-}
-
-/// The account that the shared secret proves.
-pub const DEFAULT_SPOOL_ACCOUNT: &str = "default";
-
-/// An account on the nodes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpoolAccount {
-    /// Its name.
-    pub name: String,
-    /// The file of its key, made at the first start.
-    pub secret: PathBuf,
-    /// Whether it may have queues of its own.
-    pub makes_groups: bool,
 }
 
 impl Spool {

@@ -280,6 +280,44 @@ fn accounts_on_the_nodes_are_told_apart() {
 }
 
 #[test]
+fn a_queue_names_its_readers_once() {
+    let many = vec!["\"a\""; 17].join(", ");
+    let long = "n".repeat(33);
+    let queue = |name: &str, readers: &str| {
+        format!("[[spool.queue]]\nname = \"{name}\"\nreaders = [{readers}]\n")
+    };
+    for (file, line, key, words) in [
+        (queue("q", ""), 5, "spool.queue[1].readers", "names nobody"),
+        (
+            queue("q", &many),
+            5,
+            "spool.queue[1].readers",
+            "more than 16",
+        ),
+        (
+            queue("q", &format!("\"{long}\"")),
+            5,
+            "spool.queue[1].readers",
+            "32 octets",
+        ),
+        (
+            queue("q", "\"a\"") + &queue("q", "\"b\""),
+            7,
+            "spool.queue[2].name",
+            "stands twice",
+        ),
+    ] {
+        one_error(&file, line, key, words);
+    }
+    let read = parse(&queue("@finished", "\"billing\"")).unwrap();
+    let wanted = SpoolQueue {
+        name: "@finished".to_owned(),
+        readers: vec!["billing".to_owned()],
+    };
+    assert_eq!(read.spool.queues, [wanted]);
+}
+
+#[test]
 fn nodes_share_a_log_where_they_are_known_to_share_a_machine() {
     let node = |name: &str, address: &str, runs: &str| {
         format!("[[spool.node]]\nname = \"{name}\"\nlisten = \"{address}\"\nruns = \"{runs}\"\n")

@@ -6,6 +6,7 @@ use vere_spool::owner::Block;
 use vere_spoolwire::{QueueStat, RecordId};
 
 use crate::model::{Model, OpId, QueueIndex, Record, Status, Step};
+use crate::workload::is_read_by_its_own;
 
 /// Whether something must be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,6 +241,9 @@ impl Model {
                 _ => {}
             }
             if let Some(stat) = there {
+                if !is_read_by_its_own(index, stat) {
+                    return Err(format!("queue {name} is read by others: {stat:?}"));
+                }
                 self.check_numbers(index, stat, since)?;
             }
             self.prove(must, there.is_some(), &mut BTreeMap::new())?;

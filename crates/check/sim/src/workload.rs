@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use vere_spool::owner::{Batch, SubmitError};
-use vere_spoolwire::{QueueLimits, RecordId};
+use vere_spoolwire::{Grants, QueueCharter, QueueLimits, QueueStat, RecordId, Right};
 
 use crate::model::{Effects, Key, Made, Model, QueueIndex};
 use crate::world::World;
@@ -15,6 +15,21 @@ pub(crate) const META_MAX: u64 = 400;
 const QUEUES: usize = 6;
 /// Records at once, about.
 const RECORDS: usize = 150;
+
+/// Who may read some of the queues.
+const READER: &str = "reader";
+
+/// Whether the queue of this index is to be read by somebody of its own.
+const fn is_named(queue: QueueIndex) -> bool {
+    queue % 2 == 1
+}
+
+/// Whether a node says of a queue of this index who may read it.
+pub(crate) fn is_read_by_its_own(queue: QueueIndex, stat: &QueueStat) -> bool {
+    let readers = stat.readers.get();
+    let named = readers.iter().map(|(account, _)| account);
+    named.eq(is_named(queue).then_some(READER))
+}
 
 /// A batch that is being put together.
 #[derive(Debug, Default)]
@@ -51,7 +66,12 @@ impl World {
         if tight && state.client.random.percent(50) {
             limits.length_max = state.client.random.span(1..50);
         }
-        let Ok((id, txn)) = state.machine.create_queue(&name, limits) else {
+        // Every other queue may be read by somebody of its own: replicas must agree about that as well.
+        let reader = is_named(self.model.queues.len()).then_some((READER, Right::Read));
+        let octets = Grants::encode(reader).unwrap_or_default();
+        let readers = Grants::read(&octets).unwrap_or_default();
+        let charter = QueueCharter { limits, readers };
+        let Ok((id, txn)) = state.machine.create_queue(&name, charter) else {
             return Ok(());
         };
         let life = state.life;

@@ -23,6 +23,12 @@ pub(crate) const SEEDS: &[&[u8]] = &[
     b"\x20\x80\x07\0\0\0\0\0\0\0\x03\0\0\0\x01\0\0\0\xe8\x03\0\0\0\0\0\0\
       \0\0\x10\0\0\0\0\0\x04\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\
       \x64\0\0\0\0\0\0\0q",
+    // The same that "bill" may read, and a CREATE of a queue that it may read.
+    b"\x20\x80\x07\0\0\0\0\0\0\0\x03\0\0\0\x01\0\x06\0\xe8\x03\0\0\0\0\0\0\
+      \0\0\x10\0\0\0\0\0\x04\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\
+      \x64\0\0\0\0\0\0\0q\x02\x04bill",
+    b"\x20\0\x01\0\0\0\0\0\0\0\x03\0\0\0\x01\0\0\0\xe8\x03\0\0\0\0\0\0\
+      \0\0\x10\0\0\0\0\0q\x02\x04bill",
 ];
 
 /// Any octets as frames, and once more as the content of a frame whose length and checksum are right:

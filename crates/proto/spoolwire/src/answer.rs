@@ -1,5 +1,6 @@
 //! What a node says after the WELCOME: ACK, BLOCK, STATS, QUEUE_LIST, ALIVE, ATTACHED, CLOSE.
 
+use crate::charter::Grants;
 use crate::frame::{
     FLAG_DAMAGED, FLAG_END, FLAG_FULL, FLAG_SYNCED, FLAG_SYNCING, FLAG_UNKNOWN, Fields, Frame,
     HEADER_LEN, Op, WireError, write_frame,
@@ -52,8 +53,9 @@ pub enum Answer {
     /// ```text
     /// number = sequence                                flags: 0x01 no queue after these
     /// 16  count u32 | 0 u32
-    /// 24  count x { queue u32 | name length u32 | records at most u64 | octets at most u64 |
-    ///               first record u64 | next record u64 | records u64 | octets u64 | name }
+    /// 24  count x { queue u32 | name length u16 | grants length u16 | records at most u64 |
+    ///               octets at most u64 | first record u64 | next record u64 | records u64 | octets u64 |
+    ///               name | grants }
     /// ```
     QueueList {
         /// Of the request.
@@ -333,13 +335,16 @@ fn decode_queues(mut fields: Fields<'_>) -> Option<Vec<QueueStat>> {
 }
 
 impl QueueStat {
-    /// Octets of a queue in a QUEUE_LIST without its name.
+    /// Octets of a queue in a QUEUE_LIST without its name and grants.
     pub const ENTRY_LEN: usize = 56;
 
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.id.0.to_le_bytes());
-        let len = u32::try_from(self.name.len()).unwrap_or(u32::MAX);
-        out.extend_from_slice(&len.to_le_bytes());
+        let grants = self.readers.get().octets();
+        for octets in [self.name.as_bytes(), grants] {
+            let len = u16::try_from(octets.len()).unwrap_or(u16::MAX);
+            out.extend_from_slice(&len.to_le_bytes());
+        }
         for figure in [
             self.limits.length_max,
             self.limits.bytes_max,
@@ -351,10 +356,12 @@ impl QueueStat {
             out.extend_from_slice(&figure.to_le_bytes());
         }
         out.extend_from_slice(self.name.as_bytes());
+        out.extend_from_slice(grants);
     }
 
     fn read(fields: &mut Fields<'_>) -> Option<Self> {
-        let (id, len) = (QueueId(fields.u32()?), fields.u32()?);
+        let id = QueueId(fields.u32()?);
+        let (len, grants) = (u32::from(fields.u16()?), u32::from(fields.u16()?));
         let limits = QueueLimits {
             length_max: fields.u64()?,
             bytes_max: fields.u64()?,
@@ -362,10 +369,12 @@ impl QueueStat {
         let (first, next) = (RecordId(fields.u64()?), RecordId(fields.u64()?));
         let (length, bytes) = (fields.u64()?, fields.u64()?);
         let name = name(fields.slice(len)?)?.to_owned();
+        let readers = Grants::read_of_queue(fields.slice(grants)?)?.into();
         Some(Self {
             id,
             name,
             limits,
+            readers,
             first,
             next,
             length,

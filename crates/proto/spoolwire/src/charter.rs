@@ -1,14 +1,14 @@
-//! What a group is made with: how much it may hold, and which accounts may do what with it.
+//! What groups and queues are made with: how much they may hold, and which accounts may do what with them.
 
 use crate::frame::{Fields, Frame, Op, WireError, write_frame};
 use crate::handshake::expect;
-use crate::types::Txn;
+use crate::types::{QueueLimits, Txn};
 
 /// The account of those who were given one secret and no name.
 pub const DEFAULT_ACCOUNT: &str = "default";
 /// Longest name of an account, in octets.
 pub const ACCOUNT_MAX: usize = 32;
-/// Accounts that a group may name beside the one that made it.
+/// Accounts that a group may name beside the one that made it, and that a queue may name.
 pub const GRANTS_MAX: usize = 16;
 
 /// What an account may do with a group that another one made.
@@ -91,11 +91,64 @@ impl<'a> Grants<'a> {
         })
     }
 
+    /// Reads what a queue may be given: [`Grants::read`], and nobody is to adopt.
+    pub(crate) fn read_of_queue(octets: &'a [u8]) -> Option<Self> {
+        let grants = Self::read(octets)?;
+        grants.only_read().then_some(grants)
+    }
+
+    /// Whether a queue may be given them: what owns or adopts it does so with its whole group.
+    #[must_use]
+    pub fn only_read(self) -> bool {
+        self.iter().all(|(_, right)| right == Right::Read)
+    }
+
+    /// Whether nobody is named.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether an account was given this right. Whoever may adopt may read.
     #[must_use]
     pub fn allow(self, account: &str, right: Right) -> bool {
         self.iter()
             .any(|(named, given)| named == account && (given == right || given == Right::Adopt))
+    }
+}
+
+/// [`Grants`] that are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeptGrants(Box<[u8]>);
+
+impl KeptGrants {
+    /// They as they travel.
+    #[must_use]
+    pub const fn get(&self) -> Grants<'_> {
+        Grants(&self.0)
+    }
+}
+
+impl From<Grants<'_>> for KeptGrants {
+    fn from(grants: Grants<'_>) -> Self {
+        Self(grants.octets().into())
+    }
+}
+
+/// What a queue is made with, beside its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueCharter<'a> {
+    /// What it may hold.
+    pub limits: QueueLimits,
+    /// Which accounts may read it, beside those that may own its group. Nobody: those that may read its group.
+    /// Somebody: these, whatever else they may do with the group, and no others. [`Right::Read`] only.
+    pub readers: Grants<'a>,
+}
+
+impl From<QueueLimits> for QueueCharter<'_> {
+    fn from(limits: QueueLimits) -> Self {
+        let readers = Grants::NONE;
+        Self { limits, readers }
     }
 }
 
@@ -211,6 +264,17 @@ mod tests {
             assert_eq!(Grants::read(&octets[..cut]).is_some(), whole, "{cut}");
         }
         assert_eq!(Grants::read(&[3, 1, b'a']), None, "an unknown right");
+    }
+
+    #[test]
+    fn nobody_adopts_a_single_queue() {
+        let read = Grants::encode([("watch", Right::Read), ("bill", Right::Read)]).unwrap();
+        let adopt = Grants::encode([("watch", Right::Read), ("west", Right::Adopt)]).unwrap();
+        let given = Grants::read_of_queue(&read).unwrap();
+        assert_eq!(KeptGrants::from(given).get(), given);
+        assert_eq!(Grants::read_of_queue(&[]), Some(Grants::NONE));
+        assert!(Grants::read(&adopt).is_some());
+        assert_eq!(Grants::read_of_queue(&adopt), None);
     }
 
     #[test]

@@ -15,8 +15,8 @@ use crate::frame::{
 use crate::types::{Incarnation, NAME_MAX, Txn, WINDOW_TXNS_MAX};
 
 /// The version described here. Version 1 had no accounts, version 2 the CRC-32 of gzip as checksum, version 3 did
-/// not say how full a node is; no release spoke them.
-pub const VERSION: u16 = 4;
+/// not say how full a node is, version 4 had no accounts of single queues; no release spoke them.
+pub const VERSION: u16 = 5;
 /// The first version with the checksum of today.
 const CHECKSUM_SINCE: u16 = 3;
 /// Octets of the shared secret, of challenges and of proofs.

@@ -3,6 +3,7 @@
 //! new queue.
 
 use crate::Mutation;
+use crate::charter::{Grants, QueueCharter};
 use crate::frame::{FLAG_KEPT, Fields, Frame, Op, WireError, write_frame};
 use crate::handshake::{expect, name};
 use crate::types::{QUEUES_MAX, QueueId, QueueLimits, QueueStat, RecordId, Txn};
@@ -28,12 +29,12 @@ pub fn decode_reset(frame: &Frame<'_>) -> Result<Txn, WireError> {
     Ok(Txn(frame.header.number))
 }
 
-/// Appends a CREATE with [`FLAG_KEPT`]: an entry of a QUEUE_LIST, of which number, name, limits and next
-/// record count. `txn` is the last transaction before it; it consumes none.
+/// Appends a CREATE with [`FLAG_KEPT`]: an entry of a QUEUE_LIST, of which number, name, limits, grants and
+/// next record count. `txn` is the last transaction before it; it consumes none.
 ///
 /// ```text
-/// 16  queue u32 | name length u32 | records at most u64 | octets at most u64 |
-///     first record u64 | next record u64 | records u64 | octets u64 | name
+/// 16  queue u32 | name length u16 | grants length u16 | records at most u64 | octets at most u64 |
+///     first record u64 | next record u64 | records u64 | octets u64 | name | grants
 /// ```
 pub fn encode_kept_create(out: &mut Vec<u8>, txn: Txn, queue: &QueueStat) {
     write_frame(out, Op::Create, FLAG_KEPT, txn.0, |out| queue.encode(out));
@@ -41,7 +42,8 @@ pub fn encode_kept_create(out: &mut Vec<u8>, txn: Txn, queue: &QueueStat) {
 
 pub(crate) fn read_kept_create(payload: &[u8]) -> Option<Mutation<'_>> {
     let mut fields = Fields(payload);
-    let (queue, len) = (fields.u32()?, fields.u32()?);
+    let queue = fields.u32()?;
+    let (len, grants) = (u32::from(fields.u16()?), u32::from(fields.u16()?));
     (queue < QUEUES_MAX).then_some(())?;
     let limits = QueueLimits {
         length_max: fields.u64()?,
@@ -50,11 +52,12 @@ pub(crate) fn read_kept_create(payload: &[u8]) -> Option<Mutation<'_>> {
     let (_first, next) = (fields.u64()?, RecordId(fields.u64()?));
     let (_length, _bytes) = (fields.u64()?, fields.u64()?);
     let name = name(fields.slice(len)?)?;
+    let readers = Grants::read_of_queue(fields.slice(grants)?)?;
     fields.end()?;
     Some(Mutation::KeptCreate {
         queue: QueueId(queue),
         name,
-        limits,
+        charter: QueueCharter { limits, readers },
         next,
     })
 }

@@ -1,4 +1,4 @@
-//! The spool protocol, version 3: frames between a gateway and its spool nodes.
+//! The spool protocol, version 5: frames between a gateway and its spool nodes.
 //!
 //! A node keeps queues of records; the gateway that owns a group of them changes it by numbered
 //! transactions in pipelined frames and gets one cumulative acknowledgement per block the node read.
@@ -9,7 +9,7 @@
 //! Reading order: [`Header`] and [`Frame`] (what all frames share), [`Greeting`], [`Hello`] and
 //! [`Welcome`] (how a connection begins), [`Mutation`] (what changes queues), [`Request`] and
 //! [`Answer`] (what reads them), [`encode_reset`] and [`encode_kept_create`] (what rebuilds a group),
-//! [`Charter`] (who may do what with one).
+//! [`Charter`] and [`QueueCharter`] (who may do what with one, and with a queue of it).
 //!
 //! Not covered: encryption, which is TLS around all of it.
 //!
@@ -50,8 +50,8 @@ mod tests;
 
 pub use answer::{ANSWER_FRAME_MAX, Answer, BLOCK_FRAME_LEN, BlockHead, encode_ack};
 pub use charter::{
-    ACCOUNT_MAX, Charter, DEFAULT_ACCOUNT, GRANTS_MAX, Grants, Right, decode_chartered,
-    encode_chartered, read_chartered, write_chartered,
+    ACCOUNT_MAX, Charter, DEFAULT_ACCOUNT, GRANTS_MAX, Grants, KeptGrants, QueueCharter, Right,
+    decode_chartered, encode_chartered, read_chartered, write_chartered,
 };
 pub use checksum::{Checksum, checksum};
 pub use frame::{

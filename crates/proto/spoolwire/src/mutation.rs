@@ -8,6 +8,7 @@
 //! +16  MOVE:          to queue u32 | 0 u32 | to record u64 | metadata (flag 0x01)
 //! ```
 
+use crate::charter::{Grants, QueueCharter};
 use crate::frame::{
     FLAG_DROP, FLAG_KEPT, FLAG_NEW_META, FLAG_SAME_BODY, Fields, Frame, ITEM_HEADER_LEN, Op,
     WireError, write_frame,
@@ -67,24 +68,24 @@ pub enum Change<'a> {
 /// A frame that consumes a transaction number.
 #[derive(Debug, Clone, Copy)]
 pub enum Mutation<'a> {
-    /// Makes a queue, or gives the one of that number and name other limits.
+    /// Makes a queue, or gives the one of that number and name another charter.
     Create {
         /// Its number, below [`QUEUES_MAX`].
         queue: QueueId,
         /// Its name.
         name: &'a str,
-        /// What it may hold.
-        limits: QueueLimits,
+        /// What it may hold, and who may read it.
+        charter: QueueCharter<'a>,
     },
-    /// Makes a queue as it is elsewhere, or gives it these limits and at least this next number: a
+    /// Makes a queue as it is elsewhere, or gives it this charter and at least this next number: a
     /// CREATE with [`FLAG_KEPT`], which consumes no transaction number.
     KeptCreate {
         /// Its number, below [`QUEUES_MAX`].
         queue: QueueId,
         /// Its name.
         name: &'a str,
-        /// What it may hold.
-        limits: QueueLimits,
+        /// What it may hold, and who may read it.
+        charter: QueueCharter<'a>,
         /// Above every record it ever held.
         next: RecordId,
     },
@@ -176,11 +177,11 @@ fn create(payload: &[u8]) -> Option<Mutation<'_>> {
         bytes_max: fields.u64()?,
     };
     let name = name(fields.slice(len)?)?;
-    fields.end()?;
+    let readers = Grants::read_of_queue(fields.0)?;
     Some(Mutation::Create {
         queue: QueueId(queue),
         name,
-        limits,
+        charter: QueueCharter { limits, readers },
     })
 }
 
@@ -336,9 +337,17 @@ impl<'a> Iterator for Changes<'a> {
 /// Appends a CREATE:
 ///
 /// ```text
-/// 16  queue u32 | name length u32 | records at most u64 | octets at most u64 | name
+/// 16  queue u32 | name length u32 | records at most u64 | octets at most u64 | name |
+///     grants up to the end
 /// ```
-pub fn encode_create(out: &mut Vec<u8>, txn: Txn, queue: QueueId, name: &str, limits: QueueLimits) {
+pub fn encode_create<'a>(
+    out: &mut Vec<u8>,
+    txn: Txn,
+    queue: QueueId,
+    name: &str,
+    charter: impl Into<QueueCharter<'a>>,
+) {
+    let QueueCharter { limits, readers } = charter.into();
     let name = name.as_bytes();
     let name = name.get(..NAME_MAX).unwrap_or(name);
     write_frame(out, Op::Create, 0, txn.0, |out| {
@@ -348,6 +357,7 @@ pub fn encode_create(out: &mut Vec<u8>, txn: Txn, queue: QueueId, name: &str, li
         out.extend_from_slice(&limits.length_max.to_le_bytes());
         out.extend_from_slice(&limits.bytes_max.to_le_bytes());
         out.extend_from_slice(name);
+        out.extend_from_slice(readers.octets());
     });
 }
 

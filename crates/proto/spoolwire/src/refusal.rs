@@ -125,6 +125,8 @@ codes! {
         MayNotOwn = 18, "the account may not own the group";
         /// The peer's account did not make the group, and may not read it.
         MayNotRead = 19, "the account may not read the group";
+        /// The peer's account is none of those that may read the queue.
+        MayNotReadQueue = 20, "the account may not read the queue";
     }
 }
 
@@ -132,7 +134,10 @@ impl CloseReason {
     /// Whether it is about what the peer's account may do.
     #[must_use]
     pub const fn is_denial(self) -> bool {
-        matches!(self, Self::MayNotMake | Self::MayNotOwn | Self::MayNotRead)
+        matches!(
+            self,
+            Self::MayNotMake | Self::MayNotOwn | Self::MayNotRead | Self::MayNotReadQueue
+        )
     }
 }
 

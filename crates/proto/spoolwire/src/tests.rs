@@ -15,11 +15,27 @@ fn encoded(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     out
 }
 
+fn creation_frames() -> Vec<(&'static str, Vec<u8>)> {
+    let queue = QueueId(3);
+    let limits = kept_queue().limits;
+    vec![
+        (
+            "create",
+            encoded(|out| encode_create(out, Txn(1), queue, "a.test", limits)),
+        ),
+        (
+            "create-read",
+            encoded(|out| {
+                let readers = read_queue().readers;
+                let readers = readers.get();
+                let charter = QueueCharter { limits, readers };
+                encode_create(out, Txn(1), queue, "a.test", charter);
+            }),
+        ),
+    ]
+}
+
 fn mutation_frames() -> Vec<(&'static str, Vec<u8>)> {
-    let limits = QueueLimits {
-        length_max: 1000,
-        bytes_max: 1 << 20,
-    };
     let queue = QueueId(3);
     let put = Change::Put {
         queue,
@@ -51,10 +67,6 @@ fn mutation_frames() -> Vec<(&'static str, Vec<u8>)> {
         meta: Some(b"x"),
     };
     vec![
-        (
-            "create",
-            encoded(|out| encode_create(out, Txn(1), queue, "a.test", limits)),
-        ),
         ("put", encoded(|out| encode_change(out, Txn(2), &put, 0))),
         (
             "delete",
@@ -98,6 +110,10 @@ fn rebuilding_frames() -> Vec<(&'static str, Vec<u8>)> {
             encoded(|out| encode_kept_create(out, Txn(7), &kept_queue())),
         ),
         (
+            "kept-create-read",
+            encoded(|out| encode_kept_create(out, Txn(7), &read_queue())),
+        ),
+        (
             "kept-put",
             encoded(|out| encode_change(out, Txn(7), &put, FLAG_KEPT)),
         ),
@@ -112,10 +128,20 @@ fn kept_queue() -> QueueStat {
             length_max: 1000,
             bytes_max: 1 << 20,
         },
+        readers: KeptGrants::default(),
         first: RecordId(4),
         next: RecordId(8),
         length: 2,
         bytes: 100,
+    }
+}
+
+/// One that `bill` may read.
+fn read_queue() -> QueueStat {
+    let readers = Grants::encode([("bill", Right::Read)]).unwrap();
+    QueueStat {
+        readers: Grants::read(&readers).unwrap().into(),
+        ..kept_queue()
     }
 }
 
@@ -170,6 +196,14 @@ fn other_frames() -> Vec<(&'static str, Vec<u8>)> {
             encoded(|out| Answer::Block { seq, head }.encode(out)),
         ),
         ("stats", encoded(|out| stats(seq).encode(out))),
+        (
+            "queue-list",
+            encoded(|out| {
+                let queues = vec![kept_queue(), read_queue()];
+                let end = true;
+                Answer::QueueList { seq, queues, end }.encode(out);
+            }),
+        ),
         ("attached", encoded(|out| attached.encode(out))),
         (
             "close",
@@ -218,8 +252,9 @@ fn welcome() -> Welcome {
 /// A change of these octets breaks deployed nodes and logs: it needs a new version.
 #[test]
 fn golden_bytes() {
-    let text: String = mutation_frames()
+    let text: String = creation_frames()
         .iter()
+        .chain(&mutation_frames())
         .chain(&rebuilding_frames())
         .chain(&other_frames())
         .map(|(name, octets)| format!("{name} {}\n", hex(octets)))
@@ -415,6 +450,50 @@ fn a_batch_must_begin_bodies_before_sharing_them() {
 }
 
 #[test]
+fn a_queue_is_made_with_readers_of_its_own() {
+    let created = |readers: Grants<'_>| {
+        let charter = QueueCharter {
+            readers,
+            ..QueueCharter::default()
+        };
+        let octets = encoded(|out| encode_create(out, Txn(1), QueueId(3), "q", charter));
+        let frame = Frame::read(&octets, MAX).unwrap().unwrap();
+        match Mutation::decode(&frame)? {
+            Mutation::Create { charter, .. } => Ok(KeptGrants::from(charter.readers)),
+            other => panic!("{other:?}"),
+        }
+    };
+    for readers in [KeptGrants::default(), read_queue().readers] {
+        assert_eq!(created(readers.get()), Ok(readers.clone()));
+        let queue = QueueStat {
+            readers: readers.clone(),
+            ..kept_queue()
+        };
+        let octets = encoded(|out| encode_kept_create(out, Txn(1), &queue));
+        let frame = Frame::read(&octets, MAX).unwrap().unwrap();
+        match Mutation::decode_logged(&frame) {
+            Ok(Mutation::KeptCreate { charter, name, .. }) => {
+                assert_eq!((charter.readers, name), (readers.get(), "a.test"));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    // Who is to adopt does so with the whole group.
+    let adopts = Grants::read(GRANTS).unwrap();
+    assert_eq!(created(adopts), Err(WireError::Layout(Op::Create)));
+    let queue = QueueStat {
+        readers: adopts.into(),
+        ..kept_queue()
+    };
+    let octets = encoded(|out| encode_kept_create(out, Txn(1), &queue));
+    let frame = Frame::read(&octets, MAX).unwrap().unwrap();
+    assert!(matches!(
+        Mutation::decode_logged(&frame),
+        Err(WireError::Layout(Op::Create))
+    ));
+}
+
+#[test]
 fn flags_of_the_log_are_refused_on_the_wire() {
     let put = Change::Put {
         queue: QueueId(0),
@@ -549,21 +628,29 @@ fn queue_stat() -> impl Strategy<Value = QueueStat> {
         "[a-z.]{1,40}",
         any::<(u32, u64, u64, u64)>(),
         any::<(u64, u64, u64)>(),
+        proptest::collection::vec("[a-z]{1,32}", 0..=GRANTS_MAX),
     )
         .prop_map(
-            |(name, (id, length_max, bytes_max, first), (next, length, bytes))| QueueStat {
+            |(name, (id, length_max, bytes_max, first), (next, length, bytes), names)| QueueStat {
                 id: QueueId(id),
                 name,
                 limits: QueueLimits {
                     length_max,
                     bytes_max,
                 },
+                readers: readers(&names),
                 first: RecordId(first),
                 next: RecordId(next),
                 length,
                 bytes,
             },
         )
+}
+
+fn readers(names: &[String]) -> KeptGrants {
+    let named = names.iter().map(|name| (name.as_str(), Right::Read));
+    let octets = Grants::encode(named).unwrap();
+    Grants::read(&octets).unwrap().into()
 }
 
 fn request() -> impl Strategy<Value = Request> {
@@ -767,13 +854,13 @@ proptest! {
         let octets = encoded(|out| encode_kept_create(out, Txn(txn), &queue));
         let frame = Frame::read(&octets, MAX).unwrap().unwrap();
         prop_assert_eq!((frame.header.number, frame.header.flags), (txn, FLAG_KEPT));
-        let Mutation::KeptCreate { queue: id, name, limits, next } =
+        let Mutation::KeptCreate { queue: id, name, charter, next } =
             Mutation::decode_logged(&frame).unwrap()
         else {
             panic!("not a queue")
         };
         prop_assert_eq!((id, name), (queue.id, queue.name.as_str()));
-        prop_assert_eq!((limits, next), (queue.limits, queue.next));
+        prop_assert_eq!((charter, next), (queue.charter(), queue.next));
     }
 
     #[test]

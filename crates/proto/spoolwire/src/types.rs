@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::charter::{KeptGrants, QueueCharter};
+
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
         $(#[$doc])*
@@ -111,6 +113,8 @@ pub struct QueueStat {
     pub name: String,
     /// What it may hold.
     pub limits: QueueLimits,
+    /// Accounts that may read it beside those that may own its group; none: those that may read its group.
+    pub readers: KeptGrants,
     /// Its oldest record; equal to `next` when it is empty.
     pub first: RecordId,
     /// The number above every record it ever held.
@@ -119,6 +123,17 @@ pub struct QueueStat {
     pub length: u64,
     /// Octets of metadata and bodies it holds.
     pub bytes: u64,
+}
+
+impl QueueStat {
+    /// What it was made with, beside its name.
+    #[must_use]
+    pub const fn charter(&self) -> QueueCharter<'_> {
+        QueueCharter {
+            limits: self.limits,
+            readers: self.readers.get(),
+        }
+    }
 }
 
 /// A node and one of its groups in figures.

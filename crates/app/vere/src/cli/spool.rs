@@ -1,5 +1,6 @@
 //! `vere spool`: the nodes that hold the queues.
 
+mod read;
 mod salvage;
 
 use std::fmt::Write as _;
@@ -38,6 +39,9 @@ pub(crate) enum SpoolCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Prints what stands beside the bodies of a queue's records, which of `@finished` and `@notices` are their
+    /// lines: each behind its number and a tab. What is printed need not be safe on all nodes yet.
+    Read(read::ReadArgs),
     /// Says which node counts after the membership register or all full replicas were lost.
     Salvage(salvage::SalvageArgs),
 }
@@ -58,6 +62,7 @@ pub(crate) fn run(command: &SpoolCommand, settings: &Settings) -> Result<String,
             queues,
             json,
         } => stat(settings, group.as_deref(), *queues, *json),
+        SpoolCommand::Read(args) => read::run(args, settings),
         SpoolCommand::Salvage(args) => salvage::run(args, settings),
     }
 }
@@ -108,6 +113,9 @@ struct QueueLine {
     name: String,
     records: u64,
     octets: u64,
+    /// Accounts that may read it alone; left out where they are the group's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    readers: Vec<String>,
 }
 
 impl From<NodeStat> for Figures {
@@ -136,7 +144,9 @@ impl From<NodeStat> for Figures {
 
 impl From<QueueStat> for QueueLine {
     fn from(queue: QueueStat) -> Self {
+        let named = queue.readers.get().iter();
         Self {
+            readers: named.map(|(account, _)| account.to_owned()).collect(),
             name: queue.name,
             records: queue.length,
             octets: queue.bytes,
@@ -187,6 +197,7 @@ fn stat(
     Ok(out)
 }
 
+/// As whom to speak to the nodes; a key that is not there is not made.
 fn key(settings: &Settings) -> Result<Credentials, Failure> {
     let path = settings.spool.secret_of(&settings.spool.speaks_as);
     if let Some(path) = path.filter(|path| !path.exists()) {
@@ -297,9 +308,14 @@ fn figures(out: &mut String, nodes: &[NodeLine]) {
             if figures.damaged { ", damaged" } else { "" },
         );
         for queue in node.queues.iter().flatten() {
+            let readers = if queue.readers.is_empty() {
+                String::new()
+            } else {
+                format!("  read by {}", queue.readers.join(", "))
+            };
             let _ = writeln!(
                 out,
-                "    {:<39} {:>9} {:>21}",
+                "    {:<39} {:>9} {:>21}{readers}",
                 queue.name,
                 queue.records,
                 size(queue.octets)

@@ -236,6 +236,7 @@ fn link_options(settings: &Settings, group: &str) -> Result<LinkOptions, Failure
         },
         lease: nodes::lease_terms(settings),
         grants: nodes::grants(settings),
+        readers: nodes::queue_readers(settings),
         group_max: spool.group_max.map_or(u64::MAX, ByteSize::as_u64),
         ..LinkOptions::new(
             nodes.map(addresses).collect(),

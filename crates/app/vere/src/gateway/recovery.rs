@@ -64,6 +64,7 @@ pub(super) async fn recover(gateway: &Rc<Gateway>) -> Result<Recovered, SpoolErr
     let mut lines = 0;
     let mut reading = JoinSet::new();
     for stat in gateway.link.queues().await? {
+        gateway.link.renew_readers(&stat).await?;
         if stat.name == ORDERS_QUEUE {
             recover_orders(gateway, stat.id, stat.first).await?;
             continue;

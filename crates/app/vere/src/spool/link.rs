@@ -41,7 +41,7 @@ use vere_spool::owner::{
     Batch, Block, Committed, Link, NodeName, Owner, OwnerConfig, OwnerError, ReplicaRow,
     ShutReason, SubmitError,
 };
-use vere_spoolwire::{NodeStat, QueueId, QueueStat, RecordId, Refusal, Seq, Txn};
+use vere_spoolwire::{KeptGrants, NodeStat, QueueId, QueueStat, RecordId, Refusal, Seq, Txn};
 use vere_units::{ByteSize, Timestamp};
 
 pub(crate) use self::lease::ask as ask_lease;
@@ -100,6 +100,8 @@ pub(crate) struct LinkOptions {
     pub(crate) credentials: Credentials,
     /// What other accounts may do with the group.
     pub(crate) grants: Vec<u8>,
+    /// Accounts that may read single queues of it, by their names.
+    pub(crate) readers: BTreeMap<String, KeptGrants>,
     /// Octets of records that the group may hold.
     pub(crate) group_max: u64,
     /// Octets sent and not acknowledged, at most.
@@ -152,6 +154,7 @@ impl LinkOptions {
             group: group.to_owned(),
             credentials,
             grants: Vec::new(),
+            readers: BTreeMap::new(),
             group_max: u64::MAX,
             window: ByteSize::new(512 << 10),
             pending_max: ByteSize::new(256 << 20),

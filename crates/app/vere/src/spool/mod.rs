@@ -13,6 +13,7 @@ pub(crate) mod reader;
 mod restore;
 mod socket;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use vere_settings::{Settings, SpoolNode};
 use vere_spool::lease::LeaseTerms;
 use vere_spool::node::{Account, NodeConfig, OUTLINER};
 use vere_spool::owner::Membership;
-use vere_spoolwire::{Grants, Right, SharedSecret};
+use vere_spoolwire::{Grants, KeptGrants, Right, SharedSecret};
 use vere_units::ByteSize;
 
 use crate::cli::Failure;
@@ -181,6 +182,22 @@ pub(crate) fn grants(settings: &Settings) -> Vec<u8> {
     let all = adopters.chain(readers);
     // The settings were checked for what cannot be written down.
     Grants::encode(all.map(|(name, right)| (name.as_str(), right))).unwrap_or_default()
+}
+
+/// Which accounts may read single queues of it.
+pub(crate) fn queue_readers(settings: &Settings) -> BTreeMap<String, KeptGrants> {
+    let queues = settings.spool.queues.iter();
+    let readers = queues.map(|queue| {
+        let named = queue
+            .readers
+            .iter()
+            .map(|name| (name.as_str(), Right::Read));
+        // The settings were checked for what cannot be written down.
+        let octets = Grants::encode(named).unwrap_or_default();
+        let grants = Grants::read(&octets).unwrap_or_default();
+        (queue.name.clone(), grants.into())
+    });
+    readers.collect()
 }
 
 fn config(settings: &Settings) -> Result<NodeConfig, Failure> {

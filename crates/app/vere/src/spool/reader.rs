@@ -1,4 +1,4 @@
-//! A reader's connection to a node: figures and queues, nothing else. And what an account may do there,
+//! A reader's connection to a node: figures, queues and records, nothing else. And what an account may do there,
 //! asked before anything depends on it.
 
 use std::fmt;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use vere_net::tls::{Line, MutualTls};
 use vere_settings::SpoolNode;
 use vere_spoolwire::{
-    ANSWER_FRAME_MAX, Answer, Charter, CloseReason, Frame, Greeting, HANDSHAKE_FRAME_MAX, Header,
-    Hello, NodeStat, Op, QueueId, QueueStat, Request, Role, Seq, Txn, VERSION, WELCOME_FRAME_MAX,
-    Welcome,
+    ANSWER_FRAME_MAX, Answer, Change, Charter, CloseReason, Frame, Greeting, HANDSHAKE_FRAME_MAX,
+    Header, Hello, Mutation, NodeStat, Op, QueueId, QueueStat, RecordId, Request, Role, Seq, Txn,
+    VERSION, WELCOME_FRAME_MAX, Welcome,
 };
 
 use super::Credentials;
@@ -21,6 +21,8 @@ use super::encryption::Encryption;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Queues asked for at once.
 const QUEUES_AT_ONCE: u32 = 4096;
+/// Octets of records asked for at once, about.
+const OCTETS_AT_ONCE: u32 = 1 << 20;
 
 /// Why a node gave no answer.
 #[derive(Debug)]
@@ -136,6 +138,13 @@ impl Handshake {
     }
 }
 
+/// A record without its body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReadRecord {
+    pub(crate) id: RecordId,
+    pub(crate) meta: Vec<u8>,
+}
+
 /// A connection on which the node has proven itself.
 pub(crate) struct Reader {
     /// Where it answered.
@@ -218,6 +227,45 @@ impl Reader {
                 return Ok(all);
             }
         }
+    }
+
+    /// Records of a queue from one on, some of them, and whether there are none after these.
+    pub(crate) fn fetch(
+        &mut self,
+        queue: QueueId,
+        from: RecordId,
+        records: u32,
+    ) -> Result<(Vec<ReadRecord>, bool), String> {
+        let request = Request::Fetch {
+            queue,
+            from,
+            records,
+            octets: OCTETS_AT_ONCE,
+        };
+        let Answer::Block { head, .. } = self.ask(request)? else {
+            return Err("it gave an answer to something else".to_owned());
+        };
+        if !head.known {
+            return Err("the queue is gone".to_owned());
+        }
+        let most = usize::try_from(self.welcome.frame_max).unwrap_or(usize::MAX);
+        let record = |_| {
+            next(
+                &mut self.stream,
+                &mut self.octets,
+                most,
+                |frame| match Mutation::decode_logged(frame) {
+                    Ok(Mutation::Change(Change::Put { id, meta, .. })) => Ok(ReadRecord {
+                        id,
+                        meta: meta.to_vec(),
+                    }),
+                    _ => Err("it gave something else for a record".to_owned()),
+                },
+            )
+        };
+        let records: Result<Vec<_>, _> = (0..head.records).map(record).collect();
+        let records = records.map_err(|error| error.to_string())?;
+        Ok((records, head.end))
     }
 
     fn ask(&mut self, request: Request) -> Result<Answer, String> {

@@ -64,6 +64,7 @@ mod search;
 mod sendmail;
 mod smuggling;
 mod spool_access;
+mod spool_readers;
 mod spool_tls;
 mod store_room;
 mod tls;

@@ -10,8 +10,8 @@ use crate::harness::{
 };
 use crate::replicas::wait_states;
 
-/// Settings of a machine that knows four accounts beside `default`, and speaks as one of them.
-fn speaking_as(options: Options, keys: &Path, account: &str) -> Options {
+/// Settings of a machine that knows five accounts beside `default`, and speaks as one of them.
+pub(crate) fn speaking_as(options: Options, keys: &Path, account: &str) -> Options {
     let section = |name: &str, groups: &str| {
         let key = quoted(&keys.join(name));
         format!("[[spool.account]]\nname = \"{name}\"\nsecret = {key}\ngroups = \"{groups}\"\n")
@@ -20,6 +20,7 @@ fn speaking_as(options: Options, keys: &Path, account: &str) -> Options {
         section("east", "makes"),
         section("west", "makes"),
         section("watch", "none"),
+        section("bill", "none"),
         section("other", "none"),
     ]
     .concat();

@@ -100,7 +100,7 @@ pub(super) static SECTIONS: &[Section] = &[
                 "readers",
                 Names,
                 Is("[]"),
-                "Other accounts that may read this gateway's queues and their figures, as `vere spool stat` does.",
+                "Other accounts that may read this gateway's queues and their figures, as `vere spool stat` does; but for queues of `[[spool.queue]]`.",
             ),
             fixed(
                 "group_max",
@@ -187,6 +187,25 @@ pub(super) static SECTIONS: &[Section] = &[
                 Choice(&["makes", "none"]),
                 Is("\"makes\""),
                 "`makes`: it may have queues of its own, as a gateway does. `none`: it may do only what others let it do.",
+            ),
+        ],
+    },
+    Section {
+        name: "spool.queue",
+        shape: Shape::Repeated,
+        text: "Who may read one of this gateway's queues: these accounts, and nothing else of its queues unless they may otherwise; and no other account that may only read. So a billing system gets the lines of `[records]` (`@finished`, `@notices`) and no mail. Who may own the queues, as this gateway and `spool.adopters` do, sees all of them.",
+        options: &[
+            fixed(
+                "name",
+                Name,
+                Required("name = \"@finished\""),
+                "The queue's name: a destination as in `vere queue list`, or `@finished` or `@notices`. It need not be there yet.",
+            ),
+            fixed(
+                "readers",
+                Names,
+                Required("readers = [\"billing\"]"),
+                "Up to 16 accounts that the nodes know. They read with `vere spool read`, and see the queue's figures with `vere spool stat`.",
             ),
         ],
     },

@@ -1,14 +1,16 @@
-//! Accounts: who may make a group, own one that another account made, or read it.
+//! Accounts: who may make a group, own one that another account made, read it, or read a queue of it.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use vere_spoolwire::{
-    Charter, CloseReason, DEFAULT_ACCOUNT, Grants, Right, Role, SharedSecret, read_chartered,
-    write_chartered,
+    Charter, CloseReason, DEFAULT_ACCOUNT, KeptGrants, NodeStat, Request, Right, Role,
+    SharedSecret, read_chartered, write_chartered,
 };
 
 use super::handshake::Believed;
+use super::queue::Queue;
+use super::store::Store;
 
 /// Denials that were told already and are not told again.
 const TOLD_MAX: usize = 256;
@@ -43,6 +45,8 @@ pub struct Denial {
     pub account: String,
     /// With which group.
     pub group: String,
+    /// With which queue of it, when it was about one.
+    pub queue: Option<String>,
     /// What: the reason it was told.
     pub reason: CloseReason,
 }
@@ -52,9 +56,14 @@ impl fmt::Display for Denial {
         let Self {
             account,
             group,
+            queue,
             reason,
         } = self;
-        write!(f, "account {account:?}, group {group:?}: {reason}")
+        write!(f, "account {account:?}, group {group:?}")?;
+        if let Some(queue) = queue {
+            write!(f, ", queue {queue:?}")?;
+        }
+        write!(f, ": {reason}")
     }
 }
 
@@ -88,7 +97,7 @@ pub(super) struct Deed {
     /// The account that made it.
     pub(super) account: Box<str>,
     pub(super) bytes_max: u64,
-    grants: Box<[u8]>,
+    grants: KeptGrants,
 }
 
 impl Deed {
@@ -96,7 +105,7 @@ impl Deed {
         Self {
             account: account.into(),
             bytes_max: charter.bytes_max,
-            grants: charter.grants.octets().into(),
+            grants: charter.grants.into(),
         }
     }
 
@@ -112,7 +121,7 @@ impl Deed {
     pub(super) fn charter(&self) -> Charter<'_> {
         Charter {
             bytes_max: self.bytes_max,
-            grants: Grants::read(&self.grants).unwrap_or_default(),
+            grants: self.grants.get(),
         }
     }
 
@@ -129,12 +138,17 @@ impl Deed {
         *self.account == *account || self.charter().grants.allow(account, right)
     }
 
-    /// Whether an account may have the group in a role.
-    ///
-    /// # Errors
-    ///
-    /// [`CloseReason::MayNotOwn`], [`CloseReason::MayNotRead`].
-    pub(super) fn admits(&self, account: &str, role: Role) -> Result<(), CloseReason> {
+    /// What an account may read, as far as the group says so.
+    pub(super) fn sight<'a>(&self, account: &'a str) -> Sight<'a> {
+        if self.allows(account, Right::Adopt) {
+            Sight::All
+        } else {
+            let group = self.allows(account, Right::Read);
+            Sight::Reader { account, group }
+        }
+    }
+
+    fn admits(&self, account: &str, role: Role) -> Result<(), CloseReason> {
         let (right, reason) = match role {
             Role::Owner | Role::Standby => (Right::Adopt, CloseReason::MayNotOwn),
             Role::Reader => (Right::Read, CloseReason::MayNotRead),
@@ -146,6 +160,77 @@ impl Deed {
     pub(super) fn after(&self, hello: &Believed) -> Option<Self> {
         let changed = hello.deed.account == self.account && hello.deed != *self;
         changed.then(|| hello.deed.clone())
+    }
+}
+
+/// What somebody may read of a group.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Sight<'a> {
+    /// Everything: who may own the group.
+    All,
+    /// Queues that name the account; with `group` also those that name nobody.
+    Reader { account: &'a str, group: bool },
+}
+
+impl Sight<'_> {
+    pub(super) fn sees(self, queue: &Queue) -> bool {
+        let readers = queue.readers.get();
+        match self {
+            Self::All => true,
+            Self::Reader { group, .. } if readers.is_empty() => group,
+            Self::Reader { account, .. } => readers.allow(account, Right::Read),
+        }
+    }
+
+    /// Whether the figures of the group are for him.
+    const fn sees_group(self) -> bool {
+        matches!(self, Self::All | Self::Reader { group: true, .. })
+    }
+}
+
+impl Store {
+    /// Whether an account may have the group in a role, or read at least a queue of it.
+    ///
+    /// # Errors
+    ///
+    /// [`CloseReason::MayNotOwn`], [`CloseReason::MayNotRead`].
+    pub(super) fn admits(&self, account: &str, role: Role) -> Result<(), CloseReason> {
+        self.deed.admits(account, role).or_else(|reason| {
+            let named = |queue: &Queue| queue.readers.get().allow(account, Right::Read);
+            let reads = role == Role::Reader && self.queues().any(|(_, queue)| named(queue));
+            if reads { Ok(()) } else { Err(reason) }
+        })
+    }
+
+    /// The queue that a request is about, when it is none that he may read.
+    pub(super) fn hidden(&self, sight: Sight<'_>, request: Request) -> Option<&Queue> {
+        let Request::Fetch { queue, .. } = request else {
+            return None;
+        };
+        self.queue(queue).filter(|queue| !sight.sees(queue))
+    }
+
+    /// The figures that are for him: who may read single queues sees what these come to, and nothing of what
+    /// the group is otherwise.
+    pub(super) fn seen(&self, sight: Sight<'_>, stat: NodeStat) -> NodeStat {
+        if sight.sees_group() {
+            return stat;
+        }
+        let mut seen = NodeStat {
+            queues: 0,
+            records: 0,
+            bytes: 0,
+            log_bytes: 0,
+            spilled: 0,
+            bytes_max: u64::MAX,
+            ..stat
+        };
+        for (_, queue) in self.queues().filter(|(_, queue)| sight.sees(queue)) {
+            seen.queues += 1;
+            seen.records += queue.length;
+            seen.bytes += queue.octets;
+        }
+        seen
     }
 }
 

@@ -3,6 +3,7 @@
 use vere_ports::spool_log::SpoolLogStore;
 use vere_spoolwire::{Answer, CloseReason, Frame, REQUEST_FRAME_MAX, Request, Role, Seq, Txn};
 
+use super::access::{Denial, Sight};
 use super::connection::Phase;
 use super::group::Shared;
 use super::handshake::Believed;
@@ -66,13 +67,13 @@ impl<S: SpoolLogStore> Node<S> {
 
     /// Readers whose accounts may read the group no more.
     fn close_former_readers(&mut self, index: usize) {
-        let deed = &self.groups[index].store.deed;
+        let store = &self.groups[index].store;
         let connections = self.connections.iter().enumerate();
         let former: Vec<_> = connections
             .filter_map(|(id, connection)| {
                 let reader = connection.as_ref()?;
                 let reads = matches!(reader.phase, Phase::Reader(group) if group == index);
-                let may = deed.admits(&reader.account, Role::Reader).is_ok();
+                let may = store.admits(&reader.account, Role::Reader).is_ok();
                 (reads && !may).then_some(ConnectionId(id))
             })
             .collect();
@@ -95,7 +96,8 @@ impl<S: SpoolLogStore> Node<S> {
             .collect()
     }
 
-    /// Answers a reader or a standby connection, or makes that one the owner's.
+    /// Answers a reader or a standby connection, or makes that one the owner's. What the reader's account may
+    /// read is looked at for each request: a queue may be given other accounts, or go, at any time.
     ///
     /// # Errors
     ///
@@ -116,8 +118,22 @@ impl<S: SpoolLogStore> Node<S> {
         };
         while !connection.output.is_over() {
             if let Some((seq, request)) = connection.waiting {
+                let asked = &mut self.groups[group];
+                let sight = match connection.phase {
+                    Phase::Reader(_) => asked.store.deed.sight(&connection.account),
+                    _ => Sight::All,
+                };
+                if let Some(queue) = asked.store.hidden(sight, request) {
+                    self.denials.note(Denial {
+                        account: connection.account.to_string(),
+                        group: asked.name.to_string(),
+                        queue: Some(queue.name.to_string()),
+                        reason: CloseReason::MayNotReadQueue,
+                    });
+                    return Err(CloseReason::MayNotReadQueue);
+                }
                 let output = &mut connection.output;
-                if !self.groups[group].answer(&mut shared, seq, request, output) {
+                if !asked.answer(&mut shared, sight, (seq, request), output) {
                     break;
                 }
                 connection.waiting = None;

@@ -10,7 +10,7 @@ use vere_spoolwire::{
 use vere_units::Timestamp;
 
 use super::ConnectionId;
-use super::access::Deed;
+use super::access::{Deed, Sight};
 use super::damage::Mending;
 use super::fence::Title;
 use super::ingest::{Done, Event, Tail, Terms};
@@ -232,7 +232,7 @@ impl<L: SpoolLog> Group<L> {
                 break Ok(None);
             }
             if let Some((seq, request)) = *waiting {
-                if !self.answer(node, seq, request, output) {
+                if !self.answer(node, Sight::All, (seq, request), output) {
                     break Ok(None);
                 }
                 *waiting = None;
@@ -400,12 +400,13 @@ impl<L: SpoolLog> Group<L> {
         self.told = through;
     }
 
-    /// Answers a request that reads. False when that has to wait: what it wants is not in memory.
+    /// Answers a request that reads, and is not about a queue that is hidden from who asks. False when that
+    /// has to wait: what it wants is not in memory.
     pub(super) fn answer(
         &mut self,
         node: &mut Shared<'_>,
-        seq: Seq,
-        request: Request,
+        sight: Sight<'_>,
+        (seq, request): (Seq, Request),
         output: &mut Output,
     ) -> bool {
         match request {
@@ -427,9 +428,12 @@ impl<L: SpoolLog> Group<L> {
             }
             Request::Stat => {
                 let stat = self.stat(node.memory, node.incarnation);
+                let stat = self.store.seen(sight, stat);
                 output.write(|out| Answer::Stats { seq, stat }.encode(out));
             }
-            Request::Queues { from, count } => serve::queues(&self.store, seq, from, count, output),
+            Request::Queues { from, count } => {
+                serve::queues(&self.store, sight, seq, (from, count), output);
+            }
             Request::Heartbeat => self.alive(seq, output),
             // Not for reading: done before, or refused.
             Request::Attach { .. } | Request::Complete | Request::Duty { .. } => {}

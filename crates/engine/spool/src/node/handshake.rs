@@ -42,6 +42,7 @@ impl<S: SpoolLogStore> Node<S> {
                 self.denials.note(Denial {
                     account: hello.deed.account.to_string(),
                     group: hello.group.clone(),
+                    queue: None,
                     reason: *reason,
                 });
             }
@@ -127,8 +128,8 @@ impl<S: SpoolLogStore> Node<S> {
             .position(|group| *group.name == *hello.group);
         let whose = |index: usize| self.groups[index].store.deed.is_known();
         if let Some(index) = known.filter(|index| whose(*index)) {
-            let deed = &self.groups[index].store.deed;
-            deed.admits(&hello.deed.account, hello.role)?;
+            let store = &self.groups[index].store;
+            store.admits(&hello.deed.account, hello.role)?;
             return Ok(index);
         }
         if hello.role != Role::Owner {

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use vere_spoolwire::{QueueId, QueueLimits, QueueStat, RecordId};
+use vere_spoolwire::{KeptGrants, QueueCharter, QueueId, QueueLimits, QueueStat, RecordId};
 
 use super::segment::{Place, SegmentKey};
 
@@ -140,6 +140,8 @@ pub(super) struct Trial {
 pub(super) struct Queue {
     pub(super) name: Box<str>,
     pub(super) limits: QueueLimits,
+    /// Accounts that may read it, beside those that may own the group; none: those that may read the group.
+    pub(super) readers: KeptGrants,
     /// Above every record it ever held.
     pub(super) next: u64,
     pub(super) length: u64,
@@ -151,10 +153,11 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn new(name: &str, limits: QueueLimits, next: RecordId) -> Self {
+    pub(super) fn new(name: &str, charter: QueueCharter<'_>, next: RecordId) -> Self {
         Self {
             name: name.into(),
-            limits,
+            limits: charter.limits,
+            readers: charter.readers.into(),
             next: next.0,
             length: 0,
             octets: 0,
@@ -162,6 +165,13 @@ impl Queue {
             runs: VecDeque::new(),
             strays: BTreeMap::new(),
         }
+    }
+
+    /// What holds for it from now on, and the least that its next number is.
+    pub(super) fn renew(&mut self, charter: QueueCharter<'_>, next: RecordId) {
+        self.limits = charter.limits;
+        self.readers = charter.readers.into();
+        self.next = self.next.max(next.0);
     }
 
     /// Whether one more record of so many octets fits in, beside what a batch would add.
@@ -376,6 +386,7 @@ impl Queue {
             id,
             name: self.name.to_string(),
             limits: self.limits,
+            readers: self.readers.clone(),
             first: self.first(),
             next: RecordId(self.next),
             length: self.length,
@@ -405,7 +416,7 @@ mod tests {
 
     #[test]
     fn a_drained_queue_keeps_no_runs_but_one() {
-        let mut queue = Queue::new("q", QueueLimits::UNLIMITED, RecordId(1));
+        let mut queue = Queue::new("q", QueueCharter::default(), RecordId(1));
         for id in 1..=10_000 {
             queue.insert(RecordId(id), slot(1));
         }
@@ -421,7 +432,7 @@ mod tests {
     /// What waits for days beside millions that come and go.
     #[test]
     fn what_stays_behind_does_not_keep_its_run() {
-        let mut queue = Queue::new("q", QueueLimits::UNLIMITED, RecordId(1));
+        let mut queue = Queue::new("q", QueueCharter::default(), RecordId(1));
         let stays = |id: u64| id % 1_000 == 7;
         for id in 1..=1_000_000 {
             queue.insert(RecordId(id), slot(1));
@@ -460,7 +471,7 @@ mod tests {
     /// Each message leaves before the next one comes, but for one in a while.
     #[test]
     fn what_stays_behind_in_a_slow_queue_does_not_keep_its_run_either() {
-        let mut queue = Queue::new("q", QueueLimits::UNLIMITED, RecordId(1));
+        let mut queue = Queue::new("q", QueueCharter::default(), RecordId(1));
         for id in 1..=100_000 {
             queue.insert(RecordId(id), slot(1));
             if id % 1_024 != 500 {
@@ -474,7 +485,7 @@ mod tests {
     /// A log brings records back that lie below what it knows to be the end.
     #[test]
     fn what_a_log_brings_back_side_by_side_is_a_run() {
-        let mut queue = Queue::new("q", QueueLimits::UNLIMITED, RecordId(1_000_000));
+        let mut queue = Queue::new("q", QueueCharter::default(), RecordId(1_000_000));
         for id in (5..50_000).chain([70_000, 90_000]) {
             queue.insert(RecordId(id), slot(1));
         }
@@ -485,7 +496,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_emptied_in_order_has_no_strays() {
-        let mut queue = Queue::new("q", QueueLimits::UNLIMITED, RecordId(1));
+        let mut queue = Queue::new("q", QueueCharter::default(), RecordId(1));
         for id in 1..=100_000 {
             queue.insert(RecordId(id), slot(1));
         }
@@ -504,7 +515,7 @@ mod tests {
         fn behaves_like_an_ordered_map(
             steps in proptest::collection::vec((0..4, any::<prop::sample::Index>(), 0..3000_u64), 0..300),
         ) {
-            let mut queue = Queue::new("q", QueueLimits::UNLIMITED, RecordId(1));
+            let mut queue = Queue::new("q", QueueCharter::default(), RecordId(1));
             let mut model = BTreeMap::new();
             let mut gone = Vec::new();
             for (step, index, gap) in steps {

@@ -80,7 +80,7 @@ impl LogReader for Replay<'_> {
                 return Err(UnreadableEntry(format!("there is no queue {}", queue.id)));
             }
             self.store
-                .create(queue.id, &queue.name, queue.limits, queue.next);
+                .create(queue.id, &queue.name, queue.charter(), queue.next);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use vere_spoolwire::{
     RecordId, Request, Seq, TARGET_LEN,
 };
 
+use super::access::Sight;
 use super::output::Output;
 use super::queue::Slot;
 use super::segment::{Memory, Piece, SegmentKey};
@@ -180,12 +181,19 @@ fn record_head(queue: QueueId, id: RecordId, meta: Piece, body: Piece) -> [u8; B
     head
 }
 
-/// Writes a QUEUE_LIST of up to `count` queues from a number on.
-pub(super) fn queues(store: &Store, seq: Seq, from: QueueId, count: u32, output: &mut Output) {
+/// Writes a QUEUE_LIST of up to `count` queues from a number on, of those that who asks may read.
+pub(super) fn queues(
+    store: &Store,
+    sight: Sight<'_>,
+    seq: Seq,
+    (from, count): (QueueId, u32),
+    output: &mut Output,
+) {
     let mut queues = Vec::new();
     let (mut octets, mut end) = (FRAME_MIN, true);
-    for (id, queue) in store.queues().filter(|(id, _)| *id >= from) {
-        octets += QueueStat::ENTRY_LEN + queue.name.len();
+    let seen = store.queues().filter(|(_, queue)| sight.sees(queue));
+    for (id, queue) in seen.filter(|(id, _)| *id >= from) {
+        octets += QueueStat::ENTRY_LEN + queue.name.len() + queue.readers.get().octets().len();
         if queues.len() >= count.max(1) as usize || octets > QUEUE_LIST_MAX {
             end = false;
             break;

@@ -1,12 +1,14 @@
 //! The head of a log segment: what is known of a group without its records.
 //!
 //! ```text
-//! +0   format version u32 = 2 | refused count u32 | incarnation u64 | last transaction u64 |
+//! +0   format version u32 = 3 | refused count u32 | incarnation u64 | last transaction u64 |
 //!      queue count u32 | flags u32: 1 incomplete, 2 not known whose | owner u64 | epoch u64
 //! +48  refused count x { txn u64 | code u32 | 0 u32 }
 //!      queue count x entry of a QUEUE_LIST; first record, records and octets mean nothing
 //!      payload of a CHARTERED up to the end; it means nothing with flag 2
 //! ```
+//!
+//! In version 2 no queue had grants; it is read as what it says.
 
 use vere_ports::spool_log::UnreadableEntry;
 use vere_spoolwire::{Incarnation, QueueStat, Refusal, Txn};
@@ -15,8 +17,9 @@ use super::access::Deed;
 use super::fence::Title;
 use super::store::Store;
 
-/// The version written and read.
-pub(super) const VERSION: u32 = 2;
+/// The version written, and the first one that is read.
+pub(super) const VERSION: u32 = 3;
+const VERSION_MIN: u32 = 2;
 /// The group is incomplete.
 const FLAG_SYNCING: u32 = 1;
 /// Whose the group is is not known: what said so is damaged.
@@ -72,9 +75,9 @@ pub(super) struct Snapshot {
 pub(super) fn decode(head: &[u8]) -> Result<Snapshot, UnreadableEntry> {
     let malformed = || UnreadableEntry("segment head is malformed".to_owned());
     let version = u32::from_le_bytes(*head.first_chunk().ok_or_else(malformed)?);
-    if version != VERSION {
+    if !(VERSION_MIN..=VERSION).contains(&version) {
         return Err(UnreadableEntry(format!(
-            "segment head has version {version}"
+            "segment head has version {version}, not {VERSION_MIN} to {VERSION}"
         )));
     }
     read(head).ok_or_else(malformed)
@@ -117,4 +120,42 @@ fn read(head: &[u8]) -> Option<Snapshot> {
         refused,
         queues,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use vere_spoolwire::{QueueId, QueueLimits, RecordId};
+
+    use super::*;
+
+    /// A head of version 2 with one queue, as it was written before queues had grants.
+    #[test]
+    fn a_head_of_the_version_before_is_read_and_others_are_not() {
+        let mut store = Store::new(10);
+        let limits = QueueLimits {
+            length_max: 7,
+            bytes_max: 8,
+        };
+        store.create(QueueId(3), "a.test", limits.into(), RecordId(5));
+        let mut head = encode(&store, Incarnation(9), false);
+        // Queue and length of the name, then limits and the rest.
+        let entry = [&[3, 0, 0, 0, 6, 0, 0, 0, 7][..], &[0; 7], &[8]].concat();
+        assert_eq!(head[48..48 + entry.len()], entry);
+        for (version, known) in [(1, false), (2, true), (3, true), (4, false)] {
+            head[0] = version;
+            match decode(&head) {
+                Ok(snapshot) => {
+                    assert!(known, "version {version}");
+                    let queue = &snapshot.queues[0];
+                    assert_eq!((queue.limits, queue.next), (limits, RecordId(5)));
+                    assert!(queue.readers.get().is_empty());
+                }
+                Err(error) => {
+                    assert!(!known, "version {version}");
+                    let wanted = format!("version {version}, not 2 to 3");
+                    assert!(error.0.contains(&wanted), "{}", error.0);
+                }
+            }
+        }
+    }
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use vere_spoolwire::{
-    FRAME_MIN, HEADER_LEN, ITEM_HEADER_LEN, Mutation, QueueId, QueueLimits, RecordId, Refusal,
+    FRAME_MIN, HEADER_LEN, ITEM_HEADER_LEN, Mutation, QueueCharter, QueueId, RecordId, Refusal,
     TARGET_LEN, Txn,
 };
 
@@ -128,18 +128,14 @@ impl Store {
             Mutation::Create {
                 queue,
                 name,
-                limits,
-            } => {
-                self.create(*queue, name, *limits, RecordId(1));
-            }
+                charter,
+            } => self.create(*queue, name, *charter, RecordId(1)),
             Mutation::KeptCreate {
                 queue,
                 name,
-                limits,
+                charter,
                 next,
-            } => {
-                self.create(*queue, name, *limits, RecordId(next.0.max(1)));
-            }
+            } => self.create(*queue, name, *charter, RecordId(next.0.max(1))),
             Mutation::Purge {
                 queue,
                 through,
@@ -181,16 +177,22 @@ impl Store {
         self.insert(memory, queue, id, slot);
     }
 
-    /// Makes a queue, or gives it other limits and at least this next number.
-    pub(super) fn create(&mut self, id: QueueId, name: &str, limits: QueueLimits, next: RecordId) {
+    /// Makes a queue, or gives it another charter and at least this next number.
+    pub(super) fn create(
+        &mut self,
+        id: QueueId,
+        name: &str,
+        charter: QueueCharter<'_>,
+        next: RecordId,
+    ) {
         let index = id.0 as usize;
         if self.queues.len() <= index {
             self.queues.resize_with(index + 1, || None);
         }
         match &mut self.queues[index] {
-            Some(queue) => (queue.limits, queue.next) = (limits, queue.next.max(next.0)),
+            Some(queue) => queue.renew(charter, next),
             empty @ None => {
-                *empty = Some(Queue::new(name, limits, next));
+                *empty = Some(Queue::new(name, charter, next));
                 self.by_name.insert(name.into(), id);
             }
         }

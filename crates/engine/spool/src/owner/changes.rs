@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use vere_spoolwire::{
-    Change, FRAME_MIN, META_MAX, NAME_MAX, QueueId, QueueLimits, RecordId, Refusal, TARGET_LEN,
-    Txn, encode_batch, encode_change, encode_create, encode_purge,
+    Change, FRAME_MIN, KeptGrants, META_MAX, NAME_MAX, QueueCharter, QueueId, QueueLimits,
+    RecordId, Refusal, TARGET_LEN, Txn, encode_batch, encode_change, encode_create, encode_purge,
 };
 
 use super::batch::{Batch, Operation};
@@ -24,6 +24,7 @@ pub(super) enum What {
         queue: QueueId,
         name: String,
         limits: QueueLimits,
+        readers: KeptGrants,
     },
     Purge {
         queue: QueueId,
@@ -239,7 +240,9 @@ impl Changes {
     pub(super) fn push(&mut self, what: What, compensation: bool) -> Txn {
         let len = match &what {
             What::Batch { batch, .. } => batch_len(batch),
-            What::Create { name, .. } => FRAME_MIN + 24 + name.len(),
+            What::Create { name, readers, .. } => {
+                FRAME_MIN + 24 + name.len() + readers.get().octets().len()
+            }
             What::Purge { .. } => FRAME_MIN + TARGET_LEN,
         };
         let end = self.end_of(self.submitted()) + len as u64;
@@ -307,7 +310,12 @@ fn encode(out: &mut Vec<u8>, txn: Txn, what: &What) {
             queue,
             name,
             limits,
-        } => encode_create(out, txn, *queue, name, *limits),
+            readers,
+        } => {
+            let (limits, readers) = (*limits, readers.get());
+            let charter = QueueCharter { limits, readers };
+            encode_create(out, txn, *queue, name, charter);
+        }
         What::Purge {
             queue,
             through,

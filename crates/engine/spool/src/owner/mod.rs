@@ -44,7 +44,7 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use vere_spoolwire::{QueueId, QueueLimits, RecordId, Request, Seq, Txn};
+use vere_spoolwire::{QueueCharter, QueueId, RecordId, Request, Seq, Txn};
 use vere_units::Timestamp;
 
 use changes::{Changes, What};
@@ -212,18 +212,23 @@ impl Owner {
         Ok(Committed { txn, ids })
     }
 
-    /// Makes a queue under the lowest free number, or gives the one of that name other limits.
+    /// Makes a queue under the lowest free number, or gives the one of that name another charter.
     ///
     /// # Errors
     ///
     /// [`SubmitError::Unknown`]; [`SubmitError::Busy`] when too much is pending;
-    /// [`SubmitError::Invalid`] for a name over its limit, or when all numbers are taken.
-    pub fn create_queue(
+    /// [`SubmitError::Invalid`] for a name over its limit, for somebody who is to adopt the queue alone, or
+    /// when all numbers are taken.
+    pub fn create_queue<'a>(
         &mut self,
         name: &str,
-        limits: QueueLimits,
+        charter: impl Into<QueueCharter<'a>>,
     ) -> Result<(QueueId, Txn), SubmitError> {
+        let QueueCharter { limits, readers } = charter.into();
         self.changes.check_name(name)?;
+        if !readers.only_read() {
+            return Err(SubmitError::Invalid);
+        }
         if self.changes.pending() >= self.config.pending_max {
             return Err(SubmitError::Busy);
         }
@@ -233,6 +238,7 @@ impl Owner {
             queue,
             name,
             limits,
+            readers: readers.into(),
         };
         Ok((queue, self.changes.push(what, false)))
     }

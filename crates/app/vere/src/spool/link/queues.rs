@@ -9,7 +9,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use vere_spool::owner::{Owner, SubmitError};
-use vere_spoolwire::{QueueId, QueueLimits, RecordId, Txn};
+use vere_spoolwire::{
+    Grants, KeptGrants, QueueCharter, QueueId, QueueLimits, QueueStat, RecordId, Txn,
+};
 
 use super::pending::Answered;
 use super::{SpoolError, SpoolLink};
@@ -31,8 +33,8 @@ impl Future for Change {
 }
 
 impl SpoolLink {
-    /// Makes a queue, or finds the one of that name and gives it these limits. The number is the
-    /// lowest free one.
+    /// Makes a queue, or finds the one of that name and gives it these limits, and the readers that the
+    /// settings name for it. The number is the lowest free one.
     ///
     /// # Errors
     ///
@@ -59,8 +61,10 @@ impl SpoolLink {
         limits: QueueLimits,
     ) -> Result<(QueueId, Change), SpoolError> {
         let mut begun = QueueId(0);
+        let readers = self.readers_of(name);
+        let charter = QueueCharter { limits, readers };
         let change = self.change(|owner| {
-            let (queue, txn) = owner.create_queue(name, limits)?;
+            let (queue, txn) = owner.create_queue(name, charter)?;
             begun = queue;
             Ok(txn)
         });
@@ -68,6 +72,27 @@ impl SpoolLink {
             Ok(answered) => Ok((begun, Change(Ok(answered)))),
             Err(error) => Err(error),
         }
+    }
+
+    /// Who the settings say may read a queue of its own.
+    fn readers_of(&self, name: &str) -> Grants<'_> {
+        let readers = &self.shared.options.readers;
+        readers.get(name).map_or(Grants::NONE, KeptGrants::get)
+    }
+
+    /// Gives a queue that was found the readers that the settings name for it, if it has others. Queues of
+    /// another gateway, which are only delivered here, keep theirs.
+    ///
+    /// # Errors
+    ///
+    /// As [`SpoolLink::create_queue`].
+    pub(crate) async fn renew_readers(&self, found: &QueueStat) -> Result<(), SpoolError> {
+        let same = found.readers.get() == self.readers_of(&found.name);
+        if same || self.shared.options.adopted {
+            return Ok(());
+        }
+        self.create_queue(&found.name, found.limits).await?;
+        Ok(())
     }
 
     /// Ends all records of a queue up to and with `through`.

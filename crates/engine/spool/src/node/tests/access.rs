@@ -10,16 +10,17 @@ use super::peer::{HELLO, Peer, Site, encoded, owner_of, request};
 use super::*;
 use crate::node::{Account, Denial};
 
-const EAST: u8 = 1;
-const WEST: u8 = 2;
-const WATCH: u8 = 3;
+pub(super) const EAST: u8 = 1;
+pub(super) const WEST: u8 = 2;
+pub(super) const WATCH: u8 = 3;
+pub(super) const BILL: u8 = 4;
 
 fn secret_of(seed: u8) -> SharedSecret {
     Secret::new([seed; 32])
 }
 
-/// A node that knows `east`, `west` and, which makes no groups, `watch`.
-fn site(log: Option<MemoryLog>) -> Site {
+/// A node that knows `east`, `west` and, which make no groups, `watch` and `bill`.
+pub(super) fn site(log: Option<MemoryLog>) -> Site {
     let account = |name: &str, seed, makes_groups| Account {
         name: name.to_owned(),
         secret: secret_of(seed),
@@ -30,23 +31,24 @@ fn site(log: Option<MemoryLog>) -> Site {
         account("east", EAST, true),
         account("west", WEST, true),
         account("watch", WATCH, false),
+        account("bill", BILL, false),
     ]);
     Site::with(config, log)
 }
 
 /// `west` may adopt, `watch` may read.
-fn grants() -> Vec<u8> {
+pub(super) fn grants() -> Vec<u8> {
     Grants::encode([("west", Right::Adopt), ("watch", Right::Read)]).unwrap()
 }
 
-fn charter(grants: &[u8], bytes_max: u64) -> Charter<'_> {
+pub(super) fn charter(grants: &[u8], bytes_max: u64) -> Charter<'_> {
     Charter {
         bytes_max,
         grants: Grants::read(grants).unwrap(),
     }
 }
 
-fn says(site: &mut Site, hello: Hello<'_>, seed: u8) -> Result<Peer, CloseReason> {
+pub(super) fn says(site: &mut Site, hello: Hello<'_>, seed: u8) -> Result<Peer, CloseReason> {
     let mut peer = Peer::new(&mut site.node).unwrap();
     match peer.say_with(&mut site.node, hello, &secret_of(seed)) {
         Some(_) => Ok(peer),
@@ -54,7 +56,12 @@ fn says(site: &mut Site, hello: Hello<'_>, seed: u8) -> Result<Peer, CloseReason
     }
 }
 
-fn hello<'a>(account: &'a str, role: Role, epoch: u64, charter: Charter<'a>) -> Hello<'a> {
+pub(super) fn hello<'a>(
+    account: &'a str,
+    role: Role,
+    epoch: u64,
+    charter: Charter<'a>,
+) -> Hello<'a> {
     Hello {
         account,
         role,
@@ -63,7 +70,7 @@ fn hello<'a>(account: &'a str, role: Role, epoch: u64, charter: Charter<'a>) -> 
     }
 }
 
-fn denials(site: &mut Site) -> Vec<String> {
+pub(super) fn denials(site: &mut Site) -> Vec<String> {
     std::iter::from_fn(|| site.node.take_denial())
         .map(|denial: Denial| denial.to_string())
         .collect()
@@ -177,9 +184,13 @@ fn what_was_denied_is_told_once() {
 const QUEUE: QueueId = QueueId(0);
 
 fn put(txn: u64, id: u64, len: usize) -> Vec<u8> {
+    put_into(QUEUE, txn, id, len)
+}
+
+pub(super) fn put_into(queue: QueueId, txn: u64, id: u64, len: usize) -> Vec<u8> {
     let body = vec![b'b'; len];
     let change = Change::Put {
-        queue: QUEUE,
+        queue,
         id: RecordId(id),
         meta: b"",
         body: Some(&body),

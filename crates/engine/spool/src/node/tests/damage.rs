@@ -1,7 +1,8 @@
 //! A group whose log is damaged: given up, filled again by its owner, and what was set aside let go of.
 
 use vere_spoolwire::{
-    Change, Charter, FLAG_KEPT, Hello, Role, Txn, encode_change, encode_kept_create, encode_reset,
+    Change, Charter, FLAG_KEPT, Hello, KeptGrants, Role, Txn, encode_change, encode_kept_create,
+    encode_reset,
 };
 use vere_units::Secret;
 
@@ -26,6 +27,7 @@ fn copy(through: u64) -> Vec<u8> {
         id: QUEUE,
         name: "q".to_owned(),
         limits: QueueLimits::UNLIMITED,
+        readers: KeptGrants::default(),
         first: RecordId(1),
         next: RecordId(6),
         length: 5,

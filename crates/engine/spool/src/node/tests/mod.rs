@@ -8,6 +8,7 @@ mod lazy;
 mod outlines;
 mod peer;
 mod peers;
+mod readers;
 mod rebuilding;
 mod spilled;
 mod two_nodes;

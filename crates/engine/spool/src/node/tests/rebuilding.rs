@@ -1,8 +1,8 @@
 //! RESET, kept frames, COMPLETE: every rule, in memory and with a log.
 
 use vere_spoolwire::{
-    Change, FLAG_KEPT, Txn, encode_batch, encode_change, encode_create, encode_kept_create,
-    encode_purge, encode_reset,
+    Change, FLAG_KEPT, KeptGrants, Txn, encode_batch, encode_change, encode_create,
+    encode_kept_create, encode_purge, encode_reset,
 };
 
 use super::peer::{HELLO, Peer, READER, Site, encoded, request};
@@ -69,6 +69,7 @@ fn kept_queue(txn: u64, id: QueueId, next: u64) -> Vec<u8> {
             length_max: 2,
             bytes_max: 1000,
         },
+        readers: KeptGrants::default(),
         first: RecordId(1),
         next: RecordId(next),
         length: 77,
@@ -185,6 +186,7 @@ fn what_cannot_be_carried_over_ends_the_connection() {
             id: QUEUE,
             name: "another name".to_owned(),
             limits: QueueLimits::UNLIMITED,
+            readers: KeptGrants::default(),
             first: RecordId(1),
             next: RecordId(1),
             length: 0,

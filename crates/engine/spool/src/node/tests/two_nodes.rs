@@ -1,8 +1,8 @@
 //! A node that is whole and one that is rebuilt from it, while everything changes.
 
 use vere_spoolwire::{
-    Change, FLAG_KEPT, Mutation, Txn, encode_batch, encode_change, encode_create,
-    encode_kept_create, encode_purge, encode_reset,
+    Change, FLAG_KEPT, Grants, Mutation, QueueCharter, Right, Txn, encode_batch, encode_change,
+    encode_create, encode_kept_create, encode_purge, encode_reset,
 };
 
 use super::peer::{HELLO, Peer, Site, encoded, request};
@@ -142,7 +142,16 @@ impl Pair {
             bytes_max: max * 1000,
         };
         let name = format!("queue-{id}");
-        self.submit(|out, txn| encode_create(out, txn, QueueId(id), &name, limits));
+        // Every other time it is made it has a reader.
+        let grants = Grants::encode([("reader", Right::Read)]).unwrap();
+        let read = if max.is_multiple_of(2) {
+            &grants[..]
+        } else {
+            &[]
+        };
+        let readers = Grants::read(read).unwrap();
+        let charter = QueueCharter { limits, readers };
+        self.submit(|out, txn| encode_create(out, txn, QueueId(id), &name, charter));
         // A new queue has nothing to copy.
         self.cursors.entry(id).or_insert(DONE);
     }

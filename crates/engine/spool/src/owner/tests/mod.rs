@@ -5,7 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use proptest::prelude::*;
 use vere_spoolwire::{
-    CloseReason, Greeting, Header, Incarnation, Op, QueueStat, Refusal, VERSION, Welcome,
+    CloseReason, Grants, Greeting, Header, Incarnation, Op, QueueLimits, QueueStat, Refusal, Right,
+    VERSION, Welcome,
 };
 
 use vere_units::Secret;

@@ -352,6 +352,45 @@ fn a_node_that_dies_is_isolated_and_rebuilt_when_it_returns() {
 
 /// A node whose disk hangs answers heartbeats; here one whose answers to changes never arrive.
 #[test]
+fn who_may_read_a_queue_is_on_every_node_and_on_a_rebuilt_one() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    circle.open();
+    let octets = Grants::encode([("bill", Right::Read)]).unwrap();
+    let readers = Grants::read(&octets).unwrap();
+    let with = |readers| QueueCharter {
+        readers,
+        ..QueueCharter::default()
+    };
+    let (given, _) = circle.owner.create_queue("given", with(readers)).unwrap();
+    let (taken, _) = circle.owner.create_queue("taken", with(readers)).unwrap();
+    circle.queue("plain");
+    circle.settle();
+    circle.kill(1);
+    circle.pass(Duration::from_secs(4));
+    // While it is away they change: the same name and number, other accounts.
+    circle.queue("taken");
+    circle.start(1);
+    circle.pass(Duration::from_secs(10));
+    assert_eq!(circle.states(), [SyncState::Sync, SyncState::Sync]);
+    for node in 0..2 {
+        let held = circle.held(node);
+        let named: Vec<_> = held
+            .iter()
+            .filter(|queue| !queue.readers.get().is_empty())
+            .collect();
+        assert_eq!(held.len(), 3);
+        assert_eq!(named.len(), 1, "node {node}");
+        assert_eq!((named[0].id, named[0].readers.get()), (given, readers));
+        assert_ne!(given, taken);
+    }
+    // Nobody is let adopt a single queue.
+    let octets = Grants::encode([("west", Right::Adopt)]).unwrap();
+    let adopts = with(Grants::read(&octets).unwrap());
+    let refused = circle.owner.create_queue("adopted", adopts);
+    assert_eq!(refused, Err(SubmitError::Invalid));
+}
+
+#[test]
 fn a_node_that_lives_and_acknowledges_nothing_is_isolated() {
     let mut circle = Circle::new(2, 1, |_| {});
     circle.open();

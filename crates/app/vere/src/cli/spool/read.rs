@@ -1,0 +1,122 @@
+//! `vere spool read`: what lies in one queue, for whom an account was given to read it.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use vere_net::tls::MutualTls;
+use vere_settings::{Settings, SpoolNode};
+use vere_spoolwire::RecordId;
+
+use super::key;
+use crate::cli::Failure;
+use crate::spool::reader::{ReadRecord, Reader};
+use crate::spool::{Credentials, encryption};
+
+/// Records printed when nobody says how many.
+const COUNT: u32 = 1_000;
+
+/// Which records of which queue.
+#[derive(Debug, Args)]
+pub(crate) struct ReadArgs {
+    /// The queue's name: `@finished`, `@notices`, or a destination.
+    #[arg(value_name = "QUEUE")]
+    queue: String,
+    /// Reads a queue of the gateway of this name; without it, one of this machine's.
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
+    /// Begins with the record of this number, or the next one that is there.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    from: u64,
+    /// Prints so many records at most.
+    #[arg(long, value_name = "NUMBER", default_value_t = COUNT)]
+    count: u32,
+}
+
+/// Reads from the first node that answers and holds the whole group.
+///
+/// # Errors
+/// What each node said, when none shows the queue.
+pub(super) fn run(args: &ReadArgs, settings: &Settings) -> Result<String, Failure> {
+    let key = key(settings)?;
+    let tls = encryption::certificates(settings)?;
+    let group = args.group.as_deref().unwrap_or(&settings.gateway.name);
+    let mut errors = Vec::new();
+    for node in &settings.spool.nodes {
+        match records(node, tls.as_ref(), (&key, group), args) {
+            Ok(records) => return Ok(print(&records)),
+            Err(error) => errors.push(format!("{}: {error}", node.name)),
+        }
+    }
+    Err(Failure::new(errors.join("; ")))
+}
+
+fn records(
+    node: &SpoolNode,
+    tls: Option<&MutualTls>,
+    (key, group): (&Credentials, &str),
+    args: &ReadArgs,
+) -> Result<Vec<ReadRecord>, String> {
+    let mut reader = Reader::connect(node, tls, key, group)?;
+    if reader.welcome.syncing {
+        return Err(format!("it does not hold all of group {group:?}"));
+    }
+    let queues = reader.queues()?;
+    let queue = queues.iter().find(|queue| queue.name == args.queue);
+    let queue = queue.ok_or_else(|| {
+        let (account, queue) = (&key.account, &args.queue);
+        format!(
+            "account {account:?} may not read queue {queue:?} of group {group:?}, or there is none"
+        )
+    })?;
+    let mut found: Vec<ReadRecord> = Vec::new();
+    let mut from = RecordId(args.from);
+    loop {
+        let left = usize::try_from(args.count).unwrap_or(usize::MAX);
+        let left = left.saturating_sub(found.len());
+        let Some(left) = u32::try_from(left).ok().filter(|left| *left > 0) else {
+            return Ok(found);
+        };
+        let (records, end) = reader.fetch(queue.id, from, left)?;
+        let last = records.last().map(|record| record.id.next());
+        found.extend(records);
+        match last {
+            Some(next) if !end => from = next,
+            _ => return Ok(found),
+        }
+    }
+}
+
+fn print(records: &[ReadRecord]) -> String {
+    let mut out = String::new();
+    for ReadRecord { id, meta } in records {
+        let _ = writeln!(out, "{id}\t{}", text(meta));
+    }
+    out
+}
+
+/// A line as it is; what a terminal must not see, as of envelopes, escaped.
+fn text(meta: &[u8]) -> String {
+    match std::str::from_utf8(meta) {
+        Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
+        _ => meta.escape_ascii().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_printed_as_they_are_and_octets_escaped() {
+        let record = |id, meta: &[u8]| ReadRecord {
+            id: RecordId(id),
+            meta: meta.to_vec(),
+        };
+        let records = [
+            record(7, "{\"to\":\"jürgen\"}".as_bytes()),
+            record(9, b"\x01\x1b[2J\xff"),
+        ];
+        let printed = "7\t{\"to\":\"jürgen\"}\n9\t\\x01\\x1b[2J\\xff\n";
+        assert_eq!(print(&records), printed);
+    }
+}
