@@ -78,6 +78,11 @@ pub trait StorageFile: Clone + Debug + Send + 'static {
     /// What the system says; `UnexpectedEof` when the file ends before.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
+    /// Says that these octets will be read soon; whoever can reads them ahead.
+    fn will_need(&self, offset: u64, octets: u64) {
+        let _ = (offset, octets);
+    }
+
     /// Writes both parts, one after the other, at `offset`.
     ///
     /// # Errors

@@ -62,6 +62,8 @@ struct DiskState {
     steps: u64,
     /// The step from which on nothing is done any more.
     stop_at: Option<u64>,
+    /// What was said to be read soon: offsets and lengths.
+    needed: Vec<(u64, u64)>,
 }
 
 impl DiskState {
@@ -86,6 +88,11 @@ pub struct MemoryFile {
 pub struct MemoryDisk(Arc<Mutex<DiskState>>);
 
 impl MemoryDisk {
+    /// What was said to be read soon since the last call: offsets in files, and lengths.
+    pub fn take_needed(&self) -> Vec<(u64, u64)> {
+        std::mem::take(&mut lock(&self.0).needed)
+    }
+
     /// Power fails: of what was not synced any part may be there, torn or not.
     pub fn crash(&self, fate: &mut dyn Fate) {
         let mut disk = lock(&self.0);
@@ -274,6 +281,10 @@ impl StorageFile for MemoryFile {
         let octets = octets.and_then(|data| data.get(..buffer.len()));
         buffer.copy_from_slice(octets.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
+    }
+
+    fn will_need(&self, offset: u64, octets: u64) {
+        lock(&self.disk).needed.push((offset, octets));
     }
 
     fn write_at(&self, parts: [&[u8]; 2], offset: u64) -> io::Result<()> {

@@ -31,6 +31,10 @@ const FIRST_READ: usize = 4 * 1024;
 /// The same of the parsed part alone.
 const FIRST_READ_PARSED: usize = 2 * 1024;
 
+/// Bodies that are worth being read ahead, and octets that each may be away from the next one.
+const AHEAD_MIN: usize = 8;
+const GAP_MAX: u64 = 32 * 1024;
+
 /// A message made ready to be stored, away from the store: hashed, compressed, cut in parts.
 #[derive(Debug, Clone)]
 pub struct Prepared {
@@ -151,6 +155,28 @@ impl<S: Storage> BodyReader<S> {
     /// As [`BodyReader::open`].
     pub fn open_parsed(&self, blob: BlobId, memory: Vec<u8>) -> Result<Body<S::File>, StoreError> {
         self.open_with(blob, FIRST_READ_PARSED, memory)
+    }
+
+    /// Says that these bodies are read next, in this order. Where they lie close together the system reads
+    /// them ahead, which it does not do by itself: what is wanted of each has a gap behind it.
+    pub fn will_need(&self, blobs: impl Iterator<Item = BlobId>) {
+        let segment = |blob: u64| self.segments.range(..=blob).next_back().map(|at| *at.0);
+        let known = blobs.map(|blob| blob.0).filter(|blob| *blob < self.written);
+        let blobs: Vec<u64> = known.collect();
+        for run in blobs.chunk_by(|one, next| one <= next && segment(*one) == segment(*next)) {
+            let (Some(first), Some(last)) = (run.first(), run.last()) else {
+                continue;
+            };
+            let is_dense = (last - first) / run.len() as u64 <= GAP_MAX;
+            if run.len() < AHEAD_MIN || !is_dense {
+                continue;
+            }
+            let place = |blob: &u64| locate(&self.segments, self.log, *blob, self.written);
+            if let (Ok(Some(from)), Ok(Some(to))) = (place(first), place(last)) {
+                let octets = to.offset.saturating_sub(from.offset) + FIRST_READ as u64;
+                from.file.will_need(from.offset, octets);
+            }
+        }
     }
 
     fn open_with(

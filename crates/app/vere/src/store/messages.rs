@@ -120,6 +120,8 @@ async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> 
                 memory: Vec::new(),
             };
             let read = |chosen: Chosen| {
+                let blobs = chosen.messages.iter().map(|(message, _)| message.blob);
+                chosen.reader.will_need(blobs);
                 chosen.rows(|referred, reader, found| reading.read(referred, reader, found))
             };
             chosen.map(read)

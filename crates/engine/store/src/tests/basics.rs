@@ -425,3 +425,27 @@ fn messages_leave_memory_and_come_back() {
     assert_eq!(safe(&mut bench.store, snapshot).len(), 41);
     drop(safe(&mut bench.store, waiting));
 }
+
+/// Bodies that are read one after the other are asked for together, segment by segment.
+#[test]
+fn bodies_that_lie_close_together_are_read_ahead() {
+    let mut bench = Bench::new();
+    let inbox = bench.inbox;
+    bench.fill(inbox, 1..=120);
+    let snapshot = bench.snapshot(inbox);
+    let blobs: Vec<_> = snapshot.iter_from(0).map(|message| message.blob).collect();
+    let reader = bench.store.body_reader();
+    let needed = |blobs: &[crate::BlobId]| {
+        reader.will_need(blobs.iter().copied());
+        bench.disk.take_needed()
+    };
+    let all = needed(&blobs);
+    let octets: u64 = all.iter().map(|(_, octets)| octets).sum();
+    let span = blobs.last().unwrap().0 - blobs[0].0;
+    assert!(all.len() > 1, "{all:?}");
+    assert!(octets > span / 2, "{octets} of {span}");
+    // A few are read when they are wanted, and so are those in no order.
+    assert_eq!(needed(&blobs[..3]), []);
+    let back: Vec<_> = blobs.iter().rev().copied().collect();
+    assert_eq!(needed(&back), []);
+}

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nix::fcntl::{OFlag, openat, renameat};
+use nix::fcntl::{OFlag, PosixFadviseAdvice, openat, posix_fadvise, renameat};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use vere_ports::storage::{Storage, StorageFile};
@@ -86,6 +86,14 @@ impl StorageFile for DirectoryFile {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.0.read_exact_at(buffer, offset)
+    }
+
+    fn will_need(&self, offset: u64, octets: u64) {
+        if let (Ok(offset), Ok(octets)) = (i64::try_from(offset), i64::try_from(octets)) {
+            // Where it cannot be done they are read when they are wanted.
+            let advice = PosixFadviseAdvice::POSIX_FADV_WILLNEED;
+            let _ = posix_fadvise(&*self.0, offset, octets, advice);
+        }
     }
 
     fn write_at(&self, parts: [&[u8]; 2], mut offset: u64) -> io::Result<()> {
