@@ -10,10 +10,13 @@
 //!         "message":"listening","address":"127.0.0.1:2525"}
 //! ```
 //!
+//! Lines about single messages and logins ([`MAIL_TARGET`]) are written together, within 50 ms.
+//!
 //! Values may come from a peer: they are cut at [`VALUE_OCTETS_MAX`] octets and escaped as in the
 //! trace. Secrets have a type that prints as redacted; as a second line of defence the values of
 //! fields whose names speak of secrets are not printed at all.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -31,8 +34,16 @@ use vere_units::Timestamp;
 
 use crate::trace::{cut, escape};
 
+mod writer;
+
+pub use writer::MAIL_TARGET;
+
+use writer::Lines;
+
 /// Octets kept of one value.
 pub const VALUE_OCTETS_MAX: usize = 2048;
+/// What most lines have room in.
+const LINE_OCTETS: usize = 512;
 /// Takes the place of a secret.
 const REDACTED: &str = "[redacted]";
 /// A field is secret when one of these is a part of its name.
@@ -56,7 +67,7 @@ pub enum LogLevel {
     Error,
     /// Something is odd.
     Warn,
-    /// One line for each finished transaction.
+    /// What became of each message, recipient and login.
     #[default]
     Info,
     /// Steps of transactions.
@@ -118,11 +129,19 @@ impl fmt::Display for LogError {
 
 impl std::error::Error for LogError {}
 
-/// Changes the level while the process runs.
-#[derive(Clone, Debug)]
+/// Changes the level while the process runs. Dropped at the end of the process it writes the lines that
+/// wait still.
+#[derive(Debug)]
 pub struct LogHandle {
     /// `None` when directives from the environment rule.
     level: Option<reload::Handle<LevelFilter, Registry>>,
+    lines: Lines<io::Stderr>,
+}
+
+impl Drop for LogHandle {
+    fn drop(&mut self) {
+        self.lines.flush();
+    }
 }
 
 impl LogHandle {
@@ -143,19 +162,21 @@ pub fn init(options: &LogOptions) -> Result<LogHandle, LogError> {
     let directives = std::env::var(DIRECTIVES_VARIABLE)
         .ok()
         .filter(|text| !text.is_empty());
-    let layer = layer(options, io::stderr);
+    let lines = Lines::to(io::stderr());
+    let layer = layer(options, lines.clone());
     match directives {
         Some(text) => {
             let filter = EnvFilter::try_new(text)
                 .map_err(|error| LogError::Directives(error.to_string()))?;
             install(Registry::default().with(layer.with_filter(filter)))?;
-            Ok(LogHandle { level: None })
+            Ok(LogHandle { level: None, lines })
         }
         None => {
             let (filter, handle) = reload::Layer::new(LevelFilter::from(options.level));
             install(Registry::default().with(layer.with_filter(filter)))?;
             Ok(LogHandle {
                 level: Some(handle),
+                lines,
             })
         }
     }
@@ -277,22 +298,22 @@ struct Collected {
 }
 
 impl Collected {
-    const fn new(format: LogFormat) -> Self {
+    fn new(format: LogFormat) -> Self {
         Self {
             format,
             message: None,
-            rest: String::new(),
+            rest: String::with_capacity(LINE_OCTETS),
         }
     }
 
     fn text(&mut self, field: &Field, value: &str) {
         let name = field.name();
         if name == "message" {
-            self.message = Some(escaped(value));
+            self.message = Some(escaped(value).into_owned());
             return;
         }
         let value = if is_secret(name) {
-            REDACTED.to_owned()
+            Cow::Borrowed(REDACTED)
         } else {
             escaped(value)
         };
@@ -345,11 +366,17 @@ fn is_secret(name: &str) -> bool {
     SECRET_NAMES.iter().any(|secret| name.contains(secret))
 }
 
-fn escaped(value: &str) -> String {
+fn escaped(value: &str) -> Cow<'_, str> {
+    let value = cut(value, VALUE_OCTETS_MAX);
+    // Nearly always there is nothing to do.
+    let plain = |octet| matches!(octet, b' '..=b'~') && octet != b'"' && octet != b'\\';
+    if value.bytes().all(plain) {
+        return Cow::Borrowed(value);
+    }
     let mut out = Vec::with_capacity(value.len());
-    escape(&mut out, cut(value, VALUE_OCTETS_MAX));
+    escape(&mut out, value);
     // Escaping text gives text.
-    String::from_utf8(out).unwrap_or_default()
+    Cow::Owned(String::from_utf8(out).unwrap_or_default())
 }
 
 fn needs_quotes(value: &str) -> bool {

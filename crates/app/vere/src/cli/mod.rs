@@ -228,7 +228,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
     match cli.command {
         Command::Serve { config } => {
             let (path, settings) = config.load()?;
-            log(&settings, "supervisor")?;
+            let _log = log(&settings, "supervisor")?;
             Ok(Outcome::Exit(supervisor::run(settings, &path)?))
         }
         Command::Quickstart(args) => quickstart::run(&args).map(Outcome::Print),
@@ -296,20 +296,20 @@ fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> 
     let settings = std::sync::Arc::new(supervisor::role_settings(&path)?);
     match role {
         RoleCommand::Gateway => {
-            log(&settings, "gateway")?;
+            let _log = log(&settings, "gateway")?;
             gateway::run(settings, &path)?;
         }
         RoleCommand::Signer => {
-            log(&settings, "signer")?;
+            let _log = log(&settings, "signer")?;
             crate::signer::run(&settings)?;
         }
         RoleCommand::Store => {
-            log(&settings, "store")?;
+            let _log = log(&settings, "store")?;
             crate::store::run(settings, &path)?;
         }
         RoleCommand::Parser => {}
         RoleCommand::Spool { node } => {
-            log(&settings, &format!("spool-{node}"))?;
+            let _log = log(&settings, &format!("spool-{node}"))?;
             crate::spool::run(&settings, node)?;
         }
     }
@@ -317,10 +317,13 @@ fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> 
 }
 
 /// Starts the log as the settings want it; `role` stands on each line.
-fn log(settings: &vere_settings::Settings, role: &str) -> Result<(), Failure> {
+fn log(
+    settings: &vere_settings::Settings,
+    role: &str,
+) -> Result<vere_telemetry::log::LogHandle, Failure> {
     use vere_settings::{LogFormat, LogLevel};
     use vere_telemetry::log::{self, LogOptions};
-    log::init(&LogOptions {
+    Ok(log::init(&LogOptions {
         level: match settings.log.level {
             LogLevel::Error => log::LogLevel::Error,
             LogLevel::Warn => log::LogLevel::Warn,
@@ -333,8 +336,7 @@ fn log(settings: &vere_settings::Settings, role: &str) -> Result<(), Failure> {
             LogFormat::Json => log::LogFormat::Json,
         },
         role: Some(role.to_owned()),
-    })?;
-    Ok(())
+    })?)
 }
 
 /// Why a command did not do what was asked, for the person who typed it.

@@ -21,6 +21,7 @@ use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
 use super::listeners::Service;
+use super::mail_log::Accepted;
 use super::pressure::Closed;
 use super::records::Lines;
 use super::state::{Gateway, Part};
@@ -173,11 +174,16 @@ async fn accept(
     };
     note_received(gateway, &message, account, &base);
     let (mut parts, expanded) = gateway.router.parts(&settings, &message, &base, &body)?;
+    let line = Accepted::of(&message, &parts);
     let lines = tell_expanded(gateway, &base, &body, expanded, &mut parts).await;
     gateway
         .store(vere_spool::owner::Batch::new(), parts, &lines)
         .await
-        .map_err(|error| refusal(trace, error))
+        .map_err(|error| refusal(trace, error))?;
+    if let Some(line) = line {
+        line.write(service, &message.session, account, &base);
+    }
+    Ok(())
 }
 
 /// Adds the report that recipients stand for several others, if their sender wants to hear of success, to

@@ -226,6 +226,7 @@ impl Reception {
         SessionContext {
             config: Arc::clone(&self.configs.borrow()[&service]),
             intake: self.intake(service),
+            service,
             tls: self.tls.clone(),
             metrics: Rc::clone(&self.gateway.metrics),
             memory: Rc::clone(&self.memory),

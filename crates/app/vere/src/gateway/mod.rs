@@ -19,6 +19,7 @@ mod known;
 mod listeners;
 mod local;
 mod look;
+mod mail_log;
 mod metrics;
 mod operate;
 mod orders;

@@ -12,6 +12,8 @@ use vere_smtp::server::{Answer, Peer, Question, Server, ServerConfig, Step, TlsI
 use vere_telemetry::metrics::{HandshakeResult, TlsSide};
 
 use super::intake::Intake;
+use super::listeners::Service;
+use super::mail_log;
 use super::metrics::GatewayMetrics;
 use super::tls::ServerTls;
 use crate::role::clock;
@@ -23,6 +25,7 @@ use crate::role::wire::{self, Connection};
 pub(super) struct SessionContext<I> {
     pub(super) config: Arc<ServerConfig>,
     pub(super) intake: I,
+    pub(super) service: Service,
     pub(super) tls: ServerTls,
     pub(super) metrics: Rc<GatewayMetrics>,
     pub(super) memory: Rc<BodyMemory>,
@@ -120,6 +123,10 @@ async fn run<I: Intake>(
         // write.
         unread.feed(server);
         held.count(server);
+        let notes = server.take_notes();
+        if !notes.is_empty() {
+            mail_log::noted(context.service, server, &notes);
+        }
         match server.step() {
             Step::Send => send(stream, server, context).await?,
             Step::NeedInput => match receive(stream, server, &mut context.stop).await? {
@@ -132,7 +139,7 @@ async fn run<I: Intake>(
                 None => return Ok(Pause::Closed),
             },
             Step::Ask(question) => {
-                let answer = answer(&context.intake, server, question).await;
+                let answer = answer(context, server, question).await;
                 server.answer(answer, clock::now());
             }
             // What came before the handshake is not looked at (RFC 3207 section 5).
@@ -196,13 +203,41 @@ async fn receive(
     }
 }
 
-async fn answer<I: Intake>(intake: &I, server: &Server, question: Question) -> Answer {
+async fn answer<I: Intake>(
+    context: &SessionContext<I>,
+    server: &Server,
+    question: Question,
+) -> Answer {
+    let (intake, service) = (&context.intake, context.service);
     match question {
         Question::Password(attempt) => Answer::Password(intake.password(attempt).await),
         Question::ScramUser { username } => Answer::ScramUser(intake.scram_user(&username).await),
-        Question::Mail(mail) => Answer::Policy(intake.mail(server, &mail).await),
-        Question::Recipient(rcpt) => Answer::Policy(intake.recipient(server, &rcpt).await),
-        Question::Message(message) => Answer::Stored(intake.message(*message).await),
+        Question::Mail(mail) => {
+            let answer = intake.mail(server, &mail).await;
+            if let Err(refusal) = &answer {
+                let sender = mail.reverse_path.as_str();
+                mail_log::refused(service, server, sender, None, refusal);
+            }
+            Answer::Policy(answer)
+        }
+        Question::Recipient(rcpt) => {
+            let answer = intake.recipient(server, &rcpt).await;
+            if let Err(refusal) = &answer {
+                let sender = server.mail_from().map(|mail| mail.reverse_path.as_str());
+                let recipient = Some(rcpt.forward_path.as_str());
+                let sender = sender.unwrap_or_default();
+                mail_log::refused(service, server, sender, recipient, refusal);
+            }
+            Answer::Policy(answer)
+        }
+        Question::Message(message) => {
+            let mail = message.reverse_path.reverse_path.clone();
+            let answer = intake.message(*message).await;
+            if let Err(refusal) = &answer {
+                mail_log::refused(service, server, mail.as_str(), None, refusal);
+            }
+            Answer::Stored(answer)
+        }
         Question::Client(peer) => Answer::Client(Ok(intake.rights(&peer))),
     }
 }

@@ -12,10 +12,10 @@ use vere_spoolwire::{QueueId, RecordId, Refusal};
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
-use super::clock;
 use super::records::{Finish, Lines};
 use super::signing;
 use super::state::{FETCH_BYTES, Gateway, POST_RETRY, Part};
+use super::{clock, mail_log};
 use crate::spool::link::SpoolError;
 
 impl Gateway {
@@ -189,6 +189,7 @@ impl Gateway {
             related: Some(trace),
             ..Event::new(EventKind::Dsn, envelope.trace, now)
         });
+        mail_log::notified(envelope.trace, trace, &report.to, report.kind.action());
         let parts = self
             .router
             .report_parts(&settings, envelope, report, trace, body, now);
@@ -238,6 +239,16 @@ impl Gateway {
             };
             let local = attempt.remote == "local";
             self.metrics.settled(result.disposition, local, expired);
+            let (queue, envelope) = (name.as_deref(), &job.envelope);
+            let came_to = (attempt, result);
+            mail_log::settled(
+                kind,
+                queue,
+                envelope,
+                &recipient.address,
+                came_to,
+                settlement,
+            );
             self.note(&Event {
                 queue: name.as_deref(),
                 rcpt: Some(&recipient.address),

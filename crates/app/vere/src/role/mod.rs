@@ -1,11 +1,12 @@
 //! What the processes of several roles are made of: [`life`] from start to stop, [`places`] of
 //! connections, [`memory`] of messages being received, octets of connections ([`wire`]), the [`clock`],
-//! passwords ([`login`]).
+//! passwords ([`login`], [`login_log`]).
 
 pub(crate) mod accept;
 pub(crate) mod clock;
 pub(crate) mod life;
 pub(crate) mod login;
+pub(crate) mod login_log;
 pub(crate) mod memory;
 pub(crate) mod places;
 pub(crate) mod upgrade;

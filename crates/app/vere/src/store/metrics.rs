@@ -6,11 +6,13 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
+use vere_sasl::server::Login;
 use vere_store::{Counts, ReclaimReport};
 use vere_telemetry::metrics::{Counter, Health, Metrics, StoreMetrics, serve};
 
 use super::keeper::MailStore;
 use super::search::Leaf;
+use crate::role::login_log;
 
 /// What the store counts.
 #[derive(Debug, Clone)]
@@ -61,6 +63,12 @@ impl Figures {
         add(&of.change_bytes, before.change_octets, now.change_octets);
         add(&of.bodies, before.bodies, now.bodies);
         add(&of.body_bytes, before.body_octets, now.body_octets);
+    }
+
+    /// An attempt to log in has ended.
+    pub(super) fn logged_in(&self, login: &Login) {
+        let result = login_log::result(login);
+        self.of.authentications.get_or_create(&result).inc();
     }
 
     /// The log was synced.

@@ -11,6 +11,7 @@ use vere_imap::server::{Peer, Server, ServerConfig, Step};
 use super::client::Client;
 use super::listeners::Reception;
 use crate::role::clock::{now, until};
+use crate::role::login_log;
 use crate::role::wire::{self, Connection};
 
 /// Why the driving of a connection paused.
@@ -31,7 +32,8 @@ pub(super) async fn serve(
 ) -> io::Result<()> {
     let mut client = reception.client(peer.address.ip());
     let mut server = Server::new(config, peer, now());
-    match run(&mut stream, &mut server, &mut client, &reception).await? {
+    let parties = (&mut server, &mut client);
+    match run(&mut stream, parties, "imap", &reception).await? {
         Pause::Closed => Ok(()),
         Pause::StartTls => Box::pin(upgrade(stream, server, client, reception)).await,
     }
@@ -45,7 +47,7 @@ async fn upgrade(
 ) -> io::Result<()> {
     let (mut stream, _) = reception.tls().accept(stream).await?;
     server.tls_started(now());
-    run(&mut stream, &mut server, &mut client, &reception)
+    run(&mut stream, (&mut server, &mut client), "imap", &reception)
         .await
         .map(drop)
 }
@@ -64,7 +66,7 @@ pub(super) async fn serve_tls(
     peer.tls = true;
     let mut client = reception.client(peer.address.ip());
     let mut server = Server::new(config, peer, now());
-    run(&mut stream, &mut server, &mut client, &reception)
+    run(&mut stream, (&mut server, &mut client), "imaps", &reception)
         .await
         .map(drop)
 }
@@ -82,15 +84,15 @@ pub(super) async fn serve_known(
     let mut client = reception.client(peer.address.ip());
     let config = reception.administrators();
     let mut server = Server::preauthenticated(config, peer, account, now());
-    run(stream, &mut server, &mut client, reception)
+    run(stream, (&mut server, &mut client), "imap", reception)
         .await
         .map(drop)
 }
 
 async fn run(
     stream: &mut impl Connection,
-    server: &mut Server,
-    client: &mut Client,
+    (server, client): (&mut Server, &mut Client),
+    service: &str,
     reception: &Reception,
 ) -> io::Result<Pause> {
     let patience = reception.write_patience();
@@ -105,6 +107,11 @@ async fn run(
             unread = Vec::new();
         }
         client.follow(server.mailbox());
+        for login in server.take_logins() {
+            let peer = server.peer();
+            login_log::write(service, peer.address.ip(), peer.tls, &login);
+            reception.keeper().figures().logged_in(&login);
+        }
         match server.step() {
             Step::Send => {
                 let octets = server.output().len();

@@ -20,6 +20,13 @@ pub(crate) struct Imap {
 impl Imap {
     /// Connects and logs in.
     pub(crate) fn login(address: SocketAddr, user: &str, password: &str) -> Self {
+        let mut session = Self::connect(address);
+        session.ok(&format!("LOGIN {user} {password}"));
+        session
+    }
+
+    /// Connects and reads the greeting.
+    pub(crate) fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the IMAP port");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         let mut session = Self {
@@ -27,7 +34,6 @@ impl Imap {
             commands: 0,
         };
         assert!(session.line().starts_with("* OK "));
-        session.ok(&format!("LOGIN {user} {password}"));
         session
     }
 

@@ -38,6 +38,7 @@ mod imap_idle;
 mod imap_views;
 mod kill;
 mod limits;
+mod mail_log;
 mod metrics;
 mod next_hops;
 mod operate;

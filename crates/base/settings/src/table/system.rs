@@ -355,7 +355,7 @@ pub(super) static SECTIONS: &[Section] = &[
                 "level",
                 Choice(&["error", "warn", "info", "debug", "trace"]),
                 Is("\"info\""),
-                "The least important events written. `info` is one line for each finished transaction.",
+                "The least important events written. `info` has a line for each message that is taken or refused, for each end and deferral of a recipient, and for each login.",
             ),
             fixed(
                 "format",

@@ -1,14 +1,18 @@
 //! The mail store.
 
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
 use super::declarations::Declarations;
+use super::smtp::AuthResult;
 
 /// The mail store.
 #[derive(Clone, Debug)]
 pub struct StoreMetrics {
+    /// Ends of authentications over IMAP.
+    pub authentications: Family<AuthResult, Counter>,
     /// Messages that came into mailboxes.
     pub messages_added: Counter,
     /// Messages that were removed from mailboxes.
@@ -51,6 +55,10 @@ impl StoreMetrics {
     pub(super) fn declare(to: &mut Declarations) -> Self {
         to.section("Mail store");
         Self {
+            authentications: to.counters(
+                "imap_authentications",
+                "Authentications over IMAP that ended",
+            ),
             messages_added: to.counter(
                 "store_messages_added",
                 "Messages that came into mailboxes, copies included",

@@ -1,11 +1,14 @@
 //! LOGIN and AUTHENTICATE (RFC 9051 sections 6.2.2 and 6.2.3).
 
-use vere_sasl::server::{Exchange, Failure, PasswordAttempt, Step as SaslStep};
+use vere_sasl::server::{Exchange, Failure, Login, LoginResult, PasswordAttempt, Step as SaslStep};
 use vere_sasl::{Mechanism, NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX};
 use vere_units::Secret;
 
 use super::question::{LoginOutcome, Question, ScramLookup};
 use super::{About, Phase, Server, Session};
+
+/// Ends of logins that are kept until they are taken; what comes after them is left out.
+const LOGINS_MAX: usize = 32;
 
 /// An exchange that waits for the client or for keys.
 #[derive(Debug)]
@@ -14,6 +17,7 @@ pub(super) struct AuthPhase {
     exchange: Exchange,
     /// The account whose keys are being proved.
     account: Option<String>,
+    login: Login,
 }
 
 impl Server {
@@ -25,8 +29,9 @@ impl Server {
             || password.expose().is_empty()
             || user.len() > NAME_LENGTH_MAX
             || password.expose().len() > PASSWORD_LENGTH_MAX;
+        let mut login = Login::begun(Mechanism::Login);
         if malformed {
-            return self.auth_failed(tag, Failure::Credentials);
+            return self.auth_failed(tag, login, Failure::Credentials);
         }
         let attempt = PasswordAttempt {
             mechanism: Mechanism::Plain,
@@ -34,7 +39,8 @@ impl Server {
             authcid: user,
             password,
         };
-        self.ask(Question::Password(attempt), About::Password(tag));
+        login.name.clone_from(&attempt.authcid);
+        self.ask(Question::Password(attempt), About::Password { tag, login });
     }
 
     fn needs_tls(&mut self, tag: &str) {
@@ -72,6 +78,7 @@ impl Server {
             tag,
             exchange,
             account: None,
+            login: Login::begun(mechanism),
         };
         self.auth_step(auth, step);
     }
@@ -90,7 +97,7 @@ impl Server {
         }
     }
 
-    fn auth_step(&mut self, auth: AuthPhase, step: SaslStep) {
+    fn auth_step(&mut self, mut auth: AuthPhase, step: SaslStep) {
         match step {
             SaslStep::Challenge(challenge) => {
                 let challenge = vere_sasl::encode(&challenge);
@@ -98,24 +105,27 @@ impl Server {
                 self.phase = Phase::AuthResponse(Box::new(auth));
             }
             SaslStep::Password(attempt) => {
-                self.ask(Question::Password(attempt), About::Password(auth.tag));
+                let AuthPhase { tag, mut login, .. } = auth;
+                login.name.clone_from(&attempt.authcid);
+                self.ask(Question::Password(attempt), About::Password { tag, login });
             }
             SaslStep::ScramUser(username) => {
+                auth.login.name.clone_from(&username);
                 self.ask(Question::ScramUser { username }, About::ScramUser(auth));
             }
             SaslStep::Authenticated { authcid } => {
                 let account = auth.account.unwrap_or(authcid);
-                self.authenticated(&auth.tag, account);
+                self.authenticated(&auth.tag, auth.login, account);
             }
-            SaslStep::Failed(failure) => self.auth_failed(auth.tag, failure),
+            SaslStep::Failed(failure) => self.auth_failed(auth.tag, auth.login, failure),
         }
     }
 
-    pub(super) fn password_answered(&mut self, tag: String, outcome: LoginOutcome) {
+    pub(super) fn password_answered(&mut self, tag: String, login: Login, outcome: LoginOutcome) {
         match outcome {
-            LoginOutcome::Accepted { account } => self.authenticated(&tag, account),
-            LoginOutcome::Rejected => self.auth_failed(tag, Failure::Credentials),
-            LoginOutcome::Unavailable => self.auth_undecided(&tag),
+            LoginOutcome::Accepted { account } => self.authenticated(&tag, login, account),
+            LoginOutcome::Rejected => self.auth_failed(tag, login, Failure::Credentials),
+            LoginOutcome::Unavailable => self.auth_undecided(&tag, login),
         }
     }
 
@@ -126,29 +136,38 @@ impl Server {
                 Some(keys)
             }
             ScramLookup::Unknown => None,
-            ScramLookup::Unavailable => return self.auth_undecided(&auth.tag),
+            ScramLookup::Unavailable => return self.auth_undecided(&auth.tag, auth.login),
         };
         let step = auth.exchange.keys(keys, &self.config.fake_keys);
         self.auth_step(auth, step);
     }
 
-    fn authenticated(&mut self, tag: &str, account: String) {
+    fn authenticated(&mut self, tag: &str, login: Login, account: String) {
+        self.note_login(login.ended(LoginResult::Accepted));
         self.session = Session::Authenticated { account };
         let capabilities = self.capabilities();
         self.output
             .line(&format!("{tag} OK [CAPABILITY {capabilities}] logged in"));
     }
 
-    fn auth_undecided(&mut self, tag: &str) {
+    fn note_login(&mut self, login: Login) {
+        if self.logins.len() < LOGINS_MAX {
+            self.logins.push(login);
+        }
+    }
+
+    fn auth_undecided(&mut self, tag: &str, login: Login) {
+        self.note_login(login);
         self.output.line(&format!(
             "{tag} NO [UNAVAILABLE] cannot tell now, try again later"
         ));
     }
 
-    fn auth_failed(&mut self, tag: String, failure: Failure) {
+    fn auth_failed(&mut self, tag: String, login: Login, failure: Failure) {
         if failure.is_syntax() {
             return self.bad(Some(&tag), &failure.to_string());
         }
+        self.note_login(login.ended(LoginResult::Rejected));
         self.output
             .line(&format!("{tag} NO [AUTHENTICATIONFAILED] {failure}"));
         self.counts.auth_failures = self.counts.auth_failures.saturating_add(1);

@@ -126,7 +126,9 @@ impl Server {
         };
         self.waiting_since = now;
         match (asking.about, answer) {
-            (About::Password(tag), Answer::Login(outcome)) => self.password_answered(tag, outcome),
+            (About::Password { tag, login }, Answer::Login(outcome)) => {
+                self.password_answered(tag, login, outcome);
+            }
             (About::ScramUser(auth), Answer::ScramUser(found)) => self.keys_answered(auth, found),
             (About::List(work), Answer::Mailboxes(result)) => self.list_answered(work, result),
             (About::ListStatus(work), Answer::Status(result)) => {

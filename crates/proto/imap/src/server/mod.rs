@@ -49,6 +49,7 @@ pub mod capability;
 
 use std::sync::Arc;
 
+use vere_sasl::server::Login;
 use vere_units::Timestamp;
 
 use auth::AuthPhase;
@@ -74,6 +75,8 @@ pub struct Server {
     session: Session,
     frames: FrameReader,
     output: Output,
+    /// Attempts to log in that ended, until they are taken.
+    logins: Vec<Login>,
     enabled: Enabled,
     counts: Counts,
     shutting_down: bool,
@@ -110,7 +113,10 @@ struct Asking {
 /// What the answer decides.
 #[derive(Debug)]
 enum About {
-    Password(String),
+    Password {
+        tag: String,
+        login: Login,
+    },
     ScramUser(AuthPhase),
     List(list::ListWork),
     ListStatus(list::ListWork),
@@ -200,6 +206,7 @@ impl Server {
             session,
             frames: FrameReader::default(),
             output: Output::default(),
+            logins: Vec::new(),
             enabled: Enabled::default(),
             counts: Counts::default(),
             shutting_down: false,
@@ -243,6 +250,11 @@ impl Server {
     /// Takes note that the first `octets` of the output were sent.
     pub fn sent(&mut self, octets: usize) {
         self.output.sent(octets);
+    }
+
+    /// Attempts to log in that ended since this was last asked.
+    pub fn take_logins(&mut self) -> Vec<Login> {
+        std::mem::take(&mut self.logins)
     }
 
     /// Who the client is.

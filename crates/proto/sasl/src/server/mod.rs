@@ -13,6 +13,7 @@
 //! One exchange serves one AUTH command. A failed or finished exchange answers every further
 //! message with [`Failure::OutOfOrder`].
 
+mod ended;
 mod login;
 mod plain;
 mod scram;
@@ -20,6 +21,8 @@ mod scram;
 use std::fmt;
 
 use vere_units::Secret;
+
+pub use ended::{Login, LoginResult};
 
 use super::{FakeKeys, Mechanism, NAME_LENGTH_MAX, Nonce, PASSWORD_LENGTH_MAX, ScramKeys};
 

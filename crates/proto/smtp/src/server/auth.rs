@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::command::AuthCommand;
 use vere_sasl::Mechanism;
-use vere_sasl::server::{Exchange, Failure, Step as SaslStep};
+use vere_sasl::server::{Exchange, Failure, Login, LoginResult, Step as SaslStep};
 
 use super::line::LineError;
 use super::output::Fixed;
@@ -17,6 +17,7 @@ pub(super) struct AuthPhase {
     exchange: Exchange,
     /// The account whose keys are being proved.
     account: Option<String>,
+    login: Login,
 }
 
 impl Server {
@@ -50,6 +51,7 @@ impl Server {
             AuthPhase {
                 exchange,
                 account: None,
+                login: Login::begun(mechanism),
             },
             step,
         );
@@ -99,31 +101,36 @@ impl Server {
         }
     }
 
-    fn auth_step(&mut self, auth: AuthPhase, step: SaslStep) {
+    fn auth_step(&mut self, mut auth: AuthPhase, step: SaslStep) {
         match step {
             SaslStep::Challenge(challenge) => {
                 self.output.challenge(&challenge);
                 self.phase = Phase::AuthResponse(Box::new(auth));
             }
-            SaslStep::Password(attempt) => self.ask(Question::Password(attempt), About::Password),
+            SaslStep::Password(attempt) => {
+                auth.login.name.clone_from(&attempt.authcid);
+                let about = About::Password(Box::new(auth.login));
+                self.ask(Question::Password(attempt), about);
+            }
             SaslStep::ScramUser(username) => {
+                auth.login.name.clone_from(&username);
                 self.ask(
                     Question::ScramUser { username },
                     About::ScramUser(Box::new(auth)),
                 );
             }
             SaslStep::Authenticated { authcid } => {
-                self.authenticated(auth.account.unwrap_or(authcid));
+                self.authenticated(auth.login, auth.account.unwrap_or(authcid));
             }
-            SaslStep::Failed(failure) => self.auth_failed(failure),
+            SaslStep::Failed(failure) => self.auth_failed(auth.login, failure),
         }
     }
 
-    pub(super) fn password_answered(&mut self, outcome: AuthOutcome) {
+    pub(super) fn password_answered(&mut self, login: Login, outcome: AuthOutcome) {
         match outcome {
-            AuthOutcome::Accepted { account } => self.authenticated(account),
-            AuthOutcome::Rejected => self.auth_failed(Failure::Credentials),
-            AuthOutcome::Unavailable => self.auth_undecided(),
+            AuthOutcome::Accepted { account } => self.authenticated(login, account),
+            AuthOutcome::Rejected => self.auth_failed(login, Failure::Credentials),
+            AuthOutcome::Unavailable => self.auth_undecided(login),
         }
     }
 
@@ -137,27 +144,30 @@ impl Server {
                 Some(keys)
             }
             ScramLookup::Unknown => None,
-            ScramLookup::Unavailable => return self.auth_undecided(),
+            ScramLookup::Unavailable => return self.auth_undecided(auth.login),
         };
         let step = auth.exchange.keys(keys, &config.fake_keys);
         self.auth_step(auth, step);
     }
 
-    fn authenticated(&mut self, account: String) {
+    fn authenticated(&mut self, login: Login, account: String) {
+        self.notes.login(login.ended(LoginResult::Accepted));
         self.session.account = Some(account);
         self.output.tally.authenticated();
         self.output.fixed(replies::AUTHENTICATED);
     }
 
-    fn auth_undecided(&mut self) {
+    fn auth_undecided(&mut self, login: Login) {
+        self.notes.login(login);
         self.output.tally.undecided();
         self.idle(replies::AUTH_UNAVAILABLE);
     }
 
-    fn auth_failed(&mut self, failure: Failure) {
+    fn auth_failed(&mut self, login: Login, failure: Failure) {
         if failure.is_syntax() {
             return self.fail(replies::AUTH_SYNTAX);
         }
+        self.notes.login(login.ended(LoginResult::Rejected));
         self.output.tally.rejected();
         self.counts.auth_failures = self.counts.auth_failures.saturating_add(1);
         self.fail(replies::AUTH_FAILED);

@@ -111,7 +111,9 @@ impl Server {
     fn end_chunk(&mut self, chunk: &ChunkPhase) {
         if let Some(reply) = chunk.refused {
             if chunk.last {
-                self.session.transaction = None;
+                if let Some(transaction) = self.session.transaction.take() {
+                    self.notes.refused(&transaction.mail, None, reply);
+                }
                 return self.fail(reply);
             }
             // More chunks may be on their way, sent before the client could see the first refusal.

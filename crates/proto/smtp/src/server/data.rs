@@ -77,6 +77,8 @@ impl Server {
                 );
             }
             Err(fault) => {
+                let reply = replies::fault(fault);
+                self.notes.refused(&transaction.mail, None, reply);
                 // LMTP answers for each recipient, also where all are refused (RFC 2033 section 4.2).
                 let answers = match self.config.role {
                     Role::Lmtp => recipients,

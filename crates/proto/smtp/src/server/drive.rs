@@ -67,7 +67,9 @@ impl Server {
             (About::Message(recipients), Answer::Filed(results)) => {
                 self.filed_answered(recipients, results);
             }
-            (About::Password, Answer::Password(outcome)) => self.password_answered(outcome),
+            (About::Password(login), Answer::Password(outcome)) => {
+                self.password_answered(*login, outcome);
+            }
             (About::ScramUser(auth), Answer::ScramUser(found)) => self.keys_answered(*auth, found),
             (About::Client(client), Answer::Client(result)) => {
                 self.client_answered(*client, result)

@@ -18,6 +18,7 @@ impl Server {
         }
         self.counts.transactions = self.counts.transactions.saturating_add(1);
         if let Err(reply) = self.check_mail(&mail) {
+            self.notes.refused(&mail, None, reply);
             return self.fail(reply);
         }
         if self.account().is_none() && mail.auth.is_some() {

@@ -63,6 +63,7 @@ mod helo;
 mod line;
 mod mail;
 mod message;
+mod notes;
 mod output;
 mod question;
 mod rcpt;
@@ -75,6 +76,7 @@ mod xclient;
 
 use std::sync::Arc;
 
+use vere_sasl::server::Login;
 use vere_units::Timestamp;
 
 use crate::address::DomainOrLiteral;
@@ -89,6 +91,7 @@ use session::{Counts, Forwarded, Session};
 
 pub use config::{AuthConfig, Extensions, Peer, Role, ServerConfig, TlsInfo};
 pub use message::{Message, Protocol, SessionInfo};
+pub use notes::{Notes, Refused};
 pub use question::{Answer, AuthOutcome, ClientRights, Question, ScramLookup, Step};
 pub use received::{count_received, received_header};
 pub use tally::Tally;
@@ -104,6 +107,7 @@ pub struct Server {
     counts: Counts,
     lines: LineReader,
     output: Output,
+    notes: Notes,
     /// No octet of the client has a place before the greeting has left.
     greeting_pending: bool,
     shutting_down: bool,
@@ -141,7 +145,7 @@ struct Asking {
 /// What the answer decides.
 #[derive(Debug)]
 enum About {
-    Password,
+    Password(Box<Login>),
     ScramUser(Box<AuthPhase>),
     Mail(MailFrom),
     Recipient(RcptTo),
@@ -163,6 +167,7 @@ impl Server {
             counts: Counts::default(),
             lines: LineReader::default(),
             output: Output::default(),
+            notes: Notes::default(),
             greeting_pending: true,
             shutting_down: false,
             waiting_since: now,
@@ -212,6 +217,11 @@ impl Server {
     /// What was replied and who authenticated since this was last asked.
     pub fn take_tally(&mut self) -> Tally {
         std::mem::take(&mut self.output.tally)
+    }
+
+    /// What the machine decided by itself since this was last asked.
+    pub fn take_notes(&mut self) -> Notes {
+        std::mem::take(&mut self.notes)
     }
 
     /// Who the client is and what it may do.

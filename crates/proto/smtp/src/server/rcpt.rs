@@ -16,10 +16,13 @@ impl Server {
         };
         if transaction.recipients.len() >= self.config.limits.recipients_max {
             // The client has done nothing wrong: it sends the rest in a further transaction.
-            self.output.fixed(replies::TOO_MANY_RECIPIENTS);
+            let reply = replies::TOO_MANY_RECIPIENTS;
+            self.notes.refused(&transaction.mail, Some(&rcpt), reply);
+            self.output.fixed(reply);
             return self.count_not_taken();
         }
         if let Err(reply) = self.check_rcpt(&rcpt, transaction) {
+            self.notes.refused(&transaction.mail, Some(&rcpt), reply);
             return self.fail(reply);
         }
         self.ask(Question::Recipient(rcpt.clone()), About::Recipient(rcpt));

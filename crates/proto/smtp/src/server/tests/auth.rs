@@ -3,6 +3,7 @@
 use super::{Host, codes, config, peer, tls, with_auth};
 use crate::server::{Role, ServerConfig};
 use vere_sasl::client::{Credentials, Exchange};
+use vere_sasl::server::LoginResult;
 use vere_sasl::{Mechanism, Nonce, decode, encode};
 
 const EHLO: &str = "EHLO client.example\r\n";
@@ -94,6 +95,34 @@ fn failures_have_their_reply() {
     let reply = long.say(format!("AUTH PLAIN\r\n{}\r\nNOOP\r\n", "A".repeat(20_000)));
     assert_eq!(codes(&reply), ["334", "500 5.5.6", "250 2.0.0"]);
     assert!(long.memory_max < 16_384);
+}
+
+#[test]
+fn ends_of_logins_and_refused_senders_are_noted() {
+    let mut host = submission();
+    host.say("MAIL FROM:<a@b>\r\nAUTH PLAIN AHRpbQB3cm9uZw==\r\nAUTH PLAIN !\r\n");
+    scram(&mut host, "ghost", "pencil");
+    scram(&mut host, "user", "pencil");
+    let notes = host.server.take_notes();
+    let logins = notes.logins.iter();
+    let logins: Vec<_> = logins
+        .map(|login| (login.name.as_str(), login.mechanism, login.result))
+        .collect();
+    assert_eq!(
+        logins,
+        [
+            ("tim", Mechanism::Plain, LoginResult::Rejected),
+            ("ghost", Mechanism::ScramSha256, LoginResult::Rejected),
+            ("user", Mechanism::ScramSha256, LoginResult::Accepted),
+        ]
+    );
+    let refused = &notes.refused[0];
+    assert_eq!(
+        (refused.reverse_path.as_str(), notes.refused.len()),
+        ("a@b", 1)
+    );
+    assert_eq!(refused.reply, "530 5.7.0 authentication required");
+    assert!(host.server.take_notes().is_empty());
 }
 
 #[test]
