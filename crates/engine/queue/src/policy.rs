@@ -48,6 +48,11 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// Which wait comes after so many failures; the last one once more, after an attempt by hand.
+    pub(crate) fn step(failures: u16, by_hand: bool) -> u16 {
+        failures.saturating_sub(u16::from(by_hand))
+    }
+
     /// The wait after `attempts` earlier failures.
     #[must_use]
     pub fn retry_after(&self, attempts: u16) -> Duration {

@@ -132,11 +132,20 @@ fn deferred(
     if recipients.is_empty() {
         return None;
     }
+    // Before its time it was tried by an operator's order, which leaves the times of all others as they are.
+    let by_hand = envelope.not_before.filter(|due| *due > now);
+    let (attempts, due) = match by_hand {
+        Some(due) => (envelope.attempts, due),
+        None => (
+            envelope.attempts.saturating_add(1),
+            now + policy.retry_after(envelope.attempts),
+        ),
+    };
     let mut rest = Envelope {
-        attempts: envelope.attempts.saturating_add(1),
+        attempts,
         // A hold that ended says nothing any more.
         held_until: None,
-        not_before: Some(now + policy.retry_after(envelope.attempts)),
+        not_before: Some(due),
         last_reply: last_reply.or_else(|| envelope.last_reply.clone()),
         recipients,
         ..envelope.clone()
@@ -314,6 +323,23 @@ mod tests {
             settle(&envelope(), &attempt, &Policy::default(), NOW).reports,
             []
         );
+    }
+
+    #[test]
+    fn an_attempt_before_its_time_leaves_the_time_of_the_next_as_it_is() {
+        let mut envelope = envelope();
+        envelope.attempts = 3;
+        let due = NOW + Duration::from_secs(60);
+        envelope.not_before = Some(due);
+        let attempt = attempt(&[Disposition::Deferred; 2]);
+        let policy = Policy::default();
+        let early = settle(&envelope, &attempt, &policy, NOW);
+        let rest = early.remaining.expect("it stays");
+        assert_eq!((rest.attempts, rest.not_before), (3, Some(due)));
+        let in_time = settle(&rest, &attempt, &policy, due);
+        let rest = in_time.remaining.expect("it stays");
+        let next = due + policy.retry_after(3);
+        assert_eq!((rest.attempts, rest.not_before), (4, Some(next)));
     }
 
     #[test]

@@ -69,6 +69,8 @@ pub(super) struct Gate {
     next_open: Timestamp,
     /// Failures in a row to get anything through.
     pub(super) failures: u16,
+    /// The next failure is that of an attempt by an operator's order: the wait grows no longer by it.
+    pub(super) by_hand: bool,
     pub(super) suspended_until: Option<Timestamp>,
     pub(super) last_reply: Option<Box<str>>,
     lines: [VecDeque<QueueNumber>; 2],
@@ -94,6 +96,7 @@ impl Gate {
             leaving: 0,
             next_open: Timestamp::from_millis(0),
             failures: 0,
+            by_hand: false,
             suspended_until: None,
             last_reply: None,
             lines: [VecDeque::new(), VecDeque::new()],
@@ -257,8 +260,9 @@ impl Gate {
 
     /// No connection is made before; then by one.
     fn suspend(&mut self, reply: &str, policy: &Policy, now: Timestamp) {
-        let until = now + policy.retry_after(self.failures);
-        self.failures = self.failures.saturating_add(1);
+        let step = Policy::step(self.failures, std::mem::take(&mut self.by_hand));
+        let until = now + policy.retry_after(step);
+        self.failures = step.saturating_add(1);
         self.suspended_until = Some(until);
         self.last_reply = Some(reply.into());
         if let Some(window) = &mut self.window {

@@ -125,15 +125,20 @@ impl Queues {
         kept.is_some_and(|kept| kept.order.refused_until.is_some_and(|until| until > now))
     }
 
-    /// Tries a paused destination and its site again now; as before, by one connection first.
+    /// Tries a paused destination and its site again now; as before, by one connection first. When that
+    /// fails they wait as long as they did.
     pub fn resume(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };
         if queue.paused_until.take().is_some() {
             self.totals.paused -= 1;
+            queue.by_hand = true;
         }
         if let Some(site) = queue.site {
+            if let Some(gate) = self.gates.get_mut(site) {
+                gate.by_hand |= gate.suspended_until.is_some();
+            }
             self.end_suspension(site);
         }
         self.note_active(number);

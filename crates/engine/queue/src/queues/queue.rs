@@ -75,6 +75,8 @@ pub(super) struct Queue {
     pub(super) active_at: u32,
     /// Consecutive failures to reach the destination.
     pub(super) failures: u16,
+    /// As that of a site.
+    pub(super) by_hand: bool,
     pub(super) paused_until: Option<Timestamp>,
     /// An operator lets nothing out before.
     pub(super) held_until: Option<Timestamp>,
@@ -126,6 +128,7 @@ impl Queue {
             in_ring: false,
             active_at: NONE,
             failures: 0,
+            by_hand: false,
             paused_until: None,
             held_until: None,
             detour_until: None,

@@ -244,8 +244,10 @@ impl Queues {
         if queue.paused_until.is_some_and(|until| until > now) {
             return;
         }
-        let until = now + self.policy.retry_after(queue.failures);
-        queue.failures = queue.failures.saturating_add(1);
+        let by_hand = std::mem::take(&mut queue.by_hand);
+        let step = crate::policy::Policy::step(queue.failures, by_hand);
+        let until = now + self.policy.retry_after(step);
+        queue.failures = step.saturating_add(1);
         if queue.paused_until.replace(until).is_none() {
             self.totals.paused += 1;
         }

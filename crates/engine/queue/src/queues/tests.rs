@@ -468,6 +468,25 @@ fn a_message_is_tried_again_or_discarded_by_hand() {
 }
 
 #[test]
+fn a_pause_that_was_ended_by_hand_comes_again_as_long_as_it_was() {
+    let mut queues = queues_with(1);
+    let paused_until = |queues: &Queues| queues.summaries(None, 1)[0].paused_until;
+    queues.destination_failed(QUEUE, "refused", at(0));
+    let first = paused_until(&queues)
+        .expect("a pause")
+        .saturating_since(at(0));
+    for second in 1..5 {
+        queues.resume(QUEUE);
+        queues.destination_failed(QUEUE, "refused", at(second));
+        assert_eq!(paused_until(&queues), Some(at(second) + first));
+    }
+    let again = paused_until(&queues).expect("a pause");
+    queues.destination_failed(QUEUE, "refused", again);
+    let next = paused_until(&queues).expect("a pause");
+    assert!(next.saturating_since(again) > first, "by itself it grows");
+}
+
+#[test]
 fn those_come_first_that_are_asked_for_and_counters_only_grow() {
     let mut queues = queues_with(2);
     let names = ["a.example", "b.example", "c.example"];
