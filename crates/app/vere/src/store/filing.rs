@@ -1,6 +1,7 @@
 //! Where a delivered message goes: the mailbox of an account, by the tag of the address.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use vere_directory::{Directory, Resolution};
 use vere_ports::directory::AccountName;
@@ -109,6 +110,16 @@ async fn file_for(
     let prepared = prepared.await.map_err(|_| Refusal::LocalError)?;
     let prepared = prepared.map_err(|error| refusal(&error, OverQuota::Defer))?;
     let over = quotas.over();
+    let octets = u64::from(prepared.octets());
+    // Waiting helps only who has so much room at all.
+    let limits = Arc::clone(&quotas);
+    let refusal_of = move |error: &StoreError, account: &AccountName| {
+        let never = limits.of(account).octets.is_some_and(|max| octets > max);
+        match error {
+            StoreError::OverQuota if never => Refusal::MailboxSizeLimit,
+            other => refusal(other, over),
+        }
+    };
     let asked = reception.keeper().ask(move |store| {
         let targets: Vec<Result<Target, StoreError>> = recipients
             .iter()
@@ -124,15 +135,20 @@ async fn file_for(
         }
         Ok(delivered.map(|added| {
             let mut added = added.into_iter();
-            let results = targets.into_iter().map(|target| match target {
-                Ok(_) => match added.next() {
-                    Some(Ok(_)) => Ok(()),
-                    Some(Err(error)) => Err(refusal(&error, over)),
-                    None => Err(Refusal::LocalError),
-                },
-                Err(error) => Err(refusal(&error, over)),
+            let both = recipients.into_iter().zip(targets);
+            let results = both.map(|(recipient, target)| {
+                let refused = |error| refusal_of(&error, &recipient.account);
+                let result = match target {
+                    Ok(_) => match added.next() {
+                        Some(Ok(_)) => Ok(()),
+                        Some(Err(error)) => Err(refused(error)),
+                        None => Err(Refusal::LocalError),
+                    },
+                    Err(error) => Err(refused(error)),
+                };
+                (recipient, result)
             });
-            recipients.into_iter().zip(results).collect::<Filed>()
+            results.collect::<Filed>()
         }))
     });
     asked.await.map_err(|error| refusal(&error, over))

@@ -9,8 +9,12 @@ use crate::imap::{Imap, with_store};
 const ALICE: &str = "alice@example.org";
 const BOB: &str = "bob@example.org";
 
-/// Hands over a message for alice and bob, and gives what is said of each.
+/// Hands over a short message for alice and bob, and gives what is said of each.
 fn file(lmtp: SocketAddr) -> [String; 2] {
+    file_text(lmtp, "text\r\n")
+}
+
+fn file_text(lmtp: SocketAddr, text: &str) -> [String; 2] {
     let stream = TcpStream::connect(lmtp).expect("the LMTP port");
     stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
     let mut reader = BufReader::new(stream);
@@ -32,13 +36,27 @@ fn file(lmtp: SocketAddr) -> [String; 2] {
         assert!(said.starts_with("250"), "{said}");
     }
     assert!(reply("DATA\r\n").starts_with("354"));
-    [reply("Subject: x\r\n\r\ntext\r\n.\r\n"), reply("")]
+    let message = format!("Subject: x\r\n\r\n{text}.\r\n");
+    [reply(&message), reply("")]
 }
 
 fn options() -> (Options, crate::imap::Ports) {
     let (options, ports) = with_store(Options::default().set("quota.size_max", "\"20KiB\""));
     let alice = format!("[[quota.account]]\nname = \"{ALICE}\"\nmessages_max = 3\n");
     (options.table(&alice), ports)
+}
+
+#[test]
+fn a_message_larger_than_the_whole_quota_is_refused_for_good() {
+    let (options, ports) = options();
+    let system = System::start(&options);
+    for said in file_text(ports.lmtp, &"0123456789\r\n".repeat(3_000)) {
+        assert!(said.starts_with("552 5.2.3 "), "{said}");
+    }
+    for said in file(ports.lmtp) {
+        assert!(said.starts_with("250 "), "{said}");
+    }
+    system.stop();
 }
 
 #[test]
