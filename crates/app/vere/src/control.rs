@@ -60,6 +60,9 @@ pub(crate) enum Request {
         /// For how long a hold, a refusal or another way holds; until taken back, if it is not given.
         #[serde(default)]
         seconds: Option<u64>,
+        /// Also where no mail goes there by the settings in force.
+        #[serde(default)]
+        ahead: bool,
     },
     /// What is ordered for any destination: a list of [`OrderRow`].
     QueueOrders,
@@ -202,9 +205,10 @@ pub(crate) enum Action {
 /// Which messages of a queue: all for which everything given holds.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Selection {
-    /// The sender's address, in any case of letters; empty for the null reverse-path.
+    /// The sender's address, in any case of letters, or its domain, with or without `@` in front; empty for
+    /// the null reverse-path.
     pub(crate) sender: Option<String>,
-    /// The address of a recipient, in any case of letters.
+    /// The address of a recipient, or its domain, in the same way.
     pub(crate) recipient: Option<String>,
     /// The least age in seconds.
     pub(crate) older_than: Option<u64>,
@@ -283,6 +287,9 @@ pub(crate) struct QueueRow {
     pub(crate) refused_until: Option<String>,
     /// Where its mail goes instead, by an operator's order.
     pub(crate) way: Option<String>,
+    /// Whether no route of the settings in force leads to its next hop, and no order leads elsewhere.
+    #[serde(default)]
+    pub(crate) unrouted: bool,
     pub(crate) oldest: Option<String>,
     /// The age of the oldest message.
     pub(crate) oldest_seconds: Option<u64>,

@@ -219,6 +219,11 @@ fn list(rows: Vec<QueueRow>) -> String {
                     .way
                     .map(|way| format!("(by way of {way}) "))
                     .unwrap_or_default()
+                + if row.unrouted {
+                    "(no route names it) "
+                } else {
+                    ""
+                }
                 + &row
                     .paused_until
                     .map(|until| format!("(next try {until}) "))

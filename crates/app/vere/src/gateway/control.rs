@@ -12,7 +12,7 @@ use tokio::task::spawn_local;
 use vere_spool::owner::{NetworkState, ReplicaRow, SyncState};
 
 use super::state::Gateway;
-use super::{hold, look, operate, top};
+use super::{audit, hold, look, operate, top};
 use crate::control::{Answer, REQUEST_MAX, ReplicaLine, Request};
 
 /// How long a client may take for a request or to read its answer.
@@ -55,12 +55,17 @@ pub(super) async fn serve(gateway: Rc<Gateway>, listener: UnixListener) {
 }
 
 async fn converse(gateway: &Rc<Gateway>, stream: UnixStream) -> io::Result<()> {
+    let operator = stream.peer_cred()?.uid();
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
     let mut reader = BufReader::new(reader.take(REQUEST_MAX as u64));
     tokio::time::timeout(PATIENCE, reader.read_line(&mut line)).await??;
     let answer = match serde_json::from_str(&line) {
-        Ok(request) => answer(gateway, &request).await,
+        Ok(request) => {
+            let answer = answer(gateway, &request).await;
+            audit::write(operator, &request, &answer);
+            answer
+        }
         Err(error) => Answer::Error(format!("request cannot be read: {error}")),
     };
     let mut octets = serde_json::to_vec(&answer)?;
@@ -90,7 +95,8 @@ async fn answer(gateway: &Rc<Gateway>, request: &Request) -> Answer {
             destination,
             change,
             seconds,
-        } => operate::order(gateway, destination, change, *seconds).await,
+            ahead,
+        } => operate::order(gateway, destination, change, *seconds, *ahead).await,
         Request::QueueOrders => operate::orders(gateway),
         Request::QueueAct {
             destination,

@@ -200,12 +200,6 @@ impl Place<'_> {
             next: until.filter(|until| *until != FOREVER),
             ..Event::new(kind, self.trace, clock::now())
         });
-        tracing::info!(
-            queue = %name,
-            queue_id = %self.trace,
-            held_until = until.map(orders::until_text),
-            "an operator changed what holds for a message"
-        );
     }
 
     fn row(&self, outcome: HoldOutcome) -> HoldRow {

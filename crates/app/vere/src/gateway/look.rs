@@ -9,7 +9,7 @@ use vere_spoolwire::{QueueId, RecordId};
 use vere_units::TraceId;
 
 use super::state::Gateway;
-use super::{clock, orders, recovery};
+use super::{clock, operate, orders, recovery};
 use crate::control::{Answer, MessageRow, QueueRow};
 
 /// Messages in one answer, at most.
@@ -75,7 +75,11 @@ pub(super) async fn show(
         None => match what.parse::<TraceId>() {
             Ok(trace) => of_message(&all, trace),
             Err(_) => {
-                return Answer::Error(format!("no queue {what}; vere queue list names them"));
+                let name = what.parse::<Destination>();
+                return Answer::Error(match name {
+                    Ok(name) => operate::no_queue(gateway, &name),
+                    Err(error) => error.to_string(),
+                });
             }
         },
     };
@@ -237,6 +241,7 @@ pub(super) fn queue_row(
         paused_until: summary.paused_until.map(|time| time.to_string()),
         held_until: summary.held_until.map(orders::until_text),
         refused_until: order.refused_until.map(orders::until_text),
+        unrouted: operate::is_unrouted(gateway, &summary.destination, &order),
         way: order.detour.map(|detour| detour.to.to_string()),
         oldest_seconds: summary.oldest.map(age),
         oldest: summary.oldest.map(|time| time.to_string()),

@@ -7,6 +7,7 @@
 //! answers commands.
 
 mod adopt;
+mod audit;
 pub(crate) mod control;
 pub(crate) mod convert;
 mod drain;
@@ -361,9 +362,10 @@ async fn recover(gateway: &Rc<Gateway>) {
 }
 
 /// Puts other settings in force.
-fn reload(reception: &Reception, gateway: &Gateway, settings: Settings) -> Result<(), Failure> {
+fn reload(reception: &Reception, gateway: &Rc<Gateway>, settings: Settings) -> Result<(), Failure> {
     reception.tls().reload(&settings)?;
     gateway.set_settings(Arc::new(settings))?;
+    operate::tell_unrouted(gateway);
     reception.configure();
     Ok(())
 }

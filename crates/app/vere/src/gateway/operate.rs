@@ -19,6 +19,7 @@ pub(super) async fn order(
     destination: &str,
     change: &OrderChange,
     seconds: Option<u64>,
+    ahead: bool,
 ) -> Answer {
     let Ok(destination) = destination.parse::<Destination>() else {
         return Answer::Error("a destination needs a name".to_owned());
@@ -30,6 +31,9 @@ pub(super) async fn order(
     let all = gateway.with_adopted();
     if !all.iter().all(|one| one.is_recovered()) {
         return Answer::Error("the queues are not read back yet; ask again".to_owned());
+    }
+    if let Err(error) = means_something(gateway, &destination, &change, ahead) {
+        return Answer::Error(error);
     }
     let span = seconds.map(Duration::from_secs);
     let mut own = None;
@@ -47,6 +51,81 @@ pub(super) async fn order(
         || Answer::Error("nothing changed".to_owned()),
         |order| answer(&order_row(&order, None)),
     )
+}
+
+/// Whether an order is about something: a queue, or one that mail may come to, or an order that holds. Nobody
+/// is to believe that a word misspelt holds mail back.
+fn means_something(
+    gateway: &Rc<Gateway>,
+    destination: &Destination,
+    change: &Change,
+    ahead: bool,
+) -> Result<(), String> {
+    let all = gateway.with_adopted();
+    let order = |one: &Rc<Gateway>| one.queues.borrow().order(destination, clock::now());
+    let mut orders = all.iter().map(order);
+    let (holds, what) = match change {
+        Change::Release => (orders.any(|one| one.held_until.is_some()), "held"),
+        Change::Accept => (orders.any(|one| one.refused_until.is_some()), "refused"),
+        Change::Restore => (orders.any(|one| one.detour.is_some()), "rerouted"),
+        Change::Hold | Change::Refuse | Change::Reroute(_) => {
+            let is_known = |one: &Rc<Gateway>| one.queues.borrow().number(destination).is_some();
+            if ahead || all.iter().any(is_known) {
+                return Ok(());
+            }
+            let leads = gateway.router.leads_to(&gateway.settings(), destination);
+            return leads
+                .map_err(|other| format!("{}; or add --ahead", unknown(destination, other)));
+        }
+    };
+    match holds {
+        true => Ok(()),
+        false => Err(format!(
+            "{destination} is not {what}; vere queue orders names what is"
+        )),
+    }
+}
+
+/// Whether a queue's next hop is one that no route names, so that mail waits for what was taken out of the
+/// settings.
+pub(super) fn is_unrouted(gateway: &Gateway, destination: &Destination, order: &Order) -> bool {
+    let fixed = matches!(destination.place().0, Destination::Relay(_));
+    let leads = || gateway.router.leads_to(&gateway.settings(), destination);
+    fixed && order.detour.is_none() && leads().is_err()
+}
+
+/// Names the queues in the log whose mail waits for a next hop that the settings do not have any more.
+pub(super) fn tell_unrouted(gateway: &Rc<Gateway>) {
+    for one in gateway.with_adopted() {
+        let queues = one.queues.borrow();
+        for number in queues.active() {
+            let Some(destination) = queues.destination(number) else {
+                continue;
+            };
+            let messages = queues.fill(destination).0;
+            let order = queues.order(destination, clock::now());
+            if messages > 0 && is_unrouted(&one, destination, &order) {
+                tracing::warn!(
+                    queue = %destination,
+                    messages,
+                    "no route names this next hop any more: vere queue reroute sends what waits elsewhere"
+                );
+            }
+        }
+    }
+}
+
+fn unknown(destination: &Destination, goes_to: Option<Destination>) -> String {
+    match goes_to {
+        Some(other) => format!("no queue {destination}: mail for it goes to {other}"),
+        None => format!("no queue {destination}; vere queue list names them"),
+    }
+}
+
+/// What is said of a destination that has no queue.
+pub(super) fn no_queue(gateway: &Gateway, destination: &Destination) -> String {
+    let leads = gateway.router.leads_to(&gateway.settings(), destination);
+    unknown(destination, leads.err().flatten())
 }
 
 /// Checks where mail is to go: to a place of others, and only mail for others.
@@ -132,8 +211,7 @@ pub(super) async fn act(
         sweeps.extend(numbers.into_iter().map(sweep));
     }
     if let Some(name) = wanted.filter(|_| sweeps.is_empty()) {
-        let text = format!("no queue {name}; vere queue list names them");
-        return Answer::Error(text);
+        return Answer::Error(no_queue(gateway, &name));
     }
     // It goes on when whoever asked goes away: half done is worse than done.
     let done = spawn_local(async move {
@@ -144,11 +222,6 @@ pub(super) async fn act(
                 break;
             }
         }
-        tracing::info!(
-            ?action,
-            messages = acted.messages,
-            "an operator's action is done"
-        );
         acted
     });
     match done.await {

@@ -81,13 +81,6 @@ pub(super) async fn change(
         .borrow_mut()
         .set_order(order.clone(), kept.0, now);
     gateway.changed.notify_one();
-    tracing::info!(
-        queue = %destination,
-        held_until = order.held_until.map(until_text),
-        refused_until = order.refused_until.map(until_text),
-        way = order.detour.as_ref().map(|detour| detour.to.to_string()),
-        "an operator changed what holds for a destination"
-    );
     Ok(order)
 }
 

@@ -84,6 +84,39 @@ impl Router {
         Ok(routed.map(|(destination, _)| destination).collect())
     }
 
+    /// Where mail for a domain goes now.
+    pub(super) fn of_domain(&self, settings: &Settings, domain: &str) -> Destination {
+        match self.directory.is_local_domain(domain) {
+            Ok(true) => Destination::Local,
+            // An unreadable directory is told of where mail is taken.
+            Ok(false) | Err(_) => route(settings, domain),
+        }
+    }
+
+    /// Whether mail may come to a destination by the settings and the directory; if not, where it goes.
+    pub(super) fn leads_to(
+        &self,
+        settings: &Settings,
+        destination: &Destination,
+    ) -> Result<(), Option<Destination>> {
+        let place = destination.place().0;
+        match place {
+            Destination::Domain(domain) => match self.of_domain(settings, domain) {
+                own if own == *place => Ok(()),
+                other => Err(Some(other)),
+            },
+            Destination::Relay(_) => {
+                let mut routes = settings.routes.iter();
+                let leads = routes.any(|route| match &route.next_hop {
+                    NextHop::Host { host, port } => relay(host, *port) == *place,
+                    NextHop::Mx | NextHop::Local => false,
+                });
+                leads.then_some(()).ok_or(None)
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn resolve(&self, settings: &Settings, path: &ForwardPath) -> Result<Resolution, Refusal> {
         let resolved = match path.address() {
             Some(address) => self.directory.resolve(address),

@@ -68,6 +68,19 @@ pub(super) async fn expired(gateway: &Gateway, queue: u32, settle: impl Fn(&Job)
     }
 }
 
+/// Whether an address is what an operator wrote, an address or a domain.
+fn is_meant(wanted: &str, address: &str) -> bool {
+    match wanted.rsplit_once('@') {
+        Some((local, _)) if !local.is_empty() => wanted.eq_ignore_ascii_case(address),
+        None if wanted.is_empty() => address.is_empty(),
+        _ => {
+            let domain = wanted.trim_start_matches('@');
+            let of = address.rsplit_once('@').map(|(_, domain)| domain);
+            of.is_some_and(|of| of.eq_ignore_ascii_case(domain))
+        }
+    }
+}
+
 /// An operator's wish on the messages of one queue.
 #[derive(Debug)]
 pub(super) struct Sweep {
@@ -253,7 +266,7 @@ impl Sweep {
             sender, recipient, ..
         } = &self.selection;
         let reverse_path = envelope.reverse_path.as_deref().unwrap_or_default();
-        let is = |wanted: &String, address: &str| wanted.eq_ignore_ascii_case(address);
+        let is = |wanted: &String, address: &str| is_meant(wanted, address);
         sender
             .as_ref()
             .is_none_or(|wanted| is(wanted, reverse_path))
@@ -302,5 +315,22 @@ impl Sweep {
         if self.report {
             tokio::time::sleep(REPORT_PAUSE).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_meant;
+
+    #[test]
+    fn a_filter_is_an_address_or_a_domain() {
+        for wanted in ["ann@a.example", "ANN@A.example", "@a.example", "A.EXAMPLE"] {
+            assert!(is_meant(wanted, "ann@A.example"), "{wanted}");
+        }
+        for wanted in ["bob@a.example", "@example", "b.example", "ann", ""] {
+            assert!(!is_meant(wanted, "ann@a.example"), "{wanted}");
+        }
+        assert!(is_meant("", ""));
+        assert!(!is_meant("@a.example", ""));
     }
 }

@@ -368,3 +368,102 @@ fn the_intake_is_throttled_before_queues_are_full_and_opens_again_well_below() {
     sink.wait_mail(4);
     system.stop();
 }
+
+#[test]
+fn an_order_that_is_about_nothing_is_refused_and_says_where_the_mail_goes() {
+    let sink = Sink::start();
+    let system = System::start(&Options::to(sink.address));
+    let destination = format!("relay:{}", sink.address);
+    for words in [
+        &["hold", "example.com"][..],
+        &["refuse", "example.com"],
+        &["reroute", "example.com", "--to", "127.0.0.1:9", "--yes"],
+        &["show", "example.com"],
+        &["retry", "example.com"],
+    ] {
+        let (code, said) = system.failing_command(&[&["queue"][..], words].concat());
+        let goes = format!("no queue example.com: mail for it goes to {destination}");
+        assert!(code == Some(1) && said.contains(&goes), "{words:?}: {said}");
+    }
+    let (_, said) = system.failing_command(&["queue", "refuse", "relay:127.0.0.1:1"]);
+    assert!(said.contains("no queue relay:127.0.0.1:1"), "{said}");
+    for (words, what) in [
+        (["release", "nope.example"], "is not held"),
+        (["accept", destination.as_str()], "is not refused"),
+    ] {
+        let (_, said) = system.failing_command(&[&["queue"][..], &words].concat());
+        assert!(said.contains(what), "{said}");
+    }
+    assert_eq!(system.command(&["queue", "orders"]), "no orders\n");
+    system.command(&["queue", "hold", "example.com", "--ahead"]);
+    system.command(&["queue", "release", "example.com"]);
+    // Where mail goes by a route, an order may come before the first message.
+    system.command(&["queue", "refuse", &destination]);
+    system.command(&["queue", "accept", &destination]);
+    system.stop();
+}
+
+#[test]
+fn what_operators_do_is_logged_with_who_and_to_what() {
+    let sink = Sink::start();
+    let system = System::start(&Options::to(sink.address));
+    let destination = format!("relay:{}", sink.address);
+    system.command(&["queue", "hold", &destination, "--for", "1h"]);
+    let ids = submit(&system, 3);
+    let purge = |words: &[&str]| {
+        let all = [&["queue", "purge"][..], words, &["--yes"]].concat();
+        system.command(&all)
+    };
+    assert_eq!(purge(&["--id", &ids[0]]), "1 messages removed\n");
+    assert_eq!(
+        purge(&[&destination, "--recipient", "@b.example"]),
+        "0 messages removed\n"
+    );
+    assert_eq!(
+        purge(&[&destination, "--recipient", "example.com"]),
+        "2 messages removed\n"
+    );
+    system.command(&["queue", "release", &destination]);
+    let own = std::fs::metadata("/proc/self").expect("our process");
+    let uid = format!("uid={} verb=", std::os::unix::fs::MetadataExt::uid(&own));
+    let queue = format!("queue={destination}");
+    let id = format!("queue_id={}", ids[0]);
+    system.wait_log(&["operator", &uid, "verb=hold", &queue, "seconds=3600"]);
+    system.wait_log(&["operator", &uid, "verb=purge queue=all", &id, "messages=1"]);
+    system.wait_log(&[
+        "operator",
+        &uid,
+        "verb=purge",
+        &queue,
+        "rcpt=example.com",
+        "messages=2",
+    ]);
+    system.wait_log(&["operator", &uid, "verb=release", &queue]);
+    let log = system.log();
+    system.stop();
+    assert_eq!(
+        log.matches(" operator uid=").count(),
+        5,
+        "questions are none: {log}"
+    );
+}
+
+#[test]
+fn mail_for_a_next_hop_that_no_route_names_any_more_is_told_of() {
+    let sink = Sink::start();
+    let dead = free_address();
+    let system = System::start(&Options::to(dead));
+    submit(&system, 1);
+    queue_with(&system, "messages");
+    system.configure(&Options::to(sink.address));
+    system.reload();
+    let name = format!("relay:{dead}");
+    system.wait_log(&["no route names this next hop", &name, "messages=1"]);
+    let listed = system.command(&["queue", "list"]);
+    assert!(listed.contains("(no route names it)"), "{listed}");
+    let to = sink.address.to_string();
+    system.command(&["queue", "reroute", &name, "--to", &to, "--yes"]);
+    system.command(&["queue", "retry", &name]);
+    sink.wait_mail(1);
+    system.stop();
+}

@@ -28,6 +28,9 @@ pub(crate) struct OrderArgs {
     /// Ends it by itself after this time, as `30m` or `2h`; without it, when it is taken back.
     #[arg(long = "for", value_name = "TIME")]
     span: Option<Span>,
+    /// Also for a destination that no mail goes to by the settings in force.
+    #[arg(long)]
+    ahead: bool,
     /// Prints JSON: an object.
     #[arg(long)]
     json: bool,
@@ -55,6 +58,9 @@ pub(crate) struct HoldArgs {
     /// Ends it by itself after this time, as `30m` or `2h`; without it, when it is released.
     #[arg(long = "for", value_name = "TIME")]
     span: Option<Span>,
+    /// Also for a destination that no mail goes to by the settings in force.
+    #[arg(long)]
+    ahead: bool,
     /// Prints JSON: an object; with `--id`, a list of objects.
     #[arg(long)]
     json: bool,
@@ -77,17 +83,17 @@ pub(crate) struct ReleaseArgs {
 /// Which messages: all for which everything given holds.
 #[derive(Debug, Args)]
 pub(crate) struct SelectionArgs {
-    /// The destination as `vere queue list` prints it; `--all` for every one.
-    #[arg(required_unless_present = "all")]
+    /// The destination as `vere queue list` prints it; `--all` for every one, as with `--id`.
+    #[arg(required_unless_present_any = ["all", "id"])]
     destination: Option<String>,
     /// Messages of every destination.
     #[arg(long, conflicts_with = "destination")]
     all: bool,
-    /// Only messages of this sender; empty for the null reverse-path.
-    #[arg(long, value_name = "ADDRESS")]
+    /// Only messages of this sender, or of this domain; empty for the null reverse-path.
+    #[arg(long, value_name = "ADDRESS|DOMAIN")]
     sender: Option<String>,
-    /// Only messages with this recipient.
-    #[arg(long, value_name = "ADDRESS")]
+    /// Only messages with this recipient, or one in this domain.
+    #[arg(long, value_name = "ADDRESS|DOMAIN")]
     recipient: Option<String>,
     /// Only messages accepted this long ago or longer, as `2d`.
     #[arg(long, value_name = "TIME")]
@@ -138,6 +144,9 @@ pub(crate) struct RerouteArgs {
     /// Ends it by itself after this time, as `30m` or `2h`; without it, when it is undone.
     #[arg(long = "for", value_name = "TIME", conflicts_with = "undo")]
     span: Option<Span>,
+    /// Also for a destination that no mail goes to by the settings in force.
+    #[arg(long)]
+    ahead: bool,
     /// Does not ask.
     #[arg(long)]
     yes: bool,
@@ -171,7 +180,7 @@ pub(super) fn reroute(
         confirm(&queued(socket, name)?, &done)?;
     }
     let seconds = args.span.map(|span| span.duration().as_secs());
-    send_order(socket, name, &change, seconds, args.json)
+    send_order(socket, name, &change, (seconds, args.ahead), args.json)
 }
 
 fn next_hop(text: &str, port: u16) -> Result<Destination, Failure> {
@@ -214,12 +223,13 @@ pub(super) fn order(
     change: &OrderChange,
 ) -> Result<String, Failure> {
     let seconds = args.span.map(|span| span.duration().as_secs());
-    send_order(socket, &args.destination, change, seconds, args.json)
+    let how = (seconds, args.ahead);
+    send_order(socket, &args.destination, change, how, args.json)
 }
 
 /// Ends what holds for a destination.
 pub(super) fn end(socket: &Path, args: &EndArgs, change: &OrderChange) -> Result<String, Failure> {
-    send_order(socket, &args.destination, change, None, args.json)
+    send_order(socket, &args.destination, change, (None, false), args.json)
 }
 
 /// Holds a destination, or one message.
@@ -233,7 +243,8 @@ pub(super) fn hold(socket: &Path, args: &HoldArgs) -> Result<String, Failure> {
         }
         None => {
             let name = destination.unwrap_or_default();
-            send_order(socket, name, &OrderChange::Hold, seconds, args.json)
+            let how = (seconds, args.ahead);
+            send_order(socket, name, &OrderChange::Hold, how, args.json)
         }
     }
 }
@@ -248,7 +259,13 @@ pub(super) fn release(socket: &Path, args: &ReleaseArgs) -> Result<String, Failu
         }
         None => {
             let name = destination.unwrap_or_default();
-            send_order(socket, name, &OrderChange::Release, None, args.json)
+            send_order(
+                socket,
+                name,
+                &OrderChange::Release,
+                (None, false),
+                args.json,
+            )
         }
     }
 }
@@ -299,13 +316,14 @@ fn send_order(
     socket: &Path,
     destination: &str,
     change: &OrderChange,
-    seconds: Option<u64>,
+    (seconds, ahead): (Option<u64>, bool),
     json: bool,
 ) -> Result<String, Failure> {
     let request = Request::QueueOrder {
         destination: destination.to_owned(),
         change: change.clone(),
         seconds,
+        ahead,
     };
     let row: OrderRow = parse(ask(socket, &request).map_err(Failure::new)?)?;
     if json {

@@ -111,6 +111,7 @@ fn act(socket: &Path, deed: &Deed) -> Result<String, String> {
         destination,
         change,
         seconds: None,
+        ahead: false,
     };
     let row: OrderRow = parse(ask(socket, &request)?)?;
     Ok(match row.held_until {

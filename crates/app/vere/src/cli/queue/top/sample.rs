@@ -112,6 +112,7 @@ pub(super) mod tests {
             held_until: None,
             refused_until: None,
             way: None,
+            unrouted: false,
             oldest: None,
             oldest_seconds: None,
             last_reply: None,
