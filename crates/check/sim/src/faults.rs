@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     MachinePowerCut,
     /// A node comes back with an empty disk.
     WipeNode,
+    /// A node comes back without the group, and does not know that it had it.
+    LoseGroup,
     /// A node comes back and its log is damaged.
     BitRot,
     /// The log of a node that serves is damaged; that is found some time later, or when it is read.
@@ -70,6 +72,7 @@ impl Kind {
         Self::PowerCut,
         Self::MachinePowerCut,
         Self::WipeNode,
+        Self::LoseGroup,
         Self::BitRot,
         Self::LateRot,
         Self::PauseNode,
@@ -130,6 +133,7 @@ impl World {
             Kind::PowerCut => self.kill_node(node, Death::Power),
             Kind::MachinePowerCut => self.cut_machine(self.scenario.machines[node]),
             Kind::WipeNode => self.kill_node(node, Death::Disk),
+            Kind::LoseGroup => self.kill_node(node, Death::Group),
             Kind::BitRot => self.kill_node(node, Death::Rot),
             Kind::LateRot => self.rot_under(node),
             Kind::PauseNode => self.pause_node(node, long),

@@ -21,6 +21,7 @@ pub(crate) enum Death {
     Process,
     Power,
     Disk,
+    Group,
     Rot,
 }
 
@@ -131,8 +132,8 @@ impl World {
         let fresh = Incarnation(self.random.next() | 1);
         let state = &mut self.nodes[node];
         state.powered = true;
-        let keeps = state.synced && state.incarnation.0 != 0 || self.broken == Broken::SameMemory;
-        if !keeps || state.incarnation.0 == 0 {
+        let keeps = state.synced && state.incarnation.0 != 0;
+        if !keeps {
             state.incarnation = fresh;
         }
         let config = self.scenario.node.clone();
@@ -193,12 +194,14 @@ impl World {
                 state.disk.wipe();
                 state.incarnation = Incarnation(0);
             }
+            // What its memory is called is still there.
+            Death::Group => state.disk.wipe(),
             Death::Rot => {
                 state.disk.process_died();
                 state.disk.rot(&mut self.random);
             }
         }
-        if !synced && self.broken != Broken::SameMemory {
+        if !synced {
             self.nodes[node].incarnation = Incarnation(0);
         }
         let boot = self.nodes[node].boot;

@@ -34,8 +34,6 @@ pub enum Broken {
     Nothing,
     /// Disks say that they have synced, and have not.
     LyingDisk,
-    /// Nodes keep their incarnation and lose their memory.
-    SameMemory,
     /// The register replaces without comparing.
     BlindRegister,
     /// The register says that it has replaced, and has not.

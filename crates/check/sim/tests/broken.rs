@@ -21,11 +21,6 @@ fn disks_that_lie_are_found() {
 }
 
 #[test]
-fn nodes_that_forget_under_the_same_incarnation_are_found() {
-    is_found(Broken::SameMemory);
-}
-
-#[test]
 fn a_register_that_does_not_compare_is_found() {
     is_found(Broken::BlindRegister);
 }

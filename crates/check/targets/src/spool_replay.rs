@@ -101,14 +101,23 @@ pub(crate) fn restored<T, E>(
     restored.ok().map(|()| node.stats())
 }
 
-/// The head of a new group's log, as a node writes it.
+/// Where a head has its flags, and the one of an incomplete group.
+const FLAGS_AT: usize = 28;
+const INCOMPLETE: u8 = 1;
+
+/// The head of a group's log that is new and whole, as a node writes it.
 pub(crate) fn head() -> &'static [u8] {
     static HEAD: OnceLock<Vec<u8>> = OnceLock::new();
     HEAD.get_or_init(|| {
         let log = Log::default();
         let mut node = Node::new(config(), INCARNATION, Some(log.clone()));
         read_back(&mut node);
-        log.head.take()
+        let mut head = log.head.take();
+        // It is incomplete until its owner says that it is whole: here it is.
+        if let Some(flags) = head.get_mut(FLAGS_AT) {
+            *flags &= !INCOMPLETE;
+        }
+        head
     })
 }
 

@@ -70,7 +70,7 @@ impl Admission {
     ) -> Self {
         let mut unknown = Vec::new();
         for address in node.addresses() {
-            let role = (Role::Standby, crate::secret::random_number());
+            let role = (Role::Standby, crate::secret::random_number(), 0);
             match Handshake::make(address, node, tls, (key, group), role) {
                 Ok(_) | Err(NoAnswer::Closed(CloseReason::Fenced)) => return Self::Granted,
                 Err(NoAnswer::Closed(reason)) if reason.is_denial() => return Self::Denied(reason),
@@ -90,13 +90,13 @@ struct Handshake {
 }
 
 impl Handshake {
-    /// `role`: what it is to be, and for which life of an owner.
+    /// `role`: what it is to be, for which life of an owner, and under which epoch.
     fn make(
         address: SocketAddr,
         node: &SpoolNode,
         tls: Option<&MutualTls>,
         (key, group): (&Credentials, &str),
-        (role, owner): (Role, u64),
+        (role, owner, epoch): (Role, u64, u64),
     ) -> Result<Self, NoAnswer> {
         let socket = TcpStream::connect_timeout(&address, PATIENCE)
             .map_err(|error| format!("cannot connect: {error}"))?;
@@ -113,7 +113,7 @@ impl Handshake {
             version: VERSION,
             role,
             owner,
-            epoch: 0,
+            epoch,
             logged: true,
             group,
             account: &key.account,
@@ -156,6 +156,32 @@ pub(crate) struct Reader {
     pub(crate) welcome: Welcome,
 }
 
+/// Makes a group that holds nothing whole as it is, for an owner of this epoch. The error is a text for
+/// people.
+pub(crate) fn make_whole(
+    address: SocketAddr,
+    node: &SpoolNode,
+    tls: Option<&MutualTls>,
+    (key, group): (&Credentials, &str),
+    epoch: u64,
+) -> Result<(), String> {
+    let role = (Role::Owner, crate::secret::random_number(), epoch);
+    let made = Handshake::make(address, node, tls, (key, group), role);
+    let made = made.map_err(|error| error.to_string())?;
+    if made.welcome.processed > Txn(0) {
+        return Err("it holds something of the group meanwhile".to_owned());
+    }
+    let (mut stream, mut octets) = (made.stream, made.octets);
+    send(&mut stream, |out| Request::Complete.encode(out, Seq(1)))?;
+    let answer = next(&mut stream, &mut octets, ANSWER_FRAME_MAX, |frame| {
+        Answer::decode(frame).map_err(|error| error.to_string())
+    });
+    match answer.map_err(|error| error.to_string())? {
+        Answer::Alive { seq: Seq(1), .. } => Ok(()),
+        _ => Err("it gave an answer to something else".to_owned()),
+    }
+}
+
 impl Reader {
     /// Connects to a node to read a group, at the first of its addresses that answers. The error is a
     /// text for people.
@@ -182,7 +208,7 @@ impl Reader {
         tls: Option<&MutualTls>,
         (key, group): (&Credentials, &str),
     ) -> Result<Self, String> {
-        let made = Handshake::make(address, node, tls, (key, group), (Role::Reader, 0));
+        let made = Handshake::make(address, node, tls, (key, group), (Role::Reader, 0, 0));
         let Handshake {
             stream,
             octets,

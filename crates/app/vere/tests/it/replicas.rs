@@ -359,3 +359,39 @@ fn a_lost_register_is_never_taken_for_empty_queues_and_salvage_ends_it() {
     sink.wait_mail(1);
     system.stop();
 }
+
+/// The nodes still know who they are, but what they held is gone.
+#[test]
+fn groups_that_are_gone_are_never_taken_for_empty_and_salvage_begins_anew() {
+    let next_hop = free_address();
+    let mut system = System::start(&Options::to(next_hop).set("spool.log", "\"node\""));
+    submit(&system, "gone");
+    wait_states(&system, ["sync", "sync"]);
+    for node in ["a", "b"] {
+        let folder = system.directory.path().join("data/spool").join(node);
+        let entries = std::fs::read_dir(&folder).expect("the node's folder");
+        let group = entries
+            .filter_map(Result::ok)
+            .map(|entry| entry.path())
+            .find(|path| path.is_dir())
+            .expect("the group's folder");
+        std::fs::remove_dir_all(group).expect("it goes");
+    }
+    system.crash_without_waiting();
+    wait_states(&system, ["memory lost", "memory lost"]);
+    let text = system.command(&["spool", "salvage"]);
+    assert_eq!(
+        text.matches("transaction 0, incomplete").count(),
+        2,
+        "{text}"
+    );
+    let text = system.command(&["spool", "salvage", "--take", "b"]);
+    assert!(text.contains("restart the gateway"), "{text}");
+    system.crash();
+    wait_states(&system, ["sync", "sync"]);
+    submit(&system, "new");
+    let sink = Sink::start_at(next_hop, &[]);
+    sink.wait_mail(1);
+    assert_eq!(subjects(&sink), ["new"]);
+    system.stop();
+}

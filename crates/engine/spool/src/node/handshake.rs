@@ -150,10 +150,14 @@ impl<S: SpoolLogStore> Node<S> {
         }
         let mut store = Store::new(self.config.queues_max);
         store.deed = hello.deed.clone();
+        // By a record this node may hold something of it: it is whole when its owner says that it is. An
+        // owner without an epoch has no record.
+        store.syncing = hello.title.epoch > 0;
         let log = match &mut self.store {
             // In memory only it is incomplete from when that is lost.
             Some(logs) => {
-                let head = snapshot::encode(&store, self.incarnation, !hello.logged);
+                let incomplete = store.syncing || !hello.logged;
+                let head = snapshot::encode(&store, self.incarnation, incomplete);
                 let log = logs.create(&hello.group, &head);
                 Some(log.map_err(|error| match error {
                     LogError::Full => CloseReason::LogFull,

@@ -229,7 +229,7 @@ impl Owner {
         let told = replica.told(&progress);
         replica.progress = Some(told);
         if !open {
-            let lost = replica.is_full() && !recorded;
+            let lost = replica.is_full() && (!recorded || progress.syncing);
             replica.fault = lost.then_some(Fault::Lost);
             return Ok(());
         }

@@ -328,9 +328,10 @@ impl Owner {
     }
 
     /// A group that nobody held before gets its members. None while any node holds something of it:
-    /// then the record was lost, and an operator has to say which node counts.
+    /// then the record was lost, and an operator has to say which node counts. A member has it whole before
+    /// the record says so: one that makes it anew, for it is gone there, says that it is incomplete.
     fn formed(&self, since: Timestamp, now: Timestamp) -> Option<Membership> {
-        let up = |replica: &&Replica| replica.is_up() && replica.progress.is_some();
+        let up = |replica: &&Replica| replica.is_made();
         if self.replicas.iter().any(Replica::is_used) {
             return None;
         }

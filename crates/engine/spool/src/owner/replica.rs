@@ -198,6 +198,13 @@ impl Replica {
         self.fenced || progress.is_some_and(|progress| progress.processed > Txn(0))
     }
 
+    /// Whether the group is whole there, and this owner's, for good.
+    pub(super) fn is_made(&self) -> bool {
+        let progress = self.progress.as_ref();
+        let whole = progress.is_some_and(|progress| !progress.syncing);
+        self.is_up() && whole && self.noted == Noted::Safe
+    }
+
     /// Whether changes can be sent to it.
     pub(super) const fn is_up(&self) -> bool {
         self.active.is_some()

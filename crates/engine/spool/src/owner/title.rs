@@ -60,6 +60,10 @@ impl Owner {
         if !matches!(self.phase, Phase::Claimed { .. } | Phase::Learning { .. }) {
             return;
         }
+        if self.record.members.is_empty() {
+            self.make_whole();
+            return;
+        }
         for index in 0..self.replicas.len() {
             let replica = &self.replicas[index];
             // To an incomplete group it would say that it is whole.
@@ -69,6 +73,21 @@ impl Owner {
                 .is_some_and(|progress| !progress.syncing);
             let asks = replica.noted == Noted::No && whole && replica.is_sound();
             if asks && self.is_recorded(replica) {
+                self.ask_noted(index);
+            }
+        }
+    }
+
+    /// A group that nobody held before is whole on every node as it is, with nothing in it. A node that
+    /// makes it later, when the record may say that it holds something, is not told so.
+    fn make_whole(&mut self) {
+        if self.replicas.iter().any(Replica::is_used) {
+            return;
+        }
+        for index in 0..self.replicas.len() {
+            let replica = &self.replicas[index];
+            let asked = matches!(replica.noted, Noted::Asked(_));
+            if replica.is_up() && !asked && !replica.is_made() {
                 self.ask_noted(index);
             }
         }
@@ -90,6 +109,9 @@ impl Owner {
         let replica = &mut self.replicas[link.node];
         if replica.noted == Noted::Asked(seq) && replica.active == Some(link.address) {
             replica.noted = Noted::Safe;
+            if let Some(progress) = &mut replica.progress {
+                progress.syncing = false;
+            }
             if replica.fault == Some(Fault::Stalled) {
                 replica.fault = None;
             }

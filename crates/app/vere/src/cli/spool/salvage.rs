@@ -5,16 +5,17 @@
 //! rebuilds the others from it. Whatever only others held is lost then, so nobody does it unasked.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 
 use clap::Args;
 use vere_cluster::{Swap, Versioned};
 use vere_net::tls::MutualTls;
-use vere_settings::Settings;
+use vere_settings::{Settings, SpoolNode};
 use vere_spool::owner::{MemberState, Membership};
-use vere_spoolwire::{Incarnation, NodeStat};
+use vere_spoolwire::{Incarnation, NodeStat, Txn};
 
 use super::{Failure, key};
-use crate::spool::reader::Reader;
+use crate::spool::reader::{Reader, make_whole};
 use crate::spool::{self, Credentials, encryption};
 
 /// Says which node counts after the membership register or all full replicas were lost.
@@ -63,19 +64,20 @@ pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Fai
         out.push_str("nothing was changed; --take NODE goes on with what that node holds\n");
         return Ok(out);
     };
-    let Some((incarnation, stat)) = taken else {
+    let Some(taken) = taken else {
         return Err(Failure::new(format!(
             "{out}node {take} does not hold the group or does not answer; nothing was changed"
         )));
     };
-    if stat.syncing {
-        return Err(Failure::new(format!(
-            "{out}node {take} was being rebuilt and is incomplete; nothing was changed"
-        )));
+    let epoch = record.map_or(taken.stat.epoch, |record| {
+        record.epoch.max(taken.stat.epoch)
+    });
+    let epoch = epoch.saturating_add(1);
+    if taken.stat.syncing {
+        let made = taken.make_whole(tls.as_ref(), (&key, group), epoch);
+        made.map_err(|error| Failure::new(format!("{out}{error}; nothing was changed")))?;
     }
-    let epoch = record.map_or(stat.epoch, |record| record.epoch.max(stat.epoch));
-    let record =
-        Membership::new(epoch.saturating_add(1), 0).with(take, incarnation, MemberState::Full);
+    let record = Membership::new(epoch, 0).with(take, taken.incarnation, MemberState::Full);
     let expected = now.map(|now| now.version);
     match runtime.block_on(register.swap(&name, expected, &record.encode())) {
         Ok(Swap::Done(_)) => {
@@ -92,14 +94,41 @@ pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Fai
     }
 }
 
-/// Writes what each node holds; gives the life of memory and the figures of the one named `take`.
-fn look(
+/// What was seen of the node that is to count.
+struct Taken<'a> {
+    node: &'a SpoolNode,
+    address: SocketAddr,
+    incarnation: Incarnation,
+    processed: Txn,
+    stat: NodeStat,
+}
+
+impl Taken<'_> {
+    /// An incomplete group counts only when there is nothing in it: the node made it anew, and waits to
+    /// be filled.
+    fn make_whole(
+        &self,
+        tls: Option<&MutualTls>,
+        whose: (&Credentials, &str),
+        epoch: u64,
+    ) -> Result<(), String> {
+        let name = &self.node.name;
+        if self.processed > Txn(0) {
+            return Err(format!("node {name} was being rebuilt and is incomplete"));
+        }
+        make_whole(self.address, self.node, tls, whose, epoch)
+            .map_err(|error| format!("node {name} does not begin anew: {error}"))
+    }
+}
+
+/// Writes what each node holds; gives what was seen of the one named `take`.
+fn look<'a>(
     out: &mut String,
-    settings: &Settings,
+    settings: &'a Settings,
     tls: Option<&MutualTls>,
     (key, group): (&Credentials, &str),
     take: Option<&str>,
-) -> Option<(Incarnation, NodeStat)> {
+) -> Option<Taken<'a>> {
     let mut taken = None;
     for node in &settings.spool.nodes {
         let asked = Reader::connect(node, tls, key, group)
@@ -109,7 +138,13 @@ fn look(
             Ok((reader, stat)) => {
                 let incarnation = reader.greeting.incarnation;
                 if take == Some(&node.name) {
-                    taken = Some((incarnation, stat));
+                    taken = Some(Taken {
+                        node,
+                        address: reader.address,
+                        incarnation,
+                        processed: reader.welcome.processed,
+                        stat,
+                    });
                 }
                 format!(
                     "life {incarnation}, {} records up to transaction {}{}",

@@ -139,9 +139,11 @@ fn what_is_not_for_a_standby_or_reader_ends_its_connection() {
 #[test]
 fn a_standby_that_attaches_is_the_owner_from_there_on() {
     for mut site in Site::both() {
-        let (mut first, _) = site.welcomed(owner_of(7, 1));
+        let (mut first, welcome) = site.welcomed(owner_of(7, 1));
+        assert!(welcome.syncing, "whole only when its owner says so");
+        first.send(&mut site.node, &request(Request::Complete, 7));
         let (mut standby, welcome) = site.welcomed(standby_of(7, 1));
-        assert_eq!(welcome.processed, Txn(0));
+        assert_eq!((welcome.processed, welcome.syncing), (Txn(0), false));
         let (mut other, _) = site.welcomed(standby_of(7, 1));
         // The second is refused: the number is taken.
         let taken = encoded(|out| {

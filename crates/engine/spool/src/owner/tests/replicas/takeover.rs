@@ -112,3 +112,55 @@ fn a_group_is_adopted_from_the_owner_that_was_seen_and_no_other() {
     circle.pass(Duration::from_secs(1));
     assert!(circle.told(&OwnerEvent::Fenced) && !circle.owner.is_open());
 }
+
+impl Circle {
+    /// It starts again, under the incarnation it had, with what this log has of the group, if anything.
+    fn start_with(&mut self, number: usize, log: MemoryLog) {
+        let config = self.node_config.clone();
+        let mut node = Node::new(config, self.incarnations[number], Some(log.clone()));
+        if !log.0.borrow().segments.is_empty() {
+            node.restore("gateway", |replay| log.read(replay)).unwrap();
+        }
+        self.logs[number] = Some(log);
+        self.nodes[number] = Some(node);
+    }
+}
+
+/// What a member has instead of a group that is gone there, under the incarnation of the record, is not
+/// what the record speaks of, whoever asks and however often.
+#[test]
+fn a_group_that_is_gone_from_a_member_is_never_taken_for_empty() {
+    let mut circle = Circle::new(2, 1, |_| {});
+    for number in 0..2 {
+        circle.logs[number] = Some(MemoryLog::new(0));
+        circle.start(number);
+    }
+    circle.open();
+    let queue = circle.queue("q");
+    for _ in 0..20 {
+        circle.owner.commit(put(queue, 10)).unwrap();
+    }
+    circle.settle();
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+    let held = circle.held(1);
+    circle.kill(0);
+    circle.kill(1);
+    circle.start_with(0, MemoryLog::new(1 << 12));
+    for _ in 0..3 {
+        circle.succeed();
+        circle.pass(Duration::from_secs(10));
+        assert!(!circle.owner.is_open(), "{:?}", circle.events);
+    }
+    // Nor after a restart of the node.
+    let log = circle.logs[0].clone().unwrap();
+    circle.kill(0);
+    circle.start_with(0, log);
+    circle.pass(Duration::from_secs(10));
+    assert!(!circle.owner.is_open(), "{:?}", circle.events);
+    let log = circle.logs[1].clone().unwrap();
+    circle.start_with(1, log);
+    circle.pass(Duration::from_secs(10));
+    assert!(circle.owner.is_open(), "{:?}", circle.owner.table());
+    assert_eq!(circle.states(), [SyncState::Sync, SyncState::Sync]);
+    assert_eq!((circle.held(0), circle.held(1)), (held.clone(), held));
+}
