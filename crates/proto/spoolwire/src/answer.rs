@@ -6,7 +6,9 @@ use crate::frame::{
     HEADER_LEN, Op, WireError, write_frame,
 };
 use crate::handshake::{expect, name, read_refused, write_refused};
-use crate::types::{Incarnation, NodeStat, QueueId, QueueLimits, QueueStat, RecordId, Seq, Txn};
+use crate::types::{
+    Incarnation, NodeStat, QUEUES_MAX, QueueId, QueueLimits, QueueStat, RecordId, Seq, Txn,
+};
 use crate::{CHECKSUM_LEN, CloseReason, Refusal};
 
 /// The longest frame of an answer, records of a BLOCK not counted.
@@ -326,9 +328,15 @@ fn encode_queues(out: &mut Vec<u8>, seq: Seq, queues: &[QueueStat], end: bool) {
 fn decode_queues(mut fields: Fields<'_>) -> Option<Vec<QueueStat>> {
     let count = fields.u32()?;
     fields.zero()?;
-    let mut queues = Vec::new();
+    let mut queues = Vec::<QueueStat>::new();
     for _ in 0..count {
-        queues.push(QueueStat::read(&mut fields)?);
+        let queue = QueueStat::read(&mut fields)?;
+        // So who asks for those after it comes to an end.
+        let rises = queues.last().is_none_or(|last| last.id < queue.id);
+        if queue.id.0 >= QUEUES_MAX || !rises {
+            return None;
+        }
+        queues.push(queue);
     }
     fields.end()?;
     Some(queues)

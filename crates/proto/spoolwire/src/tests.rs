@@ -600,6 +600,39 @@ fn octets() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any::<u8>(), 0..40)
 }
 
+#[test]
+fn a_list_of_queues_rises_and_ends_below_the_limit() {
+    let queue = |id| QueueStat {
+        id: QueueId(id),
+        name: "q".to_owned(),
+        limits: QueueLimits::UNLIMITED,
+        readers: readers(&[]),
+        first: RecordId(1),
+        next: RecordId(1),
+        length: 0,
+        bytes: 0,
+    };
+    for (ids, good) in [
+        (&[0, 5, QUEUES_MAX - 1][..], true),
+        (&[QUEUES_MAX], false),
+        (&[u32::MAX], false),
+        (&[5, 5], false),
+        (&[5, 4], false),
+    ] {
+        let list = Answer::QueueList {
+            seq: Seq(1),
+            queues: ids.iter().copied().map(queue).collect(),
+            end: false,
+        };
+        let mut octets = Vec::new();
+        list.encode(&mut octets);
+        let frame = Frame::read(&octets, ANSWER_FRAME_MAX).unwrap().unwrap();
+        let malformed = Err(WireError::Layout(Op::QueueList));
+        let expected = if good { Ok(list) } else { malformed };
+        assert_eq!(Answer::decode(&frame), expected, "{ids:?}");
+    }
+}
+
 fn owned() -> impl Strategy<Value = Owned> {
     prop_oneof![
         (
@@ -753,10 +786,15 @@ fn answer() -> impl Strategy<Value = Answer> {
             proptest::collection::vec(queue_stat(), 0..5),
             any::<bool>()
         )
-            .prop_map(|(seq, queues, end)| Answer::QueueList {
-                seq: Seq(seq),
-                queues,
-                end
+            .prop_map(|(seq, mut queues, end)| {
+                for (id, queue) in (0..QUEUES_MAX).rev().zip(queues.iter_mut().rev()) {
+                    queue.id = QueueId(id);
+                }
+                Answer::QueueList {
+                    seq: Seq(seq),
+                    queues,
+                    end,
+                }
             }),
         any::<(u64, u64, u64)>().prop_map(|(seq, processed, acknowledged)| Answer::Alive {
             seq: Seq(seq),

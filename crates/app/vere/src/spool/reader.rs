@@ -247,6 +247,9 @@ impl Reader {
             let Answer::QueueList { queues, end, .. } = self.ask(request)? else {
                 return Err("it gave an answer to something else".to_owned());
             };
+            if queues.first().is_some_and(|first| first.id < from) {
+                return Err("it told queues that were not asked for".to_owned());
+            }
             let none = queues.is_empty();
             all.extend(queues);
             if end || none {

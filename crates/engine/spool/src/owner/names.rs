@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vere_spoolwire::{QUEUES_MAX, QueueId, QueueStat, RecordId};
 
+/// Numbers of records beyond which a node's word is not taken: nobody has come so far.
+const RECORDS_MAX: u64 = 1 << 62;
+
 /// Names and next records. A number stays its name's from the making of a queue on, however many makings and
 /// ends of it are on their way, until what is known of the last one leaves no queue there.
 #[derive(Debug, Default)]
@@ -23,9 +26,9 @@ impl Names {
         *self = Self::default();
     }
 
-    /// A queue that the node has. False when its number is beyond all limits.
+    /// A queue that the node has. False when its number, or that of its next record, is beyond all limits.
     pub(super) fn learn(&mut self, queue: &QueueStat) -> bool {
-        if queue.id.0 >= QUEUES_MAX {
+        if queue.id.0 >= QUEUES_MAX || queue.next.0 > RECORDS_MAX {
             return false;
         }
         self.add(queue.id, &queue.name);
@@ -115,6 +118,8 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
+    use vere_spoolwire::{KeptGrants, QueueLimits};
+
     use super::*;
 
     fn made(names: &mut Names, name: &str) -> Option<u32> {
@@ -133,6 +138,25 @@ mod tests {
         names.ended(QueueId(1));
         assert_eq!(made(&mut names, "d"), Some(1));
         assert_eq!(made(&mut names, "b"), Some(3));
+    }
+
+    #[test]
+    fn numbers_that_nobody_has_come_to_are_not_learned() {
+        let mut names = Names::default();
+        let told = |id, next| QueueStat {
+            id: QueueId(id),
+            name: format!("q{id}"),
+            limits: QueueLimits::UNLIMITED,
+            readers: KeptGrants::default(),
+            first: RecordId(next),
+            next: RecordId(next),
+            length: 0,
+            bytes: 0,
+        };
+        assert!(!names.learn(&told(0, u64::MAX)));
+        assert!(!names.learn(&told(QUEUES_MAX, 1)));
+        assert!(names.learn(&told(0, RECORDS_MAX)));
+        assert_ne!(names.next_id(QueueId(0)), names.next_id(QueueId(0)));
     }
 
     #[test]
