@@ -9,7 +9,7 @@ use super::config::OwnerError;
 use super::connection::{Connection, HEARTBEAT, Said, Terms};
 use super::replica::{Fault, Progress, Standing};
 use super::title::Noted;
-use super::{Owner, OwnerEvent, Phase, Purpose, Read, ReplicaChange};
+use super::{Owner, OwnerEvent, Phase, Purpose, ReplicaChange};
 
 /// One way to one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,36 +99,6 @@ impl Owner {
         self.advance(now);
     }
 
-    /// What was asked of a replica will not be answered: others are asked.
-    pub(super) fn unasked(&mut self, index: usize) {
-        let mut lost = Vec::new();
-        self.reads.retain(|seq, read| {
-            if read.asked != Some(index) {
-                return true;
-            }
-            read.asked = None;
-            match read.purpose {
-                Purpose::Caller => true,
-                Purpose::Learn => false,
-                Purpose::CopyQueues(target) | Purpose::CopyRecords(target, _) => {
-                    lost.push((target, *seq));
-                    false
-                }
-            }
-        });
-        for (target, seq) in lost {
-            if let Some(rebuild) = &mut self.replicas[target].rebuild {
-                rebuild.source_lost(seq);
-            }
-        }
-    }
-
-    /// The read that a node answers, unless another one was asked since.
-    fn take_read(&mut self, seq: Seq, node: usize) -> Option<Read> {
-        let its = self.reads.get(&seq)?.asked == Some(node);
-        if its { self.reads.remove(&seq) } else { None }
-    }
-
     /// Octets came from the node.
     ///
     /// # Errors
@@ -168,7 +138,8 @@ impl Owner {
                 Said::Welcome(incarnation, welcome) => self.welcomed(link, incarnation, welcome)?,
                 Said::Answer(answer) => self.answered(link, answer)?,
                 Said::Block(seq, block) => {
-                    let Some(read) = self.take_read(seq, link.node) else {
+                    let fits = |asked: &Request| matches!(asked, Request::Fetch { .. });
+                    let Some(read) = self.take_read(seq, link.node, fits)? else {
                         continue;
                     };
                     match read.purpose {
@@ -267,12 +238,18 @@ impl Owner {
                 }
             }
             Answer::Stats { seq, stat } => {
-                if self.take_read(seq, link.node).is_some() {
+                let fits = |asked: &Request| matches!(asked, Request::Stat);
+                if self.take_read(seq, link.node, fits)?.is_some() {
                     self.events.push_back(OwnerEvent::Stat { seq, stat });
                 }
             }
             Answer::QueueList { seq, queues, end } => {
-                let Some(read) = self.take_read(seq, link.node) else {
+                let first = queues.first().map(|queue| queue.id);
+                let fits = |asked: &Request| match asked {
+                    Request::Queues { from, .. } => first.is_none_or(|first| first >= *from),
+                    _ => false,
+                };
+                let Some(read) = self.take_read(seq, link.node, fits)? else {
                     return Ok(());
                 };
                 match read.purpose {
@@ -415,6 +392,7 @@ impl Owner {
                 self.drops.push_back((link, error));
             }
         }
+        self.ask_late_anew(now);
         self.advance(now);
     }
 
@@ -427,6 +405,9 @@ impl Owner {
             return;
         }
         self.forget_marks();
+        for read in self.reads.values_mut() {
+            read.asked_at = now;
+        }
         for replica in &mut self.replicas {
             replica.moved_at = now;
             replica.away_since = replica.away_since + stood;

@@ -32,6 +32,7 @@ mod membership;
 mod names;
 mod opening;
 mod pace;
+mod reads;
 mod rebuild;
 mod register;
 mod replica;
@@ -101,6 +102,8 @@ struct Read {
     purpose: Purpose,
     /// The replica that was asked.
     asked: Option<usize>,
+    /// When it was.
+    asked_at: Timestamp,
 }
 
 /// The owner of one group.
@@ -309,6 +312,7 @@ impl Owner {
             request,
             purpose: Purpose::Caller,
             asked: None,
+            asked_at: self.now,
         };
         self.reads.insert(seq, read);
         self.ask_reads();
@@ -327,6 +331,7 @@ impl Owner {
             request,
             purpose,
             asked,
+            asked_at: self.now,
         };
         self.reads.insert(seq, read);
         seq
@@ -346,7 +351,7 @@ impl Owner {
         for (seq, read) in &mut self.reads {
             if read.asked.is_none() {
                 connection.write(|out| read.request.encode(out, *seq));
-                read.asked = Some(index);
+                (read.asked, read.asked_at) = (Some(index), self.now);
             }
         }
     }

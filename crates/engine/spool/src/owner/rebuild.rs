@@ -7,7 +7,7 @@
 //! nothing to the node. A record that moves from where was not copied yet to where was, is copied
 //! again from there: that queue's cursor goes back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use vere_spoolwire::{
     Change, FLAG_KEPT, QueueId, QueueStat, RecordId, Request, Seq, Txn, encode_change,
@@ -41,6 +41,8 @@ pub(super) struct Rebuild {
     unlisted: Option<QueueId>,
     /// Whom copies were taken from, and behind which change the last one.
     sources: BTreeMap<usize, Txn>,
+    /// Who did not answer in time.
+    late: BTreeSet<usize>,
     /// What was asked of the source.
     asked: Option<Seq>,
     /// What it answered, to be put into the stream at `hold`.
@@ -74,6 +76,7 @@ impl Rebuild {
             cursors: BTreeMap::new(),
             unlisted: Some(QueueId(0)),
             sources: BTreeMap::new(),
+            late: BTreeSet::new(),
             asked: None,
             copied: None,
             records: 0,
@@ -106,6 +109,12 @@ impl Rebuild {
         if self.asked == Some(seq) {
             self.asked = None;
         }
+    }
+
+    /// The source does not answer: another one is asked, if there is one.
+    pub(super) fn source_late(&mut self, seq: Seq, source: usize) {
+        self.source_lost(seq);
+        self.late.insert(source);
     }
 
     fn is_copied(&self, queue: QueueId, id: RecordId) -> bool {
@@ -246,9 +255,19 @@ impl Owner {
         }
     }
 
+    /// Whom to copy from: one that was not late, if there is one; the slow one last.
+    fn source_of(&self, target: usize) -> Option<usize> {
+        let rebuild = self.replicas[target].rebuild.as_ref();
+        let late = |index: &usize| rebuild.is_some_and(|rebuild| rebuild.late.contains(index));
+        let sources = (0..self.replicas.len()).filter(|index| self.replicas[*index].is_sound());
+        let prompt = sources.filter(|index| !late(index));
+        let chosen = prompt.min_by_key(|index| self.replicas[*index].pace.is_slow());
+        chosen.or_else(|| self.readable())
+    }
+
     /// Asks the source for the next piece, or the node whether everything is safe.
     fn copy_next(&mut self, target: usize) {
-        let Some(source) = self.readable() else {
+        let Some(source) = self.source_of(target) else {
             return;
         };
         let at = self.replicas[source].position;

@@ -10,6 +10,7 @@ use super::*;
 mod duty;
 mod found;
 mod pace;
+mod reads;
 mod takeover;
 
 type TestNode = Node<MemoryLog>;
@@ -36,6 +37,10 @@ struct Circle {
     node_config: NodeConfig,
     /// A node of which nothing but ALIVE is heard.
     stalled: Option<usize>,
+    /// A node that answers no reads.
+    dumb: Option<usize>,
+    /// A link that leads to this node instead of its own.
+    astray: Option<(Link, usize)>,
 }
 
 impl Circle {
@@ -67,6 +72,8 @@ impl Circle {
             lives: 100,
             node_config: NodeConfig::new(secret()),
             stalled: None,
+            dumb: None,
+            astray: None,
         };
         for number in 0..nodes {
             circle.nodes.push(None);
@@ -91,15 +98,23 @@ impl Circle {
 
     fn kill(&mut self, number: usize) {
         self.nodes[number] = None;
-        let links: Vec<Link> = self.owner.links().filter(|l| l.node == number).collect();
+        let links = self.owner.links();
+        let links: Vec<Link> = links.filter(|link| self.end(*link) == number).collect();
         for link in links {
             self.disconnect(link);
         }
     }
 
+    /// The node that a link leads to.
+    fn end(&self, link: Link) -> usize {
+        let astray = self.astray.filter(|(astray, _)| *astray == link);
+        astray.map_or(link.node, |(_, node)| node)
+    }
+
     fn disconnect(&mut self, link: Link) {
+        let end = self.end(link);
         if let Some(id) = self.connections.remove(&link) {
-            if let Some(node) = &mut self.nodes[link.node] {
+            if let Some(node) = &mut self.nodes[end] {
                 node.closed(id);
             }
             self.owner.disconnected(link, self.now);
@@ -128,7 +143,8 @@ impl Circle {
             if there || !self.owner.wants(link) {
                 continue;
             }
-            let Some(node) = &mut self.nodes[link.node] else {
+            let end = self.end(link);
+            let Some(node) = &mut self.nodes[end] else {
                 continue;
             };
             self.nonce = self.nonce.wrapping_add(1);
@@ -145,7 +161,11 @@ impl Circle {
         let Some(&id) = self.connections.get(&link) else {
             return false;
         };
-        let Some(node) = &mut self.nodes[link.node] else {
+        if self.cut.contains(&link) {
+            return false;
+        }
+        let end = self.end(link);
+        let Some(node) = &mut self.nodes[end] else {
             return false;
         };
         let pending = self.owner.output(link);
@@ -157,8 +177,8 @@ impl Circle {
             node.received(id, count, self.now);
         }
         node.end_turn(self.now);
-        if let Some(log) = &self.logs[link.node]
-            && !self.hung.contains(&link.node)
+        if let Some(log) = &self.logs[end]
+            && !self.hung.contains(&end)
         {
             log.0.borrow_mut().sync();
             node.end_turn(self.now);
@@ -166,7 +186,10 @@ impl Circle {
         let mut octets = node_output(node, id, usize::MAX);
         node.sent(id, octets.len());
         if self.stalled == Some(link.node) {
-            octets = only_alive(&octets);
+            octets = without(&octets, &[Op::Ack]);
+        }
+        if self.dumb == Some(link.node) {
+            octets = without(&octets, &[Op::QueueList, Op::Block, Op::Put]);
         }
         let finished = node.is_finished(id);
         let lost = !octets.is_empty() && self.owner.input(link, &octets, self.now).is_err();
@@ -241,12 +264,12 @@ impl Circle {
     }
 }
 
-/// What is left of a node's answers when its log does not move.
-fn only_alive(mut octets: &[u8]) -> Vec<u8> {
+/// What is left of a node's answers.
+fn without(mut octets: &[u8], gone: &[Op]) -> Vec<u8> {
     let mut left = Vec::new();
     while let Ok(Some(header)) = Header::peek(octets, usize::MAX) {
         let (frame, rest) = octets.split_at(header.len);
-        if header.op != Op::Ack {
+        if !gone.contains(&header.op) {
             left.extend_from_slice(frame);
         }
         octets = rest;
