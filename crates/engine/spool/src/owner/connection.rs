@@ -236,10 +236,11 @@ impl Connection {
         if !self.is_up() {
             return Err(OwnerError::Silent);
         }
-        if now.saturating_since(self.heard) > heartbeat * 3 {
+        let silent_at = self.heard + heartbeat * 3;
+        if now >= silent_at {
             return Err(OwnerError::Silent);
         }
-        self.heartbeat_at = now + heartbeat;
+        self.heartbeat_at = silent_at.min(now + heartbeat);
         self.beats_asked += 1;
         self.probe.get_or_insert((self.beats_asked, now));
         self.write(|out| Request::Heartbeat.encode(out, HEARTBEAT));

@@ -263,9 +263,10 @@ fn a_silent_node_is_asked_and_then_given_up() {
     let header = Header::peek(pair.owner.output(LINK), 100).unwrap().unwrap();
     assert_eq!(header.op, Op::Heartbeat);
     pair.settle();
-    pair.owner.timed_out(now() + beat * 3);
+    pair.owner
+        .timed_out(now() + (beat * 3 - Duration::from_millis(1)));
     assert_eq!(pair.owner.poll_drop(), None);
-    pair.owner.timed_out(now() + beat * 4);
+    pair.owner.timed_out(now() + beat * 3);
     assert_eq!(pair.owner.poll_drop(), Some((LINK, OwnerError::Silent)));
 }
 
@@ -285,9 +286,10 @@ fn a_node_that_takes_in_a_long_frame_is_not_silent() {
         pair.owner.sent(LINK, 10_000);
     }
     // It goes no further.
-    pair.owner.timed_out(time + beat * 3);
+    pair.owner
+        .timed_out(time + (beat * 3 - Duration::from_millis(1)));
     assert_eq!(pair.owner.poll_drop(), None);
-    pair.owner.timed_out(time + beat * 4);
+    pair.owner.timed_out(time + beat * 3);
     assert_eq!(pair.owner.poll_drop(), Some((LINK, OwnerError::Silent)));
 }
 

@@ -12,6 +12,7 @@ mod found;
 mod pace;
 mod reads;
 mod takeover;
+mod ways;
 
 type TestNode = Node<MemoryLog>;
 
