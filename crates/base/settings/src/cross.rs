@@ -1,12 +1,14 @@
 //! Contradictions between values that are right by themselves.
 
+mod nodes;
+
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::Path;
 
 use crate::document::Document;
 use crate::errors::{ConfigError, Problem};
-use crate::model::{Etcd, LineTls, Register, Settings, Spool};
+use crate::model::{Etcd, Register, Settings, Spool};
 use crate::outgoing::{DestinationScope, LocalDelivery, NextHop, Route};
 use crate::services::RecordSink;
 use crate::spool_accounts::DEFAULT_SPOOL_ACCOUNT;
@@ -304,28 +306,7 @@ fn sources(settings: &Settings, found: &mut Found<'_>) {
 
 fn spool(settings: &Settings, found: &mut Found<'_>) {
     let spool = &settings.spool;
-    for (n, node) in spool.nodes.iter().enumerate() {
-        let earlier = &spool.nodes[..n];
-        let key = |name: &str| format!("spool.node[{}].{name}", n + 1);
-        if earlier.iter().any(|other| other.name == node.name) {
-            found.add(&key("name"), format!("{:?} stands twice", node.name));
-        }
-        if earlier
-            .iter()
-            .any(|other| other.listen == node.listen && node.listen.port() != 0)
-        {
-            found.add(&key("listen"), format!("{} stands twice", node.listen));
-        }
-        if earlier.iter().any(|other| other.data == node.data) {
-            found.add(
-                &key("data"),
-                format!("{} stands twice", node.data.display()),
-            );
-        }
-        if node.tls == LineTls::Required && spool.tls.is_none() {
-            found.add(&key("tls"), "needs certificates: [spool.tls]");
-        }
-    }
+    nodes::check(spool, found);
     spool_accounts(spool, found);
     let nodes = spool.nodes.len();
     if usize::try_from(spool.replicas).is_ok_and(|replicas| replicas > nodes) {

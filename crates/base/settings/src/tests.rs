@@ -318,6 +318,30 @@ fn a_queue_names_its_readers_once() {
 }
 
 #[test]
+fn at_a_standby_address_only_its_own_node_answers() {
+    let node = |name: &str, listen: u16, standby: u16| {
+        format!(
+            "[[spool.node]]\nname = \"{name}\"\nlisten = \"127.0.0.1:{listen}\"\n\
+             standby = \"127.0.0.1:{standby}\"\n"
+        )
+    };
+    for (nodes, line, key, words) in [
+        ([(1, 4), (2, 5)], 0, "", ""),
+        ([(1, 2), (2, 5)], 6, "spool.node[1].standby", "node \"b\""),
+        ([(1, 4), (2, 1)], 10, "spool.node[2].standby", "node \"a\""),
+        ([(1, 1), (2, 5)], 6, "spool.node[1].standby", "listen"),
+    ] {
+        let [a, b] = nodes;
+        let file = node("a", a.0, a.1) + &node("b", b.0, b.1);
+        if key.is_empty() {
+            assert!(parse(&file).is_ok(), "{:?}", parse(&file));
+        } else {
+            one_error(&file, line, key, words);
+        }
+    }
+}
+
+#[test]
 fn nodes_share_a_log_where_they_are_known_to_share_a_machine() {
     let node = |name: &str, address: &str, runs: &str| {
         format!("[[spool.node]]\nname = \"{name}\"\nlisten = \"{address}\"\nruns = \"{runs}\"\n")

@@ -126,6 +126,8 @@ pub enum OwnerError {
     /// Under the same incarnation the node has not processed what it acknowledged, or has processed
     /// what was never sent: it is damaged, or not the one it says.
     Behind,
+    /// Where the node was looked for another one is, or the same in another life of its memory.
+    AnotherNode,
     /// Three heartbeats went unanswered.
     Silent,
     /// The owner does not need it.
@@ -139,6 +141,9 @@ impl fmt::Display for OwnerError {
             Self::NotTheNode => f.write_str("peer did not prove that it is the node"),
             Self::Protocol => f.write_str("node broke the protocol"),
             Self::Behind => f.write_str("node has not processed what it acknowledged"),
+            Self::AnotherNode => {
+                f.write_str("another node answers there, or the same in another life of its memory")
+            }
             Self::Silent => f.write_str("node is silent"),
             Self::NotWanted => f.write_str("node is not needed"),
         }

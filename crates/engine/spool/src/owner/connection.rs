@@ -41,6 +41,8 @@ pub(super) struct Terms<'a> {
     pub(super) role: Option<Role>,
     /// The memory that `acknowledged` is about.
     pub(super) incarnation: Option<Incarnation>,
+    /// Memories of other nodes.
+    pub(super) taken: &'a [Incarnation],
     pub(super) acknowledged: Txn,
     pub(super) frame_max: u32,
 }
@@ -73,6 +75,8 @@ pub(super) struct Connection {
     state: State,
     /// As what it said HELLO.
     pub(super) role: Role,
+    /// To which life of a node's memory.
+    pub(super) incarnation: Option<Incarnation>,
     incoming: Incoming,
     out: Vec<u8>,
     out_sent: usize,
@@ -94,6 +98,7 @@ impl Connection {
         Self {
             state: State::Down,
             role: Role::Owner,
+            incarnation: None,
             incoming: Incoming::default(),
             out: Vec::new(),
             out_sent: 0,
@@ -181,6 +186,10 @@ impl Connection {
         }
         let role = terms.role.ok_or(OwnerError::NotWanted)?;
         let known = terms.incarnation == Some(greeting.incarnation);
+        let other = role == Role::Standby && !known;
+        if other || terms.taken.contains(&greeting.incarnation) {
+            return Err(OwnerError::AnotherNode);
+        }
         let hello = Hello {
             acknowledged: if known { terms.acknowledged } else { Txn(0) },
             version: VERSION,
@@ -196,7 +205,7 @@ impl Connection {
         };
         let hello = hello.sign(greeting, terms.secret);
         self.write(|out| hello.encode(out));
-        self.role = role;
+        (self.role, self.incarnation) = (role, Some(greeting.incarnation));
         self.state = State::Welcome {
             incarnation: greeting.incarnation,
             proof: hello.answer(greeting, terms.secret),

@@ -114,7 +114,23 @@ impl Owner {
         result
     }
 
+    /// The lives of memory that are other nodes', by the record or since they are there: under two names
+    /// one node would be taken for two copies, and reset to be filled from itself.
+    fn taken_from(&self, index: usize) -> Vec<Incarnation> {
+        let others = self.replicas.iter().enumerate();
+        let others = others.filter(|(other, _)| *other != index);
+        others
+            .flat_map(|(_, replica)| {
+                let member = self.record.member(&replica.name);
+                let recorded = member.map(|member| Incarnation(member.incarnation));
+                let there = replica.incarnation.filter(|_| replica.is_up());
+                recorded.into_iter().chain(there)
+            })
+            .collect()
+    }
+
     fn hear(&mut self, link: Link) -> Result<(), OwnerError> {
+        let taken = self.taken_from(link.node);
         loop {
             let replica = &mut self.replicas[link.node];
             let role = replica.role_for(link.address);
@@ -127,6 +143,7 @@ impl Owner {
                 epoch: self.record.epoch,
                 role,
                 incarnation: replica.incarnation,
+                taken: &taken,
                 acknowledged: replica.acked,
                 frame_max: self.changes.frame_max(),
             };
@@ -162,6 +179,10 @@ impl Owner {
         incarnation: Incarnation,
         welcome: Welcome,
     ) -> Result<(), OwnerError> {
+        // Two may have said HELLO at the same time.
+        if self.taken_from(link.node).contains(&incarnation) {
+            return Err(OwnerError::AnotherNode);
+        }
         let replica = &mut self.replicas[link.node];
         if replica.connections[link.address].role != Role::Owner {
             return Ok(());

@@ -268,8 +268,10 @@ impl Replica {
         if self.connections.iter().any(trying) {
             return None;
         }
-        let ready =
-            |connection: &Connection| connection.is_up() && connection.role == Role::Standby;
+        let ready = |connection: &Connection| {
+            let same = connection.incarnation == self.incarnation;
+            connection.is_up() && connection.role == Role::Standby && same
+        };
         self.connections.iter().position(ready)
     }
 }

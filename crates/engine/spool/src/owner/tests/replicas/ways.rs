@@ -36,3 +36,47 @@ fn the_standby_connection_takes_over_within_a_second() {
         assert!(circle.told(&switched), "{:?}", circle.events);
     }
 }
+
+/// The second address of the first node is one of the second node.
+fn with_a_wrong_address() -> (Circle, Vec<QueueStat>) {
+    let mut circle = Circle::new(2, 2, |_| {});
+    let wrong = Link {
+        node: 0,
+        address: 1,
+    };
+    circle.astray = Some((wrong, 1));
+    circle.open();
+    let queue = circle.queue("q");
+    for _ in 0..20 {
+        circle.owner.commit(put(queue, 10)).unwrap();
+    }
+    circle.pass(Duration::from_secs(1));
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+    let held = circle.held(1);
+    circle.kill(0);
+    (circle, held)
+}
+
+fn ends_well(mut circle: Circle, held: &[QueueStat]) {
+    circle.pass(Duration::from_secs(15));
+    assert!(circle.owner.is_open(), "{:?}", circle.events);
+    assert_eq!(circle.states(), [SyncState::Out, SyncState::Sync]);
+    assert_eq!(circle.held(1), held);
+    circle.start(0);
+    circle.pass(Duration::from_secs(8));
+    assert_eq!(circle.states(), [SyncState::Sync, SyncState::Sync]);
+    assert_eq!((&*circle.held(0), &*circle.held(1)), (held, held));
+}
+
+#[test]
+fn another_node_at_a_standby_address_is_not_attached_to() {
+    let (circle, held) = with_a_wrong_address();
+    ends_well(circle, &held);
+}
+
+#[test]
+fn one_node_under_two_names_is_never_two_replicas() {
+    let (mut circle, held) = with_a_wrong_address();
+    circle.succeed();
+    ends_well(circle, &held);
+}
