@@ -47,7 +47,7 @@ mod watching;
 
 pub use changes::Changes;
 pub use errors::{ConfigError, ConfigErrors, Problem};
-pub use mail_store::MailStore;
+pub use mail_store::{BodySharing, MailStore};
 pub use manual::manual;
 pub use model::{
     Acme, Auth, CertificateFiles, Cluster, Directory, DirectoryStore, Durability, Etcd, Gateway,

@@ -4,6 +4,15 @@ use vere_units::ByteSize;
 
 use crate::assemble::Assembly;
 
+/// Among whom a body with the same content is stored once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodySharing {
+    /// Within an account.
+    Account,
+    /// Among all accounts.
+    All,
+}
+
 /// How the mail store keeps its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailStore {
@@ -13,6 +22,8 @@ pub struct MailStore {
     pub reclaim_from: u32,
     /// Percent of the time that reclaiming works.
     pub reclaim_share: u32,
+    /// Who shares what arrives separately.
+    pub sharing: BodySharing,
 }
 
 impl Assembly {
@@ -21,6 +32,11 @@ impl Assembly {
             reserve: self.need("store.reserve"),
             reclaim_from: self.need("store.reclaim_from"),
             reclaim_share: self.need("store.reclaim_share"),
+            sharing: self.choice("store.sharing", |text| match text {
+                "account" => Some(BodySharing::Account),
+                "all" => Some(BodySharing::All),
+                _ => None,
+            }),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::rows::{MessageRow, OperationRow, RecipientFields, keys};
 use crate::snapshot::Message;
-use crate::store::Committed;
+use crate::store::{Committed, Sharing};
 use crate::{OPERATIONS_MAX, Store, StoreError, batch};
 
 /// What an account may hold.
@@ -148,9 +148,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             sources: Vec::new(),
         };
         self.remember(&mut edit, operation, &row)?;
-        let owner = self.owner(id)?.clone();
         let hint = batch::put(keys::content(&content), blob.0.to_le_bytes().to_vec());
-        edit.change.hints.push((Partition::Account(owner), hint));
+        edit.change.hints.push((self.sharers(id)?, hint));
         self.commit_edit(edit)?;
         self.counts.messages_added += 1;
         Ok(Added { uid_validity, uid })
@@ -179,9 +178,17 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// A body with the same content that the account has.
+    /// Where it is noted which body has a content.
+    fn sharers(&mut self, id: MailboxId) -> Result<Partition, StoreError> {
+        Ok(match self.config.sharing {
+            Sharing::Account => Partition::Account(self.owner(id)?.clone()),
+            Sharing::All => keys::EVERYBODY,
+        })
+    }
+
+    /// A body with the same content that may be shared.
     fn known(&mut self, id: MailboxId, message: &Prepared) -> Result<Option<BlobId>, StoreError> {
-        let partition = Partition::Account(self.owner(id)?.clone());
+        let partition = self.sharers(id)?;
         let key = keys::content(&message.content());
         let row = self.pending.hint(&self.meta, &partition, &key)?;
         let Some(blob) = row.as_deref().and_then(<[u8]>::first_chunk) else {

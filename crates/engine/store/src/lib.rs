@@ -52,7 +52,7 @@ pub use reclaim::{Reclaim, ReclaimReport, Reclaimable};
 pub use repair::{LostMessage, RepairError, RepairReport};
 pub use rows::RecipientFields;
 pub use snapshot::{Difference, Message, Snapshot, Status};
-pub use store::{Committed, Counts, Published, Store, StoreConfig};
+pub use store::{Committed, Counts, Published, Sharing, Store, StoreConfig};
 
 /// The longest message, in octets.
 pub const MESSAGE_OCTETS_MAX: u32 = 256 * 1024 * 1024;

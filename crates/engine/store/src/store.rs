@@ -21,6 +21,17 @@ use crate::{StoreError, batch};
 /// Uses of mailboxes are counted from here on, and those that nobody asked for yet down from here.
 const FIRST_USE: u64 = 1 << 32;
 
+/// Among whom equal content that arrives separately is stored once. Wider than an account, whoever can
+/// see what a delivery costs can find out what others have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sharing {
+    /// Within an account.
+    #[default]
+    Account,
+    /// Among all accounts.
+    All,
+}
+
 /// How the store is built.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
@@ -35,6 +46,8 @@ pub struct StoreConfig {
     pub expunged_max: u32,
     /// Octets of the disk that are kept for removing messages when it is full.
     pub spare: ByteSize,
+    /// Who shares what arrives separately.
+    pub sharing: Sharing,
     /// A random number for a store that is made.
     pub log_id: u64,
 }
@@ -47,6 +60,7 @@ impl Default for StoreConfig {
             mailboxes_max: 10_000,
             expunged_max: 100_000,
             spare: ByteSize::new(0),
+            sharing: Sharing::default(),
             log_id: 0,
         }
     }

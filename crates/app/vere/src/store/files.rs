@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use vere_disk::log::Directory as LogDirectory;
 use vere_disk::mail_meta::FjallMeta;
-use vere_settings::Settings;
-use vere_store::{RepairReport, Store, StoreConfig};
+use vere_settings::{BodySharing, Settings};
+use vere_store::{RepairReport, Sharing, Store, StoreConfig};
 use vere_units::ByteSize;
 
 use super::keeper::MailStore;
@@ -32,6 +32,7 @@ pub(crate) struct Files {
     folder: PathBuf,
     /// Octets kept for removing messages.
     spare: ByteSize,
+    sharing: Sharing,
     /// Locked as long as it is open.
     _lock: File,
 }
@@ -44,7 +45,12 @@ impl Files {
     pub(crate) fn make(settings: &Settings) -> Result<Self, Failure> {
         let folder = settings.data.join("store");
         fs::create_dir_all(folder.join("log")).map_err(|error| wrong(&folder, &error))?;
-        Ok(Self::lock(&folder)?.with_spare(settings.store.reserve))
+        let files = Self::lock(&folder)?.with_spare(settings.store.reserve);
+        let sharing = match settings.store.sharing {
+            BodySharing::Account => Sharing::Account,
+            BodySharing::All => Sharing::All,
+        };
+        Ok(Self { sharing, ..files })
     }
 
     /// Keeps so much room for removing messages.
@@ -71,6 +77,7 @@ impl Files {
             Ok(()) => Ok(Self {
                 folder: folder.to_owned(),
                 spare: ByteSize::new(0),
+                sharing: Sharing::default(),
                 _lock: lock,
             }),
             Err(TryLockError::WouldBlock) => Err(wrong(folder, &IN_USE)),
@@ -116,6 +123,7 @@ impl Files {
         let config = StoreConfig {
             log_id: random_u64()?,
             spare: self.spare,
+            sharing: self.sharing,
             ..StoreConfig::default()
         };
         let (store, report) = Store::open(disk, meta, config).map_err(|error| wrong(&error))?;

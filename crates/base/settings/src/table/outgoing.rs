@@ -65,6 +65,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 Is("20"),
                 "Percentage of the time that reclaiming reads and writes; the rest it waits.",
             ),
+            fixed(
+                "sharing",
+                Choice(&["account", "all"]),
+                Is("\"account\""),
+                "Where a message that arrives again, on its own, is stored as a reference to the copy that is there. `all` stores it once for all accounts; whoever can see how much is stored, or how long it takes, may then find out whether somebody else has a message.",
+            ),
         ],
     },
     Section {

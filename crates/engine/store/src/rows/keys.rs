@@ -13,10 +13,14 @@ pub(crate) const MAILBOXES: &[u8] = &[0x02];
 pub(crate) const SUBSCRIPTIONS: &[u8] = &[0x03];
 /// Account: mailboxes that were deleted and whose own partition is not empty yet.
 pub(crate) const PURGES: &[u8] = &[0x04];
-/// Account, a hint: the body that has a content.
+/// Account, a hint: the body that has a content. In [`EVERYBODY`] where all accounts share.
 pub(crate) const CONTENTS: u8 = 0x05;
 /// Account, a hint: the thread that a message id belongs to.
 pub(crate) const THREADS: u8 = 0x06;
+
+/// The partition of a mailbox that there is none of, with nothing but hints in it: ids of mailboxes are
+/// positions of the log, which begins behind it.
+pub(crate) const EVERYBODY: Partition = Partition::Mailbox(0);
 
 /// Whether rows of an account of this kind are hints.
 pub(crate) fn is_hint(kind: u8) -> bool {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use vere_ports::storage::Storage as _;
 
 use super::*;
-use crate::{FlagMode, Keyword, ModSeq, SpecialUse, SystemFlags, Uid};
+use crate::{FlagMode, Keyword, ModSeq, Sharing, SpecialUse, SystemFlags, Uid};
 
 fn uid(number: u32) -> Uid {
     Uid::new(number).unwrap()
@@ -89,6 +89,30 @@ fn equal_content_is_shared_within_an_account_only() {
     let other = bench.snapshot(other);
     assert_eq!(inbox.get(0).unwrap().blob, sent.get(0).unwrap().blob);
     assert_ne!(inbox.get(0).unwrap().blob, other.get(0).unwrap().blob);
+}
+
+#[test]
+fn all_accounts_share_where_they_are_to() {
+    let mut bench = Bench::new();
+    let config = StoreConfig {
+        sharing: Sharing::All,
+        ..config()
+    };
+    let opened = Store::open(bench.disk.clone(), bench.meta.clone(), config);
+    bench.store = opened.unwrap().0;
+    let bob = bench.store.open_account(&account("bob"), NOW).unwrap();
+    let bob = safe(&mut bench.store, bob);
+    bench.try_deliver(bench.inbox, 7, operation(1)).unwrap();
+    bench.try_deliver(bob, 7, operation(2)).unwrap();
+    let of = |snapshot: Snapshot| snapshot.get(0).unwrap().blob;
+    assert_eq!(of(bench.snapshot(bench.inbox)), of(bench.snapshot(bob)));
+    // The place of the hints is no mailbox to whoever looks through everything.
+    assert_eq!(bench.store.check_all().unwrap().findings, []);
+    let uid = bench.snapshot(bench.inbox).get(0).unwrap().uid;
+    super::reclaiming::expunge(&mut bench, &[uid]);
+    super::reclaiming::reclaim(&mut bench.store).unwrap();
+    assert_eq!(bench.read(bob)[0].1, message(7));
+    assert_eq!(bench.store.check_all().unwrap().findings, []);
 }
 
 #[test]
