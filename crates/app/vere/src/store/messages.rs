@@ -187,7 +187,7 @@ impl Chosen {
     ) -> Messages {
         let mut rows = Vec::with_capacity(self.messages.len());
         let (mut found, mut places) = (Vec::new(), Vec::with_capacity(self.messages.len()));
-        let (mut messages, mut octets) = (self.messages.iter(), 0);
+        let (mut messages, mut octets, mut unreadable) = (self.messages.iter(), 0, 0);
         while (rows.is_empty() || octets + found.len() < self.octets_max)
             && let Some(referred) = messages.next()
         {
@@ -202,6 +202,7 @@ impl Chosen {
                     found.truncate(start);
                     let uid = referred.0.uid.get();
                     tracing::error!(%error, uid, "message cannot be read");
+                    unreadable += 1;
                 }
             }
         }
@@ -213,6 +214,7 @@ impl Chosen {
         Messages {
             rows,
             rest: self.rest,
+            unreadable,
         }
     }
 }

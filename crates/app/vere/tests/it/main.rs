@@ -67,6 +67,7 @@ mod smuggling;
 mod spool_access;
 mod spool_readers;
 mod spool_tls;
+mod store_damage;
 mod store_room;
 mod tls;
 mod top;

@@ -37,6 +37,8 @@ pub(super) struct FetchWork {
     seen: UidSet,
     /// How many are still to come.
     missing: u32,
+    /// Those of them that are damaged.
+    unreadable: u32,
     unknown_encoding: bool,
 }
 
@@ -91,6 +93,7 @@ impl Server {
             changed_since: command.changed_since,
             seen: UidSet::new(),
             unknown_encoding: false,
+            unreadable: 0,
         };
         if command.vanished {
             self.ask_vanished(work);
@@ -203,6 +206,7 @@ impl Server {
         for row in &messages.rows {
             self.fetch_row(&mut work, row);
         }
+        work.unreadable = work.unreadable.saturating_add(messages.unreadable);
         work.uids = messages.rest;
         self.fetch_rows(work);
     }
@@ -231,7 +235,10 @@ impl Server {
     }
 
     fn fetched(&mut self, work: FetchWork) {
-        let text = if work.unknown_encoding {
+        let text = if work.unreadable > 0 {
+            // Whoever took them for gone would throw away good copies.
+            "NO [CORRUPTION] some of them are damaged here, the administrator can tell more"
+        } else if work.unknown_encoding {
             "NO [UNKNOWN-CTE] a part is encoded in a way that is not known"
         } else if work.missing > 0 && work.changed_since.is_none() {
             "OK [EXPUNGEISSUED] some of them are gone"

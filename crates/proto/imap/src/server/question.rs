@@ -368,6 +368,8 @@ pub struct Messages {
     pub rows: Vec<Row>,
     /// Those asked for and not looked at yet.
     pub rest: UidSet,
+    /// Those that are there and cannot be read.
+    pub unreadable: u32,
 }
 
 /// A message.

@@ -369,7 +369,8 @@ impl System {
         wait_for("the end of vere serve", || self.serve.ended())
     }
 
-    fn end(&mut self) {
+    /// Stops it as an operator would, to be started again.
+    pub(crate) fn end(&mut self) {
         let status = self.serve.stop(PATIENCE);
         assert!(status.success(), "exit {status}; log:\n{}", self.log());
         assert_eq!(self.roles_left(), 0, "roles outlive the supervisor");

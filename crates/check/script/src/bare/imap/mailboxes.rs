@@ -337,7 +337,11 @@ impl Mailboxes {
         });
         let since = query.changed_since.unwrap_or(0);
         let rows = rows.filter(|row| row.flags.mod_seq > since).collect();
-        Ok(Messages { rows, rest })
+        Ok(Messages {
+            rows,
+            rest,
+            unreadable: 0,
+        })
     }
 
     fn store(&mut self, query: &StoreQuery) -> Result<FlagsChanged, Refusal> {

@@ -1,0 +1,56 @@
+//! Octets of the mail store that are not what was written any more: whoever asks is told, and nobody takes a
+//! damaged message for one that is gone.
+
+use std::fs;
+use std::path::Path;
+
+use crate::harness::{Options, System};
+use crate::imap::{Imap, with_store};
+
+const MARK: &str = "kept as it came";
+
+/// Flips an octet of the text in the store's log.
+fn damage(data: &Path) {
+    let log = data.join("store/log");
+    for entry in fs::read_dir(&log).expect("the log") {
+        let path = entry.expect("a segment").path();
+        let mut octets = fs::read(&path).expect("a segment");
+        let found = octets
+            .windows(MARK.len())
+            .position(|at| at == MARK.as_bytes());
+        if let Some(at) = found {
+            octets[at] ^= 1;
+            return fs::write(&path, octets).expect("a segment");
+        }
+    }
+    panic!("no segment has the text");
+}
+
+#[test]
+fn a_damaged_message_is_told_and_can_be_put_back() {
+    let (options, ports) = with_store(Options::default());
+    let mut system = System::start(&options);
+    let message = format!("Subject: one\r\n\r\n{MARK}\r\n");
+    let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
+    alice.append("INBOX", &message);
+    alice.append("INBOX", "Subject: two\r\n\r\nwhole\r\n");
+    drop(alice);
+    system.end();
+    damage(&system.directory.path().join("data"));
+    assert_eq!(system.failing_command(&["store", "check"]).0, Some(1));
+
+    system.start_again();
+    system.wait_ready();
+    let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
+    alice.ok("SELECT INBOX");
+    let said = alice.command("FETCH 1:2 BODY.PEEK[]");
+    assert!(said.contains("NO [CORRUPTION]"), "{said}");
+    assert!(
+        said.contains("whole") && !said.contains("* 1 FETCH"),
+        "{said}"
+    );
+    // What comes in again is not taken for what is damaged.
+    alice.append("INBOX", &message);
+    assert!(alice.body(3).contains(MARK));
+    system.stop();
+}
