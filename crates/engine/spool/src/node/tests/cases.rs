@@ -152,6 +152,40 @@ fn holes_are_closed() {
     assert_eq!(ids, kept);
 }
 
+/// Gateways take no more mail from less than all of the room on, and count what is dead in it: two thirds of
+/// each segment lived, which was left as it is until the node was full.
+#[test]
+fn a_node_that_is_nearly_full_gives_back_what_is_dead_in_segments_that_mostly_live() {
+    let config = NodeConfig {
+        segment_len: SEGMENT_LEN_MIN,
+        memory_max: 256 * SEGMENT_LEN_MIN as u64,
+        ..NodeConfig::new(secret())
+    };
+    let mut pair = Pair::new(config, None);
+    let queue = queue_of(&mut pair);
+    let fill = |pair: &Pair| pair.node.stats()[0].1.fill;
+    let mut ids = Vec::new();
+    while fill(&pair) < 950 {
+        ids.extend(pair.owner.commit(put(queue, &body(300))).unwrap().ids);
+        pair.settle();
+    }
+    assert_eq!(pair.refused(), [], "it is not full");
+    for id in ids.iter().step_by(3) {
+        pair.owner.commit(delete(queue, *id)).unwrap();
+    }
+    pair.settle();
+    while pair.node.is_busy() {
+        pair.node.end_turn(now());
+    }
+    let left = fill(&pair);
+    assert!(
+        left < 860,
+        "{left} thousandths for two thirds of the records"
+    );
+    let lives = ids.len() - ids.len().div_ceil(3);
+    assert_eq!(contents(&mut pair, 1_000)[&queue.0].len(), lives);
+}
+
 #[test]
 fn records_longer_than_a_segment() {
     let mut pair = Pair::new(small_memory(), Some(MemoryLog::new(1 << 20)));

@@ -124,6 +124,23 @@ fn of_two_nodes_none_leaves() {
     assert_eq!(circle.states(), [SyncState::Sync, SyncState::Sync]);
 }
 
+/// It was left alone like one that left as too slow, for minutes, and longer each time.
+#[test]
+fn who_was_slow_and_goes_away_has_not_left_for_that() {
+    let mut circle = circle(2, |_| {});
+    let queue = circle.queue("q");
+    circle.work(queue, &[1], WINDOW * 3, 2);
+    assert_eq!(circle.states(), [SyncState::Sync, SyncState::Slow]);
+    circle.kill(1);
+    circle.pass(Duration::from_secs(4));
+    let away = ReplicaChange::Isolated(Fault::Away);
+    assert!(circle.changed(1, away), "{:?}", circle.events);
+    assert!(!circle.changed(1, SLOW));
+    circle.start(1);
+    circle.pass(Duration::from_secs(10));
+    assert_eq!(circle.states(), [SyncState::Sync; 2]);
+}
+
 /// Nor does one more than must be wait for another node; it is back after a rest, and longer away the
 /// next time.
 #[test]
