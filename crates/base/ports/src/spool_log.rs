@@ -82,6 +82,12 @@ pub trait SpoolLog {
     /// on some time later and the host is woken.
     fn start_sync(&mut self);
 
+    /// As [`SpoolLog::start_sync`], where only one waits for what was appended and this thread has nothing
+    /// else to do: what takes no longer than to wake another thread for it may be done when this returns.
+    fn sync_alone(&mut self) {
+        self.start_sync();
+    }
+
     /// Everything before this position is on stable storage.
     ///
     /// # Errors

@@ -352,6 +352,18 @@ impl SpoolLog for SimLog {
         self.log.borrow_mut().wanted = true;
     }
 
+    /// Of three one is done when this returns, if nothing is under way.
+    fn sync_alone(&mut self) {
+        let mut log = self.log.borrow_mut();
+        let at_once = log.position.is_multiple_of(3) && log.running.is_none();
+        if at_once && self.disk.trouble() != Trouble::Failed {
+            log.running = Some(log.position);
+            log.sync_done();
+        } else {
+            log.wanted = true;
+        }
+    }
+
     fn synced(&self) -> Result<LogPosition, LogError> {
         self.check()?;
         Ok(LogPosition(self.log.borrow().synced))

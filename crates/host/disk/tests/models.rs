@@ -24,6 +24,8 @@ mod index;
 mod indexer;
 #[path = "../src/log/octets.rs"]
 mod octets;
+#[path = "../src/log/pace.rs"]
+mod pace;
 #[path = "../src/log/reading.rs"]
 mod reading;
 #[path = "../src/log/recover.rs"]
@@ -59,6 +61,7 @@ mod threads {
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use loom::sync::Condvar;
 use vere_faults::{Fate, MemoryDisk};
@@ -214,6 +217,8 @@ fn common(disk: &Disk) -> (Common<Disk>, Receiver<Arc<Syncing<Disk>>>) {
     let (jobs, waiting) = channel::channel();
     let common = Common {
         segment_len: SEGMENT_LEN,
+        // However long it takes: no run may hang on that.
+        in_place_max: Duration::MAX,
         jobs,
         reserve: Reserve::new(disk, 0).unwrap(),
         // Nothing is read again, and nothing gets an index.
@@ -316,6 +321,40 @@ fn no_wake_up_is_lost() {
         node.wait_for(first);
         node.wait_for(last);
         node.log.keep_house();
+        assert_eq!(node.cut_power().len(), 2);
+        node.stop();
+    });
+}
+
+/// A sync by the node itself comes between others: nothing that was reported is taken back, and no job that
+/// began before it says afterwards that less is synced.
+#[test]
+fn a_sync_of_the_nodes_own_fits_between_others() {
+    model(|| {
+        let mut node = Node::start();
+        let first = node.append(b"one");
+        node.log.start_sync();
+        let last = node.append(b"two");
+        node.log.sync_alone();
+        let before = node.log.synced().unwrap().0;
+        let found = node.cut_power();
+        assert!(found.len() >= usize::from(before >= first) + usize::from(before >= last));
+        node.stop();
+    });
+}
+
+/// The node hears of what it asked for, whoever syncs it.
+#[test]
+fn no_wake_up_is_lost_beside_syncs_of_the_nodes_own() {
+    model(|| {
+        let mut node = Node::start();
+        let first = node.append(b"one");
+        node.log.start_sync();
+        node.wait_for(first);
+        let last = node.append(b"two");
+        node.log.sync_alone();
+        node.wait_for(last);
+        assert!(node.log.synced().unwrap().0 >= last);
         assert_eq!(node.cut_power().len(), 2);
         node.stop();
     });

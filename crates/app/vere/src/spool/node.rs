@@ -340,8 +340,11 @@ impl<S: SpoolLogStore> Host<S> {
     fn serve_touched(&mut self) {
         while let Some(ConnectionId(index)) = self.node.next_touched() {
             self.write(index);
-            // It may take input again.
-            if self.node.takes_input(ConnectionId(index)) {
+            // It may take input again, if some is there: an event tells of what comes.
+            let socket = self.sockets.get(index).and_then(Option::as_ref);
+            if socket.is_some_and(|socket| socket.readable)
+                && self.node.takes_input(ConnectionId(index))
+            {
                 self.enqueue(index);
             }
         }

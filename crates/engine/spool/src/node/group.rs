@@ -355,7 +355,7 @@ impl<L: SpoolLog> Group<L> {
     /// Starts a sync of what was appended, if it is time.
     pub(super) fn start_sync(&mut self, now: Timestamp, delay: Duration) {
         if let Some(journal) = &mut self.log {
-            journal.start_sync(now, delay);
+            journal.start_sync(now, delay, self.acknowledged);
         }
     }
 

@@ -12,6 +12,10 @@ use super::segment::Piece;
 /// So much that nobody waits for is synced at once, so that it does not fill its owner's window.
 const LAZY_OCTETS_MAX: usize = 64 << 10;
 
+/// So few transactions, the end of one record and the beginning of another, are synced alone: more would wait
+/// for the thread that syncs them.
+const ALONE_MAX: u64 = 2;
+
 /// Whether somebody waits for a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Urgency {
@@ -156,8 +160,9 @@ impl<L: SpoolLog> Journal<L> {
         }
     }
 
-    /// Starts a sync of what was appended, when somebody waits for it or it has waited long enough.
-    pub(super) fn start_sync(&mut self, now: Timestamp, delay: Duration) {
+    /// Starts a sync of what was appended, when somebody waits for it or it has waited long enough. Everything
+    /// up to `acknowledged` is synced.
+    pub(super) fn start_sync(&mut self, now: Timestamp, delay: Duration, acknowledged: Txn) {
         let Unsynced {
             octets,
             urgent,
@@ -170,7 +175,12 @@ impl<L: SpoolLog> Journal<L> {
         let many = octets >= LAZY_OCTETS_MAX;
         if urgent || many || now >= due || !self.promises.is_empty() {
             self.unsynced = Unsynced::default();
-            self.log.start_sync();
+            let last = self.awaiting.back().map_or(acknowledged, |(_, txn)| *txn);
+            if urgent && last.0.saturating_sub(acknowledged.0) <= ALONE_MAX {
+                self.log.sync_alone();
+            } else {
+                self.log.start_sync();
+            }
         } else {
             self.unsynced.due = Some(due);
         }

@@ -16,6 +16,7 @@ mod indexer;
 mod node_store;
 mod octets;
 mod origin;
+mod pace;
 mod reading;
 mod recover;
 mod redo;
@@ -36,6 +37,7 @@ pub use sync::Wake;
 
 use std::path::Path;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use vere_ports::spool_log::{LogPosition, LogReader, OpenLogError};
 use vere_ports::storage::Storage;
@@ -58,6 +60,7 @@ pub fn recover_log<S: Storage>(
     })?;
     let common = recover::Common {
         segment_len: u64::MAX,
+        in_place_max: Duration::ZERO,
         jobs,
         reserve,
         reads,

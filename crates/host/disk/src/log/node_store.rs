@@ -45,6 +45,10 @@ pub struct LogOptions {
     pub segment_len: u64,
     /// Octets of disk set aside for ending records when the disk is full.
     pub reserve_len: u64,
+    /// How long the thread that appends may sync by itself where only one waits, as syncs go of late. What
+    /// wakes two threads for a sync costs some tens of microseconds; a node that serves others meanwhile
+    /// must not be stopped for long.
+    pub in_place_max: Duration,
     /// Makes what is kept of full segments for a start; `None`: they are read whole.
     pub outliner: Option<LogOutliner>,
     /// Octets of full segments, the newest ones, for which that is not made.
@@ -58,6 +62,7 @@ impl Default for LogOptions {
         Self {
             segment_len: 64 << 20,
             reserve_len: 16 << 20,
+            in_place_max: Duration::from_millis(2),
             outliner: None,
             index_behind: 128 << 20,
             kept_max: 4,
@@ -129,6 +134,7 @@ fn start_threads(
     };
     Ok(Common {
         segment_len: options.segment_len,
+        in_place_max: options.in_place_max,
         jobs,
         reserve,
         reads,

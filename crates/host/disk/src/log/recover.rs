@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
 use vere_ports::spool_log::{LogReader, OpenLogError, UnreadableEntry};
 use vere_ports::storage::{Storage, StorageFile};
@@ -31,6 +32,8 @@ use super::threads::Arc;
 #[derive(Debug, Clone)]
 pub(super) struct Common<S: Storage> {
     pub(super) segment_len: u64,
+    /// How long the thread that writes may sync by itself.
+    pub(super) in_place_max: Duration,
     pub(super) jobs: Jobs<S>,
     pub(super) reserve: Arc<Reserve<S>>,
     /// Who reads contents again.
@@ -70,8 +73,7 @@ pub(super) fn create<S: Storage>(
         number: 1,
         len: head.entries_at(),
     }]);
-    let options = (common.segment_len, common.indexing.clone());
-    let syncing = Syncing::new(storage, (mark_file, mark), (1, file.clone()), options);
+    let syncing = Syncing::new(storage, (mark_file, mark), (1, file.clone()), common);
     Ok(finish(common, syncing, segments, (log_id, file), (0, 0)))
 }
 
@@ -125,12 +127,7 @@ pub(super) fn open<S: Storage>(
     let mark_file = storage.open(MARK_NAME).map_err(io_error(&mark_path))?;
     write_marks(&mark_file, mark).map_err(io_error(&mark_path))?;
     let newest = (last.number, last.file.clone());
-    let syncing = Syncing::new(
-        storage.clone(),
-        (mark_file, mark),
-        newest,
-        (common.segment_len, common.indexing.clone()),
-    );
+    let syncing = Syncing::new(storage.clone(), (mark_file, mark), newest, common);
     let segment = |file: &SegmentFile<S::File>| Segment {
         number: file.number,
         len: file.len,

@@ -122,6 +122,12 @@ impl<S: Storage> SpoolLog for RedoLog<S> {
         }
     }
 
+    fn sync_alone(&mut self) {
+        if !self.syncing.sync_in_place(self.position, self.oldest()) {
+            self.start_sync();
+        }
+    }
+
     fn synced(&self) -> Result<LogPosition, LogError> {
         self.check()?;
         Ok(LogPosition(self.syncing.synced()))

@@ -3,6 +3,10 @@
 //! A log asks for a sync and goes on writing; whoever runs the jobs (a thread in production, the test
 //! itself in tests) syncs everything written until the job began. A request during a job makes
 //! another one after it: that is the group commit.
+//!
+//! Two threads that wake each other for one message cost more than its sync does, on a disk that syncs
+//! within a fraction of a millisecond. So where only one waits, and nothing is under way, the thread that
+//! writes syncs by itself ([`Syncing::sync_in_place`]), as long as that has lately not taken long ([`Pace`]).
 
 use std::io;
 use std::sync::{OnceLock, PoisonError};
@@ -13,6 +17,8 @@ use vere_ports::storage::{Storage, StorageFile};
 use super::format::Mark;
 use super::index::{self, Sealed};
 use super::indexer::{IndexJob, Indexed, Indexing};
+use super::pace::Pace;
+use super::recover::Common;
 use super::spares::{self, Spares, retired_at_once};
 use super::threads::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, Receiver, Sender, downgrade};
 
@@ -35,6 +41,7 @@ pub(super) struct Syncing<S: Storage> {
     indexing: Option<Indexing<S>>,
     segment_len: u64,
     synced: AtomicU64,
+    pace: Pace,
     failure: OnceLock<LogError>,
 }
 
@@ -51,6 +58,8 @@ struct Wanted<S: Storage> {
     mark: bool,
     /// Whether a job is waiting to be run.
     queued: bool,
+    /// Whether one is being run.
+    running: bool,
 }
 
 /// The newest mark, and what the next one is to say.
@@ -85,7 +94,7 @@ impl<S: Storage> Syncing<S> {
         storage: S,
         (mark_file, mark): (S::File, Mark),
         (newest, file): (u64, S::File),
-        (segment_len, indexing): (u64, Option<Indexing<S>>),
+        common: &Common<S>,
     ) -> Self {
         let wanted = Wanted {
             files: vec![file],
@@ -94,11 +103,12 @@ impl<S: Storage> Syncing<S> {
             oldest: mark.oldest,
             mark: false,
             queued: false,
+            running: false,
         };
         Self {
-            spares: Mutex::new(Spares::new(storage.clone(), segment_len, newest + 1)),
+            spares: Mutex::new(Spares::new(storage.clone(), common.segment_len, newest + 1)),
             indexed: Mutex::default(),
-            indexing,
+            indexing: common.indexing.clone(),
             storage,
             wanted: Mutex::new(wanted),
             marks: Mutex::new(Marks {
@@ -108,8 +118,9 @@ impl<S: Storage> Syncing<S> {
                 oldest: mark.oldest,
                 asked: false,
             }),
-            segment_len,
+            segment_len: common.segment_len,
             synced: AtomicU64::new(mark.synced),
+            pace: Pace::new(common.in_place_max),
             failure: OnceLock::new(),
         }
     }
@@ -217,6 +228,26 @@ impl<S: Storage> Syncing<S> {
         !std::mem::replace(&mut wanted.queued, true)
     }
 
+    /// Syncs everything before `position` on this thread. False when it is better left to a job: that
+    /// would take long, one is under way, or there is more to be done than that.
+    pub(super) fn sync_in_place(&self, position: u64, oldest: u64) -> bool {
+        if !self.pace.is_brisk() {
+            return false;
+        }
+        {
+            let mut wanted = lock(&self.wanted);
+            let under_way = wanted.queued || wanted.running;
+            let more = wanted.names || wanted.files.len() > 1 || wanted.oldest != oldest;
+            if under_way || more {
+                return false;
+            }
+            wanted.position = position;
+        }
+        self.attempt(|| self.run());
+        self.end_job();
+        true
+    }
+
     /// Wants it noted how far it is synced. True when there is a job to be queued.
     pub(super) fn want_mark(&self) -> bool {
         // While one is written there is nothing to want.
@@ -246,7 +277,7 @@ impl<S: Storage> Syncing<S> {
     fn run(&self) -> io::Result<()> {
         let (files, names, position, oldest, mark) = {
             let mut wanted = lock(&self.wanted);
-            wanted.queued = false;
+            (wanted.queued, wanted.running) = (false, true);
             let names = std::mem::take(&mut wanted.names);
             let mark = std::mem::take(&mut wanted.mark);
             (
@@ -260,7 +291,7 @@ impl<S: Storage> Syncing<S> {
         // A segment that was begun has a head to be synced, before those before it go.
         if position > self.synced() || names || files.len() > 1 {
             for file in &files {
-                file.sync()?;
+                self.pace.time(|| file.sync())?;
             }
             if names {
                 self.storage.sync()?;
@@ -275,6 +306,11 @@ impl<S: Storage> Syncing<S> {
         (marks.synced, marks.oldest) = (position, oldest);
         marks.asked |= mark;
         Ok(())
+    }
+
+    /// What was begun by [`Self::run`] is over, with what followed it.
+    fn end_job(&self) {
+        lock(&self.wanted).running = false;
     }
 
     /// What nobody waits for: retires old segments, and makes files for new ones.
@@ -361,6 +397,7 @@ pub(super) fn run_jobs<S: Storage>(jobs: &Receiver<Arc<Syncing<S>>>, wake: &Wake
         job.attempt(|| job.run());
         wake();
         job.attempt(|| Syncing::tidy(&job));
+        job.end_job();
     }
 }
 
@@ -370,5 +407,6 @@ pub(super) fn run_waiting<S: Storage>(jobs: &Receiver<Arc<Syncing<S>>>) {
     while let Ok(job) = jobs.try_recv() {
         job.attempt(|| job.run());
         job.attempt(|| Syncing::tidy(&job));
+        job.end_job();
     }
 }

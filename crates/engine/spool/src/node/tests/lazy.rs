@@ -96,6 +96,32 @@ fn a_delete_alone_is_synced_soon_and_acknowledged_then() {
     );
 }
 
+/// What a sync by the node itself, which stops it meanwhile, is for.
+#[test]
+fn one_that_waits_alone_is_acknowledged_in_the_same_turn() {
+    let (mut site, mut owner) = filled(10);
+    site.log.as_ref().unwrap().0.borrow_mut().brisk = true;
+    let alone = |site: &Site| site.log.as_ref().unwrap().0.borrow().alone;
+    let before = alone(&site);
+    let end_and_begin = [delete(12, 3), put(13, 11)].concat();
+    owner.send(&mut site.node, &end_and_begin);
+    site.node.end_turn(now());
+    assert_eq!(alone(&site), before + 1);
+    let answers = owner.answers(&mut site.node);
+    let [Answer::Ack { through, .. }] = answers[..] else {
+        panic!("one acknowledgement: {answers:?}");
+    };
+    assert_eq!(through, Txn(13));
+
+    let several = (14..=17).map(|txn| put(txn, txn));
+    owner.send(&mut site.node, &several.collect::<Vec<_>>().concat());
+    site.node.end_turn(now());
+    owner.send(&mut site.node, &put(18, 18));
+    site.node.end_turn(now());
+    assert_eq!(alone(&site), before + 1, "others wait as well");
+    assert_eq!(owner.answers(&mut site.node), []);
+}
+
 #[test]
 fn many_deletes_do_not_wait() {
     let (mut site, owner) = filled(3000);

@@ -3,7 +3,7 @@
 use super::*;
 
 /// What was not synced is lost.
-struct Nothing;
+pub(super) struct Nothing;
 
 impl Fate for Nothing {
     fn pick(&mut self, bound: usize) -> usize {

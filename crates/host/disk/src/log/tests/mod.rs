@@ -1,5 +1,6 @@
 mod aside;
 mod cut;
+mod in_place;
 mod indexes;
 mod memory;
 
@@ -59,6 +60,7 @@ fn common(disk: &MemoryDisk, reserve: u64) -> (Common<MemoryDisk>, Waiting) {
     (
         Common {
             segment_len: SEGMENT_LEN,
+            in_place_max: Duration::MAX,
             jobs,
             reserve,
             reads: channel().0,
@@ -487,6 +489,7 @@ fn an_old_file_that_is_used_again_gives_back_only_what_is_new() {
 enum Step {
     Append(usize),
     StartSync,
+    SyncAlone,
     RunSyncs,
     Remove(prop::sample::Index),
     KeepHouse,
@@ -500,6 +503,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (0..300_usize).prop_map(Step::Append),
         4 => Just(Step::StartSync),
+        2 => Just(Step::SyncAlone),
         4 => Just(Step::RunSyncs),
         1 => any::<prop::sample::Index>().prop_map(Step::Remove),
         1 => Just(Step::KeepHouse),
@@ -575,6 +579,7 @@ proptest! {
                     }
                 }
                 Step::StartSync => bench.log.start_sync(),
+                Step::SyncAlone => bench.log.sync_alone(),
                 Step::RunSyncs => run_waiting(&bench.waiting),
                 Step::Remove(index) => {
                     let before = index.index(bench.log.newest() as usize + 1) as u64;
