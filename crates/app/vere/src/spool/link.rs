@@ -255,6 +255,8 @@ struct Shared {
     replicas: watch::Sender<Vec<ReplicaRow>>,
     /// Wakes the link of this number: there is something to send, to connect or to end.
     wakers: Vec<Notify>,
+    /// Whether the runtime does not hear of what comes over the link of this number.
+    unwatched: Vec<Cell<bool>>,
     /// Wakes whoever looks after deadlines and the register.
     keeper: Notify,
     /// Whether deliveries may begin (rule R4), as it was when that changed last.
@@ -359,6 +361,7 @@ impl SpoolLink {
             ..OwnerConfig::new(&options.group, options.credentials.secret.clone(), 0)
         });
         let wakers = owner.links().map(|_| Notify::new()).collect();
+        let unwatched = owner.links().map(|_| Cell::new(false)).collect();
         let lease = LeaseKeeper::new(LeaseOptions {
             life: options.life,
             terms: options.lease,
@@ -380,6 +383,7 @@ impl SpoolLink {
             state,
             replicas: watch::Sender::new(Vec::new()),
             wakers,
+            unwatched,
             keeper: Notify::new(),
             lease_state: watch::Sender::new(LeaseState::Waiting),
             lease: RefCell::new(lease),

@@ -256,6 +256,11 @@ impl Connection {
         Ok(())
     }
 
+    /// Whether a sign of life was asked for and did not come yet.
+    pub(super) const fn is_asked(&self) -> bool {
+        self.beats_given < self.beats_asked
+    }
+
     /// The node gave a sign of life that was asked for.
     pub(super) fn beat(&mut self) {
         self.beats_given += 1;

@@ -9,7 +9,7 @@ use super::config::OwnerError;
 use super::connection::{Connection, HEARTBEAT, Said, Terms};
 use super::replica::{Fault, Progress, Standing};
 use super::title::Noted;
-use super::{Owner, OwnerEvent, Phase, Purpose, ReplicaChange};
+use super::{Owner, OwnerEvent, Phase, Purpose, Read, ReplicaChange};
 
 /// One way to one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +60,34 @@ impl Owner {
     #[must_use]
     pub fn is_up(&self, link: Link) -> bool {
         self.connection(link).is_some_and(Connection::is_up)
+    }
+
+    /// Whether something that comes over a link is to be heard at once. Else it may be left unread until
+    /// something comes over another one: the node has acknowledged all that a member has which logs, or will
+    /// have before that does, and an answer of one alone tells nobody anything.
+    #[must_use]
+    pub fn awaits(&self, link: Link) -> bool {
+        let Some(replica) = self.replicas.get(link.node) else {
+            return true;
+        };
+        let open = matches!(self.phase, Phase::Open) && self.shut.is_none();
+        let plain = replica.is_sound() && replica.is_settled() && !replica.logged;
+        // Who is compared by the time of its answers must be heard at that time.
+        let timed = !self.config.slow_after.is_zero();
+        if !open || !plain || timed || replica.active != Some(link.address) {
+            return true;
+        }
+        let asked = |read: &Read| read.asked == Some(link.node);
+        if self.connection(link).is_none_or(Connection::is_asked) || self.reads.values().any(asked)
+        {
+            return true;
+        }
+        let keepers = self
+            .replicas
+            .iter()
+            .filter(|other| other.is_sound() && other.logged);
+        let safe = keepers.map(|keeper| keeper.acked).min();
+        safe.is_none_or(|safe| replica.acked < safe)
     }
 
     fn connection(&self, link: Link) -> Option<&Connection> {

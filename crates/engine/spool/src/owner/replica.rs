@@ -219,6 +219,13 @@ impl Replica {
         self.is_full() && self.is_up() && self.fault.is_none()
     }
 
+    /// Whether it was told nothing that it has not answered, but for changes.
+    pub(super) fn is_settled(&self) -> bool {
+        let told = self.duty.is_some() || self.attaching.is_some();
+        let noting = matches!(self.noted, Noted::Asked(_));
+        !told && !noting && self.rebuild.is_none() && self.promised.is_none()
+    }
+
     /// Whether it refused what others did.
     pub(super) fn differs(&self) -> bool {
         self.fault == Some(Fault::Diverged)

@@ -7,7 +7,6 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -30,6 +29,10 @@ const TICK_MIN: Duration = Duration::from_millis(20);
 /// How long a system that does not answer is waited for before it is asked anew: by itself TCP asks less
 /// and less often, and a machine that is back would wait for that. Longer than a node may be silent.
 const CONNECT_TRY: Duration = Duration::from_millis(1_500);
+
+/// After so many answers in a row for which this thread was woken in vain, a connection is not watched until
+/// something is waited for that comes over it.
+const VAIN_MAX: u32 = 4;
 
 /// Why a connection came to its end.
 enum Broken {
@@ -210,7 +213,7 @@ async fn attempt(shared: &Shared, number: usize, link: Link) -> Result<(), Broke
     // Without it small frames wait for acknowledgements; a socket that refuses is only slower.
     let _ = stream.set_nodelay(true);
     let line = tls.map(|tls| tls.connect(&node.name, address.ip()));
-    let wire = Wire::new(stream, line.transpose().map_err(Broken::Tls)?);
+    let wire = Wire::new(stream, line.transpose().map_err(Broken::Tls)?)?;
     let nonce = crate::secret::random();
     shared
         .inner
@@ -218,18 +221,24 @@ async fn attempt(shared: &Shared, number: usize, link: Link) -> Result<(), Broke
         .owner
         .connected(link, nonce, shared.clock.now());
     // Also when this task is ended.
-    let _end = End { shared, link };
+    let _end = End {
+        shared,
+        number,
+        link,
+    };
     serve(shared, number, link, wire).await
 }
 
 /// The end of a connection is told however it comes.
 struct End<'a> {
     shared: &'a Shared,
+    number: usize,
     link: Link,
 }
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
+        self.shared.unwatched[self.number].set(false);
         let mut inner = self.shared.inner.borrow_mut();
         inner.drops.retain(|(link, _)| *link != self.link);
         inner.owner.disconnected(self.link, self.shared.clock.now());
@@ -241,43 +250,30 @@ async fn serve(shared: &Shared, number: usize, link: Link, mut wire: Wire) -> Re
     let handshake_until = Instant::now() + shared.options.connect_timeout;
     let mut buffer = vec![0; READ_MAX];
     let mut shown = None;
+    let mut vain = 0;
     loop {
         if shown.is_none() {
             shown = wire.peer_certificate_end();
             shown.inspect(|end| shared.note_certificate(link, *end));
         }
-        let wants_write = {
-            let mut inner = shared.inner.borrow_mut();
-            if inner.closed {
-                return Err(Broken::Over);
-            }
-            let drop = inner.drops.iter().find(|(dropped, _)| *dropped == link);
-            if let Some((_, error)) = drop {
-                return Err(Broken::Owner(*error));
-            }
-            if !inner.owner.is_up(link) && Instant::now() >= handshake_until {
-                return Err(if wire.is_encrypted() {
-                    Broken::HandshakeTimeout
-                } else {
-                    Broken::NoPlainAnswer
-                });
-            }
-            let mut moved = false;
-            let wants_write = write(&mut inner, link, &mut wire, &mut moved)?;
-            // Only then: two links that cannot write would wake each other for ever.
-            if moved {
-                wake_others(shared, &inner, number);
-            }
-            wants_write
-        };
-        let interest = if wants_write {
-            Interest::READABLE | Interest::WRITABLE
-        } else {
-            Interest::READABLE
-        };
+        let wants_write = go_on(shared, number, link, &mut wire, handshake_until)?;
+        let mut awaits = is_awaited(shared, link);
+        if awaits && !wire.is_watched() {
+            // Nearly always it is there already.
+            read(shared, link, &mut wire, &mut buffer)?;
+            awaits = is_awaited(shared, link);
+        }
+        if awaits || wants_write {
+            vain = 0;
+            wire.watch(true)?;
+        } else if vain >= VAIN_MAX && !wire.is_encrypted() {
+            wire.watch(false)?;
+        }
+        shared.unwatched[number].set(!wire.is_watched());
         tokio::select! {
-            ready = wire.stream.ready(interest) => {
-                if ready?.is_readable() {
+            ready = wire.ready(wants_write) => {
+                if ready? {
+                    vain += u32::from(!is_awaited(shared, link));
                     read(shared, link, &mut wire, &mut buffer)?;
                 }
             }
@@ -285,6 +281,43 @@ async fn serve(shared: &Shared, number: usize, link: Link, mut wire: Wire) -> Re
             () = tokio::time::sleep_until(handshake_until), if Instant::now() < handshake_until => {}
         }
     }
+}
+
+/// Whether what comes over a link is to be heard at once.
+fn is_awaited(shared: &Shared, link: Link) -> bool {
+    shared.inner.borrow().owner.awaits(link)
+}
+
+/// Looks whether a connection goes on, and writes what is pending over it. True when the socket takes no more.
+fn go_on(
+    shared: &Shared,
+    number: usize,
+    link: Link,
+    wire: &mut Wire,
+    handshake_until: Instant,
+) -> Result<bool, Broken> {
+    let mut inner = shared.inner.borrow_mut();
+    if inner.closed {
+        return Err(Broken::Over);
+    }
+    let drop = inner.drops.iter().find(|(dropped, _)| *dropped == link);
+    if let Some((_, error)) = drop {
+        return Err(Broken::Owner(*error));
+    }
+    if !inner.owner.is_up(link) && Instant::now() >= handshake_until {
+        return Err(if wire.is_encrypted() {
+            Broken::HandshakeTimeout
+        } else {
+            Broken::NoPlainAnswer
+        });
+    }
+    let mut moved = false;
+    let wants_write = write(&mut inner, link, wire, &mut moved)?;
+    // Only then: two links that cannot write would wake each other for ever.
+    if moved {
+        wake_others(shared, &inner, number);
+    }
+    Ok(wants_write)
 }
 
 /// What was written may let another link go on: a rebuild reads from one and writes to another.
@@ -353,10 +386,12 @@ fn after(shared: &Shared, mut inner: RefMut<'_, Inner>) {
         shared.keeper.notify_one();
     }
     let links: Vec<Link> = inner.owner.links().collect();
-    for (waker, link) in shared.wakers.iter().zip(links) {
+    let wakers = shared.wakers.iter().zip(&shared.unwatched);
+    for ((waker, unwatched), link) in wakers.zip(links) {
         let idle = !inner.owner.is_connected(link) && inner.owner.wants(link);
         let dropped = inner.drops.iter().any(|(drop, _)| *drop == link);
-        if idle || dropped || !inner.owner.output(link).is_empty() {
+        let unheard = unwatched.get() && inner.owner.awaits(link);
+        if idle || dropped || unheard || !inner.owner.output(link).is_empty() {
             waker.notify_one();
         }
     }

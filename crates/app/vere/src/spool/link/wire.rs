@@ -1,21 +1,37 @@
 //! A connection to a node, encrypted where it is wanted.
 
 use std::io::{self, IoSlice, Read, Write};
+use std::net::TcpStream;
 
 use tokio::io::Interest;
-use tokio::net::TcpStream;
 use vere_net::tls::Line;
 use vere_units::Timestamp;
 
 /// A socket, and TLS on it or not.
+///
+/// While it is *watched* the runtime hears of what comes, and this thread is woken for it. Else it has to be
+/// read when there is reason to: each answer that is not heard by itself saves a change of process.
 pub(super) struct Wire {
-    pub(super) stream: TcpStream,
+    socket: Socket,
     line: Option<Line>,
 }
 
+struct Socket {
+    stream: TcpStream,
+    /// The same socket, as the runtime has it while it is watched. Nothing is read or written by this.
+    watch: Option<tokio::net::TcpStream>,
+}
+
 impl Wire {
-    pub(super) const fn new(stream: TcpStream, line: Option<Line>) -> Self {
-        Self { stream, line }
+    /// # Errors
+    /// When there are no descriptors left.
+    pub(super) fn new(stream: tokio::net::TcpStream, line: Option<Line>) -> io::Result<Self> {
+        let mut socket = Socket {
+            stream: stream.into_std()?,
+            watch: None,
+        };
+        socket.watch(true)?;
+        Ok(Self { socket, line })
     }
 
     pub(super) const fn is_encrypted(&self) -> bool {
@@ -27,33 +43,56 @@ impl Wire {
         self.line.as_ref()?.peer_certificate_end()
     }
 
-    /// Reads what is there, as [`TcpStream::try_read`].
+    pub(super) const fn is_watched(&self) -> bool {
+        self.socket.watch.is_some()
+    }
+
+    /// Has it watched, or not. What was there already is told of too.
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub(super) fn watch(&mut self, wanted: bool) -> io::Result<()> {
+        self.socket.watch(wanted)
+    }
+
+    /// Waits until there may be something to read, or with `writing` room to write; for ever when it is not
+    /// watched. True: to read.
+    ///
+    /// # Errors
+    /// When the runtime ends.
+    pub(super) async fn ready(&self, writing: bool) -> io::Result<bool> {
+        let Some(watch) = &self.socket.watch else {
+            return std::future::pending().await;
+        };
+        let interest = if writing {
+            Interest::READABLE | Interest::WRITABLE
+        } else {
+            Interest::READABLE
+        };
+        Ok(watch.ready(interest).await?.is_readable())
+    }
+
+    /// Reads what is there, as a socket that does not block.
     pub(super) fn try_read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.line {
             None => {
-                let count = self.stream.try_read(buffer)?;
+                let count = self.socket.read(buffer)?;
                 if count < buffer.len() {
-                    self.note_empty();
+                    // It is not asked again before it says that there is more: the question alone would
+                    // cost a system call for every answer of a node.
+                    self.socket.note_blocked(Interest::READABLE);
                 }
                 Ok(count)
             }
-            Some(line) => line.read(&mut Tried(&self.stream), buffer),
+            Some(line) => line.read(&mut self.socket, buffer),
         }
     }
 
-    /// The socket has given all it had, and is not asked again before it says that there is more: the question alone
-    /// would cost a system call for every answer of a node.
-    fn note_empty(&self) {
-        let nothing = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
-        // Its only effect is on what the runtime believes of the socket.
-        let _ = self.stream.try_io(Interest::READABLE, nothing);
-    }
-
-    /// Writes what there is room for, as [`TcpStream::try_write`]; [`Self::try_flush`] has to follow.
+    /// Writes what there is room for, as a socket that does not block; [`Self::try_flush`] has to follow.
     pub(super) fn try_write(&mut self, octets: &[u8]) -> io::Result<usize> {
         match &mut self.line {
-            None => self.stream.try_write(octets),
-            Some(line) => line.write(&mut Tried(&self.stream), &[IoSlice::new(octets)]),
+            None => self.socket.write(octets),
+            Some(line) => line.write(&mut self.socket, &[IoSlice::new(octets)]),
         }
     }
 
@@ -63,29 +102,56 @@ impl Wire {
         match &mut self.line {
             None => Ok(true),
             Some(line) => {
-                line.flush(&mut Tried(&self.stream))?;
+                line.flush(&mut self.socket)?;
                 Ok(!line.is_handshaking())
             }
         }
     }
 }
 
-/// Reads and writes what goes at once.
-struct Tried<'a>(&'a TcpStream);
+impl Socket {
+    fn watch(&mut self, wanted: bool) -> io::Result<()> {
+        if wanted && self.watch.is_none() {
+            self.watch = Some(tokio::net::TcpStream::from_std(self.stream.try_clone()?)?);
+        } else if !wanted {
+            self.watch = None;
+        }
+        Ok(())
+    }
 
-impl Read for Tried<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.try_read(buffer)
+    /// What the runtime believes of the socket is over, until it hears otherwise.
+    fn note_blocked(&self, interest: Interest) {
+        if let Some(watch) = &self.watch {
+            let nothing = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+            // It does nothing else.
+            let _ = watch.try_io(interest, nothing);
+        }
+    }
+
+    fn noting<T>(&self, interest: Interest, result: io::Result<T>) -> io::Result<T> {
+        if matches!(&result, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+            self.note_blocked(interest);
+        }
+        result
     }
 }
 
-impl Write for Tried<'_> {
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let result = (&self.stream).read(buffer);
+        self.noting(Interest::READABLE, result)
+    }
+}
+
+impl Write for Socket {
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.0.try_write(octets)
+        let result = (&self.stream).write(octets);
+        self.noting(Interest::WRITABLE, result)
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.0.try_write_vectored(slices)
+        let result = (&self.stream).write_vectored(slices);
+        self.noting(Interest::WRITABLE, result)
     }
 
     fn flush(&mut self) -> io::Result<()> {

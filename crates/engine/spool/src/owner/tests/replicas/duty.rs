@@ -232,3 +232,48 @@ fn a_group_that_no_other_node_can_log_waits_for_its_keeper() {
     assert!(circle.all_acknowledged(), "{:?}", circle.events);
     assert_eq!(circle.keepers(), [0]);
 }
+
+/// Of two answers to a change the first one tells nobody anything.
+#[test]
+fn who_keeps_no_log_is_heard_once_a_keeper_has_answered_or_something_was_asked() {
+    let mut circle = circle(2);
+    let queue = circle.queue("q");
+    let [keeper, other] = [0, 1].map(|node| Link { node, address: 0 });
+    assert!(circle.owner.awaits(keeper) && !circle.owner.awaits(other));
+    circle.owner.commit(put(queue, 300)).unwrap();
+    assert!(!circle.owner.awaits(other));
+    circle.carry(keeper);
+    assert!(circle.owner.awaits(other), "now by itself");
+    circle.carry(other);
+    assert!(!circle.owner.awaits(other));
+
+    circle.owner.stats();
+    assert!(circle.owner.awaits(other), "a question");
+    circle.settle();
+    circle.now = circle.now + Duration::from_secs(1);
+    circle.owner.timed_out(circle.now);
+    assert!(circle.owner.awaits(other), "a sign of life");
+    circle.settle();
+    assert!(!circle.owner.awaits(other));
+
+    circle.kill(0);
+    assert!(circle.owner.awaits(other), "there is nobody else");
+}
+
+/// How late a member answers is told only by hearing it when it does.
+#[test]
+fn who_is_timed_is_always_heard() {
+    let mut circle = Circle::new(2, 1, |config| {
+        config.durable = true;
+        config.slow_after = Duration::from_secs(10);
+        config.nodes.iter_mut().for_each(|node| node.machine = 0);
+    });
+    for number in 0..2 {
+        circle.logs[number] = Some(MemoryLog::new(0));
+        circle.start(number);
+    }
+    circle.open();
+    circle.pass(Duration::from_secs(1));
+    assert_eq!(circle.keepers().len(), 1);
+    assert!(circle.owner.links().all(|link| circle.owner.awaits(link)));
+}
