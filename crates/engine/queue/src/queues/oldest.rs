@@ -65,3 +65,79 @@ impl Queues {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use vere_units::TraceId;
+
+    use super::*;
+    use crate::destination::Destination;
+    use crate::envelope::Envelope;
+    use crate::envelope::tests::sample;
+    use crate::policy::Policy;
+    use crate::settlement::{Attempt, Disposition, RecipientResult};
+
+    const OLD: QueueNumber = 0;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1_000)
+    }
+
+    /// A message that comes into a queue.
+    fn come(queues: &mut Queues, number: QueueNumber, record: u64, accepted: Timestamp) {
+        let destination = Destination::Domain(format!("d{number}.example"));
+        queues.register(number, destination, accepted);
+        let envelope = Envelope {
+            trace: TraceId::new(u64::from(number) << 20 | record),
+            accepted,
+            not_before: None,
+            held_until: None,
+            attempts: 0,
+            ..sample()
+        };
+        let body = Some(Bytes::from_static(b"body"));
+        assert!(queues.admit(number, record, envelope, body, accepted));
+    }
+
+    /// The first message of a queue is delivered.
+    fn leave(queues: &mut Queues, number: QueueNumber, now: Timestamp) {
+        let job = queues.take(number, false, now).expect("one waits");
+        let result = RecipientResult {
+            disposition: Disposition::Delivered,
+            status: "2.0.0".to_owned(),
+            reply: "250 taken".to_owned(),
+            from_remote: true,
+        };
+        let attempt = Attempt {
+            remote: "mx".to_owned(),
+            reports_taken_over: true,
+            results: vec![result; job.envelope.recipients.len()],
+        };
+        let settled = queues.settle(number, &job, &attempt, now);
+        assert_eq!(settled.expect("in flight").remaining, None);
+    }
+
+    /// While an old message stands at the top nothing below it is looked at: queues that ended their messages
+    /// since would keep their places for as long as that waits.
+    #[test]
+    fn queues_that_come_and_go_behind_an_old_message_keep_no_places() {
+        let mut queues = Queues::new(Policy::default());
+        come(&mut queues, OLD, 0, at(1));
+        let many = QueueNumber::try_from(SPARE).expect("a few") + 100;
+        for number in 1..=many {
+            let now = at(u64::from(number) + 1);
+            come(&mut queues, number, 0, now);
+            leave(&mut queues, number, now);
+        }
+        let places = |queues: &Queues| queues.ages.0.borrow().len();
+        assert_eq!(places(&queues), 1 + many as usize);
+        assert_eq!(queues.oldest(), Some(at(1)));
+        assert_eq!(places(&queues), 1);
+
+        // Who lost its place gets one with its next message.
+        come(&mut queues, 7, 1, at(10_000));
+        leave(&mut queues, OLD, at(10_001));
+        assert_eq!(queues.oldest(), Some(at(10_000)));
+    }
+}
