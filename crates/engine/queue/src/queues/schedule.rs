@@ -107,7 +107,7 @@ impl Queues {
         // A worker takes message after message: one more pays only when several wait for each.
         let wanted = queue.workers == 0 || queue.ready > queue.workers;
         // Each of its messages brings another chance.
-        let spared = queue.workers > 0 && self.spares();
+        let spared = queue.workers > 0 && (self.spares() || self.would_give_way(queue));
         if queue.workers >= limit || spared || !wanted {
             return None;
         }

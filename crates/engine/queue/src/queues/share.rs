@@ -73,10 +73,22 @@ impl Queues {
         self.is_crowded() && self.totals.connections < self.policy.connections_max
     }
 
+    /// The connections of a queue while there are hardly any left.
+    fn share(&self) -> usize {
+        (self.shared() / self.working.max(1)).max(1)
+    }
+
     /// Whether a queue has more than its share of connections while there are hardly any left.
     pub(super) fn gives_way(&self, queue: &Queue) -> bool {
-        let share = self.shared() / self.working.max(1);
-        self.is_crowded() && queue.workers > share.max(1)
+        self.is_crowded() && queue.workers > self.share()
+    }
+
+    /// Whether a queue would have to give way with one connection more. Such a one is not begun: it would end
+    /// before it carries anything, and the next one begin.
+    pub(super) fn would_give_way(&self, queue: &Queue) -> bool {
+        let spares_some = self.shared() < self.policy.connections_max;
+        let crowded = self.totals.connections + 1 >= self.shared();
+        spares_some && crowded && queue.workers + 1 > self.share()
     }
 
     /// A queue has got or lost a worker, and now has so many.

@@ -101,6 +101,52 @@ fn connections_open_up_to_the_limit_and_no_more_than_messages() {
     assert_eq!(opened(&mut queues_with(100), at(0)), 3);
 }
 
+/// One connection above the share, begun again and again and given up before it carried anything, kept a
+/// gateway busy whose slow destinations wanted more connections than there were.
+#[test]
+fn who_gave_a_connection_up_for_others_does_not_take_it_back_at_once() {
+    let mut queues = queues(Policy {
+        connections_max: 32,
+        connections_per_destination_max: 20,
+        ..Policy::default()
+    });
+    let come = |queues: &mut Queues, number: QueueNumber| {
+        queues.register(number, Destination::Domain(format!("d{number}")), at(0));
+        for record in 0..100 {
+            let envelope = fresh(u64::from(number) * 100 + record, at(0));
+            assert!(queues.admit(number, record, envelope, Some(BODY), at(0)));
+        }
+    };
+    let open = |queues: &mut Queues| {
+        let mut opened = Vec::new();
+        while let Some(next) = queues.poll(at(0)) {
+            if let Next::Open(number) = next {
+                queues.destination_reached(number);
+                opened.push(number);
+            }
+        }
+        opened
+    };
+    come(&mut queues, QUEUE);
+    assert_eq!(open(&mut queues).len(), 20);
+    (1..=2).for_each(|number| come(&mut queues, number));
+    assert_eq!(open(&mut queues).len(), 4, "a quarter of 32 is spared");
+    let mut given_up = 0;
+    while !queues.keeps_worker(QUEUE, at(0)) {
+        queues.connection_closed(QUEUE);
+        queues.worker_ended(QUEUE, true);
+        let opened = open(&mut queues);
+        assert!(!opened.contains(&QUEUE), "{opened:?}");
+        given_up += 1;
+        assert!(given_up < 20);
+    }
+    assert!(given_up > 0);
+    // The others have their chance with their next message.
+    let more = fresh(1_000, at(0));
+    assert!(queues.admit(1, 100, more, Some(BODY), at(0)));
+    assert!(open(&mut queues).contains(&1));
+}
+
 #[test]
 fn messages_are_given_out_in_acceptance_order() {
     let mut queues = queues_with(3);
