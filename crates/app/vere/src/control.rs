@@ -293,7 +293,11 @@ pub(crate) struct QueueRow {
     pub(crate) oldest: Option<String>,
     /// The age of the oldest message.
     pub(crate) oldest_seconds: Option<u64>,
+    /// The last complaint, of its hosts or about them.
     pub(crate) last_reply: Option<String>,
+    /// What its hosts said last about a message, good or bad.
+    #[serde(default)]
+    pub(crate) last_answer: Option<String>,
 }
 
 /// All that `vere queue top` shows of one moment.

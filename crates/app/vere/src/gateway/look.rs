@@ -246,6 +246,7 @@ pub(super) fn queue_row(
         oldest_seconds: summary.oldest.map(age),
         oldest: summary.oldest.map(|time| time.to_string()),
         last_reply: summary.last_reply.clone(),
+        last_answer: summary.last_answer.clone(),
     }
 }
 

@@ -50,6 +50,8 @@ pub struct QueueSummary {
     pub oldest: Option<Timestamp>,
     /// What the destination last said that was no success.
     pub last_reply: Option<String>,
+    /// What its hosts said last about a message, good or bad.
+    pub last_answer: Option<String>,
 }
 
 /// What memory knows of one message.
@@ -142,6 +144,7 @@ impl Queue {
             held_until: self.held_until,
             oldest: self.order.head().map(|slot| queues.entries[slot].accepted),
             last_reply: said.or(self.last_reply.as_deref()).map(str::to_owned),
+            last_answer: Some(self.last_answer.clone()).filter(|said| !said.is_empty()),
         }
     }
 }

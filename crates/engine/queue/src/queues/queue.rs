@@ -82,7 +82,10 @@ pub(super) struct Queue {
     pub(super) held_until: Option<Timestamp>,
     /// Until when its messages go another way.
     pub(super) detour_until: Option<Timestamp>,
+    /// The last complaint, of its hosts or about them.
     pub(super) last_reply: Option<Box<str>>,
+    /// What its hosts said last about a message, good or bad; its memory is used again for the next.
+    pub(super) last_answer: String,
     /// What the settings say of this destination, if they do.
     pub(super) place: Option<GateId>,
     /// The hosts that serve it, once they are known.
@@ -133,6 +136,7 @@ impl Queue {
             held_until: None,
             detour_until: None,
             last_reply: None,
+            last_answer: String::new(),
             place: None,
             site: None,
             in_line: [false; 2],

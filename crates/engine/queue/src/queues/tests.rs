@@ -405,6 +405,7 @@ fn summaries_count_what_is_there() {
         (4, 1, 1)
     );
     assert_eq!(summary.last_reply.as_deref(), Some("451 later"));
+    assert_eq!(summary.last_answer.as_deref(), Some("451 later"));
     let listed = |after| -> Vec<_> {
         let list = queues.list(QUEUE, after, 2);
         list.map(|one| (one.record, one.standing)).collect()
@@ -420,6 +421,13 @@ fn summaries_count_what_is_there() {
         queues.places(fresh(3, at(0)).trace).collect::<Vec<_>>(),
         [(QUEUE, 3)]
     );
+    let job = take(&mut queues, at(0)).expect("a job");
+    let mut taken = attempt(Disposition::Delivered, 2);
+    "250 taken".clone_into(&mut taken.results[1].reply);
+    queues.settle(QUEUE, &job, &taken, at(0));
+    let summary = &queues.summaries(None, usize::MAX)[0];
+    assert_eq!(summary.last_reply.as_deref(), Some("451 later"));
+    assert_eq!(summary.last_answer.as_deref(), Some("250 taken"));
 }
 
 #[test]

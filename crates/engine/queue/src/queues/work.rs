@@ -184,6 +184,11 @@ impl Queues {
             Some(result) => queue.last_reply = Some(result.reply.as_str().into()),
             None => queue.failures = 0,
         }
+        let said = complaint.or(attempt.results.last());
+        if let Some(result) = said.filter(|result| result.from_remote) {
+            queue.last_answer.clear();
+            queue.last_answer.push_str(&result.reply);
+        }
         let settlement = settle(&job.envelope, attempt, &self.policy, now);
         match &settlement.remaining {
             Some(rest) => self.remain(job.slot, rest, now),

@@ -323,7 +323,15 @@ fn foot(screen: &Screen, width: usize) -> [Line<'static>; FOOT] {
         add("; by way of ", queue.way.as_ref());
         add("; refused until ", queue.refused_until.as_ref());
         add("; next try ", queue.paused_until.as_ref());
-        said = queue.last_reply.clone().unwrap_or_default();
+        said = match (&queue.last_answer, &queue.last_reply) {
+            (Some(answer), Some(complaint)) if answer != complaint => {
+                format!("{answer}; last complaint: {complaint}")
+            }
+            (answer, complaint) => answer
+                .clone()
+                .or_else(|| complaint.clone())
+                .unwrap_or_default(),
+        };
     }
     [
         Line::raw(cut(&about, width)),

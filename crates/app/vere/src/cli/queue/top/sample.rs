@@ -116,6 +116,7 @@ pub(super) mod tests {
             oldest: None,
             oldest_seconds: None,
             last_reply: None,
+            last_answer: None,
         }
     }
 

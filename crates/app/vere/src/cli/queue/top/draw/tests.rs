@@ -81,6 +81,26 @@ fn a_wide_terminal_shows_hosts_and_what_they_said() {
 }
 
 #[test]
+fn what_hosts_said_last_comes_before_what_they_complained_of() {
+    let told = |answer: Option<&str>, complaint: Option<&str>| {
+        let queue = QueueRow {
+            last_answer: answer.map(str::to_owned),
+            last_reply: complaint.map(str::to_owned),
+            ..queue("slow.example", 112, 12)
+        };
+        let mut screen = Screen::new(Duration::from_secs(1), "");
+        screen.sampled(Ok(sample(1_000, vec![queue])));
+        shown(&screen, 80, 24)[22].trim_end().to_owned()
+    };
+    assert_eq!(told(None, None), "");
+    assert_eq!(told(Some("250 taken"), None), "250 taken");
+    assert_eq!(told(None, Some("refused")), "refused");
+    assert_eq!(told(Some("451 later"), Some("451 later")), "451 later");
+    let both = told(Some("250 taken"), Some("451 later"));
+    assert_eq!(both, "250 taken; last complaint: 451 later");
+}
+
+#[test]
 fn every_size_is_drawn_and_the_prompt_is_at_the_bottom() {
     let screen = screen();
     for height in 1..40 {
