@@ -1,31 +1,118 @@
 //! What is found in messages: what the parser finds is believed and comes back, and what is said to be
 //! found and believed lies in the message.
 
-use vere_mime::wire::{HEAD_OCTETS, Scope, answer, answer_head, found, read_request_head};
+use vere_mime::wire::{
+    HEAD_OCTETS, Item, Question, Request, Scope, answer, answer_head, found, holds, holds_head,
+    read_request_head, request, texts, texts_head,
+};
 use vere_mime::{EnvelopeView, Parsed};
 
 use super::choice;
 
-/// A message; a record of one that is empty; heads of frames.
+/// The fewest octets of a message that is asked about.
+const ITEM_OCTETS: usize = 13;
+
+/// A message; a record of one that is empty; heads of frames; what is asked about texts; texts; a message
+/// whose texts are asked for.
 pub(super) const SEEDS: &[&[u8]] = &[
     b"\0Content-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n\r\none\r\n--x--\r\n",
     b"\x01\0\x01\x01\0\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
-    b"\x02\x02\0\0\0\x01\x81",
+    b"\x02\x02\0\0\0\x02\x81",
+    b"\x03\x01\0\0\0X\x7F\0\0\0\0\0\0\0\0\x03\0\0\0\n\nx",
+    b"\x04\0\x01\0\0\0X\xFE\xFF",
+    b"\x05Subject: =?utf-16?b?/vr9\r\nContent-Type: text/html; charset=iso-2022-jp\r\n\r\n\x1B$B$\"\r\n",
 ];
 
-/// A message, what is said to be found in one, or the head of a frame.
+/// A message, what is said to be found in one, the head of a frame; a request about texts, what is said of
+/// texts, or a message whose texts are asked for.
 pub(super) fn parsed(octets: &[u8]) {
     let (choice, rest) = choice(octets);
-    match choice % 3 {
+    match choice % 6 {
         0 => message(rest),
         1 => record(rest),
-        _ => head(rest),
+        2 => head(rest),
+        3 => asked(rest),
+        4 => said(rest),
+        _ => decoded(rest),
     }
+}
+
+fn asked(content: &[u8]) {
+    for request in [Request::Texts, Request::Zones, Request::Field] {
+        // What was understood once is answered with something that can be read.
+        let Ok(frame) = answer(request, content) else {
+            continue;
+        };
+        let read = match request {
+            Request::Texts => (0..=content.len() / ITEM_OCTETS)
+                .any(|count| texts(&frame[HEAD_OCTETS..], count).is_ok()),
+            _ => holds(&frame[HEAD_OCTETS..]).is_ok(),
+        };
+        assert!(read, "an answer that nobody reads");
+    }
+}
+
+fn said(content: &[u8]) {
+    if let Ok(held) = holds(content) {
+        assert_eq!(held.len(), content.len());
+    }
+    for count in 0..3 {
+        let Ok(all) = texts(content, count) else {
+            continue;
+        };
+        let octets: usize = all
+            .iter()
+            .flat_map(|texts| texts.iter())
+            .map(|(_, text)| text.len())
+            .sum();
+        assert!(all.len() == count && octets <= content.len());
+    }
+}
+
+/// What is asked of a message is answered within the bounds, and alike with and without what was found in it.
+fn decoded(message: &[u8]) {
+    // Without anything, it is fields alone.
+    if message.is_empty() {
+        return;
+    }
+    let record = Parsed::of(message).encode();
+    let item = |record| Item {
+        zones: 0x7F,
+        own: b"Delivered-To: a@b.c\r\n",
+        record,
+        message,
+    };
+    let items = [item(record.as_slice()), item(b"")];
+    let ask = |question| {
+        let frame = request(question, items).unwrap_or_default();
+        let (head, content) = frame
+            .split_first_chunk()
+            .unwrap_or((&[0; HEAD_OCTETS], &[]));
+        let (asked, octets) = read_request_head(head).unwrap_or((Request::Texts, 0));
+        assert_eq!(octets, content.len());
+        answer(asked, content).unwrap_or_default()
+    };
+    let frame = ask(Question::Texts);
+    let (head, content) = frame
+        .split_first_chunk()
+        .unwrap_or((&[0; HEAD_OCTETS], &[]));
+    assert_eq!(texts_head(head, items), Ok(content.len()));
+    let all = texts(content, items.len()).unwrap_or_default();
+    assert!(matches!(all.as_slice(), [one, other] if one == other && one.complete));
+    // Something that is there is found.
+    let last = all.iter().flat_map(|texts| texts.iter()).last();
+    let what = last.map_or("", |(_, text)| text);
+    let frame = ask(Question::Zones(what.as_bytes()));
+    let (head, content) = frame
+        .split_first_chunk()
+        .unwrap_or((&[0; HEAD_OCTETS], &[]));
+    assert_eq!(holds_head(head, items.len()), Ok(items.len()));
+    assert_eq!(holds(content), Ok(vec![true, true]));
 }
 
 fn message(message: &[u8]) {
     for scope in [Scope::Whole, Scope::Header] {
-        let frame = answer(scope, message);
+        let frame = answer(Request::Parse(scope), message).unwrap_or_default();
         let (head, record) = frame.split_at(HEAD_OCTETS);
         let head = head.try_into().unwrap_or_default();
         assert_eq!(answer_head(&head, message.len()), Ok(record.len()));

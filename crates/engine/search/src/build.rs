@@ -86,6 +86,12 @@ impl Builder {
         self.begin(document, Source::Texts(gist));
     }
 
+    /// Whether the texts of a message that all mailboxes share are known.
+    #[must_use]
+    pub fn knows(&self, body: u64) -> bool {
+        self.shelf.get(body).is_some()
+    }
+
     /// Begins a message of which the texts that all mailboxes share are known; false when they are not.
     pub fn known(&mut self, uid: u32, body: u64) -> bool {
         let Some(gist) = self.shelf.get(body) else {

@@ -1,4 +1,4 @@
-//! The protocol between whoever keeps messages and the process that takes them apart, version 1.
+//! The protocol between whoever keeps messages and the process that takes them apart, version 2.
 //!
 //! One request at a time: the parser says that it is ready, takes a message, answers, takes the next. A
 //! parser that breaks off, is silent or says what is not in the message is replaced by another, so that
@@ -8,23 +8,28 @@
 //!
 //! ```text
 //! 0  u32  octets behind this field, at least 2
-//! 4  u8   version = 1
+//! 4  u8   version = 2
 //! 5  u8   kind
 //! 6       by kind:
 //!    1 WHOLE    a message, to be taken apart
 //!    2 HEADER   a message of which only the header is to be looked at
+//!    3 TEXTS    messages whose texts are wanted ([`Question`] has these three)
+//!    4 ZONES    what is looked for, messages
+//!    5 FIELD    what is looked for, messages
 //!    128 READY  nothing
 //!    129 FOUND  what was found, encoded (docs/internals/parsed.md)
+//!    130 TEXTS  the texts of each message
+//!    131 HOLDS  of each message whether it has what is looked for
 //! ```
 //!
 //! ```
 //! use vere_mime::Parsed;
-//! use vere_mime::wire::{Scope, answer, answer_head, found, request_head};
+//! use vere_mime::wire::{Request, Scope, answer, answer_head, found, request_head};
 //!
 //! let message = b"Subject: x\r\n\r\nhello\r\n";
 //! let head = request_head(Scope::Whole, message.len()).expect("not too long");
 //! // The parser's side, which has read the head and the message.
-//! let octets = answer(Scope::Whole, message);
+//! let octets = answer(Request::Parse(Scope::Whole), message)?;
 //! // The asker's.
 //! let (head, record) = octets.split_at(6);
 //! let head: [u8; 6] = head.try_into().expect("six octets");
@@ -37,8 +42,14 @@ use std::fmt;
 
 use crate::Parsed;
 
+mod texts;
+
+pub use texts::{
+    Item, Question, TEXTS_OCTETS_MAX, Texts, holds, holds_head, request, texts, texts_head,
+};
+
 /// The version this code speaks.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Octets of a frame before its content.
 pub const HEAD_OCTETS: usize = 6;
 
@@ -55,8 +66,13 @@ pub const FOUND_OCTETS_MAX: usize = 16 << 20;
 
 const WHOLE: u8 = 1;
 const HEADER: u8 = 2;
+const TEXTS: u8 = 3;
+const ZONES: u8 = 4;
+const FIELD: u8 = 5;
 const READY: u8 = 128;
 const FOUND: u8 = 129;
+const TEXTS_FOUND: u8 = 130;
+const HOLDS: u8 = 131;
 
 /// The frame by which a parser says that it waits for messages.
 pub const READY_FRAME: [u8; HEAD_OCTETS] = [2, 0, 0, 0, VERSION, READY];
@@ -81,6 +97,19 @@ impl Scope {
     }
 }
 
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// To take one message apart.
+    Parse(Scope),
+    /// The texts of messages.
+    Texts,
+    /// Whether texts of messages have something.
+    Zones,
+    /// Whether fields of messages have something.
+    Field,
+}
+
 /// What is wrong with a frame: the other side's fault, and the connection is of no more use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireError {
@@ -92,6 +121,8 @@ pub enum WireError {
     Kind(u8),
     /// What is said to be found cannot be what is in the message.
     Found,
+    /// What stands in it is cut off, or is more than is meant.
+    Content,
 }
 
 impl fmt::Display for WireError {
@@ -106,6 +137,7 @@ impl fmt::Display for WireError {
             }
             Self::Kind(kind) => write!(f, "frame of kind {kind}, which is not meant here"),
             Self::Found => f.write_str("what is said to be found is not in the message"),
+            Self::Content => f.write_str("frame whose content is cut off, or too long"),
         }
     }
 }
@@ -122,29 +154,53 @@ pub fn request_head(scope: Scope, message: usize) -> Option<[u8; HEAD_OCTETS]> {
     head(kind, message)
 }
 
-/// Reads the head of a request: what is asked, and how many octets the message has.
+/// Reads the head of a request: what is asked, and how many octets stand behind it.
 ///
 /// # Errors
 /// When it is none.
-pub fn read_request_head(octets: &[u8; HEAD_OCTETS]) -> Result<(Scope, usize), WireError> {
+pub fn read_request_head(octets: &[u8; HEAD_OCTETS]) -> Result<(Request, usize), WireError> {
     let (kind, content) = read_head(octets)?;
-    match kind {
-        WHOLE => Ok((Scope::Whole, content)),
-        HEADER => Ok((Scope::Header, content)),
-        other => Err(WireError::Kind(other)),
-    }
+    let request = match kind {
+        WHOLE => Request::Parse(Scope::Whole),
+        HEADER => Request::Parse(Scope::Header),
+        TEXTS => Request::Texts,
+        ZONES => Request::Zones,
+        FIELD => Request::Field,
+        other => return Err(WireError::Kind(other)),
+    };
+    Ok((request, content))
 }
 
-/// What a parser answers: the whole frame.
-#[must_use]
-pub fn answer(scope: Scope, message: &[u8]) -> Vec<u8> {
-    let record = scope.parse(message).encode();
+/// What a parser answers to a request with this content: the whole frame.
+///
+/// # Errors
+/// [`WireError::Content`], where several messages are asked about.
+pub fn answer(request: Request, content: &[u8]) -> Result<Vec<u8>, WireError> {
+    let mut frame = vec![0; HEAD_OCTETS];
+    let kind = match request {
+        Request::Parse(scope) => {
+            frame.extend_from_slice(&scope.parse(content).encode());
+            FOUND
+        }
+        Request::Texts => {
+            texts::all_of(content, &mut frame)?;
+            TEXTS_FOUND
+        }
+        Request::Zones => {
+            texts::zones_hold(content, &mut frame)?;
+            HOLDS
+        }
+        Request::Field => {
+            texts::field_holds(content, &mut frame)?;
+            HOLDS
+        }
+    };
     // One that is too long for a frame is refused by whoever asked.
-    let mut frame = head(FOUND, record.len())
-        .unwrap_or([u8::MAX; HEAD_OCTETS])
-        .to_vec();
-    frame.extend_from_slice(&record);
-    frame
+    let head = head(kind, frame.len().saturating_sub(HEAD_OCTETS));
+    if let Some(place) = frame.get_mut(..HEAD_OCTETS) {
+        place.copy_from_slice(&head.unwrap_or([u8::MAX; HEAD_OCTETS]));
+    }
+    Ok(frame)
 }
 
 /// Reads the head of an answer about a message of so many octets: how many octets follow.
@@ -152,18 +208,11 @@ pub fn answer(scope: Scope, message: &[u8]) -> Vec<u8> {
 /// # Errors
 /// When it is none, or has more than can be found in such a message.
 pub fn answer_head(octets: &[u8; HEAD_OCTETS], message: usize) -> Result<usize, WireError> {
-    let (kind, content) = read_head(octets)?;
-    if kind != FOUND {
-        return Err(WireError::Kind(kind));
-    }
     let max = message
         .saturating_mul(GROWTH)
         .saturating_add(FOUND_OCTETS_MIN)
         .min(FOUND_OCTETS_MAX);
-    if content > max {
-        return Err(WireError::Length(content));
-    }
-    Ok(content)
+    read_head_of(octets, FOUND, max)
 }
 
 /// Reads what is said to be found in a message, and believes nothing that cannot be.
@@ -176,6 +225,18 @@ pub fn found(record: &[u8], message: &[u8]) -> Result<Parsed, WireError> {
         true => Ok(parsed),
         false => Err(WireError::Found),
     }
+}
+
+/// Reads the head of a frame that is to be of a kind and to have no more octets behind it.
+fn read_head_of(octets: &[u8; HEAD_OCTETS], kind: u8, max: usize) -> Result<usize, WireError> {
+    let (is, content) = read_head(octets)?;
+    if is != kind {
+        return Err(WireError::Kind(is));
+    }
+    if content > max {
+        return Err(WireError::Length(content));
+    }
+    Ok(content)
 }
 
 fn head(kind: u8, content: usize) -> Option<[u8; HEAD_OCTETS]> {

@@ -17,6 +17,7 @@ use crate::control::{self, StoreRequest};
 use crate::store::admin;
 use crate::store::files::Files;
 use crate::store::keeper::MailStore as FileStore;
+use crate::store::parser::Decoders;
 use crate::store::search::{self, SharedIndex};
 use crate::store::upkeep::Known;
 
@@ -85,9 +86,10 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
     }
     let files = Files::lock(&settings.data.join("store"))?.with_spare(settings.store.reserve);
     let folder = files.folder();
+    let decoders = Decoders::new(settings.limits.parse_timeout.duration());
     match command {
         StoreCommand::Check { json } => {
-            let report = Report::of(&mut files.open()?, folder)?;
+            let report = Report::of(&mut files.open()?, folder, &decoders)?;
             let text = if *json {
                 report.as_json()?
             } else {
@@ -98,7 +100,7 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
         }
         StoreCommand::Stats { json } => {
             let mut store = files.open()?;
-            let report = Report::of(&mut store, folder)?;
+            let report = Report::of(&mut store, folder, &decoders)?;
             let room = Room::of(&mut store, folder)?;
             Ok(Outcome::Print(if *json {
                 report.with_room(&room)?
@@ -110,8 +112,11 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
             account,
             mailbox,
             search,
-        } => search::explain_alone(&mut files.open()?, folder, account, mailbox, search)
-            .map(Outcome::Print),
+        } => {
+            let mut store = files.open()?;
+            let asked = (mailbox.as_str(), search.as_str());
+            search::explain_alone(&mut store, folder, account, asked, &decoders).map(Outcome::Print)
+        }
         StoreCommand::Repair { dry_run, json } => repair(&files, *dry_run, *json),
         StoreCommand::Compact { dead_min } => {
             let saved = compact(&mut files.open()?, folder, *dead_min)?;
@@ -187,9 +192,9 @@ struct Report {
 }
 
 impl Report {
-    fn of(store: &mut FileStore, folder: &Path) -> Result<Self, Failure> {
+    fn of(store: &mut FileStore, folder: &Path, decoders: &Decoders) -> Result<Self, Failure> {
         let index = SharedIndex::open(folder, store.log_id())?;
-        let (index_octets, index_findings) = search::check(store, &index)?;
+        let (index_octets, index_findings) = search::check(store, &index, decoders)?;
         Ok(Self {
             store: store.check_all()?,
             index_octets,

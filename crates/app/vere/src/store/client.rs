@@ -446,7 +446,7 @@ impl Client {
         let message = query.message;
         let quotas = self.quotas.now();
         let internal_date = convert::date(query.date.unwrap_or_else(now));
-        let parsers = self.keeper.parsers().clone();
+        let parsers = self.keeper.processes().delivering.clone();
         let turn = parsers.turn().await;
         let prepare = move || {
             let _turn = turn;

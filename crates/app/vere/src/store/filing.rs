@@ -101,7 +101,7 @@ async fn file_for(
         .as_str()
         .as_bytes()
         .to_vec();
-    let parsers = reception.keeper().parsers().clone();
+    let parsers = reception.keeper().processes().delivering.clone();
     let turn = parsers.turn().await;
     let prepared = tokio::task::spawn_blocking(move || {
         let _turn = turn;

@@ -20,7 +20,7 @@ use vere_store::{
 };
 
 use super::metrics::Figures;
-use super::parser::Parsers;
+use super::parser::Processes;
 use super::search::{Indexer, SharedIndex};
 use super::steps::at_once;
 use super::upkeep::Upkeep;
@@ -73,7 +73,7 @@ pub(super) struct Keeper {
     index: SharedIndex,
     indexer: Indexer,
     figures: Figures,
-    parsers: Parsers,
+    processes: Processes,
 }
 
 impl std::fmt::Debug for Message {
@@ -118,7 +118,7 @@ impl Keeper {
         index: SharedIndex,
         (plan, folder): (Plan, PathBuf),
         figures: Figures,
-        parsers: Parsers,
+        processes: Processes,
     ) -> io::Result<(Self, End)> {
         let (sender, receiver) = channel();
         let (to_sync, jobs) = channel::<Sync>();
@@ -170,7 +170,7 @@ impl Keeper {
             index,
             indexer,
             figures,
-            parsers,
+            processes,
         };
         Indexer::start(changes, keeper.clone())?;
         Ok((keeper, End { thread, reason }))
@@ -186,9 +186,9 @@ impl Keeper {
         &self.figures
     }
 
-    /// What takes messages apart.
-    pub(super) const fn parsers(&self) -> &Parsers {
-        &self.parsers
+    /// What takes messages apart, and decodes them.
+    pub(super) const fn processes(&self) -> &Processes {
+        &self.processes
     }
 
     /// Has the index take in what it was found not to know of a mailbox.

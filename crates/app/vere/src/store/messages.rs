@@ -111,7 +111,7 @@ async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> 
         let chosen = keeper.ask(question).await.and_then(|chosen| chosen);
         chosen.map(|chosen| chosen.rows(|_, _, _| Ok(Content::default())))
     } else {
-        let parsers = keeper.parsers().clone();
+        let parsers = keeper.processes().delivering.clone();
         let read = move |chosen: Result<Chosen, StoreError>| {
             let mut reading = Reading {
                 parsers,

@@ -48,7 +48,7 @@ use files::Files;
 use keeper::Keeper;
 use listeners::{Reception, Service};
 use metrics::Figures;
-use parser::Parsers;
+use parser::Processes;
 use search::SharedIndex;
 
 /// How long sessions may go on after the stop was asked for.
@@ -90,8 +90,8 @@ async fn serve(
     let figures = Figures::default();
     let (health, _) = watch::channel(Health::Ready);
     figures.serve(metrics, &health)?;
-    let parsers = Parsers::new(settings.limits.parse_timeout.duration());
-    let (keeper, mut end) = Keeper::start(store, index, plan, figures, parsers)?;
+    let processes = Processes::new(settings.limits.parse_timeout.duration());
+    let (keeper, mut end) = Keeper::start(store, index, plan, figures, processes)?;
     let tls = ServerTls::new(&settings)?;
     let (stop, stopping) = watch::channel(false);
     let reception = Rc::new(Reception::new(settings, keeper.clone(), tls, stopping)?);

@@ -231,7 +231,7 @@ pub(super) static SECTIONS: &[Section] = &[
                 "parse_timeout",
                 Span(SECOND, HOUR),
                 Is("\"30s\""),
-                "How long the process that takes messages of the mail store apart may be silent, a second more for each 4 MiB of the message; then it is ended and the message tried again. After two attempts its header is read alone, and after a third the message is kept as it is. Ordinary messages take less than a millisecond.",
+                "How long the process that takes messages of the mail store apart may be silent, a second more for each 4 MiB of the message; then it is ended and the message tried again. After two attempts its header is read alone, and after a third the message is kept as it is. So long those may be silent, too, that decode texts for SEARCH and its index. Ordinary messages take less than a millisecond.",
             ),
             fixed(
                 "connections_max",

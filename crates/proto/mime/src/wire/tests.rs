@@ -4,8 +4,11 @@ use proptest::prelude::*;
 
 fn asked(scope: Scope, message: &[u8]) -> Result<Parsed, WireError> {
     let head = request_head(scope, message.len()).unwrap();
-    assert_eq!(read_request_head(&head), Ok((scope, message.len())));
-    let frame = answer(scope, message);
+    assert_eq!(
+        read_request_head(&head),
+        Ok((Request::Parse(scope), message.len()))
+    );
+    let frame = answer(Request::Parse(scope), message).unwrap();
     let (head, record) = frame.split_at(HEAD_OCTETS);
     let octets = answer_head(head.try_into().unwrap(), message.len())?;
     assert_eq!(octets, record.len());
@@ -64,8 +67,8 @@ fn frames_of_other_kinds_lengths_and_versions_are_refused() {
     assert_eq!(answer_head(&head, 5), Err(WireError::Kind(WHOLE)));
     assert_eq!(answer_head(&READY_FRAME, 5), Err(WireError::Kind(READY)));
     assert_eq!(read_request_head(&READY_FRAME), Err(WireError::Kind(READY)));
-    head[4] = 2;
-    assert_eq!(read_request_head(&head), Err(WireError::Version(2)));
+    head[4] = 1;
+    assert_eq!(read_request_head(&head), Err(WireError::Version(1)));
     head[..4].copy_from_slice(&[1, 0, 0, 0]);
     assert_eq!(read_request_head(&head), Err(WireError::Length(1)));
     // More than can be found in so short a message.

@@ -9,6 +9,7 @@ use vere_units::Timestamp;
 use super::*;
 use std::sync::Arc;
 
+use crate::store::parser::tests::decoders;
 use crate::store::summaries::{self, Columns, Fields};
 use vere_imap::message::header_fields;
 
@@ -96,11 +97,11 @@ fn indexed_as(text: &str) -> (tempfile::TempDir, FileStore) {
 #[test]
 fn an_index_of_other_texts_is_found() {
     let (folder, mut store) = indexed_as("");
-    let report = Report::of(&mut store, folder.path()).unwrap();
+    let report = Report::of(&mut store, folder.path(), &decoders()).unwrap();
     assert!(!report.is_wrong(), "{}", report.findings());
     assert!(report.index_octets > 0);
     let (folder, mut store) = indexed_as("SOMETHING");
-    let report = Report::of(&mut store, folder.path()).unwrap();
+    let report = Report::of(&mut store, folder.path(), &decoders()).unwrap();
     assert!(report.is_wrong());
     assert!(
         report
@@ -148,8 +149,16 @@ fn fields_are_answered_without_the_message() {
 fn a_search_is_explained() {
     let (folder, mut store) = indexed_as("");
     let ann = AccountName::parse("ann@demo.test").unwrap();
+    let decoders = decoders();
     let mut explain = |search: &str| {
-        search::explain_alone(&mut store, folder.path(), &ann, "INBOX", search).unwrap()
+        search::explain_alone(
+            &mut store,
+            folder.path(),
+            &ann,
+            ("INBOX", search),
+            &decoders,
+        )
+        .unwrap()
     };
     let certain = explain("SUBJECT 7 DELETED");
     assert!(
@@ -161,9 +170,21 @@ fn a_search_is_explained() {
     let looked = explain("NOT TEXT \"subject: 8\" 1:*");
     assert!(looked.contains("1 messages found"), "{looked}");
     assert!(explain("SUBJECT 8").contains("0 messages found"));
-    let wrong = search::explain_alone(&mut store, folder.path(), &ann, "INBOX", "NONSENSE");
+    let wrong = search::explain_alone(
+        &mut store,
+        folder.path(),
+        &ann,
+        ("INBOX", "NONSENSE"),
+        &decoders,
+    );
     assert!(wrong.is_err());
-    let wrong = search::explain_alone(&mut store, folder.path(), &ann, "Nowhere", "ALL");
+    let wrong = search::explain_alone(
+        &mut store,
+        folder.path(),
+        &ann,
+        ("Nowhere", "ALL"),
+        &decoders,
+    );
     assert!(wrong.is_err());
 }
 
@@ -198,7 +219,7 @@ fn a_store_on_files_is_checked_and_compacted() {
     assert!(saved > 0, "{before:?}");
     let after = store.check_all().unwrap();
     assert!(after.log_octets < before.log_octets);
-    let report = Report::of(&mut store, folder.path()).unwrap();
+    let report = Report::of(&mut store, folder.path(), &decoders()).unwrap();
     assert!(report.counts().contains("messages"));
     assert!(report.as_json().unwrap().contains("\"bodies\": 1"));
     assert_eq!(report.findings(), "nothing is wrong\n");

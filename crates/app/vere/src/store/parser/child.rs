@@ -7,17 +7,20 @@ use std::os::unix::net::UnixStream;
 
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
-use vere_mime::wire::{HEAD_OCTETS, READY_FRAME, Scope, answer, read_request_head};
+use vere_mime::wire::{HEAD_OCTETS, READY_FRAME, Request, WireError, answer, read_request_head};
 
 use super::process::OCTETS_A_SECOND;
 use crate::cli::Failure;
 
-/// Seconds of processor time for a message, beside those for its length.
+/// Seconds of processor time for a message, beside those for its length; for texts, which somebody waits for
+/// more often, of all messages that are asked about at once.
 const SECONDS_MAX: u64 = 10;
+const TEXT_SECONDS_MAX: u64 = 3;
 /// Octets of memory beside those for the length of a message.
 const WORK_OCTETS: u64 = 32 << 20;
-/// Octets of memory for each octet of a message: itself, and what is found in it.
-const OCTETS_EACH: u64 = 4;
+/// Octets of memory for each octet of a message: itself, and what is found in it; or its texts, decoded,
+/// as characters, as they are compared, and told.
+const OCTETS_EACH: u64 = 8;
 /// An environment in which the allocator sets address space aside without the right to write to it, so that the
 /// limit counts what is used: an option of mimalloc.
 pub(super) const ENVIRONMENT: (&str, &str) = ("MIMALLOC_ARENA_EAGER_COMMIT", "0");
@@ -31,16 +34,16 @@ const ORDINARY_OCTETS: usize = 4 << 20;
 pub(crate) fn run() -> Result<(), Failure> {
     let input = io::stdin();
     let stream = UnixStream::from(input.as_fd().try_clone_to_owned()?);
-    let limits = Limits::set(SECONDS_MAX)?;
+    let limits = Limits::set(SECONDS_MAX, TEXT_SECONDS_MAX)?;
     serve(stream, limits, answer)?;
     Ok(())
 }
 
-/// Answers each message by `answer`.
+/// Answers each request by `answer`.
 pub(super) fn serve(
     mut stream: UnixStream,
     mut limits: Limits,
-    answer: impl Fn(Scope, &[u8]) -> Vec<u8>,
+    answer: impl Fn(Request, &[u8]) -> Result<Vec<u8>, WireError>,
 ) -> io::Result<()> {
     stream.write_all(&READY_FRAME)?;
     let mut message = Vec::new();
@@ -51,8 +54,8 @@ pub(super) fn serve(
             read => read?,
         }
         let wrong = |error| io::Error::new(ErrorKind::InvalidData, error);
-        let (scope, octets) = read_request_head(&head).map_err(wrong)?;
-        limits.renew(octets)?;
+        let (request, octets) = read_request_head(&head).map_err(wrong)?;
+        limits.renew(request, octets)?;
         message.clear();
         message.try_reserve_exact(octets)?;
         let length = u64::try_from(octets).unwrap_or(u64::MAX);
@@ -60,7 +63,7 @@ pub(super) fn serve(
         if message.len() < octets {
             return Ok(());
         }
-        stream.write_all(&answer(scope, &message))?;
+        stream.write_all(&answer(request, &message).map_err(wrong)?)?;
         if octets > ORDINARY_OCTETS {
             message = Vec::new();
         }
@@ -70,8 +73,9 @@ pub(super) fn serve(
 /// What the process may take.
 #[derive(Debug)]
 pub(super) struct Limits {
-    /// Seconds of processor time for a message.
+    /// Seconds of processor time for a message, and for texts.
     seconds: u64,
+    text_seconds: u64,
     /// Octets of memory that it had at its start: the program itself.
     before: u64,
     /// The limit in force.
@@ -80,7 +84,7 @@ pub(super) struct Limits {
 
 impl Limits {
     /// Puts those in force that never change.
-    pub(super) fn set(seconds: u64) -> Result<Self, Failure> {
+    pub(super) fn set(seconds: u64, text_seconds: u64) -> Result<Self, Failure> {
         prctl::set_no_new_privs()?;
         setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
         // When memory is short, this is what the kernel may take; it works without as well.
@@ -91,15 +95,20 @@ impl Limits {
         setrlimit(Resource::RLIMIT_NPROC, 0, 0)?;
         let mut limits = Self {
             seconds,
+            text_seconds,
             before,
             memory: 0,
         };
-        limits.renew(0)?;
+        limits.renew(Request::Texts, 0)?;
         Ok(limits)
     }
 
-    /// Gives time and memory for a message of so many octets.
-    fn renew(&mut self, octets: usize) -> io::Result<()> {
+    /// Gives time and memory for a request of so many octets.
+    fn renew(&mut self, request: Request, octets: usize) -> io::Result<()> {
+        let seconds = match request {
+            Request::Parse(_) => self.seconds,
+            Request::Texts | Request::Zones | Request::Field => self.text_seconds,
+        };
         let octets = u64::try_from(octets.max(ORDINARY_OCTETS)).unwrap_or(u64::MAX);
         let memory = octets
             .saturating_mul(OCTETS_EACH)
@@ -110,10 +119,10 @@ impl Limits {
             self.memory = memory;
         }
         let used = getrusage(UsageWho::RUSAGE_SELF)?;
-        let seconds = used.user_time().tv_sec() + used.system_time().tv_sec();
-        let used = u64::try_from(seconds).unwrap_or(0).saturating_add(1);
+        let used = used.user_time().tv_sec() + used.system_time().tv_sec();
+        let used = u64::try_from(used).unwrap_or(0).saturating_add(1);
         let each = u64::try_from(OCTETS_A_SECOND).unwrap_or(u64::MAX);
-        let time = used.saturating_add(self.seconds + octets / each);
+        let time = used.saturating_add(seconds + octets / each);
         soften(Resource::RLIMIT_CPU, time)
     }
 }

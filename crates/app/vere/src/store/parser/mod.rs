@@ -5,6 +5,7 @@
 //! [`process`] is such a process as the store sees it, [`child`] what it does.
 
 pub(crate) mod child;
+mod decoders;
 mod process;
 
 use std::collections::VecDeque;
@@ -17,7 +18,8 @@ use vere_mime::Parsed;
 use vere_mime::wire::Scope;
 use vere_store::{Prepared, StoreError};
 
-use process::{Launch, Process};
+pub(crate) use decoders::{Decoders, Sought, are_enough};
+use process::{Launch, Process, Trouble};
 
 /// Processes that are kept busy, however many processors there are.
 const BUSY_MAX: usize = 4;
@@ -31,12 +33,14 @@ const LAUNCH_PAUSE: Duration = Duration::from_millis(20);
 /// How many processes are killed before a message is put off, and the pause behind each.
 const KILLS_MAX: u32 = 3;
 const KILL_PAUSE: Duration = Duration::from_millis(100);
+/// Processes that make the index, at once.
+const INDEXING: usize = 1;
 /// How a message is tried, one after the other: what ended a process once may have been something else.
 const ATTEMPTS: [Scope; 3] = [Scope::Whole, Scope::Whole, Scope::Header];
 
 /// No process could be had: this machine's trouble, not the message's.
 #[derive(Debug)]
-pub(super) struct NoParser(std::io::Error);
+pub(crate) struct NoParser(std::io::Error);
 
 impl From<NoParser> for StoreError {
     fn from(NoParser(error): NoParser) -> Self {
@@ -58,6 +62,30 @@ impl From<Parsed> for Found {
         Self {
             record: parsed.encode(),
             references: parsed.references,
+        }
+    }
+}
+
+/// The processes of a store, by what they are for: whoever searches waits neither for mail that comes nor
+/// for the index.
+#[derive(Debug, Clone)]
+pub(super) struct Processes {
+    /// They take apart what is delivered.
+    pub(super) delivering: Parsers,
+    /// They look whether something is in messages.
+    pub(super) searching: Decoders,
+    /// They tell the texts of messages.
+    pub(super) indexing: Decoders,
+}
+
+impl Processes {
+    /// Those of this program.
+    pub(super) fn new(patience: Duration) -> Self {
+        let searching = Decoders::new(patience);
+        Self {
+            delivering: Parsers::new(patience),
+            indexing: searching.beside(INDEXING),
+            searching,
         }
     }
 }
@@ -97,10 +125,14 @@ impl Parsers {
 
     fn launched_by(launch: Launch, patience: Duration) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self::of(launch, patience, processors.min(BUSY_MAX))
+    }
+
+    fn of(launch: Launch, patience: Duration, busy: usize) -> Self {
         Self(Arc::new(Pool {
             launch,
             patience,
-            busy: processors.min(BUSY_MAX),
+            busy,
             turns: Arc::new(Semaphore::new(PROCESSES_MAX)),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -127,32 +159,12 @@ impl Parsers {
     /// # Errors
     /// [`NoParser`].
     pub(super) fn parse(&self, message: &[u8]) -> Result<Found, NoParser> {
-        let (mut failed, mut killed) = (0, 0);
-        while let Some(scope) = ATTEMPTS.get(failed).copied() {
-            let (mut process, began) = self.0.take()?;
-            let answer = process.ask(scope, message, self.0.patience);
-            match answer {
-                Ok(parsed) => {
-                    self.0.back(began, Some(process));
-                    return Ok(parsed.into());
-                }
-                Err(trouble) => {
-                    let octets = message.len();
-                    let ended = process.end();
-                    tracing::warn!(%trouble, %ended, octets, ?scope, "message not taken apart");
-                    self.0.back(began, None);
-                    if !ended.was_killed() {
-                        failed += 1;
-                        continue;
-                    }
-                    // Its limits end a process otherwise: the system has no memory, or somebody does this.
-                    killed += 1;
-                    if killed == KILLS_MAX {
-                        let why = "all were killed, for want of memory perhaps";
-                        return Err(NoParser(std::io::Error::other(why)));
-                    }
-                    std::thread::sleep(KILL_PAUSE);
-                }
+        let mut killed = 0;
+        for scope in ATTEMPTS {
+            let what = (message.len(), "a message");
+            let ask = |process: &mut Process| process.ask(scope, message, self.0.patience);
+            if let Some(parsed) = self.0.attempt(what, &mut killed, ask)? {
+                return Ok(parsed.into());
             }
         }
         let octets = message.len();
@@ -167,6 +179,53 @@ impl Parsers {
 impl Pool {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks a process something about so many octets of something; nothing when that ended it, or made it
+    /// say nonsense or nothing.
+    ///
+    /// # Errors
+    /// [`NoParser`]: also when somebody else ended or stopped several, with those `killed` before.
+    fn attempt<T>(
+        &self,
+        (octets, what): (usize, &'static str),
+        killed: &mut u32,
+        ask: impl Fn(&mut Process) -> Result<T, Trouble>,
+    ) -> Result<Option<T>, NoParser> {
+        loop {
+            let (mut process, began) = self.take()?;
+            let trouble = match ask(&mut process) {
+                Ok(answer) => {
+                    self.back(began, Some(process));
+                    return Ok(Some(answer));
+                }
+                Err(trouble) => trouble,
+            };
+            let is_stopped = process.is_stopped();
+            let ended = process.end();
+            tracing::warn!(%trouble, %ended, is_stopped, octets, "{what} not taken apart");
+            self.back(began, None);
+            if is_stopped {
+                // Whoever did that did it to others as well.
+                self.rest();
+            }
+            if !ended.was_killed() && !is_stopped {
+                return Ok(None);
+            }
+            // Its limits end a process otherwise: the system has no memory, or somebody does this.
+            *killed += 1;
+            if *killed == KILLS_MAX {
+                let why = "all were killed, for want of memory perhaps";
+                return Err(NoParser(std::io::Error::other(why)));
+            }
+            std::thread::sleep(KILL_PAUSE);
+        }
+    }
+
+    /// Ends those that have nothing to do.
+    fn rest(&self) {
+        let idle = std::mem::take(&mut self.state().idle);
+        drop(idle);
     }
 
     /// A process that waits for a message, and since when it counts as busy.
@@ -227,4 +286,4 @@ impl Pool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use vere_mime::Parsed;
 use vere_mime::wire::{
-    HEAD_OCTETS, READY_FRAME, Scope, WireError, answer_head, found, request_head,
+    HEAD_OCTETS, Item, Question, READY_FRAME, Scope, Texts, WireError, answer_head, found, holds,
+    holds_head, request, request_head, texts, texts_head,
 };
 
 use super::child::ENVIRONMENT;
@@ -35,7 +36,7 @@ pub(super) enum Trouble {
     Silent,
     /// What it says is not the protocol, or not in the message.
     Wrong(WireError),
-    /// The message is too long to be asked about.
+    /// What is asked about is too long.
     TooLong,
 }
 
@@ -45,7 +46,7 @@ impl fmt::Display for Trouble {
             Self::Ended(error) => write!(f, "the process ended: {error}"),
             Self::Silent => f.write_str("the process took too long"),
             Self::Wrong(error) => write!(f, "the process answers nonsense: {error}"),
-            Self::TooLong => f.write_str("the message is too long"),
+            Self::TooLong => f.write_str("what is asked about is too long"),
         }
     }
 }
@@ -176,27 +177,75 @@ impl Process {
         message: &[u8],
         patience: Duration,
     ) -> Result<Parsed, Trouble> {
+        let head = request_head(scope, message.len()).ok_or(Trouble::TooLong)?;
+        let length = |head: &_| answer_head(head, message.len());
+        self.talk((&head, message), patience, length, |answer| {
+            found(answer, message)
+        })
+    }
+
+    /// Asks for the texts of messages. After any trouble the process is of no more use.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub(super) fn texts(
+        &mut self,
+        items: &[Item<'_>],
+        patience: Duration,
+    ) -> Result<Vec<Texts>, Trouble> {
+        let all = || items.iter().copied();
+        let frame = request(Question::Texts, all()).ok_or(Trouble::TooLong)?;
+        let length = |head: &_| texts_head(head, all());
+        self.talk((&frame, &[]), patience, length, |answer| {
+            texts(answer, items.len())
+        })
+    }
+
+    /// Asks which messages have something. After any trouble the process is of no more use.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub(super) fn holds(
+        &mut self,
+        question: Question<'_>,
+        items: &[Item<'_>],
+        patience: Duration,
+    ) -> Result<Vec<bool>, Trouble> {
+        let frame = request(question, items.iter().copied()).ok_or(Trouble::TooLong)?;
+        let length = |head: &_| holds_head(head, items.len());
+        self.talk((&frame, &[]), patience, length, holds)
+    }
+
+    /// Sends a request, in two pieces, and reads the answer to it: how many octets it has, and what they
+    /// say.
+    fn talk<T>(
+        &mut self,
+        (head, message): (&[u8], &[u8]),
+        patience: Duration,
+        length: impl FnOnce(&[u8; HEAD_OCTETS]) -> Result<usize, WireError>,
+        read: impl FnOnce(&[u8]) -> Result<T, WireError>,
+    ) -> Result<T, Trouble> {
         if self.patience != patience {
             self.stream.set_read_timeout(Some(patience))?;
             self.stream.set_write_timeout(Some(patience))?;
             self.patience = patience;
         }
-        let seconds = u64::try_from(message.len() / OCTETS_A_SECOND).unwrap_or(u64::MAX);
+        let octets = head.len().saturating_add(message.len());
+        let seconds = u64::try_from(octets / OCTETS_A_SECOND).unwrap_or(u64::MAX);
         let longest = patience.saturating_add(Duration::from_secs(seconds));
         let deadline = Deadline(Instant::now(), longest);
-        let head = request_head(scope, message.len()).ok_or(Trouble::TooLong)?;
-        self.send(&head, message, deadline)?;
+        self.send(head, message, deadline)?;
         let mut head = [0; HEAD_OCTETS];
         self.receive(&mut head, deadline)?;
-        let octets = answer_head(&head, message.len())?;
+        let octets = length(&head)?;
         let mut answer = std::mem::take(&mut self.answer);
         answer.resize(octets, 0);
         self.receive(&mut answer, deadline)?;
-        let parsed = found(&answer, message)?;
+        let said = read(&answer)?;
         answer.clear();
         answer.shrink_to(KEPT_OCTETS);
         self.answer = answer;
-        Ok(parsed)
+        Ok(said)
     }
 
     fn send(
@@ -231,6 +280,14 @@ impl Process {
             deadline.check()?;
         }
         Ok(())
+    }
+
+    /// Whether somebody made it stand still (proc(5): the state behind the name).
+    pub(super) fn is_stopped(&self) -> bool {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let said = std::fs::read_to_string(path).unwrap_or_default();
+        let behind = said.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+        behind.is_some_and(|rest| rest.starts_with(['T', 't']))
     }
 
     /// Ends it, and tells how it ended where it did so by itself.

@@ -6,10 +6,12 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 
-use vere_mime::wire::{HEAD_OCTETS, READY_FRAME, answer};
+use vere_mime::wire::{HEAD_OCTETS, READY_FRAME, Request, Texts, answer};
 
 use super::child::{ENVIRONMENT, Limits, serve};
 use super::*;
+
+mod decoders;
 
 /// Says to [`a_process`] what it is to be.
 const MANNER: &str = "VERE_TEST_PARSER";
@@ -32,20 +34,26 @@ fn a_process() {
     let stream = UnixStream::from(input.as_fd().try_clone_to_owned().unwrap());
     let other = stream.try_clone().unwrap();
     let seconds = if manner == "spins" { 0 } else { 600 };
-    let limits = Limits::set(seconds).unwrap();
-    let poisoned = |scope, message: &[u8]| {
-        scope == Scope::Whole && memchr::memmem::find(message, POISON).is_some()
+    let limits = Limits::set(seconds, seconds).unwrap();
+    let poisoned = |request, message: &[u8]| {
+        let whole = request != Request::Parse(Scope::Header);
+        whole && memchr::memmem::find(message, POISON).is_some()
     };
-    let served = serve(stream, limits, |scope, message| {
-        let honest = answer(scope, message);
-        match manner.as_str() {
+    let served = serve(stream, limits, |request, message| {
+        let honest = answer(request, message)?;
+        Ok(match manner.as_str() {
             "dies of all" => std::process::exit(1),
-            _ if !poisoned(scope, message) => honest,
+            _ if !poisoned(request, message) => honest,
             "dies" => std::process::exit(1),
             "dies once" => die_once(honest),
             // As the kernel does when there is no memory.
             "is killed" => {
                 nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).unwrap();
+                honest
+            }
+            // As somebody does who looks for a fault.
+            "is stopped" => {
+                nix::sys::signal::raise(nix::sys::signal::Signal::SIGSTOP).unwrap();
                 honest
             }
             // Until the other side is gone.
@@ -74,16 +82,27 @@ fn a_process() {
                 honest
             }
             "overflows" => overflow(&honest, 0),
-            "lies" => answer(scope, OTHER),
-            "boasts" => vec![255, 255, 255, 255, 1, 129],
+            "lies" => lie(request, honest),
+            // The kind is right.
+            "boasts" => vec![255, 255, 255, 255, 2, honest[5]],
             "babbles" => b"HTTP/1.1 200 OK\r\n\r\n".to_vec(),
             "is short" => honest[..honest.len() - 1].to_vec(),
             "drips" => drip(&other, &honest),
             _ => honest,
-        }
+        })
     });
     let _ = served;
     std::process::exit(0);
+}
+
+/// Says what is in another message, or one thing more than it was asked.
+fn lie(request: Request, mut honest: Vec<u8>) -> Vec<u8> {
+    if let Request::Parse(_) = request {
+        return answer(request, OTHER).unwrap();
+    }
+    honest.push(1);
+    honest[0] = honest[0].wrapping_add(1);
+    honest
 }
 
 /// The first process dies, those that come after know: files cannot be made any more, but looked for.
@@ -138,6 +157,11 @@ fn a_message_whose_processes_are_killed_is_put_off() {
         parsers.parse(OTHER).unwrap().record,
         Parsed::of(OTHER).encode()
     );
+}
+
+/// Processes that decode texts, as they are.
+pub(crate) fn decoders() -> Decoders {
+    Decoders::launched_by(launch("is honest"), FOR_EVER)
 }
 
 fn parsers(manner: &str, patience: Duration) -> Parsers {
@@ -208,27 +232,26 @@ fn a_message_that_ends_every_process_is_kept() {
     assert_eq!(found.record, Parsed::opaque(MESSAGE).encode());
 }
 
+/// From the second process on they are told that one died.
+fn launch_dying_once(dead: &Path) -> Launch {
+    let dead = dead.to_owned();
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    Launch::new(move || {
+        if count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 1 {
+            std::fs::write(&dead, "").unwrap();
+        }
+        let mut command = launch("dies once").command();
+        command.env("VERE_TEST_DEAD", &dead);
+        command
+    })
+}
+
 /// What ended the process may have been something else.
 #[test]
 fn a_process_that_dies_once_makes_no_difference() {
     let folder = tempfile::tempdir().unwrap();
     let dead = folder.path().join("dead");
-    let count = std::sync::atomic::AtomicUsize::new(0);
-    let launch = Launch::new({
-        let dead = dead.clone();
-        move || {
-            if count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 1 {
-                std::fs::write(&dead, "").unwrap();
-            }
-            let mut command = Command::new("/proc/self/exe");
-            command
-                .args(["--exact", "store::parser::tests::a_process", "--nocapture"])
-                .env("VERE_TEST_DEAD", &dead)
-                .env(MANNER, "dies once");
-            command
-        }
-    });
-    let parsers = Parsers::launched_by(launch, FOR_EVER);
+    let parsers = Parsers::launched_by(launch_dying_once(&dead), FOR_EVER);
     let found = parsers.parse(MESSAGE).unwrap();
     assert_eq!(found.record, Parsed::of(MESSAGE).encode());
 }

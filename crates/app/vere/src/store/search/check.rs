@@ -6,6 +6,7 @@ use vere_store::{MailboxId, Message, StoreError};
 use super::indexer::build_all;
 use super::{OwnFields, SharedIndex, own_fields};
 use crate::store::keeper::MailStore;
+use crate::store::parser::Decoders;
 use crate::store::steps::at_once;
 
 /// Fields of messages, read in the store's own thread.
@@ -30,6 +31,7 @@ impl OwnFields for Read {
 pub(crate) fn check(
     store: &mut MailStore,
     index: &SharedIndex,
+    decoders: &Decoders,
 ) -> Result<(u64, Vec<String>), StoreError> {
     let failed = |error: std::io::Error| StoreError::Failed(error.to_string());
     let (mut octets, mut findings) = (0, Vec::new());
@@ -52,7 +54,8 @@ pub(crate) fn check(
             let fields = own_fields(store, id, &uids)?;
             let own = Read(uids.into_iter().zip(fields).collect());
             let log = index.lock().log();
-            let made = build_all(log, id, &messages, &store.body_reader(), &own)?;
+            let with = (&own as &dyn OwnFields, decoders);
+            let made = build_all(log, id, &messages, &store.body_reader(), with)?;
             let there = merge(&[&segment], |document| known(document).is_some());
             match there {
                 Ok(there) if there == made => {}

@@ -17,6 +17,7 @@ use super::{Asking, OwnFields, SharedIndex, own_fields};
 use crate::cli::Failure;
 use crate::role::clock::now;
 use crate::store::keeper::{Keeper, MailStore};
+use crate::store::parser::Decoders;
 
 /// A store that nobody else uses.
 struct Alone<'a>(Mutex<&'a mut MailStore>);
@@ -42,8 +43,8 @@ pub(crate) fn explain_alone(
     store: &mut MailStore,
     folder: &Path,
     account: &AccountName,
-    mailbox: &str,
-    search: &str,
+    (mailbox, search): (&str, &str),
+    decoders: &Decoders,
 ) -> Result<String, Failure> {
     let key = key_of(search)?;
     let found = store.mailbox_named(account, &MailboxName::new(mailbox)?)?;
@@ -53,7 +54,7 @@ pub(crate) fn explain_alone(
     let index = SharedIndex::open(folder, store.log_id())?;
     let reader = store.body_reader();
     let alone = Alone(Mutex::new(store));
-    Ok(explained((id, snapshot), reader, &index, &alone, key))
+    explained((id, snapshot), reader, &index, (&alone, decoders), key)
 }
 
 /// The same of the store that runs here, which goes on meanwhile.
@@ -78,8 +79,9 @@ pub(in crate::store) async fn explain(
         })
         .await?;
     let (asking, index) = (Asking(keeper.clone()), keeper.index().clone());
-    let work = move || explained((id, snapshot), reader, &index, &asking, key);
-    Ok(tokio::task::spawn_blocking(work).await?)
+    let decoders = keeper.processes().searching.clone();
+    let work = move || explained((id, snapshot), reader, &index, (&asking, &decoders), key);
+    tokio::task::spawn_blocking(work).await?
 }
 
 fn key_of(search: &str) -> Result<SearchKey, Failure> {
@@ -96,16 +98,16 @@ fn explained(
     (id, snapshot): (MailboxId, Snapshot),
     reader: BodyReader<LogDirectory>,
     index: &SharedIndex,
-    own: &dyn OwnFields,
+    with: (&dyn OwnFields, &Decoders),
     key: SearchKey,
-) -> String {
+) -> Result<String, Failure> {
     let key = resolve(key, &snapshot);
     let segments = index.segments(id);
     let octets: u64 = segments.iter().map(|segment| segment.octets()).sum();
     let count = segments.len();
     let began = Instant::now();
-    let mut look = Look::new(snapshot, reader, segments, own, UidSet::new(), now());
-    let hits = look.all(&key);
+    let mut look = Look::new(snapshot, reader, segments, with, UidSet::new(), now());
+    let hits = look.all(&key)?;
     let taken = began.elapsed();
     let (messages, unknown) = look.counts();
     let mut text = format!(
@@ -123,7 +125,7 @@ fn explained(
         taken.as_secs_f64() * 1_000.0,
         hits.uids
     );
-    text
+    Ok(text)
 }
 
 fn line_of(text: &mut String, leaf: &Leaf) {
@@ -132,9 +134,13 @@ fn line_of(text: &mut String, leaf: &Leaf) {
         (0, candidates) if candidates == leaf.unknown => "messages alone",
         _ => "the index and messages",
     };
+    let unclear = match leaf.unclear {
+        0 => String::new(),
+        unclear => format!(", {unclear} cannot be decoded or read"),
+    };
     let _ = writeln!(
         text,
-        "{}: answered by {by}: asked of {}, certain {}, looked into {} ({} not indexed), {} read, found {}",
+        "{}: answered by {by}: asked of {}, certain {}, looked into {} ({} not indexed), {} read, found {}{unclear}",
         leaf.key,
         leaf.asked,
         leaf.certain,

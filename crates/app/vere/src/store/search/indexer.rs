@@ -1,5 +1,7 @@
 //! Keeps the index near what is in the mailboxes: a thread that hears of changes.
 
+mod build;
+
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
@@ -7,12 +9,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder as ThreadBuilder;
 use std::time::{Duration, Instant};
 
-use vere_disk::log::Directory as LogDirectory;
 use vere_search::{Builder, SearchError, Shelf, Task, merge};
-use vere_store::{BodyReader, MailboxId, Message, Snapshot, StoreError, Unpacker};
+use vere_store::{MailboxId, Message, Snapshot, StoreError};
 
+use self::build::build;
+pub(super) use self::build::build_all;
 use super::look::{BEHIND_MAX, MISSED_MAX};
-use super::texts;
 use super::{Asking, OwnFields, Segments, SharedIndex};
 use crate::store::keeper::Keeper;
 
@@ -145,7 +147,10 @@ impl Indexing {
         if !self.shelf.is_empty() {
             match self.changes.recv_timeout(SHELF_PATIENCE) {
                 Ok(behind) => return Some(behind),
-                Err(RecvTimeoutError::Timeout) => self.shelf = Shelf::default(),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.shelf = Shelf::default();
+                    self.keeper.processes().indexing.rest();
+                }
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
@@ -235,7 +240,8 @@ impl Indexing {
             let began = Instant::now();
             let shelf = std::mem::take(&mut self.shelf);
             let builder = Builder::with(index.lock().log(), id.0, shelf);
-            let (count, builder) = build(builder, id, &batch, &reader, &own)?;
+            let with = (&own as &dyn OwnFields, &self.keeper.processes().indexing);
+            let (count, builder) = build(builder, id, &batch, &reader, with)?;
             let (octets, shelf) = builder.finish_with();
             self.shelf = shelf;
             let ends = batch.first().zip(batch.get(count.saturating_sub(1)));
@@ -312,64 +318,6 @@ fn next_batch(
     }
     let worth_while = batch.len() >= behind || known.peek().is_some();
     (worth_while && !batch.is_empty()).then_some(batch)
-}
-
-/// Puts the first of these messages into a segment, as many as go in, and says how many.
-///
-/// # Errors
-/// When a message cannot be read.
-fn build(
-    mut builder: Builder,
-    id: MailboxId,
-    batch: &[Message],
-    reader: &BodyReader<LogDirectory>,
-    own: &dyn OwnFields,
-) -> Result<(usize, Builder), StoreError> {
-    let with_own: Vec<_> = batch
-        .iter()
-        .filter(|message| message.own_fields)
-        .map(|message| message.uid)
-        .collect();
-    let mut fields = match with_own.as_slice() {
-        [] => Vec::new(),
-        uids => own.own_fields(id, uids)?,
-    }
-    .into_iter();
-    let mut unpacker = Unpacker::default();
-    let mut count = 0;
-    for message in batch {
-        let own = match message.own_fields {
-            true => fields.next().unwrap_or_default(),
-            false => Vec::new(),
-        };
-        texts::index(reader, message, &own, &mut builder, &mut unpacker)?;
-        count += 1;
-        if builder.is_full() {
-            break;
-        }
-    }
-    Ok((count, builder))
-}
-
-/// The segment of these messages, all of them.
-///
-/// # Errors
-/// When a message cannot be read.
-pub(super) fn build_all(
-    log: u64,
-    id: MailboxId,
-    messages: &[Message],
-    reader: &BodyReader<LogDirectory>,
-    own: &dyn OwnFields,
-) -> Result<Option<Vec<u8>>, StoreError> {
-    let uids: Vec<_> = messages.iter().map(|message| message.uid).collect();
-    let fields = own.own_fields(id, &uids)?;
-    let mut builder = Builder::new(log, id.0);
-    let mut unpacker = Unpacker::default();
-    for (message, own) in messages.iter().zip(fields) {
-        texts::index(reader, message, &own, &mut builder, &mut unpacker)?;
-    }
-    Ok(builder.finish())
 }
 
 /// Adds a segment, synced if others go for it: nobody who searches waits for the disk meanwhile.

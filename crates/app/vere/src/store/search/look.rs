@@ -5,21 +5,22 @@ mod into;
 
 use std::time::Duration;
 
-use memchr::memmem::Finder;
 use vere_disk::log::Directory as LogDirectory;
 use vere_imap::command::SearchKey;
 use vere_imap::date::Day;
 use vere_imap::server::Found;
 use vere_imap::set::UidSet;
 use vere_mime::Zone;
+use vere_mime::wire::Question;
 use vere_search::{Bits, Needle};
-use vere_store::{BodyReader, Message, Snapshot};
+use vere_store::{BodyReader, Message, Snapshot, StoreError};
 use vere_units::Timestamp;
 
-use self::into::Asked;
-use super::texts::{Texts, Zones};
+use self::into::{Asked, Looked};
+use super::texts::Zones;
 use super::{OwnFields, Segments};
 use crate::store::convert::{has_flag, time};
+use crate::store::parser::Decoders;
 
 /// Messages that no segment knows, from which on one is worth while.
 pub(super) const BEHIND_MAX: usize = 64;
@@ -37,6 +38,7 @@ pub(crate) struct Look<'a> {
     /// Messages that no segment knows.
     unknown: Bits,
     own: &'a dyn OwnFields,
+    decoders: &'a Decoders,
     recent: UidSet,
     now: Timestamp,
     doubt: bool,
@@ -58,8 +60,20 @@ pub(crate) struct Leaf {
     pub(crate) unknown: usize,
     /// Octets of messages that were read for it.
     pub(crate) octets: usize,
+    /// Messages of which it is not known whether they fit: they cannot be decoded, or not be read.
+    pub(crate) unclear: usize,
     /// Messages that fit.
     pub(crate) found: usize,
+}
+
+/// What becomes of messages of which it is not known whether they fit a key: they fit neither it nor its
+/// opposite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    /// They are no part of the answer.
+    Certain,
+    /// They are: the answer is taken away from others.
+    Possible,
 }
 
 /// Texts that something is looked for in.
@@ -73,7 +87,7 @@ impl<'a> Look<'a> {
         snapshot: Snapshot,
         reader: BodyReader<LogDirectory>,
         segments: Segments,
-        own: &'a dyn OwnFields,
+        (own, decoders): (&'a dyn OwnFields, &'a Decoders),
         recent: UidSet,
         now: Timestamp,
     ) -> Self {
@@ -106,6 +120,7 @@ impl<'a> Look<'a> {
             places,
             unknown,
             own,
+            decoders,
             recent,
             now,
             doubt: false,
@@ -135,20 +150,24 @@ impl<'a> Look<'a> {
     }
 
     /// The messages that fit.
-    pub(crate) fn all(&mut self, key: &SearchKey) -> Found {
-        let fit = self.fit(key, &Bits::all(self.messages.len()));
+    ///
+    /// # Errors
+    /// When there is no process that looks into messages.
+    pub(crate) fn all(&mut self, key: &SearchKey) -> Result<Found, StoreError> {
+        let domain = Bits::all(self.messages.len());
+        let fit = self.fit(key, &domain, Bound::Certain)?;
         let mut found = Found::default();
         for message in fit.iter().filter_map(|at| self.messages.get(at)) {
             found.uids.insert(message.uid.get());
             found.mod_seq = found.mod_seq.max(message.mod_seq.0);
         }
-        found
+        Ok(found)
     }
 
     /// Those of `domain` that fit.
-    fn fit(&mut self, key: &SearchKey, domain: &Bits) -> Bits {
+    fn fit(&mut self, key: &SearchKey, domain: &Bits, bound: Bound) -> Result<Bits, StoreError> {
         match key {
-            SearchKey::All => domain.clone(),
+            SearchKey::All => Ok(domain.clone()),
             SearchKey::And(keys) => {
                 let mut keys: Vec<&SearchKey> = keys.iter().collect();
                 keys.sort_by_key(|key| cost(key));
@@ -157,37 +176,42 @@ impl<'a> Look<'a> {
                     if left.has_none() {
                         break;
                     }
-                    left = self.fit(key, &left);
+                    left = self.fit(key, &left, bound)?;
                 }
-                left
+                Ok(left)
             }
             SearchKey::Or(keys) => {
                 let (first, second) = match cost(&keys.0) <= cost(&keys.1) {
                     true => (&keys.0, &keys.1),
                     false => (&keys.1, &keys.0),
                 };
-                let mut fit = self.fit(first, domain);
+                let mut fit = self.fit(first, domain, bound)?;
                 let mut rest = domain.clone();
                 rest.without(&fit);
-                fit.add(&self.fit(second, &rest));
-                fit
+                fit.add(&self.fit(second, &rest, bound)?);
+                Ok(fit)
             }
             SearchKey::Not(key) => {
+                let other = match bound {
+                    Bound::Certain => Bound::Possible,
+                    Bound::Possible => Bound::Certain,
+                };
                 let mut rest = domain.clone();
-                rest.without(&self.fit(key, domain));
-                rest
+                rest.without(&self.fit(key, domain, other)?);
+                Ok(rest)
             }
             SearchKey::SentBefore(_) | SearchKey::SentOn(_) | SearchKey::SentSince(_) => {
-                self.sent(key, domain)
+                self.sent(key, domain, bound)
             }
-            SearchKey::Body(text) => self.text(key, &Within::Zones(BODY), text, domain),
-            SearchKey::Text(text) => self.text(key, &Within::Zones(TEXT), text, domain),
-            SearchKey::Header { name, text } => match Zone::of_field(name.as_bytes()) {
-                Some(zone) if !text.is_empty() => {
-                    self.text(key, &Within::Zones(only(&[zone])), text, domain)
-                }
-                _ => self.text(key, &Within::Field(name), text, domain),
-            },
+            SearchKey::Body(text) => self.text(key, &Within::Zones(BODY), text, (domain, bound)),
+            SearchKey::Text(text) => self.text(key, &Within::Zones(TEXT), text, (domain, bound)),
+            SearchKey::Header { name, text } => {
+                let within = match Zone::of_field(name.as_bytes()) {
+                    Some(zone) if !text.is_empty() => Within::Zones(only(&[zone])),
+                    _ => Within::Field(name),
+                };
+                self.text(key, &within, text, (domain, bound))
+            }
             row => {
                 let mut fit = Bits::none(self.messages.len());
                 for at in domain.iter() {
@@ -195,7 +219,7 @@ impl<'a> Look<'a> {
                         fit.set(at);
                     }
                 }
-                fit
+                Ok(fit)
             }
         }
     }
@@ -222,7 +246,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn sent(&mut self, key: &SearchKey, domain: &Bits) -> Bits {
+    fn sent(&mut self, key: &SearchKey, domain: &Bits, bound: Bound) -> Result<Bits, StoreError> {
         let fits = |sent: Option<i64>| match (key, sent) {
             (SearchKey::SentBefore(day), Some(sent)) => sent < i64::from(day.0),
             (SearchKey::SentOn(day), Some(sent)) => sent == i64::from(day.0),
@@ -241,60 +265,19 @@ impl<'a> Look<'a> {
         let certain = fit.count();
         let mut unknown = self.unknown.clone();
         unknown.keep(domain);
-        let asked = Asked {
-            own: false,
-            wanted: &|_| Zones::default(),
-            fits: &|texts: &Texts, _: &Zones| fits(texts.sent()),
-        };
-        let looked = self.look_into(&unknown, asked);
-        fit.add(&looked.fit);
-        self.leaves.push(Leaf {
-            key: format!("{key:?}"),
-            asked: domain.count(),
-            certain,
-            candidates: unknown.count(),
-            unknown: unknown.count(),
-            octets: looked.octets,
-            found: fit.count(),
-        });
-        fit
+        let looked = self.look_at_days(&unknown, fits)?;
+        let candidates = unknown.count();
+        Ok(self.take((key, domain), (fit, certain, candidates), looked, bound))
     }
 
-    fn text(&mut self, key: &SearchKey, within: &Within<'_>, text: &str, domain: &Bits) -> Bits {
-        let needle = Needle::new(text);
-        if needle.is_nowhere() {
-            return Bits::none(self.messages.len());
-        }
-        let (mut fit, zones) = match within {
-            // Every message has a body and a header, be they empty.
-            Within::Zones(_) if needle.is_empty() => return domain.clone(),
-            Within::Zones(zones) => self.ask_index(zones, &needle, domain),
-            Within::Field(name) => self.ask_names(name, &needle, domain),
-        };
-        let certain = fit.count();
-        let mut candidates = Bits::none(self.messages.len());
-        zones.iter().for_each(|(_, bits)| candidates.add(bits));
-        let finder = Finder::new(needle.octets());
-        let holds = |octets: &[u8]| finder.find(octets).is_some();
-        let wanted = |at: usize| {
-            let mut wanted = Zones::default();
-            for (zone, bits) in &zones {
-                wanted[*zone as usize] |= bits.has(at);
-            }
-            wanted
-        };
-        let asked = Asked {
-            own: match within {
-                Within::Zones(zones) => zones[Zone::Header as usize],
-                Within::Field(_) => true,
-            },
-            wanted: &wanted,
-            fits: &|texts: &Texts, zones: &Zones| match within {
-                Within::Zones(_) => texts.any(zones, holds),
-                Within::Field(name) => texts.any_field(name, holds),
-            },
-        };
-        let looked = self.look_into(&candidates, asked);
+    /// What was looked into comes to what the index says, and is noted.
+    fn take(
+        &mut self,
+        (key, domain): (&SearchKey, &Bits),
+        (mut fit, certain, candidates): (Bits, usize, usize),
+        looked: Looked,
+        bound: Bound,
+    ) -> Bits {
         fit.add(&looked.fit);
         let mut unknown = self.unknown.clone();
         unknown.keep(domain);
@@ -302,12 +285,58 @@ impl<'a> Look<'a> {
             key: format!("{key:?}"),
             asked: domain.count(),
             certain,
-            candidates: candidates.count(),
+            candidates,
             unknown: unknown.count(),
             octets: looked.octets,
+            unclear: looked.unclear.count(),
             found: fit.count(),
         });
+        if bound == Bound::Possible {
+            fit.add(&looked.unclear);
+        }
         fit
+    }
+
+    fn text(
+        &mut self,
+        key: &SearchKey,
+        within: &Within<'_>,
+        text: &str,
+        (domain, bound): (&Bits, Bound),
+    ) -> Result<Bits, StoreError> {
+        let needle = Needle::new(text);
+        if needle.is_nowhere() {
+            return Ok(Bits::none(self.messages.len()));
+        }
+        let (fit, zones) = match within {
+            // Every message has a body and a header, be they empty.
+            Within::Zones(_) if needle.is_empty() => return Ok(domain.clone()),
+            Within::Zones(zones) => self.ask_index(zones, &needle, domain),
+            Within::Field(name) => self.ask_names(name, &needle, domain),
+        };
+        let certain = fit.count();
+        let mut candidates = Bits::none(self.messages.len());
+        zones.iter().for_each(|(_, bits)| candidates.add(bits));
+        let wanted = |at: usize| {
+            let mut wanted = Zones::default();
+            for (zone, bits) in &zones {
+                wanted[*zone as usize] |= bits.has(at);
+            }
+            wanted
+        };
+        let what = needle.octets();
+        let (own, question) = match within {
+            Within::Zones(zones) => (zones[Zone::Header as usize], Question::Zones(what)),
+            Within::Field(name) => (true, Question::Field { name, what }),
+        };
+        let asked = Asked {
+            own,
+            wanted: &wanted,
+            question,
+        };
+        let looked = self.look_into(&candidates, &asked)?;
+        let known = (fit, certain, candidates.count());
+        Ok(self.take((key, domain), known, looked, bound))
     }
 
     /// What the index says: messages that hold a needle, and those to be looked into, by zone.

@@ -5,6 +5,7 @@ mod check;
 mod explain;
 mod indexer;
 mod look;
+mod raw;
 mod texts;
 
 use std::io;
@@ -131,25 +132,28 @@ pub(super) async fn search(
 ) -> Result<Found, Refusal> {
     let asking = Asking(keeper.clone());
     let index = keeper.index().clone();
-    let figures = keeper.figures().clone();
+    let (figures, decoders) = (
+        keeper.figures().clone(),
+        keeper.processes().searching.clone(),
+    );
     let question = move |store: &mut MailStore| {
         let reader = store.body_reader();
         Ok(store.snapshot(id)?.map(|snapshot| (snapshot, reader)))
     };
     let work = move |(snapshot, reader)| {
         let segments = index.segments(id);
-        let mut look = Look::new(snapshot, reader, segments, &asking, recent, now);
+        let with = (&asking as &dyn OwnFields, &decoders);
+        let mut look = Look::new(snapshot, reader, segments, with, recent, now);
         let found = look.all(&key);
         if look.has_doubt() {
             index.doubt(id);
         }
         figures.searched(look.leaves());
-        (found, look.has_missed())
+        found.map(|found| (found, look.has_missed()))
     };
-    let (found, missed) = keeper
-        .ask_then(question, work)
-        .await
-        .map_err(|error| opened_gone(&error))?;
+    let done = keeper.ask_then(question, work).await;
+    let done = done.and_then(|found| found);
+    let (found, missed) = done.map_err(|error| opened_gone(&error))?;
     if missed {
         keeper.index_missed(id);
     }

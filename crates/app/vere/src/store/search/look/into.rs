@@ -1,10 +1,13 @@
-//! Reading messages, to look whether something is in them.
+//! Reading messages, to have it looked into whether something is in them.
 
+use vere_mime::wire::Question;
 use vere_search::Bits;
-use vere_store::Unpacker;
+use vere_store::{StoreError, Unpacker};
 
 use super::Look;
-use crate::store::search::texts::{Texts, Zones, guarded};
+use crate::store::parser::{Sought, are_enough};
+use crate::store::search::raw;
+use crate::store::search::texts::{self, Zones};
 
 /// Fewer messages than these are looked into by one thread.
 const ALONE_MAX: usize = 32;
@@ -16,51 +19,90 @@ const OWN_AT_ONCE: usize = 1_024;
 /// What came of looking into messages.
 pub(super) struct Looked {
     pub(super) fit: Bits,
+    /// Messages of which it is not known whether they fit.
+    pub(super) unclear: Bits,
     pub(super) octets: usize,
 }
 
 /// What is asked of messages.
-pub(super) struct Asked<'q, W, F> {
+pub(super) struct Asked<'q, W> {
     /// Whether the fields of the recipient's own are among it.
     pub(super) own: bool,
     /// The zones of a message that are.
     pub(super) wanted: &'q W,
-    /// Whether it fits.
-    pub(super) fits: &'q F,
+    /// What is to be in them.
+    pub(super) question: Question<'q>,
 }
 
-impl<W, F> Copy for Asked<'_, W, F> {}
-
-impl<W, F> Clone for Asked<'_, W, F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
+/// A message by its place, and its own fields.
+type Placed = (usize, Vec<u8>);
 
 impl Look<'_> {
-    /// Reads messages and looks whether they fit.
-    pub(super) fn look_into<W, F>(&self, which: &Bits, asked: Asked<'_, W, F>) -> Looked
-    where
-        W: Fn(usize) -> Zones + Sync,
-        F: Fn(&Texts, &Zones) -> bool + Sync,
-    {
-        let mut looked = Looked {
+    fn nothing(&self) -> Looked {
+        Looked {
             fit: Bits::none(self.messages.len()),
+            unclear: Bits::none(self.messages.len()),
             octets: 0,
-        };
+        }
+    }
+
+    /// Reads messages and has looked whether they fit.
+    ///
+    /// # Errors
+    /// When there is no process that looks.
+    pub(super) fn look_into<W: Fn(usize) -> Zones + Sync>(
+        &self,
+        which: &Bits,
+        asked: &Asked<'_, W>,
+    ) -> Result<Looked, StoreError> {
+        self.in_threads(which, asked.own, |part| self.look_into_some(part, asked))
+    }
+
+    /// Looks at the days that messages were sent.
+    ///
+    /// # Errors
+    /// None; it is asked where others have some.
+    pub(super) fn look_at_days(
+        &self,
+        which: &Bits,
+        fits: impl Fn(Option<i64>) -> bool + Sync,
+    ) -> Result<Looked, StoreError> {
+        self.in_threads(which, false, |part| {
+            let mut looked = self.nothing();
+            for (at, _) in part {
+                let Some(message) = self.messages.get(*at) else {
+                    continue;
+                };
+                match texts::sent(&self.reader, message, self.decoders) {
+                    Ok(sent) if fits(sent) => looked.fit.set(*at),
+                    Ok(_) => {}
+                    Err(error) => self.unreadable(*at, &error, &mut looked),
+                }
+            }
+            Ok(looked)
+        })
+    }
+
+    fn in_threads(
+        &self,
+        which: &Bits,
+        own: bool,
+        some: impl Fn(&[Placed]) -> Result<Looked, StoreError> + Sync,
+    ) -> Result<Looked, StoreError> {
+        let mut looked = self.nothing();
         let which: Vec<usize> = which.iter().collect();
         for which in which.chunks(OWN_AT_ONCE) {
-            let own = match asked.own {
+            let own = match own {
                 true => self.own_of(which),
                 false => vec![Vec::new(); which.len()],
             };
-            let with_own: Vec<(usize, Vec<u8>)> = which.iter().copied().zip(own).collect();
+            let with_own: Vec<Placed> = which.iter().copied().zip(own).collect();
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
             let threads = match which.len() {
                 ..ALONE_MAX => 1,
                 _ => threads.min(THREADS_MAX),
             };
-            let some = |part: &[(usize, Vec<u8>)]| self.look_into_some(part, asked);
+            let some = &some;
             let parts = std::thread::scope(|scope| {
                 let size = with_own.len().div_ceil(threads);
                 let mut parts = with_own.chunks(size);
@@ -74,42 +116,70 @@ impl Look<'_> {
                 first.into_iter().chain(others).collect::<Vec<_>>()
             });
             for part in parts {
+                let part = part?;
                 looked.fit.add(&part.fit);
+                looked.unclear.add(&part.unclear);
                 looked.octets += part.octets;
             }
         }
-        looked
+        Ok(looked)
     }
 
-    fn look_into_some<W, F>(&self, which: &[(usize, Vec<u8>)], asked: Asked<'_, W, F>) -> Looked
-    where
-        W: Fn(usize) -> Zones,
-        F: Fn(&Texts, &Zones) -> bool,
-    {
-        let mut looked = Looked {
-            fit: Bits::none(self.messages.len()),
-            octets: 0,
-        };
+    fn look_into_some<W: Fn(usize) -> Zones>(
+        &self,
+        which: &[Placed],
+        asked: &Asked<'_, W>,
+    ) -> Result<Looked, StoreError> {
+        let mut looked = self.nothing();
         let mut unpacker = Unpacker::default();
+        let (mut places, mut together) = (Vec::new(), Vec::new());
         for (at, own) in which {
             let Some(message) = self.messages.get(*at) else {
                 continue;
             };
             let zones = (asked.wanted)(*at);
-            let texts = Texts::read(&self.reader, message, own.clone(), &zones, &mut unpacker);
-            match texts {
-                Ok(texts) => {
-                    looked.octets += texts.octets();
-                    if guarded(message, || (asked.fits)(&texts, &zones)).unwrap_or(false) {
-                        looked.fit.set(*at);
-                    }
+            match texts::sought(&self.reader, message, own.clone(), &zones, &mut unpacker) {
+                Ok(sought) => {
+                    looked.octets += sought.octets.len();
+                    places.push(*at);
+                    together.push(sought);
                 }
-                Err(error) => {
-                    tracing::error!(%error, uid = message.uid.get(), "message cannot be searched");
-                }
+                Err(error) => self.unreadable(*at, &error, &mut looked),
+            }
+            if are_enough(&together) {
+                self.ask(&places, &together, asked.question, &mut looked)?;
+                places.clear();
+                together.clear();
             }
         }
-        looked
+        self.ask(&places, &together, asked.question, &mut looked)?;
+        Ok(looked)
+    }
+
+    fn ask(
+        &self,
+        places: &[usize],
+        together: &[Sought],
+        question: Question<'_>,
+        looked: &mut Looked,
+    ) -> Result<(), StoreError> {
+        let held = self.decoders.hold(question, together)?;
+        for ((at, sought), held) in places.iter().zip(together).zip(held) {
+            match held {
+                Some(true) => looked.fit.set(*at),
+                Some(false) => {}
+                None if raw::holds(sought, question) => looked.fit.set(*at),
+                None => looked.unclear.set(*at),
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a message cannot be read.
+    fn unreadable(&self, at: usize, error: &StoreError, looked: &mut Looked) {
+        let uid = self.messages.get(at).map(|message| message.uid.get());
+        tracing::error!(%error, uid, "message cannot be searched");
+        looked.unclear.set(at);
     }
 
     /// The own fields of messages, in their order.
