@@ -21,6 +21,7 @@ mod benchmarks;
 mod clients;
 mod commands;
 mod dane;
+mod decoding;
 mod delivery;
 mod destinations;
 mod dial;
