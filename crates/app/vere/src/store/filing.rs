@@ -129,10 +129,7 @@ async fn file_for(
         let accounts = recipients.iter().map(|recipient| &recipient.account);
         let before = quotas.held(store, accounts)?;
         let delivered = store.deliver(&prepared, &known, operation)?;
-        // The message is there: a reply that says otherwise would bring it once more.
-        if let Err(error) = quotas.warn(store, before) {
-            tracing::warn!(%error, "cannot tell whether accounts are nearly full");
-        }
+        quotas.warn(store, before);
         Ok(delivered.map(|added| {
             let mut added = added.into_iter();
             let both = recipients.into_iter().zip(targets);

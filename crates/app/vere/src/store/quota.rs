@@ -69,14 +69,18 @@ impl Quotas {
         limited.into_iter().map(usage).collect()
     }
 
-    /// Warns of accounts that came near a limit since this was what they held.
-    ///
-    /// # Errors
-    /// When the store cannot say what they hold now.
-    pub(super) fn warn(&self, store: &mut MailStore, before: Held) -> Result<(), StoreError> {
+    /// Warns of accounts that came near a limit since this was what they held. What was stored in between is
+    /// there: a reply that says otherwise would bring it once more, so that nothing can fail here.
+    pub(super) fn warn(&self, store: &mut MailStore, before: Held) {
         for (account, before) in before {
             let limit = self.of(&account);
-            let now = store.quota(&account)?;
+            let now = match store.quota(&account) {
+                Ok(now) => now,
+                Err(error) => {
+                    tracing::warn!(%error, %account, "cannot tell whether an account is nearly full");
+                    continue;
+                }
+            };
             if self.reaches(limit.octets, before.octets, now.octets)
                 || self.reaches(limit.messages, before.messages, now.messages)
             {
@@ -90,7 +94,6 @@ impl Quotas {
                 );
             }
         }
-        Ok(())
     }
 
     /// Whether the share that is warned of lies between.
