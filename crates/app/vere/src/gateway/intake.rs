@@ -3,6 +3,7 @@
 //! Sessions know only this trait. Today the gateway itself implements it; a session that runs in a worker
 //! process of its own will reach the gateway through another implementation.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -26,15 +27,19 @@ use super::pressure::Closed;
 use super::records::Lines;
 use super::state::{Gateway, Part};
 use super::{clock, convert, header, signing};
-use crate::role::login::{self, Checked, Keys};
+use crate::role::guessing::{Attempt, Outcome};
+use crate::role::login::{self, Checked, Keys, Logins};
+use crate::role::places::Client;
 use crate::spool::link::SpoolError;
 
 /// Answers the questions of receiving sessions.
 pub(super) trait Intake {
     /// Whether the password is right and may act as wished.
-    async fn password(&self, attempt: PasswordAttempt) -> AuthOutcome;
+    async fn password(&self, session: &Server, attempt: PasswordAttempt) -> AuthOutcome;
     /// The SCRAM keys of a user.
-    async fn scram_user(&self, username: &str) -> ScramLookup;
+    async fn scram_user(&self, session: &Server, username: &str) -> ScramLookup;
+    /// Takes note of who has logged in.
+    fn follow(&self, session: &Server);
     /// Whether this sender may send now.
     async fn mail(&self, session: &Server, mail: &MailFrom) -> Result<(), Refusal>;
     /// Whether mail for this recipient is taken from this client.
@@ -46,28 +51,46 @@ pub(super) trait Intake {
 }
 
 /// The gateway, as the clients of one service meet it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct ServiceIntake {
     pub(super) gateway: Rc<Gateway>,
     pub(super) service: Service,
+    pub(super) logins: Logins,
+    /// A SCRAM exchange that has not ended.
+    pub(super) exchange: RefCell<Option<Attempt>>,
 }
 
 impl Intake for ServiceIntake {
-    async fn password(&self, attempt: PasswordAttempt) -> AuthOutcome {
+    async fn password(&self, session: &Server, attempt: PasswordAttempt) -> AuthOutcome {
+        self.exchange.take();
+        let client = Client::at(session.peer().address.ip());
         let directory = self.gateway.router.directory.clone();
         // Boxed for the same reason as what follows a message.
-        match Box::pin(login::password(directory, attempt)).await {
+        match Box::pin(self.logins.password(client, directory, attempt)).await {
             Checked::Accepted(account) => AuthOutcome::Accepted { account },
             Checked::Rejected => AuthOutcome::Rejected,
             Checked::Unavailable => AuthOutcome::Unavailable,
         }
     }
 
-    async fn scram_user(&self, username: &str) -> ScramLookup {
+    async fn scram_user(&self, session: &Server, username: &str) -> ScramLookup {
+        // Whether the proof is right only the machine sees: the attempt has failed unless it says so.
+        self.exchange.take();
+        let client = Client::at(session.peer().address.ip());
+        let exchange = Box::pin(self.logins.exchange(client, username)).await;
+        self.exchange.replace(Some(exchange));
         match login::scram_keys(&self.gateway.router.directory, username) {
             Keys::Found(account, keys) => ScramLookup::Found { account, keys },
             Keys::Unknown => ScramLookup::Unknown,
             Keys::Unavailable => ScramLookup::Unavailable,
+        }
+    }
+
+    fn follow(&self, session: &Server) {
+        if session.account().is_some()
+            && let Some(exchange) = self.exchange.take()
+        {
+            exchange.settle(Outcome::Succeeded);
         }
     }
 

@@ -24,6 +24,7 @@ use super::session::{self, SessionContext};
 use super::state::Gateway;
 use super::{proxy, tls::ServerTls};
 use crate::role::accept;
+use crate::role::login::Logins;
 use crate::role::memory::BodyMemory;
 use crate::role::places::{Client, Places};
 
@@ -76,6 +77,7 @@ pub(super) struct Reception {
     fake_keys: FakeKeys,
     memory: Rc<BodyMemory>,
     places: Rc<Places>,
+    logins: Logins,
     stop: watch::Receiver<bool>,
 }
 
@@ -88,6 +90,7 @@ impl Reception {
             configs: RefCell::default(),
             memory: Rc::new(BodyMemory::new(gateway.metrics.body_memory())),
             places: Rc::default(),
+            logins: Logins::default(),
             stop,
             gateway,
         };
@@ -238,6 +241,8 @@ impl Reception {
         ServiceIntake {
             gateway: Rc::clone(&self.gateway),
             service,
+            logins: self.logins.clone(),
+            exchange: RefCell::default(),
         }
     }
 

@@ -127,6 +127,7 @@ async fn run<I: Intake>(
         if !notes.is_empty() {
             mail_log::noted(context.service, server, &notes);
         }
+        context.intake.follow(server);
         match server.step() {
             Step::Send => send(stream, server, context).await?,
             Step::NeedInput => match receive(stream, server, &mut context.stop).await? {
@@ -210,8 +211,10 @@ async fn answer<I: Intake>(
 ) -> Answer {
     let (intake, service) = (&context.intake, context.service);
     match question {
-        Question::Password(attempt) => Answer::Password(intake.password(attempt).await),
-        Question::ScramUser { username } => Answer::ScramUser(intake.scram_user(&username).await),
+        Question::Password(attempt) => Answer::Password(intake.password(server, attempt).await),
+        Question::ScramUser { username } => {
+            Answer::ScramUser(intake.scram_user(server, &username).await)
+        }
         Question::Mail(mail) => {
             let answer = intake.mail(server, &mail).await;
             if let Err(refusal) = &answer {

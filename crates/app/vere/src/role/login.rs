@@ -1,9 +1,23 @@
 //! Whether somebody is who they say they are, for every protocol that has passwords.
 
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use vere_directory::{Directory, Login};
 use vere_ports::directory::AccountName;
 use vere_sasl::ScramKeys;
 use vere_sasl::server::PasswordAttempt;
+
+use super::guessing::{Attempt, EXCHANGE_PATIENCE, Outcome, PASSWORD_PATIENCE, Throttle};
+use super::places::Client;
+
+/// Passwords checked at the same time, at most: each takes 19 MiB and a core. There are no more than cores.
+const CHECKS_MAX: usize = 8;
+/// Passwords that wait for their turn beside these; more are answered at once that it cannot be told now. At
+/// some 50 ms a password the last one waits for a few seconds.
+const WAITING_MAX: usize = 256;
 
 /// What came of a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,23 +41,97 @@ pub(crate) enum Keys {
     Unavailable,
 }
 
-/// Checks a password, on another thread.
-pub(crate) async fn password(directory: Directory, attempt: PasswordAttempt) -> Checked {
-    if !acts_as_itself(&attempt) {
-        return Checked::Rejected;
-    }
-    // Argon2id takes tens of milliseconds on purpose: not on the thread that serves everybody.
-    let checked = tokio::task::spawn_blocking(move || {
-        directory.verify_password(&attempt.authcid, &attempt.password)
-    });
-    match checked.await {
-        Ok(Ok(Login::Accepted(account))) => Checked::Accepted(account.to_string()),
-        Ok(Ok(Login::Rejected)) => Checked::Rejected,
-        Ok(Err(error)) => {
-            tracing::error!(%error, "password cannot be checked");
-            Checked::Unavailable
+/// How those log in who share a process: guessing is slowed by client, and only so many passwords are checked
+/// at a time, in the order in which they came.
+#[derive(Debug, Clone)]
+pub(crate) struct Logins {
+    throttle: Throttle,
+    turns: Turns,
+}
+
+impl Default for Logins {
+    fn default() -> Self {
+        let cores = available_parallelism().map_or(1, NonZeroUsize::get);
+        Self {
+            throttle: Throttle::default(),
+            turns: Turns::new(cores.min(CHECKS_MAX), WAITING_MAX),
         }
-        Err(_) => Checked::Unavailable,
+    }
+}
+
+impl Logins {
+    /// Checks a password, on another thread.
+    pub(crate) async fn password(
+        &self,
+        client: Client,
+        directory: Directory,
+        attempt: PasswordAttempt,
+    ) -> Checked {
+        let begun = self
+            .throttle
+            .begin(client, &attempt.authcid, PASSWORD_PATIENCE);
+        let begun = begun.await;
+        let checked = self.check(directory, attempt).await;
+        begun.settle(match checked {
+            Checked::Accepted(_) => Outcome::Succeeded,
+            Checked::Rejected => Outcome::Failed,
+            Checked::Unavailable => Outcome::Unknown,
+        });
+        checked
+    }
+
+    /// Begins an exchange in several steps. It has failed unless it is settled otherwise.
+    pub(crate) async fn exchange(&self, client: Client, username: &str) -> Attempt {
+        self.throttle
+            .begin(client, username, EXCHANGE_PATIENCE)
+            .await
+    }
+
+    async fn check(&self, directory: Directory, attempt: PasswordAttempt) -> Checked {
+        if !acts_as_itself(&attempt) {
+            return Checked::Rejected;
+        }
+        let Some(turn) = self.turns.next().await else {
+            tracing::warn!("too many passwords wait to be checked");
+            return Checked::Unavailable;
+        };
+        // Argon2id takes tens of milliseconds on purpose: not on the thread that serves everybody.
+        let checked = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            directory.verify_password(&attempt.authcid, &attempt.password)
+        });
+        match checked.await {
+            Ok(Ok(Login::Accepted(account))) => Checked::Accepted(account.to_string()),
+            Ok(Ok(Login::Rejected)) => Checked::Rejected,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "password cannot be checked");
+                Checked::Unavailable
+            }
+            Err(_) => Checked::Unavailable,
+        }
+    }
+}
+
+/// Turns of those who compute, and places of those who wait for one.
+#[derive(Debug, Clone)]
+struct Turns {
+    turns: Arc<Semaphore>,
+    places: Arc<Semaphore>,
+}
+
+impl Turns {
+    fn new(turns: usize, waiting: usize) -> Self {
+        Self {
+            turns: Arc::new(Semaphore::new(turns)),
+            places: Arc::new(Semaphore::new(turns + waiting)),
+        }
+    }
+
+    /// Waits for a turn, behind those who came before; `None` when too many wait already.
+    async fn next(&self) -> Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)> {
+        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        let turn = Arc::clone(&self.turns).acquire_owned().await.ok()?;
+        Some((turn, place))
     }
 }
 
@@ -76,6 +164,42 @@ mod tests {
     use vere_units::Secret;
 
     use super::*;
+
+    #[tokio::test]
+    async fn so_many_compute_so_many_wait_in_order_and_more_are_told_to_come_back() {
+        let turns = Turns::new(2, 3);
+        let first = turns.next().await.expect("a turn");
+        let _second = turns.next().await.expect("a turn");
+        let mut waiting: Vec<_> = (0..3)
+            .map(|_| {
+                Box::pin({
+                    let turns = turns.clone();
+                    async move { turns.next().await }
+                })
+            })
+            .collect();
+        for one in &mut waiting {
+            assert!(futures_now(one.as_mut()).is_none(), "both turns are taken");
+        }
+        assert!(turns.next().await.is_none(), "three wait already");
+        drop(first);
+        assert!(futures_now(waiting[2].as_mut()).is_none(), "it came last");
+        let next = futures_now(waiting[0].as_mut()).expect("it came first");
+        assert!(next.is_some());
+        // Who goes away while waiting leaves its place to another.
+        drop(waiting.pop());
+        let mut late = Box::pin(turns.next());
+        assert!(futures_now(late.as_mut()).is_none(), "it may wait");
+    }
+
+    /// What a future gives if it is ready.
+    fn futures_now<F: Future>(future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match future.poll(&mut context) {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        }
+    }
 
     #[test]
     fn who_is_named_is_who_logs_in_in_any_case_of_letters_or_nobody() {

@@ -1,9 +1,10 @@
 //! What the processes of several roles are made of: [`life`] from start to stop, [`places`] of
 //! connections, [`memory`] of messages being received, octets of connections ([`wire`]), the [`clock`],
-//! passwords ([`login`], [`login_log`]).
+//! passwords ([`login`], [`login_log`]) and those who guess them ([`guessing`]).
 
 pub(crate) mod accept;
 pub(crate) mod clock;
+pub(crate) mod guessing;
 pub(crate) mod life;
 pub(crate) mod login;
 pub(crate) mod login_log;

@@ -18,21 +18,21 @@ use vere_store::{
 
 use super::convert::{self, among, flags_of, refusal};
 use super::keeper::Keeper;
-use super::login::{Attempt, EXCHANGE_PATIENCE, Outcome, PASSWORD_PATIENCE, Throttle};
 use super::messages::{Fetcher, opened_gone};
 use super::quota::SharedQuotas;
 use super::search;
 use super::steps::{attribute, claim, empty_inbox, named, operation, special_use};
 use super::watchers::Watch;
 use crate::role::clock::now;
-use crate::role::login::{self, Checked, Keys};
+use crate::role::guessing::{Attempt, Outcome};
+use crate::role::login::{self, Checked, Keys, Logins};
 
 /// The host's side of a connection.
 #[derive(Debug)]
 pub(super) struct Client {
     keeper: Keeper,
     directory: Arc<Directory>,
-    throttle: Throttle,
+    logins: Logins,
     quotas: SharedQuotas,
     address: places::Client,
     /// An exchange whose end only the machine sees.
@@ -55,14 +55,14 @@ impl Client {
     pub(super) fn new(
         keeper: Keeper,
         directory: Arc<Directory>,
-        throttle: Throttle,
+        logins: Logins,
         quotas: SharedQuotas,
         address: places::Client,
     ) -> Self {
         Self {
             keeper,
             directory,
-            throttle,
+            logins,
             quotas,
             address,
             exchange: None,
@@ -98,7 +98,7 @@ impl Client {
                 // Whether the proof is right only the machine sees: the attempt has failed unless the
                 // account is used.
                 self.exchange = None;
-                let exchange = self.throttle.begin(self.address, EXCHANGE_PATIENCE).await;
+                let exchange = self.logins.exchange(self.address, &username).await;
                 self.exchange = Some(exchange);
                 Answer::ScramUser(match login::scram_keys(&self.directory, &username) {
                     Keys::Found(account, keys) => ScramLookup::Found { account, keys },
@@ -136,23 +136,14 @@ impl Client {
 
     async fn log_in(&mut self, attempt: PasswordAttempt) -> LoginOutcome {
         self.exchange = None;
-        let turn = self.throttle.begin(self.address, PASSWORD_PATIENCE).await;
-        match login::password(Directory::clone(&self.directory), attempt).await {
-            Checked::Accepted(account) => {
-                turn.settle(Outcome::Succeeded);
-                match self.enter(Some(&account)).await {
-                    Ok(()) => LoginOutcome::Accepted { account },
-                    Err(_) => LoginOutcome::Unavailable,
-                }
-            }
-            Checked::Rejected => {
-                turn.settle(Outcome::Failed);
-                LoginOutcome::Rejected
-            }
-            Checked::Unavailable => {
-                turn.settle(Outcome::Unknown);
-                LoginOutcome::Unavailable
-            }
+        let directory = Directory::clone(&self.directory);
+        match self.logins.password(self.address, directory, attempt).await {
+            Checked::Accepted(account) => match self.enter(Some(&account)).await {
+                Ok(()) => LoginOutcome::Accepted { account },
+                Err(_) => LoginOutcome::Unavailable,
+            },
+            Checked::Rejected => LoginOutcome::Rejected,
+            Checked::Unavailable => LoginOutcome::Unavailable,
         }
     }
 

@@ -21,12 +21,12 @@ use vere_units::ByteSize;
 
 use super::client::Client;
 use super::keeper::Keeper;
-use super::login::Throttle;
 use super::quota::{Quotas, SharedQuotas};
 use super::{lmtp, session};
 use crate::cli::Failure;
 use crate::gateway::tls::ServerTls;
 use crate::role::accept;
+use crate::role::login::Logins;
 use crate::role::memory::{BodyMemory, Share};
 use crate::role::places::{self, Places};
 
@@ -66,7 +66,7 @@ pub(super) struct Reception {
     keeper: Keeper,
     directory: Arc<Directory>,
     tls: ServerTls,
-    throttle: Throttle,
+    logins: Logins,
     quotas: SharedQuotas,
     imap: RefCell<Arc<ServerConfig>>,
     memory: Rc<BodyMemory>,
@@ -100,7 +100,7 @@ impl Reception {
             keeper,
             directory: Arc::new(directory),
             tls,
-            throttle: Throttle::default(),
+            logins: Logins::default(),
             quotas,
             imap: RefCell::new(Arc::new(imap)),
             memory: Rc::new(memory),
@@ -167,7 +167,7 @@ impl Reception {
         Client::new(
             self.keeper.clone(),
             Arc::clone(&self.directory),
-            self.throttle.clone(),
+            self.logins.clone(),
             self.quotas.clone(),
             places::Client::at(address),
         )

@@ -15,7 +15,6 @@ mod filing;
 pub(crate) mod keeper;
 mod listeners;
 mod lmtp;
-mod login;
 mod messages;
 mod metrics;
 pub(crate) mod parser;

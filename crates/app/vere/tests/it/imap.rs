@@ -27,7 +27,11 @@ impl Imap {
 
     /// Connects and reads the greeting.
     pub(crate) fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("the IMAP port");
+        Self::greeted(TcpStream::connect(address).expect("the IMAP port"))
+    }
+
+    /// Reads the greeting.
+    pub(crate) fn greeted(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         let mut session = Self {
             reader: BufReader::new(stream),

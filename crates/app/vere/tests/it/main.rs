@@ -39,6 +39,7 @@ mod imap_idle;
 mod imap_views;
 mod kill;
 mod limits;
+mod logins;
 mod mail_log;
 mod metrics;
 mod next_hops;

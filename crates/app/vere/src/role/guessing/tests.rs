@@ -1,0 +1,192 @@
+use super::*;
+
+fn client(address: [u8; 4]) -> Client {
+    Client::at(address.into())
+}
+
+const ALICE: Account = 1;
+const BOB: Account = 2;
+
+fn begin(throttle: &Throttle, client: Client, now: Instant) -> Result<u64, Duration> {
+    begin_at(throttle, client, ALICE, now)
+}
+
+fn begin_at(
+    throttle: &Throttle,
+    client: Client,
+    account: Account,
+    now: Instant,
+) -> Result<u64, Duration> {
+    throttle.try_begin(client, account, now, now + EXCHANGE_PATIENCE)
+}
+
+/// An attempt that has waited as long as it had to.
+fn attempt(
+    throttle: &Throttle,
+    client: Client,
+    account: Account,
+    outcome: Outcome,
+    now: &mut Instant,
+) -> Duration {
+    let wait = wait_of(throttle, client, account, *now);
+    *now += wait;
+    let id = begin_at(throttle, client, account, *now).expect("it has waited");
+    throttle.settle(client, account, id, outcome, *now);
+    wait
+}
+
+/// How long one would have to wait.
+fn wait_of(throttle: &Throttle, client: Client, account: Account, now: Instant) -> Duration {
+    match begin_at(throttle, client, account, now) {
+        Ok(id) => {
+            throttle.settle(client, account, id, Outcome::Unknown, now);
+            Duration::ZERO
+        }
+        Err(wait) => wait,
+    }
+}
+
+#[test]
+fn a_success_forgives_no_failures_at_other_accounts() {
+    let throttle = Throttle::default();
+    let one = client([192, 0, 2, 1]);
+    let mut now = Instant::now();
+    let mut waits = Vec::new();
+    for _ in 0..8 {
+        attempt(&throttle, one, BOB, Outcome::Succeeded, &mut now);
+        waits.push(attempt(&throttle, one, ALICE, Outcome::Failed, &mut now));
+    }
+    assert_eq!(waits[..3], [Duration::ZERO, WAIT_MIN, WAIT_MIN * 2]);
+    assert_eq!(waits[7], WAIT_MAX);
+    // Nor does it let anybody guess at many accounts in turn.
+    assert_eq!(wait_of(&throttle, one, 3, now), WAIT_MAX);
+    attempt(&throttle, one, ALICE, Outcome::Succeeded, &mut now);
+    assert_eq!(wait_of(&throttle, one, 3, now), Duration::ZERO);
+}
+
+#[test]
+fn an_account_that_is_used_from_there_does_not_wait_for_others() {
+    let throttle = Throttle::default();
+    let one = client([192, 0, 2, 1]);
+    let mut now = Instant::now();
+    attempt(&throttle, one, BOB, Outcome::Succeeded, &mut now);
+    for _ in 0..8 {
+        attempt(&throttle, one, ALICE, Outcome::Failed, &mut now);
+    }
+    assert_eq!(wait_of(&throttle, one, BOB, now), Duration::ZERO);
+    // Guessing at it is slowed by itself, and an attempt under way elsewhere does not count.
+    now += WAIT_MAX;
+    begin(&throttle, one, now).expect("it has waited");
+    assert_eq!(
+        attempt(&throttle, one, BOB, Outcome::Failed, &mut now),
+        Duration::ZERO
+    );
+    assert_eq!(wait_of(&throttle, one, BOB, now), WAIT_MIN);
+    now += KNOWN;
+    attempt(&throttle, one, ALICE, Outcome::Failed, &mut now);
+    assert_eq!(wait_of(&throttle, one, BOB, now), WAIT_MIN * 2, "forgotten");
+}
+
+#[test]
+fn failures_at_more_accounts_than_are_told_apart_count() {
+    let throttle = Throttle::default();
+    let one = client([192, 0, 2, 1]);
+    let mut now = Instant::now();
+    for account in 0..100 {
+        attempt(&throttle, one, account, Outcome::Failed, &mut now);
+    }
+    // Not of so many that failures are forgotten meanwhile.
+    for account in 0..20 {
+        attempt(&throttle, one, account, Outcome::Succeeded, &mut now);
+    }
+    let clients = throttle.0.clients.borrow();
+    let kept = &clients[&one];
+    assert_eq!(kept.accounts.len(), ACCOUNTS_MAX);
+    assert_eq!(kept.others, 100 - 16);
+    drop(clients);
+    assert_eq!(wait_of(&throttle, one, 1_000, now + FORGET), Duration::ZERO);
+}
+
+#[test]
+fn only_the_guesser_waits() {
+    let throttle = Throttle::default();
+    let (one, other) = (client([192, 0, 2, 1]), client([192, 0, 2, 2]));
+    let mut now = Instant::now();
+    let mut waits = Vec::new();
+    for _ in 0..8 {
+        let id = begin(&throttle, one, now).expect("it has waited");
+        throttle.settle(one, ALICE, id, Outcome::Failed, now);
+        let wait = begin(&throttle, one, now).expect_err("it has to wait");
+        waits.push(wait);
+        now += wait;
+    }
+    assert_eq!(waits[..2], [WAIT_MIN, WAIT_MIN * 2]);
+    assert_eq!(waits[7], WAIT_MAX);
+    assert!(begin(&throttle, other, now).is_ok());
+    let id = begin(&throttle, one, now).expect("it has waited");
+    throttle.settle(one, ALICE, id, Outcome::Succeeded, now);
+    assert!(begin(&throttle, one, now).is_ok());
+}
+
+#[test]
+fn guesses_at_the_same_time_are_bounded_and_one_after_a_failure() {
+    let throttle = Throttle::default();
+    let one = client([192, 0, 2, 1]);
+    let now = Instant::now();
+    let open: Vec<_> = std::iter::from_fn(|| begin(&throttle, one, now).ok()).collect();
+    assert_eq!(open.len(), PARALLEL_MAX);
+    throttle.settle(one, ALICE, open[0], Outcome::Failed, now);
+    assert!(
+        begin(&throttle, one, now + WAIT_MAX).is_err(),
+        "seven are open"
+    );
+    for id in &open[1..] {
+        throttle.settle(one, ALICE, *id, Outcome::Unknown, now);
+    }
+    assert_eq!(begin(&throttle, one, now), Err(WAIT_MIN));
+    let next = now + WAIT_MIN;
+    assert!(begin(&throttle, one, next).is_ok());
+    assert!(
+        begin(&throttle, one, next + WAIT_MAX).is_err(),
+        "one is open"
+    );
+}
+
+#[test]
+fn who_leaves_an_exchange_open_has_failed_and_holds_nobody_back_for_long() {
+    let throttle = Throttle::default();
+    let one = client([192, 0, 2, 1]);
+    let now = Instant::now();
+    let open: Vec<_> = std::iter::from_fn(|| begin(&throttle, one, now).ok()).collect();
+    assert_eq!(begin(&throttle, one, now), Err(EXCHANGE_PATIENCE));
+    let later = now + EXCHANGE_PATIENCE;
+    assert_eq!(
+        begin(&throttle, one, later),
+        Err(WAIT_MAX),
+        "eight failures"
+    );
+    throttle.settle(one, ALICE, open[0], Outcome::Failed, later);
+    assert!(begin(&throttle, one, later + WAIT_MAX).is_ok());
+    let idle = later + WAIT_MAX + FORGET + EXCHANGE_PATIENCE;
+    assert_eq!(begin(&throttle, one, idle), Err(WAIT_MIN), "the last one");
+    assert!(begin(&throttle, one, idle + FORGET).is_ok(), "forgotten");
+}
+
+#[test]
+fn memory_is_bounded() {
+    let throttle = Throttle::default();
+    let now = Instant::now();
+    for number in 0..20_000_u32 {
+        let (one, now) = (
+            client(number.to_be_bytes()),
+            now + Duration::from_micros(number.into()),
+        );
+        let id = begin(&throttle, one, now).expect("a new client");
+        throttle.settle(one, ALICE, id, Outcome::Failed, now);
+    }
+    let clients = throttle.0.clients.borrow();
+    assert!((CLIENTS_KEPT..=CLIENTS_MAX).contains(&clients.len()));
+    // The newest are among them.
+    assert!(clients.contains_key(&client(19_999_u32.to_be_bytes())));
+    assert!(!clients.contains_key(&client([0; 4])));
+}
