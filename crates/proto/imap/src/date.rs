@@ -1,23 +1,89 @@
 //! Dates and times as IMAP writes them.
 
+use std::time::Duration;
+
 use vere_units::Timestamp;
+
+/// Seconds of a day.
+const DAY: i64 = 86_400;
 
 /// Milliseconds of a day.
 const DAY_MILLIS: u64 = 86_400_000;
+
+/// Days after which the calendar begins anew, weekdays included: 400 years.
+const CYCLE: i64 = 146_097;
+
+/// Five times as many years: whatever the year, it is after 1970 then.
+const LATER_YEARS: u64 = 2_000;
+
+/// The first second of the year 0 and the last of the year 9999, in UTC: a year has four digits.
+const FIRST: i64 = -719_528 * DAY;
+const LAST: i64 = 2_932_897 * DAY - 1;
 
 const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
-/// A day, counted from 1970-01-01, before which nothing is told apart.
+/// When a message says that it came: seconds since 1970-01-01T00:00:00Z, before it negative, within the years
+/// 0 to 9999.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Day(pub u32);
+pub struct Moment(i64);
+
+impl Moment {
+    /// So many seconds after 1970-01-01T00:00:00Z, or the nearest that can be written.
+    #[must_use]
+    pub fn from_seconds(seconds: i64) -> Self {
+        Self(seconds.clamp(FIRST, LAST))
+    }
+
+    /// The seconds since 1970-01-01T00:00:00Z.
+    #[must_use]
+    pub const fn seconds(self) -> i64 {
+        self.0
+    }
+
+    /// How long ago it is at `now`; nothing where it is still to come.
+    #[must_use]
+    pub fn age(self, now: Timestamp) -> Duration {
+        let seconds = Self::from(now).0.saturating_sub(self.0);
+        Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+    }
+
+    /// Writes a date-time of RFC 5322 section 3.3 in UTC: `Mon, 04 May 2026 03:02:01 +0000`.
+    #[must_use]
+    pub fn rfc5322(self) -> String {
+        let text = self.later().rfc5322();
+        // The year is the fourth word, and may have five digits now.
+        let mut words = text.splitn(5, ' ');
+        let mut next = || words.next().unwrap_or_default();
+        let (weekday, day, month, year) = (next(), next(), next(), next());
+        let year = year.parse::<u64>().unwrap_or(0).saturating_sub(LATER_YEARS);
+        format!("{weekday} {day} {month} {year:04} {}", next())
+    }
+
+    /// The same moment [`LATER_YEARS`] later, which is not before 1970.
+    fn later(self) -> Timestamp {
+        const LATER: i64 = CYCLE * DAY * 5;
+        let seconds = u64::try_from(self.0.saturating_add(LATER)).unwrap_or(0);
+        Timestamp::from_millis(seconds.saturating_mul(1_000))
+    }
+}
+
+impl From<Timestamp> for Moment {
+    fn from(time: Timestamp) -> Self {
+        Self::from_seconds(i64::try_from(time.as_millis() / 1_000).unwrap_or(i64::MAX))
+    }
+}
+
+/// A day, counted from 1970-01-01; those before it are negative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Day(pub i32);
 
 impl Day {
-    /// The day in UTC on which a time lies.
+    /// The day in UTC on which a moment lies.
     #[must_use]
-    pub fn of(time: Timestamp) -> Self {
-        Self(u32::try_from(time.as_millis() / DAY_MILLIS).unwrap_or(u32::MAX))
+    pub fn of(moment: Moment) -> Self {
+        Self(i32::try_from(moment.0.div_euclid(DAY)).unwrap_or(0))
     }
 
     /// The day of a date of the Gregorian calendar; `None` when there is no such date.
@@ -60,7 +126,7 @@ impl Day {
             .checked_mul(146_097)?
             .checked_add(of_era)?
             .checked_sub(719_468)?;
-        Some(Self(u32::try_from(days.max(0)).ok()?))
+        Some(Self(i32::try_from(days).ok()?))
     }
 }
 
@@ -75,7 +141,7 @@ pub fn month(name: &[u8]) -> Option<u8> {
 
 /// Reads `date-time` without its quotes: `17-Jul-1996 02:44:25 -0700` (RFC 9051 section 9).
 #[must_use]
-pub fn parse_date_time(text: &[u8]) -> Option<Timestamp> {
+pub fn parse_date_time(text: &[u8]) -> Option<Moment> {
     let text = std::str::from_utf8(text).ok()?;
     if text.len() != 26 || !text.is_ascii() {
         return None;
@@ -110,17 +176,18 @@ pub fn parse_date_time(text: &[u8]) -> Option<Timestamp> {
     if hour > 23 || minute > 59 || second > 60 || zone_hours > 23 || zone_minutes > 59 {
         return None;
     }
-    let local = u64::from(day.0)
-        .checked_mul(86_400)?
-        .checked_add(u64::from(seconds(hour, minute)))?
-        .checked_add(u64::from(second))?;
-    let zone = u64::from(seconds(zone_hours, zone_minutes));
+    let local = i64::from(day.0)
+        .checked_mul(DAY)?
+        .checked_add(i64::from(seconds(hour, minute)))?
+        .checked_add(i64::from(second))?;
+    let zone = i64::from(seconds(zone_hours, zone_minutes));
     let utc = match text.get(21..22)? {
-        "+" => local.saturating_sub(zone),
+        "+" => local.checked_sub(zone)?,
         "-" => local.checked_add(zone)?,
         _ => return None,
     };
-    Some(Timestamp::from_millis(utc.checked_mul(1_000)?))
+    // At either end of the calendar the zone may lead out of it.
+    (FIRST..=LAST).contains(&utc).then_some(Moment(utc))
 }
 
 fn seconds(hours: u32, minutes: u32) -> u32 {
@@ -130,8 +197,10 @@ fn seconds(hours: u32, minutes: u32) -> u32 {
 }
 
 /// Writes `date-time` with its quotes, in UTC, such as `"04-May-2026 03:02:01 +0000"`.
-pub fn put_date_time(time: Timestamp, out: &mut Vec<u8>) {
+pub fn put_date_time(moment: Moment, out: &mut Vec<u8>) {
+    let time = moment.later();
     let (year, month, day) = time.date();
+    let year = year.saturating_sub(LATER_YEARS);
     let of_day = time.as_millis() % DAY_MILLIS / 1_000;
     let name = usize::try_from(month)
         .ok()
@@ -164,9 +233,9 @@ fn two_digits(number: u64, out: &mut Vec<u8>) {
 
 /// The same as a text.
 #[must_use]
-pub fn date_time(time: Timestamp) -> String {
+pub fn date_time(moment: Moment) -> String {
     let mut text = Vec::with_capacity("\"04-May-2026 03:02:01 +0000\"".len());
-    put_date_time(time, &mut text);
+    put_date_time(moment, &mut text);
     String::from_utf8(text).unwrap_or_default()
 }
 
@@ -176,8 +245,17 @@ mod tests {
 
     #[test]
     fn times_come_back() {
-        for millis in [0, 951_782_400_000, 1_750_000_000_000, 4_102_444_799_000] {
-            let time = Timestamp::from_millis(millis);
+        for seconds in [
+            0,
+            951_782_400,
+            1_750_000_000,
+            4_102_444_799,
+            -1,
+            -315_586_800,
+            FIRST,
+            LAST,
+        ] {
+            let time = Moment(seconds);
             let text = date_time(time);
             assert_eq!(
                 parse_date_time(text.trim_matches('"').as_bytes()),
@@ -190,16 +268,49 @@ mod tests {
             (951_868_799_999, "\"29-Feb-2000 23:59:59 +0000\""),
             (1_777_863_721_007, "\"04-May-2026 03:02:01 +0000\""),
         ] {
-            assert_eq!(date_time(Timestamp::from_millis(millis)), text);
+            assert_eq!(date_time(Timestamp::from_millis(millis).into()), text);
         }
         // What no calendar has is written all the same.
-        assert_eq!(date_time(Timestamp::MAX).len(), 28);
+        assert_eq!(date_time(Timestamp::MAX.into()).len(), 28);
         let zoned = parse_date_time(b"17-Jul-1996 02:44:25 -0700").unwrap();
         assert_eq!(date_time(zoned), "\"17-Jul-1996 09:44:25 +0000\"");
         assert_eq!(
             parse_date_time(b" 7-Jul-1996 02:44:25 -0700").map(Day::of),
             Day::from_date(1996, 7, 7)
         );
+    }
+
+    #[test]
+    fn times_before_1970_are_kept() {
+        for (text, shown, seconds) in [
+            (
+                "01-Jan-1960 10:00:00 +0100",
+                "01-Jan-1960 09:00:00",
+                -315_586_800,
+            ),
+            ("31-Dec-1969 23:59:59 +0000", "31-Dec-1969 23:59:59", -1),
+            ("01-Jan-1970 00:30:00 +0100", "31-Dec-1969 23:30:00", -1_800),
+            (
+                "29-Feb-0000 00:00:00 +0000",
+                "29-Feb-0000 00:00:00",
+                FIRST + 59 * DAY,
+            ),
+        ] {
+            let moment = parse_date_time(text.as_bytes()).unwrap();
+            assert_eq!(moment.seconds(), seconds, "{text}");
+            assert_eq!(date_time(moment), format!("\"{shown} +0000\""));
+        }
+        // 1 January 1960 was a Friday.
+        assert!(
+            Moment(-315_586_800)
+                .rfc5322()
+                .starts_with("Fri, 01 Jan 1960 ")
+        );
+        assert_eq!(Moment::from_seconds(i64::MAX), Moment(LAST));
+        assert_eq!(Moment::from_seconds(i64::MIN), Moment(FIRST));
+        let now = Timestamp::from_millis(5_000);
+        assert_eq!(Moment(-5).age(now), Duration::from_secs(10));
+        assert_eq!(Moment(6).age(now), Duration::ZERO);
     }
 
     #[test]
@@ -212,6 +323,8 @@ mod tests {
             "17-Jul-1996 02:44:25 *0700",
             "17-Xxx-1996 02:44:25 -0700",
             "+7-Jul-1996 02:44:25 -0700",
+            "01-Jan-0000 00:00:00 +0100",
+            "31-Dec-9999 23:59:59 -0100",
         ] {
             assert_eq!(parse_date_time(text.as_bytes()), None, "{text}");
         }
@@ -222,6 +335,9 @@ mod tests {
         assert_eq!(Day::from_date(1970, 1, 1), Some(Day(0)));
         assert_eq!(Day::from_date(2000, 2, 29), Some(Day(11_016)));
         assert_eq!(Day::from_date(1900, 2, 29), None);
-        assert_eq!(Day::from_date(1960, 5, 1), Some(Day(0)));
+        assert_eq!(Day::from_date(1969, 12, 31), Some(Day(-1)));
+        assert_eq!(Day::from_date(1960, 1, 1), Some(Day(-3_653)));
+        assert_eq!(Day::of(Moment(-1)), Day(-1));
+        assert_eq!(Day::of(Moment(DAY)), Day(1));
     }
 }

@@ -436,7 +436,7 @@ impl Client {
         let flags = convert::to_store(&query.flags).map_err(|error| refusal(&error))?;
         let message = query.message;
         let quotas = self.quotas.now();
-        let internal_date = convert::date(query.date.unwrap_or_else(now));
+        let internal_date = convert::date(query.date.unwrap_or_else(|| now().into()));
         let parsers = self.keeper.processes().delivering.clone();
         let turn = parsers.turn().await;
         let prepare = move || {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use vere_imap::command::StoreAction;
+use vere_imap::date::Moment;
 use vere_imap::flags::{Flag, Flags, SystemFlag};
 use vere_imap::server::{FlagsOf, Refusal};
 use vere_imap::set::UidSet;
 use vere_store::{
     FlagMode, InternalDate, Keyword, Message, Snapshot, StoreError, SystemFlags, Uid,
 };
-use vere_units::Timestamp;
 
 const SYSTEM: [(SystemFlag, SystemFlags); 5] = [
     (SystemFlag::Answered, SystemFlags::ANSWERED),
@@ -101,16 +101,15 @@ pub(super) fn among<'a>(
     })
 }
 
-pub(super) fn date(time: Timestamp) -> InternalDate {
+pub(super) fn date(moment: Moment) -> InternalDate {
     InternalDate {
-        seconds: i64::try_from(time.as_millis() / 1_000).unwrap_or(i64::MAX),
+        seconds: moment.seconds(),
         zone_minutes: 0,
     }
 }
 
-pub(super) fn time(date: InternalDate) -> Timestamp {
-    let seconds = u64::try_from(date.seconds).unwrap_or(0);
-    Timestamp::from_millis(seconds.saturating_mul(1_000))
+pub(super) fn time(date: InternalDate) -> Moment {
+    Moment::from_seconds(date.seconds)
 }
 
 /// Why the store did not do what an IMAP client asked.

@@ -160,7 +160,7 @@ fn target(
     Ok(Target {
         mailbox: mailbox(store, recipient)?,
         flags: Flags::default(),
-        internal_date: date(now()),
+        internal_date: date(now().into()),
         fields: RecipientFields {
             return_path: Some(return_path.into()),
             delivered_to: Some(recipient.account.to_string().into_bytes().into()),

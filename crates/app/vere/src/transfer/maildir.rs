@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use vere_units::Timestamp;
+use vere_imap::date::Moment;
 
 use super::message::{Hash, Item, LineEnds, Message, PIECE, Writer};
 use super::names::{self, Folder};
@@ -106,7 +106,7 @@ impl Source {
             items.push(Item {
                 key: base.to_owned(),
                 flags: flags.chars().filter_map(|c| flag(c, &keywords)).collect(),
-                date: about.modified().ok().and_then(date),
+                date: about.modified().ok().map(date),
                 size: about.len(),
                 at: self.files.len() as u64,
             });
@@ -201,11 +201,26 @@ fn keywords(place: &Path) -> Vec<Option<String>> {
     keywords
 }
 
-fn date(time: SystemTime) -> Option<Timestamp> {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    Some(Timestamp::from_millis(
-        since.as_secs().saturating_mul(1_000),
-    ))
+fn date(time: SystemTime) -> Moment {
+    let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+    Moment::from_seconds(match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => seconds(since),
+        Err(before) => {
+            let before = before.duration();
+            let whole = i64::from(before.subsec_nanos() > 0);
+            seconds(before).saturating_add(whole).saturating_neg()
+        }
+    })
+}
+
+/// The time of a file, as far as it can be one.
+fn file_time(seconds: i64) -> SystemTime {
+    let span = Duration::from_secs(seconds.unsigned_abs());
+    let time = match seconds < 0 {
+        true => SystemTime::UNIX_EPOCH.checked_sub(span),
+        false => SystemTime::UNIX_EPOCH.checked_add(span),
+    };
+    time.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// A Maildir that is written. A message's file is named by what it is at its source, so that it is there once
@@ -262,7 +277,7 @@ impl Target {
     /// # Errors
     /// When it cannot be written.
     pub(super) fn put(&mut self, item: &Item, message: &mut Message) -> Result<Put, Failure> {
-        let seconds = item.date.map_or(0, |date| date.as_millis() / 1_000);
+        let seconds = item.date.map_or(0, Moment::seconds);
         let base = base_name(&item.key, seconds, message.hash);
         if !self.there.insert(base.clone()) {
             return Ok(Put::Kept(None));
@@ -270,7 +285,7 @@ impl Target {
         let temporary = self.place.join("tmp").join(&base);
         let mut file = File::create(&temporary)?;
         write_lf(message, &mut file)?;
-        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let time = file_time(seconds);
         file.set_times(FileTimes::new().set_modified(time))?;
         file.sync_all()?;
         let mut letters: Vec<char> = item
@@ -331,12 +346,12 @@ impl Target {
     }
 }
 
-fn base_name(key: &str, seconds: u64, hash: Hash) -> String {
+fn base_name(key: &str, seconds: i64, hash: Hash) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(key.as_bytes());
     hasher.update(hash.as_bytes());
     let id = hasher.finalize().to_hex();
-    format!("{seconds}.V{}.vere", &id[..24])
+    format!("{}.V{}.vere", seconds.max(0), &id[..24])
 }
 
 /// Writes a message with the line ends of files; one that would not come back so, as it is.
@@ -424,7 +439,7 @@ mod tests {
         let mut item = Item {
             key: "1".to_owned(),
             flags: flags.iter().map(|&flag| flag.to_owned()).collect(),
-            date: Some(Timestamp::from_millis(837_596_665_000)),
+            date: Some(Moment::from_seconds(-315_586_800)),
             size: 0,
             at: 0,
         };
@@ -446,7 +461,7 @@ mod tests {
             let mut flags = item.flags.clone();
             flags.sort();
             assert_eq!(flags, ["$Forwarded", "\\Draft", "\\Seen", "work"]);
-            assert_eq!(item.date.map(Timestamp::as_millis), Some(837_596_665_000));
+            assert_eq!(item.date.map(Moment::seconds), Some(-315_586_800));
             let mut read = source.read(item).ok().flatten().expect("a message");
             let mut text = Vec::new();
             read.pieces(|piece| {

@@ -9,6 +9,7 @@ It ends with 1 and says what differs. docs/internals/search.md has the rules.
 """
 
 import binascii
+import datetime
 import email
 import email.errors
 import email.header
@@ -325,6 +326,138 @@ def draw(oracle, dice):
     return key, needle
 
 
+FLAGS = ("\\Seen", "\\Flagged", "\\Answered", "\\Deleted", "\\Draft", "Work", "$Forwarded")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+DATE = re.compile(
+    r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), )?(\d{1,2}) (%s) (\d{4}) (\d\d):(\d\d)(?::(\d\d))? ([+-]\d{4}|GMT)"
+    % "|".join(MONTHS))
+
+
+def sent_on(octets):
+    """The day of Date as it is written, if there is one about which nobody can be of two minds."""
+    dates = [value for name, value in email.message_from_bytes(octets).raw_items() if name.strip().lower() == "date"]
+    if not dates:
+        return None, True
+    found = DATE.fullmatch(str(dates[0]).strip()) if len(dates) == 1 else None
+    if not found or found[4] > "23" or found[5] > "59" or (found[6] or "00") > "59":
+        return None, False
+    try:
+        return datetime.date(int(found[3]), MONTHS.index(found[2]) + 1, int(found[1])), True
+    except ValueError:
+        return None, False
+
+
+class Rows:
+    """What a mailbox knows of its messages beside their texts."""
+
+    def __init__(self, rows, messages, aside):
+        self.aside, self.unsure = aside, set(aside)
+        self.flags, self.came, self.size, self.sent = {}, {}, {}, {}
+        for uid, line in rows.items():
+            self.flags[uid] = set(re.search(r"FLAGS \(([^)]*)\)", line)[1].lower().split())
+            came = re.search(r'INTERNALDATE "([ \d]\d)-(\w{3})-(\d{4}) (\d\d):(\d\d):(\d\d) \+0000"', line)
+            self.came[uid] = datetime.datetime(
+                int(came[3]), MONTHS.index(came[2]) + 1, int(came[1]), int(came[4]), int(came[5]), int(came[6]))
+            self.size[uid] = int(re.search(r"RFC822\.SIZE (\d+)", line)[1])
+            assert self.size[uid] == len(messages[uid]), (uid, self.size[uid], len(messages[uid]))
+            self.sent[uid], sure = sent_on(messages[uid])
+            if not sure:
+                self.unsure.add(uid)
+
+    def those(self, fits):
+        return {uid for uid in self.flags if fits(uid)}
+
+    def draw(self, dice):
+        """A key, the messages that fit, and those of which it is not known."""
+        uid = dice.choice(sorted(self.flags))
+        kind = dice.choice(("came", "sent", "sent", "size", "flag", "flag", "age"))
+        if kind == "came":
+            day = self.came[uid].date() + datetime.timedelta(days=dice.choice((-1, 0, 0, 1)))
+            return self.by_day(dice, ("SINCE", "BEFORE", "ON"), day, {uid: came.date() for uid, came in self.came.items()}, self.aside)
+        if kind == "sent":
+            day = self.sent[uid]
+            if not day:
+                return None
+            day += datetime.timedelta(days=dice.choice((-1, 0, 0, 1)))
+            return self.by_day(dice, ("SENTSINCE", "SENTBEFORE", "SENTON"), day, self.sent, self.unsure)
+        if kind == "size":
+            size = max(0, self.size[uid] + dice.choice((-1, 0, 1)))
+            if dice.random() < 0.5:
+                return "LARGER %d" % size, self.those(lambda uid: self.size[uid] > size), self.aside
+            return "SMALLER %d" % size, self.those(lambda uid: self.size[uid] < size), self.aside
+        if kind == "flag":
+            flag = dice.choice(FLAGS)
+            has = self.those(lambda uid: flag.lower() in self.flags[uid])
+            key = flag[1:].upper() if flag[0] == "\\" else "KEYWORD " + flag
+            if dice.random() < 0.5:
+                return key, has, self.aside
+            return "UN" + key, set(self.flags) - has, self.aside
+        # Time goes on meanwhile: nothing may be about so old.
+        now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
+        age = {uid: max(0, int((now - came).total_seconds())) for uid, came in self.came.items()}
+        span = age[uid] + dice.choice((-7200, 7200))
+        if not 0 < span < 1 << 32 or any(abs(own - span) < 3600 for own in age.values()):
+            return None
+        if dice.random() < 0.5:
+            return "OLDER %d" % span, self.those(lambda uid: age[uid] >= span), self.aside
+        return "YOUNGER %d" % span, self.those(lambda uid: age[uid] <= span), self.aside
+
+    def by_day(self, dice, names, day, days, aside):
+        key = dice.choice(names)
+        fits = {
+            "SINCE": lambda own: own >= day, "BEFORE": lambda own: own < day, "ON": lambda own: own == day,
+        }[key.removeprefix("SENT")]
+        text = "%s %d-%s-%04d" % (key, day.day, MONTHS[day.month - 1], day.year)
+        return text, self.those(lambda uid: days[uid] is not None and fits(days[uid])), aside
+
+
+def joined(*parts):
+    """Parts of commands one behind the other: text, literal, text, and so on."""
+    all = [b""]
+    for part in parts:
+        all[-1] += part[0]
+        all.extend(part[1:])
+    return all
+
+
+def combined(oracle, rows, dice, depth):
+    """Several keys as one: parts of the command, what fits, and what is not known."""
+    kind = dice.choice(("and", "or", "not", "row", "row", "text")) if depth else dice.choice(("row", "row", "text"))
+    if kind == "row":
+        while not (drawn := rows.draw(dice)):
+            pass
+        return [drawn[0].encode()], *drawn[1:]
+    if kind == "text":
+        while not (drawn := draw(oracle, dice)):
+            pass
+        key, text = parts_of(*drawn)
+        return [key, text, b""], oracle.find(*drawn), rows.aside
+    one, hits, aside = combined(oracle, rows, dice, depth - 1)
+    if kind == "not":
+        return joined([b"NOT "], one), set(rows.flags) - hits, aside
+    other, more, beside = combined(oracle, rows, dice, depth - 1)
+    if kind == "or":
+        return joined([b"OR "], one, [b" "], other), hits | more, aside | beside
+    return joined([b"("], one, [b" "], other, [b")"]), hits & more, aside | beside
+
+
+def ask_rows(imap, oracle, rows, count, dice):
+    """Dates, sizes and flags, alone and together with texts."""
+    wrong, some = 0, 0
+    for number in range(count):
+        parts, hits, aside = combined(oracle, rows, dice, number % 4)
+        found = imap.search(*parts) - aside
+        hits = hits - aside
+        some += bool(hits) and len(hits) < len(rows.flags)
+        if found != hits:
+            wrong += 1
+            print("differs:", parts, "missing", sorted(hits - found)[:5], len(hits - found),
+                  "too many", sorted(found - hits)[:5], len(found - hits), flush=True)
+    print(f"  {count} of dates, sizes and flags, alone and combined, {some} with some and not all,"
+          f" {len(rows.unsure)} dates set aside, {wrong} differences")
+    return wrong
+
+
 def band(share):
     for number, least in enumerate((0.3, 0.03, 0.005, 1e-9)):
         if share >= least:
@@ -337,12 +470,13 @@ def parts_of(key, text):
 
 
 def fetch_all(imap):
-    messages = {}
-    for line, octets in imap.command(b"UID FETCH 1:* (UID BODY.PEEK[])"):
+    messages, rows = {}, {}
+    for line, octets in imap.command(b"UID FETCH 1:* (UID FLAGS INTERNALDATE RFC822.SIZE BODY.PEEK[])"):
         uid = re.search(rb"UID (\d+)", line)
         if uid and octets:
             messages[int(uid[1])] = octets
-    return messages
+            rows[int(uid[1])] = line.decode("ascii")
+    return messages, rows
 
 
 # What clients ask for to show a list of messages.
@@ -374,7 +508,7 @@ def lists(imap):
 def ask(address, mailbox, count, seed):
     imap = Imap(address)
     imap.command(b"SELECT " + mailbox.encode())
-    messages = fetch_all(imap)
+    messages, rows = fetch_all(imap)
     unlike = lists(imap)
     began = time.time()
     oracle = Oracle(messages)
@@ -411,6 +545,7 @@ def ask(address, mailbox, count, seed):
                       "too many", sorted(found - hits)[:5], len(found - hits), flush=True)
     print(f"{mailbox}: {len(messages)} messages ({len(oracle.aside)} set aside), {asked} texts (seed {seed}), {wrong} differences; by band {bands};"
           f" read by the oracle in {made:.1f} s")
+    wrong += ask_rows(imap, oracle, Rows(rows, messages, oracle.aside), count, dice)
     for (own, cases), taken in sorted(times.items()):
         taken.sort()
         if cases == 1:
@@ -421,12 +556,21 @@ def ask(address, mailbox, count, seed):
 def fill(address, mailbox, path):
     imap = Imap(address)
     imap.command(b"CREATE " + mailbox.encode())
-    began, count = time.time(), 0
+    began, count, dice = time.time(), 0, random.Random(1)
+
+    def append(message):
+        flags = " ".join(flag for flag in FLAGS if dice.random() < 0.3)
+        came = datetime.datetime(1955, 1, 1) + datetime.timedelta(seconds=dice.randrange(90 * 365 * 86_400))
+        date = "%2d-%s-%d %s +0000" % (came.day, MONTHS[came.month - 1], came.year, came.time())
+        imap.command(b"APPEND %s (%s) \"%s\" " % (mailbox.encode(), flags.encode(), date.encode()), message)
+
     with open(path, "rb") as file:
         while head := file.read(4):
-            message = file.read(struct.unpack("<I", head)[0])
-            imap.command(b"APPEND " + mailbox.encode() + b" ", message)
+            append(file.read(struct.unpack("<I", head)[0]))
             count += 1
+    for year in range(1955, 1975):
+        date = "%d %s %d 00:30:00 +0100" % (dice.randrange(1, 29), dice.choice(MONTHS), year)
+        append(b"Date: %s\r\nSubject: old\r\n\r\nOf %d.\r\n" % (date.encode(), year))
     print(f"{count} messages in {time.time() - began:.1f} s")
     return 0
 

@@ -1,10 +1,9 @@
 //! The commands that a client of ours gives.
 
 use vere_sasl::client::Credentials;
-use vere_units::Timestamp;
 
 use crate::Uid;
-use crate::date::date_time;
+use crate::date::{Moment, date_time};
 use crate::write::quoted;
 
 /// A part of a command.
@@ -68,7 +67,7 @@ pub struct AppendTo {
     /// The flags, as they are written.
     pub flags: Vec<String>,
     /// When it was received.
-    pub date: Option<Timestamp>,
+    pub date: Option<Moment>,
     /// Whether it holds NUL, which only servers with BINARY take (RFC 3516 section 4.4).
     pub binary: bool,
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use vere_sasl::ScramKeys;
 use vere_sasl::server::PasswordAttempt;
-use vere_units::Timestamp;
 
 use crate::command::{SearchKey, StoreAction};
+use crate::date::Moment;
 use crate::flags::{Flag, Flags};
 use crate::set::UidSet;
 use crate::{ModSeq, Uid};
@@ -195,7 +195,7 @@ pub struct AppendQuery {
     /// With which flags.
     pub flags: Vec<Flag>,
     /// Received when; now where nothing is said.
-    pub date: Option<Timestamp>,
+    pub date: Option<Moment>,
     /// The message.
     pub message: Bytes,
 }
@@ -378,7 +378,7 @@ pub struct Row {
     /// Its flags.
     pub flags: FlagsOf,
     /// Received when.
-    pub date: Timestamp,
+    pub date: Moment,
     /// Octets of all of it.
     pub size: u64,
     /// What `vere_mime::Parsed::encode` wrote when it was delivered, if it was needed.

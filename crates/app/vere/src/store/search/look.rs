@@ -227,7 +227,7 @@ impl<'a> Look<'a> {
     /// Whether a message fits by what the mailbox knows of it.
     fn row(&self, key: &SearchKey, message: &Message) -> bool {
         let received = time(message.internal_date);
-        let age = self.now.saturating_since(received);
+        let age = received.age(self.now);
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());
         match key {
             SearchKey::Flag(flag) => has_flag(&self.snapshot, message, flag),

@@ -1,7 +1,6 @@
 //! The line before each message: `From sender Thu Jan  1 00:00:00 1970` (RFC 4155).
 
-use vere_imap::date::{Day, month};
-use vere_units::Timestamp;
+use vere_imap::date::{Day, Moment, month};
 
 /// Octets of a line that are looked at.
 pub(super) const LINE_MAX: usize = 512;
@@ -20,11 +19,11 @@ fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Seconds since midnight.
-fn time_of_day(word: &[u8]) -> Option<u64> {
+fn time_of_day(word: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(word).ok()?;
     let mut parts = text.split(':').map(|part| {
         let digits = part.len() <= 2 && part.bytes().all(|octet| octet.is_ascii_digit());
-        digits.then(|| part.parse::<u64>().ok()).flatten()
+        digits.then(|| part.parse::<i64>().ok()).flatten()
     });
     let (hour, minute) = (parts.next()??, parts.next()??);
     let second = parts.next().map_or(Some(0), |second| second)?;
@@ -33,7 +32,7 @@ fn time_of_day(word: &[u8]) -> Option<u64> {
 }
 
 /// When the message was received; in UTC, as RFC 4155 says, for names of zones tell nothing for sure.
-pub(super) fn date(line: &[u8]) -> Option<Timestamp> {
+pub(super) fn date(line: &[u8]) -> Option<Moment> {
     let all: Vec<&[u8]> = words(line).collect();
     // The sender may look like anything: a date is looked for from the end.
     let at = all
@@ -47,19 +46,17 @@ pub(super) fn date(line: &[u8]) -> Option<Timestamp> {
         is_year.then(|| text.parse::<u16>().ok()).flatten()
     })?;
     let day = Day::from_date(year, month(all[at])?, day)?;
-    Some(Timestamp::from_millis(
-        (u64::from(day.0) * 86_400 + time) * 1_000,
-    ))
+    Some(Moment::from_seconds(i64::from(day.0) * 86_400 + time))
 }
 
 /// The line for a message.
-pub(super) fn line(sender: &str, date: Option<Timestamp>) -> String {
+pub(super) fn line(sender: &str, date: Option<Moment>) -> String {
     let sender = match sender.is_empty() || sender.contains(char::is_whitespace) {
         true => "MAILER-DAEMON",
         false => sender,
     };
     // `Mon, 04 May 2026 03:02:01 +0000`
-    let text = date.unwrap_or(Timestamp::from_millis(0)).rfc5322();
+    let text = date.unwrap_or(Moment::from_seconds(0)).rfc5322();
     let part = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default();
     let day = part(5..7).trim_start_matches('0');
     format!(
@@ -86,7 +83,7 @@ mod tests {
             ("From a@b Wed Jul 17 1996 09:44:25", None),
             ("From a@b Wed Feb 30 09:44:25 1996", None),
         ] {
-            let found = date(text.as_bytes()).map(|date| date.as_millis() / 1_000);
+            let found = date(text.as_bytes()).map(Moment::seconds);
             assert_eq!(found, seconds, "{text}");
             assert!(is_one(text.as_bytes()), "{text}");
         }
@@ -102,8 +99,8 @@ mod tests {
 
     #[test]
     fn lines_are_read_again() {
-        for seconds in [0, 837_596_665, 1_700_000_000] {
-            let time = Timestamp::from_millis(seconds * 1_000);
+        for seconds in [0, 837_596_665, 1_700_000_000, -315_586_800] {
+            let time = Moment::from_seconds(seconds);
             assert_eq!(date(line("a@b", Some(time)).as_bytes()), Some(time));
         }
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 
-use vere_units::Timestamp;
+use vere_imap::date::Moment;
 
 use super::header::Fields;
 use super::{Variant, from_line};
@@ -17,7 +17,7 @@ pub(super) struct Place {
     pub(super) begin: u64,
     /// Behind its last one.
     pub(super) end: u64,
-    pub(super) date: Option<Timestamp>,
+    pub(super) date: Option<Moment>,
     /// Whether `Content-Length` says where it ends.
     pub(super) by_length: bool,
 }

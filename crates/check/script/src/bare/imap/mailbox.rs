@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use vere_imap::date::Moment;
 use vere_imap::flags::Flags;
-use vere_imap::server::FlagsOf;
-use vere_units::Timestamp;
+use vere_imap::server::{FlagsOf, Gone};
+
+/// Expunged messages that a mailbox remembers; few, so that scripts get beyond.
+const HISTORY_MAX: usize = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
@@ -17,13 +20,15 @@ pub(super) struct Mailbox {
     pub(super) claimed: u32,
     pub(super) mod_seq: u64,
     pub(super) expunged: Vec<(u64, u32)>,
+    /// What was expunged up to this number is not remembered any more.
+    pub(super) floor: u64,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Message {
     pub(super) flags: Flags,
     pub(super) mod_seq: u64,
-    pub(super) date: Timestamp,
+    pub(super) date: Moment,
     pub(super) octets: Bytes,
 }
 
@@ -50,6 +55,19 @@ impl Mailbox {
             self.messages.remove(uid);
             self.expunged.push((self.mod_seq, *uid));
         }
+        let many = self.expunged.len().saturating_sub(HISTORY_MAX);
+        if let Some((mod_seq, _)) = self.expunged.drain(..many).next_back() {
+            self.floor = mod_seq;
+        }
+    }
+
+    /// The messages that went since then; all that are there, where that is not remembered.
+    pub(super) fn gone(&self, since: u64) -> Gone {
+        if since < self.floor {
+            return Gone::AllBut(self.messages.keys().copied().collect());
+        }
+        let gone = self.expunged.iter().filter(|(at, _)| *at > since);
+        Gone::These(gone.map(|(_, uid)| *uid).collect())
     }
 
     pub(super) fn claim(&mut self, read_only: bool) -> u32 {

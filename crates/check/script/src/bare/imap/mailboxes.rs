@@ -7,9 +7,8 @@ use vere_imap::command::StoreAction;
 use vere_imap::flags::{Flags, SystemFlag};
 use vere_imap::message::header_fields;
 use vere_imap::server::{
-    Answer, AppendQuery, Appended, Changes, Copied, FetchQuery, FlagsChanged, Found, Gone,
-    MailboxChange, MailboxEntry, Messages, Need, Opened, Question, Quota, Refusal, Row, Status,
-    StoreQuery,
+    Answer, AppendQuery, Appended, Changes, Copied, FetchQuery, FlagsChanged, Found, MailboxChange,
+    MailboxEntry, Messages, Need, Opened, Question, Quota, Refusal, Row, Status, StoreQuery,
 };
 use vere_imap::set::UidSet;
 use vere_mime::{Parsed, header_len};
@@ -289,10 +288,6 @@ impl Mailboxes {
             .iter()
             .filter(|(_, message)| message.mod_seq > since);
         let changed: Vec<u32> = changed.map(|(uid, _)| *uid).collect();
-        let gone = mailbox
-            .expunged
-            .iter()
-            .filter(|(mod_seq, _)| *mod_seq > since);
         Ok(Changes {
             mod_seq: mailbox.mod_seq,
             uid_next: mailbox.last_uid + 1,
@@ -301,7 +296,7 @@ impl Mailboxes {
                 .range(uid_next..)
                 .map(|(uid, _)| *uid)
                 .collect(),
-            gone: Gone::These(gone.map(|(_, uid)| *uid).collect()),
+            gone: mailbox.gone(since),
             changed: changed
                 .iter()
                 .filter_map(|uid| mailbox.flags_of(*uid))
@@ -442,7 +437,7 @@ impl Mailboxes {
         let uid = mailbox.add(Message {
             flags: query.flags.into_iter().collect(),
             mod_seq: 0,
-            date: query.date.unwrap_or(now),
+            date: query.date.unwrap_or_else(|| now.into()),
             octets: query.message,
         });
         let key = mailbox.key;

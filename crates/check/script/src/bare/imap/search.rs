@@ -17,7 +17,7 @@ pub(super) fn fits(
 ) -> bool {
     let again = |key: &SearchKey| fits(key, uid, message, recent, now);
     let body = header_len(&message.octets);
-    let age = now.saturating_since(message.date).as_secs();
+    let age = message.date.age(now).as_secs();
     match key {
         SearchKey::All => true,
         SearchKey::And(keys) => keys.iter().all(again),
