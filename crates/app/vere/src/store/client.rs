@@ -21,7 +21,7 @@ use super::keeper::Keeper;
 use super::messages::{Fetcher, opened_gone};
 use super::quota::SharedQuotas;
 use super::search;
-use super::steps::{attribute, claim, empty_inbox, named, operation, special_use};
+use super::steps::{attribute, claim, empty_inbox, named, operation, report, special_use};
 use super::watchers::Watch;
 use crate::role::clock::now;
 use crate::role::guessing::{Attempt, Outcome};
@@ -411,14 +411,16 @@ impl Client {
     ) -> Result<Copied, Refusal> {
         let operation = operation()?;
         let quota = self.quotas.now().of(&account);
+        let figures = self.keeper.figures().clone();
         let asked = self.keeper.ask(move |store| {
             let to = named(store, &account, &target)?;
             let uids = convert::uids(&uids);
-            match remove {
+            let copied = match remove {
                 // What moves is held once before and after: a full account can be tidied up.
                 true => store.move_to(from, &uids, to, QuotaLimit::default(), operation),
                 false => store.copy(from, &uids, to, quota, operation),
-            }
+            };
+            copied.inspect_err(|error| report(error, &figures, &account, &target, operation))
         });
         let copied = asked.await.map_err(|error| match error {
             StoreError::NoMailbox | StoreError::Name => Refusal::NoTarget,
@@ -436,6 +438,7 @@ impl Client {
         let flags = convert::to_store(&query.flags).map_err(|error| refusal(&error))?;
         let message = query.message;
         let quotas = self.quotas.now();
+        let figures = self.keeper.figures().clone();
         let internal_date = convert::date(query.date.unwrap_or_else(|| now().into()));
         let parsers = self.keeper.processes().delivering.clone();
         let turn = parsers.turn().await;
@@ -454,7 +457,12 @@ impl Client {
             let before = quotas.held(store, std::iter::once(&account))?;
             let delivered = store.deliver(&prepared, &[target], operation)?;
             quotas.warn(store, before);
-            Ok(delivered)
+            Ok(delivered.map(move |added| {
+                for error in added.iter().filter_map(|added| added.as_ref().err()) {
+                    report(error, &figures, &account, &query.mailbox, operation);
+                }
+                added
+            }))
         });
         let results = asked.await.map_err(|error| refusal(&error))?;
         match results.into_iter().next() {

@@ -15,7 +15,7 @@ use super::convert::date;
 use super::keeper::MailStore;
 use super::listeners::Reception;
 use super::quota::Quotas;
-use super::steps::{at_once, operation};
+use super::steps::{at_once, operation, report};
 use crate::role::clock::now;
 
 /// A recipient that is ours.
@@ -120,6 +120,7 @@ async fn file_for(
             other => refusal(other, over),
         }
     };
+    let figures = reception.keeper().figures().clone();
     let asked = reception.keeper().ask(move |store| {
         let targets: Vec<Result<Target, StoreError>> = recipients
             .iter()
@@ -135,10 +136,15 @@ async fn file_for(
             let both = recipients.into_iter().zip(targets);
             let results = both.map(|(recipient, target)| {
                 let refused = |error| refusal_of(&error, &recipient.account);
+                let noted = |error: StoreError| {
+                    let mailbox = recipient.tag.as_deref().unwrap_or("INBOX");
+                    report(&error, &figures, &recipient.account, mailbox, operation);
+                    error
+                };
                 let result = match target {
                     Ok(_) => match added.next() {
                         Some(Ok(_)) => Ok(()),
-                        Some(Err(error)) => Err(refused(error)),
+                        Some(Err(error)) => Err(refused(noted(error))),
                         None => Err(Refusal::LocalError),
                     },
                     Err(error) => Err(refused(error)),

@@ -98,6 +98,17 @@ impl Figures {
         self.of.reclaim_failures.inc();
     }
 
+    /// An operation's id came a second time with other content.
+    pub(super) fn collided(&self) {
+        self.of.operation_collisions.inc();
+    }
+
+    /// How many did.
+    #[cfg(test)]
+    pub(super) fn collisions(&self) -> u64 {
+        self.of.operation_collisions.get()
+    }
+
     /// A search was answered.
     pub(super) fn searched(&self, leaves: &[Leaf]) {
         let (mut read, mut octets) = (0, 0);

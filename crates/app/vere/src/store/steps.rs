@@ -7,7 +7,30 @@ use vere_store::{
 };
 
 use super::keeper::MailStore;
+use super::metrics::Figures;
 use crate::role::clock::now;
+
+/// Tells of an operation whose id came before with something else: ids are drawn at random, so that somebody who
+/// guesses them to write in another's place is the likeliest reason.
+pub(super) fn report(
+    error: &StoreError,
+    figures: &Figures,
+    account: &AccountName,
+    mailbox: &str,
+    operation: OperationId,
+) {
+    if !matches!(error, StoreError::IdCollision) {
+        return;
+    }
+    figures.collided();
+    let operation = format!("{:032x}", u128::from_be_bytes(operation.0));
+    tracing::error!(
+        %account,
+        mailbox,
+        operation,
+        "an operation's id was used before with other content; nothing was written, and somebody may be guessing ids"
+    );
+}
 
 /// What a committed value is now, for a further question within the same one.
 pub(super) fn at_once<T>(store: &MailStore, committed: Committed<T>) -> Result<T, StoreError> {
@@ -80,4 +103,27 @@ pub(super) fn special_use(name: &str) -> Option<SpecialUse> {
             .is_some_and(|own| own.eq_ignore_ascii_case(name))
     });
     wanted.map(|(own, ..)| *own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_come_again_with_something_else_are_counted_and_nothing_else_is() {
+        let figures = Figures::default();
+        let account = AccountName::parse("a@example.org").unwrap();
+        for error in [StoreError::NoMailbox, StoreError::OverQuota] {
+            report(&error, &figures, &account, "INBOX", OperationId([1; 16]));
+        }
+        assert_eq!(figures.collisions(), 0);
+        report(
+            &StoreError::IdCollision,
+            &figures,
+            &account,
+            "INBOX",
+            OperationId([1; 16]),
+        );
+        assert_eq!(figures.collisions(), 1);
+    }
 }

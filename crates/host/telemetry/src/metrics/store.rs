@@ -43,6 +43,8 @@ pub struct StoreMetrics {
     pub reclaimed_bytes: Counter,
     /// Snapshots of mailboxes written.
     pub snapshots: Counter,
+    /// Operations whose id was used before with other content.
+    pub operation_collisions: Counter,
     /// Searches for text.
     pub searches: Counter,
     /// Messages that were looked into.
@@ -95,6 +97,10 @@ impl StoreMetrics {
             ),
             reclaimed_bytes: to.counter("store_reclaimed_bytes", "Octets of the log that came back"),
             snapshots: to.counter("store_snapshots", "Snapshots of mailboxes written to the log"),
+            operation_collisions: to.counter(
+                "store_operation_collisions",
+                "Operations refused since their id was used before with other content; the log of the program says whose",
+            ),
             searches: to.counter("store_searches", "Searches for text"),
             search_messages_read: to.counter(
                 "store_search_messages_read",
