@@ -1,6 +1,8 @@
 //! Where the store lies, and who may use it: one process at a time.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use vere_disk::log::Directory as LogDirectory;
@@ -17,6 +19,9 @@ const META_CACHE: ByteSize = ByteSize::mib(32);
 
 /// On a disk with less free, what is wrong with opening the store is taken to be that.
 const OPENING_ROOM: u64 = 1024 * 1024;
+
+/// The mode of folders with mail.
+const PRIVATE: u32 = 0o700;
 
 const IN_USE: &str =
     "it is in use; stop the system first (its metrics vere_store_* tell much while it runs)";
@@ -37,6 +42,23 @@ pub(crate) struct Files {
     _lock: File,
 }
 
+/// Makes a folder that only its owner may look into, and closes one that others may: what lies in it is made by
+/// the metadata engine as well, with modes of its own.
+///
+/// # Errors
+/// When it cannot be made, or its mode not be changed.
+pub(super) fn private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(PRIVATE)
+        .create(folder)?;
+    let mode = fs::metadata(folder)?.permissions().mode();
+    if mode & !PRIVATE & 0o777 != 0 {
+        fs::set_permissions(folder, Permissions::from_mode(PRIVATE))?;
+    }
+    Ok(())
+}
+
 impl Files {
     /// Makes the folder of a store where there is none, and locks it.
     ///
@@ -44,7 +66,9 @@ impl Files {
     /// When it is in use, or cannot be made.
     pub(crate) fn make(settings: &Settings) -> Result<Self, Failure> {
         let folder = settings.data.join("store");
-        fs::create_dir_all(folder.join("log")).map_err(|error| wrong(&folder, &error))?;
+        private(&folder)
+            .and_then(|()| private(&folder.join("log")))
+            .map_err(|error| wrong(&folder, &error))?;
         let files = Self::lock(&folder)?.with_spare(settings.store.reserve);
         let sharing = match settings.store.sharing {
             BodySharing::Account => Sharing::Account,

@@ -27,6 +27,7 @@ mod destinations;
 mod dial;
 mod dkim;
 mod extensions;
+mod filing;
 mod gateways;
 mod harness;
 mod holds;

@@ -20,6 +20,7 @@ use vere_search::{Index, Segment};
 use vere_store::{MailboxId, StoreError, Uid};
 use vere_units::Timestamp;
 
+use super::files;
 use super::keeper::{Keeper, MailStore};
 use super::messages::opened_gone;
 use super::summaries::Columns;
@@ -52,7 +53,7 @@ impl SharedIndex {
     /// What the system says.
     pub(crate) fn open(store: &Path, log: u64) -> io::Result<Self> {
         let folder = store.join(FOLDER);
-        std::fs::create_dir_all(&folder)?;
+        files::private(&folder)?;
         let index = Index::open(LogDirectory::open(&folder)?, log)?;
         Ok(Self {
             index: Arc::new(Mutex::new(index)),

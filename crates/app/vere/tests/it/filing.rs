@@ -1,0 +1,182 @@
+//! Where mail goes: aliases, catch-alls and tags, over LMTP and SMTP, and that nobody sees others' mailboxes.
+
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use crate::harness::{Options, Session, System};
+use crate::imap::{Imap, Ports, wait_messages, with_store};
+
+const ALICE: &str = "alice@example.org";
+const BOB: &str = "bob@example.org";
+
+/// A system with two accounts, an alias for both, one with a tag, and a domain whose mail is all alice's.
+fn office() -> (System, Ports) {
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    system.command(&["alias", "add", "both@example.org", ALICE, BOB]);
+    let lists = "alice+Lists@example.org";
+    system.command(&["alias", "add", "lists@example.org", lists]);
+    system.command(&["domain", "add", "all.example", "--catch-all", ALICE]);
+    Imap::login(ports.imap, ALICE, "secret").ok("CREATE lists");
+    (system, ports)
+}
+
+/// Hands a message over by LMTP; what is said of each recipient.
+fn hand_over(lmtp: SocketAddr, to: &[&str], text: &str) -> Vec<String> {
+    let mut session = Session::connect(lmtp);
+    session.command("LHLO me.example.net", "250");
+    session.envelope("me@example.net", to);
+    session.send(format!("{text}\r\n.\r\n").as_bytes());
+    to.iter().map(|_| session.reply()).collect()
+}
+
+/// The messages of a mailbox with this subject.
+fn with_subject(ports: &Ports, user: &str, mailbox: &str, subject: &str) -> usize {
+    let mut session = Imap::login(ports.imap, user, "secret");
+    session.ok(&format!("EXAMINE {mailbox}"));
+    let said = session.ok(&format!("SEARCH SUBJECT {subject}"));
+    let found = said.lines().find(|line| line.starts_with("* SEARCH"));
+    found.expect("an answer").split(' ').count() - 2
+}
+
+/// Who gets a message for these recipients, in each of alice's and bob's mailboxes.
+const WAYS: [(&str, &[&str], [usize; 3]); 6] = [
+    ("alias", &["both@example.org"], [1, 0, 1]),
+    ("member", &["both@example.org", BOB], [1, 0, 1]),
+    ("tag", &["lists@example.org"], [0, 1, 0]),
+    (
+        "folders",
+        &["lists@example.org", ALICE, "alice+LISTS@example.org"],
+        [1, 1, 0],
+    ),
+    ("catchall", &["nobody@all.example"], [1, 0, 0]),
+    (
+        "both",
+        &["one@all.example", "two@all.example", ALICE],
+        [1, 0, 0],
+    ),
+];
+
+fn filed(ports: &Ports, subject: &str) -> [usize; 3] {
+    [(ALICE, "INBOX"), (ALICE, "lists"), (BOB, "INBOX")]
+        .map(|(user, mailbox)| with_subject(ports, user, mailbox, subject))
+}
+
+#[test]
+fn lmtp_files_by_aliases_catch_alls_and_tags_once_for_each_mailbox() {
+    let (system, ports) = office();
+    for (subject, to, expected) in WAYS {
+        let text = format!("Subject: {subject}\r\n\r\ntext");
+        for reply in hand_over(ports.lmtp, to, &text) {
+            assert!(reply.starts_with("250 2."), "{subject}: {reply}");
+        }
+        assert_eq!(filed(&ports, subject), expected, "{subject}");
+    }
+    let mut session = Session::connect(ports.lmtp);
+    session.command("LHLO me.example.net", "250");
+    session.command("MAIL FROM:<>", "250");
+    session.command("RCPT TO:<nobody@example.org>", "550 5.1.1");
+    session.command("RCPT TO:<nobody@elsewhere.example>", "5");
+    system.stop();
+}
+
+#[test]
+fn smtp_files_by_aliases_catch_alls_and_tags_once_for_each_mailbox() {
+    let (system, ports) = office();
+    let mut session = Session::greeted(system.smtp);
+    for (subject, to, _) in WAYS {
+        session.submit(
+            "me@example.net",
+            to,
+            &format!("Subject: {subject}\r\n\r\ntext"),
+        );
+    }
+    let sum = |at: usize| WAYS.iter().map(|(_, _, filed)| filed[at]).sum();
+    wait_messages(&ports, ALICE, "INBOX", sum(0));
+    wait_messages(&ports, ALICE, "lists", sum(1));
+    wait_messages(&ports, BOB, "INBOX", sum(2));
+    system.wait_empty();
+    for (subject, _, expected) in WAYS {
+        assert_eq!(filed(&ports, subject), expected, "{subject}");
+    }
+    system.stop();
+}
+
+#[test]
+fn nobody_reaches_the_mailboxes_of_others() {
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    let mut bob = Imap::login(ports.imap, BOB, "secret");
+    bob.ok("CREATE Secret");
+    bob.append("Secret", "Subject: bob's\r\n\r\ntext");
+    let mut alice = Imap::login(ports.imap, ALICE, "secret");
+    alice.append("INBOX", "Subject: alice's\r\n\r\ntext");
+    for pattern in ["*", "%", "*Secret*", "*bob*"] {
+        for list in ["LIST", "LSUB"] {
+            let said = alice.ok(&format!("{list} \"\" \"{pattern}\""));
+            assert!(!said.contains("Secret") && !said.contains("bob@"), "{said}");
+        }
+    }
+    alice.ok("SELECT INBOX");
+    for name in [
+        "Secret",
+        "bob@example.org/Secret",
+        "/bob@example.org/Secret",
+        "../bob@example.org/Secret",
+        "user/bob@example.org/Secret",
+        "user.bob.Secret",
+        "#user/bob/Secret",
+        "~bob/Secret",
+        "\"Other Users/bob@example.org/Secret\"",
+    ] {
+        for command in [
+            "EXAMINE @",
+            "STATUS @ (MESSAGES)",
+            "DELETE @",
+            "RENAME @ mine",
+        ] {
+            // What may open is not open after a refusal.
+            let said = alice.command(&command.replace('@', name));
+            assert!(said.contains(" NO "), "{command} {name}: {said}");
+        }
+        alice.ok("SELECT INBOX");
+        for command in ["COPY 1 @", "MOVE 1 @", "APPEND @ {4+}\r\na: b"] {
+            let said = alice.command(&command.replace('@', name));
+            assert!(said.contains(" NO "), "{command} {name}: {said}");
+        }
+    }
+    // Nor does a name of one's own lead there.
+    alice.ok("CREATE Secret");
+    assert_eq!(alice.exists("Secret"), 0);
+    alice.ok("DELETE Secret");
+    assert_eq!(bob.exists("Secret"), 1);
+    assert_eq!(alice.exists("INBOX"), 1);
+    // Alice's password and bob's name: alice NUL, in the order of RFC 4616, bob NUL alice NUL secret.
+    let stream = std::net::TcpStream::connect(ports.imap).expect("the IMAP port");
+    let said = Imap::greeted(stream)
+        .command("AUTHENTICATE PLAIN Ym9iQGV4YW1wbGUub3JnAGFsaWNlQGV4YW1wbGUub3JnAHNlY3JldA==");
+    assert!(said.contains(" NO [AUTHENTICATIONFAILED]"), "{said}");
+    system.stop();
+}
+
+#[test]
+fn the_stores_folders_are_nobody_elses_business() {
+    let (options, _ports) = with_store(Options::default());
+    let mut system = System::start(&options);
+    let store = system.directory.path().join("data/store");
+    let folders = || -> Vec<PathBuf> {
+        let below = ["", "log", "search"].map(|name| store.join(name));
+        let open = |path: &PathBuf| {
+            let about = std::fs::metadata(path).expect("a folder");
+            about.permissions().mode() & 0o077 != 0
+        };
+        below.into_iter().filter(open).collect()
+    };
+    assert_eq!(folders(), Vec::<PathBuf>::new());
+    // Those that an older version made are closed.
+    std::fs::set_permissions(&store, std::fs::Permissions::from_mode(0o755)).expect("the mode");
+    system.restart();
+    assert_eq!(folders(), Vec::<PathBuf>::new());
+    system.stop();
+}
