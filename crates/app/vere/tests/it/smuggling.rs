@@ -1,6 +1,7 @@
 //! Nobody gets a second message past us inside a first one (CVE-2023-51764 and its kin).
 
 use crate::harness::{Options, Session, Sink, System};
+use crate::imap::{Imap, with_store};
 
 /// What some server somewhere takes for the end of a message, and ours must not.
 const ENDS: [&str; 17] = [
@@ -86,6 +87,68 @@ fn a_chunk_may_hold_an_end_and_it_goes_on_as_text() {
     let filed = &system.wait_mail("alice", 1)[0];
     assert!(filed.ends_with(&text.replace("\r\n", "\n")), "{filed}");
     assert_eq!((sink.mail().len(), system.mail("alice").len()), (1, 1));
+    system.stop();
+}
+
+/// Hands the text over to alice and bob by LMTP, in a chunk or as lines, and gives what is said of each.
+fn hand_over(lmtp: std::net::SocketAddr, text: &str, chunk: bool) -> [String; 2] {
+    let mut session = Session::connect(lmtp);
+    session.command("LHLO client.example.net", "250");
+    session.command("MAIL FROM:<a@example.net>", "250");
+    session.command("RCPT TO:<alice@example.org>", "250");
+    session.command("RCPT TO:<bob@example.org>", "250");
+    if chunk {
+        session.send(format!("BDAT {} LAST\r\n{text}", text.len()).as_bytes());
+    } else {
+        session.command("DATA", "354");
+        session.send(text.as_bytes());
+    }
+    let replies = [session.reply(), session.reply()];
+    session.command("NOOP", "250 2.0.0");
+    session.command("QUIT", "221");
+    replies
+}
+
+#[test]
+fn the_store_takes_the_right_end_only_too() {
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    let bare = |end: &str| {
+        let rest = end.replace("\r\n", "");
+        rest.contains(['\r', '\n'])
+    };
+    assert_eq!(
+        ENDS.iter().filter(|end| !bare(end)).count(),
+        2,
+        "those with NUL"
+    );
+    for end in ENDS.iter().filter(|end| bare(end)) {
+        for chunk in [false, true] {
+            let text = format!("Subject: outer\r\n\r\nfirst{end}{INNER}\r\n.\r\n");
+            for reply in hand_over(ports.lmtp, &text, chunk) {
+                assert!(
+                    reply.starts_with("554 5.5.2") || reply.starts_with("554 5.6.0"),
+                    "{end:?}: {reply}"
+                );
+            }
+        }
+    }
+    // A NUL beside the dot is text, and what is behind it as well.
+    let mut texts = 0;
+    for end in ENDS.iter().filter(|end| !bare(end)) {
+        let text = format!("Subject: whole\r\n\r\nfirst{end}{INNER}\r\n.\r\n");
+        for reply in hand_over(ports.lmtp, &text, false) {
+            assert!(reply.starts_with("250 2."), "{end:?}: {reply}");
+        }
+        texts += 1;
+    }
+    for user in ["alice@example.org", "bob@example.org"] {
+        let mut session = Imap::login(ports.imap, user, "secret");
+        assert_eq!(session.exists("INBOX"), texts, "{user}");
+        session.ok("SELECT INBOX");
+        let found = session.ok("SEARCH SUBJECT whole BODY evil");
+        assert!(found.contains("* SEARCH 1 2\r\n"), "{found}");
+    }
     system.stop();
 }
 
