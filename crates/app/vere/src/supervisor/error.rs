@@ -56,6 +56,13 @@ pub(crate) enum SupervisorError {
         /// What the system said.
         source: io::Error,
     },
+    /// Another system runs on the data directory.
+    DataInUse {
+        /// The directory.
+        path: PathBuf,
+        /// The process that has it, when it is known.
+        holder: Option<u32>,
+    },
     /// There are Maildirs, and nothing says that mail goes there.
     Unsaid(Unsaid),
     /// A role ended several times before it was ever ready.
@@ -120,6 +127,13 @@ impl fmt::Display for SupervisorError {
             Self::DataDirectory { path, source } => {
                 write!(f, "data directory {}: {source}", path.display())
             }
+            Self::DataInUse { path, holder } => {
+                write!(f, "data folder {} is in use by ", path.display())?;
+                match holder {
+                    Some(holder) => write!(f, "process {holder}"),
+                    None => f.write_str("another process"),
+                }
+            }
             Self::Unsaid(unsaid) => unsaid.fmt(f),
             Self::RoleNeverReady { role, tries } => {
                 write!(
@@ -156,6 +170,7 @@ impl Error for SupervisorError {
             Self::ConfigWrong(_)
             | Self::UserUnknown { .. }
             | Self::Unsaid(_)
+            | Self::DataInUse { .. }
             | Self::ExecutableUnreachable { .. }
             | Self::RoleNeverReady { .. }
             | Self::NeedsRestart { .. } => None,

@@ -23,6 +23,7 @@ mod child;
 mod entry;
 mod error;
 mod listeners;
+mod lock;
 mod notify;
 mod plan;
 mod privileges;
@@ -44,6 +45,7 @@ pub(crate) use error::SupervisorError;
 pub(crate) use role::{Readiness, Role};
 pub(crate) use snapshot::role_settings;
 
+use lock::DataLock;
 use snapshot::Snapshot;
 use watch::{Plan, Watch};
 
@@ -82,7 +84,7 @@ impl Timing {
 ///
 /// # Errors
 ///
-/// When a port is taken, root cannot be given up, a directory cannot be made, or a role ends three
+/// When another system has the data directory, a port is taken, root cannot be given up, a directory cannot be made, or a role ends three
 /// times before it was ever ready. Roles already started are stopped before that is returned.
 pub(crate) fn run(
     settings: Arc<Settings>,
@@ -122,6 +124,9 @@ pub(crate) fn run_with(
     privileges::raise_descriptor_limit();
     let config_path = &std::path::absolute(config_path)
         .map_err(SupervisorError::system("find the working directory"))?;
+    privileges::make_data(&settings)?;
+    // Before anything is touched that a system which runs already may have: its sockets, its settings.
+    let _lock = DataLock::take(&settings.data)?;
     let listeners = listeners::open(&settings)?;
     let text = snapshot::read(config_path)?;
     let executable =

@@ -36,15 +36,33 @@ pub(super) fn prepare(settings: &Settings, executable: &Path) -> Result<(), Supe
         }
         return make_all(settings, None);
     };
-    let account = User::from_name(user)
-        .map_err(|errno| refused(user, "look the user up", errno))?
-        .ok_or_else(|| SupervisorError::UserUnknown { user: user.clone() })?;
+    let account = account_of(user)?;
     make_all(settings, Some(&account))?;
     become_user(&account)?;
     access(executable, AccessFlags::X_OK).map_err(|_| SupervisorError::ExecutableUnreachable {
         user: user.clone(),
         path: executable.to_owned(),
     })
+}
+
+/// Makes the data directory if it is missing; one that is there stays as it is.
+pub(super) fn make_data(settings: &Settings) -> Result<(), SupervisorError> {
+    let user = settings.user.as_ref().filter(|_| geteuid().is_root());
+    let account = user.map(|user| account_of(user)).transpose()?;
+    make_missing(&settings.data, &settings.data, account.as_ref()).map_err(|source| {
+        SupervisorError::DataDirectory {
+            path: settings.data.clone(),
+            source,
+        }
+    })
+}
+
+fn account_of(user: &str) -> Result<User, SupervisorError> {
+    User::from_name(user)
+        .map_err(|errno| refused(user, "look the user up", errno))?
+        .ok_or_else(|| SupervisorError::UserUnknown {
+            user: user.to_owned(),
+        })
 }
 
 /// Makes the directories that must exist before roles start, and gives them to the user.
@@ -60,9 +78,15 @@ fn make_all(settings: &Settings, account: Option<&User>) -> Result<(), Superviso
     Ok(())
 }
 
-/// Makes a directory with its parents. Mail is nobody else's business, hence the mode of those below
-/// `data`; those above it must let the user through.
+/// Makes a directory with its parents, and gives it to the user with all in it.
 fn make(path: &Path, data: &Path, account: Option<&User>) -> io::Result<()> {
+    make_missing(path, data, account)?;
+    account.map_or(Ok(()), |account| give(path, account))
+}
+
+/// Makes what is missing of a directory and its parents. Mail is nobody else's business, hence the
+/// mode of those below `data`; those above it must let the user through.
+fn make_missing(path: &Path, data: &Path, account: Option<&User>) -> io::Result<()> {
     let named = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let missing: Vec<&Path> = path.ancestors().take_while(named).collect();
     for folder in missing.into_iter().rev() {
@@ -78,7 +102,7 @@ fn make(path: &Path, data: &Path, account: Option<&User>) -> io::Result<()> {
             )?;
         }
     }
-    account.map_or(Ok(()), |account| give(path, account))
+    Ok(())
 }
 
 /// Gives a directory with all in it to the user, unless it is the user's already.

@@ -1,6 +1,6 @@
 //! Settings and accounts that change while the system runs.
 
-use crate::harness::{Options, Session, Sink, System, wait_for};
+use crate::harness::{Options, Session, Sink, System, output_of, vere, wait_for};
 
 fn announced_size(system: &System) -> String {
     let mut session = Session::connect(system.smtp);
@@ -147,6 +147,35 @@ fn what_only_a_restart_can_change_is_said_and_nothing_is_changed() {
     system.reload();
     system.wait_log(&["restart", "spool.memory_max"]);
     assert!(announced_size(&system).ends_with("SIZE 52428800"));
+    system.stop();
+}
+
+#[test]
+fn a_second_system_on_the_same_folder_is_refused_and_harms_nothing() {
+    let mut system = System::start(&Options::default());
+    let data = system.directory.path().join("data");
+    let read = |name: &str| std::fs::read_to_string(data.join(name)).expect("a file");
+    let before = read("accepted.toml");
+    let elsewhere = tempfile::tempdir().expect("a temporary directory");
+    let other = System::write_config(elsewhere.path(), &Options::default());
+    let text = std::fs::read_to_string(&other).expect("the configuration");
+    let same = format!("data = {:?}\n", data.display().to_string());
+    std::fs::write(&other, text.replace("data = \"data\"\n", &same)).expect("the configuration");
+    let output = output_of(vere().arg("serve").arg("-c").arg(&other), "");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let holder = read("lock");
+    let wanted = format!(
+        "vere: data folder {} is in use by process {}",
+        data.display(),
+        holder.trim()
+    );
+    assert!(said.contains(&wanted), "{said}");
+    assert_eq!(read("accepted.toml"), before);
+    assert!(data.join("notify.sock").exists());
+    // A killed one gives the folder back.
+    system.crash();
+    assert_ne!(read("lock"), holder);
     system.stop();
 }
 

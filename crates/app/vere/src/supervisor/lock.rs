@@ -1,0 +1,130 @@
+//! One system for each data folder.
+//!
+//! A second one would overwrite the accepted settings of the first and take its sockets away. So the
+//! supervisor locks a file in the folder (`flock(2)`) before it touches anything else there. The kernel
+//! gives the lock back when the process ends, however that happens; roles do not inherit it.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::path::Path;
+
+use nix::libc::O_NOFOLLOW;
+use nix::unistd::geteuid;
+
+use super::error::SupervisorError;
+
+/// Name of the file under the data folder; it holds the process id of who has the folder.
+const FILE_NAME: &str = "lock";
+
+/// Digits of a process id and the end of the line.
+const PID_LENGTH_MAX: u64 = 16;
+
+/// The right to use a data folder, until it is dropped.
+#[derive(Debug)]
+pub(super) struct DataLock {
+    _file: File,
+}
+
+impl DataLock {
+    /// Takes the folder, which exists.
+    pub(super) fn take(data: &Path) -> Result<Self, SupervisorError> {
+        let wrong = |source| SupervisorError::DataDirectory {
+            path: data.join(FILE_NAME),
+            source,
+        };
+        let mut file = open(data).map_err(wrong)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(SupervisorError::DataInUse {
+                    path: data.to_owned(),
+                    holder: holder(&mut file),
+                });
+            }
+            Err(TryLockError::Error(source)) => return Err(wrong(source)),
+        }
+        note(&mut file).map_err(wrong)?;
+        Ok(Self { _file: file })
+    }
+}
+
+/// Opens the file, and gives it to the folder's owner: a start without root has to open it, too. The
+/// owner may have put something else there while this is root, hence the looks at what it is.
+fn open(data: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(O_NOFOLLOW)
+        .open(data.join(FILE_NAME))?;
+    let is = file.metadata()?;
+    if !is.is_file() || is.nlink() != 1 {
+        return Err(io::Error::other("is not a file of this system, remove it"));
+    }
+    let owner = data.metadata()?;
+    if geteuid().is_root() && is.uid() != owner.uid() {
+        fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+    }
+    Ok(file)
+}
+
+/// Writes who has the folder, for the message of who comes next.
+fn note(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}
+
+/// Who has the folder, as far as that is written there yet.
+fn holder(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(PID_LENGTH_MAX).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_one_holder_who_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = DataLock::take(folder.path()).unwrap();
+        let error = DataLock::take(folder.path()).unwrap_err();
+        let wanted = format!(
+            "data folder {} is in use by process {}",
+            folder.path().display(),
+            std::process::id()
+        );
+        assert_eq!(error.to_string(), wanted);
+        drop(lock);
+        DataLock::take(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn what_an_ended_process_left_there_is_no_holder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE_NAME);
+        std::fs::write(&path, "4194304000\n").unwrap();
+        let _lock = DataLock::take(folder.path()).unwrap();
+        let text = std::fs::read_to_string(path).unwrap();
+        assert_eq!(text, format!("{}\n", std::process::id()));
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let other = folder.path().join("other");
+        std::fs::write(&other, "kept").unwrap();
+        std::os::unix::fs::symlink(&other, folder.path().join(FILE_NAME)).unwrap();
+        DataLock::take(folder.path()).unwrap_err();
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "kept");
+        std::fs::remove_file(folder.path().join(FILE_NAME)).unwrap();
+        std::fs::hard_link(&other, folder.path().join(FILE_NAME)).unwrap();
+        DataLock::take(folder.path()).unwrap_err();
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "kept");
+    }
+}
