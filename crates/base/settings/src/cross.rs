@@ -52,7 +52,7 @@ struct Found<'a> {
 
 impl Found<'_> {
     fn add(&mut self, key: &str, text: impl Into<String>) {
-        let line = self.document.lines.get(key).copied().unwrap_or(1);
+        let line = self.document.lines.at(key).unwrap_or(1);
         let problem = Problem::Conflict(text.into());
         self.errors.push(ConfigError {
             line,

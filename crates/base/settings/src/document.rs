@@ -12,6 +12,8 @@ use crate::nearest::nearest;
 use crate::table::{Fallback, Opt, REPEATED_MAX, Section, Shape, sections, top};
 use crate::value::Value;
 
+/// The parser's words for a key that stands twice.
+const DUPLICATE_KEY: &str = "duplicate key";
 /// Octets of one file; a hoster's file with thousands of routes has about one million.
 const FILE_MAX: usize = 16 << 20;
 
@@ -19,9 +21,35 @@ const FILE_MAX: usize = 16 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Document {
     pub(crate) values: BTreeMap<String, Value>,
-    pub(crate) lines: BTreeMap<String, usize>,
+    pub(crate) lines: KeyLines,
     /// How many sections of each repeated kind there are; optional sections count 1 when present.
     pub(crate) counts: BTreeMap<&'static str, usize>,
+}
+
+/// On which line of a file each key stands.
+#[derive(Debug, Default, Clone)]
+pub struct KeyLines(BTreeMap<String, usize>);
+
+impl KeyLines {
+    /// Looks through the text of a file; one that is wrong has no lines.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        read(text)
+            .map(|document| document.lines)
+            .unwrap_or_default()
+    }
+
+    /// The line of a whole key, such as `route[2].next_hop`; where the file does not have it, that of
+    /// the header of its section.
+    #[must_use]
+    pub fn at(&self, key: &str) -> Option<usize> {
+        let section = || self.0.get(key.rsplit_once('.')?.0);
+        self.0.get(key).or_else(section).copied()
+    }
+
+    fn note(&mut self, key: &str, line: usize) {
+        self.0.insert(key.to_owned(), line);
+    }
 }
 
 /// Reads a whole file.
@@ -40,17 +68,17 @@ pub(crate) fn read(text: &str) -> Result<Document, Vec<ConfigError>> {
         out: Document::default(),
     };
     let (root, syntax) = DeTable::parse_recoverable(text);
-    for error in syntax {
-        let line = error.span().map_or(1, |span| reader.lines.at(&span));
-        let problem = Problem::Syntax(error.message().replace('\n', ", "));
-        reader.errors.push(ConfigError {
-            line,
-            key: String::new(),
-            problem,
-        });
-    }
+    let torn = reader.syntax(text, &syntax);
     if reader.version(root.get_ref()) {
         reader.section(top(), "", root.get_ref(), 1);
+    }
+    if let Some(torn) = torn {
+        // What follows a header that is no header stands in the wrong section.
+        reader.errors.retain(|error| match error.problem {
+            Problem::Syntax(_) => true,
+            Problem::Missing(_) | Problem::VersionMissing => false,
+            _ => error.line < torn,
+        });
     }
     if reader.errors.is_empty() {
         Ok(reader.out)
@@ -93,6 +121,33 @@ impl Reader {
             key: key.to_owned(),
             problem,
         });
+    }
+
+    /// Notes where the text is not TOML; gives the first such line behind which keys may be taken for
+    /// those of another section.
+    fn syntax(&mut self, text: &str, found: &[toml::de::Error]) -> Option<usize> {
+        let mut torn = None;
+        for error in found {
+            let line = error.span().map_or(1, |span| self.lines.at(&span));
+            let word = error.span().and_then(|span| text.get(span));
+            let message = error.message().replace('\n', ", ");
+            let is_double = message == DUPLICATE_KEY;
+            let message = match word.filter(|word| is_double && !word.is_empty()) {
+                Some(word) => format!("{message}: {}", word.trim()),
+                None => message,
+            };
+            if !is_double {
+                torn = Some(torn.map_or(line, |torn: usize| torn.min(line)));
+            }
+            let problem = Problem::Syntax(message);
+            // The parser tells of a key that stands twice once for its value, too.
+            let said =
+                |other: &ConfigError| other.line == line && (is_double || other.problem == problem);
+            if !self.errors.iter().any(said) {
+                self.error(line, "", problem);
+            }
+        }
+        torn
     }
 
     /// Checks the version first: in a file of another version nothing else means what it says.
@@ -153,7 +208,7 @@ impl Reader {
         match option.kind.check(value.get_ref()) {
             Ok(value) => {
                 self.out.values.insert(key.to_owned(), value);
-                self.out.lines.insert(key.to_owned(), line);
+                self.out.lines.note(key, line);
             }
             Err(problem) => self.error(line, key, problem),
         }
@@ -175,7 +230,6 @@ impl Reader {
                     panic!("the default of {key} in the option table fails its own check");
                 };
                 self.out.values.insert(key.to_owned(), value);
-                self.out.lines.insert(key.to_owned(), line);
             }
         }
     }
@@ -188,6 +242,7 @@ impl Reader {
         value: &Spanned<DeValue<'_>>,
         line: usize,
     ) {
+        self.out.lines.note(path, line);
         match (section.shape, value.get_ref()) {
             (Shape::Always | Shape::Optional, DeValue::Table(table)) => {
                 self.out.counts.insert(section.name, 1);
@@ -205,7 +260,10 @@ impl Reader {
                     let path = format!("{path}[{}]", n + 1);
                     let line = self.lines.at(&entry.span());
                     match entry.get_ref() {
-                        DeValue::Table(table) => self.section(section, &path, table, line),
+                        DeValue::Table(table) => {
+                            self.out.lines.note(&path, line);
+                            self.section(section, &path, table, line);
+                        }
                         other => self.no_section(section, &path, other, line),
                     }
                 }

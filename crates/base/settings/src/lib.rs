@@ -46,6 +46,7 @@ mod value;
 mod watching;
 
 pub use changes::Changes;
+pub use document::KeyLines;
 pub use errors::{ConfigError, ConfigErrors, Problem};
 pub use mail_store::{BodySharing, MailStore};
 pub use manual::manual;

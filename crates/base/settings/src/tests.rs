@@ -1,3 +1,4 @@
+mod lines;
 mod outgoing;
 
 use proptest::prelude::*;
