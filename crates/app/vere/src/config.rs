@@ -1,5 +1,7 @@
 //! Finds and reads the configuration file.
 
+pub(crate) mod named;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +12,9 @@ use crate::cli::Failure;
 /// Where a file is looked for when neither `-c` nor `VERE_CONFIG` names one.
 const PLACES: [&str; 2] = ["run/vere.toml", "/etc/vere/vere.toml"];
 
+/// The variable that names the file.
+const VARIABLE: &str = "VERE_CONFIG";
+
 /// The configuration file: as given, else `VERE_CONFIG`, else `run/vere.toml` below the working directory,
 /// else `/etc/vere/vere.toml`.
 ///
@@ -19,7 +24,7 @@ pub(crate) fn find(given: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(path) = given {
         return Ok(path.to_owned());
     }
-    if let Some(path) = std::env::var_os("VERE_CONFIG").filter(|path| !path.is_empty()) {
+    if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         return Ok(path.into());
     }
     PLACES
@@ -39,8 +44,11 @@ pub(crate) fn find(given: Option<&Path>) -> Result<PathBuf, Failure> {
 /// # Errors
 /// When it cannot be read; or everything that is wrong in it, with lines.
 pub(crate) fn read(path: &Path) -> Result<Arc<Settings>, Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let named = std::env::var_os(VARIABLE).is_some_and(|named| named == path.as_os_str());
+        let from = if named { " (from VERE_CONFIG)" } else { "" };
+        Failure::new(format!("cannot read {}{from}: {error}", path.display()))
+    })?;
     let path = std::path::absolute(path)?;
     Ok(Arc::new(Settings::parse(&text, &path.to_string_lossy())?))
 }

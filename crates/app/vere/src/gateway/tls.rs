@@ -15,6 +15,7 @@ use vere_smtp::server::TlsInfo;
 use vere_units::Timestamp;
 
 use crate::cli::Failure;
+use crate::supervisor::kept_certificate;
 
 /// How often certificate files are looked at.
 const WATCH_INTERVAL: Duration = Duration::from_secs(60);
@@ -27,7 +28,7 @@ impl ServerTls {
     /// Loads the certificates that the settings name; there may be none.
     ///
     /// # Errors
-    /// When a file is missing or wrong.
+    /// When a file is missing or wrong, and none that could be used is kept.
     pub(crate) fn new(settings: &Settings) -> Result<Self, Failure> {
         Ok(Self(Server::new(options(settings)?)?))
     }
@@ -78,18 +79,21 @@ impl ServerTls {
 }
 
 fn options(settings: &Settings) -> Result<ServerTlsOptions, Failure> {
-    let files = |files: &vere_settings::CertificateFiles| {
-        CertificateFiles::new(&files.certificate, &files.key)
+    let files = |files: &vere_settings::CertificateFiles, name: &str| CertificateFiles {
+        kept: kept_certificate(settings, name),
+        ..CertificateFiles::new(&files.certificate, &files.key)
     };
+    let default = settings.tls.default.as_ref();
     let acme = acme(settings)?.map(|acme| acme.files());
-    let named = settings
-        .tls
-        .sni
-        .iter()
-        .map(|sni| (sni.name.clone(), files(&sni.files)));
+    let named = settings.tls.sni.iter().enumerate().map(|(n, sni)| {
+        (
+            sni.name.clone(),
+            files(&sni.files, &format!("sni-{}.pem", n + 1)),
+        )
+    });
     Ok(ServerTlsOptions {
         // A certificate in a file is what an operator chose; that of the authority serves otherwise.
-        default: settings.tls.default.as_ref().map(files).or(acme),
+        default: default.map(|own| files(own, "default.pem")).or(acme),
         sni: named.collect(),
         ..ServerTlsOptions::default()
     })

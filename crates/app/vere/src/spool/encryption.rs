@@ -6,6 +6,7 @@ use vere_net::tls::{CertificateFiles, MutualTls, MutualTlsOptions};
 use vere_settings::{LineTls, Settings, SpoolNode};
 
 use crate::cli::Failure;
+use crate::supervisor::kept_certificate;
 
 /// Mutual TLS with one node.
 #[derive(Debug, Clone)]
@@ -36,16 +37,20 @@ impl Encryption {
     }
 }
 
-/// The certificates of `[spool.tls]`, when there are some.
+/// The certificates of `[spool.tls]`, when there are some. A role keeps what can be used for its next
+/// start.
 ///
 /// # Errors
-/// When a file is missing or wrong.
+/// When a file is missing or wrong, and none that could be used is kept.
 pub(crate) fn certificates(settings: &Settings) -> Result<Option<MutualTls>, Failure> {
     let Some(tls) = &settings.spool.tls else {
         return Ok(None);
     };
     Ok(Some(MutualTls::new(MutualTlsOptions {
-        files: CertificateFiles::new(&tls.files.certificate, &tls.files.key),
+        files: CertificateFiles {
+            kept: kept_certificate(settings, "spool.pem"),
+            ..CertificateFiles::new(&tls.files.certificate, &tls.files.key)
+        },
         ca: tls.ca.clone(),
     })?))
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use vere_net::listen::ListenError;
 use vere_settings::ConfigErrors;
 
+use crate::config::named::Fault;
 use crate::role::upgrade::Unsaid;
 
 /// Why the system could not be started, or a reload was refused.
@@ -86,6 +87,13 @@ pub(crate) enum SupervisorError {
     },
     /// The settings file is wrong.
     ConfigWrong(ConfigErrors),
+    /// The settings file is right, and files that it names cannot be used.
+    FilesWrong {
+        /// The settings file.
+        path: PathBuf,
+        /// What is wrong, with the line of its key; at least one.
+        faults: Vec<(Option<usize>, Fault)>,
+    },
     /// A call that only fails on a machine without memory, descriptors or the needed kernel.
     System {
         /// What was tried.
@@ -152,6 +160,14 @@ impl fmt::Display for SupervisorError {
                 write!(f, "cannot read {}: {source}", path.display())
             }
             Self::ConfigWrong(errors) => errors.fmt(f),
+            Self::FilesWrong { path, faults } => {
+                for (n, (line, Fault { key, text })) in faults.iter().enumerate() {
+                    let end = if n == 0 { "" } else { "\n" };
+                    let line = line.map(|line| format!("{line}:")).unwrap_or_default();
+                    write!(f, "{end}{}:{line} {key}: {text}", path.display())?;
+                }
+                Ok(())
+            }
             Self::System { what, source } => write!(f, "cannot {what}: {source}"),
         }
     }
@@ -168,6 +184,7 @@ impl Error for SupervisorError {
             | Self::System { source, .. } => source.source(),
             Self::Listen { source, .. } => source.source(),
             Self::ConfigWrong(_)
+            | Self::FilesWrong { .. }
             | Self::UserUnknown { .. }
             | Self::Unsaid(_)
             | Self::DataInUse { .. }

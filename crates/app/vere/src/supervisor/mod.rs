@@ -10,7 +10,7 @@
 //! | start | spool nodes first, then the gateway, each after the one before said `READY=1` |
 //! | crash | restart after 50 ms, doubling to 10 s while it keeps dying young |
 //! | silence | no `WATCHDOG=1` in 30 s: killed, then as a crash |
-//! | SIGHUP | settings parsed; if right, kept in `accepted.toml` and roles told; if wrong, the old stay |
+//! | SIGHUP | settings parsed, files that they name looked at; if right, kept in `accepted.toml` and roles told; if wrong, the old stay |
 //! | SIGTERM, SIGINT | gateway stopped, then the nodes; 30 s each, then SIGKILL; exit 0 |
 //! | second SIGINT | all killed, exit 130 |
 //! | own death | the kernel kills every role ([`child_setup`]) |
@@ -43,7 +43,7 @@ use crate::role::upgrade;
 pub(crate) use entry::{child_setup, notify_ready, notify_watchdog, watchdog_interval};
 pub(crate) use error::SupervisorError;
 pub(crate) use role::{Readiness, Role};
-pub(crate) use snapshot::role_settings;
+pub(crate) use snapshot::{kept_certificate, role_settings};
 
 use lock::DataLock;
 use snapshot::Snapshot;
@@ -132,6 +132,8 @@ pub(crate) fn run_with(
     let executable =
         std::env::current_exe().map_err(SupervisorError::system("find the program's own file"))?;
     privileges::prepare(&settings, &executable)?;
+    // As the user that the roles are: root could read more.
+    snapshot::check_named(&settings, config_path, &text)?;
     let mut snapshot = Snapshot::new(Arc::clone(&settings), config_path, &text)?;
 
     let mut roles = extra.roles;

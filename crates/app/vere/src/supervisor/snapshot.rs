@@ -10,15 +10,19 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vere_settings::Settings;
+use vere_settings::{KeyLines, Settings};
 
 use super::error::SupervisorError;
+use crate::config::named::{self, Fault};
 
 /// Environment variable with the path of the accepted settings, for roles.
 pub(super) const ACCEPTED_SETTINGS: &str = "VERE_ACCEPTED_SETTINGS";
 
 /// Name of the file under the data directory.
 const FILE_NAME: &str = "accepted.toml";
+
+/// Name of the folder of certificates under the data directory.
+const KEPT_FOLDER: &str = "accepted";
 
 /// Largest settings file, in octets; a larger one is not a settings file.
 const FILE_LENGTH_MAX: u64 = 64 << 20;
@@ -34,6 +38,13 @@ pub(crate) fn role_settings(config_path: &Path) -> Result<Settings, SupervisorEr
     let accepted = std::env::var_os(ACCEPTED_SETTINGS).map(PathBuf::from);
     let text = read(accepted.as_deref().unwrap_or(config_path))?;
     parse(&text, config_path)
+}
+
+/// Where a role keeps a copy of a certificate and its key that could be used: restarted while the files
+/// are broken it takes those. Nowhere for a role started by hand, or a command.
+pub(crate) fn kept_certificate(settings: &Settings, name: &str) -> Option<PathBuf> {
+    std::env::var_os(ACCEPTED_SETTINGS)?;
+    Some(settings.data.join(KEPT_FOLDER).join(name))
 }
 
 /// Reads the text of a settings file.
@@ -54,6 +65,24 @@ pub(super) fn read(path: &Path) -> Result<String, SupervisorError> {
 
 fn parse(text: &str, config_path: &Path) -> Result<Settings, SupervisorError> {
     Settings::parse(text, &config_path.to_string_lossy()).map_err(SupervisorError::ConfigWrong)
+}
+
+/// Checks what the settings name, whole: a role that came up later could not use it either.
+pub(super) fn check_named(
+    settings: &Settings,
+    config_path: &Path,
+    text: &str,
+) -> Result<(), SupervisorError> {
+    let faults = named::faults(settings);
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let lines = KeyLines::of(text);
+    let at_line = |fault: Fault| (lines.at(&fault.key), fault);
+    Err(SupervisorError::FilesWrong {
+        path: config_path.to_owned(),
+        faults: faults.into_iter().map(at_line).collect(),
+    })
 }
 
 /// The settings in force and where they are kept for roles.
@@ -93,6 +122,7 @@ impl Snapshot {
         if !keys.is_empty() {
             return Err(SupervisorError::NeedsRestart { keys });
         }
+        check_named(&settings, &self.config_path, &text)?;
         write(&self.path, &text)?;
         self.settings = Arc::new(settings);
         Ok(())
@@ -157,6 +187,22 @@ mod tests {
         let error = snapshot.reload().unwrap_err().to_string();
         assert!(error.contains("vere.toml:2: hostnam"), "{error}");
         assert_eq!(fs::read_to_string(snapshot.path()).unwrap(), before);
+    }
+
+    #[test]
+    fn files_that_cannot_be_used_refuse_the_reload_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, mut snapshot) = snapshot(folder.path());
+        let text = fs::read_to_string(&config).unwrap();
+        fs::write(folder.path().join("bad.pem"), "garbage").unwrap();
+        let changed =
+            text.clone() + "[limits]\nrecipients_max = 200\n[delivery]\nca = \"bad.pem\"\n";
+        fs::write(&config, changed).unwrap();
+        let error = snapshot.reload().unwrap_err().to_string();
+        assert!(error.contains("vere.toml:7: delivery.ca: "), "{error}");
+        assert!(error.contains("bad.pem holds no certificate"), "{error}");
+        assert_eq!(snapshot.settings.limits.recipients_max, 1000);
+        assert_eq!(fs::read_to_string(snapshot.path()).unwrap(), text);
     }
 
     #[test]

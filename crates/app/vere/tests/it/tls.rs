@@ -186,14 +186,56 @@ fn a_new_certificate_is_shown_after_a_reload_and_a_wrong_one_is_not() {
         .sign(setup.folder.path(), "stranger", &["mx.example.org"]);
     std::fs::copy(&stranger.key, &renewed.key).expect("a copy");
     system.reload();
-    system.wait_log(&["mx.key"]);
+    system.wait_log(&["reload refused", "tls.key", "mx.key"]);
     assert_eq!(shown(), renewed.der);
     std::fs::write(&renewed.certificate, "no PEM at all").expect("the file");
     system.reload();
-    system.wait_log(&["mx.pem"]);
+    system.wait_log(&["reload refused", "tls.certificate", "mx.pem"]);
     assert_eq!(shown(), renewed.der);
     old.command("NOOP", "250");
+    // Roles were not even asked.
+    assert!(!system.log().contains("configuration kept"));
     system.stop();
+}
+
+#[test]
+fn a_gateway_that_is_restarted_shows_the_certificate_that_was_right_last() {
+    let setup = Setup::new();
+    let system = System::start(&setup.options());
+    let shown = || {
+        let session = Session::try_connect(system.smtp).ok()?;
+        drop(session);
+        let session = Session::greeted(system.smtp);
+        let session = session.starttls(&setup.authority, "mx.example.org");
+        Some(session.expect("a handshake").certificate())
+    };
+    std::fs::write(&setup.files.key, "garbage").expect("the file");
+    system.kill_and_wait("gateway");
+    let der = wait_for("a handshake", shown);
+    assert_eq!(der, setup.files.der);
+    system.wait_log(&["the certificate that was used last serves", "mx.key"]);
+    // Once the file is right again it is taken without a restart.
+    let renewed = setup
+        .authority
+        .sign(setup.folder.path(), "mx", &["mx.example.org"]);
+    system.reload();
+    wait_for("the new certificate", || {
+        (shown()? == renewed.der).then_some(())
+    });
+    system.stop();
+}
+
+#[test]
+fn a_start_with_a_broken_key_says_so_at_once() {
+    let setup = Setup::new();
+    std::fs::write(&setup.files.key, "garbage").expect("the file");
+    let (status, log) = System::failing_start(&setup.options());
+    assert_eq!(status.code(), Some(1));
+    assert!(
+        log.contains("tls.key: ") && log.contains("holds no private key"),
+        "{log}"
+    );
+    assert!(!log.contains("role started"), "{log}");
 }
 
 #[test]

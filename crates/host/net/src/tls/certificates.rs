@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, Read as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -38,8 +38,11 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
 
 /// All certificates of a PEM file, at least one.
 pub(super) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let text = read(path)?;
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    chain_in(path, &read(path)?)
+}
+
+fn chain_in(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
     let chain = chain.map_err(|error| invalid(path, &error))?;
     if chain.is_empty() {
         return Err(TlsError::Missing {
@@ -57,9 +60,9 @@ fn invalid(path: &Path, problem: &dyn std::fmt::Display) -> TlsError {
     }
 }
 
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+fn key_in(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
     use rustls::pki_types::pem::Error as PemError;
-    PrivateKeyDer::from_pem_slice(&read(path)?).map_err(|error| match error {
+    PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
         PemError::NoItemsFound => TlsError::Missing {
             path: path.to_owned(),
             what: "private key",
@@ -68,12 +71,15 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     })
 }
 
-/// A chain with its key, checked to belong together.
+/// A chain with its key, checked to belong together. Files that can be used are kept where the options
+/// say so.
 pub(super) fn load(files: &CertificateFiles) -> Result<CertifiedKey, TlsError> {
-    let chain = chain(&files.certificate)?;
+    let chain_text = read(&files.certificate)?;
+    let chain = chain_in(&files.certificate, &chain_text)?;
+    let key_text = read(&files.key)?;
     let key = provider()
         .key_provider
-        .load_private_key(private_key(&files.key)?)
+        .load_private_key(key_in(&files.key, &key_text)?)
         .map_err(|error| invalid(&files.key, &error))?;
     let certified = CertifiedKey::new(chain, key);
     match certified.keys_match() {
@@ -88,11 +94,59 @@ pub(super) fn load(files: &CertificateFiles) -> Result<CertifiedKey, TlsError> {
         Err(error) => return Err(invalid(&files.certificate, &error)),
     }
     warn_if_expired(&certified, &files.certificate);
+    if let Some(kept) = &files.kept {
+        let same_file = files.certificate == files.key;
+        let chain_text = if same_file { &[][..] } else { &chain_text };
+        if let Err(error) = keep(kept, &key_text, chain_text) {
+            tracing::warn!(%error, file = %kept.display(), "cannot keep a copy of the certificate");
+        }
+    }
     Ok(certified)
 }
 
-/// Whether the files could be used.
-pub(crate) fn check(files: &CertificateFiles) -> Result<(), TlsError> {
+/// As [`load`], at a start: files that cannot be used are no reason to stand still where those that were
+/// used last are kept.
+pub(super) fn load_or_kept(files: &CertificateFiles) -> Result<CertifiedKey, TlsError> {
+    load(files).or_else(|error| {
+        let Some(kept) = &files.kept else {
+            return Err(error);
+        };
+        let Ok(certified) = load(&CertificateFiles::new(kept, kept)) else {
+            return Err(error);
+        };
+        tracing::error!(%error, kept = %kept.display(), "the certificate that was used last serves");
+        Ok(certified)
+    })
+}
+
+/// Replaces the copy whole, key first, unless it is the same: readers find the old or the new one.
+fn keep(kept: &Path, key: &[u8], chain: &[u8]) -> io::Result<()> {
+    let text = [key, chain].join(&b'\n');
+    if fs::read(kept).is_ok_and(|there| there == text) {
+        return Ok(());
+    }
+    if let Some(folder) = kept.parent() {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(folder)?;
+    }
+    // Several processes may keep the same certificate at once.
+    let aside = kept.with_extension(format!("new-{}", std::process::id()));
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&aside)?;
+    file.write_all(&text)?;
+    file.sync_all()?;
+    fs::rename(&aside, kept)
+}
+
+/// Whether the files can be used.
+///
+/// # Errors
+/// A file cannot be read or is wrong, or the key does not fit the certificate.
+pub fn check(files: &CertificateFiles) -> Result<(), TlsError> {
     load(files).map(drop)
 }
 
@@ -105,6 +159,9 @@ fn warn_if_expired(certified: &CertifiedKey, path: &Path) {
     }
 }
 
+/// [`load`] or [`load_or_kept`].
+pub(super) type Loader = fn(&CertificateFiles) -> Result<CertifiedKey, TlsError>;
+
 /// The certificates of a server at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Set {
@@ -115,15 +172,15 @@ pub(super) struct Set {
 }
 
 impl Set {
-    /// Loads every file; the first that is wrong is the error.
-    pub(super) fn load(options: &ServerTlsOptions) -> Result<Self, TlsError> {
+    /// Loads every pair of files by `load`; the first that is wrong is the error.
+    pub(super) fn load(options: &ServerTlsOptions, load: Loader) -> Result<Self, TlsError> {
         let mut set = Self::default();
         if let Some(files) = &options.default {
-            set.default = load_present(files)?;
+            set.default = load_present(files, load)?;
             set.note_end(files, set.default.clone().as_deref());
         }
         for (name, files) in &options.sni {
-            let Some(certified) = load_present(files)? else {
+            let Some(certified) = load_present(files, load)? else {
                 continue;
             };
             set.note_end(files, Some(&certified));
@@ -165,7 +222,10 @@ impl Set {
     }
 }
 
-fn load_present(files: &CertificateFiles) -> Result<Option<Arc<CertifiedKey>>, TlsError> {
+fn load_present(
+    files: &CertificateFiles,
+    load: Loader,
+) -> Result<Option<Arc<CertifiedKey>>, TlsError> {
     let missing = files.may_be_missing && !(files.certificate.exists() && files.key.exists());
     if missing {
         Ok(None)

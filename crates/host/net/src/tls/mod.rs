@@ -27,14 +27,13 @@ use std::time::Duration;
 use rustls::crypto::CryptoProvider;
 use rustls::{CipherSuite, CommonState, ProtocolVersion};
 
+pub use certificates::check as check_files;
 pub use client::{ClientTls, ConnectTlsError, Roots, Verification};
 pub use dane::{Dane, TLSA_RECORDS_MAX, Tlsa};
 pub use error::TlsError;
 pub use mutual::{Line, MutualTls, MutualTlsOptions};
 pub use server::{CertificateFiles, Reload, ServerTls, ServerTlsOptions};
 pub use validity::{Leaf, Validity};
-
-pub(crate) use certificates::check as check_files;
 
 /// The TLS streams that [`ServerTls::accept`] and [`ClientTls::connect`] return.
 pub use tokio_rustls::{client::TlsStream as ClientStream, server::TlsStream as ServerStream};

@@ -27,7 +27,7 @@ use rustls::{
 };
 use vere_units::Timestamp;
 
-use super::certificates::{Fingerprint, fingerprint, load};
+use super::certificates::{Fingerprint, Loader, fingerprint, load, load_or_kept};
 use super::{CertificateFiles, Roots, TlsError, Validity, provider};
 
 /// Octets of ciphertext read at once, and kept at most while the reader of the plaintext waits: two
@@ -84,12 +84,13 @@ impl MutualTls {
     /// Loads the files.
     ///
     /// # Errors
-    /// A file cannot be read or is wrong, or the key does not fit the certificate.
+    /// A file cannot be read or is wrong, or the key does not fit the certificate, and no copy of better
+    /// ones is kept.
     pub fn new(options: MutualTlsOptions) -> Result<Self, TlsError> {
         // Taken before reading: a change in between shows at the next look.
         let attempted = options.fingerprints();
         let state = Mutex::new(State {
-            keys: Keys::load(&options)?,
+            keys: Keys::load(&options, load_or_kept)?,
             attempted,
         });
         let inner = Arc::new(Inner { options, state });
@@ -149,7 +150,7 @@ impl MutualTls {
         let found = options.fingerprints();
         if found != state.attempted {
             state.attempted = found;
-            match Keys::load(options) {
+            match Keys::load(options, load) {
                 Ok(keys) => {
                     state.keys = keys;
                     tracing::info!("certificates of the spool loaded");
@@ -169,7 +170,7 @@ impl MutualTlsOptions {
 }
 
 impl Keys {
-    fn load(options: &MutualTlsOptions) -> Result<Self, TlsError> {
+    fn load(options: &MutualTlsOptions, load: Loader) -> Result<Self, TlsError> {
         let library = |source| TlsError::Library { source };
         let invalid = |problem: &dyn fmt::Display| TlsError::Invalid {
             path: options.ca.clone(),

@@ -13,7 +13,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use vere_units::Timestamp;
 
-use super::certificates::{Certificates, Fingerprint, Set, fingerprint};
+use super::certificates::{
+    Certificates, Fingerprint, Loader, Set, fingerprint, load, load_or_kept,
+};
 use super::{HANDSHAKE_TIMEOUT, PeerCertificate, TlsError, TlsInfo, provider};
 
 /// A certificate chain, the server's own first, and its private key, both PEM.
@@ -25,6 +27,9 @@ pub struct CertificateFiles {
     pub key: PathBuf,
     /// Files that do not exist yet are no error, as before the first ACME order is done.
     pub may_be_missing: bool,
+    /// Where a copy of files that could be used is kept (one file with both, readable by its owner
+    /// only): it serves a start that finds them unusable.
+    pub kept: Option<PathBuf>,
 }
 
 impl CertificateFiles {
@@ -35,6 +40,7 @@ impl CertificateFiles {
             certificate: certificate.into(),
             key: key.into(),
             may_be_missing: false,
+            kept: None,
         }
     }
 }
@@ -99,7 +105,8 @@ impl ServerTls {
     /// Loads all certificates.
     ///
     /// # Errors
-    /// A file that must exist does not, or is wrong, or a key does not fit its certificate.
+    /// A file that must exist does not, or is wrong, or a key does not fit its certificate, and no copy
+    /// of better ones is kept.
     pub fn new(options: ServerTlsOptions) -> Result<Self, TlsError> {
         let library = |source| TlsError::Library { source };
         let certificates = Arc::new(Certificates::default());
@@ -123,7 +130,7 @@ impl ServerTls {
         let tls = Self {
             inner: Arc::new(inner),
         };
-        tls.reload_with(options)?;
+        tls.replace(options, load_or_kept)?;
         Ok(tls)
     }
 
@@ -142,7 +149,7 @@ impl ServerTls {
     /// Loads all files again; on an error the certificates in use stay.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// As [`Self::reload_with`].
     pub fn reload(&self) -> Result<(), TlsError> {
         let options = self.state().options.clone();
         self.reload_with(options)
@@ -151,12 +158,16 @@ impl ServerTls {
     /// Loads the files of other options; on an error the certificates and options in use stay.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// As [`Self::new`]; copies do not serve.
     pub fn reload_with(&self, options: ServerTlsOptions) -> Result<(), TlsError> {
+        self.replace(options, load)
+    }
+
+    fn replace(&self, options: ServerTlsOptions, load: Loader) -> Result<(), TlsError> {
         let mut state = self.state();
         // Taken before reading: a change in between shows at the next look.
         state.attempted = fingerprints(&options);
-        let set = Set::load(&options)?;
+        let set = Set::load(&options, load)?;
         state.options = options;
         self.inner.certificates.replace(set);
         Ok(())
@@ -166,7 +177,7 @@ impl ServerTls {
     /// meant to be called every minute or so.
     ///
     /// # Errors
-    /// As [`Self::new`]; once for each change of the files.
+    /// As [`Self::reload_with`]; once for each change of the files.
     pub fn reload_if_changed(&self) -> Result<Reload, TlsError> {
         let state = self.state();
         if fingerprints(&state.options) == state.attempted {

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::{
     CertificateFiles, ClientTls, ConnectTlsError, Leaf, PeerCertificate, Reload, Roots, ServerTls,
-    ServerTlsOptions, TlsError, TlsInfo, Verification,
+    ServerTlsOptions, TlsError, TlsInfo, Verification, check_files,
 };
 
 /// A folder with a certificate authority in `ca.pem`.
@@ -396,6 +396,42 @@ fn each_kind_of_wrong_file_is_named() {
     assert!(Roots::only(&empty).is_err());
     assert!(Roots::load(Some(&torn)).is_err());
     assert!(Roots::load(Some(&authority.path("ca.pem"))).is_ok());
+}
+
+#[test]
+fn a_start_takes_what_could_be_used_last_and_a_reload_does_not() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let authority = Authority::new();
+    let good = authority.issue("mx", "mx.test");
+    let kept = authority.path("kept/default.pem");
+    let files = CertificateFiles {
+        kept: Some(kept.clone()),
+        ..good.clone()
+    };
+    let options = ServerTlsOptions {
+        default: Some(files.clone()),
+        ..ServerTlsOptions::default()
+    };
+    fs::write(&files.key, "garbage").expect("room");
+    ServerTls::new(options.clone()).expect_err("nothing is kept yet");
+    authority.issue("mx", "mx.test");
+    let server = ServerTls::new(options.clone()).expect("a certificate");
+    let mode = |path: &Path| fs::metadata(path).expect("kept").permissions().mode() & 0o777;
+    assert_eq!(mode(&kept), 0o600);
+    assert_eq!(mode(kept.parent().expect("a folder")), 0o700);
+
+    fs::write(&files.key, "garbage").expect("room");
+    server.reload().expect_err("the key is no key");
+    let ends = server.certificate_ends();
+    let again = ServerTls::new(options.clone()).expect("the copy serves");
+    assert_eq!(again.certificate_ends(), ends);
+    // Once they are right again they are taken, and kept.
+    let old = fs::read(&kept).expect("kept");
+    authority.issue("mx", "mx.test");
+    assert_eq!(again.reload_if_changed().expect("right"), Reload::Loaded);
+    assert_ne!(fs::read(&kept).expect("kept"), old);
+    check_files(&CertificateFiles::new(&kept, &kept)).expect("a pair");
 }
 
 #[test]
