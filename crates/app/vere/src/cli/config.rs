@@ -1,15 +1,18 @@
 //! `vere check-config` and `vere config`: what a configuration file says and may say.
 
+mod summary;
+mod surroundings;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use vere_settings::{RecordSink, Settings};
+use vere_settings::{KeyLines, Settings};
 
 use super::Failure;
-use crate::role::upgrade;
+use crate::config::named::{self, Fault};
 
 /// Checks a configuration file and says everything that is wrong with it.
 #[derive(Debug, Args)]
@@ -50,22 +53,46 @@ struct Mistake {
 }
 
 /// Runs `vere check-config`: gives what is to be printed, and the exit code, 1 when something is
-/// wrong. `usual` is the file taken when the arguments name none.
+/// wrong. `option` is the file of `-c`, `usual` the one taken when the arguments name none.
 ///
 /// # Errors
-/// When there is no file, or it cannot be read.
+/// When there is no file, two are named, or it cannot be read.
 pub(crate) fn check(
     args: &CheckConfigArgs,
+    option: Option<&Path>,
     usual: impl FnOnce() -> Result<PathBuf, Failure>,
 ) -> Result<(String, ExitCode), Failure> {
-    let path = args.file.clone().map_or_else(usual, Ok)?;
+    let path = match (&args.file, option) {
+        (Some(file), Some(option)) => {
+            return Err(Failure::new(format!(
+                "{} and {}: name one file, behind -c or without",
+                option.display(),
+                file.display()
+            )));
+        }
+        (Some(file), None) => file.clone(),
+        (None, _) => usual()?,
+    };
     let text = std::fs::read_to_string(&path)
         .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
     // Paths in the file are taken from its folder, which must be known in full to be looked at.
     let whole = std::path::absolute(&path)?;
     let parsed = Settings::parse(&text, &whole.to_string_lossy());
+    let lines = KeyLines::of(&text);
+    let at_line = |fault: Fault| Mistake {
+        line: lines.at(&fault.key),
+        key: fault.key,
+        text: fault.text,
+    };
     let (said, mistakes) = match &parsed {
-        Ok(settings) => (summary(settings), unreadable(settings)),
+        Ok(settings) => {
+            let faults = named::faults(settings).into_iter();
+            let around = surroundings::faults(settings);
+            (
+                summary::of(settings),
+                faults.chain(around).map(at_line).collect::<Vec<_>>(),
+            )
+        }
         Err(errors) => {
             let mistake = |error: &vere_settings::ConfigError| Mistake {
                 line: Some(error.line),
@@ -75,7 +102,12 @@ pub(crate) fn check(
             (String::new(), errors.errors().iter().map(mistake).collect())
         }
     };
-    let warnings = parsed.as_ref().map(warnings).unwrap_or_default();
+    let warnings = parsed.as_ref().map(surroundings::warnings);
+    let warnings: Vec<Mistake> = warnings
+        .unwrap_or_default()
+        .into_iter()
+        .map(at_line)
+        .collect();
     let code = if mistakes.is_empty() {
         ExitCode::SUCCESS
     } else {
@@ -103,10 +135,13 @@ fn in_json(path: &Path, mistakes: &[Mistake], warnings: &[Mistake]) -> String {
 fn in_text(path: &Path, said: &str, mistakes: &[Mistake], warnings: &[Mistake]) -> String {
     let mut text = String::new();
     for Mistake {
-        key, text: words, ..
+        line,
+        key,
+        text: words,
     } in warnings
     {
-        let _ = writeln!(text, "{}: warning: {key}: {words}", path.display());
+        let line = line.map(|line| format!("{line}:")).unwrap_or_default();
+        let _ = writeln!(text, "{}:{line} warning: {key}: {words}", path.display());
     }
     if mistakes.is_empty() {
         return format!("{text}{} is right\n{said}", path.display());
@@ -129,124 +164,6 @@ fn in_text(path: &Path, said: &str, mistakes: &[Mistake], warnings: &[Mistake]) 
     text
 }
 
-/// Looks whether the files that must be there already can be read.
-fn unreadable(settings: &Settings) -> Vec<Mistake> {
-    let mut named: Vec<(String, &Path)> = Vec::new();
-    if let Some(files) = &settings.tls.default {
-        named.push(("tls.certificate".to_owned(), &files.certificate));
-        named.push(("tls.key".to_owned(), &files.key));
-    }
-    for (n, sni) in settings.tls.sni.iter().enumerate() {
-        named.push((
-            format!("tls.sni[{}].certificate", n + 1),
-            &sni.files.certificate,
-        ));
-        named.push((format!("tls.sni[{}].key", n + 1), &sni.files.key));
-    }
-    let root = settings.acme.as_ref().and_then(|acme| acme.root.as_deref());
-    named.extend(root.map(|path| ("acme.root".to_owned(), path)));
-    named.extend(
-        settings
-            .resolver
-            .zone
-            .as_deref()
-            .map(|path| ("resolver.zone".to_owned(), path)),
-    );
-    named.extend(
-        settings
-            .delivery
-            .ca
-            .as_deref()
-            .map(|path| ("delivery.ca".to_owned(), path)),
-    );
-    named.extend(
-        settings
-            .resolver
-            .trust_anchor
-            .as_deref()
-            .map(|path| ("resolver.trust_anchor".to_owned(), path)),
-    );
-    for (n, route) in settings.routes.iter().enumerate() {
-        if let Some(path) = &route.password_file {
-            named.push((format!("route[{}].password_file", n + 1), path));
-        }
-    }
-    let records = settings.records.as_ref().map(|records| &records.to);
-    if let Some(RecordSink::Webhook { secret, ca, .. }) = records {
-        named.push(("records.webhook_secret".to_owned(), secret));
-        let ca = ca.as_deref();
-        named.extend(ca.map(|path| ("records.webhook_ca".to_owned(), path)));
-    }
-    if let Some(tls) = &settings.spool.tls {
-        named.push(("spool.tls.certificate".to_owned(), &tls.files.certificate));
-        named.push(("spool.tls.key".to_owned(), &tls.files.key));
-        named.push(("spool.tls.ca".to_owned(), &tls.ca));
-    }
-    let wrong = |(key, path): (String, &Path)| {
-        let error = std::fs::File::open(path).err()?;
-        Some(Mistake {
-            line: None,
-            key,
-            text: format!("cannot read {}: {error}", path.display()),
-        })
-    };
-    let unsaid = upgrade::look(settings).err().map(|unsaid| Mistake {
-        line: None,
-        key: "delivery.local".to_owned(),
-        text: unsaid.to_string(),
-    });
-    named.into_iter().filter_map(wrong).chain(unsaid).collect()
-}
-
-/// What works and is hardly meant.
-fn warnings(settings: &Settings) -> Vec<Mistake> {
-    let exposed = settings.spool.exposed();
-    let warning = exposed.map(|(n, node)| Mistake {
-        line: None,
-        key: format!("spool.node[{}].listen", n + 1),
-        text: format!(
-            "messages go to and from node {} in clear text: give [spool.tls], or tls = \"off\" when the network is safe",
-            node.name
-        ),
-    });
-    warning.collect()
-}
-
-/// Says in a few lines what the file amounts to.
-fn summary(settings: &Settings) -> String {
-    let mut text = format!("host name   {}\n", settings.hostname);
-    let services = [
-        ("smtp", &settings.smtp),
-        ("submission", &settings.submission),
-        ("submissions", &settings.submissions),
-    ];
-    for (name, service) in services {
-        let list: Vec<String> = service.listen.iter().map(ToString::to_string).collect();
-        let list = if list.is_empty() {
-            "off".to_owned()
-        } else {
-            list.join(" ")
-        };
-        let _ = writeln!(text, "{name:<12}{list}");
-    }
-    let tls = match (&settings.tls.default, &settings.acme) {
-        (Some(_), _) => "certificate from a file",
-        (None, Some(_)) => "certificate by ACME",
-        (None, None) => "none",
-    };
-    let _ = writeln!(text, "tls         {tls}");
-    let networks = &settings.relay.networks;
-    let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
-    let relay = if networks.is_empty() {
-        "own users only".to_owned()
-    } else {
-        networks.join(" ")
-    };
-    let _ = writeln!(text, "relay for   {relay}");
-    let _ = writeln!(text, "data        {}", settings.data.display());
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,7 +176,7 @@ mod tests {
             file: Some(path),
             json,
         };
-        let (printed, code) = check(&args, || unreachable!()).unwrap();
+        let (printed, code) = check(&args, None, || unreachable!()).unwrap();
         let printed = printed.replace(&folder.path().display().to_string(), "DIR");
         (
             printed,
@@ -304,10 +221,23 @@ mod tests {
         let (printed, ok) = checked(text, false);
         assert!(!ok);
         assert!(
-            printed.contains("tls.key: cannot read DIR/k.pem"),
+            printed.contains("DIR/vere.toml:4: tls.certificate: cannot read DIR/c.pem"),
             "{printed}"
         );
-        assert!(printed.ends_with("2 errors\n"), "{printed}");
+        assert!(printed.ends_with("1 error\n"), "{printed}");
+    }
+
+    #[test]
+    fn a_file_that_is_named_twice_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vere.toml");
+        std::fs::write(&path, "version = 1\nhostname = \"a.b\"\n").unwrap();
+        let args = CheckConfigArgs {
+            file: Some(path.clone()),
+            json: false,
+        };
+        let failure = check(&args, Some(&path), || unreachable!()).unwrap_err();
+        assert!(failure.to_string().contains("name one file"), "{failure}");
     }
 
     #[test]
@@ -317,7 +247,7 @@ mod tests {
         assert!(ok, "{printed}");
         let (first, rest) = printed.split_once('\n').unwrap();
         assert!(
-            first.starts_with("DIR/vere.toml: warning: spool.node[1].listen: "),
+            first.starts_with("DIR/vere.toml:5: warning: spool.node[1].listen: "),
             "{first}"
         );
         assert!(rest.starts_with("DIR/vere.toml is right\n"), "{rest}");
@@ -335,7 +265,7 @@ mod tests {
             file: Some("/nowhere/vere.toml".into()),
             json: false,
         };
-        let failure = check(&args, || unreachable!()).unwrap_err();
+        let failure = check(&args, None, || unreachable!()).unwrap_err();
         assert!(failure.to_string().contains("/nowhere/vere.toml"));
     }
 

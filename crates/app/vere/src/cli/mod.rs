@@ -245,7 +245,9 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
             dkim::run(&command, &config.load()?.1).map(Outcome::Print)
         }
         Command::CheckConfig { config, args } => {
-            let (text, code) = config::check(&args, || file::find(config.config.as_deref()))?;
+            let (text, code) = config::check(&args, config.config.as_deref(), || {
+                file::find(config.config.as_deref())
+            })?;
             Ok(Outcome::Report(text, code))
         }
         Command::Config { command } => Ok(Outcome::Print(config::run(&command))),
