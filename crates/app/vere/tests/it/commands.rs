@@ -197,10 +197,28 @@ fn domains_and_accounts_are_managed() {
     let said = fails(&["account", "add", "carol@example.net"]);
     assert!(said.contains("example.net"), "{said}");
     ok(&["domain", "add", "example.net"]);
-    let added = parse(&ok(&["account", "add", "carol@example.net", "--json"]));
+    // What stands on standard input is neither taken for a password nor ignored.
+    let untold = |command: &str| {
+        let mut account = vere();
+        account.args(["account", command, "carol@example.net", "-c"]);
+        let output = output_of(account.arg(&config), "newpw\n");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("--password-stdin, --generate"), "{said}");
+    };
+    untold("add");
+    let add = [
+        "account",
+        "add",
+        "carol@example.net",
+        "--generate",
+        "--json",
+    ];
+    let added = parse(&ok(&add));
     assert_eq!(added["account"], "carol@example.net");
     let password = added["password"].as_str().expect("a generated password");
     assert!(password.len() >= 12, "{password}");
+    untold("passwd");
     fails(&["account", "add", "carol@example.net"]);
     fails(&["account", "add", "no address"]);
     fails(&["account", "add", "../x@example.net"]);

@@ -15,7 +15,7 @@ const INPUT_MAX: u64 = 4_096;
 const LENGTH_ADVISED: usize = 8;
 
 /// Where a new password comes from; without any of these a person at a terminal is asked, and a
-/// program gets a generated one.
+/// program is refused.
 #[derive(Debug, Args)]
 pub(crate) struct PasswordArgs {
     /// Reads the password from the first line of standard input.
@@ -63,8 +63,14 @@ impl PasswordArgs {
             warn_if_short(&password);
             return Ok(Chosen::Given(password));
         }
-        if self.generate || !io::stdin().is_terminal() {
+        if self.generate {
             return Ok(Chosen::Generated(generate()));
+        }
+        if !io::stdin().is_terminal() {
+            return Err(Failure::new(
+                "standard input is no terminal to ask for a password at: say --password-stdin, --generate \
+                 or --no-password; nothing was changed",
+            ));
         }
         let ask = |prompt: String| rpassword::prompt_password(prompt).map(Secret::new);
         let password = ask(format!("password for {name} (empty: one is generated): "))?;
