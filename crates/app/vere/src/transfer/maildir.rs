@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, FileTimes};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -254,10 +255,10 @@ impl Target {
             false => self.root.join(names::to_maildir(&folder.path)),
         };
         for part in ["tmp", "new", "cur"] {
-            fs::create_dir_all(self.place.join(part))?;
+            make_folder(&self.place.join(part))?;
         }
         if self.place != self.root {
-            File::create(self.place.join("maildirfolder"))?;
+            create(&self.place.join("maildirfolder"))?;
         }
         self.keywords = keywords(&self.place);
         self.there.clear();
@@ -283,7 +284,7 @@ impl Target {
             return Ok(Put::Kept(None));
         }
         let temporary = self.place.join("tmp").join(&base);
-        let mut file = File::create(&temporary)?;
+        let mut file = create(&temporary)?;
         write_lf(message, &mut file)?;
         let time = file_time(seconds);
         file.set_times(FileTimes::new().set_modified(time))?;
@@ -313,7 +314,7 @@ impl Target {
         }
         if !text.is_empty() {
             let temporary = self.place.join("tmp").join(KEYWORDS);
-            let mut file = File::create(&temporary)?;
+            let mut file = create(&temporary)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             fs::rename(temporary, self.place.join(KEYWORDS))?;
@@ -380,6 +381,35 @@ pub(super) fn write_lf(message: &mut Message, to: &mut impl io::Write) -> io::Re
         true => to.write_all(b"\r"),
         false => Ok(()),
     }
+}
+
+/// Makes a folder with those above it. Mail is nobody else's business.
+///
+/// # Errors
+/// When it cannot be made, with its name: a file of that name may be there.
+pub(super) fn make_folder(path: &Path) -> Result<(), Failure> {
+    let mut builder = fs::DirBuilder::new();
+    builder
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| {
+            Failure::new(format!(
+                "cannot make the folder {}: {error}; name a folder, or a path where nothing is yet",
+                path.display()
+            ))
+        })
+}
+
+/// Makes a file that its owner alone may read.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
 }
 
 #[cfg(test)]
@@ -471,6 +501,12 @@ mod tests {
             .expect("memory");
             found.push(String::from_utf8(text).expect("text"));
         }
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        for item in &items {
+            assert_eq!(mode(&source.files[item.at]), 0o600);
+        }
+        assert_eq!(mode(source.files[0].parent().expect("a folder")), 0o700);
         found.sort();
         let mut wanted = texts;
         wanted.sort_unstable();

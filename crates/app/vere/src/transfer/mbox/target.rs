@@ -5,11 +5,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{behind_marks, from_line, header};
 use crate::cli::Failure;
-use crate::transfer::maildir::write_lf;
+use crate::transfer::maildir::{make_folder, write_lf};
 use crate::transfer::message::{Item, Message};
 use crate::transfer::names::{self, Folder};
 use crate::transfer::outcome::Put;
@@ -45,7 +46,7 @@ impl Target {
         let whole = self.root.join(format!("{name}.mbox"));
         let part = self.root.join(format!("{name}.mbox.part"));
         if let Some(parent) = whole.parent() {
-            fs::create_dir_all(parent)?;
+            make_folder(parent)?;
         }
         if let Ok(about) = fs::metadata(&whole) {
             if about.len() != length {
@@ -60,6 +61,7 @@ impl Target {
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(0o600)
             .open(&part)?;
         if file.metadata()?.len() < length {
             return Err(Failure::new(format!(
@@ -298,6 +300,35 @@ mod tests {
             assert_eq!(found.len(), wanted.len());
         }
         assert!(target.open(&place, length + 1).is_err());
+    }
+
+    #[test]
+    fn others_may_not_read_it_and_a_file_in_the_way_is_named() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = Folder {
+            path: vec!["A".to_owned()],
+            special_use: None,
+            number: 0,
+        };
+        let root = folder.path().join("new");
+        let mut target = Target::new(root.clone());
+        target.open(&place, 0).expect("a file");
+        target.close().expect("a name");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode(&root), 0o700);
+        assert_eq!(mode(&root.join("A.mbox")), 0o600);
+        let file = folder.path().join("file");
+        fs::write(&file, "").expect("room");
+        let failure = Target::new(file.clone())
+            .open(&place, 0)
+            .expect_err("a file");
+        let said = failure.to_string();
+        assert!(
+            said.contains(&*file.to_string_lossy()) && said.contains("name a folder"),
+            "{said}"
+        );
     }
 
     #[test]
