@@ -10,7 +10,7 @@ use vere_directory::Directory;
 use vere_ports::directory::{AccountName, ChangeError, DomainName, Page};
 use vere_settings::Settings;
 
-use super::Failure;
+use super::{Failure, is_there};
 
 pub(super) use password::{generate, new_credentials};
 
@@ -122,7 +122,7 @@ pub(super) fn create(settings: &Settings) -> Result<Directory, Failure> {
 pub(super) fn open(settings: &Settings) -> Result<Directory, Failure> {
     use vere_settings::DirectoryStore::{File, Sqlite};
     let (File(path) | Sqlite(path)) = &settings.directory.store;
-    if !path.exists() {
+    if !is_there(path, settings)? {
         return Err(Failure::new(format!(
             "there are no domains yet ({} does not exist), begin with: vere domain add DOMAIN",
             path.display()

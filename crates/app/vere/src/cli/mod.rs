@@ -16,7 +16,8 @@ mod store;
 pub(crate) mod trace;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -318,6 +319,31 @@ fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> 
     Ok(Outcome::Exit(ExitCode::SUCCESS))
 }
 
+/// Whether a file of the system is there, for somebody who may read it.
+///
+/// # Errors
+/// When the person who types may not: that is not to be told as absence.
+pub(crate) fn is_there(path: &Path, settings: &vere_settings::Settings) -> Result<bool, Failure> {
+    match std::fs::File::open(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(unreadable(path, &error, settings.user.as_deref())),
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error, user: Option<&str>) -> Failure {
+    let advice = match (error.kind(), user) {
+        (io::ErrorKind::PermissionDenied, Some(user)) => {
+            format!("; run this as root or as user {user}")
+        }
+        (io::ErrorKind::PermissionDenied, None) => {
+            "; run this as root or as the user that the system runs as".to_owned()
+        }
+        _ => String::new(),
+    };
+    Failure::new(format!("cannot read {}: {error}{advice}", path.display()))
+}
+
 /// Starts the log as the settings want it; `role` stands on each line.
 fn log(
     settings: &vere_settings::Settings,
@@ -362,9 +388,48 @@ impl<E: std::error::Error> From<E> for Failure {
         let mut text = error.to_string();
         let mut source = error.source();
         while let Some(cause) = source {
-            text = format!("{text}: {cause}");
+            let said = cause.to_string();
+            // Some errors say their cause themselves.
+            if !text.ends_with(&said) {
+                text = format!("{text}: {said}");
+            }
             source = cause.source();
         }
         Self(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_read_is_not_told_that_nothing_is_there() {
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let said = |user| unreadable(Path::new("/var/lib/vere/x"), &denied, user).to_string();
+        let text = said(Some("vere"));
+        assert!(text.contains("/var/lib/vere/x: "), "{text}");
+        assert!(text.ends_with("run this as root or as user vere"), "{text}");
+        assert!(said(None).contains("root"));
+        let settings = "version = 1\nhostname = \"a.b\"\n";
+        let settings = vere_settings::Settings::parse(settings, "/f").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        assert!(matches!(is_there(&path, &settings), Ok(false)));
+        std::fs::write(&path, "").unwrap();
+        assert!(matches!(is_there(&path, &settings), Ok(true)));
+        // A file in place of a folder is another trouble than absence.
+        is_there(&path.join("below"), &settings).unwrap_err();
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let source = io::Error::from(io::ErrorKind::PermissionDenied);
+        let error = vere_telemetry::trace::FindError {
+            path: "/x".into(),
+            source,
+        };
+        let text = Failure::from(error).to_string();
+        assert_eq!(text.matches("ermission denied").count(), 1, "{text}");
     }
 }

@@ -13,7 +13,7 @@ use vere_settings::{Settings, SpoolNode};
 use vere_spoolwire::{NodeStat, QueueStat};
 use vere_units::ByteSize;
 
-use super::Failure;
+use super::{Failure, is_there};
 use crate::control::{ReplicaLine, Request, ask};
 use crate::spool::reader::Reader;
 use crate::spool::{self, Credentials, encryption};
@@ -200,7 +200,9 @@ fn stat(
 /// As whom to speak to the nodes; a key that is not there is not made.
 fn key(settings: &Settings) -> Result<Credentials, Failure> {
     let path = settings.spool.secret_of(&settings.spool.speaks_as);
-    if let Some(path) = path.filter(|path| !path.exists()) {
+    if let Some(path) = path
+        && !is_there(path, settings)?
+    {
         return Err(Failure::new(format!(
             "{} is not there: no node has run with these settings yet",
             path.display()

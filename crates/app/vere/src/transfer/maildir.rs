@@ -503,8 +503,8 @@ mod tests {
         }
         use std::os::unix::fs::PermissionsExt as _;
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
-        for item in &items {
-            assert_eq!(mode(&source.files[item.at]), 0o600);
+        for file in &source.files {
+            assert_eq!(mode(file), 0o600);
         }
         assert_eq!(mode(source.files[0].parent().expect("a folder")), 0o700);
         found.sort();
