@@ -22,6 +22,7 @@ mod supervisor;
 mod transfer;
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
     if let Some((name, words)) = sendmail::called(&arguments) {
         return sendmail::run(&name, &words);
     }
-    match cli::run(Cli::parse()) {
+    match cli::run(Cli::parse_from(config_behind(arguments))) {
         Ok(Outcome::Print(text)) => print(&text),
         Ok(Outcome::Report(text, code)) => {
             print(&text);
@@ -56,6 +57,23 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Puts `-c FILE` that stands before the command behind it, where each command that has it looks for it.
+fn config_behind(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let words = match arguments.get(1).and_then(|word| word.to_str()) {
+        Some("-c" | "--config") => 2,
+        Some(word) if word.starts_with("-c") || word.starts_with("--config=") => 1,
+        _ => return arguments,
+    };
+    // To sendmail `-c` is something else.
+    if arguments
+        .get(1 + words)
+        .is_some_and(|command| command != "sendmail")
+    {
+        arguments[1..=1 + words].rotate_right(1);
+    }
+    arguments
 }
 
 /// Prints a command's result; a reader that went away (`| head`) is no failure.
@@ -77,7 +95,7 @@ fn harmless(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::harmless;
+    use super::{OsString, config_behind, harmless};
 
     #[test]
     fn what_other_hosts_say_does_not_steer_the_terminal() {
@@ -87,5 +105,28 @@ mod tests {
         );
         let plain = "a\tb\nüñ\n";
         assert!(matches!(harmless(plain), std::borrow::Cow::Borrowed(text) if text == plain));
+    }
+
+    #[test]
+    fn the_configuration_may_stand_before_the_command() {
+        let moved = |line: &str| {
+            let words = config_behind(line.split(' ').map(OsString::from).collect());
+            let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+            words.join(" ")
+        };
+        assert_eq!(moved("vere -c F account list"), "vere account -c F list");
+        assert_eq!(moved("vere --config F serve"), "vere serve --config F");
+        assert_eq!(moved("vere --config=F serve x"), "vere serve --config=F x");
+        assert_eq!(moved("vere -cF serve"), "vere serve -cF");
+        assert_eq!(moved("vere -c F sendmail"), "vere -c F sendmail");
+        for same in [
+            "vere",
+            "vere -c",
+            "vere -c F",
+            "vere -cF",
+            "vere serve -c F",
+        ] {
+            assert_eq!(moved(same), same);
+        }
     }
 }
