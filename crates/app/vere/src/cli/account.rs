@@ -73,6 +73,7 @@ pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<Strin
         } => {
             let name = AccountName::parse(address)?;
             let directory = create(settings)?;
+            no_tag(&name, settings)?;
             // Before anybody is asked for a password.
             if directory.store().domain(name.domain())?.is_none() {
                 return Err(explained(ChangeError::NoSuchDomain(name.domain().clone())));
@@ -106,6 +107,18 @@ pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<Strin
         }
         AccountCommand::Del { address, json } => remove(address, *json, settings),
         AccountCommand::List { domain, json } => list(domain.as_deref(), *json, settings),
+    }
+}
+
+/// What stands behind the separator is a tag of the account before it.
+fn no_tag(name: &AccountName, settings: &Settings) -> Result<(), Failure> {
+    let separator = settings.directory.subaddress_separator;
+    match separator.filter(|mark| name.local().contains(*mark)) {
+        Some(mark) => Err(Failure::new(format!(
+            "{name}: {mark} stands before tags (directory.subaddress_separator), an account's name is \
+             without one; an alias may have one"
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::Subcommand;
 use serde_json::json;
 use vere_directory::{Directory, Resolution};
-use vere_ports::directory::{AccountName, DomainName};
+use vere_ports::directory::{AccountName, Alias, DomainName};
 use vere_settings::Settings;
 use vere_smtp::address::AddrSpec;
 
@@ -62,7 +62,8 @@ pub(crate) fn run(command: &AliasCommand, settings: &Settings) -> Result<String,
         } => {
             let name = AccountName::parse(address)?;
             let directory = create(settings)?;
-            match directory.store().alias(&name)? {
+            let old = directory.store().alias(&name)?;
+            match &old {
                 Some(old) if !replace => {
                     return Err(Failure::new(format!(
                         "alias {name} exists already and leads to {}; give all its targets with \
@@ -75,6 +76,7 @@ pub(crate) fn run(command: &AliasCommand, settings: &Settings) -> Result<String,
             directory
                 .set_alias(name.clone(), targets.iter().map(String::as_str))
                 .map_err(explained)?;
+            undo_loop(&directory, &name, old)?;
             added(&directory, &name, targets, *json)
         }
         AliasCommand::Del { address, json } => {
@@ -112,11 +114,34 @@ fn added(
             let _ = writeln!(text, "there is no {target} yet");
         }
     }
-    let address = AddrSpec::new(name.local(), name.domain().as_str())?;
-    if directory.resolve(&address)? == Resolution::Loop {
-        let _ = writeln!(text, "it leads to nobody but itself: its mail is refused");
+    let keeps = |target: &String| AccountName::parse(target).as_ref() == Ok(name);
+    if directory.store().account(name)?.is_some() && !targets.iter().any(keeps) {
+        let _ = writeln!(
+            text,
+            "warning: {name} is an account, which gets nothing any more; to keep a copy there name it \
+             among the targets"
+        );
     }
     Ok(text)
+}
+
+/// Takes an alias back that leads to nobody but itself, over others too: its mail would be refused.
+fn undo_loop(directory: &Directory, name: &AccountName, old: Option<Alias>) -> Result<(), Failure> {
+    let address = AddrSpec::new(name.local(), name.domain().as_str())?;
+    if directory.resolve(&address)? != Resolution::Loop {
+        return Ok(());
+    }
+    match old {
+        Some(old) => {
+            let targets = old.targets.iter().map(String::as_str);
+            directory.set_alias(name.clone(), targets)
+        }
+        None => directory.remove_alias(name.clone()),
+    }
+    .map_err(explained)?;
+    Err(Failure::new(format!(
+        "{name} would lead to nobody but itself, nothing was changed"
+    )))
 }
 
 fn list(domain: Option<&str>, json: bool, settings: &Settings) -> Result<String, Failure> {

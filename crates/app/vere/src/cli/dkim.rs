@@ -321,11 +321,19 @@ impl Keys {
         let key = keys.iter().find(|key| key.selector == selector);
         let key = key.ok_or_else(|| Failure::new(format!("{domain} has no key {selector}")))?;
         self.store.remove(key)?;
-        Ok(format!(
+        let mut text = format!(
             "removed; it signs no more within seconds. Empty its record, so that nobody believes it:\n\
              {}. IN TXT \"v=DKIM1; p=\"\n",
             key.record_name()
-        ))
+        );
+        let left = self.of(Some(domain))?;
+        if vere_dkim::store::signing(&left, domain, self.now).is_empty() {
+            let _ = writeln!(
+                text,
+                "nothing signs the mail of {domain} now; new keys: vere dkim keygen {domain}"
+            );
+        }
+        Ok(text)
     }
 }
 

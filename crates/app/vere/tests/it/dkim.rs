@@ -160,9 +160,19 @@ fn own_mail_is_signed_twice_and_keys_rotate_without_a_gap() {
     // A key that got lost is removed at once, and the other one goes on.
     let first = keys(&system)[0].clone();
     let selector = first["selector"].as_str().expect("a selector");
-    system.command(&["dkim", "remove", "example.org", selector]);
+    let said = system.command(&["dkim", "remove", "example.org", selector]);
+    assert!(!said.contains("nothing signs"), "{said}");
     let mail = wait_signed(&system, &sink, 1);
     assert!(!mail.contains(&format!("s={selector};")), "{mail}");
+    let keys = keys(&system);
+    let last = keys.iter().find(|key| key["state"] == "signs");
+    let selector = last.and_then(|key| key["selector"].as_str());
+    let selector = selector.expect("a key that signs");
+    let said = system.command(&["dkim", "remove", "example.org", selector]);
+    assert!(
+        said.contains("nothing signs the mail of example.org"),
+        "{said}"
+    );
     system.stop();
 }
 

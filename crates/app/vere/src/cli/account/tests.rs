@@ -67,6 +67,7 @@ fn accounts_from_add_to_del() {
             "add it with: vere domain add a.test",
         );
         system.run("domain add a.test").unwrap();
+        system.refused("account add a+b@a.test --generate", "stands before tags");
         let added = system.json("account add You@A.test --generate");
         assert_eq!(added["account"], "you@a.test");
         let login = |password: &serde_json::Value| {
@@ -170,8 +171,23 @@ fn aliases_from_add_to_del() {
             system.json("alias list a.test")[0]["targets"][0],
             "y@far.test"
         );
-        let text = system.run("alias add self@a.test self@a.test").unwrap();
-        assert!(text.contains("leads to nobody but itself"), "{text}");
+        let words = "would lead to nobody but itself, nothing was changed";
+        system.refused("alias add self@a.test self@a.test", words);
+        system.run("alias add z@a.test y@a.test").unwrap();
+        system.refused("alias add y@a.test z@a.test", words);
+        system.refused("alias del y@a.test", "no alias y@a.test");
+        system.run("alias add y@a.test x@far.test").unwrap();
+        system.refused("alias add y@a.test z@a.test --replace", words);
+        let list = system.run("alias list").unwrap();
+        assert!(list.contains("y@a.test  x@far.test"), "{list}");
+        system
+            .run("account add alice@a.test --no-password")
+            .unwrap();
+        let text = system.run("alias add alice@a.test x@far.test").unwrap();
+        assert!(text.contains("alice@a.test is an account"), "{text}");
+        let line = "alias add alice@a.test x@far.test alice@a.test --replace";
+        let text = system.run(line).unwrap();
+        assert!(!text.contains("warning"), "{text}");
         system.refused("alias add all@b.test x@far.test", "vere domain add b.test");
         system.refused("alias add x@a.test |/bin/sh", "is not an address");
         system.refused("alias add x@a.test", "required");
