@@ -9,6 +9,7 @@ use clap::{Args, Command, CommandFactory as _};
 use clap_complete::Shell;
 
 use super::{Cli, Failure};
+use crate::sendmail;
 
 /// Writes the manual pages.
 #[derive(Debug, Args)]
@@ -41,9 +42,61 @@ pub(crate) fn man(args: &ManArgs) -> Result<String, Failure> {
         &commands,
         clap_mangen::generate_to(Cli::command(), &commands),
     )?;
+    let pages = fs::read_dir(&commands).map(|entries| entries.flatten().map(|entry| entry.path()));
+    for page in pages? {
+        written(&page, complete(&page))?;
+    }
     let page = files.join("vere.toml.5");
     written(&page, fs::write(&page, vere_settings::manual()))?;
     Ok(String::new())
+}
+
+/// Adds to a page what the definitions of commands do not hold.
+fn complete(page: &Path) -> io::Result<()> {
+    use std::io::Write as _;
+    let name = page.file_stem().unwrap_or_default().to_string_lossy();
+    let own = match &*name {
+        "vere-sendmail" => sendmail_sections(),
+        "vere-dial" => ".SH \"EXIT STATUS\"\n0: the mail would be taken now; 3: it would wait; 4: it would be \
+                        refused for good; 1: it cannot be said; 2: typed wrongly.\n"
+            .to_owned(),
+        _ => ".SH \"EXIT STATUS\"\n0: what was asked is done; 1: it is not, and standard error says why; 2: \
+              typed wrongly.\n"
+            .to_owned(),
+    };
+    let files = ".SH FILES\n.TP\n/etc/vere/vere.toml\nthe settings, unless \\-c FILE or VERE_CONFIG names others\n";
+    let mut others = vec!["vere.toml(5)".to_owned()];
+    let mut above = &*name;
+    while let Some((upper, _)) = above.rsplit_once('-') {
+        // `check-config` is one word of its own.
+        if page.with_file_name(format!("{upper}.1")).exists() {
+            others.insert(0, format!("{upper}(1)"));
+        }
+        above = upper;
+    }
+    let also = format!(
+        ".SH \"SEE ALSO\"\n{}\n",
+        others.join(", ").replace('-', "\\-")
+    );
+    let mut file = fs::OpenOptions::new().append(true).open(page)?;
+    file.write_all([&own, files, &also].concat().as_bytes())
+}
+
+fn sendmail_sections() -> String {
+    let plain = |text: &str| text.replace('-', "\\-");
+    let mut text = ".SH \"COMMAND LINES\"\n.nf\n".to_owned();
+    for line in sendmail::SYNOPSIS {
+        text += &format!("{}\n", plain(line));
+    }
+    text += ".fi\n.SH \"CLASSIC OPTIONS\"\n";
+    for (option, meaning) in sendmail::OPTIONS {
+        text += &format!(".TP\n{}\n{}\n", plain(option), plain(meaning));
+    }
+    text += ".SH \"EXIT STATUS\"\n";
+    for (code, meaning) in sendmail::EXIT_CODES {
+        text += &format!(".TP\n{code}\n{meaning}\n");
+    }
+    text
 }
 
 /// Gives the script for a shell.
@@ -95,6 +148,22 @@ mod tests {
         for page in &pages {
             assert!(page.exists(), "{}", page.display());
         }
+        for page in pages.iter().take(names.len()) {
+            let text = fs::read_to_string(page).unwrap();
+            for section in [".SH \"EXIT STATUS\"", ".SH FILES", ".SH \"SEE ALSO\""] {
+                assert_eq!(text.matches(section).count(), 1, "{}", page.display());
+            }
+        }
+        let text = fs::read_to_string(args.folder.join("man1/vere-queue-list.1")).unwrap();
+        assert!(
+            text.contains("vere(1), vere\\-queue(1), vere.toml(5)"),
+            "{text}"
+        );
+        let text = fs::read_to_string(args.folder.join("man1/vere-sendmail.1")).unwrap();
+        assert!(
+            text.contains("\\-bs\n") && text.contains("\n75\n"),
+            "{text}"
+        );
         // Where there is groff, it has nothing to say against them.
         let groff = process::Command::new("groff")
             .args(["-man", "-ww", "-z", "-Tutf8"])

@@ -9,6 +9,7 @@
 mod dialogue;
 mod message;
 mod options;
+mod usage;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -26,6 +27,8 @@ use vere_smtp::command::Xtext;
 use self::dialogue::{Dialogue, Refused, Submission};
 use self::message::Prepared;
 use self::options::{Mode, Options, UsageError, bare};
+use self::usage::usage;
+pub(crate) use self::usage::{EXIT_CODES, OPTIONS, SYNOPSIS};
 use crate::address::complete;
 use crate::cli::mailq;
 use crate::config;
@@ -133,6 +136,11 @@ fn obey(options: &Options) -> Result<(), Failed> {
         Mode::ListQueue => list_queue(options),
         Mode::Verify => verify(options),
         Mode::Nothing => Ok(()),
+        Mode::Help => {
+            // A reader that went away needs no help.
+            let _ = io::stdout().write_all(usage().as_bytes());
+            Ok(())
+        }
     }
 }
 

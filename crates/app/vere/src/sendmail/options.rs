@@ -17,6 +17,8 @@ pub(super) enum Mode {
     ListQueue,
     /// `-bv`: say whether mail for these addresses would be taken.
     Verify,
+    /// `--help`: say what the command line is.
+    Help,
     /// `-bi`, `-I`, `newaliases`: aliases are in force at once, so nothing is to be done.
     Nothing,
 }
@@ -91,6 +93,10 @@ impl Options {
             let octets = word.as_bytes();
             if octets == b"--" {
                 break;
+            }
+            if octets == b"--help" {
+                options.mode = Mode::Help;
+                return Ok(options);
             }
             match octets.strip_prefix(b"-") {
                 Some(letters) if !letters.is_empty() => options.letters(letters, &mut words)?,
@@ -252,6 +258,8 @@ mod tests {
         assert_eq!(right("-bp").mode, Mode::ListQueue);
         assert_eq!(right("-b v a@b").mode, Mode::Verify);
         assert_eq!(right("-I").mode, Mode::Nothing);
+        assert_eq!(right("-bp --help -k").mode, Mode::Help);
+        assert_eq!(right("-- --help").recipients, ["--help"]);
     }
 
     #[test]
