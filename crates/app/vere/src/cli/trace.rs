@@ -31,10 +31,17 @@ pub(crate) fn run(args: &TraceArgs, settings: &Settings) -> Result<String, Failu
     let _ = ask(&settings.control.socket, &Request::FlushTrace);
     let query = query(&args.id);
     let directory = crate::gateway::trace_directory(settings);
-    let mut traces = find(&directory, &query, args.limit)?;
+    let drained = crate::gateway::drain_trace_directory(settings);
+    let look = |query: &Query| -> Result<Vec<Trace>, Failure> {
+        let mut traces = find(&drained, query, args.limit)?;
+        traces.extend(find(&directory, query, args.limit)?);
+        traces.truncate(args.limit);
+        Ok(traces)
+    };
+    let mut traces = look(&query)?;
     if let (true, Query::Recipient(text)) = (traces.is_empty(), query) {
         // A Message-ID without its angle brackets looks like an address.
-        traces = find(&directory, &Query::MessageId(text), args.limit)?;
+        traces = look(&Query::MessageId(text))?;
     }
     if args.json {
         return Ok(format!("{}\n", serde_json::to_string_pretty(&traces)?));
@@ -103,7 +110,38 @@ fn describe(event: &Record) -> String {
 
 #[cfg(test)]
 mod tests {
+    use vere_units::Timestamp;
+
     use super::*;
+
+    #[test]
+    fn what_a_drain_did_is_found_too() {
+        use vere_telemetry::trace::{Event, TraceLog, TraceOptions};
+        use vere_units::TraceId;
+
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("vere.toml");
+        let text = "version = 1\nhostname = \"a.b\"\ndata = \".\"\n";
+        let settings = Settings::parse(text, &file.to_string_lossy()).unwrap();
+        let (id, now) = (TraceId::new(7), Timestamp::from_millis(1_760_000_000_000));
+        let drained = crate::gateway::drain_trace_directory(&settings);
+        let log = TraceLog::open(TraceOptions::new(&drained)).unwrap();
+        log.append(&Event {
+            rcpt: Some("x@far.test"),
+            ..Event::new(EventKind::Delivered, id, now)
+        });
+        log.close();
+        let args = |wanted: &str| TraceArgs {
+            id: wanted.to_owned(),
+            limit: 10,
+            json: false,
+        };
+        for wanted in [id.to_string().as_str(), "x@far.test"] {
+            let text = run(&args(wanted), &settings).unwrap();
+            assert!(text.contains("<x@far.test>"), "{text}");
+        }
+        run(&args("y@far.test"), &settings).unwrap_err();
+    }
 
     #[test]
     fn the_three_kinds_of_id_are_told_apart() {

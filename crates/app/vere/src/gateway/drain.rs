@@ -15,7 +15,7 @@ use vere_spool::owner::Membership;
 
 use super::group::{self, End, Progress};
 use super::state::Gateway;
-use super::{link_options, parts, trace_directory};
+use super::{drain_trace_directory, link_options, parts, trace_directory};
 use crate::cli::Failure;
 use crate::spool as nodes;
 use crate::spool::link::{SpoolLink, random_life};
@@ -201,7 +201,7 @@ impl Drain<'_> {
         let mut settings = Arc::clone(self.settings);
         if UnixStream::connect(&self.settings.control.socket).is_ok() {
             // A gateway runs here, and writes there.
-            trace.set_file_name("trace-drain");
+            trace = drain_trace_directory(self.settings);
             let records = Arc::make_mut(&mut settings).records.as_mut();
             if let Some(RecordSink::File { path, .. }) = records.map(|records| &mut records.to) {
                 path.as_mut_os_string().push(".drain");

@@ -88,6 +88,11 @@ pub(crate) fn trace_directory(settings: &Settings) -> PathBuf {
     settings.data.join("trace")
 }
 
+/// Where those of a drain are while a gateway runs on the same machine.
+pub(crate) fn drain_trace_directory(settings: &Settings) -> PathBuf {
+    settings.data.join("trace-drain")
+}
+
 /// Runs the role until it is told to stop.
 ///
 /// # Errors

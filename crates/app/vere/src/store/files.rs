@@ -151,7 +151,11 @@ impl Files {
             ..StoreConfig::default()
         };
         let (store, report) = Store::open(disk, meta, config).map_err(|error| wrong(&error))?;
-        tracing::info!(?report, "mail store opened");
+        tracing::info!(
+            replayed = report.replayed,
+            cut = report.cut,
+            "mail store opened"
+        );
         Ok(store)
     }
 

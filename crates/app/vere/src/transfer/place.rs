@@ -135,7 +135,7 @@ impl Remote {
                 .map(Secret::new)
                 .map_err(|error| {
                     Failure::new(format!(
-                        "no password: {error}; --password-file names a file"
+                        "there is no terminal to ask for the password at ({error}); --password-file names a file"
                     ))
                 })?,
         };
