@@ -205,7 +205,8 @@ impl Owner {
                 Operation::Move { to, .. } => *to,
                 Operation::Delete { .. } | Operation::Replace { .. } => continue,
             };
-            ids.push(self.names.next_id(queue));
+            let id = self.names.next_id(queue).ok_or(SubmitError::Invalid)?;
+            ids.push(id);
         }
         let what = What::Batch {
             batch,

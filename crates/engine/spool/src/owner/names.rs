@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vere_spoolwire::{QUEUES_MAX, QueueId, QueueStat, RecordId};
 
-/// Numbers of records beyond which a node's word is not taken: nobody has come so far.
+/// The number from which on a queue gets no more records: nobody has come so far.
 const RECORDS_MAX: u64 = 1 << 62;
 
 /// Names and next records. A number stays its name's from the making of a queue on, however many makings and
@@ -26,9 +26,9 @@ impl Names {
         *self = Self::default();
     }
 
-    /// A queue that the node has. False when its number, or that of its next record, is beyond all limits.
+    /// A queue that the node has. False when its number is beyond all limits.
     pub(super) fn learn(&mut self, queue: &QueueStat) -> bool {
-        if queue.id.0 >= QUEUES_MAX || queue.next.0 > RECORDS_MAX {
+        if queue.id.0 >= QUEUES_MAX {
             return false;
         }
         self.add(queue.id, &queue.name);
@@ -99,12 +99,15 @@ impl Names {
         }
     }
 
-    /// The number of a new record.
-    pub(super) fn next_id(&mut self, queue: QueueId) -> RecordId {
+    /// The number of a new record. None where there are no more, by a node's word: none is given twice.
+    pub(super) fn next_id(&mut self, queue: QueueId) -> Option<RecordId> {
         let next = self.next_id_mut(queue);
         let id = RecordId(*next);
+        if id.0 >= RECORDS_MAX {
+            return None;
+        }
         *next = id.next().0;
-        id
+        Some(id)
     }
 
     fn next_id_mut(&mut self, queue: QueueId) -> &mut u64 {
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_nobody_has_come_to_are_not_learned() {
+    fn no_number_is_given_twice_whatever_a_node_says() {
         let mut names = Names::default();
         let told = |id, next| QueueStat {
             id: QueueId(id),
@@ -153,10 +156,13 @@ mod tests {
             length: 0,
             bytes: 0,
         };
-        assert!(!names.learn(&told(0, u64::MAX)));
         assert!(!names.learn(&told(QUEUES_MAX, 1)));
-        assert!(names.learn(&told(0, RECORDS_MAX)));
-        assert_ne!(names.next_id(QueueId(0)), names.next_id(QueueId(0)));
+        assert!(names.learn(&told(0, RECORDS_MAX - 1)));
+        assert!(names.learn(&told(1, u64::MAX)));
+        let last = RecordId(RECORDS_MAX - 1);
+        assert_eq!(names.next_id(QueueId(0)), Some(last));
+        assert_eq!(names.next_id(QueueId(0)), None);
+        assert_eq!(names.next_id(QueueId(1)), None);
     }
 
     #[test]
