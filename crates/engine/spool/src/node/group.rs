@@ -14,7 +14,7 @@ use super::access::{Deed, Sight};
 use super::damage::Mending;
 use super::fence::Title;
 use super::ingest::{Done, Event, Tail, Terms};
-use super::journal::{Duty, Journal, Urgency};
+use super::journal::{Duty, Journal, PROMISES_MAX, Urgency};
 use super::memory::FULL;
 use super::output::Output;
 use super::segment::{Memory, Piece, SegmentKey};
@@ -110,6 +110,12 @@ impl<L: SpoolLog> Group<L> {
     pub(super) fn takes_input(&self) -> bool {
         let blocked = self.log.as_ref().is_some_and(|journal| journal.blocked);
         !blocked && self.failure().is_none()
+    }
+
+    /// Whether so many answers wait for the disk that nothing more is done of what the owner sent.
+    pub(super) fn owes_much(&self) -> bool {
+        let log = self.log.as_ref();
+        log.is_some_and(|journal| journal.promises.len() >= PROMISES_MAX)
     }
 
     /// Whether reading on should wait until memory was written out.
@@ -228,7 +234,7 @@ impl<L: SpoolLog> Group<L> {
         waiting: &mut Option<(Seq, Request)>,
     ) -> Result<Option<Errand>, CloseReason> {
         let result = loop {
-            if output.is_over() {
+            if output.is_over() || self.owes_much() {
                 break Ok(None);
             }
             if let Some((seq, request)) = *waiting {
@@ -376,11 +382,16 @@ impl<L: SpoolLog> Group<L> {
         self.acknowledged > self.told || journal.keeps_any()
     }
 
-    /// Answers requests whose answer waited for the disk.
-    pub(super) fn fulfil(&mut self, output: &mut Output) {
-        while let Some(seq) = self.log.as_mut().and_then(Journal::next_kept) {
+    /// Answers requests whose answer waited for the disk, as far as the owner reads them. True when there had
+    /// been so many that what it sent after them was put off.
+    pub(super) fn fulfil(&mut self, output: &mut Output) -> bool {
+        let owed_much = self.owes_much();
+        while !output.is_over()
+            && let Some(seq) = self.log.as_mut().and_then(Journal::next_kept)
+        {
             self.alive(seq, output);
         }
+        owed_much && !self.owes_much()
     }
 
     /// One cumulative acknowledgement, if there is anything to say.

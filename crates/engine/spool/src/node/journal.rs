@@ -16,6 +16,10 @@ const LAZY_OCTETS_MAX: usize = 64 << 10;
 /// for the thread that syncs them.
 const ALONE_MAX: u64 = 2;
 
+/// So many answers of one owner may wait for the disk: it asks for two or three at a time, and each DUTY
+/// among them may begin a segment of the log.
+pub(super) const PROMISES_MAX: usize = 16;
+
 /// Whether somebody waits for a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Urgency {
@@ -97,6 +101,7 @@ pub(super) struct Journal<L> {
     /// The log is lost, and why.
     pub(super) failure: Option<LogError>,
     unsynced: Unsynced,
+    /// At most [`PROMISES_MAX`], since nothing more is done of what the owner sent until one is kept.
     pub(super) promises: Vec<Promise>,
     pub(super) duty: Duty,
     /// It is to be given up, once nothing is left to it that is nowhere else.

@@ -250,7 +250,7 @@ impl<S: SpoolLogStore> Node<S> {
             Phase::Closing => false,
             Phase::Owner(group) => {
                 let group = &self.groups[group];
-                let waits = group.held || group.should_wait(&self.memory);
+                let waits = group.held || group.owes_much() || group.should_wait(&self.memory);
                 connection.is_served() && group.takes_input() && !waits
             }
             Phase::Greeted(_) | Phase::Reader(_) | Phase::Standby(_) => connection.is_served(),
@@ -435,9 +435,10 @@ impl<S: SpoolLogStore> Node<S> {
             let failed = group.failure().is_some();
             let without_log = group.give_up_filling();
             let Some(owner) = group.owner else { continue };
+            let mut goes_on = false;
             if tell && let Some(connection) = &mut self.connections[owner.0] {
                 group.acknowledge(&mut connection.output);
-                group.fulfil(&mut connection.output);
+                goes_on = group.fulfil(&mut connection.output);
                 self.touch(owner);
             }
             if failed {
@@ -446,6 +447,10 @@ impl<S: SpoolLogStore> Node<S> {
                 self.close(owner, CloseReason::NoLog);
             } else if let Err(reason) = left {
                 self.close(owner, reason);
+            } else if goes_on {
+                self.process(owner);
+                // What that came to may be safe already.
+                compacted = true;
             } else if unblocked {
                 self.touch(owner);
             }

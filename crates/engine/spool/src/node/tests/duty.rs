@@ -2,6 +2,7 @@
 
 use vere_spoolwire::{Change, Hello, Txn, encode_change, encode_create, encode_reset};
 
+use super::super::journal::PROMISES_MAX;
 use super::peer::{Contents, HELLO, Peer, Site, encoded, request};
 use super::*;
 
@@ -345,4 +346,84 @@ fn a_reset_ends_what_there_is_to_write() {
     site.crash(0);
     assert!(site.stat().syncing);
     assert_eq!((site.stat().records, site.stat().processed), (1, Txn(202)));
+}
+
+/// Sends what the node takes, and gives what is left.
+fn push<'a>(site: &mut Site, owner: &Peer, mut rest: &'a [u8]) -> &'a [u8] {
+    loop {
+        let buffer = site.node.buffer(owner.id);
+        let count = rest.len().min(buffer.len());
+        if count == 0 {
+            return rest;
+        }
+        buffer[..count].copy_from_slice(&rest[..count]);
+        rest = &rest[count..];
+        site.node.received(owner.id, count, now());
+    }
+}
+
+/// Sends the rest, and syncs, until so many requests are answered. Gives their numbers.
+fn push_all(
+    site: &mut Site,
+    owner: &mut Peer,
+    mut rest: &[u8],
+    requests: usize,
+    check: impl Fn(&Site),
+) -> Vec<u64> {
+    let mut answered = Vec::new();
+    for _ in 0..4 * requests {
+        rest = push(site, owner, rest);
+        check(site);
+        site.node.end_turn(now());
+        check(site);
+        site.log.as_ref().unwrap().0.borrow_mut().sync();
+        let answers = owner.answers(&mut site.node).into_iter();
+        answered.extend(answers.filter_map(|answer| match answer {
+            Answer::Alive { seq, .. } => Some(seq.0),
+            _ => None,
+        }));
+        if answered.len() >= requests {
+            break;
+        }
+    }
+    assert!(rest.is_empty());
+    answered
+}
+
+/// Whoever asks for more than may wait for the disk is read no further until some of it is answered.
+#[test]
+fn answers_that_wait_for_the_disk_are_bounded() {
+    let mut site = Site::new(Some(MemoryLog::new(1 << 20)));
+    let (mut owner, _) = site.welcomed(HELLO);
+    let ask = |seq| request(Request::Complete, seq);
+    let mut octets = create(1);
+    octets.extend((100..2100).flat_map(ask));
+    octets.extend([create(2), ask(2100)].concat());
+    let check = |site: &Site| {
+        let promises = &site.node.groups[0].log.as_ref().unwrap().promises;
+        assert!(promises.len() <= PROMISES_MAX, "{}", promises.len());
+    };
+    let rest = push(&mut site, &owner, &octets);
+    check(&site);
+    assert!(!rest.is_empty() && !site.node.takes_input(owner.id));
+    assert_eq!(owner.answers(&mut site.node), [], "nothing is synced");
+    let answered = push_all(&mut site, &mut owner, rest, 2001, check);
+    assert_eq!(answered, (100..=2100).collect::<Vec<_>>());
+    assert_eq!(site.stat().acknowledged, Txn(2));
+    assert!(site.node.takes_input(owner.id));
+}
+
+/// Each of them begins a segment of the log.
+#[test]
+fn logs_that_come_and_go_are_bounded() {
+    let (mut site, mut owner) = in_memory();
+    let octets = (0..400).flat_map(|seq| duty(seq % 2 == 0, 100 + seq));
+    let octets = octets.collect::<Vec<_>>();
+    let segments = |site: &Site| site.log.as_ref().unwrap().0.borrow().segments.len();
+    let before = segments(&site);
+    let rest = push(&mut site, &owner, &octets);
+    assert!(segments(&site) <= before + PROMISES_MAX);
+    let answered = push_all(&mut site, &mut owner, rest, 400, |_| {});
+    assert_eq!(answered, (100..500).collect::<Vec<_>>());
+    assert!(!site.stat().synced);
 }
