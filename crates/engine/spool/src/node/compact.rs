@@ -9,6 +9,7 @@ use vere_spoolwire::{
 };
 
 use super::group::Group;
+use super::journal::Urgency;
 use super::queue::Slot;
 use super::segment::{LIVE_PERCENT_MAX, Memory, Piece, Place, Segment, SegmentKey};
 use super::store::{Name, Store};
@@ -135,6 +136,19 @@ impl<L: SpoolLog> Group<L> {
         }
         self.log_kept(written);
         some
+    }
+
+    /// Logs what compaction wrote, all of it processed and logged once before.
+    fn log_kept(&mut self, written: Option<Piece>) {
+        let journal = self.log.as_mut().filter(|journal| journal.is_active());
+        if let (Some(piece), Some(journal)) = (written, journal) {
+            let entry = self.store.segments.octets(piece);
+            let waits = !journal.kept.is_empty();
+            if waits || !journal.append(entry, self.acknowledged, Urgency::Lazy) {
+                journal.kept.push(piece);
+                self.store.segments.pin(piece.at.segment);
+            }
+        }
     }
 
     /// Writes a frame into the keeper; a full one is logged and another begun.

@@ -43,7 +43,7 @@ impl<S: SpoolLogStore> Node<S> {
                 group.begin_log(&mut self.memory, self.incarnation)?;
             }
             (false, Some(journal)) if journal.is_active() => {
-                group.leave_log(&self.memory, self.incarnation)?;
+                group.leave_log(&mut self.memory, self.incarnation)?;
             }
             _ => {}
         }
@@ -87,7 +87,7 @@ impl<L: SpoolLog> Group<L> {
     /// into memory, from where it may go to the spill store.
     pub(super) fn leave_log(
         &mut self,
-        memory: &Memory,
+        memory: &mut Memory,
         incarnation: Incarnation,
     ) -> Result<(), CloseReason> {
         let mut left = Vec::new();
@@ -103,7 +103,7 @@ impl<L: SpoolLog> Group<L> {
             !resident
         });
         if left.is_empty() {
-            return self.end_log(incarnation);
+            return self.end_log(memory, incarnation);
         }
         if memory.has_room(2 * memory.segment_len as u64) {
             for (key, _) in left.into_iter().take(LEAVING_AT_ONCE) {
@@ -117,7 +117,11 @@ impl<L: SpoolLog> Group<L> {
     }
 
     /// Nothing goes into the log from here on.
-    fn end_log(&mut self, incarnation: Incarnation) -> Result<(), CloseReason> {
+    fn end_log(
+        &mut self,
+        memory: &mut Memory,
+        incarnation: Incarnation,
+    ) -> Result<(), CloseReason> {
         let Some(journal) = &mut self.log else {
             return Ok(());
         };
@@ -128,7 +132,7 @@ impl<L: SpoolLog> Group<L> {
             &snapshot::encode(&self.store, incarnation, incomplete),
         )?;
         reset(journal, &self.store)?;
-        journal.forget();
+        journal.forget(&mut self.store.segments, memory);
         journal.leaving = false;
         let at = journal.end;
         journal.duty = Duty::Ends(at);
@@ -184,12 +188,12 @@ impl<L: SpoolLog> Group<L> {
     }
 
     /// The log failed before anything depended on it: the group goes on in memory. True when it did.
-    pub(super) fn give_up_filling(&mut self) -> bool {
+    pub(super) fn give_up_filling(&mut self, memory: &mut Memory) -> bool {
         let failed = |log: &&mut Journal<L>| log.duty == Duty::Fills && log.failure.is_some();
         let Some(journal) = self.log.as_mut().filter(failed) else {
             return false;
         };
-        journal.forget();
+        journal.forget(&mut self.store.segments, memory);
         journal.promises.clear();
         (journal.duty, journal.blocked) = (Duty::Rests, false);
         self.acknowledged = self.store.processed;

@@ -17,7 +17,7 @@ use super::ingest::{Done, Event, Tail, Terms};
 use super::journal::{Duty, Journal, PROMISES_MAX, Urgency};
 use super::memory::FULL;
 use super::output::Output;
-use super::segment::{Memory, Piece, SegmentKey};
+use super::segment::{Memory, SegmentKey};
 use super::serve;
 use super::snapshot;
 use super::store::Store;
@@ -121,12 +121,6 @@ impl<L: SpoolLog> Group<L> {
     /// Whether reading on should wait until memory was written out.
     pub(super) fn should_wait(&self, memory: &Memory) -> bool {
         memory.relief && memory.should_wait(self.tail.wants(&self.store, memory))
-    }
-
-    /// Segments that the log has yet to be given.
-    pub(super) fn unlogged(&self) -> impl Iterator<Item = SegmentKey> {
-        let kept = self.log.iter().flat_map(|journal| &journal.kept);
-        kept.map(|piece| piece.at.segment)
     }
 
     pub(super) fn log_segment(&self) -> u64 {
@@ -262,7 +256,7 @@ impl<L: SpoolLog> Group<L> {
                 Err(reason) => break Err(reason),
             }
         };
-        self.flush(node.incarnation);
+        self.flush(node.memory, node.incarnation);
         self.acknowledge(output);
         result
     }
@@ -278,7 +272,7 @@ impl<L: SpoolLog> Group<L> {
     }
 
     /// Appends what was processed to the log. Begins another log segment when it is time.
-    pub(super) fn flush(&mut self, incarnation: Incarnation) {
+    pub(super) fn flush(&mut self, memory: &mut Memory, incarnation: Incarnation) {
         let Some(journal) = &mut self.log else {
             self.acknowledged = self.store.processed;
             return;
@@ -297,6 +291,7 @@ impl<L: SpoolLog> Group<L> {
                 return;
             }
             journal.kept.remove(0);
+            self.store.segments.unpin(memory, kept.at.segment);
         }
         if journal.failure.is_some() {
             return;
@@ -343,18 +338,6 @@ impl<L: SpoolLog> Group<L> {
         let oldest = oldest.unwrap_or(u64::MAX).min(journal.log.newest());
         if let Err(error) = journal.log.remove_before(oldest) {
             journal.failure = Some(error);
-        }
-    }
-
-    /// Logs what compaction wrote, all of it processed and logged once before.
-    pub(super) fn log_kept(&mut self, written: Option<Piece>) {
-        let journal = self.log.as_mut().filter(|journal| journal.is_active());
-        if let (Some(piece), Some(journal)) = (written, journal) {
-            let entry = self.store.segments.octets(piece);
-            let waits = !journal.kept.is_empty();
-            if waits || !journal.append(entry, self.acknowledged, Urgency::Lazy) {
-                journal.kept.push(piece);
-            }
         }
     }
 

@@ -7,7 +7,7 @@ use vere_ports::spool_log::{LogError, LogPosition, SpoolLog};
 use vere_spoolwire::{Change, Mutation, Seq, Txn};
 use vere_units::Timestamp;
 
-use super::segment::Piece;
+use super::segment::{Memory, Piece, Segments};
 
 /// So much that nobody waits for is synced at once, so that it does not fill its owner's window.
 const LAZY_OCTETS_MAX: usize = 64 << 10;
@@ -94,7 +94,8 @@ pub(super) struct Journal<L> {
     pub(super) awaiting: VecDeque<(LogPosition, Txn)>,
     /// Octets of the tail segment that were appended.
     pub(super) logged: usize,
-    /// What compaction wrote and there was no room for.
+    /// What compaction wrote and there was no room for. Its segments are pinned: what lives there may end
+    /// while it waits.
     pub(super) kept: Vec<Piece>,
     /// There was no room for what was processed: nothing more is taken until there is.
     pub(super) blocked: bool,
@@ -247,8 +248,10 @@ impl<L: SpoolLog> Journal<L> {
     }
 
     /// Nothing of what waited to be logged or synced matters any more.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget(&mut self, segments: &mut Segments, memory: &mut Memory) {
         self.awaiting.clear();
-        self.kept.clear();
+        for piece in self.kept.drain(..) {
+            segments.unpin(memory, piece.at.segment);
+        }
     }
 }

@@ -413,7 +413,7 @@ impl<S: SpoolLogStore> Node<S> {
         for index in 0..self.groups.len() {
             let group = &mut self.groups[index];
             let blocked = group.log.as_ref().is_some_and(|journal| journal.blocked);
-            group.flush(self.incarnation);
+            group.flush(&mut self.memory, self.incarnation);
             group.start_sync(now, delay);
             let tell = group.settle();
             let unblocked = blocked && group.takes_input();
@@ -428,12 +428,12 @@ impl<S: SpoolLogStore> Node<S> {
             }
             let leaving = |journal: &Journal<S::Log>| journal.leaving && journal.failure.is_none();
             let left = if group.log.as_ref().is_some_and(leaving) {
-                group.leave_log(&self.memory, self.incarnation)
+                group.leave_log(&mut self.memory, self.incarnation)
             } else {
                 Ok(())
             };
             let failed = group.failure().is_some();
-            let without_log = group.give_up_filling();
+            let without_log = group.give_up_filling(&mut self.memory);
             let Some(owner) = group.owner else { continue };
             let mut goes_on = false;
             if tell && let Some(connection) = &mut self.connections[owner.0] {

@@ -28,7 +28,7 @@ impl<L: SpoolLog> Group<L> {
         self.due = Done::default();
         self.lost = None;
         if let Some(journal) = &mut self.log {
-            journal.forget();
+            journal.forget(&mut self.store.segments, memory);
         }
     }
 

@@ -59,7 +59,7 @@ pub(super) struct Segment {
     pub(super) live: u32,
     /// Their octets.
     pub(super) live_octets: u64,
-    /// Answers on their way out that point here.
+    /// Answers on their way out that point here, and what the log has yet to be given of it.
     pub(super) pins: u32,
     /// The log segment that holds the first of it; 0 when none does.
     pub(super) log_segment: u64,
@@ -91,7 +91,7 @@ impl Segment {
         !self.open && self.is_resident() && (thin || self.fill <= self.len / 2)
     }
 
-    /// Whether nothing lives in it and nobody is sent anything of it.
+    /// Whether nothing lives in it and nobody is given anything of it.
     pub(super) const fn is_done_with(&self) -> bool {
         self.live == 0 && self.pins == 0
     }
@@ -196,12 +196,12 @@ impl Segments {
         self.at_mut(key).used = memory.next_use();
     }
 
-    /// An answer on its way out points to this segment.
+    /// Something points to this segment: an answer on its way out, or what goes into the log.
     pub(super) fn pin(&mut self, key: SegmentKey) {
         self.at_mut(key).pins += 1;
     }
 
-    /// That answer is out.
+    /// That is out.
     pub(super) fn unpin(&mut self, memory: &mut Memory, key: SegmentKey) {
         self.at_mut(key).pins -= 1;
         self.release(memory, key);

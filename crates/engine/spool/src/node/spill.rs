@@ -317,7 +317,8 @@ impl Spill {
         memory: &Memory,
         groups: &[Group<L>],
     ) -> Option<(usize, SegmentKey)> {
-        let valid = |&(group, key): &(usize, SegmentKey)| may_leave(&groups[group], key);
+        let valid =
+            |&(group, key): &(usize, SegmentKey)| may_leave(&groups[group].store.segments, key);
         while let Some(victim) = self.victims.pop_front() {
             if valid(&victim) {
                 return Some(victim);
@@ -328,7 +329,7 @@ impl Spill {
             let heads = heads(&group.store, memory);
             let keys = group.store.segments.iter();
             found.extend(
-                keys.filter(|(key, _)| may_leave(group, *key))
+                keys.filter(|(key, _)| may_leave(&group.store.segments, *key))
                     .map(|(key, segment)| (heads[key as usize], segment.used, index, key)),
             );
         }
@@ -346,12 +347,11 @@ fn unreadable(reason: &str) -> LogError {
     ))
 }
 
-fn may_leave<L: SpoolLog>(group: &Group<L>, key: SegmentKey) -> bool {
-    let leaves = group.store.segments.find(key).is_some_and(|segment| {
+fn may_leave(segments: &Segments, key: SegmentKey) -> bool {
+    segments.find(key).is_some_and(|segment| {
         let idle = !segment.open && segment.pins == 0 && segment.live > 0;
         idle && segment.residence == Residence::Memory
-    });
-    leaves && group.unlogged().all(|unlogged| unlogged != key)
+    })
 }
 
 /// The segment that was begun first of those that may go.

@@ -427,3 +427,63 @@ fn logs_that_come_and_go_are_bounded() {
     assert_eq!(answered, (100..500).collect::<Vec<_>>());
     assert!(!site.stat().synced);
 }
+
+/// A whole group, thinned out, and in what its owner sent the end of everything behind what has to wait.
+fn about_to_end() -> (Site, Peer) {
+    let mut site = Site::new(Some(MemoryLog::new(1 << 10)));
+    let (owner, _) = site.welcomed(HELLO);
+    owner.send(&mut site.node, &create(1));
+    for id in 1..=240 {
+        owner.send(&mut site.node, &put(id + 1, id));
+    }
+    site.settle();
+    let (rest, thinned): (Vec<u64>, Vec<u64>) = (1..=240).partition(|id| id % 3 == 0);
+    let ends = |(txn, id): (u64, Vec<u64>)| (txn..).zip(id).flat_map(|(txn, id)| delete(txn, id));
+    owner.send(&mut site.node, &ends((242, thinned)).collect::<Vec<_>>());
+    // Nearly a segment of memory: all of what comes after it lies in the next one.
+    let long = Change::Put {
+        queue: QUEUE,
+        id: RecordId(241),
+        meta: b"meta",
+        body: Some(&[1; SEGMENT_LEN_MIN - 500]),
+    };
+    owner.send(&mut site.node, &change(402, &long));
+    let asks = (100..).take(PROMISES_MAX);
+    let asks = asks.flat_map(|seq| request(Request::Complete, seq));
+    let octets = asks.chain(ends((403, rest))).collect::<Vec<_>>();
+    assert!(push(&mut site, &owner, &octets).is_empty());
+    assert_eq!(site.stat().records, 81, "the rest is put off");
+    (site, owner)
+}
+
+/// What is written again while the disk is full waits for room, and stays where it is also when it ended.
+#[test]
+fn what_waits_for_room_in_the_log_may_end() {
+    let mut waited = 0;
+    for turns in 0..30 {
+        let (mut site, _owner) = about_to_end();
+        let log = site.log.clone().unwrap();
+        for _ in 0..turns {
+            site.node.end_turn(now());
+        }
+        let full = log.0.borrow().octets();
+        log.0.borrow_mut().capacity = full;
+        site.node.end_turn(now());
+        let kept = site.node.groups[0].log.as_ref().unwrap().kept.len();
+        waited += u64::from(kept > 1);
+        log.0.borrow_mut().sync();
+        let full = log.0.borrow().octets();
+        log.0.borrow_mut().capacity = full;
+        site.node.end_turn(now());
+        assert_eq!(site.stat().records, 1, "the rest is done");
+
+        log.0.borrow_mut().capacity = u64::MAX;
+        site.settle();
+        let segments = site.node.groups[0].store.segments.iter();
+        assert!(segments.into_iter().all(|(_, segment)| segment.pins == 0));
+        let before = site.contents();
+        site.crash(0);
+        assert_eq!(site.contents(), before, "after {turns}");
+    }
+    assert!(waited > 0);
+}
