@@ -37,7 +37,7 @@ pub(super) struct Connection {
     pub(super) account: Box<str>,
     /// The group whose segments the output may point to.
     pub(super) group: Option<usize>,
-    /// When something came last.
+    /// When something came last; of one that has not proven itself, when it came.
     pub(super) heard: Timestamp,
     /// Whether the host was told that there is something to do.
     pub(super) touched: bool,

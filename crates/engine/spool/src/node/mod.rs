@@ -277,7 +277,6 @@ impl<S: SpoolLogStore> Node<S> {
         let Some(connection) = &mut self.connections[id.0] else {
             return;
         };
-        connection.heard = now;
         if let Phase::Owner(group) = connection.phase {
             let group = &mut self.groups[group];
             group.tail.received(&mut group.store, count);
@@ -285,6 +284,12 @@ impl<S: SpoolLogStore> Node<S> {
             connection.fill += count;
         }
         self.process(id);
+        // A stranger's octets are no sign of life until they prove something.
+        if let Some(connection) = &mut self.connections[id.0]
+            && !matches!(connection.phase, Phase::Greeted(_))
+        {
+            connection.heard = now;
+        }
     }
 
     /// Does what can be done with what a connection sent.

@@ -71,6 +71,13 @@ impl Peer {
         reason
     }
 
+    /// What the node says first.
+    pub(super) fn greeting(&mut self, node: &mut Node<MemoryLog>) -> Greeting {
+        let frames = self.frames(node);
+        let frame = Frame::read(&frames[0], HANDSHAKE_FRAME_MAX).unwrap();
+        Greeting::decode(&frame.unwrap()).unwrap()
+    }
+
     /// Says HELLO as the owner life 1 that nothing fences.
     pub(super) fn hello(
         &mut self,
@@ -100,11 +107,7 @@ impl Peer {
         hello: Hello<'_>,
         secret: &SharedSecret,
     ) -> Option<Welcome> {
-        let frames = self.frames(node);
-        let frame = Frame::read(&frames[0], HANDSHAKE_FRAME_MAX)
-            .unwrap()
-            .unwrap();
-        let greeting = Greeting::decode(&frame).unwrap();
+        let greeting = self.greeting(node);
         let mut octets = Vec::new();
         hello.sign(&greeting, secret).encode(&mut octets);
         // A frame sent along with it is not lost.

@@ -88,6 +88,34 @@ fn strangers_are_few_and_do_not_stay() {
     assert_eq!(peer.closed(&mut node), Some(CloseReason::Timeout));
 }
 
+/// An octet now and then keeps no place; a proof counts from when it came.
+#[test]
+fn strangers_have_so_long_however_much_they_send() {
+    let mut node = node();
+    let mut slow = Peer::new(&mut node).unwrap();
+    let mut late = Peer::new(&mut node).unwrap();
+    slow.frames(&mut node);
+    let greeting = late.greeting(&mut node);
+    let hello = encoded(|out| HELLO.sign(&greeting, &secret()).encode(out));
+    // The beginning of a frame that is whole only after a minute.
+    for (second, octet) in hello[..4].iter().enumerate() {
+        let then = now() + Duration::from_secs(second as u64 + 1);
+        node.buffer(slow.id)[0] = *octet;
+        node.received(slow.id, 1, then);
+        node.tick(then);
+    }
+    let then = now() + Duration::from_millis(4_900);
+    node.buffer(late.id)[..hello.len()].copy_from_slice(&hello);
+    node.received(late.id, hello.len(), then);
+    assert_eq!(slow.closed(&mut node), None);
+    node.tick(now() + Duration::from_secs(5));
+    assert_eq!(slow.closed(&mut node), Some(CloseReason::Timeout));
+    node.tick(then + Duration::from_secs(59));
+    assert!(!node.is_finished(late.id), "a minute since its proof");
+    node.tick(then + Duration::from_secs(60));
+    assert_eq!(late.closed(&mut node), Some(CloseReason::Timeout));
+}
+
 #[test]
 fn a_new_connection_of_the_owner_takes_over() {
     let mut node = node();
