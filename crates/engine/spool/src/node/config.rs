@@ -31,7 +31,7 @@ pub struct NodeConfig {
     pub groups_max: usize,
     /// Queues of one group.
     pub queues_max: usize,
-    /// Connections.
+    /// Connections. A place for every stranger and for an owner of every group is kept of these.
     pub connections_max: usize,
     /// Connections that have not proven themselves.
     pub strangers_max: usize,
@@ -74,6 +74,23 @@ impl NodeConfig {
             idle_timeout: Duration::from_secs(60),
             sync_delay: SYNC_DELAY,
             log_spare: 256 << 20,
+        }
+    }
+}
+
+impl NodeConfig {
+    /// Connections that are no owner's and have proven themselves. With as many there is a place for every
+    /// stranger, and for the owner of each group that one may turn out to be.
+    pub(super) fn readers_max(&self) -> usize {
+        let kept = self.strangers_max.saturating_add(self.groups_max);
+        self.connections_max.saturating_sub(kept).max(1)
+    }
+
+    /// How many of these may be of one account: half where there are others.
+    pub(super) fn readers_of_one_max(&self) -> usize {
+        match self.accounts.len() {
+            0 | 1 => self.readers_max(),
+            _ => self.readers_max().div_ceil(2),
         }
     }
 }

@@ -47,6 +47,9 @@ impl<S: SpoolLogStore> Node<S> {
                 });
             }
         })?;
+        if hello.role != Role::Owner {
+            self.check_places(&hello.deed.account)?;
+        }
         let before = self.groups[index].store.title;
         self.admit(&hello, index)?;
         let group = &mut self.groups[index];
@@ -80,6 +83,23 @@ impl<S: SpoolLogStore> Node<S> {
             Role::Standby => connection.phase = Phase::Standby(index),
         }
         self.process(id);
+        Ok(())
+    }
+
+    /// Whether there is a place for one more connection of an account that is no owner's: these leave some to
+    /// owners, and those of one account some to others.
+    fn check_places(&self, account: &str) -> Result<(), CloseReason> {
+        let (mut all, mut own) = (0, 0);
+        for connection in self.connections.iter().flatten() {
+            if matches!(connection.phase, Phase::Reader(_) | Phase::Standby(_)) {
+                all += 1;
+                own += usize::from(*connection.account == *account);
+            }
+        }
+        let full = all >= self.config.readers_max() || own >= self.config.readers_of_one_max();
+        if full {
+            return Err(CloseReason::TooMany);
+        }
         Ok(())
     }
 

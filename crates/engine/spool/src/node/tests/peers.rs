@@ -1,8 +1,8 @@
 //! Who connects, and what they may send.
 
-use vere_spoolwire::{Change, Hello, Role, Txn, encode_change, encode_create};
+use vere_spoolwire::{Change, DEFAULT_ACCOUNT, Hello, Role, Txn, encode_change, encode_create};
 
-use super::peer::{HELLO, Peer, encoded};
+use super::peer::{HELLO, Peer, Site, encoded};
 use super::*;
 use crate::testing::node_output;
 
@@ -114,6 +114,56 @@ fn strangers_have_so_long_however_much_they_send() {
     assert!(!node.is_finished(late.id), "a minute since its proof");
     node.tick(then + Duration::from_secs(60));
     assert_eq!(late.closed(&mut node), Some(CloseReason::Timeout));
+}
+
+/// Who reads takes no place of an owner, and one account not all those of others.
+#[test]
+fn readers_leave_places_to_owners() {
+    let names = [DEFAULT_ACCOUNT, "other"];
+    for accounts in [1, 2] {
+        let account = |name: &&str| Account {
+            name: (*name).to_owned(),
+            ..Account::default_with(secret())
+        };
+        let config = NodeConfig {
+            accounts: names[..accounts].iter().map(account).collect(),
+            connections_max: 12,
+            strangers_max: 2,
+            groups_max: 2,
+            ..NodeConfig::new(secret())
+        };
+        let mut site = Site::with(config, None);
+        let hello = |name: &'static str, role| Hello {
+            account: name,
+            group: name,
+            role,
+            ..HELLO
+        };
+        let mut there = Vec::new();
+        for name in &names[..accounts] {
+            let (owner, _) = site.welcomed(hello(name, Role::Owner));
+            // It goes, and its place is not taken.
+            site.node.closed(owner.id);
+            for place in 0..8 / accounts {
+                let role = [Role::Reader, Role::Standby][place % 2];
+                there.push(site.welcomed(hello(name, role)).0);
+            }
+            for role in [Role::Reader, Role::Standby] {
+                let reason = site.rejected(hello(name, role));
+                assert_eq!(reason, CloseReason::TooMany, "{name}");
+            }
+        }
+        let strangers = [(); 2].map(|()| Peer::new(&mut site.node).unwrap());
+        for name in &names[..accounts] {
+            there.push(site.welcomed(hello(name, Role::Owner)).0);
+        }
+        for peer in &strangers {
+            site.node.closed(peer.id);
+        }
+        // Whoever goes leaves a place.
+        site.node.closed(there[0].id);
+        site.welcomed(hello(DEFAULT_ACCOUNT, Role::Reader));
+    }
 }
 
 #[test]
