@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use vere_mime::Zone;
 
+use crate::crossings;
 use crate::gist::{Gist, Shelf, signatures};
 use crate::summary::SummaryWriter;
 use crate::words::Words;
@@ -245,7 +246,9 @@ impl Taken {
         if let Some(long) = long {
             writer.long(ordinal, long);
         }
-        writer.crossed(crossed);
+        if crossings::are_kept(zone) {
+            writer.crossed(crossed);
+        }
     }
 }
 

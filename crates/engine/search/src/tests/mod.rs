@@ -90,8 +90,10 @@ fn what_was_not_given_may_be_anything() {
     builder.summary(summary(3).unwrap());
     builder.text(Zone::Header, "ONE: WORD");
     builder.and_more();
-    let segment = open(&builder.finish().unwrap());
+    let octets = builder.finish().unwrap();
+    let segment = open(&octets);
     has_its_summaries(&segment);
+    assert_eq!(merge(&[&segment], |_| true).unwrap(), Some(octets));
     for zone in Zone::ALL {
         for text in ["one", "absent", " x", "is absent, too", "ne: w"] {
             let found = segment.find(zone, &Needle::new(text)).unwrap();
