@@ -178,6 +178,7 @@ impl Account {
         if let Some(said) = refused {
             return Err(Failure::new(format!("cannot be read: {said}")));
         }
+        self.doubt_damaged(items);
         if self.reading != AS_BINARY && self.link.can("BINARY") {
             self.undo_stand_ins(items, &mut read).await?;
         }
@@ -201,15 +202,22 @@ impl Account {
         }
         let mut bodies = Bodies::of(uids.iter().copied());
         let mut refused = None;
-        for token in tokens {
+        let mut damaged = Vec::new();
+        for (uid, token) in uids.iter().copied().zip(tokens) {
             let status = self
                 .link
                 .wait(token, &mut |event| bodies.hear(event))
                 .await?;
-            if !status.is_ok() {
-                refused = Some(status.text);
+            if status.is_ok() {
+                continue;
+            }
+            // Others may be whole (RFC 5530).
+            match status.code.is_some_and(|code| code.is("CORRUPTION")) {
+                true => damaged.push((uid, status.text)),
+                false => refused = Some(status.text),
             }
         }
+        self.note_damaged(damaged);
         Ok((uids.iter().map(|uid| bodies.take(*uid)).collect(), refused))
     }
 

@@ -19,9 +19,12 @@ pub(super) struct Exact {
     /// How often the connection ended.
     ends: u32,
     doubts: Vec<Doubt>,
+    /// Messages that the server says are damaged, and its words.
+    damaged: Vec<(u64, String)>,
 }
 
-/// A message that is carried as it was shown, in which other octets may stand for NUL.
+/// A message that is carried as it was shown, in which other octets may stand for NUL, or one that is damaged
+/// where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Doubt {
     pub(super) key: String,
@@ -35,6 +38,22 @@ impl Account {
     /// Those of the messages read since the last call that may not be what the server has.
     pub(super) fn doubts(&mut self) -> Vec<Doubt> {
         std::mem::take(&mut self.exact.doubts)
+    }
+
+    /// Keeps what the server said of damaged messages.
+    pub(super) fn note_damaged(&mut self, damaged: Vec<(u64, String)>) {
+        self.exact.damaged.extend(damaged);
+    }
+
+    /// Names the damaged ones among messages that were read.
+    pub(super) fn doubt_damaged(&mut self, items: &[Item]) {
+        for (uid, said) in std::mem::take(&mut self.exact.damaged) {
+            let item = items.iter().find(|item| item.at == uid);
+            self.exact.doubts.extend(item.map(|item| Doubt {
+                key: item.key.clone(),
+                reason: format!("it is damaged where it is: {said}"),
+            }));
+        }
     }
 
     /// Reads messages that may have lost their NUL once more, and takes what comes where nothing but that is other.
@@ -64,7 +83,9 @@ impl Account {
                 }
                 Err(reason) => self.exact.doubts.push(Doubt {
                     key: item.key.clone(),
-                    reason,
+                    reason: format!(
+                        "0x80 may stand for NUL in it, which the server does not tell: {reason}"
+                    ),
                 }),
             }
         }

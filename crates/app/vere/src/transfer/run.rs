@@ -291,11 +291,7 @@ impl Summary {
         self.doubtful += 1;
         let Doubt { key, reason } = doubt;
         if self.doubtful <= NAMED_MAX as u64 {
-            let _ = writeln!(
-                self.named,
-                "doubtful: {} {key}: 0x80 may stand for NUL in it, which the server does not tell: {reason}",
-                to.name()
-            );
+            let _ = writeln!(self.named, "doubtful: {} {key}: {reason}", to.name());
         } else if self.doubtful == NAMED_MAX as u64 + 1 {
             self.named.push_str("more are doubtful\n");
         }
@@ -317,7 +313,7 @@ impl Summary {
         );
         for (count, what) in [
             (self.before, "were there already"),
-            (self.gone, "went from their place meanwhile"),
+            (self.gone, "were not to be had where they were"),
             (self.refused, "were refused"),
             (self.doubtful, "are doubtful"),
         ] {

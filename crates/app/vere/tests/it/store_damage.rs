@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::harness::{Options, System};
+use crate::harness::{Options, System, output_of, vere};
 use crate::imap::{Imap, with_store};
 
 const MARK: &str = "kept as it came";
@@ -49,6 +49,18 @@ fn a_damaged_message_is_told_and_can_be_put_back() {
         said.contains("whole") && !said.contains("* 1 FETCH"),
         "{said}"
     );
+    // What can be rescued comes out.
+    let rescued = system.directory.path().join("rescued");
+    let mut export = vere();
+    export.args(["export", "-a", "alice@example.org", "-c"]);
+    export.arg(&system.config);
+    export.arg(format!("mbox:{}", rescued.display()));
+    let output = output_of(&mut export, "");
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains("is damaged where it is"), "{said}");
+    let kept = fs::read_to_string(rescued.join("INBOX.mbox")).expect("the rest");
+    assert!(kept.contains("whole"), "{kept}");
     // What comes in again is not taken for what is damaged.
     alice.append("INBOX", &message);
     assert!(alice.body(3).contains(MARK));
