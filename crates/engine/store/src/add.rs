@@ -163,7 +163,14 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         message: &Prepared,
         written: &mut Option<BlobId>,
     ) -> Result<BlobId, StoreError> {
+        // Where all share, what holds for one recipient holds for the others, and is looked at once.
+        if let Some(blob) = written.filter(|_| self.config.sharing == Sharing::All) {
+            return Ok(blob);
+        }
         if let Some(blob) = self.known(id, message)? {
+            if self.config.sharing == Sharing::All {
+                *written = Some(blob);
+            }
             return Ok(blob);
         }
         if let Some(blob) = *written {
