@@ -26,7 +26,7 @@ const CLIENTS_MAX: usize = 10_000;
 const CLIENTS_KEPT: usize = CLIENTS_MAX / 10 * 9;
 /// Accounts of one client that are told apart. Failures at more are added up, and nothing but time forgives
 /// them.
-const ACCOUNTS_MAX: usize = 16;
+const ACCOUNTS_MAX: usize = 256;
 /// Attempts of one client at the same time: programs open several connections at once. After a failure there
 /// is one.
 const PARALLEL_MAX: usize = 8;

@@ -4,7 +4,7 @@
 //! [`listeners`] accept, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
 //! answers what the IMAP machine asks, [`filing`] finds the folder of a delivery, [`search`] finds
 //! messages and keeps their index, [`parser`] has messages taken apart by other processes, [`upkeep`] reclaims
-//! room, [`used`] reads the mailboxes that were used last, [`watchers`] tells sessions of changes, [`metrics`] counts, [`login`] checks passwords, [`quota`] knows what accounts may hold,
+//! room, [`used`] reads the mailboxes that were used last, [`watchers`] tells sessions of changes, [`metrics`] counts, [`steps`] asks passwords, [`quota`] knows what accounts may hold,
 //! [`admin`] lets the administrator in, [`files`] knows where everything lies.
 
 pub(crate) mod admin;

@@ -79,7 +79,7 @@ fn add_while(ports: &Ports, enough: &AtomicBool) -> usize {
 fn searches_are_right_or_put_off_while_processes_are_killed_and_stopped() {
     let faults = if is_full() { 100 } else { 10 };
     let (options, ports) = with_store(Options::default());
-    let mut system = System::start(&options.set("limits.parse_timeout", "\"1s\""));
+    let mut system = System::start(&options.set("limits.parse_timeout", "\"5s\""));
     let store = system.role_pids("store");
     let mut session = Imap::login(ports.imap, "alice@example.org", "secret");
     for number in 0..MESSAGES {
