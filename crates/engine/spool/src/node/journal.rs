@@ -182,7 +182,8 @@ impl<L: SpoolLog> Journal<L> {
         if urgent || many || now >= due || !self.promises.is_empty() {
             self.unsynced = Unsynced::default();
             let last = self.awaiting.back().map_or(acknowledged, |(_, txn)| *txn);
-            if urgent && last.0.saturating_sub(acknowledged.0) <= ALONE_MAX {
+            // What takes its time is no work for the thread that answers everybody.
+            if urgent && !many && last.0.saturating_sub(acknowledged.0) <= ALONE_MAX {
                 self.log.sync_alone();
             } else {
                 self.log.start_sync();

@@ -256,6 +256,11 @@ impl Connection {
         Ok(())
     }
 
+    /// The read whose answer has begun to come and is not whole.
+    pub(super) fn arriving(&self) -> Option<Seq> {
+        self.incoming.arriving()
+    }
+
     /// Whether a sign of life was asked for and did not come yet.
     pub(super) const fn is_asked(&self) -> bool {
         self.beats_given < self.beats_asked

@@ -75,6 +75,11 @@ impl Incoming {
         self.records(seq, head)
     }
 
+    /// The read whose records are on their way.
+    pub(super) fn arriving(&self) -> Option<Seq> {
+        self.block.map(|(seq, _)| seq)
+    }
+
     fn records(&mut self, seq: Seq, head: BlockHead) -> Result<Option<Message>, OwnerError> {
         let len = usize::try_from(head.octets).unwrap_or(usize::MAX);
         if self.octets.len() < len {

@@ -90,7 +90,7 @@ impl Owner {
         safe.is_none_or(|safe| replica.acked < safe)
     }
 
-    fn connection(&self, link: Link) -> Option<&Connection> {
+    pub(super) fn connection(&self, link: Link) -> Option<&Connection> {
         self.replicas.get(link.node)?.connections.get(link.address)
     }
 
@@ -138,6 +138,7 @@ impl Owner {
         if let Err(error) = result {
             self.failed(link, error);
         }
+        self.note_arriving(link, now);
         self.advance(now);
         result
     }

@@ -6,7 +6,8 @@ use vere_spoolwire::{Request, Seq};
 use vere_units::Timestamp;
 
 use super::config::OwnerError;
-use super::{Owner, Purpose, Read};
+use super::connection::Connection;
+use super::{Link, Owner, Purpose, Read};
 
 /// How long a rebuild waits for an answer of its source. Reading back what is spilled may take seconds.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -33,6 +34,16 @@ impl Owner {
             if let Some(rebuild) = &mut self.replicas[target].rebuild {
                 rebuild.source_lost(seq);
             }
+        }
+    }
+
+    /// A block that is on its way is not late, however long it takes.
+    pub(super) fn note_arriving(&mut self, link: Link, now: Timestamp) {
+        let arriving = self.connection(link).and_then(Connection::arriving);
+        if let Some(read) = arriving.and_then(|seq| self.reads.get_mut(&seq))
+            && read.asked == Some(link.node)
+        {
+            read.asked_at = now;
         }
     }
 

@@ -73,14 +73,21 @@ pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Fai
         record.epoch.max(taken.stat.epoch)
     });
     let epoch = epoch.saturating_add(1);
-    if taken.stat.syncing {
-        let made = taken.make_whole(tls.as_ref(), (&key, group), epoch);
-        made.map_err(|error| Failure::new(format!("{out}{error}; nothing was changed")))?;
-    }
     let record = Membership::new(epoch, 0).with(take, taken.incarnation, MemberState::Full);
     let expected = now.map(|now| now.version);
     match runtime.block_on(register.swap(&name, expected, &record.encode())) {
         Ok(Swap::Done(_)) => {
+            // Only now: while the register does not name it, a group that was made whole could pass for one
+            // that another gateway may take over, empty as it is.
+            if taken.stat.syncing {
+                let made = taken.make_whole(tls.as_ref(), (&key, group), epoch);
+                made.map_err(|error| {
+                    Failure::new(format!(
+                        "{out}{error}; the register names node {take}, whose group is not whole yet: \
+                         do the same again"
+                    ))
+                })?;
+            }
             let _ = writeln!(
                 out,
                 "the group is what node {take} holds; start or restart the gateway now"
