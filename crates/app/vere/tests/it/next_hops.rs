@@ -168,7 +168,7 @@ fn a_password_goes_in_the_clear_only_where_that_is_allowed() {
     // A file that is gone keeps the settings that were in force.
     std::fs::remove_file(&password).expect("the file");
     system.reload();
-    system.wait_log(&["configuration kept", "password"]);
+    system.wait_log(&["reload refused", "password"]);
     submit(&system, "b@example.com");
     hub.wait_messages(2);
     system.stop();
