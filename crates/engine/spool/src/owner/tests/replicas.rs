@@ -374,7 +374,6 @@ fn a_node_that_dies_is_isolated_and_rebuilt_when_it_returns() {
     assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
 }
 
-/// A node whose disk hangs answers heartbeats; here one whose answers to changes never arrive.
 #[test]
 fn who_may_read_a_queue_is_on_every_node_and_on_a_rebuilt_one() {
     let mut circle = Circle::new(2, 1, |_| {});
@@ -414,6 +413,7 @@ fn who_may_read_a_queue_is_on_every_node_and_on_a_rebuilt_one() {
     assert_eq!(refused, Err(SubmitError::Invalid));
 }
 
+/// A node whose disk hangs answers heartbeats; here one whose answers to changes never arrive.
 #[test]
 fn a_node_that_lives_and_acknowledges_nothing_is_isolated() {
     let mut circle = Circle::new(2, 1, |_| {});
