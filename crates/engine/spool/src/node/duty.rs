@@ -223,7 +223,7 @@ fn roll<L: SpoolLog>(journal: &mut Journal<L>, head: &[u8]) -> Result<(), CloseR
     journal.log.roll(head).map_err(|error| match error {
         LogError::Full => CloseReason::LogFull,
         error => {
-            journal.failure = Some(error);
+            journal.fail(error);
             CloseReason::LogFailed
         }
     })

@@ -285,6 +285,9 @@ impl<L: SpoolLog> Group<L> {
                 return;
             }
         }
+        if journal.failure.is_some() {
+            return;
+        }
         while let Some(&kept) = journal.kept.first() {
             let entry = self.store.segments.octets(kept);
             if !journal.append(entry, self.acknowledged, Urgency::Lazy) {
@@ -292,9 +295,6 @@ impl<L: SpoolLog> Group<L> {
             }
             journal.kept.remove(0);
             self.store.segments.unpin(memory, kept.at.segment);
-        }
-        if journal.failure.is_some() {
-            return;
         }
         let Some(key) = self.tail.segment else {
             journal.caught_up();
@@ -316,7 +316,7 @@ impl<L: SpoolLog> Group<L> {
             let head = snapshot::encode(&self.store, incarnation, incomplete);
             match journal.log.roll(&head) {
                 Ok(()) | Err(LogError::Full) => {}
-                Err(error) => journal.failure = Some(error),
+                Err(error) => journal.fail(error),
             }
             self.remove_old_log();
         }
@@ -337,7 +337,7 @@ impl<L: SpoolLog> Group<L> {
         let oldest = needed.map(|(_, segment)| segment.log_segment).min();
         let oldest = oldest.unwrap_or(u64::MAX).min(journal.log.newest());
         if let Err(error) = journal.log.remove_before(oldest) {
-            journal.failure = Some(error);
+            journal.fail(error);
         }
     }
 

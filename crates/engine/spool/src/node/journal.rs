@@ -160,10 +160,16 @@ impl<L: SpoolLog> Journal<L> {
                 false
             }
             Err(error) => {
-                self.failure = Some(error);
+                self.fail(error);
                 false
             }
         }
+    }
+
+    /// It is lost: nothing waits for room in it any more, and what its owner sends to fill the next one is taken.
+    pub(super) fn fail(&mut self, error: LogError) {
+        self.failure = Some(error);
+        self.blocked = false;
     }
 
     /// Starts a sync of what was appended, when somebody waits for it or it has waited long enough. Everything
@@ -206,7 +212,7 @@ impl<L: SpoolLog> Journal<L> {
         let synced = match self.log.synced() {
             Ok(synced) => synced,
             Err(error) => {
-                self.failure = Some(error);
+                self.fail(error);
                 return None;
             }
         };

@@ -137,8 +137,9 @@ impl Spill {
                 let read = (done.octets, done.result);
                 if let Err(reason) = self.read(memory, key, segments, read)
                     && let Some(journal) = &mut group.log
+                    && journal.failure.is_none()
                 {
-                    journal.failure.get_or_insert(unreadable(&reason));
+                    journal.fail(unreadable(&reason));
                 }
             }
             if !self.from_logs.keys().any(|(group, _)| *group == index) {

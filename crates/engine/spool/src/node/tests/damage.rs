@@ -188,6 +188,37 @@ fn without_room_for_another_log_it_is_tried_again() {
     assert_eq!(site.stat().records, 5);
 }
 
+#[test]
+fn what_waited_for_room_in_it_does_not_wait_for_ever() {
+    for room_first in [false, true] {
+        let mut site = filled();
+        let (mut owner, _) = site.welcomed(owner_of(7, 2));
+        let set_room = |site: &Site, octets| {
+            site.log.as_ref().unwrap().0.borrow_mut().capacity = octets;
+        };
+        set_room(&site, 1);
+        let put = encoded(|out| encode_change(out, Txn(11), &record(6), 0));
+        owner.send(&mut site.node, &put);
+        site.settle();
+        assert!(!site.node.takes_input(owner.id), "there is no room");
+        if room_first {
+            set_room(&site, u64::MAX);
+        }
+        damage(&mut site);
+        assert_eq!(owner.closed(&mut site.node), Some(CloseReason::LogFailed));
+        site.node.closed(owner.id);
+        set_room(&site, u64::MAX);
+
+        let (mut owner, welcome) = site.welcomed(owner_of(7, 2));
+        assert!(welcome.syncing, "it does not count");
+        owner.send(&mut site.node, &[copy(10), complete()].concat());
+        site.settle();
+        assert!(is_completed(&mut site, &mut owner));
+        assert!(!is_aside(&site) && !site.stat().damaged);
+        assert_eq!(site.contents(), filled().contents());
+    }
+}
+
 /// A node that starts and cannot read the log of its group; `head`: what can be read of it.
 fn unreadable(head: Option<&[u8]>) -> Site {
     let log = MemoryLog::new(1 << 10);
