@@ -202,22 +202,13 @@ impl Account {
         }
         let mut bodies = Bodies::of(uids.iter().copied());
         let mut refused = None;
-        let mut damaged = Vec::new();
         for (uid, token) in uids.iter().copied().zip(tokens) {
             let status = self
                 .link
                 .wait(token, &mut |event| bodies.hear(event))
                 .await?;
-            if status.is_ok() {
-                continue;
-            }
-            // Others may be whole (RFC 5530).
-            match status.code.is_some_and(|code| code.is("CORRUPTION")) {
-                true => damaged.push((uid, status.text)),
-                false => refused = Some(status.text),
-            }
+            refused = self.exact.refusal(uid, status).or(refused);
         }
-        self.note_damaged(damaged);
         Ok((uids.iter().map(|uid| bodies.take(*uid)).collect(), refused))
     }
 

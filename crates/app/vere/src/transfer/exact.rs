@@ -2,6 +2,8 @@
 //!
 //! Not every server survives being asked so: what it cannot tell then must keep no message from being carried.
 
+use vere_imap::client::Status;
+
 use super::account::{AS_BINARY, Account};
 use super::link::Link;
 use super::message::{Item, Message};
@@ -23,6 +25,21 @@ pub(super) struct Exact {
     damaged: Vec<(u64, String)>,
 }
 
+impl Exact {
+    /// What a server says that refuses a message; of one that it has damaged (RFC 5530) that is kept, since others may
+    /// be whole.
+    pub(super) fn refusal(&mut self, uid: u64, status: Status) -> Option<String> {
+        if status.is_ok() {
+            return None;
+        }
+        if status.code.is_some_and(|code| code.is("CORRUPTION")) {
+            self.damaged.push((uid, status.text));
+            return None;
+        }
+        Some(status.text)
+    }
+}
+
 /// A message that is carried as it was shown, in which other octets may stand for NUL, or one that is damaged
 /// where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,11 +55,6 @@ impl Account {
     /// Those of the messages read since the last call that may not be what the server has.
     pub(super) fn doubts(&mut self) -> Vec<Doubt> {
         std::mem::take(&mut self.exact.doubts)
-    }
-
-    /// Keeps what the server said of damaged messages.
-    pub(super) fn note_damaged(&mut self, damaged: Vec<(u64, String)>) {
-        self.exact.damaged.extend(damaged);
     }
 
     /// Names the damaged ones among messages that were read.

@@ -106,7 +106,10 @@ fn failures_at_more_accounts_than_are_told_apart_count() {
     // Four that were not told apart took the places of others.
     assert_eq!(kept.others, 84 + 4);
     drop(clients);
-    assert_eq!(wait_of(&throttle, one, 10_000, now + FORGET), Duration::ZERO);
+    assert_eq!(
+        wait_of(&throttle, one, 10_000, now + FORGET),
+        Duration::ZERO
+    );
 }
 
 #[test]
