@@ -63,6 +63,7 @@ mod replica_slow;
 mod replicas;
 mod reports;
 mod requiretls;
+mod routes;
 mod scripts;
 mod search;
 mod sendmail;
