@@ -64,7 +64,7 @@ pub(crate) enum Request {
         #[serde(default)]
         ahead: bool,
     },
-    /// What is ordered for any destination: a list of [`OrderRow`].
+    /// What is ordered for any destination, and which messages are held: a list of [`OrderRow`].
     QueueOrders,
     /// Does something with messages: an [`Acted`], once it is done.
     QueueAct {
@@ -229,13 +229,19 @@ pub(crate) struct Acted {
     pub(crate) trouble: Option<String>,
 }
 
-/// What is ordered for a destination; a time, or `taken back`.
+/// What is ordered for a destination, or that one message is held; a time, or `taken back`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct OrderRow {
     pub(crate) destination: String,
     /// The dead gateway for whose queue it is ordered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<String>,
+    /// The message that is held alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<String>,
+    /// Since when it is, where its record says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) held_since: Option<String>,
     pub(crate) held_until: Option<String>,
     pub(crate) refused_until: Option<String>,
     /// Where its mail goes instead.
@@ -382,6 +388,9 @@ pub(crate) struct MessageRow {
     pub(crate) not_before: Option<String>,
     /// A time, or `taken back`, if an operator holds it.
     pub(crate) held_until: Option<String>,
+    /// Since when, where its record says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) held_since: Option<String>,
     pub(crate) size: u32,
     /// From -9 to 9 (MT-PRIORITY).
     pub(crate) priority: i8,

@@ -158,6 +158,8 @@ pub struct Envelope {
     /// An operator lets it out by no means before this time ([`FOREVER`](crate::order::FOREVER): before it
     /// is released).
     pub held_until: Option<Timestamp>,
+    /// Since when, if it is held and who held it wrote that down.
+    pub held_since: Option<Timestamp>,
     /// Attempts made.
     pub attempts: u16,
     /// Whether the sender has been told that delivery is delayed.
@@ -249,6 +251,9 @@ impl Envelope {
         }
         if let Some(until) = self.held_until {
             out.extend_from_slice(&until.as_millis().to_le_bytes());
+            if let Some(since) = self.held_since {
+                out.extend_from_slice(&since.as_millis().to_le_bytes());
+            }
         }
         out
     }
@@ -278,10 +283,13 @@ impl Envelope {
             .map(|_| reader.recipient())
             .collect::<Result<_, _>>()?;
         let mut priority = reader.array().map(i8::from_le_bytes);
-        let mut held_until = None;
+        let (mut held_until, mut held_since) = (None, None);
         if version >= WITH_HOLD {
             priority = Ok(priority?);
             held_until = Some(Timestamp::from_millis(u64::from_le_bytes(reader.array()?)));
+            if reader.at < bytes.len() {
+                held_since = Some(Timestamp::from_millis(u64::from_le_bytes(reader.array()?)));
+            }
         }
         let priority = priority.unwrap_or(0);
         Ok(Self {
@@ -290,6 +298,7 @@ impl Envelope {
             accepted,
             not_before: (not_before != 0).then(|| Timestamp::from_millis(not_before)),
             held_until,
+            held_since,
             attempts,
             delay_noticed: flags & DELAY_NOTICED != 0,
             reverse_path,
@@ -424,6 +433,7 @@ pub(crate) mod tests {
             accepted: Timestamp::from_millis(1_000),
             not_before: Some(Timestamp::from_millis(2_000)),
             held_until: None,
+            held_since: None,
             attempts: 3,
             delay_noticed: true,
             reverse_path: Some("sender@example.org".to_owned()),
@@ -508,6 +518,25 @@ pub(crate) mod tests {
             for end in 0..bytes.len() {
                 assert!(Envelope::decode(&bytes[..end]).is_err(), "cut at {end}");
             }
+        }
+    }
+
+    /// Who does not know it passes it over.
+    #[test]
+    fn since_when_a_hold_is_stands_behind_its_end() {
+        let without = Envelope {
+            held_until: Some(Timestamp::from_millis(9)),
+            ..sample()
+        };
+        let envelope = Envelope {
+            held_since: Some(Timestamp::from_millis(5)),
+            ..without.clone()
+        };
+        let (plain, bytes) = (without.encode(), envelope.encode());
+        assert_eq!(bytes, [&plain[..], &5_u64.to_le_bytes()].concat());
+        assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+        for end in plain.len() + 1..bytes.len() {
+            assert!(Envelope::decode(&bytes[..end]).is_err(), "cut at {end}");
         }
     }
 

@@ -145,6 +145,7 @@ fn deferred(
         attempts,
         // A hold that ended says nothing any more.
         held_until: None,
+        held_since: None,
         not_before: Some(due),
         last_reply: last_reply.or_else(|| envelope.last_reply.clone()),
         recipients,

@@ -115,6 +115,7 @@ mod tests {
             attempts: 1,
             not_before: None,
             held_until: None,
+            held_since: None,
             size: 1500,
             priority: 0,
             destination: "b.example".to_owned(),

@@ -74,7 +74,7 @@ pub(crate) enum QueueCommand {
     Accept(EndArgs),
     /// Sends what is queued for a destination elsewhere, after a question; new mail for it too.
     Reroute(operate::RerouteArgs),
-    /// Lists what is held, refused and rerouted.
+    /// Lists what is held, refused and rerouted, single messages too.
     Orders {
         /// Prints JSON: a list of objects.
         #[arg(long)]
@@ -263,7 +263,9 @@ fn show(rows: Vec<MessageRow>) -> String {
             let _ = writeln!(out, "    priority {}", row.priority);
         }
         if let Some(until) = &row.held_until {
-            let _ = writeln!(out, "    held until {until}");
+            let since = row.held_since.as_ref();
+            let since = since.map_or_else(String::new, |since| format!(" since {since}"));
+            let _ = writeln!(out, "    held{since} until {until}");
         }
         if row.attempts > 0 {
             let _ = writeln!(

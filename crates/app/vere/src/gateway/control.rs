@@ -97,7 +97,7 @@ async fn answer(gateway: &Rc<Gateway>, request: &Request) -> Answer {
             seconds,
             ahead,
         } => operate::order(gateway, destination, change, *seconds, *ahead).await,
-        Request::QueueOrders => operate::orders(gateway),
+        Request::QueueOrders => operate::orders(gateway).await,
         Request::QueueAct {
             destination,
             selection,

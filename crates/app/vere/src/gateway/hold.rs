@@ -169,6 +169,11 @@ impl Place<'_> {
         let envelope = found.and_then(|found| Envelope::decode(&found.meta).ok());
         let mut envelope =
             envelope.ok_or(SpoolError::Refused(vere_spoolwire::Refusal::NoRecord))?;
+        // A hold that gets another end began when it did.
+        let since = envelope
+            .held_since
+            .filter(|_| envelope.held_until.is_some());
+        envelope.held_since = until.map(|_| since.unwrap_or_else(clock::now));
         envelope.held_until = until;
         let mut batch = Batch::new();
         batch.replace(queue, record, envelope.encode().into());

@@ -275,6 +275,7 @@ fn envelope(
         accepted: clock::now(),
         not_before: None,
         held_until: None,
+        held_since: None,
         attempts: 0,
         delay_noticed: false,
         reverse_path: mail

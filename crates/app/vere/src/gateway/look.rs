@@ -2,6 +2,7 @@
 //! from the spool, for the messages shown only.
 
 use std::collections::HashMap;
+use std::iter;
 use std::rc::Rc;
 
 use vere_queue::{Destination, Envelope, MessageSummary, QueueSummary, Standing};
@@ -66,9 +67,7 @@ pub(super) async fn show(
     after: Option<TraceId>,
     limit: usize,
 ) -> Answer {
-    let mut all: Vec<(Option<String>, Rc<Gateway>)> = vec![(None, Rc::clone(gateway))];
-    let adopted = gateway.adopted.borrow().clone();
-    all.extend(adopted.into_iter().map(|(name, one)| (Some(name), one)));
+    let mut all = groups(gateway);
     all.retain(|(name, _)| group.is_none_or(|group| name.as_deref() == Some(group)));
     let found = match of_queue(&all, what, after, limit.min(SHOW_MAX)) {
         Some(found) => found,
@@ -89,6 +88,15 @@ pub(super) async fn show(
         ));
     }
     answer(&rows(&all, &found).await)
+}
+
+/// This gateway, and those that it has adopted, with their names.
+fn groups(gateway: &Rc<Gateway>) -> Vec<(Option<String>, Rc<Gateway>)> {
+    let adopted = gateway.adopted.borrow().clone();
+    let adopted = adopted.into_iter().map(|(name, one)| (Some(name), one));
+    iter::once((None, Rc::clone(gateway)))
+        .chain(adopted)
+        .collect()
 }
 
 /// The first messages of all queues of that name, in the order in which they were taken; `None`: there is no
@@ -139,6 +147,23 @@ fn of_message(all: &[(Option<String>, Rc<Gateway>)], trace: TraceId) -> Vec<Foun
         found.extend(queues.places(trace).filter_map(at).take(SHOW_MAX));
     }
     found
+}
+
+/// The messages that are held one by one, here and in adopted queues: [`SHOW_MAX`] of them, the oldest first.
+pub(super) async fn held(gateway: &Rc<Gateway>) -> Vec<MessageRow> {
+    let all = groups(gateway);
+    let mut found = Vec::new();
+    for (place, (_, one)) in all.iter().enumerate() {
+        let queues = one.queues.borrow();
+        found.extend(queues.held_messages().map(|(number, message)| Found {
+            place,
+            number,
+            message,
+        }));
+    }
+    found.sort_by_key(|found| found.message.trace);
+    found.truncate(SHOW_MAX);
+    rows(&all, &found).await
 }
 
 async fn rows(all: &[(Option<String>, Rc<Gateway>)], found: &[Found]) -> Vec<MessageRow> {
@@ -273,6 +298,10 @@ fn message_row(
         attempts: message.attempts,
         not_before: message.due.map(|time| time.to_string()),
         held_until: message.held_until.map(orders::until_text),
+        held_since: envelope
+            .filter(|_| message.held_until.is_some())
+            .and_then(|one| one.held_since)
+            .map(|since| since.to_string()),
         size: message.size,
         priority: message.priority,
         reverse_path: envelope.map(|one| one.reverse_path.clone().unwrap_or_default()),

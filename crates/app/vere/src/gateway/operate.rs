@@ -10,8 +10,8 @@ use vere_queue::{Destination, Order};
 use super::orders::Change;
 use super::state::Gateway;
 use super::sweep::Sweep;
-use super::{clock, orders};
-use crate::control::{Acted, Action, Answer, OrderChange, OrderRow, Selection};
+use super::{clock, look, orders};
+use crate::control::{Acted, Action, Answer, MessageRow, OrderChange, OrderRow, Selection};
 
 /// Changes what holds for a destination, in adopted queues too.
 pub(super) async fn order(
@@ -151,8 +151,8 @@ fn wanted(change: &OrderChange, destination: &Destination) -> Result<Change, Str
     })
 }
 
-/// What is ordered for any destination, here and in adopted groups.
-pub(super) fn orders(gateway: &Gateway) -> Answer {
+/// What is ordered for any destination, and then which messages are held, here and in adopted groups.
+pub(super) async fn orders(gateway: &Rc<Gateway>) -> Answer {
     let now = clock::now();
     let rows = |one: &Gateway, group: Option<&str>| {
         let queues = one.queues.borrow();
@@ -164,7 +164,21 @@ pub(super) fn orders(gateway: &Gateway) -> Answer {
         all.extend(rows(adopted, Some(name)));
     }
     all.sort_by(|a, b| (&a.destination, &a.group).cmp(&(&b.destination, &b.group)));
+    all.extend(look::held(gateway).await.into_iter().map(held_row));
     answer(&all)
+}
+
+fn held_row(message: MessageRow) -> OrderRow {
+    OrderRow {
+        destination: message.destination,
+        group: message.group,
+        id: Some(message.id),
+        held_since: message.held_since,
+        held_until: message.held_until,
+        refused_until: None,
+        way: None,
+        way_until: None,
+    }
 }
 
 fn order_row(order: &Order, group: Option<&str>) -> OrderRow {
@@ -172,6 +186,8 @@ fn order_row(order: &Order, group: Option<&str>) -> OrderRow {
     OrderRow {
         destination: order.destination.to_string(),
         group: group.map(str::to_owned),
+        id: None,
+        held_since: None,
         held_until: order.held_until.map(orders::until_text),
         refused_until: order.refused_until.map(orders::until_text),
         way: detour.map(|detour| detour.to.to_string()),

@@ -241,6 +241,7 @@ impl Router {
             accepted: now,
             not_before: None,
             held_until: None,
+            held_since: None,
             attempts: 0,
             delay_noticed: false,
             reverse_path: None,

@@ -33,6 +33,22 @@ fn assert_held(system: &System, id: &str, until: &Value) {
     assert_eq!(message["held_until"], *until);
 }
 
+/// It is at this place among the two that `vere queue orders` names, and says what the message itself does.
+fn assert_ordered(system: &System, id: &str, until: &Value, place: usize) {
+    let orders = parse(&system.command(&["queue", "orders", "--json"]));
+    assert_eq!(orders.as_array().map(Vec::len), Some(2), "{orders}");
+    let (row, message) = (&orders[place], shown(system, id));
+    assert_eq!((&row["id"], &row["held_until"]), (&id.into(), until));
+    for same in ["destination", "held_since"] {
+        assert!(row[same].is_string(), "{row}");
+        assert_eq!(row[same], message[same]);
+    }
+    let said = system.command(&["queue", "orders"]);
+    let destination = row["destination"].as_str().unwrap_or_default();
+    let line = format!("{id} for {destination}: held since ");
+    assert!(said.contains(&line), "{said}");
+}
+
 fn subjects(sink: &Sink) -> Vec<String> {
     let mail = sink.mail();
     let lines = mail.iter().flat_map(|text| text.lines());
@@ -93,6 +109,8 @@ fn single_messages_stay_held_over_kill_9_of_everything_while_the_others_leave() 
     assert_eq!(queue["held"], 2);
     assert_held(&system, &ids[1], &"taken back".into());
     assert_held(&system, &ids[2], &until);
+    assert_ordered(&system, &ids[1], &"taken back".into(), 0);
+    assert_ordered(&system, &ids[2], &until, 1);
     assert!(system.command(&["queue", "list"]).contains("(2 held)"));
     wait_for("the metric", || {
         let text = metrics::read(endpoint);
@@ -141,6 +159,9 @@ fn a_held_message_stays_held_where_its_queue_is_adopted() {
     wait_for("the held one alone", || {
         (adopted(&second) == 1).then_some(())
     });
+    let said = second.command(&["queue", "orders"]);
+    let line = format!("{} for {destination} (of gateway): held since ", ids[0]);
+    assert!(said.contains(&line), "{said}");
     let message = shown(&second, &ids[0]);
     assert_eq!(
         (&message["state"], &message["group"]),

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use vere_units::{Timestamp, TraceId};
 
 use super::entries::{Slot, Standing};
-use super::{QueueNumber, Queues, RecordId};
+use super::{MessageSummary, QueueNumber, Queues, RecordId};
 use crate::order::FOREVER;
 
 /// Due at once.
@@ -31,6 +31,11 @@ impl Held {
         due.filter(|due| *due != AT_ONCE)
     }
 
+    /// All that are held.
+    fn slots(&self) -> impl Iterator<Item = Slot> {
+        self.due.keys().copied()
+    }
+
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.due.len()
@@ -38,6 +43,12 @@ impl Held {
 }
 
 impl Queues {
+    /// Messages that are held one by one, with their queues, in no order.
+    pub fn held_messages(&self) -> impl Iterator<Item = (QueueNumber, MessageSummary)> {
+        let held = self.held.slots();
+        held.map(|slot| (self.entries[slot].queue, self.message_at(slot)))
+    }
+
     /// Holds a message until a time ([`FOREVER`]: until it is released); one that is held gets the new
     /// time. False: it is being delivered, or gone.
     pub fn hold_message(

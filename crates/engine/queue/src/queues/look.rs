@@ -310,7 +310,7 @@ impl Queues {
             .find(|slot| self.entries[*slot].trace > after)
     }
 
-    fn message_at(&self, slot: Slot) -> MessageSummary {
+    pub(super) fn message_at(&self, slot: Slot) -> MessageSummary {
         let entry = &self.entries[slot];
         MessageSummary {
             record: entry.record,

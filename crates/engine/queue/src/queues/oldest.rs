@@ -93,6 +93,7 @@ mod tests {
             accepted,
             not_before: None,
             held_until: None,
+            held_since: None,
             attempts: 0,
             ..sample()
         };

@@ -25,6 +25,7 @@ fn fresh(record: RecordId, accepted: Timestamp) -> Envelope {
         accepted,
         not_before: None,
         held_until: None,
+        held_since: None,
         attempts: 0,
         delay_noticed: false,
         ..sample()

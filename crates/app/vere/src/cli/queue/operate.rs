@@ -333,7 +333,7 @@ fn send_order(
     }
 }
 
-/// What is ordered for any destination.
+/// What is ordered for any destination, and which messages are held.
 pub(super) fn orders(socket: &Path, json: bool) -> Result<String, Failure> {
     let value = ask(socket, &Request::QueueOrders).map_err(Failure::new)?;
     let rows: Vec<OrderRow> = parse(value)?;
@@ -349,7 +349,9 @@ pub(super) fn orders(socket: &Path, json: bool) -> Result<String, Failure> {
 fn order_line(row: &OrderRow) -> String {
     let mut parts = Vec::new();
     if let Some(until) = &row.held_until {
-        parts.push(format!("held until {until}"));
+        let since = row.held_since.as_ref();
+        let since = since.map_or_else(String::new, |since| format!(" since {since}"));
+        parts.push(format!("held{since} until {until}"));
     }
     if let Some(until) = &row.refused_until {
         parts.push(format!("refused until {until}"));
@@ -362,6 +364,10 @@ fn order_line(row: &OrderRow) -> String {
         parts.push("delivered and taken as usual".to_owned());
     }
     let name = super::of_group(row.destination.clone(), row.group.clone());
+    let name = match &row.id {
+        Some(id) => format!("{id} for {name}"),
+        None => name,
+    };
     format!("{name}: {}\n", parts.join(", "))
 }
 
@@ -471,13 +477,20 @@ mod tests {
         let mut row = OrderRow {
             destination: "a.example".to_owned(),
             group: None,
+            id: None,
+            held_since: None,
             held_until: Some("taken back".to_owned()),
             refused_until: None,
             way: None,
             way_until: None,
         };
         assert_eq!(order_line(&row), "a.example: held until taken back\n");
-        row.held_until = None;
+        (row.id, row.held_since) = (Some("1Y3KQ0000000".to_owned()), Some("then".to_owned()));
+        assert_eq!(
+            order_line(&row),
+            "1Y3KQ0000000 for a.example: held since then until taken back\n"
+        );
+        (row.id, row.held_until) = (None, None);
         assert_eq!(
             order_line(&row),
             "a.example: delivered and taken as usual\n"
