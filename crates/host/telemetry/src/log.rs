@@ -129,12 +129,10 @@ impl fmt::Display for LogError {
 
 impl std::error::Error for LogError {}
 
-/// Changes the level while the process runs. Dropped at the end of the process it writes the lines that
-/// wait still.
+/// Dropped at the end of the process it writes the lines that wait still.
 #[derive(Debug)]
 pub struct LogHandle {
-    /// `None` when directives from the environment rule.
-    level: Option<reload::Handle<LevelFilter, Registry>>,
+    level: LevelHandle,
     lines: Lines<io::Stderr>,
 }
 
@@ -145,11 +143,26 @@ impl Drop for LogHandle {
 }
 
 impl LogHandle {
+    /// What changes the level while the process runs.
+    #[must_use]
+    pub fn level(&self) -> LevelHandle {
+        self.level.clone()
+    }
+}
+
+/// Changes the level while the process runs.
+#[derive(Debug, Clone)]
+pub struct LevelHandle {
+    /// `None` when directives from the environment rule.
+    filter: Option<reload::Handle<LevelFilter, Registry>>,
+}
+
+impl LevelHandle {
     /// Shows events from `level` on from now on; says nothing to `VERE_LOG`'s directives.
-    pub fn set_level(&self, level: LogLevel) {
-        if let Some(handle) = &self.level {
+    pub fn set(&self, level: LogLevel) {
+        if let Some(filter) = &self.filter {
             // Fails only once the subscriber is gone, at the end of the process.
-            let _ = handle.reload(level);
+            let _ = filter.reload(level);
         }
     }
 }
@@ -169,15 +182,16 @@ pub fn init(options: &LogOptions) -> Result<LogHandle, LogError> {
             let filter = EnvFilter::try_new(text)
                 .map_err(|error| LogError::Directives(error.to_string()))?;
             install(Registry::default().with(layer.with_filter(filter)))?;
-            Ok(LogHandle { level: None, lines })
+            let level = LevelHandle { filter: None };
+            Ok(LogHandle { level, lines })
         }
         None => {
             let (filter, handle) = reload::Layer::new(LevelFilter::from(options.level));
             install(Registry::default().with(layer.with_filter(filter)))?;
-            Ok(LogHandle {
-                level: Some(handle),
-                lines,
-            })
+            let level = LevelHandle {
+                filter: Some(handle),
+            };
+            Ok(LogHandle { level, lines })
         }
     }
 }

@@ -19,6 +19,7 @@ use vere_settings::{NextHop, RoutePattern, Settings};
 
 use super::{Failure, Outcome};
 use crate::config;
+use crate::role::log::{self, Level};
 use crate::supervisor::{self, Extra, Readiness, Role};
 
 /// What can be done with a demo system.
@@ -44,11 +45,11 @@ pub(crate) struct DemoArgs {
     port_offset: u16,
 }
 
-/// Runs the command; `log` starts the log as the settings want it.
+/// Runs the command.
 ///
 /// # Errors
 /// When a file cannot be written or is wrong, or the system cannot start.
-pub(crate) fn run(command: &DemoCommand, log: fn(&Settings)) -> Result<Outcome, Failure> {
+pub(crate) fn run(command: &DemoCommand) -> Result<Outcome, Failure> {
     match command {
         DemoCommand::Init(args) => {
             let (config, settings) = init(args)?;
@@ -61,7 +62,7 @@ pub(crate) fn run(command: &DemoCommand, log: fn(&Settings)) -> Result<Outcome, 
                 &head, &config, &settings, sink,
             )))
         }
-        DemoCommand::Run(args) => serve(args, log),
+        DemoCommand::Run(args) => serve(args),
         DemoCommand::Sink(args) => {
             if let Err(code) = supervisor::child_setup() {
                 return Ok(Outcome::Exit(code));
@@ -79,15 +80,17 @@ fn init(args: &DemoArgs) -> Result<(PathBuf, Arc<Settings>), Failure> {
     Ok((config, settings))
 }
 
-fn serve(args: &DemoArgs, log: fn(&Settings)) -> Result<Outcome, Failure> {
+fn serve(args: &DemoArgs) -> Result<Outcome, Failure> {
     let (config, settings) = init(args)?;
-    log(&settings);
+    // Without a log the demo still serves.
+    let log = log::start(&settings, "supervisor").ok();
     let address = sink_address(&settings);
     let roles = address
         .map(|address| sink(address, &args.dir))
         .transpose()?;
     let text = banner::text("Veredarius is running.", &config, &settings, address);
     let extra = Extra {
+        level: log.as_ref().map(Level::of),
         roles: roles.into_iter().collect(),
         when_ready: Some(Box::new(move || {
             // A closed output is no reason not to run.

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::role::log::{self, Level};
 use crate::store::parser;
 use crate::{config as file, gateway, supervisor, transfer};
 
@@ -229,8 +230,9 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
     match cli.command {
         Command::Serve { config } => {
             let (path, settings) = config.load()?;
-            let _log = log(&settings, "supervisor")?;
-            Ok(Outcome::Exit(supervisor::run(settings, &path)?))
+            let log = log::start(&settings, "supervisor")?;
+            let level = Level::of(&log);
+            Ok(Outcome::Exit(supervisor::run(settings, &path, level)?))
         }
         Command::Quickstart(args) => quickstart::run(&args).map(Outcome::Print),
         Command::Account { config, command } => {
@@ -252,10 +254,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
             Ok(Outcome::Report(text, code))
         }
         Command::Config { command } => Ok(Outcome::Print(config::run(&command))),
-        Command::Demo { command } => demo::run(&command, |settings| {
-            // Without a log the demo still serves.
-            let _ = log(settings, "supervisor");
-        }),
+        Command::Demo { command } => demo::run(&command),
         Command::Queue { config, command } => {
             queue::run(&command, &config.load()?.1).map(Outcome::Print)
         }
@@ -299,21 +298,22 @@ fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> 
     let settings = std::sync::Arc::new(supervisor::role_settings(&path)?);
     match role {
         RoleCommand::Gateway => {
-            let _log = log(&settings, "gateway")?;
-            gateway::run(settings, &path)?;
+            let log = log::start(&settings, "gateway")?;
+            gateway::run(settings, &path, Level::of(&log))?;
         }
         RoleCommand::Signer => {
-            let _log = log(&settings, "signer")?;
-            crate::signer::run(&settings)?;
+            let log = log::start(&settings, "signer")?;
+            crate::signer::run(&settings, &path, Level::of(&log))?;
         }
         RoleCommand::Store => {
-            let _log = log(&settings, "store")?;
-            crate::store::run(settings, &path)?;
+            let log = log::start(&settings, "store")?;
+            crate::store::run(settings, &path, Level::of(&log))?;
         }
         RoleCommand::Parser => {}
         RoleCommand::Spool { node } => {
-            let _log = log(&settings, &format!("spool-{node}"))?;
-            crate::spool::run(&settings, node)?;
+            let log = log::start(&settings, &format!("spool-{node}"))?;
+            let reload = (path, Level::of(&log));
+            crate::spool::run(&settings, node, Some(reload))?;
         }
     }
     Ok(Outcome::Exit(ExitCode::SUCCESS))
@@ -342,29 +342,6 @@ fn unreadable(path: &Path, error: &io::Error, user: Option<&str>) -> Failure {
         _ => String::new(),
     };
     Failure::new(format!("cannot read {}: {error}{advice}", path.display()))
-}
-
-/// Starts the log as the settings want it; `role` stands on each line.
-fn log(
-    settings: &vere_settings::Settings,
-    role: &str,
-) -> Result<vere_telemetry::log::LogHandle, Failure> {
-    use vere_settings::{LogFormat, LogLevel};
-    use vere_telemetry::log::{self, LogOptions};
-    Ok(log::init(&LogOptions {
-        level: match settings.log.level {
-            LogLevel::Error => log::LogLevel::Error,
-            LogLevel::Warn => log::LogLevel::Warn,
-            LogLevel::Info => log::LogLevel::Info,
-            LogLevel::Debug => log::LogLevel::Debug,
-            LogLevel::Trace => log::LogLevel::Trace,
-        },
-        format: match settings.log.format {
-            LogFormat::Text => log::LogFormat::Text,
-            LogFormat::Json => log::LogFormat::Json,
-        },
-        role: Some(role.to_owned()),
-    })?)
 }
 
 /// Why a command did not do what was asked, for the person who typed it.

@@ -18,6 +18,7 @@ use self::operate::{
 use super::Failure;
 use crate::control::{Action, MessageRow, OrderChange, QueueRow, Request, ask};
 use crate::gateway;
+use crate::role::log;
 
 /// Queues in one answer of the gateway.
 const PAGE: usize = 2_000;
@@ -98,7 +99,7 @@ pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<St
     let socket = &settings.control.socket;
     match command {
         QueueCommand::Drain { group, force, .. } => {
-            super::log(settings, "drain")?;
+            log::start(settings, "drain")?;
             gateway::drain(settings, group, *force, &mut std::io::stdout())?;
             Ok(String::new())
         }

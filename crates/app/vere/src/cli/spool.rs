@@ -15,6 +15,7 @@ use vere_units::ByteSize;
 
 use super::{Failure, is_there};
 use crate::control::{ReplicaLine, Request, ask};
+use crate::role::log;
 use crate::spool::reader::Reader;
 use crate::spool::{self, Credentials, encryption};
 
@@ -53,8 +54,8 @@ pub(crate) enum SpoolCommand {
 pub(crate) fn run(command: &SpoolCommand, settings: &Settings) -> Result<String, Failure> {
     match command {
         SpoolCommand::Serve { node } => {
-            super::log(settings, &format!("spool-{node}"))?;
-            spool::run(settings, node)?;
+            let _log = log::start(settings, &format!("spool-{node}"))?;
+            spool::run(settings, node, None)?;
             Ok(String::new())
         }
         SpoolCommand::Stat {

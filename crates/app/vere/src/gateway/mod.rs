@@ -70,6 +70,7 @@ pub(crate) use self::routing::{relay, route as destination_of};
 use self::state::{Gateway, Parts};
 use crate::cli::Failure;
 use crate::role::life::{self, Signals};
+use crate::role::log::Level;
 use crate::role::{clock, wire};
 use crate::spool::encryption::{self, Encryption};
 use crate::spool::link::{
@@ -98,9 +99,9 @@ pub(crate) fn drain_trace_directory(settings: &Settings) -> PathBuf {
 ///
 /// # Errors
 /// When it cannot start: ports, files, settings.
-pub(crate) fn run(settings: Arc<Settings>, config: &Path) -> Result<(), Failure> {
+pub(crate) fn run(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), Failure> {
     let mut inherited = Inherited::from_env()?;
-    life::run(serve(settings, config, &mut inherited))
+    life::run(serve(settings, config, level, &mut inherited))
 }
 
 /// Begins what a gateway does for its queues.
@@ -116,6 +117,7 @@ fn keep_queues(gateway: &Rc<Gateway>) {
 async fn serve(
     settings: Arc<Settings>,
     config: &Path,
+    level: Level,
     inherited: &mut Inherited,
 ) -> Result<(), Failure> {
     let mut listeners = Vec::new();
@@ -176,7 +178,7 @@ async fn serve(
     supervisor::notify_ready();
     health.send_replace(Health::Ready);
     let end = tokio::select! {
-        () = signals.wait_for_stop(config, apply) => Ok(()),
+        () = signals.wait_for_stop(config, &level, apply) => Ok(()),
         () = fenced(&gateway) => Err(Failure::new(
             "another gateway has taken the queues over; nothing acknowledged is lost",
         )),

@@ -7,6 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 use vere_settings::Settings;
 
+use super::log::Level;
 use crate::cli::Failure;
 use crate::supervisor;
 
@@ -61,10 +62,11 @@ impl Signals {
     }
 
     /// Waits for the order to stop; an order to reload puts the settings in the file at `config` in force
-    /// by `apply`. A file that is wrong changes nothing.
+    /// by `apply`, and the level of the log. A file that is wrong changes nothing.
     pub(crate) async fn wait_for_stop(
         &mut self,
         config: &Path,
+        level: &Level,
         apply: impl Fn(Settings) -> Result<(), Failure>,
     ) {
         loop {
@@ -72,15 +74,24 @@ impl Signals {
                 _ = self.terminate.recv() => return,
                 // Ctrl-C reaches the whole foreground group; the supervisor decides and sends SIGTERM.
                 _ = self.interrupt.recv() => {}
-                _ = self.hangup.recv() => reload(config, &apply),
+                _ = self.hangup.recv() => reload(config, level, &apply),
             }
         }
     }
 }
 
-fn reload(config: &Path, apply: impl Fn(Settings) -> Result<(), Failure>) {
-    let loaded = supervisor::role_settings(config).map_err(Failure::from);
-    match loaded.and_then(apply) {
+/// The supervisor has accepted other settings: `apply` puts them in force, and the log has their level.
+pub(crate) fn reload(
+    config: &Path,
+    level: &Level,
+    apply: impl Fn(Settings) -> Result<(), Failure>,
+) {
+    let reloaded = supervisor::role_settings(config).map_err(Failure::from);
+    let applied = reloaded.and_then(|settings| {
+        let wanted = settings.log.level;
+        apply(settings).map(|()| level.set(wanted))
+    });
+    match applied {
         Ok(()) => tracing::info!(config = %config.display(), "configuration reloaded"),
         Err(error) => tracing::error!(%error, "configuration kept: the new one is wrong"),
     }

@@ -1,11 +1,12 @@
 //! What the processes of several roles are made of: [`life`] from start to stop, [`places`] of
 //! connections, [`memory`] of messages being received, octets of connections ([`wire`]), the [`clock`],
-//! passwords ([`login`], [`login_log`]) and those who guess them ([`guessing`]).
+//! passwords ([`login`], [`login_log`]) and those who guess them ([`guessing`]), the [`log`].
 
 pub(crate) mod accept;
 pub(crate) mod clock;
 pub(crate) mod guessing;
 pub(crate) mod life;
+pub(crate) mod log;
 pub(crate) mod login;
 pub(crate) mod login_log;
 pub(crate) mod memory;

@@ -8,6 +8,7 @@ mod keys;
 mod service;
 
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -20,6 +21,8 @@ use vere_settings::Settings;
 
 use self::keys::Keys;
 use crate::cli::Failure;
+use crate::role::life;
+use crate::role::log::Level;
 use crate::supervisor;
 
 /// Permissions of the socket: who may connect may have anything signed.
@@ -35,7 +38,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// When it cannot start: the socket, the folder of keys.
-pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
+pub(crate) fn run(settings: &Settings, config: &Path, level: Level) -> Result<(), Failure> {
     let Some(dkim) = &settings.dkim else {
         return Err(Failure::new(
             "the settings have no [dkim], so there is nothing to sign",
@@ -59,7 +62,7 @@ pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
             let keys = Arc::clone(&keys);
             move || accept(&listener, &keys)
         })?;
-    runtime.block_on(watch(&keys))
+    runtime.block_on(watch(&keys, config, &level))
 }
 
 /// No other process of this user may look into the memory, and it is never written to a file.
@@ -70,8 +73,9 @@ fn keep_memory_private() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Keeps the keys as they are on disk until the role is told to stop.
-async fn watch(keys: &Keys) -> Result<(), Failure> {
+/// Keeps the keys as they are on disk, and the log's level as the settings want it, until the role is told to
+/// stop.
+async fn watch(keys: &Keys, config: &Path, level: &Level) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     // Ctrl-C reaches the whole foreground group; the supervisor decides and sends SIGTERM.
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -84,7 +88,7 @@ async fn watch(keys: &Keys) -> Result<(), Failure> {
             _ = interrupt.recv() => {}
             _ = hangup.recv() => {
                 keys.look();
-                supervisor::notify_ready();
+                life::reload(config, level, |_| Ok(()));
             }
             _ = tick.tick() => {
                 keys.look();

@@ -15,7 +15,7 @@ mod socket;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nix::sys::signal::{SigSet, Signal};
@@ -31,6 +31,8 @@ use vere_spoolwire::{Grants, KeptGrants, Right, SharedSecret};
 use vere_units::ByteSize;
 
 use crate::cli::Failure;
+use crate::role::life;
+use crate::role::log::Level;
 use crate::{secret, supervisor};
 use encryption::Encryption;
 use mark::OwnerMark;
@@ -43,11 +45,16 @@ const FRAME_SPARE: u64 = 14 << 20;
 /// Disk that is left to others, above all to the logs.
 const SPILL_SPARE: u64 = 1 << 30;
 
-/// Runs the node of that name until it is told to stop.
+/// Runs the node of that name until it is told to stop. A reload changes nothing of it but the log's level, where
+/// it is known which file says so.
 ///
 /// # Errors
 /// When the settings know no such node, its port or log cannot be opened, or it cannot go on.
-pub(crate) fn run(settings: &Settings, name: &str) -> Result<(), Failure> {
+pub(crate) fn run(
+    settings: &Settings,
+    name: &str,
+    reload: Option<(PathBuf, Level)>,
+) -> Result<(), Failure> {
     let node = settings
         .spool
         .nodes
@@ -66,7 +73,7 @@ pub(crate) fn run(settings: &Settings, name: &str) -> Result<(), Failure> {
         alive: supervisor::notify_watchdog,
     };
     let stop = Stop::default();
-    stop_on_signal(stop.clone())?;
+    take_signals(stop.clone(), reload)?;
     node::serve(options, listeners, stop, supervisor::notify_ready)?;
     Ok(())
 }
@@ -241,9 +248,9 @@ fn durability(settings: &Settings, directory: &Path) -> Durability {
     }
 }
 
-/// Ends the node at SIGTERM. SIGINT reaches the whole foreground group at Ctrl-C: there the supervisor
+/// Ends the node at SIGTERM, and changes the log's level at SIGHUP. SIGINT reaches the whole foreground group at Ctrl-C: there the supervisor
 /// decides, and its SIGTERM follows.
-fn stop_on_signal(stop: Stop) -> Result<(), Failure> {
+fn take_signals(stop: Stop, reload: Option<(PathBuf, Level)>) -> Result<(), Failure> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         signals.add(signal);
@@ -254,8 +261,12 @@ fn stop_on_signal(stop: Stop) -> Result<(), Failure> {
         .name("signals".to_owned())
         .spawn(move || {
             loop {
-                if let Ok(Signal::SIGTERM) = signals.wait() {
-                    return stop.stop();
+                match (signals.wait(), &reload) {
+                    (Ok(Signal::SIGTERM), _) => return stop.stop(),
+                    (Ok(Signal::SIGHUP), Some((config, level))) => {
+                        life::reload(config, level, |_| Ok(()));
+                    }
+                    _ => {}
                 }
             }
         })?;

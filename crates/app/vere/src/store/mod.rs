@@ -42,6 +42,7 @@ use vere_telemetry::metrics::Health;
 use crate::cli::Failure;
 use crate::gateway::tls::ServerTls;
 use crate::role::life::{self, Signals};
+use crate::role::log::Level;
 use crate::supervisor;
 use files::Files;
 use keeper::Keeper;
@@ -57,14 +58,15 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// When it cannot start: ports, files, settings, a damaged store.
-pub(crate) fn run(settings: Arc<Settings>, config: &Path) -> Result<(), Failure> {
+pub(crate) fn run(settings: Arc<Settings>, config: &Path, level: Level) -> Result<(), Failure> {
     let mut inherited = Inherited::from_env()?;
-    life::run(serve(settings, config, &mut inherited))
+    life::run(serve(settings, config, level, &mut inherited))
 }
 
 async fn serve(
     settings: Arc<Settings>,
     config: &Path,
+    level: Level,
     inherited: &mut Inherited,
 ) -> Result<(), Failure> {
     let mut listeners = Vec::new();
@@ -109,7 +111,7 @@ async fn serve(
     let mut signals = Signals::new()?;
     supervisor::notify_ready();
     tokio::select! {
-        () = signals.wait_for_stop(config, |settings| reception.reload(settings)) => {}
+        () = signals.wait_for_stop(config, &level, |settings| reception.reload(settings)) => {}
         error = end.failed() => return Err(Failure::new(format!(
             "the mail store has to be opened anew, nothing acknowledged is lost: {error}"
         ))),

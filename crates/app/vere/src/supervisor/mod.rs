@@ -38,6 +38,7 @@ use std::time::Duration;
 
 use vere_settings::Settings;
 
+use crate::role::log::Level;
 use crate::role::upgrade;
 
 pub(crate) use entry::{child_setup, notify_ready, notify_watchdog, watchdog_interval};
@@ -89,13 +90,20 @@ impl Timing {
 pub(crate) fn run(
     settings: Arc<Settings>,
     config_path: &Path,
+    level: Level,
 ) -> Result<ExitCode, SupervisorError> {
-    run_with(settings, config_path, Extra::default())
+    let extra = Extra {
+        level: Some(level),
+        ..Extra::default()
+    };
+    run_with(settings, config_path, extra)
 }
 
 /// What is run beside the system.
 #[derive(Default)]
 pub(crate) struct Extra {
+    /// The log's level, which follows the settings.
+    pub(crate) level: Option<Level>,
     /// Further roles, started first and stopped last.
     pub(crate) roles: Vec<Role>,
     /// Called once, when all roles are ready for the first time.
@@ -146,7 +154,13 @@ pub(crate) fn run_with(
     ));
     let plan = Plan {
         roles,
-        reload: Box::new(move || snapshot.reload()),
+        reload: Box::new(move || {
+            let settings = snapshot.reload()?;
+            if let Some(level) = &extra.level {
+                level.set(settings.log.level);
+            }
+            Ok(())
+        }),
         when_ready: extra.when_ready,
     };
     let watch = Watch::new(plan, &settings.data, Timing::DEFAULT)?;

@@ -114,8 +114,8 @@ impl Snapshot {
         &self.path
     }
 
-    /// Takes the edited file over, whole or not at all.
-    pub(super) fn reload(&mut self) -> Result<(), SupervisorError> {
+    /// Takes the edited file over, whole or not at all. Gives what it says.
+    pub(super) fn reload(&mut self) -> Result<&Settings, SupervisorError> {
         let text = read(&self.config_path)?;
         let settings = parse(&text, &self.config_path)?;
         let keys = self.settings.changes(&settings).restart;
@@ -125,7 +125,7 @@ impl Snapshot {
         check_named(&settings, &self.config_path, &text)?;
         write(&self.path, &text)?;
         self.settings = Arc::new(settings);
-        Ok(())
+        Ok(&self.settings)
     }
 }
 

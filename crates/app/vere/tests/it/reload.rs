@@ -1,6 +1,7 @@
 //! Settings and accounts that change while the system runs.
 
 use crate::harness::{Options, Session, Sink, System, output_of, vere, wait_for};
+use crate::imap::with_store;
 
 fn announced_size(system: &System) -> String {
     let mut session = Session::connect(system.smtp);
@@ -147,6 +148,38 @@ fn what_only_a_restart_can_change_is_said_and_nothing_is_changed() {
     system.reload();
     system.wait_log(&["restart", "spool.memory_max"]);
     assert!(announced_size(&system).ends_with("SIZE 52428800"));
+    system.stop();
+}
+
+#[test]
+fn the_level_of_the_log_follows_the_settings_in_every_role() {
+    let (stored, _) = with_store(Options::default());
+    let options = |level: &str, size: u32| {
+        stored
+            .clone()
+            .set("log.level", &format!("\"{level}\""))
+            .set("limits.message_size_max", &format!("\"{size} KiB\""))
+            .table("[dkim]")
+    };
+    let system = System::start(&options("error", 100));
+    assert!(!system.log().contains(" info "), "{}", system.log());
+    system.configure(&options("info", 200));
+    system.reload();
+    system.wait_log(&[" info supervisor ", "settings reloaded"]);
+    for role in ["gateway", "store", "signer", "spool-a", "spool-b"] {
+        system.wait_log(&[&format!(" info {role} "), "configuration reloaded"]);
+    }
+    system.configure(&options("warn", 300));
+    system.reload();
+    wait_for("the new size", || {
+        announced_size(&system)
+            .ends_with("SIZE 307200")
+            .then_some(())
+    });
+    let mut session = Session::greeted(system.smtp);
+    let id = session.submit("a@example.net", &["alice@example.org"], "A: b\r\n\r\n");
+    system.wait_empty();
+    assert!(!system.log().contains(&id), "{}", system.log());
     system.stop();
 }
 
