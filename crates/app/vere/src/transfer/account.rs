@@ -453,6 +453,7 @@ fn of_status(status: Status) -> Put {
             Put::Kept(uids.first().map(|(first, _)| *first))
         }
         (true, _) => Put::Kept(None),
+        (false, Some(code)) if code.is("OVERQUOTA") => Put::Full(status.text),
         (false, Some(Code::Other(code))) => Put::Refused(format!("[{code}] {}", status.text)),
         (false, _) => Put::Refused(status.text),
     }

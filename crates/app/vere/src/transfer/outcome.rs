@@ -9,4 +9,6 @@ pub(super) enum Put {
     Kept(Option<Uid>),
     /// The target does not take it.
     Refused(String),
+    /// The account at the target is full (`OVERQUOTA`, RFC 5530): nor would others be taken.
+    Full(String),
 }

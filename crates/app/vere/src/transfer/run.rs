@@ -246,7 +246,7 @@ impl Run {
         self.state.sends(&name, keys.collect())?;
         let put = self.target.put(to, &mut messages).await?;
         let length = self.target.sync()?;
-        let mut has = Vec::new();
+        let (mut has, mut full) = (Vec::new(), None);
         for ((item, message), put) in messages.iter().zip(put) {
             match put {
                 Put::Kept(uid) => {
@@ -255,9 +255,13 @@ impl Run {
                     has.push((item.key.clone(), message.hash, uid));
                 }
                 Put::Refused(reason) => self.summary.refuse(to, item, &reason),
+                Put::Full(reason) => {
+                    full.get_or_insert_with(|| no_room(item, message.size, &reason));
+                }
             }
         }
-        self.state.has(&name, has, length)
+        self.state.has(&name, has, length)?;
+        full.map_or(Ok(()), Err)
     }
 
     fn bar(&self, name: &str, messages: usize) -> ProgressBar {
@@ -274,6 +278,16 @@ impl Run {
         bar.set_message(name.to_owned());
         bar
     }
+}
+
+/// The run ends there: each message behind it would be sent for nothing.
+fn no_room(item: &Item, size: u64, reason: &str) -> Failure {
+    Failure::new(format!(
+        "the account that mail goes to is full at message {} ({}): [OVERQUOTA] {reason}. Raise its quota, or make \
+         room in it",
+        item.key,
+        ByteSize::new(size)
+    ))
 }
 
 impl Summary {

@@ -77,5 +77,6 @@ mod tls;
 mod top;
 mod transfer;
 mod transfer_nul;
+mod transfer_quota;
 mod transfer_remote;
 mod trouble;
