@@ -24,6 +24,20 @@ const MESSAGE: &[u8] = b"From: a@b.c\r\nSubject: poison\r\nMessage-ID: <1@b>\r\n
     Content-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n\r\none\r\n--x--\r\n";
 const OTHER: &[u8] = b"Subject: another\r\n\r\nmessage\r\n";
 
+/// The manners of a process that ends, or has to be ended, at a message that is poisoned.
+const ENDING: [&str; 8] = [
+    "dies",
+    "spins",
+    "bombs",
+    "hoards",
+    "overflows",
+    "lies",
+    "boasts",
+    "babbles",
+];
+/// Those of one that says nothing in time.
+const SILENT: [&str; 3] = ["hangs", "is short", "drips"];
+
 /// Is no test: other tests start it as the process that takes messages apart.
 #[test]
 fn a_process() {
@@ -197,16 +211,7 @@ fn messages_are_taken_apart_as_here_by_many_threads_at_once() {
 #[test]
 fn a_message_that_ends_its_process_is_known_by_its_header() {
     let header = Parsed::of_header(MESSAGE).encode();
-    for manner in [
-        "dies",
-        "spins",
-        "bombs",
-        "hoards",
-        "overflows",
-        "lies",
-        "boasts",
-        "babbles",
-    ] {
+    for manner in ENDING {
         let parsers = parsers(manner, FOR_EVER);
         let found = parsers.parse(MESSAGE).unwrap();
         assert_eq!(found.record, header, "{manner}");
@@ -219,7 +224,7 @@ fn a_message_that_ends_its_process_is_known_by_its_header() {
 fn a_process_that_does_not_answer_in_time_is_not_waited_for() {
     // On a busy machine a process that only reads the header may be too late as well.
     let known = [Parsed::of_header(MESSAGE), Parsed::opaque(MESSAGE)].map(|parsed| parsed.encode());
-    for manner in ["hangs", "is short", "drips"] {
+    for manner in SILENT {
         let parsers = parsers(manner, Duration::from_secs(1));
         let found = parsers.parse(MESSAGE).unwrap();
         assert!(known.contains(&found.record), "{manner}");

@@ -87,16 +87,7 @@ fn many_threads_have_their_messages_looked_into() {
 
 #[test]
 fn a_message_that_ends_its_process_is_known_and_others_are_told_of() {
-    for manner in [
-        "dies",
-        "spins",
-        "bombs",
-        "hoards",
-        "overflows",
-        "lies",
-        "boasts",
-        "babbles",
-    ] {
+    for manner in ENDING {
         let (decoders, count) = counted(manner, FOR_EVER);
         assert_eq!(hold(&decoders), [Some(true), None, Some(false)], "{manner}");
         // All together, and twice the one alone; the last is there for the others.
@@ -114,7 +105,7 @@ fn a_message_that_ends_its_process_is_known_and_others_are_told_of() {
 
 #[test]
 fn a_process_that_says_nothing_is_not_waited_for() {
-    for manner in ["hangs", "is short", "drips"] {
+    for manner in SILENT {
         let (decoders, _) = counted(manner, Duration::from_secs(1));
         let said = texts(&decoders);
         // On a busy machine others may be too late as well.
