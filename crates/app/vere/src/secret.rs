@@ -1,10 +1,10 @@
 //! Random octets, and the key that the gateway and the spool nodes share.
 
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::Path;
 
+use vere_net::aside::write_private;
 use vere_units::Secret;
 
 use crate::cli::Failure;
@@ -58,19 +58,11 @@ fn make(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
-    let aside = path.with_extension(format!("new-{}", std::process::id()));
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&aside)?;
     let text: String = random()
         .iter()
         .map(|octet| format!("{octet:02x}"))
         .collect();
-    writeln!(file, "{text}")?;
-    file.sync_all()?;
+    let aside = write_private(path, format!("{text}\n").as_bytes())?;
     let linked = fs::hard_link(&aside, path);
     fs::remove_file(&aside)?;
     match linked {

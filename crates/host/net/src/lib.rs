@@ -13,6 +13,7 @@
 //! Protocols are not spoken here, save those of ACME's challenges.
 
 pub mod acme;
+pub mod aside;
 pub mod connect;
 pub mod listen;
 pub mod resolver;

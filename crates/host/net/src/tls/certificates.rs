@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -16,6 +16,7 @@ use vere_units::Timestamp;
 
 use super::server::{CertificateFiles, ServerTlsOptions};
 use super::{TlsError, Validity, provider};
+use crate::aside::write_private;
 
 /// Octets read of one PEM file; the largest chains have some 20 KiB, root bundles some 300 KiB.
 const FILE_OCTETS_MAX: u64 = 4 * 1024 * 1024;
@@ -129,17 +130,7 @@ fn keep(kept: &Path, key: &[u8], chain: &[u8]) -> io::Result<()> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o700).create(folder)?;
     }
-    // Several processes may keep the same certificate at once.
-    let aside = kept.with_extension(format!("new-{}", std::process::id()));
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&aside)?;
-    file.write_all(&text)?;
-    file.sync_all()?;
-    fs::rename(&aside, kept)
+    fs::rename(write_private(kept, &text)?, kept)
 }
 
 /// Whether the files can be used.

@@ -1,0 +1,50 @@
+//! Files that nobody else may read, written beside their place.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Writes a file beside `path`, synced, that its owner alone may read, and gives its path: whoever renames or links
+/// it into place leaves a whole file there, and none that others could read for a moment. Several processes may
+/// do so at once.
+///
+/// # Errors
+/// When it cannot be made or written.
+pub fn write_private(path: &Path, octets: &[u8]) -> io::Result<PathBuf> {
+    let aside = path.with_extension(format!("new-{}", std::process::id()));
+    // What a crash left behind, under this process's number, may have other rights.
+    match std::fs::remove_file(&aside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&aside)?;
+    file.write_all(octets)?;
+    file.sync_all()?;
+    Ok(aside)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn what_a_crash_left_behind_gives_nobody_rights() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key.pem");
+        let aside = write_private(&path, b"long and old").unwrap();
+        assert!(!path.exists());
+        fs::set_permissions(&aside, Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(write_private(&path, b"new").unwrap(), aside);
+        assert_eq!(fs::read(&aside).unwrap(), b"new");
+        let mode = fs::metadata(&aside).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
