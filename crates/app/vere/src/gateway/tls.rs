@@ -15,7 +15,7 @@ use vere_smtp::server::TlsInfo;
 use vere_units::Timestamp;
 
 use crate::cli::Failure;
-use crate::supervisor::kept_certificate;
+use crate::supervisor::{Kept, kept_certificate};
 
 /// How often certificate files are looked at.
 const WATCH_INTERVAL: Duration = Duration::from_secs(60);
@@ -79,21 +79,21 @@ impl ServerTls {
 }
 
 fn options(settings: &Settings) -> Result<ServerTlsOptions, Failure> {
-    let files = |files: &vere_settings::CertificateFiles, name: &str| CertificateFiles {
-        kept: kept_certificate(settings, name),
+    let files = |files: &vere_settings::CertificateFiles, of| CertificateFiles {
+        kept: kept_certificate(settings, of),
         ..CertificateFiles::new(&files.certificate, &files.key)
     };
     let default = settings.tls.default.as_ref();
     let acme = acme(settings)?.map(|acme| acme.files());
-    let named = settings.tls.sni.iter().enumerate().map(|(n, sni)| {
-        (
-            sni.name.clone(),
-            files(&sni.files, &format!("sni-{}.pem", n + 1)),
-        )
-    });
+    let named = settings
+        .tls
+        .sni
+        .iter()
+        .enumerate()
+        .map(|(n, sni)| (sni.name.clone(), files(&sni.files, Kept::Sni(n))));
     Ok(ServerTlsOptions {
         // A certificate in a file is what an operator chose; that of the authority serves otherwise.
-        default: default.map(|own| files(own, "default.pem")).or(acme),
+        default: default.map(|own| files(own, Kept::Default)).or(acme),
         sni: named.collect(),
         ..ServerTlsOptions::default()
     })

@@ -6,7 +6,7 @@ use vere_net::tls::{CertificateFiles, MutualTls, MutualTlsOptions};
 use vere_settings::{LineTls, Settings, SpoolNode};
 
 use crate::cli::Failure;
-use crate::supervisor::kept_certificate;
+use crate::supervisor::{Kept, kept_certificate};
 
 /// Mutual TLS with one node.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ pub(crate) fn certificates(settings: &Settings) -> Result<Option<MutualTls>, Fai
     };
     Ok(Some(MutualTls::new(MutualTlsOptions {
         files: CertificateFiles {
-            kept: kept_certificate(settings, "spool.pem"),
+            kept: kept_certificate(settings, Kept::Spool),
             ..CertificateFiles::new(&tls.files.certificate, &tls.files.key)
         },
         ca: tls.ca.clone(),

@@ -22,6 +22,7 @@ mod backoff;
 mod child;
 mod entry;
 mod error;
+mod kept;
 mod listeners;
 mod lock;
 mod notify;
@@ -43,6 +44,7 @@ use crate::role::upgrade;
 
 pub(crate) use entry::{child_setup, notify_ready, notify_watchdog, watchdog_interval};
 pub(crate) use error::SupervisorError;
+pub(crate) use kept::Kept;
 pub(crate) use role::{Readiness, Role};
 pub(crate) use snapshot::{kept_certificate, role_settings};
 
@@ -141,7 +143,7 @@ pub(crate) fn run_with(
         std::env::current_exe().map_err(SupervisorError::system("find the program's own file"))?;
     privileges::prepare(&settings, &executable)?;
     // As the user that the roles are: root could read more.
-    snapshot::check_named(&settings, config_path, &text)?;
+    snapshot::check_at_start(&settings, config_path, &text)?;
     let mut snapshot = Snapshot::new(Arc::clone(&settings), config_path, &text)?;
 
     let mut roles = extra.roles;

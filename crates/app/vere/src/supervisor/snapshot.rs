@@ -13,6 +13,7 @@ use std::sync::Arc;
 use vere_settings::{KeyLines, Settings};
 
 use super::error::SupervisorError;
+use super::kept::{self, Kept};
 use crate::config::named::{self, Fault};
 
 /// Environment variable with the path of the accepted settings, for roles.
@@ -20,9 +21,6 @@ pub(super) const ACCEPTED_SETTINGS: &str = "VERE_ACCEPTED_SETTINGS";
 
 /// Name of the file under the data directory.
 const FILE_NAME: &str = "accepted.toml";
-
-/// Name of the folder of certificates under the data directory.
-const KEPT_FOLDER: &str = "accepted";
 
 /// Largest settings file, in octets; a larger one is not a settings file.
 const FILE_LENGTH_MAX: u64 = 64 << 20;
@@ -42,9 +40,9 @@ pub(crate) fn role_settings(config_path: &Path) -> Result<Settings, SupervisorEr
 
 /// Where a role keeps a copy of a certificate and its key that could be used: restarted while the files
 /// are broken it takes those. Nowhere for a role started by hand, or a command.
-pub(crate) fn kept_certificate(settings: &Settings, name: &str) -> Option<PathBuf> {
+pub(crate) fn kept_certificate(settings: &Settings, of: Kept) -> Option<PathBuf> {
     std::env::var_os(ACCEPTED_SETTINGS)?;
-    Some(settings.data.join(KEPT_FOLDER).join(name))
+    Some(of.path(settings))
 }
 
 /// Reads the text of a settings file.
@@ -73,7 +71,37 @@ pub(super) fn check_named(
     config_path: &Path,
     text: &str,
 ) -> Result<(), SupervisorError> {
-    let faults = named::faults(settings);
+    refuse(named::faults(settings), config_path, text)
+}
+
+/// As [`check_named`], before roles are started for the first time: for a certificate that cannot be used its copy
+/// serves, if there is one.
+pub(super) fn check_at_start(
+    settings: &Settings,
+    config_path: &Path,
+    text: &str,
+) -> Result<(), SupervisorError> {
+    let before = read(&settings.data.join(FILE_NAME)).and_then(|text| parse(&text, config_path));
+    let mut faults = named::faults(settings);
+    if let Ok(before) = before {
+        faults.retain(|fault| match kept::instead(fault, settings, &before) {
+            None => true,
+            Some(copy) => {
+                tracing::error!(
+                    key = fault.key,
+                    error = fault.text,
+                    copy = %copy.display(),
+                    "a certificate cannot be used, the copy that was used last serves: mend it until check-config \
+                     finds nothing"
+                );
+                false
+            }
+        });
+    }
+    refuse(faults, config_path, text)
+}
+
+fn refuse(faults: Vec<Fault>, config_path: &Path, text: &str) -> Result<(), SupervisorError> {
     if faults.is_empty() {
         return Ok(());
     }
@@ -102,6 +130,7 @@ impl Snapshot {
     ) -> Result<Self, SupervisorError> {
         let path = settings.data.join(FILE_NAME);
         write(&path, text)?;
+        kept::tidy(&settings, true);
         Ok(Self {
             settings,
             config_path: config_path.to_owned(),
@@ -124,6 +153,7 @@ impl Snapshot {
         }
         check_named(&settings, &self.config_path, &text)?;
         write(&self.path, &text)?;
+        kept::tidy(&settings, false);
         self.settings = Arc::new(settings);
         Ok(&self.settings)
     }

@@ -15,6 +15,7 @@
     reason = "a test fails by panicking; helpers are not seen as tests by the lint"
 )]
 
+mod accepted;
 mod auth;
 mod bad_input;
 mod benchmarks;

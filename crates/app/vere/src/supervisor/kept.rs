@@ -1,0 +1,139 @@
+//! Copies of the certificates and keys that could be used, in `accepted` under the data directory.
+//!
+//! Roles make them (`vere_net::tls`), and take them when they come up while the files are broken. Whole starts do
+//! too, as after a reboot at night: mail flows, the log says loudly what is to be mended, and `check-config` fails.
+//! But only where the settings that were accepted last named the same files: a copy of something else serves
+//! nobody. What no setting names any more is removed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use vere_net::tls::{CertificateFiles as Files, check_files};
+use vere_settings::{CertificateFiles, Settings};
+
+use crate::config::named::Fault;
+
+/// Name of the folder under the data directory.
+const FOLDER: &str = "accepted";
+
+/// What a certificate is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// `[tls]`.
+    Default,
+    /// A section `[[tls.sni]]`, from 0 on.
+    Sni(usize),
+    /// `[spool.tls]`.
+    Spool,
+}
+
+impl Kept {
+    /// Where its copy lies.
+    pub(super) fn path(self, settings: &Settings) -> PathBuf {
+        let name = match self {
+            Self::Default => "default.pem".to_owned(),
+            Self::Sni(place) => format!("sni-{}.pem", place + 1),
+            Self::Spool => "spool.pem".to_owned(),
+        };
+        settings.data.join(FOLDER).join(name)
+    }
+
+    /// All that the settings name.
+    fn all(settings: &Settings) -> impl Iterator<Item = Self> {
+        let sni = (0..settings.tls.sni.len()).map(Self::Sni);
+        let all = [Self::Default, Self::Spool].into_iter().chain(sni);
+        all.filter(|kept| kept.files(settings).is_some())
+    }
+
+    /// The files that the settings name, and for whom.
+    fn files(self, settings: &Settings) -> Option<(&str, &CertificateFiles)> {
+        match self {
+            Self::Default => settings.tls.default.as_ref().map(|files| ("", files)),
+            Self::Sni(place) => {
+                let sni = settings.tls.sni.get(place)?;
+                Some((&sni.name, &sni.files))
+            }
+            Self::Spool => settings.spool.tls.as_ref().map(|tls| ("", &tls.files)),
+        }
+    }
+
+    /// What the setting of this key is about.
+    fn of_key(key: &str) -> Option<Self> {
+        let (section, of) = key.rsplit_once('.')?;
+        if !matches!(of, "certificate" | "key") {
+            return None;
+        }
+        match section {
+            "tls" => Some(Self::Default),
+            "spool.tls" => Some(Self::Spool),
+            _ => {
+                let number = section.strip_prefix("tls.sni[")?.strip_suffix(']')?;
+                Some(Self::Sni(number.parse::<usize>().ok()?.checked_sub(1)?))
+            }
+        }
+    }
+}
+
+/// The copy that serves in the place of files with this fault, where it is one of the same files: `before` are the
+/// settings that were accepted last.
+pub(super) fn instead(fault: &Fault, settings: &Settings, before: &Settings) -> Option<PathBuf> {
+    let kept = Kept::of_key(&fault.key)?;
+    kept.files(settings)
+        .filter(|files| kept.files(before).as_ref() == Some(files))?;
+    let path = kept.path(settings);
+    check_files(&Files::new(&path, &path))
+        .is_ok()
+        .then_some(path)
+}
+
+/// Removes the copies that no setting names any more: keys that nobody needs are not to lie about. `all`: also what
+/// a crash left half written; only while no role runs that may be writing it.
+pub(super) fn tidy(settings: &Settings, all: bool) {
+    let named: Vec<PathBuf> = Kept::all(settings)
+        .map(|kept| kept.path(settings))
+        .collect();
+    let folder = settings.data.join(FOLDER);
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+        Err(error) => return untidy(&folder, &error),
+    };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let whole = path.extension().is_some_and(|end| end == "pem");
+        if named.contains(&path) || !(all || whole) {
+            continue;
+        }
+        match fs::remove_file(&path) {
+            Ok(()) => tracing::info!(
+                file = %path.display(),
+                "copy of a certificate removed that no setting names"
+            ),
+            Err(error) => untidy(&path, &error),
+        }
+    }
+}
+
+fn untidy(path: &Path, error: &io::Error) {
+    tracing::warn!(%error, file = %path.display(), "cannot remove copies of certificates");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_faults_name_copies() {
+        for (key, kept) in [
+            ("tls.key", Some(Kept::Default)),
+            ("tls.sni[2].certificate", Some(Kept::Sni(1))),
+            ("spool.tls.certificate", Some(Kept::Spool)),
+            ("spool.tls.ca", None),
+            ("tls.sni[0].key", None),
+            ("delivery.ca", None),
+            ("route[1].password_file", None),
+        ] {
+            assert_eq!(Kept::of_key(key), kept, "{key}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Copies of certificates that could be used: a start with broken files takes them, and they do not stay for ever.
+
+use std::fs;
+use std::path::Path;
+
+use crate::harness::{Authority, Files, Options, Session, System, output_of, vere, wait_for};
+
+struct Setup {
+    authority: Authority,
+    folder: tempfile::TempDir,
+}
+
+impl Setup {
+    fn new() -> Self {
+        Self {
+            authority: Authority::new(),
+            folder: tempfile::tempdir().expect("a temporary directory"),
+        }
+    }
+
+    fn sign(&self, name: &str) -> Files {
+        let of = ["mx.example.org", "127.0.0.1"];
+        self.authority.sign(self.folder.path(), name, &of)
+    }
+
+    fn shown(&self, system: &System) -> Vec<u8> {
+        let session = Session::greeted(system.smtp).starttls(&self.authority, "mx.example.org");
+        session.expect("a handshake").certificate()
+    }
+}
+
+fn copies(system: &System) -> Vec<String> {
+    let folder = system.directory.path().join("data/accepted");
+    let entries = fs::read_dir(folder).expect("the copies");
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    let mut names: Vec<_> = entries.map(|entry| name(entry.expect("one"))).collect();
+    names.sort();
+    names
+}
+
+fn breaks(path: &Path) {
+    fs::write(path, "garbage").expect("the file");
+}
+
+#[test]
+fn a_start_with_a_broken_certificate_takes_the_copy_and_says_so() {
+    let setup = Setup::new();
+    let files = setup.sign("mx");
+    let mut system = System::start(&Options::default().certificate(&files));
+    assert_eq!(setup.shown(&system), files.der);
+    breaks(&files.key);
+    system.restart();
+    assert_eq!(setup.shown(&system), files.der);
+    system.wait_log(&[
+        " error supervisor ",
+        "the copy that was used last serves",
+        "tls.key",
+    ]);
+    // Whoever asks is told, and nothing else is taken over until it is mended.
+    let output = output_of(vere().arg("check-config").arg("-c").arg(&system.config), "");
+    assert!(!output.status.success(), "{output:?}");
+    system.reload();
+    system.wait_log(&["reload refused", "tls.key"]);
+    let mended = setup.sign("mx");
+    system.reload();
+    wait_for("the new certificate", || {
+        (setup.shown(&system) == mended.der).then_some(())
+    });
+    system.stop();
+}
+
+#[test]
+fn a_copy_serves_nobody_else() {
+    let setup = Setup::new();
+    let files = setup.sign("mx");
+    let mut system = System::start(&Options::default().certificate(&files));
+    let other = setup.sign("other");
+    breaks(&other.key);
+    system.configure(&Options::default().certificate(&other));
+    system.kill();
+    let output = output_of(vere().arg("serve").arg("-c").arg(&system.config), "");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("tls.key: "), "{said}");
+    // With the settings from before it starts.
+    system.configure(&Options::default().certificate(&files));
+    system.start_again();
+    system.wait_ready();
+    system.stop();
+}
+
+#[test]
+fn copies_that_no_setting_names_are_removed_by_a_reload_and_by_a_start() {
+    let setup = Setup::new();
+    let (own, named) = (setup.sign("mx"), setup.sign("named"));
+    let alone = Options::default().certificate(&own);
+    let both = alone.clone().certificate_for("b.example.org", &named);
+    let mut system = System::start(&both);
+    assert_eq!(copies(&system), ["default.pem", "sni-1.pem"]);
+    system.configure(&alone);
+    system.reload();
+    wait_for("the end of a copy", || {
+        (copies(&system) == ["default.pem"]).then_some(())
+    });
+    let folder = system.directory.path().join("data/accepted");
+    for left in ["sni-7.pem", "spool.pem", "default.new-1"] {
+        fs::write(folder.join(left), "a key").expect("the file");
+    }
+    system.restart();
+    assert_eq!(copies(&system), ["default.pem"]);
+    system.wait_log(&["copy of a certificate removed", "sni-7.pem"]);
+    system.stop();
+}
