@@ -7,6 +7,7 @@ mod demo;
 mod dial;
 mod dkim;
 mod domain;
+mod examples;
 pub(crate) mod mailq;
 mod pages;
 pub(crate) mod queue;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command, CommandFactory as _};
 use clap_complete::Shell;
 
-use super::{Cli, Failure};
+use super::{Cli, Failure, examples};
 use crate::sendmail;
 
 /// Writes the manual pages.
@@ -78,8 +78,9 @@ fn complete(page: &Path) -> io::Result<()> {
         ".SH \"SEE ALSO\"\n{}\n",
         others.join(", ").replace('-', "\\-")
     );
+    let examples = examples::section(&name);
     let mut file = fs::OpenOptions::new().append(true).open(page)?;
-    file.write_all([&own, files, &also].concat().as_bytes())
+    file.write_all([&own, &examples, files, &also].concat().as_bytes())
 }
 
 fn sendmail_sections() -> String {
@@ -157,6 +158,11 @@ mod tests {
         let text = fs::read_to_string(args.folder.join("man1/vere-queue-list.1")).unwrap();
         assert!(
             text.contains("vere(1), vere\\-queue(1), vere.toml(5)"),
+            "{text}"
+        );
+        let text = fs::read_to_string(args.folder.join("man1/vere-queue-hold.1")).unwrap();
+        assert!(
+            text.contains(".SH EXAMPLES\n.TP\n\\&vere queue hold example.com\n"),
             "{text}"
         );
         let text = fs::read_to_string(args.folder.join("man1/vere-sendmail.1")).unwrap();

@@ -85,6 +85,12 @@ pub(crate) fn run(name: &str, words: &[OsString]) -> ExitCode {
     }
 }
 
+/// Whether a command line of `vere sendmail` can be understood.
+#[cfg(test)]
+pub(crate) fn understands(words: &[OsString]) -> Result<(), impl fmt::Display> {
+    Options::parse("sendmail", words).map(drop)
+}
+
 /// Why nothing was sent, and how the caller learns of it.
 #[derive(Debug)]
 struct Failed {

@@ -1,0 +1,108 @@
+//! Examples of commands for their manual pages, from `examples.txt`: below the name of a page in brackets lines that
+//! can be typed as they stand, each with what it does, indented, behind it.
+
+/// The text of all examples.
+const TEXT: &str = include_str!("examples.txt");
+
+/// The lines of a page.
+fn lines(page: &str) -> impl Iterator<Item = &'static str> {
+    let mut here = false;
+    let page = format!("[{page}]");
+    TEXT.lines().filter(move |line| {
+        if line.starts_with('[') {
+            here = *line == page;
+            return false;
+        }
+        here && !line.is_empty()
+    })
+}
+
+/// The section of a page; empty where it has no examples.
+pub(super) fn section(page: &str) -> String {
+    let mut text = String::new();
+    for line in lines(page) {
+        // Groff would set a dash for a hyphen, and quotes that a shell does not know.
+        let plain = line.trim().replace('-', "\\-").replace('\'', "\\(aq");
+        text += match line.starts_with(' ') {
+            true => "",
+            false => ".TP\n",
+        };
+        text += &format!("\\&{plain}\n");
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!(".SH EXAMPLES\n{text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser as _};
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use crate::sendmail;
+
+    fn pages() -> Vec<&'static str> {
+        let heads = TEXT.lines().filter_map(|line| line.strip_prefix('['));
+        heads.filter_map(|line| line.strip_suffix(']')).collect()
+    }
+
+    /// What a shell makes of a line: words, those in quotes whole, and no redirection.
+    fn words(line: &str) -> Vec<String> {
+        let line = line.split(" < ").next().unwrap_or_default();
+        let parts = line.split('\'').enumerate();
+        parts
+            .flat_map(|(place, part)| match place % 2 {
+                0 => part.split_whitespace().map(str::to_owned).collect(),
+                _ => vec![part.to_owned()],
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_example_can_be_typed_and_is_of_its_page() {
+        for page in pages() {
+            let lines: Vec<_> = lines(page).collect();
+            assert!(!lines.is_empty() && lines.len() % 2 == 0, "{page}");
+            for pair in lines.chunks(2) {
+                let (line, what) = (pair[0], pair[1]);
+                assert!(what.starts_with("    ") && what.ends_with('.'), "{what}");
+                let words = words(line);
+                assert!(words.join("-").starts_with(page), "{line} on {page}");
+                let parsed = Cli::try_parse_from(&words);
+                let Cli { command } = parsed.unwrap_or_else(|error| panic!("{line}: {error}"));
+                if let Command::Sendmail { words } = command {
+                    sendmail::understands(&words).unwrap_or_else(|error| panic!("{line}: {error}"));
+                }
+            }
+        }
+    }
+
+    fn named(command: &clap::Command, name: &str, found: &mut Vec<String>) {
+        for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+            named(one, &format!("{name}-{}", one.get_name()), found);
+        }
+        found.push(name.to_owned());
+    }
+
+    #[test]
+    fn the_commands_of_every_day_have_examples() {
+        let (mut names, pages) = (Vec::new(), pages());
+        named(&Cli::command(), "vere", &mut names);
+        for page in &pages {
+            assert!(names.iter().any(|name| name == page), "no page {page}");
+            let heads = pages.iter().filter(|other| *other == page).count();
+            assert_eq!(heads, 1, "{page}");
+        }
+        let groups = [
+            "account", "alias", "queue", "spool", "store", "import", "export", "dial", "trace",
+            "sendmail", "serve",
+        ];
+        for name in &names {
+            let group = name.split('-').nth(1).unwrap_or_default();
+            let has = pages.contains(&name.as_str());
+            assert!(has || !groups.contains(&group), "{name} has no examples");
+        }
+    }
+}
