@@ -345,6 +345,19 @@ fn unreadable(path: &Path, error: &io::Error, user: Option<&str>) -> Failure {
     Failure::new(format!("cannot read {}: {error}{advice}", path.display()))
 }
 
+/// A count with its noun, as a person would say it.
+pub(crate) fn counted(count: impl TryInto<u64>, one: &str, several: &str) -> String {
+    match count.try_into().unwrap_or(u64::MAX) {
+        1 => format!("1 {one}"),
+        count => format!("{count} {several}"),
+    }
+}
+
+/// So many messages.
+pub(crate) fn messages(count: impl TryInto<u64>) -> String {
+    counted(count, "message", "messages")
+}
+
 /// Why a command did not do what was asked, for the person who typed it.
 #[derive(Debug)]
 pub(crate) struct Failure(String);

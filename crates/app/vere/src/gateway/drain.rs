@@ -16,7 +16,7 @@ use vere_spool::owner::Membership;
 use super::group::{self, End, Progress};
 use super::state::Gateway;
 use super::{drain_trace_directory, link_options, parts, trace_directory};
-use crate::cli::Failure;
+use crate::cli::{Failure, messages};
 use crate::spool as nodes;
 use crate::spool::link::{SpoolLink, random_life};
 use crate::spool::namesake::{self, By, Namesake};
@@ -137,15 +137,15 @@ impl Drain<'_> {
             }
             End::Taken => {
                 return Err(Failure::new(format!(
-                    "{name}: another gateway has taken the queues, with {} messages; most often it is \
-                     the one of that name, which is back",
-                    last.messages
+                    "{name}: another gateway has taken the queues, with {}; most often it is the one of \
+                     that name, which is back",
+                    messages(last.messages)
                 )));
             }
             End::Stopped => {
                 return Err(Failure::new(format!(
-                    "{name}: stopped, {} messages are left",
-                    last.messages
+                    "{name}: stopped, {} left",
+                    messages(last.messages)
                 )));
             }
         }
@@ -247,8 +247,8 @@ impl<'a> Told<'a> {
             } => writeln!(self.out, "{name}: waiting for the nodes"),
             Progress { held: false, .. } => writeln!(
                 self.out,
-                "{name}: {} messages, waiting for the end of the lease",
-                progress.messages
+                "{name}: {}, waiting for the end of the lease",
+                messages(progress.messages)
             ),
             Progress { next, .. } => {
                 let next = next.map(|time| format!(", next try {time}"));
@@ -256,8 +256,8 @@ impl<'a> Told<'a> {
                 let held = held.map(|held| format!(", {held} held (vere queue release)"));
                 writeln!(
                     self.out,
-                    "{name}: {} messages left, {} deferred, {} under way{}{}",
-                    progress.messages,
+                    "{name}: {} left, {} deferred, {} under way{}{}",
+                    messages(progress.messages),
                     progress.deferred,
                     progress.in_flight,
                     held.unwrap_or_default(),

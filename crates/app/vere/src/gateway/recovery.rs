@@ -14,6 +14,7 @@ use vere_telemetry::trace::{Event, EventKind};
 
 use super::state::Gateway;
 use super::{clock, orders, records};
+use crate::cli::{counted, messages};
 use crate::spool::link::SpoolError;
 
 /// Records in one block.
@@ -43,13 +44,11 @@ impl Recovered {
 
 impl fmt::Display for Recovered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} messages in {} queues", self.messages, self.queues)?;
+        let queues = counted(self.queues, "queue", "queues");
+        write!(f, "{} in {queues}", messages(self.messages))?;
         if self.unreadable > 0 {
-            write!(
-                f,
-                ", {} records left alone that cannot be read",
-                self.unreadable
-            )?;
+            let records = counted(self.unreadable, "record", "records");
+            write!(f, ", {records} left alone that cannot be read")?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use vere_imap::client::{
     AppendTo, Client, ClientLimits, Command, Condition, Event, Response, Status, Token,
 };
 use vere_net::connect::{ConnectOptions, connect};
-use vere_net::tls::{ClientTls, Roots, Verification};
+use vere_net::tls::{ClientTls, ConnectTlsError, Roots, Verification};
 use vere_sasl::client::{Credentials, Exchange};
 use vere_sasl::{Mechanism, NonceSource};
 
@@ -107,7 +107,7 @@ impl Link {
         };
         let mut link = match (&tls, remote.security) {
             (Some(tls), Security::Implicit) => {
-                let (stream, _) = tls.connect(name, stream).await?;
+                let (stream, _) = secured(tls.connect(name, stream).await)?;
                 Self::new(Box::new(stream))
             }
             _ => Self::new(Box::new(stream)),
@@ -156,7 +156,7 @@ impl Link {
         let Some(stream) = self.stream.take() else {
             return Err(Failure::new("the connection is closed"));
         };
-        let (stream, _) = tls.connect(host, stream).await?;
+        let (stream, _) = secured(tls.connect(host, stream).await)?;
         self.stream = Some(Box::new(stream));
         self.client.tls_started();
         Ok(())
@@ -321,4 +321,12 @@ impl Link {
         }
         Ok(())
     }
+}
+
+/// Tells what to do about a certificate of an authority of one's own.
+fn secured<T>(connected: Result<T, ConnectTlsError>) -> Result<T, Failure> {
+    connected.map_err(|error| match error.is_unknown_issuer() {
+        true => Failure::new(format!("{error}; --ca FILE names one that is trusted too")),
+        false => error.into(),
+    })
 }

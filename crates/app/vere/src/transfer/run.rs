@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use vere_units::ByteSize;
 
 use super::TransferArgs;
@@ -15,7 +15,7 @@ use super::outcome::Put;
 use super::source::Source;
 use super::state::State;
 use super::target::Target;
-use crate::cli::{Failure, Outcome};
+use crate::cli::{Failure, Outcome, counted, messages};
 
 /// Messages that were refused, and such that are doubtful, that are named, each with the reason.
 const NAMED_MAX: usize = 50;
@@ -271,9 +271,21 @@ impl Run {
             false => ProgressDrawTarget::stderr(),
         };
         let bar = ProgressBar::with_draw_target(Some(messages as u64), target);
-        let style = "{msg:30!} {wide_bar} {human_pos}/{human_len} {per_sec} {eta}";
-        if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style);
+        // Of fixed widths, and without digits that change with every message: the bar is not to jump.
+        let width = bar
+            .length()
+            .map_or(0, |all| HumanCount(all).to_string().len());
+        let style = format!(
+            "{{msg:30!}} {{wide_bar}} {{human_pos:>{width}}}/{{human_len}} {{rate:>9}} {{eta:>4}}"
+        );
+        if let Ok(style) = ProgressStyle::with_template(&style) {
+            bar.set_style(style.with_key(
+                "rate",
+                |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+                    // Whoever draws has nobody to tell.
+                    let _ = write!(out, "{:.0}/s", state.per_sec());
+                },
+            ));
         }
         bar.set_message(name.to_owned());
         bar
@@ -319,20 +331,24 @@ impl Summary {
             (Direction::Export, true) => "would be exported",
         };
         let mut text = format!(
-            "{}{} messages ({}) in {} mailboxes {did}",
+            "{}{} ({}) in {} {did}",
             self.named,
-            self.brought,
+            messages(self.brought),
             ByteSize::new(self.octets),
-            self.mailboxes
+            counted(self.mailboxes, "mailbox", "mailboxes")
         );
-        for (count, what) in [
-            (self.before, "were there already"),
-            (self.gone, "were not to be had where they were"),
-            (self.refused, "were refused"),
-            (self.doubtful, "are doubtful"),
+        for (count, one, several) in [
+            (self.before, "was there already", "were there already"),
+            (
+                self.gone,
+                "was not to be had where it was",
+                "were not to be had where they were",
+            ),
+            (self.refused, "was refused", "were refused"),
+            (self.doubtful, "is doubtful", "are doubtful"),
         ] {
             if count > 0 {
-                let _ = write!(text, ", {count} {what}");
+                let _ = write!(text, ", {}", counted(count, one, several));
             }
         }
         text.push('\n');

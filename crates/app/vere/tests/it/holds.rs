@@ -120,7 +120,7 @@ fn single_messages_stay_held_over_kill_9_of_everything_while_the_others_leave() 
             .map(drop)
     });
     let said = system.command(&["queue", "purge", "--all", "--id", &ids[2], "--yes"]);
-    assert_eq!(said, "1 messages removed\n");
+    assert_eq!(said, "1 message removed\n");
     let said = system.command(&["queue", "release", "--id", &ids[1]]);
     assert_eq!(said, format!("{} for {destination}: goes on\n", ids[1]));
     wait_for("the released one", || {

@@ -131,7 +131,7 @@ fn messages_are_tried_again_returned_and_removed_by_hand() {
     assert_eq!(code, Some(1));
     assert!(said.contains("no queue nowhere.example"), "{said}");
     let said = system.command(&["queue", "purge", "--all", "--id", &ids[3], "--yes"]);
-    assert_eq!(said, "1 messages removed\n");
+    assert_eq!(said, "1 message removed\n");
     assert!(system.command(&["trace", &ids[3]]).contains("purged"));
 
     let none = [
@@ -149,7 +149,7 @@ fn messages_are_tried_again_returned_and_removed_by_hand() {
     let bounce = ["queue", "bounce", &destination, "--id", &ids[2], "--yes"];
     assert_eq!(
         system.command(&bounce),
-        "1 messages returned to their senders\n"
+        "1 message returned to their senders\n"
     );
     let report = system.wait_mail("alice", 1).remove(0);
     assert!(
@@ -414,7 +414,7 @@ fn what_operators_do_is_logged_with_who_and_to_what() {
         let all = [&["queue", "purge"][..], words, &["--yes"]].concat();
         system.command(&all)
     };
-    assert_eq!(purge(&["--id", &ids[0]]), "1 messages removed\n");
+    assert_eq!(purge(&["--id", &ids[0]]), "1 message removed\n");
     assert_eq!(
         purge(&[&destination, "--recipient", "@b.example"]),
         "0 messages removed\n"

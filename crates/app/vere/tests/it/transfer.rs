@@ -122,7 +122,7 @@ fn a_maildir_is_imported_with_flags_folders_and_dates() {
     fs::write(root.join("new/4.d.host"), ODD[3]).expect("room");
     let said = system.command(&import);
     assert!(
-        said.starts_with("1 messages (") && said.contains("3 were there already"),
+        said.starts_with("1 message (") && said.contains("3 were there already"),
         "{said}"
     );
     assert_eq!(alice.exists("INBOX"), 3);

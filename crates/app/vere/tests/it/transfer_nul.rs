@@ -120,7 +120,7 @@ fn a_message_that_cannot_be_read_twice_is_kept_as_it_was_shown() {
         let said = told_of_import(&system, server, folder.path());
         assert!(said.contains("3 messages ("), "{number}: {said}");
         assert!(said.contains("doubtful: INBOX 1.7: "), "{number}: {said}");
-        assert!(said.contains(", 1 are doubtful\n"), "{number}: {said}");
+        assert!(said.contains(", 1 is doubtful\n"), "{number}: {said}");
         let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
         alice.ok("SELECT INBOX");
         // Of the others nothing is lost.

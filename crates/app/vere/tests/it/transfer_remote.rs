@@ -68,6 +68,9 @@ fn accounts_are_reached_within_tls_or_not_at_all() {
             let (code, said) = system.failing_command(&[&import[..], &wrong].concat());
             assert_eq!(code, Some(1), "{said}");
             assert!(said.to_lowercase().contains("certificate"), "{said}");
+            // Who has an authority of one's own is told what to do.
+            let hint = "(UnknownIssuer); --ca FILE names one that is trusted too";
+            assert_eq!(said.contains(hint), wrong.len() == 1, "{said}");
         }
         let said = system.command(&[&import[..], &["--ca", &ca, &place]].concat());
         assert!(said.starts_with("30 messages ("), "{said}");

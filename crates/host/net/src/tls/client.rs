@@ -133,7 +133,7 @@ impl fmt::Display for ConnectTlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => write!(f, "{name:?} cannot be the name of a TLS server"),
-            Self::Certificate(error) => write!(f, "certificate refused: {error}"),
+            Self::Certificate(error) => write!(f, "certificate refused: {}", reason(error)),
             Self::Handshake(error) => write!(f, "TLS handshake failed: {error}"),
             Self::Io(error) => write!(f, "connection broke in the TLS handshake: {error}"),
             Self::Timeout(limit) => write!(f, "TLS handshake not done within {limit:?}"),
@@ -151,7 +151,26 @@ impl std::error::Error for ConnectTlsError {
     }
 }
 
+/// Why a certificate is not valid. The library says but `UnknownIssuer` of the most frequent reason.
+fn reason(error: &rustls::CertificateError) -> String {
+    match error {
+        rustls::CertificateError::UnknownIssuer => {
+            "signed by no authority that is trusted here (UnknownIssuer)".to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
 impl ConnectTlsError {
+    /// Whether it would do to trust another authority.
+    #[must_use]
+    pub fn is_unknown_issuer(&self) -> bool {
+        matches!(
+            self,
+            Self::Certificate(rustls::CertificateError::UnknownIssuer)
+        )
+    }
+
     fn new(error: io::Error) -> Self {
         let inner = error
             .get_ref()
@@ -289,6 +308,9 @@ impl ClientTls {
         };
         match verifier.verify_server_cert(own, others, name, &[], UnixTime::now()) {
             Ok(_) => PeerCertificate::Valid,
+            Err(rustls::Error::InvalidCertificate(error)) => {
+                PeerCertificate::Invalid(format!("invalid peer certificate: {}", reason(&error)))
+            }
             Err(error) => PeerCertificate::Invalid(error.to_string()),
         }
     }

@@ -72,10 +72,7 @@ fn listed<T: ToString>(values: &[T]) -> String {
 fn quota(settings: &Settings) -> String {
     let quota = &settings.quota;
     let size = quota.default.size.map(|size| size.to_string());
-    let messages = quota
-        .default
-        .messages
-        .map(|count| format!("{count} messages"));
+    let messages = quota.default.messages.map(super::super::messages);
     let bounds: Vec<String> = size.into_iter().chain(messages).collect();
     let mut text = if bounds.is_empty() {
         "none".to_owned()

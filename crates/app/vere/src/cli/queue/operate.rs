@@ -10,7 +10,7 @@ use vere_settings::Settings;
 use vere_units::{ByteSize, Span, TraceId};
 
 use super::{parse, to_json};
-use crate::cli::Failure;
+use crate::cli::{Failure, messages};
 use crate::control::{
     Acted, Action, HoldOutcome, HoldRow, MessageChange, OrderChange, OrderRow, Request, Selection,
     ask, ask_for,
@@ -436,7 +436,7 @@ fn finish(
 /// Asks at a terminal; elsewhere only `--yes` is an answer.
 fn confirm(count: &Acted, done: &str) -> Result<(), Failure> {
     let size = ByteSize::new(count.octets);
-    let what = format!("{} messages ({size}) would be {done}", count.messages);
+    let what = format!("{} ({size}) would be {done}", messages(count.messages));
     if !io::stdin().is_terminal() {
         return Err(Failure::new(format!("{what}; nothing was done: add --yes")));
     }
@@ -454,14 +454,14 @@ fn confirm(count: &Acted, done: &str) -> Result<(), Failure> {
 fn told(acted: &Acted, done: &str, json: bool) -> Result<String, Failure> {
     if let Some(trouble) = &acted.trouble {
         return Err(Failure::new(format!(
-            "{} messages {done}, then it ended: {trouble}",
-            acted.messages
+            "{} {done}, then it ended: {trouble}",
+            messages(acted.messages)
         )));
     }
     if json {
         return to_json(acted);
     }
-    let mut text = format!("{} messages {done}", acted.messages);
+    let mut text = format!("{} {done}", messages(acted.messages));
     if acted.busy > 0 {
         text += &format!(", {} left alone: they were being delivered", acted.busy);
     }

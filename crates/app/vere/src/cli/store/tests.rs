@@ -162,13 +162,13 @@ fn a_search_is_explained() {
     };
     let certain = explain("SUBJECT 7 DELETED");
     assert!(
-        certain.contains("1 messages; index: 1 segments"),
+        certain.contains("1 message; index: 1 segment,"),
         "{certain}"
     );
     assert!(certain.contains("answered by the index alone"), "{certain}");
-    assert!(certain.contains("1 messages found"), "{certain}");
+    assert!(certain.contains("1 message found"), "{certain}");
     let looked = explain("NOT TEXT \"subject: 8\" 1:*");
-    assert!(looked.contains("1 messages found"), "{looked}");
+    assert!(looked.contains("1 message found"), "{looked}");
     assert!(explain("SUBJECT 8").contains("0 messages found"));
     let wrong = search::explain_alone(
         &mut store,

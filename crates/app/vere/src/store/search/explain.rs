@@ -14,7 +14,7 @@ use vere_units::ByteSize;
 
 use super::look::{Leaf, Look};
 use super::{Asking, OwnFields, SharedIndex, own_fields};
-use crate::cli::Failure;
+use crate::cli::{self, Failure};
 use crate::role::clock::now;
 use crate::store::keeper::{Keeper, MailStore};
 use crate::store::parser::Decoders;
@@ -111,7 +111,9 @@ fn explained(
     let taken = began.elapsed();
     let (messages, unknown) = look.counts();
     let mut text = format!(
-        "{messages} messages; index: {count} segments, {}; not indexed: {unknown}\n",
+        "{}; index: {}, {}; not indexed: {unknown}\n",
+        cli::messages(messages),
+        cli::counted(count, "segment", "segments"),
         ByteSize::new(octets)
     );
     look.leaves()
@@ -120,8 +122,8 @@ fn explained(
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "{} messages found in {:.1} ms: {}",
-        hits.uids.len(),
+        "{} found in {:.1} ms: {}",
+        cli::messages(hits.uids.len()),
         taken.as_secs_f64() * 1_000.0,
         hits.uids
     );

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::screen::{Deed, Verb, Wanted};
+use crate::cli::messages;
 use crate::control::{
     Acted, Action, OrderChange, OrderRow, Request, Selection, TopSample, ask, ask_for,
 };
@@ -99,10 +100,11 @@ fn act(socket: &Path, deed: &Deed) -> Result<String, String> {
             };
             let acted: Acted = parse(ask_for(socket, &request, RETRY_PATIENCE)?)?;
             return Ok(match acted.trouble {
-                Some(trouble) => format!("{} messages tried, then: {trouble}", acted.messages),
+                Some(trouble) => format!("{} tried, then: {trouble}", messages(acted.messages)),
                 None => format!(
-                    "{}: {} messages tried again",
-                    deed.destination, acted.messages
+                    "{}: {} tried again",
+                    deed.destination,
+                    messages(acted.messages)
                 ),
             });
         }
