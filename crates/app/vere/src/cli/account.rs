@@ -148,6 +148,16 @@ pub(super) fn open(settings: &Settings) -> Result<Directory, Failure> {
     ))
 }
 
+/// As [`open`]; nothing when it is not there yet.
+pub(super) fn open_if_there(settings: &Settings) -> Result<Option<Directory>, Failure> {
+    use vere_settings::DirectoryStore::{File, Sqlite};
+    let (File(path) | Sqlite(path)) = &settings.directory.store;
+    match is_there(path, settings)? {
+        true => open(settings).map(Some),
+        false => Ok(None),
+    }
+}
+
 /// Adds to an error what to do about it.
 pub(super) fn explained(error: ChangeError) -> Failure {
     let advice = match &error {

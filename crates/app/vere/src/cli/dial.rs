@@ -1,6 +1,9 @@
 //! `vere dial`: goes the way of a message up to its recipient, and sends none.
 
+mod own;
+
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,15 +11,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
+use vere_directory::Directory;
 use vere_net::sts::StsAnswer;
 use vere_net::tls::{PeerCertificate, TlsInfo};
-use vere_queue::TlsWish;
+use vere_queue::{Destination, TlsWish};
 use vere_settings::Settings;
 use vere_smtp::address::{AddrSpec, ForwardPath, ReversePath};
 use vere_smtp::client::{OutgoingMessage, RecipientOutcome};
 use vere_smtp::command::RcptTo;
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, account};
 use crate::gateway::outbound::hosts::Host;
 use crate::gateway::outbound::{Hosts, Opened, Outbound, Progress, Unroutable, drive};
 use crate::gateway::{self, convert};
@@ -30,7 +34,7 @@ const DEFERRED: u8 = 3;
 /// What is dialled.
 #[derive(Debug, Args)]
 pub(crate) struct DialArgs {
-    /// A domain, or an address whose mailbox is asked for.
+    /// A domain, or an address whose mailbox is asked for; a host's IP address.
     target: String,
     /// The sender given in MAIL; without it the null reverse-path.
     #[arg(long, value_name = "ADDRESS")]
@@ -49,12 +53,12 @@ struct Report {
     target: String,
     /// The queue that the mail would wait in.
     queue: String,
-    /// Whether DNSSEC proves which hosts they are.
-    proven: bool,
+    /// Whether DNSSEC proves the domain's MX records; nothing where the settings, or an IP address, name the host.
+    proven: Option<bool>,
     mta_sts: Option<StsRow>,
     hosts: Vec<HostRow>,
     verdict: Verdict,
-    /// The reason, when no host was asked.
+    /// The reason, when no host was asked, as of an address of this system.
     reason: Option<String>,
 }
 
@@ -85,6 +89,8 @@ struct HostRow {
     port: u16,
     preference: Option<u16>,
     addresses: Vec<String>,
+    /// Whether DNSSEC proves them; nothing for a host that is named by its address.
+    addresses_proven: Option<bool>,
     tlsa: Vec<String>,
     /// Who said how the connection has to be encrypted.
     policy: Option<&'static str>,
@@ -118,7 +124,7 @@ pub(super) fn run(args: &DialArgs, settings: &Arc<Settings>) -> Result<Outcome, 
     };
     let recipient = match args.target.contains('@') {
         true => address(&args.target)?,
-        false => address(&format!("postmaster@{}", args.target))?,
+        false => address(&format!("postmaster@{}", own::domain_of(&args.target)))?,
     };
     let sender = match &args.from {
         Some(text) => ReversePath::Address(address(text)?),
@@ -127,6 +133,7 @@ pub(super) fn run(args: &DialArgs, settings: &Arc<Settings>) -> Result<Outcome, 
     let outbound = Outbound::new(settings, gateway::resolver(settings)?, Rc::default(), None)?;
     let dialling = Dialling {
         outbound,
+        directory: account::open_if_there(settings)?,
         settings: Arc::clone(settings),
         recipient,
         sender,
@@ -148,6 +155,8 @@ pub(super) fn run(args: &DialArgs, settings: &Arc<Settings>) -> Result<Outcome, 
 
 struct Dialling {
     outbound: Outbound,
+    /// The system's own domains; none when there are none yet.
+    directory: Option<Directory>,
     settings: Arc<Settings>,
     recipient: AddrSpec,
     sender: ReversePath,
@@ -161,12 +170,17 @@ impl Dialling {
         let mut report = Report {
             target: target.to_owned(),
             queue: destination.to_string(),
-            proven: false,
+            proven: None,
             mta_sts: None,
             hosts: Vec::new(),
             verdict: Verdict::Deferred,
             reason: None,
         };
+        if let Some((verdict, reason)) = own::answer(self.directory.as_ref(), &self.recipient) {
+            report.queue = Destination::Local.to_string();
+            (report.verdict, report.reason) = (verdict, Some(reason));
+            return report;
+        }
         let hosts = match self.outbound.find(&destination).await {
             Ok(hosts) => hosts,
             Err(Unroutable::Permanent { status, reply }) => {
@@ -179,7 +193,13 @@ impl Dialling {
                 return report;
             }
         };
-        report.proven = hosts.proven;
+        // Of a host that the settings name nobody asks DNSSEC whether it is the right one.
+        let by_mx = hosts
+            .hosts
+            .iter()
+            .any(|host| host.name.parse::<IpAddr>().is_err())
+            && matches!(destination.place().0, Destination::Domain(_));
+        report.proven = by_mx.then_some(hosts.proven);
         if hosts.hosts.iter().any(|host| host.preference.is_some()) {
             report.mta_sts = self.sts().await;
         }
@@ -216,6 +236,8 @@ impl Dialling {
             port: host.port,
             preference: host.preference,
             addresses: host.sockets().map(|at| at.ip().to_string()).collect(),
+            addresses_proven: (host.name.parse::<IpAddr>().is_err() && host.addresses.is_ok())
+                .then_some(!host.tlsa_bases.is_empty()),
             ..HostRow::default()
         };
         if let Ok(Some((_, records))) = self.outbound.tlsa(hosts, host).await {
@@ -315,18 +337,23 @@ impl Report {
         for host in &self.hosts {
             let preference = host.preference.map_or(String::new(), |it| format!("{it} "));
             let addresses = host.addresses.join(", ");
+            let key = if host.preference.is_some() {
+                "mx"
+            } else {
+                "next hop"
+            };
             line(
-                "mx",
+                key,
                 &format!("{preference}{}:{}  {addresses}", host.host, host.port),
             );
         }
         if !self.hosts.is_empty() {
             line(
                 "dnssec",
-                if self.proven {
-                    "hosts are proven"
-                } else {
-                    "hosts are not proven"
+                match self.proven {
+                    Some(true) => "MX records are proven",
+                    Some(false) => "MX records are not proven",
+                    None => "no MX records are asked for",
                 },
             );
             line(
@@ -340,14 +367,19 @@ impl Report {
         for host in &self.hosts {
             line("", "");
             line("host", host.remote.as_ref().unwrap_or(&host.host));
+            let proven = host.addresses_proven.map(|proven| match proven {
+                true => "addresses are proven",
+                false => "addresses are not proven",
+            });
+            proven.iter().for_each(|words| line("  dnssec", words));
             for record in &host.tlsa {
                 line("  tlsa", record);
             }
             for (key, value) in [
-                ("  policy", host.policy),
-                ("  failed", host.problem.as_deref()),
+                ("  policy", host.policy.map(str::to_owned)),
+                ("  failed", host.problem.as_deref().map(with_hint)),
             ] {
-                value.into_iter().for_each(|value| line(key, value));
+                value.into_iter().for_each(|value| line(key, &value));
             }
             if host.remote.is_some() {
                 line(
@@ -383,11 +415,19 @@ impl StsRow {
 impl TlsRow {
     fn words(&self) -> String {
         let verdict = match &self.problem {
-            Some(problem) => format!("certificate proves nothing: {problem}"),
+            Some(problem) => format!("certificate proves nothing: {}", with_hint(problem)),
             None if self.verified => "certificate verified".to_owned(),
             None => "certificate not looked at".to_owned(),
         };
         format!("{} {}, {verdict}", self.version, self.cipher)
+    }
+}
+
+/// Tells what to do about a certificate of an authority of one's own.
+fn with_hint(problem: &str) -> String {
+    match problem.contains("(UnknownIssuer)") {
+        true => format!("{problem}; the setting delivery.ca names one that is trusted too"),
+        false => problem.to_owned(),
     }
 }
 
@@ -407,7 +447,7 @@ mod tests {
         let report = Report {
             target: "x@example.org".to_owned(),
             queue: "example.org".to_owned(),
-            proven: true,
+            proven: Some(true),
             mta_sts: None,
             hosts: vec![HostRow {
                 host: "mx.example.org".to_owned(),
@@ -423,6 +463,10 @@ mod tests {
         let table = report.table();
         assert!(
             table.contains("mx          10 mx.example.org:25  192.0.2.1\n"),
+            "{table}"
+        );
+        assert!(
+            table.contains("dnssec      MX records are proven\n"),
             "{table}"
         );
         assert!(table.contains("  failed    421 ?[2Jgo away\n"), "{table}");

@@ -78,3 +78,92 @@ fn a_domain_is_dialled_and_no_message_sent() {
     assert!(!mx.seen().iter().any(|seen| seen.commands.iter().any(began)));
     system.stop();
 }
+
+#[test]
+fn own_addresses_are_answered_for_and_nobody_is_dialled() {
+    let options = Options::default().record("example.org MX 10 mx.example.org");
+    let system = System::start(&options);
+    system.command(&[
+        "alias",
+        "add",
+        "both@example.org",
+        "alice@example.org",
+        "x@example.net",
+    ]);
+    for (target, code, reason) in [
+        (
+            "alice@example.org",
+            0,
+            "alice@example.org is an address of this system",
+        ),
+        (
+            "both@example.org",
+            0,
+            "both@example.org is an alias of this system for alice@example.org, x@example.net",
+        ),
+        (
+            "nobody@example.org",
+            4,
+            "nobody@example.org is of this system: ",
+        ),
+    ] {
+        let (found, report) = dial(&system, target);
+        assert_eq!(
+            (found, &report["queue"]),
+            (Some(code), &"local".into()),
+            "{report}"
+        );
+        let said = report["reason"].as_str().unwrap_or_default();
+        assert!(said.starts_with(reason), "{report}");
+        assert_eq!(report["hosts"], serde_json::json!([]));
+    }
+    system.stop();
+}
+
+#[test]
+fn an_ip_address_is_dialled_and_dnssec_is_said_of_what_was_asked_for() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mx = Mx::start(Manners {
+        certificate: Some(Authority::new().sign(folder.path(), "mx", &["mx.example.com"])),
+        ..Manners::default()
+    });
+    let port = mx.port().to_string();
+    let options = Options::default()
+        .set("delivery.port", &port)
+        .route("relayed.example", format!("127.0.0.1:{port}"), "")
+        .record("example.com MX 10 mx.example.com")
+        .record("mx.example.com A 127.0.0.1");
+    let system = System::start(&options);
+    for target in [
+        "127.0.0.1",
+        "[127.0.0.1]",
+        "x@[127.0.0.1]",
+        "x@relayed.example",
+    ] {
+        let (code, report) = dial(&system, target);
+        assert_eq!(code, Some(0), "{report}");
+        let host = &report["hosts"][0];
+        assert_eq!(host["host"], "127.0.0.1", "{report}");
+        // No record names it, so none is proven or not.
+        assert!(
+            report["proven"].is_null() && host["addresses_proven"].is_null(),
+            "{report}"
+        );
+        let text = system.command(&["dial", target]);
+        assert!(
+            text.contains("dnssec      no MX records are asked for\n"),
+            "{text}"
+        );
+    }
+    let (_, report) = dial(&system, "example.com");
+    assert_eq!(report["proven"], false, "{report}");
+    assert_eq!(report["hosts"][0]["addresses_proven"], false, "{report}");
+    let text = system.command(&["dial", "example.com"]);
+    assert!(
+        text.contains("dnssec      MX records are not proven\n"),
+        "{text}"
+    );
+    let hint = "(UnknownIssuer); the setting delivery.ca names one that is trusted too";
+    assert!(text.contains(hint), "{text}");
+    system.stop();
+}

@@ -1,0 +1,51 @@
+//! What is dialled, and what needs no dialling: addresses of this system.
+
+use std::net::IpAddr;
+
+use vere_directory::{self as directory, Directory, Resolution};
+use vere_smtp::address::AddrSpec;
+
+use super::Verdict;
+
+/// A domain, or the literal of an IP address, which may be typed without what makes it one.
+pub(super) fn domain_of(target: &str) -> String {
+    match target.parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) => format!("[{address}]"),
+        Ok(IpAddr::V6(address)) => format!("[IPv6:{address}]"),
+        Err(_) => target.to_owned(),
+    }
+}
+
+/// What this system does with mail for a domain of its own, which no host is asked for; `None` for all others.
+pub(super) fn answer(
+    directory: Option<&Directory>,
+    recipient: &AddrSpec,
+) -> Option<(Verdict, String)> {
+    let resolved = match directory?.resolve(recipient) {
+        Ok(Resolution::NotLocal) => return None,
+        Ok(resolved) => resolved,
+        Err(error) => return Some((Verdict::Deferred, error.to_string())),
+    };
+    if let Some(refusal) = resolved.refusal() {
+        let text = format!("{recipient} is of this system: {refusal}");
+        return Some((Verdict::Refused, text));
+    }
+    let text = match resolved {
+        Resolution::Forward(targets) => {
+            let targets: Vec<_> = targets.iter().map(target_text).collect();
+            format!(
+                "{recipient} is an alias of this system for {}",
+                targets.join(", ")
+            )
+        }
+        _ => format!("{recipient} is an address of this system"),
+    };
+    Some((Verdict::Taken, text))
+}
+
+fn target_text(target: &directory::Destination) -> String {
+    match target {
+        directory::Destination::Local { account, .. } => account.to_string(),
+        directory::Destination::Remote(address) => address.to_string(),
+    }
+}
