@@ -64,7 +64,8 @@ impl Owner {
 
     /// Whether something that comes over a link is to be heard at once. Else it may be left unread until
     /// something comes over another one: the node has acknowledged all that a member has which logs, or will
-    /// have before that does, and an answer of one alone tells nobody anything.
+    /// have before that does, and an answer of one alone tells nobody anything. Nor is it late (S1): from when
+    /// that member has answered it is heard at once.
     #[must_use]
     pub fn awaits(&self, link: Link) -> bool {
         let Some(replica) = self.replicas.get(link.node) else {
@@ -72,9 +73,7 @@ impl Owner {
         };
         let open = matches!(self.phase, Phase::Open) && self.shut.is_none();
         let plain = replica.is_sound() && replica.is_settled() && !replica.logged;
-        // Who is compared by the time of its answers must be heard at that time.
-        let timed = !self.config.slow_after.is_zero();
-        if !open || !plain || timed || replica.active != Some(link.address) {
+        if !open || !plain || replica.active != Some(link.address) {
             return true;
         }
         let asked = |read: &Read| read.asked == Some(link.node);
