@@ -2,7 +2,7 @@
 //!
 //! [`FileStore`] suits thousands of accounts and an editor; [`SqliteStore`] millions. Both are used
 //! by several processes at once (the running system and the commands), both see each other's
-//! changes at once, and both pass the same tests.
+//! changes as soon as they are told to be made, and both pass the same tests.
 
 mod file;
 mod format;

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -22,13 +23,16 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// How long the open file alone is asked whether it changed. A file that is replaced or edited changes
 /// itself; one of whose folders another took the place does not.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long nothing is asked after an answer. A change is told to be made only when that is over, so whoever
+/// looks then finds it, in every process; a message costs no system call for each of its addresses.
+const FRESH: Duration = Duration::from_millis(2);
 /// Octets of the file; some 500,000 accounts, far beyond what this store is good for.
 const FILE_MAX: u64 = 256 << 20;
 
 /// Domains, accounts and aliases in one TOML file.
 ///
-/// All of it is kept in memory; each lookup asks the system whether the file changed (one `fstat`)
-/// and reads it anew if so. A changed file that cannot be read leaves the old content in force and
+/// All of it is kept in memory; a lookup asks the system whether the file changed (one `fstat`, at most
+/// every [`FRESH`]) and reads it anew if so. A changed file that cannot be read leaves the old content in force and
 /// is reported to the log once; changes are refused until it is repaired.
 ///
 /// A change is made under a lock (`flock` on a file beside it), in what the file holds at that
@@ -37,6 +41,9 @@ const FILE_MAX: u64 = 256 << 20;
 #[derive(Debug)]
 pub struct FileStore {
     path: PathBuf,
+    opened: Instant,
+    /// Until then nothing is asked: microseconds from `opened`.
+    fresh_until: AtomicU64,
     state: RwLock<State>,
 }
 
@@ -133,6 +140,8 @@ impl FileStore {
         let records = Arc::new(format::parse(&text, &path)?);
         Ok(Self {
             path,
+            opened: Instant::now(),
+            fresh_until: AtomicU64::new(0),
             state: RwLock::new(State {
                 seen: Some(stamp),
                 kept: None,
@@ -155,24 +164,44 @@ impl FileStore {
         make_folder(parent)?;
         let lock = lock(path)?;
         // Another process may have been faster.
-        if !path.exists() {
+        let made = !path.exists();
+        if made {
             replace(path, format::EMPTY)?;
         }
         drop(lock);
+        if made {
+            wait_until_seen();
+        }
         Self::open(path)
     }
 
     /// Gives the content that is in force.
     fn current(&self) -> Arc<Records> {
+        // From before it is asked: what changes meanwhile is found that much later at most.
+        let now = self.opened.elapsed();
         {
             let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            if self.is_fresh(now) {
+                return Arc::clone(&state.records);
+            }
             if state.is_current() {
+                self.note_asked(now);
                 return Arc::clone(&state.records);
             }
         }
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         self.look(&mut state);
+        self.note_asked(now);
         Arc::clone(&state.records)
+    }
+
+    fn is_fresh(&self, now: Duration) -> bool {
+        micros(now) < self.fresh_until.load(Ordering::Relaxed)
+    }
+
+    fn note_asked(&self, now: Duration) {
+        self.fresh_until
+            .store(micros(now + FRESH), Ordering::Relaxed);
     }
 
     /// Reads the file if its path leads to another content than before.
@@ -244,7 +273,9 @@ impl DirectoryStore for FileStore {
             seen: Some(stamp),
             records: Arc::new(records),
         };
+        drop(state);
         drop(lock);
+        wait_until_seen();
         Ok(())
     }
 
@@ -259,6 +290,15 @@ impl DirectoryStore for FileStore {
     fn aliases(&self, page: &Page) -> Result<Vec<Alias>, StoreError> {
         Ok(self.current().aliases(page))
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Waits until every process that looks finds what was written.
+fn wait_until_seen() {
+    std::thread::sleep(FRESH);
 }
 
 /// Reads the file and its stamp, which belong together.
