@@ -87,7 +87,8 @@ impl Server {
     fn plain_result(&mut self, numbers: &UidSet, mod_seq: Option<u64>) {
         self.output.text("* SEARCH");
         for number in numbers.iter() {
-            self.output.text(&format!(" {number}"));
+            self.output.text(" ");
+            self.output.number(number.into());
         }
         if let Some(mod_seq) = mod_seq {
             self.output.text(&format!(" (MODSEQ {mod_seq})"));
