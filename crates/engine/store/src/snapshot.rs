@@ -71,6 +71,8 @@ pub(crate) struct Chunks {
     /// How many messages lie before each chunk.
     before: Vec<usize>,
     len: usize,
+    /// Octets of all chunks: asked for with every change, of mailboxes of any size.
+    octets: usize,
 }
 
 impl Chunks {
@@ -120,23 +122,30 @@ impl Chunks {
         let at = self
             .chunks
             .partition_point(|chunk| chunk.last().is_some_and(|last| last.uid < message.uid));
+        let mut is_between = false;
         if let Some(chunk) = self.chunks.get_mut(at) {
-            let chunk = Arc::make_mut(chunk);
-            match chunk.binary_search_by_key(&message.uid, |each| each.uid) {
-                Ok(index) => chunk[index] = message,
-                Err(index) => {
-                    // Rare: UIDs rise, so a new one belongs behind the last.
-                    chunk.insert(index, message);
-                    self.count();
+            change(chunk, &mut self.octets, |chunk| {
+                match chunk.binary_search_by_key(&message.uid, |each| each.uid) {
+                    Ok(index) => chunk[index] = message,
+                    Err(index) => {
+                        chunk.insert(index, message);
+                        is_between = true;
+                    }
                 }
+            });
+            if is_between {
+                // Rare: UIDs rise, so a new one belongs behind the last.
+                self.count();
             }
             return;
         }
         match self.chunks.last_mut().filter(|last| last.len() < CHUNK_MAX) {
-            Some(last) => Arc::make_mut(last).push(message),
+            Some(last) => change(last, &mut self.octets, |chunk| chunk.push(message)),
             None => {
+                let chunk = vec![message];
+                self.octets += octets_of(&chunk);
                 self.before.push(self.len);
-                self.chunks.push(Arc::new(vec![message]));
+                self.chunks.push(Arc::new(chunk));
             }
         }
         self.len += 1;
@@ -160,19 +169,31 @@ impl Chunks {
     }
 
     fn count(&mut self) {
-        self.len = 0;
+        (self.len, self.octets) = (0, 0);
         self.before.clear();
         for chunk in &self.chunks {
             self.before.push(self.len);
             self.len += chunk.len();
+            self.octets += octets_of(chunk);
         }
     }
 
     /// Octets that the messages take in memory.
     pub(crate) fn resident(&self) -> usize {
-        let octets = |chunk: &Arc<Vec<Message>>| chunk.capacity() * size_of::<Message>();
-        self.chunks.iter().map(octets).sum()
+        self.octets
     }
+}
+
+fn octets_of(chunk: &Vec<Message>) -> usize {
+    chunk.capacity() * size_of::<Message>()
+}
+
+/// Changes a chunk, copied where somebody else has it too, and the octets that all take.
+fn change(chunk: &mut Arc<Vec<Message>>, octets: &mut usize, by: impl FnOnce(&mut Vec<Message>)) {
+    *octets -= octets_of(chunk);
+    let chunk = Arc::make_mut(chunk);
+    by(chunk);
+    *octets += octets_of(chunk);
 }
 
 /// A mailbox at one moment, after changes that are safe on the disk. Cheap to clone and to keep.

@@ -111,6 +111,8 @@ impl Model {
             assert!(self.chunks.iter_from(at).eq(&self.plain[at..]));
         }
         assert_eq!(self.chunks.get(self.plain.len()), None);
+        let octets = self.chunks.chunks.iter().map(|chunk| octets_of(chunk));
+        assert_eq!(self.chunks.resident(), octets.sum::<usize>());
     }
 }
 

@@ -270,9 +270,16 @@ impl Indexing {
 fn drop_stale(index: &SharedIndex, snapshot: &Snapshot) -> Result<(), Trouble> {
     let id = snapshot.mailbox();
     for segment in index.segments(id) {
+        let first = segment.documents().first();
+        let first = first.and_then(|document| vere_store::Uid::new(document.uid));
+        let start = first.map_or(0, |uid| snapshot.below(uid));
+        let mut messages = snapshot.iter_from(start).peekable();
         let stale = segment.documents().iter().any(|document| {
-            let uid = vere_store::Uid::new(document.uid);
-            let message = uid.and_then(|uid| snapshot.find(uid));
+            // Both rise.
+            let before = |message: &&Message| message.uid.get() < document.uid;
+            while messages.next_if(before).is_some() {}
+            let same = |message: &&&Message| message.uid.get() == document.uid;
+            let message = messages.peek().filter(same);
             message.is_some_and(|message| message.blob.0 != document.body)
         });
         let ends = segment.documents().first().zip(segment.documents().last());
