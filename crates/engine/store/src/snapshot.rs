@@ -117,6 +117,22 @@ impl Chunks {
             .skip(skip)
     }
 
+    /// The UIDs as runs without gaps, rising; two may touch.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (Uid, Uid)> + '_ {
+        let of_one = |run: &[Message]| Some((run.first()?.uid, run.last()?.uid));
+        self.chunks.iter().flat_map(move |chunk| {
+            // Most chunks have no gap, and then two of their messages say so.
+            let is_run =
+                |(first, last): (Uid, Uid)| (last.get() - first.get()) as usize + 1 == chunk.len();
+            let whole = of_one(chunk).filter(|ends| is_run(*ends));
+            let follows = |one: &Message, next: &Message| one.uid.get() + 1 == next.uid.get();
+            let rest: &[Message] = if whole.is_some() { &[] } else { chunk };
+            whole
+                .into_iter()
+                .chain(rest.chunk_by(follows).filter_map(of_one))
+        })
+    }
+
     /// Puts a message in its place, or in the place of the one with its UID.
     pub(crate) fn put(&mut self, message: Message) {
         let at = self
@@ -258,6 +274,19 @@ impl Snapshot {
     /// The messages from an index on.
     pub fn iter_from(&self, index: usize) -> impl Iterator<Item = &Message> + '_ {
         self.chunks.iter_from(index)
+    }
+
+    /// The UIDs of all messages as runs without gaps, first and last included, rising; two may touch.
+    pub fn runs(&self) -> impl Iterator<Item = (Uid, Uid)> + '_ {
+        self.chunks.runs()
+    }
+
+    /// The first message without `\Seen`; none is looked at where the mailbox counts none.
+    #[must_use]
+    pub fn first_unseen(&self) -> Option<&Message> {
+        let unseen = |message: &&Message| !message.flags.contains(SystemFlags::SEEN);
+        let counted = self.head.unseen > 0;
+        counted.then(|| self.iter_from(0).find(unseen)).flatten()
     }
 
     /// What became of `before`, an earlier snapshot of the same mailbox, until this one.

@@ -12,8 +12,7 @@ use vere_imap::set::UidSet;
 use vere_ports::directory::AccountName;
 use vere_sasl::server::PasswordAttempt;
 use vere_store::{
-    MailboxId, MailboxName, ModSeq, QuotaLimit, RecipientFields, Snapshot, StoreError, SystemFlags,
-    Target,
+    MailboxId, MailboxName, ModSeq, QuotaLimit, RecipientFields, Snapshot, StoreError, Target,
 };
 
 use super::convert::{self, among, flags_of, refusal};
@@ -276,17 +275,13 @@ impl Client {
         });
         let (recent_from, snapshot) = opened.await.map_err(|error| refusal(&error))?;
         let status = snapshot.status();
-        let unseen = |message: &&vere_store::Message| !message.flags.contains(SystemFlags::SEEN);
-        let first_unseen = snapshot.iter_from(0).find(unseen);
+        let first_unseen = snapshot.first_unseen();
         let opened = Opened {
             mailbox: snapshot.mailbox().0,
             uid_validity: status.uid_validity,
             uid_next: status.uid_next.get(),
             mod_seq: status.highest_mod_seq.0,
-            uids: snapshot
-                .iter_from(0)
-                .map(|message| message.uid.get())
-                .collect(),
+            uids: convert::all(&snapshot),
             first_unseen: first_unseen.map(|message| message.uid.get()),
             recent_from,
             keywords: snapshot
@@ -321,7 +316,6 @@ impl Client {
         });
         let (recent_from, expunged, snapshot) = asked.await.map_err(|error| opened_gone(&error))?;
         let status = snapshot.status();
-        let all = || snapshot.iter_from(0);
         let known = self
             .open
             .as_mut()
@@ -343,9 +337,11 @@ impl Client {
             None => {
                 let gone = match expunged {
                     Some(uids) => Gone::These(convert::set(uids)),
-                    None => Gone::AllBut(all().map(|message| message.uid.get()).collect()),
+                    None => Gone::AllBut(convert::all(&snapshot)),
                 };
-                let changed = all().filter(|message| message.mod_seq > since);
+                let changed = snapshot
+                    .iter_from(0)
+                    .filter(|message| message.mod_seq > since);
                 (
                     gone,
                     changed

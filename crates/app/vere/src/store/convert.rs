@@ -88,6 +88,15 @@ pub(super) fn set(uids: impl IntoIterator<Item = Uid>) -> UidSet {
     uids.into_iter().map(Uid::get).collect()
 }
 
+/// All messages of a mailbox.
+pub(super) fn all(snapshot: &Snapshot) -> UidSet {
+    let mut all = UidSet::new();
+    for (first, last) in snapshot.runs() {
+        all.insert_range(first.get(), last.get());
+    }
+    all
+}
+
 /// The messages of a mailbox among these.
 pub(super) fn among<'a>(
     snapshot: &'a Snapshot,

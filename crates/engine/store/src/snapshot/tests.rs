@@ -113,6 +113,13 @@ impl Model {
         assert_eq!(self.chunks.get(self.plain.len()), None);
         let octets = self.chunks.chunks.iter().map(|chunk| octets_of(chunk));
         assert_eq!(self.chunks.resident(), octets.sum::<usize>());
+        let run = |(first, last): (Uid, Uid)| first.get()..=last.get();
+        let uids = self.plain.iter().map(|message| message.uid.get());
+        assert!(self.chunks.runs().flat_map(run).eq(uids));
+        // A chunk without gaps is one run.
+        let gaps = |pair: &&[Message]| pair[0].uid.get() + 1 < pair[1].uid.get();
+        let gaps = self.plain.windows(2).filter(gaps).count();
+        assert!(self.chunks.runs().count() <= self.chunks.chunks.len() + gaps);
     }
 }
 
