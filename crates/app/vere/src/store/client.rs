@@ -270,8 +270,10 @@ impl Client {
     ) -> Result<Opened, Refusal> {
         let opened = self.keeper.ask(move |store| {
             let id = named(store, &account, &mailbox)?;
+            let snapshot = store.snapshot(id)?;
+            // Behind it, so that nobody waits for the disk on its account.
             let recent = claim(store, id, read_only)?;
-            Ok(store.snapshot(id)?.map(|snapshot| (recent, snapshot)))
+            Ok(snapshot.map(|snapshot| (recent, snapshot)))
         });
         let (recent_from, snapshot) = opened.await.map_err(|error| refusal(&error))?;
         let status = snapshot.status();
@@ -306,13 +308,13 @@ impl Client {
         read_only: bool,
     ) -> Result<Changes, Refusal> {
         let asked = self.keeper.ask(move |store| {
-            let recent = claim(store, id, read_only)?;
             let end = store.end();
             let expunged = store.expunged_since(id, since)?;
             let expunged = expunged.when(end).unwrap_or_default();
-            Ok(store
-                .snapshot(id)?
-                .map(|snapshot| (recent, expunged, snapshot)))
+            let snapshot = store.snapshot(id)?;
+            // Behind it, so that nobody waits for the disk on its account.
+            let recent = claim(store, id, read_only)?;
+            Ok(snapshot.map(|snapshot| (recent, expunged, snapshot)))
         });
         let (recent_from, expunged, snapshot) = asked.await.map_err(|error| opened_gone(&error))?;
         let status = snapshot.status();

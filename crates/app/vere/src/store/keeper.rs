@@ -147,6 +147,7 @@ impl Keeper {
             store,
             waiting: Vec::new(),
             syncing: false,
+            was_asked: false,
             to_sync,
             watchers: Arc::clone(&watchers),
             indexer: indexer.clone(),
@@ -314,6 +315,8 @@ struct Owner {
     waiting: Vec<(Position, Waiter)>,
     /// Whether a sync is under way.
     syncing: bool,
+    /// Whether a question came since the last one began.
+    was_asked: bool,
     to_sync: Sender<Sync>,
     watchers: Arc<Watchers>,
     indexer: Indexer,
@@ -344,7 +347,10 @@ impl Owner {
             }
             for message in first.into_iter().chain(receiver.try_iter()) {
                 match message {
-                    Message::Job(job) => job(self),
+                    Message::Job(job) => {
+                        self.was_asked = true;
+                        job(self);
+                    }
                     Message::Synced(outcome, waiting) => self.synced(outcome, waiting),
                     Message::Reclaimed(outcome) => self.upkeep.finish(&mut self.store, outcome),
                     Message::Stop => stopping = true,
@@ -384,8 +390,15 @@ impl Owner {
         }
     }
 
+    /// Whether something is to be made safe that nobody waits for: what is recent for nobody else, and what the
+    /// upkeep logged.
+    fn is_unsafe(&mut self) -> bool {
+        let is_behind = self.store.synced() < self.store.end();
+        (self.was_asked && is_behind) || self.upkeep.take_unsafe()
+    }
+
     fn sync(&mut self) {
-        if self.waiting.is_empty() && (self.syncing || !self.upkeep.take_unsafe()) {
+        if self.waiting.is_empty() && (self.syncing || !self.is_unsafe()) {
             return;
         }
         match self.store.sync_job() {
@@ -394,6 +407,7 @@ impl Owner {
                 let of_job = |(position, _): &mut (Position, Waiter)| *position <= upto;
                 let waiting = self.waiting.extract_if(.., of_job);
                 let waiting = waiting.map(|(_, waiter)| waiter).collect();
+                self.was_asked = false;
                 self.syncing = self.to_sync.send(Sync { job, waiting }).is_ok();
             }
             Ok(None) => {}

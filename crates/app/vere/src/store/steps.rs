@@ -50,7 +50,8 @@ pub(super) fn named(
     at_once(store, found)
 }
 
-/// From which UID on messages are recent for this session.
+/// From which UID on messages are recent for this session. That is told before it is safe that they are so for no
+/// other: a power cut may make them recent once more, as RFC 3501 section 2.3.2 wants it where nobody knows.
 pub(super) fn claim(
     store: &mut MailStore,
     id: MailboxId,
