@@ -101,7 +101,7 @@ impl Fetcher {
 }
 
 async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> {
-    let need = query.need;
+    let (need, parsed) = (query.need, query.parsed);
     let fields = query.fields.clone();
     if let Some(names) = fields.clone().filter(|names| has_all(names)) {
         return fetch_fields(keeper, query, names).await;
@@ -116,6 +116,7 @@ async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> 
             let mut reading = Reading {
                 parsers,
                 need,
+                parsed,
                 fields,
                 memory: Vec::new(),
             };
@@ -340,6 +341,8 @@ fn field_rows(chosen: Chosen, names: Arc<[String]>, keeper: &Keeper) -> Messages
 struct Reading {
     parsers: Parsers,
     need: Need,
+    /// Whether what the parser found is wanted beside header or message.
+    parsed: bool,
     fields: Option<Arc<[String]>>,
     /// What the message before was read into.
     memory: Vec<u8>,
@@ -364,7 +367,9 @@ impl Reading {
             let header = [own, body.header()?].concat();
             return Ok(Content::of(header_fields(&header, names, true).into()));
         }
-        self.put_parsed(&mut body, found)?;
+        if self.parsed {
+            self.put_parsed(&mut body, found)?;
+        }
         let octets = match (self.need, own.is_empty()) {
             (Need::Whole, true) => body.message()?.into(),
             (Need::Whole, false) => [own.as_slice(), &body.message()?].concat().into(),

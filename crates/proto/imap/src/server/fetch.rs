@@ -186,6 +186,7 @@ impl Server {
             uids: work.uids.clone(),
             changed_since: work.changed_since,
             need: work.need,
+            parsed: work.items.iter().any(row::needs_parsed),
             fields: work.fields.clone(),
             octets_max,
         };

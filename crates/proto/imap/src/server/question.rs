@@ -150,6 +150,8 @@ pub struct FetchQuery {
     pub changed_since: Option<ModSeq>,
     /// What of them.
     pub need: Need,
+    /// Whether what the parser found in them is needed too; it always is where nothing else is.
+    pub parsed: bool,
     /// When of the header no fields but these are needed, and nothing that the parser found: then a
     /// row's content is the fields of these names as they were written, in their order, and an empty line
     /// ([`crate::message::header_fields`]).
@@ -166,9 +168,9 @@ pub enum Need {
     Nothing,
     /// What the parser found in it.
     Parsed,
-    /// That and the header, no octet behind it.
+    /// The header, no octet behind it.
     Header,
-    /// That and all of it.
+    /// All of it.
     Whole,
 }
 

@@ -86,6 +86,24 @@ pub(super) fn need(item: &FetchItem) -> Need {
     }
 }
 
+/// Whether an item is made of what the parser found in a message.
+pub(super) fn needs_parsed(item: &FetchItem) -> bool {
+    match item {
+        FetchItem::Envelope
+        | FetchItem::Body
+        | FetchItem::BodyStructure
+        | FetchItem::Binary { .. }
+        | FetchItem::BinarySize(_) => true,
+        FetchItem::Section { section, .. } => !section.path.is_empty(),
+        FetchItem::Rfc822(_)
+        | FetchItem::Uid
+        | FetchItem::Flags
+        | FetchItem::InternalDate
+        | FetchItem::Size
+        | FetchItem::ModSeq => false,
+    }
+}
+
 /// The names of all fields that are asked for, when nothing else of a message is needed.
 pub(super) fn fields_alone(items: &[FetchItem]) -> Option<Arc<[String]>> {
     let mut all = Vec::new();

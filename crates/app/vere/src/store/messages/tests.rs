@@ -52,6 +52,7 @@ fn a_batch_ends_by_what_was_read() {
     let mut reading = Reading {
         parsers: Parsers::new(Duration::from_secs(60)),
         need: Need::Header,
+        parsed: false,
         fields: Some(Arc::clone(&names)),
         memory: Vec::new(),
     };
@@ -63,6 +64,7 @@ fn a_batch_ends_by_what_was_read() {
             uids: rest,
             changed_since: None,
             need: Need::Header,
+            parsed: false,
             fields: Some(Arc::clone(&names)),
             octets_max,
         };

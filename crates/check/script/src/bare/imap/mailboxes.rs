@@ -321,11 +321,16 @@ impl Mailboxes {
                 Need::Header => header(),
                 Need::Whole => message.octets.clone(),
             };
+            // What was not asked for is missed when it is used.
+            let parsed = match query.parsed {
+                true => Parsed::of(&message.octets).encode().into(),
+                false => Bytes::new(),
+            };
             Some(Row {
                 flags: mailbox.flags_of(uid)?,
                 date: message.date,
                 size: message.octets.len() as u64,
-                parsed: Parsed::of(&message.octets).encode().into(),
+                parsed,
                 content,
                 own: 0,
             })
