@@ -20,9 +20,11 @@ impl Bits {
     /// All of so many.
     #[must_use]
     pub fn all(of: usize) -> Self {
-        let mut bits = Self::none(of);
-        (0..of).for_each(|at| bits.set(at));
-        bits
+        let mut words = vec![u64::MAX; of.div_ceil(64)];
+        if let Some(last) = words.last_mut().filter(|_| !of.is_multiple_of(64)) {
+            *last = (1 << (of % 64)) - 1;
+        }
+        Self { words, len: of }
     }
 
     /// Of how many it is.

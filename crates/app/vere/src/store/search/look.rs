@@ -13,7 +13,7 @@ use vere_imap::set::UidSet;
 use vere_mime::Zone;
 use vere_mime::wire::Question;
 use vere_search::{Bits, Needle};
-use vere_store::{BodyReader, Message, Snapshot, StoreError};
+use vere_store::{BodyReader, Message, Snapshot, StoreError, Uid};
 use vere_units::Timestamp;
 
 use self::into::{Asked, Looked};
@@ -30,10 +30,9 @@ pub(crate) const MISSED_MAX: usize = 8;
 /// A search of one mailbox.
 pub(crate) struct Look<'a> {
     snapshot: Snapshot,
-    messages: Vec<Message>,
     reader: BodyReader<LogDirectory>,
     segments: Segments,
-    /// For each segment the place of its messages among [`Self::messages`], if they are still there.
+    /// For each segment the place of its messages in the mailbox, if they are still there.
     places: Vec<Vec<Option<u32>>>,
     /// Messages that no segment knows.
     unknown: Bits,
@@ -91,22 +90,23 @@ impl<'a> Look<'a> {
         recent: UidSet,
         now: Timestamp,
     ) -> Self {
-        let messages: Vec<Message> = snapshot.iter_from(0).copied().collect();
-        let mut unknown = Bits::all(messages.len());
-        let mut known = Bits::none(messages.len());
+        let mut unknown = Bits::all(snapshot.len());
+        let mut known = Bits::none(snapshot.len());
         let mut places = Vec::with_capacity(segments.len());
         for segment in &segments {
-            let mut at = 0;
+            let first = segment.documents().first();
+            let first = first.and_then(|document| Uid::new(document.uid));
+            let start = first.map_or(0, |uid| snapshot.below(uid));
+            let mut messages = (start..).zip(snapshot.iter_from(start)).peekable();
             let place = segment.documents().iter().map(|document| {
                 // Both rise.
-                while messages.get(at)?.uid.get() < document.uid {
-                    at += 1;
-                }
-                let message = messages.get(at)?;
+                let before = |(_, message): &(usize, &Message)| message.uid.get() < document.uid;
+                while messages.next_if(before).is_some() {}
+                let (at, message) = messages.peek()?;
                 let same = (message.uid.get(), message.blob.0) == (document.uid, document.body);
                 same.then(|| {
-                    known.set(at);
-                    at as u32
+                    known.set(*at);
+                    *at as u32
                 })
             });
             places.push(place.collect());
@@ -114,7 +114,6 @@ impl<'a> Look<'a> {
         unknown.without(&known);
         Self {
             snapshot,
-            messages,
             reader,
             segments,
             places,
@@ -146,7 +145,7 @@ impl<'a> Look<'a> {
 
     /// How many messages there are, and how many no segment knows.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        (self.messages.len(), self.unknown.count())
+        (self.snapshot.len(), self.unknown.count())
     }
 
     /// The messages that fit.
@@ -154,10 +153,10 @@ impl<'a> Look<'a> {
     /// # Errors
     /// When there is no process that looks into messages.
     pub(crate) fn all(&mut self, key: &SearchKey) -> Result<Found, StoreError> {
-        let domain = Bits::all(self.messages.len());
+        let domain = Bits::all(self.snapshot.len());
         let fit = self.fit(key, &domain, Bound::Certain)?;
         let mut found = Found::default();
-        for message in fit.iter().filter_map(|at| self.messages.get(at)) {
+        for message in fit.iter().filter_map(|at| self.snapshot.get(at)) {
             found.uids.insert(message.uid.get());
             found.mod_seq = found.mod_seq.max(message.mod_seq.0);
         }
@@ -213,9 +212,9 @@ impl<'a> Look<'a> {
                 self.text(key, &within, text, (domain, bound))
             }
             row => {
-                let mut fit = Bits::none(self.messages.len());
-                for at in domain.iter() {
-                    if self.messages.get(at).is_some_and(|one| self.row(row, one)) {
+                let mut fit = Bits::none(self.snapshot.len());
+                for (at, message) in self.snapshot.iter_from(0).enumerate() {
+                    if domain.has(at) && self.row(row, message) {
                         fit.set(at);
                     }
                 }
@@ -253,7 +252,7 @@ impl<'a> Look<'a> {
             (SearchKey::SentSince(day), Some(sent)) => sent >= i64::from(day.0),
             _ => false,
         };
-        let mut fit = Bits::none(self.messages.len());
+        let mut fit = Bits::none(self.snapshot.len());
         for (segment, places) in self.segments.iter().zip(&self.places) {
             for (document, place) in segment.documents().iter().zip(places) {
                 if let Some(place) = place.filter(|_| fits(document.sent)) {
@@ -306,7 +305,7 @@ impl<'a> Look<'a> {
     ) -> Result<Bits, StoreError> {
         let needle = Needle::new(text);
         if needle.is_nowhere() {
-            return Ok(Bits::none(self.messages.len()));
+            return Ok(Bits::none(self.snapshot.len()));
         }
         let (fit, zones) = match within {
             // Every message has a body and a header, be they empty.
@@ -315,7 +314,7 @@ impl<'a> Look<'a> {
             Within::Field(name) => self.ask_names(name, &needle, domain),
         };
         let certain = fit.count();
-        let mut candidates = Bits::none(self.messages.len());
+        let mut candidates = Bits::none(self.snapshot.len());
         zones.iter().for_each(|(_, bits)| candidates.add(bits));
         let wanted = |at: usize| {
             let mut wanted = Zones::default();
@@ -346,7 +345,7 @@ impl<'a> Look<'a> {
         needle: &Needle,
         domain: &Bits,
     ) -> (Bits, Vec<(Zone, Bits)>) {
-        let none = || Bits::none(self.messages.len());
+        let none = || Bits::none(self.snapshot.len());
         let mut hits = none();
         let mut candidates: Vec<(Zone, Bits)> = Vec::new();
         for zone in Zone::ALL.into_iter().filter(|zone| zones[*zone as usize]) {
@@ -393,7 +392,7 @@ impl<'a> Look<'a> {
             all = with;
         }
         // The message's own header is enough to see.
-        (Bits::none(self.messages.len()), vec![(Zone::From, all)])
+        (Bits::none(self.snapshot.len()), vec![(Zone::From, all)])
     }
 }
 

@@ -40,8 +40,8 @@ type Placed = (usize, Vec<u8>);
 impl Look<'_> {
     fn nothing(&self) -> Looked {
         Looked {
-            fit: Bits::none(self.messages.len()),
-            unclear: Bits::none(self.messages.len()),
+            fit: Bits::none(self.snapshot.len()),
+            unclear: Bits::none(self.snapshot.len()),
             octets: 0,
         }
     }
@@ -70,7 +70,7 @@ impl Look<'_> {
         self.in_threads(which, false, |part| {
             let mut looked = self.nothing();
             for (at, _) in part {
-                let Some(message) = self.messages.get(*at) else {
+                let Some(message) = self.snapshot.get(*at) else {
                     continue;
                 };
                 match texts::sent(&self.reader, message, self.decoders) {
@@ -134,7 +134,7 @@ impl Look<'_> {
         let mut unpacker = Unpacker::default();
         let (mut places, mut together) = (Vec::new(), Vec::new());
         for (at, own) in which {
-            let Some(message) = self.messages.get(*at) else {
+            let Some(message) = self.snapshot.get(*at) else {
                 continue;
             };
             let zones = (asked.wanted)(*at);
@@ -177,7 +177,7 @@ impl Look<'_> {
 
     /// Notes that a message cannot be read.
     fn unreadable(&self, at: usize, error: &StoreError, looked: &mut Looked) {
-        let uid = self.messages.get(at).map(|message| message.uid.get());
+        let uid = self.snapshot.get(at).map(|message| message.uid.get());
         tracing::error!(%error, uid, "message cannot be searched");
         looked.unclear.set(at);
     }
@@ -187,7 +187,7 @@ impl Look<'_> {
         let with: Vec<(usize, vere_store::Uid)> = which
             .iter()
             .enumerate()
-            .filter_map(|(place, at)| Some((place, self.messages.get(*at)?)))
+            .filter_map(|(place, at)| Some((place, self.snapshot.get(*at)?)))
             .filter(|(_, message)| message.own_fields)
             .map(|(place, message)| (place, message.uid))
             .collect();
