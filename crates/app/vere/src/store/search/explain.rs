@@ -13,6 +13,7 @@ use vere_store::{BodyReader, Committed, MailboxId, MailboxName, Snapshot, StoreE
 use vere_units::ByteSize;
 
 use super::look::{Leaf, Look};
+use super::verdicts::Verdicts;
 use super::{Asking, OwnFields, SharedIndex, own_fields};
 use crate::cli::{self, Failure};
 use crate::role::clock::now;
@@ -98,7 +99,7 @@ fn explained(
     (id, snapshot): (MailboxId, Snapshot),
     reader: BodyReader<LogDirectory>,
     index: &SharedIndex,
-    with: (&dyn OwnFields, &Decoders),
+    (own, decoders): (&dyn OwnFields, &Decoders),
     key: SearchKey,
 ) -> Result<String, Failure> {
     let key = resolve(key, &snapshot);
@@ -106,6 +107,9 @@ fn explained(
     let octets: u64 = segments.iter().map(|segment| segment.octets()).sum();
     let count = segments.len();
     let began = Instant::now();
+    // What others asked for before is no part of what this costs.
+    let verdicts = Verdicts::default();
+    let with = (own, decoders, &verdicts);
     let mut look = Look::new(snapshot, reader, segments, with, UidSet::new(), now());
     let hits = look.all(&key)?;
     let taken = began.elapsed();

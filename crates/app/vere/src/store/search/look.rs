@@ -18,6 +18,7 @@ use vere_units::Timestamp;
 
 use self::into::{Asked, Looked};
 use super::texts::Zones;
+use super::verdicts::Verdicts;
 use super::{OwnFields, Segments};
 use crate::store::convert::{has_flag, time};
 use crate::store::parser::Decoders;
@@ -38,6 +39,7 @@ pub(crate) struct Look<'a> {
     unknown: Bits,
     own: &'a dyn OwnFields,
     decoders: &'a Decoders,
+    verdicts: &'a Verdicts,
     recent: UidSet,
     now: Timestamp,
     doubt: bool,
@@ -53,7 +55,8 @@ pub(crate) struct Leaf {
     pub(crate) asked: usize,
     /// Messages that the index says fit, with certainty.
     pub(crate) certain: usize,
-    /// Messages that were looked into, because the index has them as candidates or not at all.
+    /// Messages that were looked into, because the index has them as candidates or not at all, and it was not
+    /// remembered what came of it last.
     pub(crate) candidates: usize,
     /// How many of these no segment knows.
     pub(crate) unknown: usize,
@@ -86,7 +89,7 @@ impl<'a> Look<'a> {
         snapshot: Snapshot,
         reader: BodyReader<LogDirectory>,
         segments: Segments,
-        (own, decoders): (&'a dyn OwnFields, &'a Decoders),
+        (own, decoders, verdicts): (&'a dyn OwnFields, &'a Decoders, &'a Verdicts),
         recent: UidSet,
         now: Timestamp,
     ) -> Self {
@@ -120,6 +123,7 @@ impl<'a> Look<'a> {
             unknown,
             own,
             decoders,
+            verdicts,
             recent,
             now,
             doubt: false,
@@ -334,8 +338,8 @@ impl<'a> Look<'a> {
             question,
         };
         let looked = self.look_into(&candidates, &asked)?;
-        let known = (fit, certain, candidates.count());
-        Ok(self.take((key, domain), known, looked, bound))
+        let read = candidates.count() - looked.remembered;
+        Ok(self.take((key, domain), (fit, certain, read), looked, bound))
     }
 
     /// What the index says: messages that hold a needle, and those to be looked into, by zone.

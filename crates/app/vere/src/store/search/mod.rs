@@ -7,6 +7,7 @@ mod indexer;
 mod look;
 mod raw;
 mod texts;
+mod verdicts;
 
 use std::io;
 use std::path::Path;
@@ -32,6 +33,7 @@ pub(super) use indexer::Indexer;
 pub(super) use look::Leaf;
 use look::Look;
 pub(crate) use look::MISSED_MAX;
+use verdicts::Verdicts;
 
 /// The folder of the index, beside the log.
 pub(crate) const FOLDER: &str = "search";
@@ -44,6 +46,7 @@ pub(crate) type Segments = Vec<Arc<Segment<LogFile>>>;
 pub(crate) struct SharedIndex {
     index: Arc<Mutex<Index<LogDirectory>>>,
     columns: Columns,
+    verdicts: Verdicts,
 }
 
 impl SharedIndex {
@@ -58,6 +61,7 @@ impl SharedIndex {
         Ok(Self {
             index: Arc::new(Mutex::new(index)),
             columns: Columns::default(),
+            verdicts: Verdicts::default(),
         })
     }
 
@@ -143,7 +147,7 @@ pub(super) async fn search(
     };
     let work = move |(snapshot, reader)| {
         let segments = index.segments(id);
-        let with = (&asking as &dyn OwnFields, &decoders);
+        let with = (&asking as &dyn OwnFields, &decoders, &index.verdicts);
         let mut look = Look::new(snapshot, reader, segments, with, recent, now);
         let found = look.all(&key);
         if look.has_doubt() {

@@ -13,6 +13,12 @@ pub(super) type Zones = [bool; Zone::ALL.len()];
 /// All of them.
 pub(super) const ALL: Zones = [true; Zone::ALL.len()];
 
+/// A bit for each of these zones.
+pub(super) fn bits(zones: &Zones) -> u8 {
+    let wanted = Zone::ALL.into_iter().filter(|zone| zones[*zone as usize]);
+    wanted.fold(0, |bits, zone| bits | 1 << zone as u8)
+}
+
 /// Reads what of a message is needed for some zones: its header alone where that does.
 ///
 /// # Errors
@@ -30,10 +36,9 @@ pub(super) fn sought(
         true => body.header()?.to_vec(),
         false => body.message_with(unpacker)?,
     };
-    let bits = Zone::ALL.into_iter().filter(|zone| zones[*zone as usize]);
     Ok(Sought {
         body: message.blob.0,
-        zones: bits.fold(0, |bits, zone| bits | 1 << zone as u8),
+        zones: bits(zones),
         own,
         record,
         octets,

@@ -22,6 +22,10 @@ pub(super) struct Looked {
     /// Messages of which it is not known whether they fit.
     pub(super) unclear: Bits,
     pub(super) octets: usize,
+    /// How many were not looked into, since it was remembered what had come of it.
+    pub(super) remembered: usize,
+    /// Whether some were looked at without fields that belong to them.
+    is_doubtful: bool,
 }
 
 /// What is asked of messages.
@@ -43,10 +47,12 @@ impl Look<'_> {
             fit: Bits::none(self.snapshot.len()),
             unclear: Bits::none(self.snapshot.len()),
             octets: 0,
+            remembered: 0,
+            is_doubtful: false,
         }
     }
 
-    /// Reads messages and has looked whether they fit.
+    /// Reads messages and has looked whether they fit, as far as that is not remembered.
     ///
     /// # Errors
     /// When there is no process that looks.
@@ -55,7 +61,37 @@ impl Look<'_> {
         which: &Bits,
         asked: &Asked<'_, W>,
     ) -> Result<Looked, StoreError> {
-        self.in_threads(which, asked.own, |part| self.look_into_some(part, asked))
+        let read = |which: &Bits| {
+            self.in_threads(which, asked.own, |part| self.look_into_some(part, asked))
+        };
+        let mailbox = self.snapshot.mailbox();
+        let Some(verdicts) = self.verdicts.of(mailbox, asked.question) else {
+            return read(which);
+        };
+        let message = |at: usize| {
+            let zones = texts::bits(&(asked.wanted)(at));
+            Some((self.snapshot.get(at)?.uid, zones))
+        };
+        let (mut fit, mut rest) = (Bits::none(which.len()), which.clone());
+        let mut known = Bits::none(which.len());
+        for (at, has) in which.iter().zip(verdicts.known(which.iter().map(message))) {
+            match has {
+                Some(true) => fit.set(at),
+                Some(false) => {}
+                None => continue,
+            }
+            known.set(at);
+        }
+        rest.without(&known);
+        let mut looked = read(&rest)?;
+        if !looked.is_doubtful {
+            rest.without(&looked.unclear);
+            let verdict = |at: usize| Some((message(at)?, looked.fit.has(at)));
+            verdicts.remember(rest.iter().filter_map(verdict));
+        }
+        looked.fit.add(&fit);
+        looked.remembered = known.count();
+        Ok(looked)
     }
 
     /// Looks at the days that messages were sent.
@@ -93,7 +129,7 @@ impl Look<'_> {
         let which: Vec<usize> = which.iter().collect();
         for which in which.chunks(OWN_AT_ONCE) {
             let own = match own {
-                true => self.own_of(which),
+                true => self.own_of(which, &mut looked.is_doubtful),
                 false => vec![Vec::new(); which.len()],
             };
             let with_own: Vec<Placed> = which.iter().copied().zip(own).collect();
@@ -182,8 +218,8 @@ impl Look<'_> {
         looked.unclear.set(at);
     }
 
-    /// The own fields of messages, in their order.
-    fn own_of(&self, which: &[usize]) -> Vec<Vec<u8>> {
+    /// The own fields of messages, in their order; none, and doubt, when they cannot be read.
+    fn own_of(&self, which: &[usize], is_doubtful: &mut bool) -> Vec<Vec<u8>> {
         let with: Vec<(usize, vere_store::Uid)> = which
             .iter()
             .enumerate()
@@ -204,7 +240,10 @@ impl Look<'_> {
                     }
                 }
             }
-            Err(error) => tracing::error!(%error, "recipients' own fields cannot be searched"),
+            Err(error) => {
+                tracing::error!(%error, "recipients' own fields cannot be searched");
+                *is_doubtful = true;
+            }
         }
         own
     }

@@ -1,0 +1,159 @@
+//! What was looked for last, and which messages were found to have it: who asks again, because a page is turned
+//! or mail has come, does not have the same messages read and decoded again. A message of a mailbox never
+//! becomes another, nor is its UID given twice, so what was found once holds.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use vere_mime::wire::Question;
+use vere_store::{MailboxId, Uid};
+
+/// Questions that are remembered, and octets of each.
+const QUESTIONS_MAX: usize = 64;
+const QUESTION_OCTETS_MAX: usize = 1_024;
+/// Messages that are remembered of one question, and of all but the last: some 20 octets each.
+const MESSAGES_MAX: usize = 128 * 1_024;
+
+/// What was found, that which was asked last at the end; all searches share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Verdicts(Arc<Mutex<VecDeque<Arc<Asked>>>>);
+
+/// A question about a mailbox.
+#[derive(Debug)]
+pub(super) struct Asked {
+    mailbox: MailboxId,
+    question: Vec<u8>,
+    found: Mutex<HashMap<Looked, bool>>,
+}
+
+/// A message, and a bit for each of its zones that were looked at.
+pub(super) type Looked = (Uid, u8);
+
+impl Verdicts {
+    /// What is known of a question; nothing of one that is too long to be remembered.
+    pub(super) fn of(&self, mailbox: MailboxId, question: Question<'_>) -> Option<Arc<Asked>> {
+        let question = octets_of(question).filter(|octets| octets.len() <= QUESTION_OCTETS_MAX)?;
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |asked: &Arc<Asked>| asked.mailbox == mailbox && asked.question == question;
+        let at = all.iter().rposition(is_it);
+        let asked = at.and_then(|at| all.remove(at)).unwrap_or_else(|| {
+            Arc::new(Asked {
+                mailbox,
+                question,
+                found: Mutex::default(),
+            })
+        });
+        let mut messages: usize = all.iter().map(|asked| asked.found().len()).sum();
+        while (messages > MESSAGES_MAX || all.len() >= QUESTIONS_MAX)
+            && let Some(oldest) = all.pop_front()
+        {
+            messages = messages.saturating_sub(oldest.found().len());
+        }
+        all.push_back(Arc::clone(&asked));
+        Some(asked)
+    }
+}
+
+impl Asked {
+    fn found(&self) -> MutexGuard<'_, HashMap<Looked, bool>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether messages have it, as far as that is known.
+    pub(super) fn known(
+        &self,
+        messages: impl Iterator<Item = Option<Looked>>,
+    ) -> Vec<Option<bool>> {
+        let found = self.found();
+        let one = |looked: Option<Looked>| found.get(&looked?).copied();
+        messages.map(one).collect()
+    }
+
+    /// Remembers whether messages have it.
+    pub(super) fn remember(&self, messages: impl Iterator<Item = (Looked, bool)>) {
+        let mut found = self.found();
+        let room = MESSAGES_MAX.saturating_sub(found.len());
+        found.extend(messages.take(room));
+    }
+}
+
+/// What tells questions apart: the field without regard to case, and what is looked for.
+fn octets_of(question: Question<'_>) -> Option<Vec<u8>> {
+    match question {
+        Question::Texts => None,
+        Question::Zones(what) => Some([b"\0", what].concat()),
+        Question::Field { name, what } => {
+            let name = name.to_ascii_lowercase();
+            // No field that is looked for has a NUL in its name.
+            Some([b"\x01", name.as_bytes(), b"\0", what].concat())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uid(uid: u32) -> Uid {
+        Uid::new(uid).unwrap()
+    }
+
+    #[test]
+    fn what_was_found_is_known_of_the_same_question_mailbox_and_zones() {
+        let verdicts = Verdicts::default();
+        let (one, other) = (MailboxId(1), MailboxId(2));
+        let question = Question::Zones(b"FREE OF");
+        let asked = verdicts.of(one, question).unwrap();
+        let found = [((uid(7), 1), true), ((uid(8), 1), false)];
+        asked.remember(found.into_iter());
+        let looked = || [(7, 1), (8, 1), (9, 1), (7, 2)].map(|(at, zones)| Some((uid(at), zones)));
+        let of = |mailbox, question| {
+            let asked = verdicts.of(mailbox, question).unwrap();
+            asked.known(looked().into_iter().chain([None]))
+        };
+        let known = [Some(true), Some(false), None, None, None];
+        assert_eq!(of(one, question), known);
+        assert_eq!(of(other, question), [None; 5]);
+        assert_eq!(of(one, Question::Zones(b"FREE")), [None; 5]);
+        let field = |name| Question::Field {
+            name,
+            what: b"FREE OF",
+        };
+        assert_eq!(of(one, field("x")), [None; 5]);
+        let asked = verdicts.of(one, field("X-A")).unwrap();
+        asked.remember(found.into_iter());
+        assert_eq!(of(one, field("x-a")), known);
+        assert_eq!(of(one, field("x-b")), [None; 5]);
+        assert!(verdicts.of(one, Question::Texts).is_none());
+        let long = vec![b'A'; QUESTION_OCTETS_MAX];
+        assert!(verdicts.of(one, Question::Zones(&long)).is_none());
+    }
+
+    #[test]
+    fn what_was_not_asked_for_longest_is_forgotten() {
+        let verdicts = Verdicts::default();
+        let ask = |number: usize| {
+            let what = number.to_string();
+            verdicts.of(MailboxId(1), Question::Zones(what.as_bytes()))
+        };
+        let found = |asked: &Asked| asked.found().len();
+        for number in 0..QUESTIONS_MAX + 1 {
+            let asked = ask(number).unwrap();
+            asked.remember([((uid(1), 1), true)].into_iter());
+        }
+        assert_eq!(found(&ask(1).unwrap()), 1);
+        assert_eq!(found(&ask(0).unwrap()), 0);
+        // One that is all that may be remembered has no more, and others go before it.
+        let many = ask(QUESTIONS_MAX).unwrap();
+        let all = (2..MESSAGES_MAX as u32 + 10).map(|at| ((uid(at), 1), true));
+        many.remember(all);
+        assert_eq!(found(&many), MESSAGES_MAX);
+        let next = ask(QUESTIONS_MAX + 1).unwrap();
+        next.remember([((uid(1), 1), true)].into_iter());
+        assert_eq!(found(&ask(QUESTIONS_MAX).unwrap()), MESSAGES_MAX);
+        ask(QUESTIONS_MAX + 2).unwrap();
+        assert_eq!(found(&ask(QUESTIONS_MAX + 1).unwrap()), 0);
+        assert_eq!(found(&ask(QUESTIONS_MAX).unwrap()), MESSAGES_MAX);
+        assert_eq!(verdicts.0.lock().unwrap().len(), 3);
+    }
+}
