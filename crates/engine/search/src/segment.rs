@@ -215,6 +215,14 @@ impl<F: StorageFile> Segment<F> {
         Ok(found)
     }
 
+    /// Whether what says which messages hold a needle is in memory: it lies within one run, and the zone was
+    /// looked through of late.
+    #[must_use]
+    pub fn is_at_hand(&self, zone: Zone, needle: &Needle) -> bool {
+        let kept = || self.memory.get(self.number, zone);
+        needle.within_run().is_some() && kept().is_some_and(|kept| kept.postings().is_some())
+    }
+
     /// The runs of a zone with what belongs to them.
     fn kept(&self, zone: Zone) -> Result<Arc<Kept>, SearchError> {
         if let Some(kept) = self.memory.get(self.number, zone) {

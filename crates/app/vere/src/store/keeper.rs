@@ -230,23 +230,28 @@ impl Keeper {
         Ok(answer)
     }
 
-    /// Asks the store, and does something with the answer where that may take its time; it goes there
-    /// at once, not by way of the thread of the connections.
+    /// Asks the store, and does something with the answer: on the store's thread what is little and waits for
+    /// nothing, where `at_once` says so, and else where it may take its time; the answer goes there at once, not
+    /// by way of the thread of the connections.
     ///
     /// # Errors
     /// As [`Keeper::ask`].
     pub(super) async fn ask_then<T: Send + 'static, R: Send + 'static>(
         &self,
         question: impl FnOnce(&mut MailStore) -> Result<Committed<T>, StoreError> + Send + 'static,
+        at_once: impl FnOnce(&T) -> Option<R> + Send + 'static,
         then: impl FnOnce(T) -> R + Send + 'static,
     ) -> Result<R, StoreError> {
         let (reply, answer) = oneshot::channel();
         let runtime = Handle::current();
         let tell = move |value: Result<T, StoreError>| match value {
-            Ok(value) => drop(runtime.spawn_blocking(move || {
-                // Whoever waits may have gone.
-                let _ = reply.send(Ok(then(value)));
-            })),
+            Ok(value) => match at_once(&value) {
+                Some(done) => drop(reply.send(Ok(done))),
+                None => drop(runtime.spawn_blocking(move || {
+                    // Whoever waits may have gone.
+                    let _ = reply.send(Ok(then(value)));
+                })),
+            },
             Err(error) => drop(reply.send(Err(error))),
         };
         let job = job(question, tell);

@@ -127,7 +127,10 @@ async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> 
             };
             chosen.map(read)
         };
-        keeper.ask_then(question, read).await.and_then(|done| done)
+        keeper
+            .ask_then(question, |_| None, read)
+            .await
+            .and_then(|done| done)
     };
     done.map_err(|error| opened_gone(&error))
 }

@@ -1,5 +1,6 @@
 //! The runs of a zone, and walking from one that was found to its messages.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use vere_ports::storage::StorageFile;
@@ -21,10 +22,15 @@ struct At {
     postings: usize,
 }
 
+/// Postings up to this size are kept with their runs: those of single fields, and of small segments.
+const POSTINGS_KEPT_MAX: u64 = 64 * 1024;
+
 /// The runs of a zone, sorted, with their groups and the signatures of long ones, which lie together in
-/// the file; and where their postings are.
+/// the file; and where their postings are, which lie behind them.
 #[derive(Debug)]
 pub(crate) struct Kept {
+    /// Where the octets begin.
+    start: u64,
     octets: Vec<u8>,
     runs: Range<usize>,
     groups: Range<usize>,
@@ -37,28 +43,35 @@ impl Kept {
         segment: &Segment<F>,
         zone: Zone,
     ) -> Result<Self, SearchError> {
-        let [runs, groups, long] = [RUNS, GROUPS, LONG].map(|number| segment.section(zone, number));
-        if runs.end != groups.start || groups.end != long.start {
+        let sections = [RUNS, GROUPS, LONG, POSTINGS];
+        let [runs, groups, long, postings] = sections.map(|number| segment.section(zone, number));
+        if runs.end != groups.start || groups.end != long.start || long.end != postings.start {
             return Err(SearchError::Damaged);
         }
-        let (start, octets) = match runs.start == long.end {
+        let end = match postings.end.saturating_sub(postings.start) {
+            ..=POSTINGS_KEPT_MAX => postings.end,
+            _ => long.end,
+        };
+        let (start, octets) = match runs.start == end {
             true => (runs.start, Vec::new()),
-            false => segment.file.blocks(&(runs.start..long.end))?,
+            false => segment.file.blocks(&(runs.start..end))?,
         };
         let within =
             |range: &Range<u64>| (range.start - start) as usize..(range.end - start) as usize;
         Ok(Self {
+            start,
             runs: within(&runs),
             groups: within(&groups),
             long: within(&long),
             octets,
-            postings: segment.section(zone, POSTINGS),
+            postings,
         })
     }
 
     #[cfg(test)]
     pub(crate) fn of(octets: Vec<u8>) -> Self {
         Self {
+            start: 0,
             octets,
             runs: 0..0,
             groups: 0..0,
@@ -82,6 +95,13 @@ impl Kept {
 
     pub(super) fn long(&self) -> &[u8] {
         self.octets.get(self.long.clone()).unwrap_or_default()
+    }
+
+    /// The postings, and where they begin, when they are kept.
+    pub(super) fn postings(&self) -> Option<(u64, &[u8])> {
+        let within = |at: u64| usize::try_from(at.checked_sub(self.start)?).ok();
+        let range = within(self.postings.start)?..within(self.postings.end)?;
+        Some((self.postings.start, self.octets.get(range)?))
     }
 
     fn start(&self, group: usize) -> Option<usize> {
@@ -136,7 +156,7 @@ pub(super) struct Walk<'a, F> {
     kept: &'a Kept,
     at: At,
     /// A part of the postings, and where it begins in the file.
-    part: (u64, Vec<u8>),
+    part: (u64, Cow<'a, [u8]>),
 }
 
 impl<'a, F: StorageFile> Walk<'a, F> {
@@ -149,7 +169,10 @@ impl<'a, F: StorageFile> Walk<'a, F> {
                 start: 0,
                 postings: 0,
             },
-            part: (0, Vec::new()),
+            part: match kept.postings() {
+                Some((start, postings)) => (start, postings.into()),
+                None => (0, Cow::default()),
+            },
         };
         walk.at = walk.group(0).ok_or(SearchError::Damaged)?;
         Ok(walk)
@@ -215,7 +238,8 @@ impl<'a, F: StorageFile> Walk<'a, F> {
         loop {
             let part = self.part.0..self.part.0 + self.part.1.len() as u64;
             if want.start < part.start || want.end > part.end {
-                self.part = self.segment.file.blocks(&want)?;
+                let (start, octets) = self.segment.file.blocks(&want)?;
+                self.part = (start, octets.into());
             }
             let from = (want.start - self.part.0) as usize;
             let mut rest = self.part.1.get(from..).unwrap_or_default();

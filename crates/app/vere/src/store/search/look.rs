@@ -43,6 +43,9 @@ pub(crate) struct Look<'a> {
     recent: UidSet,
     now: Timestamp,
     doubt: bool,
+    /// Whether nothing may be read, and whether something would have had to be.
+    at_hand: bool,
+    is_far: bool,
     leaves: Vec<Leaf>,
 }
 
@@ -127,6 +130,8 @@ impl<'a> Look<'a> {
             recent,
             now,
             doubt: false,
+            at_hand: false,
+            is_far: false,
             leaves: Vec::new(),
         }
     }
@@ -165,6 +170,19 @@ impl<'a> Look<'a> {
             found.mod_seq = found.mod_seq.max(message.mod_seq.0);
         }
         Ok(found)
+    }
+
+    /// The messages that fit, when nothing has to be read to know them, neither messages nor the index.
+    pub(crate) fn all_at_hand(&mut self, key: &SearchKey) -> Option<Found> {
+        self.at_hand = true;
+        let found = self.all(key).ok()?;
+        (!self.is_far).then_some(found)
+    }
+
+    /// Whether messages would have to be read where nothing may be.
+    fn goes_far(&mut self, candidates: &Bits) -> bool {
+        self.is_far |= self.at_hand && !candidates.has_none();
+        self.is_far
     }
 
     /// Those of `domain` that fit.
@@ -268,6 +286,9 @@ impl<'a> Look<'a> {
         let certain = fit.count();
         let mut unknown = self.unknown.clone();
         unknown.keep(domain);
+        if self.goes_far(&unknown) {
+            return Ok(fit);
+        }
         let looked = self.look_at_days(&unknown, fits)?;
         let candidates = unknown.count();
         Ok(self.take((key, domain), (fit, certain, candidates), looked, bound))
@@ -320,6 +341,9 @@ impl<'a> Look<'a> {
         let certain = fit.count();
         let mut candidates = Bits::none(self.snapshot.len());
         zones.iter().for_each(|(_, bits)| candidates.add(bits));
+        if self.goes_far(&candidates) {
+            return Ok(fit);
+        }
         let wanted = |at: usize| {
             let mut wanted = Zones::default();
             for (zone, bits) in &zones {
@@ -355,6 +379,10 @@ impl<'a> Look<'a> {
         for zone in Zone::ALL.into_iter().filter(|zone| zones[*zone as usize]) {
             let mut bits = self.unknown.clone();
             for (segment, places) in self.segments.iter().zip(&self.places) {
+                if self.at_hand && !segment.is_at_hand(zone, needle) {
+                    self.is_far = true;
+                    return (hits, candidates);
+                }
                 match segment.find(zone, needle) {
                     Ok(found) => {
                         set_places(&mut hits, &found.hits, places);

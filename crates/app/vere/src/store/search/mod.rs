@@ -10,6 +10,7 @@ mod texts;
 mod verdicts;
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +19,7 @@ use vere_imap::command::SearchKey;
 use vere_imap::server::{Found, Refusal};
 use vere_imap::set::UidSet;
 use vere_search::{Index, Segment};
-use vere_store::{MailboxId, StoreError, Uid};
+use vere_store::{BodyReader, MailboxId, Snapshot, StoreError, Uid};
 use vere_units::Timestamp;
 
 use super::files;
@@ -124,6 +125,78 @@ fn own_fields(store: &MailStore, id: MailboxId, uids: &[Uid]) -> Result<Vec<Vec<
         .collect()
 }
 
+/// Messages of a mailbox up to which the store's thread looks itself, when nothing has to be read for that: it
+/// takes as long as waking another thread does.
+const LITTLE_MAX: usize = 1_024;
+/// Keys of a search up to which it does: others wait for that thread.
+const LITTLE_KEYS_MAX: usize = 8;
+
+/// How many things a search asks of messages.
+fn keys_of(key: &SearchKey) -> usize {
+    match key {
+        SearchKey::And(keys) => keys.iter().map(keys_of).sum(),
+        SearchKey::Or(keys) => keys_of(&keys.0) + keys_of(&keys.1),
+        SearchKey::Not(key) => keys_of(key),
+        _ => 1,
+    }
+}
+
+/// A mailbox, and what reads its messages.
+type Mailbox = (Snapshot, BodyReader<LogDirectory>);
+
+/// What a search came to, and whether the index should have known more.
+type Outcome = (Result<Found, StoreError>, bool);
+
+/// A search under way.
+struct Search {
+    asking: Asking,
+    id: MailboxId,
+    key: SearchKey,
+    recent: UidSet,
+    now: Timestamp,
+}
+
+impl Search {
+    const fn keeper(&self) -> &Keeper {
+        &self.asking.0
+    }
+
+    fn look(&self, (snapshot, reader): Mailbox, segments: Segments) -> Look<'_> {
+        let keeper = self.keeper();
+        let (decoders, verdicts) = (&keeper.processes().searching, &keeper.index().verdicts);
+        let with = (&self.asking as &dyn OwnFields, decoders, verdicts);
+        let recent = self.recent.clone();
+        Look::new(snapshot, reader, segments, with, recent, self.now)
+    }
+
+    /// Searches a small mailbox out of what is in memory, where that does.
+    fn at_once(&self, mailbox: &Mailbox) -> Option<Outcome> {
+        let is_little = mailbox.0.len() <= LITTLE_MAX && keys_of(&self.key) <= LITTLE_KEYS_MAX;
+        let segments = is_little.then(|| self.keeper().index().segments_at_hand(self.id));
+        let segments = segments.flatten()?;
+        // Were there a fault in it, the store's thread would go on, and another one would have it.
+        let look = AssertUnwindSafe(|| {
+            let mut look = self.look(mailbox.clone(), segments);
+            let found = look.all_at_hand(&self.key)?;
+            self.keeper().figures().searched(look.leaves());
+            Some((Ok(found), look.has_missed()))
+        });
+        catch_unwind(look).ok().flatten()
+    }
+
+    /// Searches any mailbox, where that may take its time.
+    fn whole(&self, mailbox: Mailbox) -> Outcome {
+        let index = self.keeper().index();
+        let mut look = self.look(mailbox, index.segments(self.id));
+        let found = look.all(&self.key);
+        if look.has_doubt() {
+            index.doubt(self.id);
+        }
+        self.keeper().figures().searched(look.leaves());
+        (found, look.has_missed())
+    }
+}
+
 /// Finds messages.
 ///
 /// # Errors
@@ -135,32 +208,23 @@ pub(super) async fn search(
     recent: UidSet,
     now: Timestamp,
 ) -> Result<Found, Refusal> {
-    let asking = Asking(keeper.clone());
-    let index = keeper.index().clone();
-    let (figures, decoders) = (
-        keeper.figures().clone(),
-        keeper.processes().searching.clone(),
-    );
     let question = move |store: &mut MailStore| {
         let reader = store.body_reader();
         Ok(store.snapshot(id)?.map(|snapshot| (snapshot, reader)))
     };
-    let work = move |(snapshot, reader)| {
-        let segments = index.segments(id);
-        let with = (&asking as &dyn OwnFields, &decoders, &index.verdicts);
-        let mut look = Look::new(snapshot, reader, segments, with, recent, now);
-        let found = look.all(&key);
-        if look.has_doubt() {
-            index.doubt(id);
-        }
-        figures.searched(look.leaves());
-        found.map(|found| (found, look.has_missed()))
-    };
-    let done = keeper.ask_then(question, work).await;
-    let done = done.and_then(|found| found);
-    let (found, missed) = done.map_err(|error| opened_gone(&error))?;
+    let search = Arc::new(Search {
+        asking: Asking(keeper.clone()),
+        id,
+        key,
+        recent,
+        now,
+    });
+    let little = Arc::clone(&search);
+    let at_once = move |mailbox: &Mailbox| little.at_once(mailbox);
+    let done = keeper.ask_then(question, at_once, move |mailbox| search.whole(mailbox));
+    let (found, missed) = done.await.map_err(|error| opened_gone(&error))?;
     if missed {
         keeper.index_missed(id);
     }
-    Ok(found)
+    found.map_err(|error| opened_gone(&error))
 }
