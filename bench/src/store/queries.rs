@@ -41,6 +41,16 @@ const PARTS: [(&str, f64); 3] = [
     ("part of a word 10 %", 0.1),
 ];
 
+/// The figure of a question's first answer, where a system may remember what came of it.
+pub(crate) fn first_answer(task: &str) -> Option<&'static str> {
+    match task {
+        "phrase 0.1 %" => Some("phrase 0.1 %, first time"),
+        "phrase 1 %" => Some("phrase 1 %, first time"),
+        "phrase 10 %" => Some("phrase 10 %, first time"),
+        _ => None,
+    }
+}
+
 /// Passages of so many characters.
 const PASSAGES: [(&str, usize); 6] = [
     ("1 character", 1),
