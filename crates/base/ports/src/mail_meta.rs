@@ -181,6 +181,13 @@ pub trait MetaEngine: fmt::Debug {
         limit: usize,
     ) -> Result<Vec<Partition>, MetaError>;
 
+    /// Removes rows that were written as hints, by partition and key. After a crash they may be there again.
+    ///
+    /// # Errors
+    ///
+    /// [`MetaError`]; then nothing more may be applied until the engine is opened again.
+    fn remove_hints(&mut self, hints: &[(Partition, Vec<u8>)]) -> Result<(), MetaError>;
+
     /// Applies batches in their order, and notes that everything before the position `upto` of the
     /// log is applied. After a crash any beginning of what was applied since the last
     /// [`MetaEngine::persist`] may be there, with the note that belongs to it.

@@ -1,6 +1,6 @@
 //! A metadata engine in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vere_ports::mail_meta::{Batch, MetaEngine, MetaError, Partition, Visit};
@@ -156,12 +156,17 @@ impl MetaEngine for MemoryMeta {
     ) -> Result<Vec<Partition>, MetaError> {
         let after = after.map(Partition::encode);
         let shared = self.lock();
-        let behind = shared
+        // Of some there are nothing but hints.
+        let with_rows = shared.now.rows.keys().map(|(partition, _)| partition);
+        let behind: BTreeSet<_> = shared
             .now
             .versions
             .keys()
-            .filter(|each| after.as_ref().is_none_or(|after| *each > after));
-        Ok(behind
+            .chain(with_rows)
+            .filter(|each| after.as_ref().is_none_or(|after| *each > after))
+            .collect();
+        let partitions = behind.into_iter();
+        Ok(partitions
             .filter_map(|each| Some(Partition::decode(each)?.0))
             .take(limit)
             .collect())
@@ -174,6 +179,14 @@ impl MetaEngine for MemoryMeta {
         }
         shared.now.apply(batches, upto)?;
         shared.since.push((batches.to_vec(), upto));
+        Ok(())
+    }
+
+    fn remove_hints(&mut self, hints: &[(Partition, Vec<u8>)]) -> Result<(), MetaError> {
+        let mut shared = self.lock();
+        for (partition, key) in hints {
+            shared.now.rows.remove(&(partition.encode(), key.clone()));
+        }
         Ok(())
     }
 

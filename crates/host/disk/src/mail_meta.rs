@@ -185,6 +185,14 @@ impl MetaEngine for FjallMeta {
         write.commit().map_err(failed)
     }
 
+    fn remove_hints(&mut self, hints: &[(Partition, Vec<u8>)]) -> Result<(), MetaError> {
+        let mut write = self.database.batch();
+        for (partition, key) in hints {
+            write.remove(&self.rows, [&partition.encode(), key.as_slice()].concat());
+        }
+        write.commit().map_err(failed)
+    }
+
     fn applied(&self) -> Result<u64, MetaError> {
         self.number(APPLIED)
     }

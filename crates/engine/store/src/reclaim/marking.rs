@@ -23,6 +23,8 @@ const PARTITIONS: usize = 100;
 pub(super) struct Marking {
     range: Range<u64>,
     pub(super) marks: BTreeSet<u64>,
+    /// The threads that messages are of, which are named by the body of their first one.
+    threads: BTreeSet<u64>,
     /// Records that have all rows of a partition.
     pub(super) snapshots: Arc<Snapshots>,
     queue: VecDeque<Partition>,
@@ -38,6 +40,7 @@ impl Marking {
         Self {
             range,
             marks: BTreeSet::new(),
+            threads: BTreeSet::new(),
             snapshots: Arc::default(),
             queue: VecDeque::new(),
             after: None,
@@ -58,15 +61,31 @@ impl Marking {
             .filter(|row| row.key.starts_with(keys::MESSAGES));
         for row in messages {
             if let Some(message) = row.value.as_deref().and_then(MessageRow::decode) {
-                self.mark_one(message.blob.0);
+                self.mark_one(&message);
             }
         }
     }
 
-    fn mark_one(&mut self, blob: u64) {
-        if self.range.contains(&blob) {
-            self.marks.insert(blob);
+    fn mark_one(&mut self, message: &MessageRow) {
+        if self.range.contains(&message.blob.0) {
+            self.marks.insert(message.blob.0);
         }
+        if self.range.contains(&message.thread) {
+            self.threads.insert(message.thread);
+        }
+    }
+
+    /// Whether a hint names what lies in the stretch and no message refers to. One that cannot be read says
+    /// nothing either.
+    pub(super) fn is_unused(&self, kind: u8, value: &[u8]) -> bool {
+        let Some(named) = value.first_chunk().map(|own| u64::from_le_bytes(*own)) else {
+            return true;
+        };
+        let used = match kind {
+            keys::CONTENTS => &self.marks,
+            _ => &self.threads,
+        };
+        self.range.contains(&named) && !used.contains(&named)
     }
 
     /// Looks at some rows.
@@ -121,7 +140,7 @@ impl Marking {
         let (mut left, mut last, mut bad) = (rows, Vec::new(), false);
         let scanned = meta.scan_after(&partition, keys::MESSAGES, &after, &mut |key, value| {
             match MessageRow::decode(value) {
-                Some(message) => self.mark_one(message.blob.0),
+                Some(message) => self.mark_one(&message),
                 None => bad = true,
             }
             left -= 1;

@@ -5,9 +5,10 @@
 //! rows at a time), then each segment is written again by a job beside the store, and
 //! takes the place of the old one. A reference made meanwhile is marked as it is made; when it is one
 //! to a body that a job left out, the job's work is dropped. Bodies that are being delivered lie
-//! behind the range. A pass ends with new [`snapshots`] of mailboxes whose changes take much room, so that
+//! behind the range. Then hints go that name what is gone ([`forgetting`]). A pass ends with new [`snapshots`] of mailboxes whose changes take much room, so that
 //! the next one leaves those out. `docs/internals/store.md` says what a crash leaves.
 
+mod forgetting;
 mod marking;
 mod snapshots;
 
@@ -21,6 +22,7 @@ use vere_ports::storage::Storage;
 
 use crate::log::{Needed, ReclaimJob, ReclaimOutcome};
 use crate::{Store, StoreError};
+use forgetting::Forgetting;
 use marking::Marking;
 use snapshots::Candidates;
 
@@ -59,6 +61,8 @@ pub struct ReclaimReport {
     pub covered: u64,
     /// Segments for which there was no room on the disk, or which could not be read.
     pub failed: u64,
+    /// Hints removed that named bodies and threads which are gone.
+    pub hints: u64,
     /// Mailboxes and accounts that got no snapshot because their metadata could not be read.
     pub unreadable: u64,
 }
@@ -104,6 +108,7 @@ struct Stretch {
     /// Segments that wait for their job.
     segments: VecDeque<u64>,
     marking: Marking,
+    forgetting: Forgetting,
     /// Whether a job is under way.
     busy: bool,
 }
@@ -264,6 +269,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             range,
             segments,
             marking,
+            forgetting: Forgetting::default(),
             busy: false,
         });
         Reclaim::Working
@@ -281,7 +287,17 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             stretch.marking.step(&self.meta)?;
         } else if !stretch.busy {
             let Some(first) = stretch.segments.pop_front() else {
-                pass.to = stretch.range.end;
+                if dead_percent_min == LOOK_ONLY || stretch.forgetting.is_done() {
+                    pass.to = stretch.range.end;
+                    return Ok(todo);
+                }
+                let Stretch {
+                    forgetting,
+                    marking,
+                    ..
+                } = &mut stretch;
+                pass.report.hints += forgetting.step(&mut self.meta, marking)?;
+                pass.stage = Stage::Segments(stretch);
                 return Ok(todo);
             };
             let end = self.log.segment_end(first);

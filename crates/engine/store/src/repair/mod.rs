@@ -277,7 +277,8 @@ impl Broken {
         loop {
             let partitions = old.partitions(after.as_ref(), PARTITIONS)?;
             for partition in &partitions {
-                if !told.chains.contains_key(partition) {
+                // What all accounts share is nothing but hints, of which the log knows nothing.
+                if !told.chains.contains_key(partition) && *partition != keys::EVERYBODY {
                     let kept = (partition.clone(), old.version(partition)?);
                     broken.kept.insert(partition.encode(), kept);
                 }

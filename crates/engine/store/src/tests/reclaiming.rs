@@ -5,7 +5,8 @@ use vere_ports::mail_meta::Partition;
 use vere_ports::storage::Storage as _;
 
 use super::*;
-use crate::{FlagMode, Reclaim, SystemFlags, Uid};
+use crate::rows::keys;
+use crate::{FlagMode, Reclaim, Sharing, SystemFlags, Uid};
 
 /// Reclaims until there is nothing left to do; octets saved.
 pub(super) fn reclaim(store: &mut Tested) -> Result<u64, StoreError> {
@@ -344,5 +345,69 @@ fn no_cut_of_power_while_reclaiming_loses_a_body() {
                 "cut at {point}, seed {seed}"
             );
         }
+    }
+}
+
+/// How many hints there are.
+fn hints(bench: &Bench) -> usize {
+    let kind = |key: &[u8]| key.first().is_some_and(|kind| keys::is_hint(*kind));
+    let of = |partition: &[u8]| partition[0] == b'a' || partition == keys::EVERYBODY.encode();
+    let rows = bench.meta.rows();
+    let hints = rows
+        .keys()
+        .filter(|(partition, key)| of(partition) && kind(key));
+    hints.count()
+}
+
+/// A message that answers the one before it.
+fn answer(number: u64) -> Prepared {
+    Prepared::new(&message(number), b"", &[number, number - 1]).unwrap()
+}
+
+/// They were never removed: some thirty octets for each message that ever came.
+#[test]
+fn hints_go_with_what_they_name() {
+    for sharing in [Sharing::Account, Sharing::All] {
+        let mut bench = Bench::new();
+        bench.store.config.sharing = sharing;
+        let inbox = bench.inbox;
+        let deliver = |bench: &mut Bench, number: u64, id: u64| {
+            let sent = bench
+                .store
+                .deliver(&answer(number), &[target(inbox)], operation(id));
+            safe(&mut bench.store, sent.unwrap()).remove(0).unwrap().uid
+        };
+        // Threads of ten messages; of the second one the last stays.
+        let numbers = (0..200).map(|number| number + number / 10);
+        let numbers: Vec<u64> = numbers.map(|number| number + 10).collect();
+        let uids: Vec<_> = numbers
+            .iter()
+            .map(|number| deliver(&mut bench, *number, *number))
+            .collect();
+        let stays = uids[19];
+        let gone: Vec<_> = uids[..180]
+            .iter()
+            .copied()
+            .filter(|uid| *uid != stays)
+            .collect();
+        let before = hints(&bench);
+        assert_eq!(before, 200 + 220);
+        expunge(&mut bench, &gone);
+        let thread = bench.snapshot(inbox).find(stays).unwrap().thread;
+        for number in 5_001..5_040 {
+            add(&mut bench, inbox, number, number);
+        }
+        assert!(reclaim(&mut bench.store).unwrap() > 0);
+        // The contents of what stays, and the names that its threads have; what is written to is left alone.
+        assert_eq!(hints(&bench), 21 + 39 + 11 * 3, "{sharing:?}");
+        assert_eq!(bench.store.check_all().unwrap().findings, []);
+        // A thread goes on of which one message is left, and content that is there is found.
+        let uid = deliver(&mut bench, numbers[19] + 1, 9_000);
+        assert_eq!(bench.snapshot(inbox).find(uid).unwrap().thread, thread);
+        let bodies = bench.store.counts().bodies;
+        deliver(&mut bench, numbers[19], 9_001);
+        assert_eq!(bench.store.counts().bodies, bodies);
+        deliver(&mut bench, numbers[5], 9_002);
+        assert_eq!(bench.store.counts().bodies, bodies + 1);
     }
 }

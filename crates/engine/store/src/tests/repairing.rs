@@ -385,3 +385,24 @@ fn a_torn_end_is_no_damage() {
     assert_eq!((after, report.has_losses()), (before, false));
     assert_eq!(report.damage, []);
 }
+
+/// The hints that all accounts share are no mailbox that lost changes.
+#[test]
+fn hints_are_no_loss() {
+    let mut bench = Bench::new();
+    bench.store.config.sharing = crate::Sharing::All;
+    let inbox = bench.inbox;
+    bench.fill(inbox, 1..=5);
+    let everybody = crate::rows::keys::EVERYBODY.encode();
+    assert!(
+        bench
+            .meta
+            .rows()
+            .keys()
+            .any(|(partition, _)| *partition == everybody)
+    );
+    let meta = bench.meta.clone();
+    let (report, _) = repaired(&bench.disk, Some(&meta), "shared by all");
+    assert_eq!((report.mended, report.from_metadata), (0, 0));
+    assert_eq!((report.messages, report.has_losses()), (5, false));
+}

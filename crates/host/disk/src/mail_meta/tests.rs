@@ -62,6 +62,12 @@ fn it_does_what_the_simple_engine_does() {
             .collect();
         real.apply(&batches, round * 10).unwrap();
         model.apply(&batches, round * 10).unwrap();
+        if round % 7 == 3 {
+            let account = Partition::Account(AccountName::parse("a@demo.test").unwrap());
+            let hints = [(account.clone(), vec![9]), (account, vec![77])];
+            real.remove_hints(&hints).unwrap();
+            model.remove_hints(&hints).unwrap();
+        }
         everything.extend(batches);
         if round % 10 == 9 {
             real.persist().unwrap();

@@ -1,0 +1,103 @@
+//! Forgetting: hints go that name a body, or a thread, of a stretch of the log that no message refers to any
+//! more. Nothing is lost with them: they say where equal content and the rest of a thread could be found.
+
+use std::collections::VecDeque;
+
+use vere_ports::mail_meta::{MetaEngine, MetaError, Partition};
+
+use super::marking::Marking;
+use crate::rows::keys;
+
+/// Rows that a step looks at.
+const ROWS: usize = 2_000;
+/// Partitions asked for at once, and what each costs beside its rows, in rows.
+const PARTITIONS: usize = 100;
+const PARTITION_ROWS: usize = 10;
+
+/// Looks through the hints of all accounts, and those that all accounts share.
+#[derive(Debug, Default)]
+pub(super) struct Forgetting {
+    queue: VecDeque<Partition>,
+    /// The last partition that was taken from the engine.
+    after: Option<Partition>,
+    /// What is being looked at: the partition, a kind of its hints, and the last of them that was.
+    current: Option<(Partition, u8, Vec<u8>)>,
+    done: bool,
+}
+
+impl Forgetting {
+    /// Whether all were looked at.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Looks at some, removes what is of no use any more, and gives how many that were. Partitions that cannot be
+    /// read are passed over: it is only hints.
+    pub(super) fn step<M: MetaEngine>(
+        &mut self,
+        meta: &mut M,
+        marking: &Marking,
+    ) -> Result<u64, MetaError> {
+        let (mut left, mut gone) = (ROWS, Vec::new());
+        while left > 0 && !self.done {
+            left = match self.current.take() {
+                Some(current) => self.hints(meta, marking, current, left, &mut gone),
+                None => {
+                    self.enter(meta);
+                    left.saturating_sub(PARTITION_ROWS)
+                }
+            };
+        }
+        if !gone.is_empty() {
+            meta.remove_hints(&gone)?;
+        }
+        Ok(gone.len() as u64)
+    }
+
+    /// Goes on to the next partition.
+    fn enter<M: MetaEngine>(&mut self, meta: &M) {
+        if self.queue.is_empty() {
+            let next = meta.partitions(self.after.as_ref(), PARTITIONS);
+            self.queue = next.unwrap_or_default().into();
+            if let Some(last) = self.queue.back() {
+                self.after = Some(last.clone());
+            }
+        }
+        let Some(partition) = self.queue.pop_front() else {
+            self.done = true;
+            return;
+        };
+        if matches!(partition, Partition::Account(_)) || partition == keys::EVERYBODY {
+            self.current = Some((partition, keys::CONTENTS, Vec::new()));
+        }
+    }
+
+    /// Looks at hints of a kind; gives the rows that are left to this step.
+    fn hints<M: MetaEngine>(
+        &mut self,
+        meta: &M,
+        marking: &Marking,
+        (partition, kind, after): (Partition, u8, Vec<u8>),
+        rows: usize,
+        gone: &mut Vec<(Partition, Vec<u8>)>,
+    ) -> usize {
+        let (mut left, mut last) = (rows, Vec::new());
+        let read = meta.scan_after(&partition, &[kind], &after, &mut |key, value| {
+            if marking.is_unused(kind, value) {
+                gone.push((partition.clone(), key.to_vec()));
+            }
+            left -= 1;
+            if left == 0 {
+                last = key.to_vec();
+            }
+            left > 0
+        });
+        self.current = match (left, kind) {
+            _ if read.is_err() => None,
+            (0, _) => Some((partition, kind, last)),
+            (_, keys::CONTENTS) => Some((partition, keys::THREADS, Vec::new())),
+            _ => None,
+        };
+        left
+    }
+}
