@@ -117,6 +117,18 @@ impl<F: StorageFile> Segment<F> {
         &self.documents
     }
 
+    /// The messages that may hold anything: their texts were not known, or were too many.
+    ///
+    /// # Errors
+    ///
+    /// [`SearchError`].
+    pub fn unknown(&self) -> Result<Bits, SearchError> {
+        let mut unknown = Bits::none(self.documents.len());
+        let kept = self.kept(Zone::Body)?;
+        not_known(&signatures(kept.long())?, &mut unknown);
+        Ok(unknown)
+    }
+
     /// Octets of its file.
     #[must_use]
     pub fn octets(&self) -> u64 {

@@ -86,7 +86,7 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
     }
     let files = Files::lock(&settings.data.join("store"))?.with_spare(settings.store.reserve);
     let folder = files.folder();
-    let decoders = Decoders::new(settings.limits.parse_timeout.duration());
+    let decoders = Decoders::new(settings.limits.parse_timeout.duration()).never_put_off();
     match command {
         StoreCommand::Check { json } => {
             let report = Report::of(&mut files.open()?, folder, &decoders)?;

@@ -38,6 +38,18 @@ const INDEXING: usize = 1;
 /// How a message is tried, one after the other: what ended a process once may have been something else.
 const ATTEMPTS: [Scope; 3] = [Scope::Whole, Scope::Whole, Scope::Header];
 
+/// What came of asking a process.
+#[derive(Debug)]
+enum Attempt<T> {
+    /// Its answer.
+    Answered(T),
+    /// It did not answer in time. That may be the message's doing, or this machine had other things to do: what
+    /// spins is ended by its limit of processor time.
+    Late,
+    /// It ended, or said nonsense.
+    Broke,
+}
+
 /// No process could be had: this machine's trouble, not the message's.
 #[derive(Debug)]
 pub(crate) struct NoParser(std::io::Error);
@@ -115,6 +127,8 @@ struct State {
     idle: VecDeque<Process>,
     /// When those under way began.
     under_way: Vec<Instant>,
+    /// When one had nothing more to do last.
+    used: Option<Instant>,
 }
 
 impl Parsers {
@@ -163,7 +177,7 @@ impl Parsers {
         for scope in ATTEMPTS {
             let what = (message.len(), "a message");
             let ask = |process: &mut Process| process.ask(scope, message, self.0.patience);
-            if let Some(parsed) = self.0.attempt(what, &mut killed, ask)? {
+            if let Attempt::Answered(parsed) = self.0.attempt(what, &mut killed, ask)? {
                 return Ok(parsed.into());
             }
         }
@@ -181,8 +195,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks a process something about so many octets of something; nothing when that ended it, or made it
-    /// say nonsense or nothing.
+    /// Asks a process something about so many octets of something.
     ///
     /// # Errors
     /// [`NoParser`]: also when somebody else ended or stopped several, with those `killed` before.
@@ -191,13 +204,13 @@ impl Pool {
         (octets, what): (usize, &'static str),
         killed: &mut u32,
         ask: impl Fn(&mut Process) -> Result<T, Trouble>,
-    ) -> Result<Option<T>, NoParser> {
+    ) -> Result<Attempt<T>, NoParser> {
         loop {
             let (mut process, began) = self.take()?;
             let trouble = match ask(&mut process) {
                 Ok(answer) => {
                     self.back(began, Some(process));
-                    return Ok(Some(answer));
+                    return Ok(Attempt::Answered(answer));
                 }
                 Err(trouble) => trouble,
             };
@@ -210,7 +223,10 @@ impl Pool {
                 self.rest();
             }
             if !ended.was_killed() && !is_stopped {
-                return Ok(None);
+                return Ok(match trouble {
+                    Trouble::Silent => Attempt::Late,
+                    _ => Attempt::Broke,
+                });
             }
             // Its limits end a process otherwise: the system has no memory, or somebody does this.
             *killed += 1;
@@ -226,6 +242,16 @@ impl Pool {
     fn rest(&self) {
         let idle = std::mem::take(&mut self.state().idle);
         drop(idle);
+    }
+
+    /// Ends those that have nothing to do when none was asked for so long.
+    fn rest_unused(&self, patience: Duration) {
+        let state = self.state();
+        let unused = state.used.is_some_and(|used| used.elapsed() >= patience);
+        drop(state);
+        if unused {
+            self.rest();
+        }
     }
 
     /// A process that waits for a message, and since when it counts as busy.
@@ -276,6 +302,7 @@ impl Pool {
         if let Some(at) = state.under_way.iter().position(|since| *since == began) {
             state.under_way.swap_remove(at);
         }
+        state.used = Some(Instant::now());
         // Those that were needed beside slow ones are not kept.
         if state.idle.len() < self.busy {
             state.idle.extend(process);

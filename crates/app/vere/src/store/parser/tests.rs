@@ -59,7 +59,7 @@ fn a_process() {
             "dies of all" => std::process::exit(1),
             _ if !poisoned(request, message) => honest,
             "dies" => std::process::exit(1),
-            "dies once" => die_once(honest),
+            "dies once" if !is_told() => std::process::exit(1),
             // As the kernel does when there is no memory.
             "is killed" => {
                 nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).unwrap();
@@ -71,7 +71,8 @@ fn a_process() {
                 honest
             }
             // Until the other side is gone.
-            "hangs" => io::copy(&mut &other, &mut io::sink())
+            "hangs for now" if is_told() => honest,
+            "hangs" | "hangs for now" => io::copy(&mut &other, &mut io::sink())
                 .map(|_| Vec::new())
                 .unwrap(),
             "spins" => loop {
@@ -119,12 +120,9 @@ fn lie(request: Request, mut honest: Vec<u8>) -> Vec<u8> {
     honest
 }
 
-/// The first process dies, those that come after know: files cannot be made any more, but looked for.
-fn die_once(honest: Vec<u8>) -> Vec<u8> {
-    match std::env::var("VERE_TEST_DEAD").is_ok_and(|file| Path::new(&file).exists()) {
-        true => honest,
-        false => std::process::exit(1),
-    }
+/// The first processes misbehave, those that come after know: files cannot be made any more, but looked for.
+fn is_told() -> bool {
+    std::env::var("VERE_TEST_DEAD").is_ok_and(|file| Path::new(&file).exists())
 }
 
 fn drip(mut stream: &UnixStream, honest: &[u8]) -> Vec<u8> {
@@ -239,13 +237,18 @@ fn a_message_that_ends_every_process_is_kept() {
 
 /// From the second process on they are told that one died.
 fn launch_dying_once(dead: &Path) -> Launch {
-    let dead = dead.to_owned();
+    launch_until("dies once", dead, 1)
+}
+
+/// After so many processes those that follow are told by a file to be honest.
+fn launch_until(manner: &str, dead: &Path, processes: usize) -> Launch {
+    let (manner, dead) = (manner.to_owned(), dead.to_owned());
     let count = std::sync::atomic::AtomicUsize::new(0);
     Launch::new(move || {
-        if count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 1 {
+        if count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == processes {
             std::fs::write(&dead, "").unwrap();
         }
-        let mut command = launch("dies once").command();
+        let mut command = launch(&manner).command();
         command.env("VERE_TEST_DEAD", &dead);
         command
     })

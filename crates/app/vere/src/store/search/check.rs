@@ -1,7 +1,10 @@
 //! Whether the index says of messages what they say.
 
-use vere_search::merge;
-use vere_store::{MailboxId, Message, StoreError};
+use std::collections::HashSet;
+
+use vere_disk::log::DirectoryFile as LogFile;
+use vere_search::{Document, Segment, merge};
+use vere_store::{MailboxId, Message, Snapshot, StoreError, Uid};
 
 use super::indexer::build_all;
 use super::{OwnFields, SharedIndex, own_fields};
@@ -10,15 +13,11 @@ use crate::store::parser::Decoders;
 use crate::store::steps::at_once;
 
 /// Fields of messages, read in the store's own thread.
-struct Read(std::collections::HashMap<vere_store::Uid, Vec<u8>>);
+struct Read(std::collections::HashMap<Uid, Vec<u8>>);
 
 impl OwnFields for Read {
-    fn own_fields(
-        &self,
-        _: MailboxId,
-        uids: &[vere_store::Uid],
-    ) -> Result<Vec<Vec<u8>>, StoreError> {
-        let field = |uid: &vere_store::Uid| self.0.get(uid).cloned().unwrap_or_default();
+    fn own_fields(&self, _: MailboxId, uids: &[Uid]) -> Result<Vec<Vec<u8>>, StoreError> {
+        let field = |uid: &Uid| self.0.get(uid).cloned().unwrap_or_default();
         Ok(uids.iter().map(field).collect())
     }
 }
@@ -44,27 +43,57 @@ pub(crate) fn check(
         };
         octets += index.lock().octets(mailbox).map_err(failed)?;
         for segment in index.segments(id) {
-            let known = |document: &vere_search::Document| {
-                let uid = vere_store::Uid::new(document.uid)?;
-                let message = snapshot.find(uid)?;
-                (message.blob.0 == document.body).then_some(*message)
-            };
-            let messages: Vec<Message> = segment.documents().iter().filter_map(known).collect();
-            let uids: Vec<_> = messages.iter().map(|message| message.uid).collect();
-            let fields = own_fields(store, id, &uids)?;
-            let own = Read(uids.into_iter().zip(fields).collect());
-            let log = index.lock().log();
-            let with = (&own as &dyn OwnFields, decoders);
-            let made = build_all(log, id, &messages, &store.body_reader(), with)?;
-            let there = merge(&[&segment], |document| known(document).is_some());
-            match there {
-                Ok(there) if there == made => {}
-                Ok(_) => findings.push(format!(
-                    "mailbox {mailbox}: the search index is not that of its messages"
-                )),
-                Err(error) => findings.push(format!("mailbox {mailbox}: {error}")),
-            }
+            let whole = is_right(store, &segment, &snapshot, decoders)?;
+            findings.extend(whole.err().map(|why| format!("mailbox {mailbox}: {why}")));
         }
     }
     Ok((octets, findings))
+}
+
+/// Whether a segment is what comes of its messages. Those that could not be decoded when it was made, or cannot
+/// be now, are left out of it: of them it says nothing that could be wrong.
+///
+/// # Errors
+/// When the store cannot be read.
+fn is_right(
+    store: &MailStore,
+    segment: &Segment<LogFile>,
+    snapshot: &Snapshot,
+    decoders: &Decoders,
+) -> Result<Result<(), String>, StoreError> {
+    let id = snapshot.mailbox();
+    let unknown = match segment.unknown() {
+        Ok(unknown) => unknown,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let documents = segment.documents().iter().enumerate();
+    let unknown = documents.filter(|(at, _)| unknown.has(*at));
+    let mut left_out: HashSet<u32> = unknown.map(|(_, document)| document.uid).collect();
+    let known = |document: &Document, left_out: &HashSet<u32>| {
+        let message = snapshot.find(Uid::new(document.uid)?)?;
+        let same = message.blob.0 == document.body && !left_out.contains(&document.uid);
+        same.then_some(*message)
+    };
+    let made = loop {
+        let documents = segment.documents().iter();
+        let messages: Vec<Message> = documents
+            .filter_map(|document| known(document, &left_out))
+            .collect();
+        let uids: Vec<_> = messages.iter().map(|message| message.uid).collect();
+        let fields = own_fields(store, id, &uids)?;
+        let own = Read(uids.into_iter().zip(fields).collect());
+        let with = (&own as &dyn OwnFields, decoders);
+        let log = store.log_id();
+        let (made, undecoded) = build_all(log, id, &messages, &store.body_reader(), with)?;
+        if undecoded.is_empty() {
+            break made;
+        }
+        left_out.extend(undecoded.into_iter().map(Uid::get));
+    };
+    let there = merge(&[segment], |document| known(document, &left_out).is_some());
+    Ok(match there {
+        Ok(there) if there == made => Ok(()),
+        Ok(_) => Err("the search index is not that of its messages".to_owned()),
+        Err(error) => Err(error.to_string()),
+    })
 }

@@ -33,6 +33,11 @@ const SETTLING_MAX: Duration = Duration::from_secs(2);
 /// How long nothing came when what was taken of messages is forgotten.
 const SHELF_PATIENCE: Duration = Duration::from_secs(5);
 
+/// How often it is looked whether processes that search have something to do, and how long they had nothing when
+/// they are ended: to start some takes a few milliseconds.
+const REST_INTERVAL: Duration = Duration::from_secs(30);
+const REST_PATIENCE: Duration = Duration::from_secs(60);
+
 /// A mailbox that may be behind.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store) struct Behind {
@@ -144,17 +149,20 @@ struct Indexing {
 impl Indexing {
     /// Waits for a change; none when the role ends.
     fn next(&mut self) -> Option<Behind> {
-        if !self.shelf.is_empty() {
-            match self.changes.recv_timeout(SHELF_PATIENCE) {
+        loop {
+            let patience = match self.shelf.is_empty() {
+                true => REST_INTERVAL,
+                false => SHELF_PATIENCE,
+            };
+            match self.changes.recv_timeout(patience) {
                 Ok(behind) => return Some(behind),
-                Err(RecvTimeoutError::Timeout) => {
-                    self.shelf = Shelf::default();
-                    self.keeper.processes().indexing.rest();
-                }
                 Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {}
             }
+            self.shelf = Shelf::default();
+            self.keeper.processes().indexing.rest();
+            self.keeper.processes().searching.rest_unused(REST_PATIENCE);
         }
-        self.changes.recv().ok()
     }
 
     /// Waits until nothing comes, for a while. Nobody who searches is to wait for that.

@@ -7,7 +7,7 @@ use vere_imap::message::header_fields;
 use vere_mime::header_len;
 use vere_mime::wire::Texts;
 use vere_search::{Builder, Document, SUMMARY_FIELDS};
-use vere_store::{BodyReader, MailboxId, Message, StoreError, Unpacker};
+use vere_store::{BodyReader, MailboxId, Message, StoreError, Uid, Unpacker};
 
 use crate::store::parser::{Decoders, Sought, are_enough};
 use crate::store::search::OwnFields;
@@ -55,7 +55,7 @@ pub(super) fn build(
     Ok((count, builder))
 }
 
-/// The segment of these messages, all of them.
+/// The segment of these messages, all of them, and those that could not be decoded.
 ///
 /// # Errors
 /// As [`build`].
@@ -65,7 +65,7 @@ pub(in crate::store::search) fn build_all(
     messages: &[Message],
     reader: &BodyReader<LogDirectory>,
     (own, decoders): With<'_>,
-) -> Result<Option<Vec<u8>>, StoreError> {
+) -> Result<(Option<Vec<u8>>, Vec<Uid>), StoreError> {
     let uids: Vec<_> = messages.iter().map(|message| message.uid).collect();
     let fields = own.own_fields(id, &uids)?;
     let mut builder = Builder::new(log, id.0);
@@ -77,7 +77,7 @@ pub(in crate::store::search) fn build_all(
             taking.put(&mut builder, |_| true)?;
         }
     }
-    Ok(builder.finish())
+    Ok((builder.finish(), taking.undecoded))
 }
 
 /// A message that is to be put into a segment.
@@ -100,6 +100,8 @@ struct Taking<'a> {
     unpacker: Unpacker,
     gathered: Vec<Gathered>,
     sought: Vec<Sought>,
+    /// Messages without texts.
+    undecoded: Vec<Uid>,
 }
 
 impl<'a> Taking<'a> {
@@ -110,6 +112,7 @@ impl<'a> Taking<'a> {
             unpacker: Unpacker::default(),
             gathered: Vec::new(),
             sought: Vec::new(),
+            undecoded: Vec::new(),
         }
     }
 
@@ -162,9 +165,17 @@ impl<'a> Taking<'a> {
         let mut texts = self.decoders.texts(&sought)?.into_iter();
         let mut count = 0;
         for gathered in self.gathered.drain(..) {
-            let mut next = || texts.next().flatten().unwrap_or_default();
+            let mut decoded = true;
+            let mut next = || {
+                let texts = texts.next().flatten();
+                decoded &= texts.is_some();
+                texts.unwrap_or_default()
+            };
             let shared = gathered.read.then(&mut next);
             let own = gathered.own.then(&mut next);
+            if !decoded {
+                self.undecoded.push(gathered.message.uid);
+            }
             put_one(builder, gathered, shared, own);
             count += 1;
             if !more(builder) {
