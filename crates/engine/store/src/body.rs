@@ -199,7 +199,8 @@ impl<S: Storage> BodyReader<S> {
         };
         let first = (first as u64).min(available) as usize;
         octets.resize(first, 0);
-        file.read_at(&mut octets, offset).map_err(failed)?;
+        file.read_at(&mut octets, offset)
+            .map_err(|error| failed(error, blob))?;
         let head = octets
             .first_chunk()
             .and_then(|head| RecordHead::decode(head, self.log));
@@ -226,14 +227,20 @@ impl<S: Storage> BodyReader<S> {
             offset,
             octets,
         };
-        let parts = body.parsed.checked_add(body.header);
-        let fits = parts.is_some_and(|parts| BODY_HEAD + parts <= head.length as usize);
-        if fits { Ok(body) } else { Err(damaged(blob)) }
+        if body.sizes_fit() {
+            Ok(body)
+        } else {
+            Err(damaged(blob))
+        }
     }
 }
 
-fn failed(error: io::Error) -> StoreError {
-    StoreError::Failed(error.to_string())
+/// A file that ends before its records do is damaged; everything else may pass.
+fn failed(error: io::Error, blob: BlobId) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => damaged(blob),
+        _ => StoreError::Failed(error.to_string()),
+    }
 }
 
 fn damaged(blob: BlobId) -> StoreError {
@@ -282,6 +289,19 @@ pub struct Body<F> {
 }
 
 impl<F: StorageFile> Body<F> {
+    /// Whether its parts are as long as the record; of what is compressed that shows later, and no message is
+    /// longer than the store takes.
+    fn sizes_fit(&self) -> bool {
+        let stored = (self.head.length as usize).checked_sub(BODY_HEAD);
+        let parts = self.parsed.checked_add(self.header);
+        let rest = stored.zip(parts);
+        let rest = rest.and_then(|(stored, parts)| stored.checked_sub(parts));
+        rest.is_some_and(|rest| match self.codec {
+            PLAIN => rest == self.rest,
+            _ => self.octets() <= crate::MESSAGE_OCTETS_MAX as usize,
+        })
+    }
+
     /// Octets of the header, the empty line included.
     #[must_use]
     pub fn header_octets(&self) -> usize {
@@ -387,7 +407,7 @@ impl<F: StorageFile> Body<F> {
             let at = self.offset + have as u64;
             self.file
                 .read_at(&mut self.octets[have..], at)
-                .map_err(failed)?;
+                .map_err(|error| failed(error, self.blob))?;
         }
         let part = &self.octets[start..end];
         if crc32fast::hash(part) == crc {

@@ -191,7 +191,8 @@ impl Chosen {
     ) -> Messages {
         let mut rows = Vec::with_capacity(self.messages.len());
         let (mut found, mut places) = (Vec::new(), Vec::with_capacity(self.messages.len()));
-        let (mut messages, mut octets, mut unreadable) = (self.messages.iter(), 0, 0);
+        let (mut messages, mut octets) = (self.messages.iter(), 0);
+        let (mut damaged, mut unavailable) = (0, 0);
         while (rows.is_empty() || octets + found.len() < self.octets_max)
             && let Some(referred) = messages.next()
         {
@@ -206,7 +207,11 @@ impl Chosen {
                     found.truncate(start);
                     let uid = referred.0.uid.get();
                     tracing::error!(%error, uid, "message cannot be read");
-                    unreadable += 1;
+                    // That of which the checksum is wrong stays so; the rest is this machine's trouble.
+                    match error {
+                        StoreError::Damaged(_) | StoreError::Gone => damaged += 1,
+                        _ => unavailable += 1,
+                    }
                 }
             }
         }
@@ -218,7 +223,8 @@ impl Chosen {
         Messages {
             rows,
             rest: self.rest,
-            unreadable,
+            damaged,
+            unavailable,
         }
     }
 }

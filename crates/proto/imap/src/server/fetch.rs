@@ -37,8 +37,9 @@ pub(super) struct FetchWork {
     seen: UidSet,
     /// How many are still to come.
     missing: u32,
-    /// Those of them that are damaged.
-    unreadable: u32,
+    /// Those of them that are damaged, and those that cannot be read now.
+    damaged: u32,
+    unavailable: u32,
     unknown_encoding: bool,
 }
 
@@ -93,7 +94,8 @@ impl Server {
             changed_since: command.changed_since,
             seen: UidSet::new(),
             unknown_encoding: false,
-            unreadable: 0,
+            damaged: 0,
+            unavailable: 0,
         };
         if command.vanished {
             self.ask_vanished(work);
@@ -207,7 +209,8 @@ impl Server {
         for row in &messages.rows {
             self.fetch_row(&mut work, row);
         }
-        work.unreadable = work.unreadable.saturating_add(messages.unreadable);
+        work.damaged = work.damaged.saturating_add(messages.damaged);
+        work.unavailable = work.unavailable.saturating_add(messages.unavailable);
         work.uids = messages.rest;
         self.fetch_rows(work);
     }
@@ -236,9 +239,12 @@ impl Server {
     }
 
     fn fetched(&mut self, work: FetchWork) {
-        let text = if work.unreadable > 0 {
+        let text = if work.damaged > 0 {
             // Whoever took them for gone would throw away good copies.
             "NO [CORRUPTION] some of them are damaged here, the administrator can tell more"
+        } else if work.unavailable > 0 {
+            // Asking again may help, which it does not where something is damaged (RFC 5530).
+            "NO [UNAVAILABLE] some of them cannot be read now"
         } else if work.unknown_encoding {
             "NO [UNKNOWN-CTE] a part is encoded in a way that is not known"
         } else if work.missing > 0 && work.changed_since.is_none() {

@@ -370,8 +370,10 @@ pub struct Messages {
     pub rows: Vec<Row>,
     /// Those asked for and not looked at yet.
     pub rest: UidSet,
-    /// Those that are there and cannot be read.
-    pub unreadable: u32,
+    /// Those that are there and are not what was written any more.
+    pub damaged: u32,
+    /// Those that are there and cannot be read now.
+    pub unavailable: u32,
 }
 
 /// A message.

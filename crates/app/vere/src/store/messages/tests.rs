@@ -41,6 +41,33 @@ fn filled(store: &mut MailStore) -> MailboxId {
     mailbox
 }
 
+/// One message is damaged, one is gone from the log, one cannot be read now: only the last may be asked for again.
+#[test]
+fn what_is_damaged_is_told_from_what_cannot_be_read_now() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("log")).unwrap();
+    let mut store = Files::lock(folder.path()).unwrap().open().unwrap();
+    let mailbox = filled(&mut store);
+    let query = FetchQuery {
+        mailbox: mailbox.0,
+        uids: UidSet::range(1, 5),
+        changed_since: None,
+        need: Need::Parsed,
+        fields: None,
+        octets_max: 32 * 1024,
+    };
+    let chosen = choose(&mut store, &query).unwrap();
+    let chosen = chosen.when(store.synced()).unwrap().unwrap();
+    let messages = chosen.rows(|(message, _), _, _| match message.uid.get() {
+        1 => Err(StoreError::Damaged("a body".to_owned())),
+        2 => Err(StoreError::Gone),
+        3 => Err(StoreError::Failed("EIO".to_owned())),
+        _ => Ok(Content::default()),
+    });
+    assert_eq!((messages.damaged, messages.unavailable), (2, 1));
+    assert_eq!(messages.rows.len(), 2);
+}
+
 #[test]
 fn a_batch_ends_by_what_was_read() {
     let folder = tempfile::tempdir().unwrap();

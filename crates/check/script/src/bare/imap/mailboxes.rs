@@ -340,7 +340,8 @@ impl Mailboxes {
         Ok(Messages {
             rows,
             rest,
-            unreadable: 0,
+            damaged: 0,
+            unavailable: 0,
         })
     }
 
