@@ -95,6 +95,8 @@ pub struct Batch {
 pub enum MetaError {
     /// The engine's own words.
     Failed(String),
+    /// What the engine wrote cannot be read any more, in its words. Everything in it can be had from the log.
+    Damaged(String),
     /// A partition is not at the version that a batch expects: somebody else changed it.
     Conflict {
         /// The partition.
@@ -110,6 +112,7 @@ impl fmt::Display for MetaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(reason) => write!(f, "metadata engine failed: {reason}"),
+            Self::Damaged(reason) => write!(f, "metadata are damaged: {reason}"),
             Self::Conflict {
                 partition,
                 found,

@@ -5,6 +5,8 @@
 //! row with the empty key.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
@@ -33,19 +35,51 @@ fn failed(error: fjall::Error) -> MetaError {
     MetaError::Failed(error.to_string())
 }
 
+/// Why the engine does not open: what does not change when it is tried again is damage.
+fn not_opened(error: fjall::Error) -> MetaError {
+    use fjall::{Error, LsmError};
+    let cut_off = |error: &std::io::Error| {
+        matches!(
+            error.kind(),
+            ErrorKind::UnexpectedEof | ErrorKind::InvalidData
+        )
+    };
+    let damaged = match &error {
+        Error::Io(error) | Error::Storage(LsmError::Io(error)) => cut_off(error),
+        Error::Storage(LsmError::InvalidVersion(_)) => false,
+        Error::Storage(_)
+        | Error::JournalRecovery(_)
+        | Error::InvalidTrailer
+        | Error::InvalidTag(_)
+        | Error::InvalidVersion(None)
+        | Error::Decompress(_)
+        | Error::Unrecoverable => true,
+        _ => false,
+    };
+    match damaged {
+        true => MetaError::Damaged(error.to_string()),
+        false => failed(error),
+    }
+}
+
 impl FjallMeta {
     /// Opens the engine in a directory, or makes it; `cache` octets of blocks are kept in memory.
     ///
     /// # Errors
     ///
-    /// [`MetaError::Failed`]: everything in it can be replayed from the log once the directory is
-    /// removed.
+    /// [`MetaError::Damaged`] when what is there cannot be read, also for a journal that a cut of power left with
+    /// a hole; [`MetaError::Failed`] for what may pass.
     pub fn open(path: &Path, cache: ByteSize) -> Result<Self, MetaError> {
-        let builder = Database::builder(path).cache_size(cache.as_u64());
-        let database = builder.open().map_err(failed)?;
-        let options = KeyspaceCreateOptions::default;
-        let rows = database.keyspace(KEYSPACE, options).map_err(failed)?;
-        Ok(Self { database, rows })
+        let open = || {
+            let database = Database::builder(path).cache_size(cache.as_u64()).open()?;
+            let rows = database.keyspace(KEYSPACE, KeyspaceCreateOptions::default)?;
+            Ok(Self { database, rows })
+        };
+        // Some octets of a journal that were not written so end in a failed assertion.
+        match catch_unwind(AssertUnwindSafe(open)) {
+            Ok(opened) => opened.map_err(not_opened),
+            Err(_) => Err(MetaError::Damaged("the engine panics".to_owned())),
+        }
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, MetaError> {

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use vere_disk::log::Directory as LogDirectory;
 use vere_disk::mail_meta::FjallMeta;
+use vere_ports::mail_meta::MetaError;
 use vere_settings::{BodySharing, Settings};
-use vere_store::{RepairReport, Sharing, Store, StoreConfig};
+use vere_store::{OpenReport, RepairReport, Sharing, Store, StoreConfig};
 use vere_units::ByteSize;
 
 use super::keeper::MailStore;
@@ -142,15 +143,18 @@ impl Files {
 
     fn try_open(&self) -> Result<MailStore, Failure> {
         let wrong = |error: &dyn std::fmt::Display| wrong(&self.folder, error);
-        let disk = LogDirectory::open(&self.folder.join("log")).map_err(|error| wrong(&error))?;
-        let meta = self.meta(META).map_err(|error| wrong(&error))?;
-        let config = StoreConfig {
-            log_id: random_u64()?,
-            spare: self.spare,
-            sharing: self.sharing,
-            ..StoreConfig::default()
+        let meta = match self.meta(META) {
+            Err(MetaError::Damaged(reason)) => {
+                tracing::error!(
+                    reason,
+                    "the metadata are damaged: they are made anew from the log"
+                );
+                self.rebuild()?;
+                self.meta(META)
+            }
+            meta => meta,
         };
-        let (store, report) = Store::open(disk, meta, config).map_err(|error| wrong(&error))?;
+        let (store, report) = self.open_with(meta.map_err(|error| wrong(&error))?)?;
         tracing::info!(
             replayed = report.replayed,
             cut = report.cut,
@@ -159,7 +163,31 @@ impl Files {
         Ok(store)
     }
 
-    fn meta(&self, name: &str) -> Result<FjallMeta, vere_ports::mail_meta::MetaError> {
+    fn open_with(&self, meta: FjallMeta) -> Result<(MailStore, OpenReport), Failure> {
+        let wrong = |error: &dyn std::fmt::Display| wrong(&self.folder, error);
+        let disk = LogDirectory::open(&self.folder.join("log")).map_err(|error| wrong(&error))?;
+        let config = StoreConfig {
+            log_id: random_u64()?,
+            spare: self.spare,
+            sharing: self.sharing,
+            ..StoreConfig::default()
+        };
+        Store::open(disk, meta, config).map_err(|error| wrong(&error))
+    }
+
+    /// Makes metadata that cannot be read anew from the log, which has everything. Where it lacks something,
+    /// nothing is changed: a repair may get more out of the old ones.
+    fn rebuild(&self) -> Result<(), Failure> {
+        let wrong = |error: &dyn std::fmt::Display| wrong(&self.folder, error);
+        self.remove(META_NEW)?;
+        let fresh = self.meta(META_NEW).map_err(|error| wrong(&error))?;
+        let (mut store, _) = self.open_with(fresh)?;
+        store.persist().map_err(|error| wrong(&error))?;
+        drop(store);
+        self.exchange().map_err(|error| wrong(&error))
+    }
+
+    fn meta(&self, name: &str) -> Result<FjallMeta, MetaError> {
         FjallMeta::open(&self.folder.join(name), META_CACHE)
     }
 
@@ -195,14 +223,15 @@ impl Files {
         if dry_run {
             self.remove(META_NEW)?;
         } else {
-            self.put_in_place().map_err(|error| wrong(&error))?;
+            self.remove(super::search::FOLDER)?;
+            self.exchange().map_err(|error| wrong(&error))?;
         }
         Ok(report)
     }
 
     /// Puts new metadata in the place of the old ones. The log has everything by now: wherever this is
     /// cut off, what is there is opened, or replayed.
-    fn put_in_place(&self) -> Result<(), Failure> {
+    fn exchange(&self) -> Result<(), Failure> {
         let path = |name| self.folder.join(name);
         if path(META).is_dir() {
             self.remove(META_OLD)?;
@@ -210,7 +239,6 @@ impl Files {
         }
         fs::rename(path(META_NEW), path(META))?;
         File::open(&self.folder)?.sync_all()?;
-        self.remove(super::search::FOLDER)?;
         self.remove(META_OLD)
     }
 
@@ -237,3 +265,6 @@ fn random_u64() -> Result<u64, Failure> {
         .map_err(|error| Failure::new(format!("no random numbers: {error}")))?;
     Ok(u64::from_le_bytes(octets))
 }
+
+#[cfg(test)]
+mod tests;
