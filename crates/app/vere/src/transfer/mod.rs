@@ -9,6 +9,8 @@ mod account;
 mod bodies;
 mod exact;
 mod link;
+#[cfg(test)]
+mod made_up;
 mod maildir;
 mod mbox;
 mod message;
