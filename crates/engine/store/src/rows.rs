@@ -292,13 +292,14 @@ fn encode_uids(mut writer: Writer, uids: &[Uid]) -> Writer {
     while let Some(first) = rest.first() {
         let follows = |at: &usize| {
             rest.get(*at)
-                .is_some_and(|uid| uid.get() == first.get() + *at as u32)
+                .is_some_and(|uid| Some(uid.get()) == first.get().checked_add(*at as u32))
         };
         let length = (1..rest.len()).take_while(follows).count() + 1;
         writer = writer
             .variable(u64::from(first.get() - before))
             .variable(length as u64);
-        before = first.get() + length as u32 - 1;
+        // The last one may be the greatest there is.
+        before = first.get() + (length as u32 - 1);
         rest = &rest[length..];
     }
     writer
@@ -358,6 +359,15 @@ mod tests {
             let _ = (MailboxHead::decode(&octets), RecipientFields::decode(&octets));
             let _ = (AccountHead::decode(&octets), MailboxRow::decode(&octets));
         }
+    }
+
+    #[test]
+    fn the_greatest_uid_comes_back() {
+        let uids: Vec<_> = [u32::MAX - 1, u32::MAX]
+            .into_iter()
+            .filter_map(Uid::new)
+            .collect();
+        assert_eq!(decode_expunged(&encode_expunged(&uids)), Some(uids));
     }
 
     #[test]

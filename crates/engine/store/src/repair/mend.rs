@@ -237,7 +237,7 @@ impl Mending {
             rows.clear();
             return true;
         }
-        report.mailboxes += 1;
+        let nobodys = known.owner.is_none() && !self.purged.contains(&id);
         let before = rows.clone();
         if let Some(owner) = &known.owner {
             rows.insert(keys::OWNER.to_vec(), owner.to_string().into_bytes());
@@ -257,6 +257,12 @@ impl Mending {
             .and_then(|row| MailboxHead::decode(row));
         let mut head = head.unwrap_or_else(|| MailboxHead::new(uid_validity));
         let (messages, gone) = self.sift(rows, &at, report);
+        if nobodys && messages.is_empty() {
+            // No list can have it, and there is nothing in it any more.
+            rows.clear();
+            return true;
+        }
+        report.mailboxes += 1;
         if self.broken.gone.contains(&Partition::Mailbox(id).encode()) {
             forget_history(&mut head, rows, &messages);
         } else if !gone.is_empty() {
