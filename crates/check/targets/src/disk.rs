@@ -36,6 +36,22 @@ impl Disk {
             .unwrap_or_default()
     }
 
+    /// All files and their octets.
+    pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let files = lock(&self.0);
+        let octets = |(name, file): (&String, &Octets)| (name.clone(), lock(file).clone());
+        files.iter().map(octets).collect()
+    }
+
+    /// Another directory with the same files.
+    pub(crate) fn copy(&self) -> Self {
+        let copy = Self::default();
+        for (name, octets) in self.files() {
+            copy.put(&name, octets);
+        }
+        copy
+    }
+
     fn named<T>(&self, name: &str, use_it: impl FnOnce(Octets) -> T) -> io::Result<T> {
         let file = lock(&self.0).get(name).cloned();
         file.map(use_it).ok_or(io::ErrorKind::NotFound.into())

@@ -13,9 +13,12 @@
 mod disk;
 mod envelope;
 mod imap;
+mod mail_log;
+mod mime_text;
 mod order;
 mod parsed;
 mod sasl;
+mod search_segment;
 mod signwire;
 mod smtp;
 mod spool_index;
@@ -67,6 +70,9 @@ targets! {
     envelope: envelope::record, envelope::SEEDS;
     order: order::record, order::SEEDS;
     parsed: parsed::parsed, parsed::SEEDS;
+    mime_text: mime_text::decode, mime_text::SEEDS;
+    mail_log: mail_log::open, mail_log::SEEDS;
+    search_segment: search_segment::open, search_segment::SEEDS;
     spool_index: spool_index::open, spool_index::SEEDS;
     spool_log: spool_log::open, spool_log::SEEDS;
     spool_replay: spool_replay::replay, spool_replay::SEEDS;

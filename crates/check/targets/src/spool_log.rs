@@ -41,7 +41,7 @@ fn entries(octets: &[u8]) -> Option<usize> {
 }
 
 fn entries_of(disk: &Disk) -> Option<usize> {
-    let before = snapshot(disk);
+    let before = disk.files();
     let mut first = Checker::new(&before);
     let path = Path::new("log");
     let position = recover_log(disk.clone(), path, &mut first).ok()?;
@@ -50,30 +50,20 @@ fn entries_of(disk: &Disk) -> Option<usize> {
         "the end is not that of the last entry"
     );
     // What was opened once opens again, with the same in it, and needs no more repair.
-    let repaired = snapshot(disk);
+    let repaired = disk.files();
     let mut second = Checker::new(&repaired);
     match recover_log(disk.clone(), path, &mut second) {
         Ok(again) => assert_eq!(again, position),
         Err(error) => panic!("opened once and not again: {error}"),
     }
     assert_eq!(first.entries, second.entries);
-    let again = snapshot(disk);
+    let again = disk.files();
     let segments = |files: &BTreeMap<String, Vec<u8>>| -> Vec<Vec<u8>> {
         let segments = files.iter().filter(|(name, _)| name.ends_with(".log"));
         segments.map(|(_, octets)| octets.clone()).collect()
     };
     assert_eq!(segments(&repaired), segments(&again));
     Some(first.entries.len())
-}
-
-fn snapshot(disk: &Disk) -> BTreeMap<String, Vec<u8>> {
-    use vere_ports::storage::Storage;
-    let names = disk.list().unwrap_or_default();
-    let octets = |name: String| {
-        let octets = disk.octets(&name);
-        (name, octets)
-    };
-    names.into_iter().map(octets).collect()
 }
 
 pub(crate) fn segment_name(number: u64) -> String {
