@@ -360,8 +360,8 @@ pub(crate) struct ReplicaLine {
     pub(crate) active: String,
     /// The connection on standby: `ready` or `down`.
     pub(crate) standby: String,
-    /// `sync`, `slow` (the same, and it is to be replaced), `rebuilding`, `out`, `out, slow` (left alone
-    /// for that), or what is wrong with it.
+    /// `sync`, `slow` (the same, and it is to be replaced), `rebuilding`, `catching up` (it is given
+    /// what it missed), `out`, `out, slow` (left alone for that), or what is wrong with it.
     pub(crate) sync: String,
     /// The last transaction it acknowledged.
     pub(crate) transactions: u64,

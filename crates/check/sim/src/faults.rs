@@ -94,6 +94,27 @@ impl Kind {
         Self::CutRegister,
         Self::ClockJump,
     ];
+
+    /// Those after which a node is as it was, or lacks what it had not synced.
+    pub(crate) const ABSENCES: [Self; 4] = [
+        Self::KillNode,
+        Self::PowerCut,
+        Self::PauseNode,
+        Self::BlockNode,
+    ];
+
+    /// Whether another owner comes, or one does not reach the register.
+    pub(crate) const fn is_of_owners(self) -> bool {
+        matches!(
+            self,
+            Self::BlockOwner
+                | Self::PauseOwnerAndReplace
+                | Self::KillOwner
+                | Self::TakeOver
+                | Self::TakeOverTwice
+                | Self::CutRegister
+        )
+    }
 }
 
 /// The end of a fault.

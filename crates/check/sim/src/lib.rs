@@ -64,6 +64,8 @@ pub struct Figures {
     pub repaired: u64,
     /// Members that left because they were slower than the others.
     pub replaced: u64,
+    /// Members that were away and became full again by what they missed.
+    pub caught_up: u64,
     /// Virtual seconds.
     pub seconds: u64,
 }
@@ -82,6 +84,7 @@ impl Figures {
             lost: self.lost + other.lost,
             repaired: self.repaired + other.repaired,
             replaced: self.replaced + other.replaced,
+            caught_up: self.caught_up + other.caught_up,
             seconds: self.seconds + other.seconds,
         }
     }
@@ -98,4 +101,10 @@ pub fn run(seed: u64, broken: Broken, traced: bool) -> Outcome {
 #[must_use]
 pub fn run_with_a_lame_node(seed: u64, traced: bool) -> Outcome {
     world::World::with_a_lame_node(seed, traced).run(seed)
+}
+
+/// Makes a run in which owners live, so that nodes which were away come back to the one that they left.
+#[must_use]
+pub fn run_with_absences(seed: u64, traced: bool) -> Outcome {
+    world::World::with_absences(seed, traced).run(seed)
 }

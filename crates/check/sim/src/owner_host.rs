@@ -412,6 +412,7 @@ impl World {
             if let OwnerEvent::Replica { change, .. } = &event {
                 self.cramped |= *change == ReplicaChange::Isolated(Fault::NoRoom);
                 self.replaced += u64::from(*change == ReplicaChange::Isolated(Fault::Slow));
+                self.caught_up += u64::from(*change == ReplicaChange::CaughtUp);
             }
             if event == OwnerEvent::Fenced {
                 self.owners[owner].fenced = true;

@@ -140,6 +140,24 @@ impl Scenario {
     }
 }
 
+impl Scenario {
+    /// Sizes as drawn, and owners that live and reach the register, so that members which come back are found by
+    /// the one that they left; no other node takes their place.
+    pub(crate) fn with_absences(random: &mut Random) -> Self {
+        let mut scenario = loop {
+            let scenario = Self::of(random);
+            if scenario.owner.replicas > 1 && scenario.owner.replicas == scenario.machines.len() {
+                break scenario;
+            }
+        };
+        scenario.faults.retain(|kind| !kind.is_of_owners());
+        scenario.faults.extend(Kind::ABSENCES);
+        scenario.owner.isolate_after = Duration::from_millis(random.range(1_000..2_000));
+        (scenario.calm_at, scenario.peace) = (20 * SECOND, random.span(300 * MILLI..4 * SECOND));
+        scenario
+    }
+}
+
 fn lease(random: &mut Random) -> LeaseTerms {
     let lease = Duration::from_micros(random.range(2 * SECOND..8 * SECOND));
     LeaseTerms {

@@ -76,6 +76,8 @@ pub(crate) struct World {
     pub(crate) cramped: bool,
     /// Members that left because they were slow.
     pub(crate) replaced: u64,
+    /// Members that were away and became full again by what they missed.
+    pub(crate) caught_up: u64,
 }
 
 impl World {
@@ -89,6 +91,13 @@ impl World {
     pub(crate) fn with_a_lame_node(seed: u64, traced: bool) -> Self {
         let mut random = Random::new(seed);
         let scenario = Scenario::with_a_lame_node(&mut random);
+        Self::of(seed, (scenario, random), Broken::Nothing, traced)
+    }
+
+    /// A world in which nodes are away for a while, and owners live.
+    pub(crate) fn with_absences(seed: u64, traced: bool) -> Self {
+        let mut random = Random::new(seed);
+        let scenario = Scenario::with_absences(&mut random);
         Self::of(seed, (scenario, random), Broken::Nothing, traced)
     }
 
@@ -118,6 +127,7 @@ impl World {
             lost: false,
             cramped: false,
             replaced: 0,
+            caught_up: 0,
         };
         world.note(0, || format!("seed {seed}"));
         world.lame_node();
@@ -178,6 +188,7 @@ impl World {
                 lost: u64::from(self.lost),
                 repaired: self.repaired,
                 replaced: self.replaced,
+                caught_up: self.caught_up,
                 seconds: self.schedule.now() / SECOND,
             },
         }

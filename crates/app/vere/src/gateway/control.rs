@@ -144,6 +144,7 @@ fn replica_line(gateway: &Gateway, row: ReplicaRow) -> ReplicaLine {
     };
     let (sync, copied) = match row.sync {
         SyncState::Sync => ("sync".to_owned(), None),
+        SyncState::CatchingUp => ("catching up".to_owned(), None),
         SyncState::Rebuilding(copied) => ("rebuilding".to_owned(), Some(copied)),
         SyncState::Slow => ("slow".to_owned(), None),
         SyncState::Out => ("out".to_owned(), None),

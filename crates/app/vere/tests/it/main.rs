@@ -55,6 +55,7 @@ mod quota;
 mod records;
 mod records_tls;
 mod reload;
+mod replica_absence;
 mod replica_delays;
 mod replica_disks;
 mod replica_faults;

@@ -13,6 +13,9 @@ use super::config::SubmitError;
 /// Frame limit before a node has said its own.
 const FRAME_MAX_UNKNOWN: u32 = 1 << 20;
 
+/// Octets of memory for a change beside those of its frame, about.
+const ENTRY_LEN: usize = 256;
+
 /// A change.
 #[derive(Debug)]
 pub(super) enum What {
@@ -82,6 +85,17 @@ pub(super) struct Entry {
     pub(super) void: bool,
     /// The owner's own: takes back what a replica did and another one refused.
     pub(super) compensation: bool,
+}
+
+impl Entry {
+    /// Whether a replica did it and the others refused it, or the other way round, for good: what was put
+    /// is taken back. One that is not `whole` refuses nothing for want of the record.
+    fn differs(&self, index: usize, whole: bool) -> bool {
+        let refused = self.refused.iter().any(|(refuser, _)| *refuser == index);
+        let passes = !whole && self.what.is_simple();
+        let undone = self.void && (passes || self.what.made().is_some());
+        refused != self.void && !undone && !self.compensation
+    }
 }
 
 /// Changes on their way.
@@ -170,6 +184,12 @@ impl Changes {
         self.entries.get_mut(index)
     }
 
+    /// Whether a replica did, after `from` and up to `until`, what is decided otherwise.
+    pub(super) fn differs(&self, from: Txn, until: Txn, index: usize, whole: bool) -> bool {
+        let mut entries = (from.0 + 1..=until.0).filter_map(|txn| self.get(Txn(txn)));
+        entries.any(|entry| entry.differs(index, whole))
+    }
+
     /// What a replica refused does not matter any more: it gets what the others have.
     pub(super) fn forget_refusals(&mut self, index: usize) {
         for entry in &mut self.entries {
@@ -193,9 +213,10 @@ impl Changes {
             .saturating_sub(self.acknowledged_end) as usize
     }
 
-    /// Octets kept.
+    /// Octets kept, with what is spent on each change beside.
     pub(super) fn kept(&self) -> u64 {
-        self.octets(self.base, self.submitted())
+        let entries = (self.entries.len() * ENTRY_LEN) as u64;
+        self.octets(self.base, self.submitted()) + entries
     }
 
     pub(super) const fn check_ready(&self) -> Result<(), SubmitError> {

@@ -85,6 +85,10 @@ pub enum ReplicaChange {
     Full,
     /// It is being rebuilt.
     Rebuilding,
+    /// It was only away: it is given what it missed.
+    CatchingUp,
+    /// It has that, so it counts again: it holds everything.
+    CaughtUp,
     /// It counts no more, and why.
     Isolated(Fault),
     /// Changes go over its standby connection now.

@@ -254,11 +254,11 @@ impl Owner {
             return Ok(());
         }
         match replica.standing {
-            Standing::Out => Ok(()),
+            Standing::Out => self.returned(index, &progress),
             Standing::Syncing if recorded && replica.promised.is_none() => {
-                // From the start: nobody knows which copies arrived.
+                // From the start, unless it is known what it holds: nobody knows which copies arrived.
                 replica.rebuild = None;
-                Ok(())
+                self.returned(index, &progress)
             }
             // What may be full already by the record is not rebuilt: it must keep what it has.
             Standing::Full | Standing::Syncing if recorded && !progress.syncing => {

@@ -18,8 +18,9 @@
 //!
 //! Reading order: `changes` (what is submitted), `connection` and `replica` (to whom), `settle` (what is
 //! safe when), `register` (who counts: rules R1 to R6), `opening` (from a claim to an open group), `duty` (who keeps a log),
-//! `pace` (who is too slow), `rebuild` (how a node gets what it lacks).
+//! `pace` (who is too slow), `rebuild` (how a node gets what it lacks), `absence` (who lacks little).
 
+mod absence;
 mod batch;
 mod changes;
 mod config;

@@ -6,6 +6,8 @@
 //! stream is held at Y until the block is there. Changes of records that were not copied yet mean
 //! nothing to the node. A record that moves from where was not copied yet to where was, is copied
 //! again from there: that queue's cursor goes back.
+//!
+//! A node that was only away has nothing copied: it gets the changes from where it is (`absence`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,8 +32,6 @@ const OUTPUT_MAX: usize = 4 << 20;
 /// A node on its way to be a full replica.
 #[derive(Debug)]
 pub(super) struct Rebuild {
-    /// What was submitted up to here the node does not do itself: it copies what came of it.
-    since: Txn,
     step: Step,
     /// The stream does not go beyond this change for now.
     hold: Option<Txn>,
@@ -68,24 +68,27 @@ enum Copied {
 }
 
 impl Rebuild {
-    const fn new(at: Txn) -> Self {
+    fn new(at: Txn) -> Self {
         Self {
-            since: at,
-            step: Step::Copying,
             hold: Some(at),
-            cursors: BTreeMap::new(),
             unlisted: Some(QueueId(0)),
+            ..Self::of_nothing()
+        }
+    }
+
+    /// Nothing is to be copied: the node holds everything but the changes that it missed.
+    const fn of_nothing() -> Self {
+        Self {
+            step: Step::Copying,
+            hold: None,
+            cursors: BTreeMap::new(),
+            unlisted: None,
             sources: BTreeMap::new(),
             late: BTreeSet::new(),
             asked: None,
             copied: None,
             records: 0,
         }
-    }
-
-    /// Whether the node does a change itself, rather than copying what came of it.
-    pub(super) fn does(&self, txn: Txn) -> bool {
-        txn > self.since
     }
 
     /// Whether the node holds everything and counts.
@@ -173,11 +176,15 @@ impl Owner {
         let at = self.replicas[source].position;
         self.assign_duty_of(target, self.now);
         let replica = &mut self.replicas[target];
+        if replica.awaited {
+            replica.rebuild = Some(Rebuild::of_nothing());
+            return true;
+        }
         let Some(connection) = replica.active_connection() else {
             return false;
         };
         connection.write(|out| encode_reset(out, at));
-        (replica.position, replica.acked) = (at, at);
+        (replica.position, replica.acked, replica.compared) = (at, at, at);
         if let Some(progress) = &mut replica.progress {
             progress.syncing = true;
         }
@@ -271,7 +278,7 @@ impl Owner {
             return;
         };
         let at = self.replicas[source].position;
-        let seq = self.next_seq;
+        let (seq, decided) = (self.next_seq, self.changes.decided());
         let replica = &mut self.replicas[target];
         let position = replica.position;
         let Some(rebuild) = &mut replica.rebuild else {
@@ -298,6 +305,8 @@ impl Owner {
                 records: BLOCK_RECORDS,
                 octets: BLOCK_OCTETS,
             },
+            // It would count from the answer on, and everybody wait for what it missed.
+            (None, None) if replica.awaited && position < decided => return,
             (None, None) => {
                 connection.write(|out| Request::Complete.encode(out, seq));
                 rebuild.step = Step::Completing(seq);

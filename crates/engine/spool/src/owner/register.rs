@@ -286,12 +286,20 @@ impl Owner {
                     } else if before == Standing::Syncing && enough {
                         replica.pace.put_off(self.config.slow_rest, now);
                     }
+                    let held = before == Standing::Full || replica.awaited;
+                    let open = matches!(self.phase, Phase::Open);
+                    replica.awaited = held && open && fault == Fault::Away;
                     ReplicaChange::Isolated(fault)
                 }
                 Standing::Full => {
                     replica.rebuild = None;
-                    ReplicaChange::Full
+                    if std::mem::take(&mut replica.awaited) {
+                        ReplicaChange::CaughtUp
+                    } else {
+                        ReplicaChange::Full
+                    }
                 }
+                Standing::Syncing if replica.awaited => ReplicaChange::CatchingUp,
                 Standing::Syncing => ReplicaChange::Rebuilding,
             };
             replica.pace.begin(now);
@@ -460,7 +468,9 @@ impl Owner {
             let acked = replica.acked >= self.changes.decided();
             // What the others did and it did not, or the other way round, is known by then.
             let decided = self.changes.decided() >= replica.whole_after;
-            whole && replica.is_up() && replica.fault.is_none() && acked && decided
+            let compared = replica.compared >= self.changes.decided();
+            let settled = acked && decided && compared;
+            whole && replica.is_up() && replica.fault.is_none() && settled
         };
         let replica = self.replicas.iter().find(ready)?;
         let incarnation = replica.incarnation?;

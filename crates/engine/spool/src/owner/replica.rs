@@ -127,6 +127,10 @@ pub(super) struct Replica {
     /// When it may be tried again.
     pub(super) retry_at: Timestamp,
     pub(super) rebuild: Option<Rebuild>,
+    /// It was full and left because it was away: what it has not acknowledged is kept for it (`absence`).
+    pub(super) awaited: bool,
+    /// Up to here it did what the others did, as far as it has to.
+    pub(super) compared: Txn,
     /// The register was asked to make it full, expecting this version, and may still do so.
     pub(super) promised: Option<u64>,
 }
@@ -158,6 +162,8 @@ impl Replica {
             away_since: Timestamp::ZERO,
             retry_at: Timestamp::ZERO,
             rebuild: None,
+            awaited: false,
+            compared: Txn(0),
             promised: None,
         }
     }
@@ -240,6 +246,11 @@ impl Replica {
     /// Whether changes go to it.
     pub(super) fn takes_changes(&self) -> bool {
         self.is_full() || self.rebuild.is_some() || self.promised.is_some()
+    }
+
+    /// Whether changes are kept until it has acknowledged them.
+    pub(super) fn needs_changes(&self) -> bool {
+        self.takes_changes() || self.awaited
     }
 
     pub(super) fn active_connection(&mut self) -> Option<&mut Connection> {

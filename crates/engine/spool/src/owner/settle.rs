@@ -6,7 +6,7 @@ use vere_units::Timestamp;
 use super::batch::Batch;
 use super::changes::What;
 use super::config::OwnerError;
-use super::replica::{Fault, Replica, Standing};
+use super::replica::{Fault, Replica};
 use super::title::Noted;
 use super::{Owner, OwnerEvent, Phase};
 
@@ -89,7 +89,7 @@ impl Owner {
         }
         // Who differs may still be gone on with, as the last one, and says nothing of this again.
         let counts = replica.fault.is_none() || replica.differs();
-        if !replica.takes_changes() || !counts {
+        if !replica.needs_changes() || !counts {
             return Ok(());
         }
         if through > replica.position {
@@ -144,6 +144,7 @@ impl Owner {
         if through > before {
             self.untold.push_back(OwnerEvent::Acked { through });
         }
+        self.compare();
         self.trim();
     }
 
@@ -194,7 +195,7 @@ impl Owner {
             .replicas
             .iter()
             .enumerate()
-            .filter(|(_, replica)| replica.takes_changes())
+            .filter(|(_, replica)| replica.needs_changes())
             .all(|(index, _)| entry.refused.iter().any(|(refuser, _)| *refuser == index));
         if let What::Create { queue, .. } = entry.what {
             self.names.not_made(queue);
@@ -251,43 +252,14 @@ impl Owner {
 
     /// Lets go of what every replica has acknowledged.
     fn trim(&mut self) {
+        self.give_up_laggards();
         let takers = self
             .replicas
             .iter()
-            .filter(|replica| replica.takes_changes());
+            .filter(|replica| replica.needs_changes());
         let Some(needed) = takers.map(|replica| replica.acked).min() else {
             return;
         };
-        while let Some(entry) = self.changes.pop(needed) {
-            if entry.refused.is_empty() && !entry.void || entry.compensation {
-                continue;
-            }
-            let txn = self.changes.base();
-            let undone = entry.void && (entry.what.made().is_some() || entry.what.is_simple());
-            for (index, replica) in self.replicas.iter_mut().enumerate() {
-                let refused = entry.refused.iter().any(|(refuser, _)| *refuser == index);
-                // What is being rebuilt did what the others refused, or the other way round.
-                if replica.standing == Standing::Syncing
-                    && replica
-                        .rebuild
-                        .as_ref()
-                        .is_some_and(|rebuild| rebuild.does(txn))
-                    && refused != entry.void
-                    && !undone
-                {
-                    replica.fault = Some(Fault::Diverged);
-                }
-            }
-        }
-        for replica in &mut self.replicas {
-            if replica.standing == Standing::Syncing
-                && replica.rebuild.is_some()
-                && self.changes.kept() > self.config.lag_max
-                && replica.acked == self.changes.base()
-                && replica.acked < self.changes.decided()
-            {
-                replica.fault = Some(Fault::Lagging);
-            }
-        }
+        while self.changes.pop(needed).is_some() {}
     }
 }

@@ -24,6 +24,8 @@ pub enum SyncState {
     Sync,
     /// Everything, and its answers come later than the others' for long.
     Slow,
+    /// Everything but the changes that it missed while it was away; it is given them.
+    CatchingUp,
     /// It is being rebuilt; so many records were copied.
     Rebuilding(u64),
     /// Nothing that counts.
@@ -72,6 +74,7 @@ fn row(replica: &Replica, now: Timestamp) -> ReplicaRow {
         (_, Some(fault), _) => SyncState::Faulty(fault),
         (Standing::Full, ..) if replica.pace.is_slow() => SyncState::Slow,
         (Standing::Full, ..) => SyncState::Sync,
+        (Standing::Syncing, ..) if replica.awaited => SyncState::CatchingUp,
         (Standing::Syncing, _, rebuild) => {
             SyncState::Rebuilding(rebuild.as_ref().map_or(0, |rebuild| rebuild.records))
         }

@@ -451,6 +451,8 @@ fn tell_replica(node: &str, change: ReplicaChange) {
         ReplicaChange::Down => tracing::warn!(node, "spool node is away"),
         ReplicaChange::Full => tracing::info!(node, "spool node holds everything"),
         ReplicaChange::Rebuilding => tracing::info!(node, "spool node is being rebuilt"),
+        ReplicaChange::CatchingUp => tracing::info!(node, "spool node is given what it missed"),
+        ReplicaChange::CaughtUp => tracing::info!(node, "spool node has what it missed"),
         ReplicaChange::Isolated(fault) => {
             tracing::warn!(node, ?fault, "the group goes on without this spool node");
         }

@@ -7,6 +7,7 @@ use crate::testing::node_output;
 
 use super::*;
 
+mod absence;
 mod duty;
 mod found;
 mod pace;

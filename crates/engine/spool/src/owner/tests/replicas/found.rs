@@ -15,7 +15,7 @@ const SECOND: Link = Link {
 
 impl Circle {
     /// Carries what the owner says, and nothing of what it is answered.
-    fn carry_up(&mut self, link: Link) {
+    pub(super) fn carry_up(&mut self, link: Link) {
         let id = self.connections[&link];
         let node = self.nodes[link.node].as_mut().unwrap();
         loop {

@@ -1,0 +1,40 @@
+//! A spool node that is away while mail goes on: back, it is given what it missed, and nothing else.
+
+use nix::sys::signal::Signal;
+
+use crate::harness::{Counted, System, probe};
+use crate::replicas::{states, wait_states};
+
+const NODE: &str = "spool b";
+
+/// Lets the node go until the others have gone on without it, and come back.
+fn away(system: &System, sent: Signal) {
+    // The supervisor would start another one at once.
+    system.signal(Signal::SIGSTOP);
+    assert_eq!(system.signal_role(NODE, sent), 1);
+    probe(system.smtp);
+    assert_eq!(states(system)[1].1, "out");
+    if sent == Signal::SIGSTOP {
+        assert_eq!(system.signal_role(NODE, Signal::SIGCONT), 1);
+    }
+    system.signal(Signal::SIGCONT);
+    wait_states(system, ["sync", "sync"]);
+}
+
+#[test]
+fn a_node_that_is_back_under_load_is_given_only_what_it_missed() {
+    let sink = Counted::start();
+    let system = System::start(&sink.options().set("spool.log", "\"node\""));
+    wait_states(&system, ["sync", "sync"]);
+    let faults = [Signal::SIGKILL, Signal::SIGSTOP];
+    sink.run(system.smtp, 2, |number| {
+        away(&system, faults[number as usize]);
+        let log = system.log();
+        let times = |part: &str| log.matches(part).count();
+        assert_eq!(times("spool node has what it missed"), number as usize + 1);
+        // Nothing that was on both was sent again.
+        assert_eq!(times("spool node is being rebuilt"), 0, "{log}");
+    });
+    system.wait_empty();
+    system.stop();
+}
