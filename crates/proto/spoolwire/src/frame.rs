@@ -294,6 +294,14 @@ impl<'a> Frame<'a> {
         Ok(Some(Self { header, payload }))
     }
 
+    /// As [`Frame::open`], for octets whose checksum was compared before: it is not looked at.
+    #[must_use]
+    pub fn open_known(header: Header, bytes: &'a [u8]) -> Option<Self> {
+        let end = header.len.checked_sub(CHECKSUM_LEN)?;
+        let payload = bytes.get(..header.len)?.get(HEADER_LEN..end)?;
+        Some(Self { header, payload })
+    }
+
     /// Reads the frame at the start of `bytes`: [`Header::peek`], then [`Frame::open`].
     ///
     /// # Errors

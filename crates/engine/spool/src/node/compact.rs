@@ -5,7 +5,7 @@
 
 use vere_ports::spool_log::SpoolLog;
 use vere_spoolwire::{
-    Change, Changes, FLAG_KEPT, Frame, HEADER_LEN, Mutation, encode_batch, encode_change,
+    Change, Changes, FLAG_KEPT, Frame, HEADER_LEN, Header, Mutation, encode_batch, encode_change,
 };
 
 use super::group::Group;
@@ -26,6 +26,10 @@ enum Living {
 /// Memory: a segment is worth it when at most so many percent of it live, or [`LIVE_PERCENT_MAX`] when
 /// there is no room for new records.
 const LIVE_PERCENT: u64 = 50;
+/// The same while memory is not short, for one segment each time that none is left over for the next one: a
+/// few messages that stay would keep each segment from being used again, and every page of a new one costs a
+/// fault, more than to look through an old one.
+const LIVE_PERCENT_SPARE: u64 = 6;
 /// From so many thousandths of its room on a node counts as full here: what it has is told to gateways, which may take no
 /// more mail from less than all of it on, and then nothing else would make it full.
 const PRESSED: u64 = 850;
@@ -61,14 +65,18 @@ impl<L: SpoolLog> Group<L> {
     fn worth_it(&mut self, memory: &Memory, log_spare: u64) -> Option<SegmentKey> {
         if let Some(journal) = self.journal() {
             let living = self.store.segments.live_octets();
-            if journal.log.octets() > log_spare + living * LOG_FACTOR {
-                return self.oldest_logged(journal.log.newest());
+            if journal.log.octets() > log_spare + living * LOG_FACTOR
+                && let Some(key) = self.oldest_logged(journal.log.newest())
+            {
+                return Some(key);
             }
         }
-        if !memory.is_scarce() {
-            return None;
-        }
-        let most = if memory.is_full(0) || memory.fill() >= PRESSED {
+        let most = if !memory.is_scarce() {
+            if !memory.is_bare() {
+                return None;
+            }
+            LIVE_PERCENT_SPARE
+        } else if memory.is_full(0) || memory.fill() >= PRESSED {
             LIVE_PERCENT_MAX
         } else {
             LIVE_PERCENT
@@ -192,9 +200,11 @@ impl Store {
         let mut offset = 0;
         while offset < segment.fill {
             let rest = &segment.octets[offset..segment.fill];
-            let Ok(Some(frame)) = Frame::read(rest, rest.len()) else {
+            let header = Header::peek(rest, rest.len()).ok().flatten();
+            let Some(frame) = header.and_then(|header| Frame::open_known(header, rest)) else {
                 break;
             };
+            let before = living.len();
             let home = Place {
                 segment: key,
                 offset: offset as u32,
@@ -203,6 +213,12 @@ impl Store {
                 Ok(Mutation::Change(change)) => living.extend(self.lives(home, change)),
                 Ok(Mutation::Batch(changes)) => self.living_items(home, changes, &mut living),
                 _ => {}
+            }
+            // The checksum was right when it came. Only what is written again with a new one is looked
+            // through once more, as most is dead.
+            if living.len() > before && !matches!(Frame::read(rest, rest.len()), Ok(Some(_))) {
+                living.truncate(before);
+                break;
             }
             offset += frame.header.len;
         }

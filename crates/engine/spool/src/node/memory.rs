@@ -22,6 +22,8 @@ pub(super) struct Memory {
     /// Octets of a segment. A longer frame gets one of its own length.
     pub(super) segment_len: usize,
     free: Vec<Vec<u8>>,
+    /// A segment was taken and none is left for the next one; until one is given back, or was looked for.
+    bare: bool,
     used: u64,
     max: u64,
     /// Kept for ending and replacing records: an eighth, and no more than 64 segments.
@@ -53,6 +55,7 @@ impl Memory {
         Self {
             segment_len,
             free: Vec::new(),
+            bare: false,
             used: 0,
             max,
             reserve: (max / 8).min(64 * segment_len as u64),
@@ -136,6 +139,16 @@ impl Memory {
         self.used() + self.segment_len as u64 > self.max
     }
 
+    /// Whether a segment in which next to nothing lives is worth more than fresh memory.
+    pub(super) const fn is_bare(&self) -> bool {
+        self.bare
+    }
+
+    /// Such a one was looked for.
+    pub(super) const fn looked_for_spare(&mut self) {
+        self.bare = false;
+    }
+
     /// Whether it is time to look for half-empty segments.
     pub(super) const fn is_scarce(&self) -> bool {
         self.used() > self.scarce
@@ -145,7 +158,9 @@ impl Memory {
         let len = len.max(self.segment_len);
         self.used += len as u64;
         let recycled = if len == self.segment_len {
-            self.free.pop()
+            let recycled = self.free.pop();
+            self.bare = self.free.is_empty();
+            recycled
         } else {
             None
         };
@@ -158,6 +173,7 @@ impl Memory {
         let kept = (self.free.len() as u64 + 1) * self.segment_len as u64;
         if octets.len() == self.segment_len && self.used + kept <= self.max {
             self.free.push(octets);
+            self.bare = false;
         }
     }
 }

@@ -460,6 +460,9 @@ impl<S: SpoolLogStore> Node<S> {
                 self.touch(owner);
             }
         }
+        if self.compact {
+            self.memory.looked_for_spare();
+        }
         self.mend();
         self.compact = compacted;
         self.make_room();

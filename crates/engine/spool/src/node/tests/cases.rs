@@ -323,6 +323,35 @@ fn the_log_is_bounded_by_what_lives() {
     }
 }
 
+/// A few records that stay do not make memory grow, however much there is of it.
+#[test]
+fn segments_in_which_little_lives_are_used_again_before_fresh_ones() {
+    for log in [None, Some(MemoryLog::new(1 << 20))] {
+        let config = NodeConfig {
+            compact_above: None,
+            ..small_segments()
+        };
+        let mut pair = Pair::new(config, log);
+        let queue = queue_of(&mut pair);
+        let mut stay = Vec::new();
+        for _ in 0..100 {
+            stay.extend(pair.owner.commit(put(queue, &body(100))).unwrap().ids);
+            churn(&mut pair, queue, SEGMENT_LEN_MIN);
+        }
+        let used = pair.node.memory.used();
+        assert!(used < 12 * SEGMENT_LEN_MIN as u64, "{used}");
+        if pair.log.is_some() {
+            pair.crash(0);
+            pair.connect();
+            pair.settle();
+        }
+        let records = &contents(&mut pair, 1000)[&queue.0];
+        let ids: Vec<_> = records.iter().map(|record| record.id).collect();
+        assert_eq!(ids, stay);
+        assert!(records.iter().all(|record| record.body == body(100)));
+    }
+}
+
 /// Metadata that lies apart from its record, and records under other names, move on as well: nothing
 /// is left behind in segments where all else is dead.
 #[test]
