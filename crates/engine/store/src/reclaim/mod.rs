@@ -97,7 +97,7 @@ enum Stage {
     /// The next segments are to be chosen.
     #[default]
     Choosing,
-    Segments(Stretch),
+    Segments(Box<Stretch>),
     Snapshots(Candidates),
 }
 
@@ -265,13 +265,13 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         self.pending
             .all()
             .for_each(|batch| marking.mark(&batch.rows));
-        pass.stage = Stage::Segments(Stretch {
+        pass.stage = Stage::Segments(Box::new(Stretch {
             range,
             segments,
             marking,
             forgetting: Forgetting::default(),
             busy: false,
-        });
+        }));
         Reclaim::Working
     }
 
@@ -279,7 +279,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     fn stretch(
         &mut self,
         pass: &mut Pass,
-        mut stretch: Stretch,
+        mut stretch: Box<Stretch>,
         dead_percent_min: u64,
     ) -> Result<Reclaim<S>, StoreError> {
         let mut todo = Reclaim::Working;
@@ -295,7 +295,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
                     forgetting,
                     marking,
                     ..
-                } = &mut stretch;
+                } = &mut *stretch;
                 pass.report.hints += forgetting.step(&mut self.meta, marking)?;
                 pass.stage = Stage::Segments(stretch);
                 return Ok(todo);
