@@ -107,7 +107,10 @@ fn asked(store: &mut MailStore) -> usize {
     let _ = (store.status(id), store.claim_recent(id));
     let _ = store.expunged_since(id, vere_store::ModSeq(1));
     let synced = sync(store);
-    let Some(Ok(snapshot)) = store.snapshot(id).ok().map(|made| made.when(synced)) else {
+    let Ok(snapshot) = store.snapshot(id) else {
+        return 0;
+    };
+    let Ok(snapshot) = snapshot.when(synced) else {
         return 0;
     };
     let reader = store.body_reader();
@@ -139,9 +142,11 @@ fn used(store: &mut MailStore) {
     writer::deliver(store, MailboxId(MAILBOX), 2);
     sync(store);
     let synced = store.synced();
-    let read = store.snapshot(inbox).ok().map(|made| made.when(synced));
-    let Some(Ok(snapshot)) = read else {
+    let Ok(snapshot) = store.snapshot(inbox) else {
         panic!("no mailbox where one was made")
+    };
+    let Ok(snapshot) = snapshot.when(synced) else {
+        panic!("what is synced is not safe")
     };
     assert!(!snapshot.is_empty(), "what was delivered is not there");
     let _ = reclaimed(store);

@@ -83,7 +83,7 @@ impl Writer {
             3 => self.synced = self.position,
             // A row of any kind, in a batch that is right.
             4 => {
-                let of_account = number(input) % 2 == 0;
+                let of_account = number(input).is_multiple_of(2);
                 let row = (counted(input).to_vec(), counted(input).to_vec());
                 self.batch(of_account, vec![row]);
             }
@@ -94,7 +94,7 @@ impl Writer {
             }
             6 => self.flags(),
             7 => self.flip(input),
-            8 => self.snapshot(number(input) % 2 == 0),
+            8 => self.snapshot(number(input).is_multiple_of(2)),
             9 => {
                 let count = usize::from(number(input));
                 if let Some(last) = self.segments.last_mut() {
