@@ -53,6 +53,7 @@ fn what_is_damaged_is_told_from_what_cannot_be_read_now() {
         uids: UidSet::range(1, 5),
         changed_since: None,
         need: Need::Parsed,
+        parsed: true,
         fields: None,
         octets_max: 32 * 1024,
     };
