@@ -42,7 +42,10 @@ impl World {
         while let Some(notice) = state.process.as_mut().and_then(Node::take_notice) {
             let incarnation = state.incarnation;
             if let Notice::Repaired { .. } = notice {
-                state.lost.retain(|(lost, _)| *lost != incarnation);
+                // Its new log may have gone bad before that, which nobody has found.
+                if !state.disk.is_rotten() {
+                    state.lost.retain(|(lost, _)| *lost != incarnation);
+                }
                 self.repaired += 1;
             }
             let now = self.schedule.now();

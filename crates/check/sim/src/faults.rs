@@ -103,16 +103,11 @@ impl Kind {
         Self::BlockNode,
     ];
 
-    /// Whether another owner comes, or one does not reach the register.
+    /// Whether another owner comes.
     pub(crate) const fn is_of_owners(self) -> bool {
         matches!(
             self,
-            Self::BlockOwner
-                | Self::PauseOwnerAndReplace
-                | Self::KillOwner
-                | Self::TakeOver
-                | Self::TakeOverTwice
-                | Self::CutRegister
+            Self::PauseOwnerAndReplace | Self::KillOwner | Self::TakeOver | Self::TakeOverTwice
         )
     }
 }

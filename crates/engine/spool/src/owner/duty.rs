@@ -7,6 +7,8 @@
 //! - The record does not lose its last such member: before a member leaves, or is not adopted, another
 //!   one writes all that it holds to its log and says that it has (`register`).
 //! - A member gives up its log only while another full one of its machine, that is there, keeps one.
+//! - While the register may still let a member go, though that is not wanted any more, its log does not count
+//!   ([`Replica::keeps_log`]).
 //!
 //! What a node does not say now is taken for no: it may be doing already what it was told.
 
@@ -20,8 +22,7 @@ use super::{Owner, Phase};
 impl Owner {
     /// Whether the log of a full member holds everything that was acknowledged, if there must be one.
     pub(super) fn has_log(&self) -> bool {
-        let logged = |replica: &Replica| replica.is_full() && replica.logged;
-        !self.config.durable || self.replicas.iter().any(logged)
+        !self.config.durable || self.replicas.iter().any(Replica::keeps_log)
     }
 
     /// Tells nodes to keep a log, or not to.
@@ -90,8 +91,7 @@ impl Owner {
     /// moment only still does; of several the first that is there.
     fn should_log(&self, index: usize, now: Timestamp) -> bool {
         let own = &self.replicas[index];
-        let keeps =
-            |replica: &Replica| replica.is_full() && replica.logged && !self.must_go(replica, now);
+        let keeps = |replica: &Replica| replica.keeps_log() && !self.must_go(replica, now);
         let logs = own.standing == Standing::Full && own.logged;
         let instead = |(other, replica): (usize, &Replica)| {
             let same = other != index && replica.machine == own.machine && keeps(replica);

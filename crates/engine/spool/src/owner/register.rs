@@ -184,6 +184,9 @@ impl Owner {
                 if full && replica.standing == Standing::Syncing {
                     replica.promised = expected;
                 }
+                if !full && replica.is_full() {
+                    replica.leaving = expected;
+                }
             }
             self.register.request = Some(RegisterRequest::Swap { expected, value });
             self.register.asked = Some(Asked::Swap(wanted));
@@ -236,6 +239,7 @@ impl Owner {
         // Under another version what was asked for before cannot happen any more.
         for replica in &mut self.replicas {
             replica.promised = replica.promised.filter(|promised| *promised == version);
+            replica.leaving = replica.leaving.filter(|leaving| *leaving == version);
         }
         self.apply_record(now);
     }
@@ -331,8 +335,17 @@ impl Owner {
             Phase::Open => self
                 .isolated(now)
                 .or_else(|| self.promoted())
-                .or_else(|| self.admitted(now)),
+                .or_else(|| self.admitted(now))
+                .or_else(|| self.unchanged()),
         }
+    }
+
+    /// The same again, while somebody may still be let go by what was asked for before: under another version
+    /// that cannot happen.
+    fn unchanged(&self) -> Option<Membership> {
+        let leaving = |replica: &Replica| replica.leaving.is_some();
+        let doubtful = self.replicas.iter().any(leaving);
+        doubtful.then(|| self.record.clone())
     }
 
     /// A group that nobody held before gets its members. None while any node holds something of it:

@@ -133,6 +133,8 @@ pub(super) struct Replica {
     pub(super) compared: Txn,
     /// The register was asked to make it full, expecting this version, and may still do so.
     pub(super) promised: Option<u64>,
+    /// The register was asked to let it go, expecting this version, and may still do so.
+    pub(super) leaving: Option<u64>,
 }
 
 impl Replica {
@@ -165,6 +167,7 @@ impl Replica {
             awaited: false,
             compared: Txn(0),
             promised: None,
+            leaving: None,
         }
     }
 
@@ -246,6 +249,11 @@ impl Replica {
     /// Whether changes go to it.
     pub(super) fn takes_changes(&self) -> bool {
         self.is_full() || self.rebuild.is_some() || self.promised.is_some()
+    }
+
+    /// Whether its log counts: it holds everything, and nothing that is on its way takes it out of the record.
+    pub(super) fn keeps_log(&self) -> bool {
+        self.is_full() && self.logged && self.leaving.is_none()
     }
 
     /// Whether changes are kept until it has acknowledged them.

@@ -239,6 +239,40 @@ fn a_group_that_no_other_node_can_log_waits_for_its_keeper() {
     assert_eq!(circle.keepers(), [0]);
 }
 
+/// The register was asked to let the keeper go, and nobody knows whether it does: when the keeper is back, the
+/// other one keeps its log until that cannot happen any more.
+#[test]
+fn who_may_still_be_let_go_does_not_keep_the_log_alone() {
+    let mut circle = circle(2);
+    let queue = circle.queue("q");
+    let keeper = Link {
+        node: 0,
+        address: 0,
+    };
+    assert_eq!(circle.keepers(), [0]);
+    circle.register_reachable = false;
+    circle.disconnect(keeper);
+    circle.cut.push(keeper);
+    circle.pass(Duration::from_secs(4));
+    let Some(RegisterRequest::Swap { expected, .. }) = circle.owner.poll_register() else {
+        panic!("it is let go");
+    };
+    let lost = RegisterSwap::Unknown;
+    circle.owner.register_swapped(&lost, circle.now);
+    circle.cut.clear();
+    circle.pass(Duration::from_secs(4));
+    assert_eq!(circle.keepers(), [0, 1]);
+    circle.fill(queue, 10);
+    assert!(circle.all_acknowledged());
+
+    circle.register_reachable = true;
+    circle.pass(Duration::from_secs(4));
+    assert!(circle.is_member(0));
+    let version = circle.register.value.as_ref().map(|(version, _)| *version);
+    assert_ne!(version, expected, "what is on its way comes too late");
+    assert_eq!(circle.keepers(), [0]);
+}
+
 /// Of two answers to a change the first one tells nobody anything, nor does it come late.
 #[test]
 fn who_keeps_no_log_is_heard_once_a_keeper_has_answered_or_something_was_asked() {
