@@ -21,6 +21,7 @@
 //! `pace` (who is too slow), `rebuild` (how a node gets what it lacks), `absence` (who lacks little).
 
 mod absence;
+mod adoption;
 mod batch;
 mod changes;
 mod config;

@@ -6,7 +6,7 @@
 //! - R2: a member leaves by a change of the record first; until that succeeded nothing is
 //!   acknowledged without it. A syncing member becomes full when it has everything.
 //! - R3: a takeover raises the epoch, which fences the owner before; then the highest transaction among
-//!   the full members that answer is adopted: all of them are prefixes of one order.
+//!   the full members that answer is adopted: all of them are prefixes of one order (`adoption`).
 //! - R5: without a full member under its recorded incarnation the group stays closed. Unknown is never
 //!   taken for empty.
 //! - A member that is slower than the others for long leaves by R2 too, when it is not needed (`pace`).
@@ -14,7 +14,6 @@
 //!   nothing itself.
 //! - R6: while the register cannot be reached the record stays as it is, and receipt goes on.
 
-use vere_spoolwire::Incarnation;
 use vere_units::Timestamp;
 
 use super::membership::{MemberState, Membership};
@@ -60,7 +59,7 @@ pub enum RegisterSwap {
 #[derive(Debug, Default)]
 pub(super) struct Register {
     /// What was read last, and its version; `None` inside: there is no record.
-    known: Option<Option<(u64, Membership)>>,
+    pub(super) known: Option<Option<(u64, Membership)>>,
     asked: Option<Asked>,
     request: Option<RegisterRequest>,
     retry_at: Timestamp,
@@ -346,97 +345,6 @@ impl Owner {
         let leaving = |replica: &Replica| replica.leaving.is_some();
         let doubtful = self.replicas.iter().any(leaving);
         doubtful.then(|| self.record.clone())
-    }
-
-    /// A group that nobody held before gets its members. None while any node holds something of it:
-    /// then the record was lost, and an operator has to say which node counts. A member has it whole before
-    /// the record says so: one that makes it anew, for it is gone there, says that it is incomplete.
-    fn formed(&self, since: Timestamp, now: Timestamp) -> Option<Membership> {
-        let up = |replica: &&Replica| replica.is_made();
-        if self.replicas.iter().any(Replica::is_used) {
-            return None;
-        }
-        let there = self.replicas.iter().filter(up).count();
-        let waited = now.saturating_since(since) >= self.config.adopt_wait;
-        let enough =
-            there >= self.config.replicas || (waited && there >= self.config.replicas_min.max(1));
-        if !enough {
-            return None;
-        }
-        let chosen = self.replicas.iter().filter(up).take(self.config.replicas);
-        let add = |record: Membership, replica: &Replica| {
-            let incarnation = replica.incarnation.unwrap_or(Incarnation(0));
-            record.with(&replica.name, incarnation, MemberState::Full)
-        };
-        Some(chosen.fold(self.record.clone(), add))
-    }
-
-    /// R5: whether nobody but an operator can say which node counts. What a node says about another
-    /// owner is believed once the register does not know of one.
-    pub(super) fn is_left_to_operator(&self) -> bool {
-        let sure = self.register.known.is_some();
-        if self.record.members.is_empty() {
-            return sure && self.replicas.iter().any(Replica::is_used);
-        }
-        let full = || self.replicas.iter().filter(|replica| replica.is_full());
-        let empty = |replica: &Replica| replica.is_empty(self.is_recorded(replica));
-        let lost = self.record.full() > 0 && full().all(empty);
-        lost || sure && full().any(|replica| replica.fenced)
-    }
-
-    /// Which members a takeover goes on with: full ones that answered with the highest transaction, when
-    /// one of them has a log that holds everything, or the others hold nothing.
-    pub(super) fn adopted(&self, since: Timestamp, now: Timestamp) -> Option<Membership> {
-        let (record, _) = self.adoptable(since, now)?;
-        let logged = |replica: &Replica| replica.logged && record.member(&replica.name).is_some();
-        let full = || self.replicas.iter().filter(|replica| replica.is_full());
-        let left_out = full().filter(|replica| record.member(&replica.name).is_none());
-        let safe = !self.config.durable
-            || self.replicas.iter().any(logged)
-            || left_out
-                .into_iter()
-                .all(|replica| replica.is_empty(self.is_recorded(replica)));
-        safe.then_some(record)
-    }
-
-    /// The same, with a log or without, and the place of one of them.
-    pub(super) fn adoptable(
-        &self,
-        since: Timestamp,
-        now: Timestamp,
-    ) -> Option<(Membership, usize)> {
-        let waited = now.saturating_since(since) >= self.config.adopt_wait;
-        let full = || self.replicas.iter().filter(|replica| replica.is_full());
-        let answered = |replica: &Replica| replica.is_up() && replica.progress.is_some();
-        // One that knows of a later owner: the register has gone back, and names who no longer counts.
-        let fenced = full().any(|replica| replica.fenced);
-        if fenced || !waited && !full().all(answered) {
-            return None;
-        }
-        let adoptable = |replica: &Replica| {
-            let progress = replica.progress.as_ref().filter(|_| replica.is_up())?;
-            let whole = self.is_recorded(replica) && !progress.syncing && replica.fault.is_none();
-            whole.then_some(progress.processed)
-        };
-        let highest = full().filter_map(adoptable).max()?;
-        let highest_of_all =
-            |replica: &Replica| replica.is_full() && adoptable(replica) == Some(highest);
-        let leader_at = self.replicas.iter().position(highest_of_all)?;
-        let leader = &self.replicas[leader_at];
-        let mut record = self.record.clone();
-        record.members.retain(|member| {
-            let replica = full().find(|replica| replica.name == member.node);
-            replica.is_some_and(|replica| {
-                adoptable(replica) == Some(highest) && replica.agrees(leader)
-            })
-        });
-        Some((record, leader_at))
-    }
-
-    /// Whether a node's memory is the one that the record speaks of.
-    pub(super) fn is_recorded(&self, replica: &Replica) -> bool {
-        let member = self.record.member(&replica.name);
-        member.is_some_and(|member| Some(Incarnation(member.incarnation)) == replica.incarnation)
     }
 
     /// R2: without a member that is away or at fault, as long as another full one is there.
