@@ -49,8 +49,12 @@ pub(super) fn outgoing(envelope: &Envelope, body: Bytes) -> Result<OutgoingMessa
     let mut recipients = Vec::with_capacity(envelope.recipients.len());
     let mut broken = Vec::new();
     for (index, recipient) in envelope.recipients.iter().enumerate() {
-        match rcpt(recipient) {
-            Some(rcpt) => recipients.push(rcpt),
+        match address(&recipient.address) {
+            Some(address) => recipients.push(RcptTo {
+                forward_path: ForwardPath::Address(address),
+                notify: outgoing_notify(recipient.notify),
+                orcpt: recipient.orcpt.as_deref().and_then(Orcpt::parse),
+            }),
             None => broken.push(index),
         }
     }
@@ -72,16 +76,6 @@ pub(super) fn outgoing(envelope: &Envelope, body: Bytes) -> Result<OutgoingMessa
         }),
         envid: envelope.envid.as_deref().and_then(Xtext::parse),
         ..OutgoingMessage::new(reverse_path, recipients, body)
-    })
-}
-
-/// A recipient as a client names it; none when the address does not parse any more.
-pub(super) fn rcpt(recipient: &queue::Recipient) -> Option<RcptTo> {
-    let address = AddrSpec::parse(&recipient.address).ok()?;
-    Some(RcptTo {
-        forward_path: ForwardPath::Address(address),
-        notify: outgoing_notify(recipient.notify),
-        orcpt: recipient.orcpt.as_deref().and_then(Orcpt::parse),
     })
 }
 

@@ -3,8 +3,8 @@
 //! One thread and its tasks: [`listeners`] accept, [`session`] drives a connection, [`intake`] takes
 //! responsibility for a message, [`routing`] says where it goes, [`state`] stores it, [`scheduler`] starts
 //! workers, [`local`] and [`mod@relay`] deliver, [`outbound`] connects to other hosts, [`settling`] ends
-//! attempts, [`recovery`] takes back what the spool holds, [`moving`] follows changed routes,
-//! [`records`] tells other systems, [`control`] answers commands.
+//! attempts, [`recovery`] takes back what the spool holds, [`records`] tells other systems, [`control`]
+//! answers commands.
 
 mod adopt;
 mod audit;
@@ -22,7 +22,6 @@ mod local;
 mod look;
 mod mail_log;
 mod metrics;
-mod moving;
 mod operate;
 mod orders;
 pub(crate) mod outbound;
@@ -165,7 +164,6 @@ async fn serve(
     let (health, _) = watch::channel(Health::Starting);
     metrics::start(&gateway, reception.tls().clone(), metrics, &health)?;
     wait_recovered(&gateway).await;
-    spawn_local(moving::follow_routes(Rc::clone(&gateway), false));
     for (service, listener) in listeners {
         spawn_local(Rc::clone(&reception).accept(service, listener));
     }
@@ -373,10 +371,8 @@ async fn recover(gateway: &Rc<Gateway>) {
 /// Puts other settings in force.
 fn reload(reception: &Reception, gateway: &Rc<Gateway>, settings: Settings) -> Result<(), Failure> {
     reception.tls().reload(&settings)?;
-    let settings = Arc::new(settings);
-    let anew = moving::leads_elsewhere(&gateway.settings(), &settings);
-    gateway.set_settings(settings)?;
-    spawn_local(moving::follow_routes(Rc::clone(gateway), anew));
+    gateway.set_settings(Arc::new(settings))?;
+    operate::tell_unrouted(gateway);
     reception.configure();
     Ok(())
 }

@@ -108,7 +108,7 @@ pub(super) fn tell_unrouted(gateway: &Rc<Gateway>) {
                 tracing::warn!(
                     queue = %destination,
                     messages,
-                    "no route names this next hop any more, and what waits cannot follow one: vere queue reroute sends it elsewhere"
+                    "no route names this next hop any more: vere queue reroute sends what waits elsewhere"
                 );
             }
         }

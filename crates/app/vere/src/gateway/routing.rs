@@ -141,23 +141,6 @@ impl Router {
         Ok((group(routes.routed, base, body), routes.expanded))
     }
 
-    /// The records that a message would be if it came now; none when a recipient leads nowhere, or stands for
-    /// several and its sender would have to hear of that.
-    pub(super) fn again(
-        &self,
-        settings: &Settings,
-        envelope: &Envelope,
-        body: &Bytes,
-    ) -> Option<Vec<Part>> {
-        let mut routes = Routes::default();
-        for recipient in &envelope.recipients {
-            let rcpt = convert::rcpt(recipient)?;
-            self.route_recipient(settings, &rcpt, &mut routes).ok()?;
-        }
-        let Routes { routed, expanded } = routes;
-        expanded.is_empty().then(|| group(routed, envelope, body))
-    }
-
     fn route_recipient(
         &self,
         settings: &Settings,

@@ -275,7 +275,7 @@ impl Gateway {
         self.link.commit(batch)
     }
 
-    pub(super) fn note_queued(&self, destination: &Destination, envelope: &Envelope) {
+    fn note_queued(&self, destination: &Destination, envelope: &Envelope) {
         let queue = destination.to_string();
         for recipient in &envelope.recipients {
             self.note(&Event {

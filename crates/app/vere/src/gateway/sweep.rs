@@ -108,10 +108,10 @@ impl Sweep {
                 .gateway
                 .queues
                 .borrow()
-                .list_behind(self.queue, after.as_ref(), PAGE)
+                .list(self.queue, after, PAGE)
                 .collect();
             let Some(last) = page.last() else { break };
-            after = Some(*last);
+            after = Some(last.trace);
             let over = last.accepted > begun;
             page.retain(|message| self.is_named(message, begun));
             let busy = |message: &MessageSummary| message.standing == Standing::InFlight;

@@ -65,7 +65,6 @@ mod replica_slow;
 mod replicas;
 mod reports;
 mod requiretls;
-mod routes;
 mod scripts;
 mod search;
 mod sendmail;

@@ -447,3 +447,23 @@ fn what_operators_do_is_logged_with_who_and_to_what() {
         "questions are none: {log}"
     );
 }
+
+#[test]
+fn mail_for_a_next_hop_that_no_route_names_any_more_is_told_of() {
+    let sink = Sink::start();
+    let dead = free_address();
+    let system = System::start(&Options::to(dead));
+    submit(&system, 1);
+    queue_with(&system, "messages");
+    system.configure(&Options::to(sink.address));
+    system.reload();
+    let name = format!("relay:{dead}");
+    system.wait_log(&["no route names this next hop", &name, "messages=1"]);
+    let listed = system.command(&["queue", "list"]);
+    assert!(listed.contains("(no route names it)"), "{listed}");
+    let to = sink.address.to_string();
+    system.command(&["queue", "reroute", &name, "--to", &to, "--yes"]);
+    system.command(&["queue", "retry", &name]);
+    sink.wait_mail(1);
+    system.stop();
+}

@@ -270,43 +270,15 @@ impl Queues {
                 None => self.first_after(number, after),
             },
         };
-        self.from(first, limit)
-    }
-
-    /// As [`list`](Self::list), behind a message that the list gave before, which may have left. Messages that came
-    /// from other queues are older than those before them: where the list goes on says the record, which is what
-    /// the order follows, and not the id.
-    pub fn list_behind(
-        &self,
-        number: QueueNumber,
-        after: Option<&MessageSummary>,
-        limit: usize,
-    ) -> impl Iterator<Item = MessageSummary> {
-        let head = self.queues.get(number).and_then(|queue| queue.order.head());
-        let first = after.map_or(head, |after| {
-            match self.entries.find_record(after.trace, number, after.record) {
-                Some(slot) => self.entries.next(Chain::Order, slot),
-                None => self
-                    .chain(head)
-                    .find(|slot| self.entries[*slot].record > after.record),
-            }
-        });
-        self.from(first, limit)
-    }
-
-    fn chain(&self, first: Option<Slot>) -> impl Iterator<Item = Slot> {
         std::iter::successors(first, |slot| self.entries.next(Chain::Order, *slot))
-    }
-
-    fn from(&self, first: Option<Slot>, limit: usize) -> impl Iterator<Item = MessageSummary> {
-        let slots = self.chain(first).take(limit);
-        slots.map(|slot| self.message_at(slot))
+            .take(limit)
+            .map(|slot| self.message_at(slot))
     }
 
     /// The first message of a queue behind one that has left. Most of those before it have left as well.
     fn first_after(&self, number: QueueNumber, after: TraceId) -> Option<Slot> {
         let first = self.queues.get(number)?.order.head();
-        self.chain(first)
+        std::iter::successors(first, |slot| self.entries.next(Chain::Order, *slot))
             .find(|slot| self.entries[*slot].trace > after)
     }
 

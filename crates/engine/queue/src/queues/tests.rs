@@ -455,32 +455,6 @@ fn summaries_come_in_pages_in_the_order_of_destinations() {
 }
 
 #[test]
-fn a_list_goes_on_behind_what_has_left_by_its_place_and_not_by_its_age() {
-    let mut queues = queues(Policy::default());
-    // The ids of 2 and 3 are older than those before them: they came from another queue.
-    let ids = [10, 11, 2, 3, 12];
-    for (record, id) in (0..).zip(ids) {
-        let envelope = Envelope {
-            trace: TraceId::new(id),
-            ..fresh(record, at(0))
-        };
-        assert!(queues.admit(QUEUE, record, envelope, None, at(0)));
-    }
-    let mut seen = Vec::new();
-    let mut after = None;
-    loop {
-        let page: Vec<_> = queues.list_behind(QUEUE, after.as_ref(), 2).collect();
-        let Some(last) = page.last() else { break };
-        after = Some(*last);
-        for one in &page {
-            seen.push(one.trace.as_u64());
-            assert!(queues.discard(QUEUE, one.record, one.trace));
-        }
-    }
-    assert_eq!(seen, ids);
-}
-
-#[test]
 fn what_is_held_stays_without_using_up_retries_until_its_time() {
     let mut queues = queues_with(3);
     let destination = Destination::Domain("example.net".to_owned());
