@@ -23,9 +23,12 @@ pub fn write_private(path: &Path, octets: &[u8]) -> io::Result<PathBuf> {
         .create_new(true)
         .mode(0o600)
         .open(&aside)?;
-    file.write_all(octets)?;
-    file.sync_all()?;
-    Ok(aside)
+    let written = file.write_all(octets).and_then(|()| file.sync_all());
+    if written.is_err() {
+        // A part of a key is not to lie about; the first error is what counts.
+        let _ = std::fs::remove_file(&aside);
+    }
+    written.map(|()| aside)
 }
 
 #[cfg(test)]

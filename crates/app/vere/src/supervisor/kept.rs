@@ -87,6 +87,16 @@ pub(super) fn instead(fault: &Fault, settings: &Settings, before: &Settings) -> 
         .then_some(path)
 }
 
+/// Removes the copies of what other files are named for now: that a copy is there says that it is of the files
+/// which the settings accepted last name, also when the role that is to make the new one dies before.
+pub(super) fn forget_changed(before: &Settings, settings: &Settings) {
+    for kept in Kept::all(before) {
+        if kept.files(before) != kept.files(settings) {
+            remove(&kept.path(settings));
+        }
+    }
+}
+
 /// Removes the copies that no setting names any more: keys that nobody needs are not to lie about. `all`: also what
 /// a crash left half written; only while no role runs that may be writing it.
 pub(super) fn tidy(settings: &Settings, all: bool) {
@@ -104,13 +114,18 @@ pub(super) fn tidy(settings: &Settings, all: bool) {
         if named.contains(&path) || !(all || whole) {
             continue;
         }
-        match fs::remove_file(&path) {
-            Ok(()) => tracing::info!(
-                file = %path.display(),
-                "copy of a certificate removed that no setting names"
-            ),
-            Err(error) => untidy(&path, &error),
-        }
+        remove(&path);
+    }
+}
+
+fn remove(path: &Path) {
+    match fs::remove_file(path) {
+        Ok(()) => tracing::info!(
+            file = %path.display(),
+            "copy of a certificate removed that no setting names"
+        ),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => untidy(path, &error),
     }
 }
 
@@ -120,7 +135,45 @@ fn untidy(path: &Path, error: &io::Error) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
+
+    #[test]
+    fn copies_of_other_files_than_before_go_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = |sections: &str| {
+            let data = folder.path().display();
+            let text = format!("hostname = \"mx.example.org\"\ndata = \"{data}\"\n{sections}");
+            Settings::parse(&text, "vere.toml").unwrap()
+        };
+        let section = |name: &str, file: &str| {
+            format!("[[tls.sni]]\nname = \"{name}\"\ncertificate = \"{file}\"\nkey = \"k.pem\"\n")
+        };
+        let [a, b] = ["a", "b"].map(|name| section(name, "c.pem"));
+        let before = settings(&format!("{a}{b}"));
+        fs::create_dir(folder.path().join(FOLDER)).unwrap();
+        let copies = || {
+            [0, 1].map(|place| {
+                let path = Kept::Sni(place).path(&before);
+                let _ = File::create_new(&path);
+                path
+            })
+        };
+        for (now, left) in [
+            (settings(&format!("{a}{b}")), [true, true]),
+            // The second one is the first one now.
+            (settings(&b), [false, false]),
+            (
+                settings(&format!("{a}{}", section("b", "d.pem"))),
+                [true, false],
+            ),
+        ] {
+            let copies = copies();
+            forget_changed(&before, &now);
+            assert_eq!(copies.map(|path| path.exists()), left);
+        }
+    }
 
     #[test]
     fn keys_of_faults_name_copies() {

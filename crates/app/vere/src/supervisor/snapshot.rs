@@ -65,6 +65,11 @@ fn parse(text: &str, config_path: &Path) -> Result<Settings, SupervisorError> {
     Settings::parse(text, &config_path.to_string_lossy()).map_err(SupervisorError::ConfigWrong)
 }
 
+/// The settings that were accepted last.
+fn accepted(settings: &Settings, config_path: &Path) -> Result<Settings, SupervisorError> {
+    read(&settings.data.join(FILE_NAME)).and_then(|text| parse(&text, config_path))
+}
+
 /// Checks what the settings name, whole: a role that came up later could not use it either.
 pub(super) fn check_named(
     settings: &Settings,
@@ -81,9 +86,8 @@ pub(super) fn check_at_start(
     config_path: &Path,
     text: &str,
 ) -> Result<(), SupervisorError> {
-    let before = read(&settings.data.join(FILE_NAME)).and_then(|text| parse(&text, config_path));
     let mut faults = named::faults(settings);
-    if let Ok(before) = before {
+    if let Ok(before) = accepted(settings, config_path) {
         faults.retain(|fault| match kept::instead(fault, settings, &before) {
             None => true,
             Some(copy) => {
@@ -129,6 +133,9 @@ impl Snapshot {
         text: &str,
     ) -> Result<Self, SupervisorError> {
         let path = settings.data.join(FILE_NAME);
+        if let Ok(before) = accepted(&settings, config_path) {
+            kept::forget_changed(&before, &settings);
+        }
         write(&path, text)?;
         kept::tidy(&settings, true);
         Ok(Self {
@@ -152,6 +159,7 @@ impl Snapshot {
             return Err(SupervisorError::NeedsRestart { keys });
         }
         check_named(&settings, &self.config_path, &text)?;
+        kept::forget_changed(&self.settings, &settings);
         write(&self.path, &text)?;
         kept::tidy(&settings, false);
         self.settings = Arc::new(settings);

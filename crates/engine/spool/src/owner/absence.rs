@@ -70,9 +70,14 @@ impl Owner {
         let needed = self.record.full() < self.members_wanted();
         for replica in &mut self.replicas {
             let last = replica.acked == base && replica.acked < decided;
-            if replica.standing == Standing::Syncing && replica.rebuild.is_some() {
-                // What was kept while it was away may be as much as that already.
-                let most = if replica.awaited { most * 2 } else { most };
+            let syncing = replica.standing == Standing::Syncing;
+            // What was kept while it was away may be as much as that already, also when it breaks off once more.
+            let most = if replica.awaited && syncing {
+                most * 2
+            } else {
+                most
+            };
+            if syncing && replica.rebuild.is_some() {
                 if last && kept > most {
                     replica.fault = Some(Fault::Lagging);
                 }
