@@ -1,5 +1,7 @@
 //! Accounts: the list of mailboxes and what is done with it.
 
+mod whole;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use vere_ports::directory::AccountName;
@@ -11,6 +13,8 @@ use crate::model::{MailboxId, MailboxName, SpecialUse};
 use crate::rows::{AccountHead, MailboxHead, MailboxRow, keys};
 use crate::store::{Change, Committed};
 use crate::{Store, StoreError};
+
+pub use whole::{Holding, Holdings};
 
 /// An account in memory.
 #[derive(Debug, Clone)]

@@ -33,7 +33,7 @@ mod rows;
 mod snapshot;
 mod store;
 
-pub use account::ListEntry;
+pub use account::{Holding, Holdings, ListEntry};
 pub use add::{Added, Copied, QuotaLimit, QuotaUsage, Target};
 pub use body::{Body, BodyReader, Prepared, Unpacker, compress, header_len};
 pub use change::Stored;

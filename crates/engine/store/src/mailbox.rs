@@ -75,6 +75,14 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(mailbox)
     }
 
+    /// What a mailbox counts, without taking it into memory.
+    pub(crate) fn mailbox_head(&self, id: MailboxId) -> Result<MailboxHead, StoreError> {
+        match self.mailboxes.get(&id) {
+            Some(mailbox) => Ok(mailbox.head),
+            None => Ok(self.read_mailbox(id)?.head),
+        }
+    }
+
     fn read_mailbox(&self, id: MailboxId) -> Result<Mailbox, StoreError> {
         let partition = Partition::Mailbox(id.0);
         let bad = || StoreError::Damaged(format!("the counters of mailbox {}", id.0));

@@ -10,6 +10,7 @@ use vere_directory::Directory;
 use vere_ports::directory::{AccountName, ChangeError, DomainName, Page};
 use vere_settings::Settings;
 
+use super::store::accounts;
 use super::{Failure, is_there};
 
 pub(super) use password::{generate, new_credentials};
@@ -32,7 +33,7 @@ pub(crate) enum AccountCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Removes an account; its mailbox stays where it is.
+    /// Removes an account; its mail stays where it is (`vere store remove-account` removes that).
     Del {
         /// The address.
         address: String,
@@ -86,7 +87,11 @@ pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<Strin
             directory
                 .add_account(name.clone(), credentials)
                 .map_err(explained)?;
-            Ok(report("added", &name, &chosen, *json))
+            let added = report("added", &name, &chosen, *json);
+            Ok(match *json {
+                true => added,
+                false => added + &mail_there(&name, settings),
+            })
         }
         AccountCommand::Passwd {
             address,
@@ -108,6 +113,32 @@ pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<Strin
         AccountCommand::Del { address, json } => remove(address, *json, settings),
         AccountCommand::List { domain, json } => list(domain.as_deref(), *json, settings),
     }
+}
+
+/// What is said to who adds an account that has mail already.
+fn mail_there(name: &AccountName, settings: &Settings) -> String {
+    match accounts::mail_of(settings, name).filter(|row| row.messages > 0) {
+        Some(row) => format!(
+            "mail of this name is there already, which it has now: {}; to begin without: \
+             vere account del {name}; vere store remove-account {name}; and add it again\n",
+            accounts::amount(&row)
+        ),
+        None => String::new(),
+    }
+}
+
+/// What is said to who removes an account that has, or may have, mail in the store.
+fn mail_stays(name: &AccountName, settings: &Settings) -> String {
+    let what = match accounts::mail_of(settings, name) {
+        Some(row) if row.messages == 0 => return String::new(),
+        Some(row) => accounts::amount(&row),
+        None if settings.data.join("store/log").is_dir() => "what it has of mail".to_owned(),
+        None => return String::new(),
+    };
+    format!(
+        "in the mail store stays, for the next account of this name: {what}; it is removed by: \
+         vere store remove-account {name}\n"
+    )
 }
 
 /// What stands behind the separator is a tag of the account before it.
@@ -219,6 +250,7 @@ fn remove(address: &str, json: bool, settings: &Settings) -> Result<String, Fail
     if mailbox.exists() {
         let _ = writeln!(out, "its mailbox is still there: {}", mailbox.display());
     }
+    out += &mail_stays(&name, settings);
     if !leading.is_empty() {
         let _ = writeln!(out, "aliases that still lead to it: {}", leading.join(", "));
     }

@@ -3,6 +3,7 @@
 mod account;
 mod alias;
 mod config;
+mod confirm;
 mod demo;
 mod dial;
 mod dkim;

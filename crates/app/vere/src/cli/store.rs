@@ -1,5 +1,5 @@
-//! `vere store`: the mail store's files, while nothing else uses them; a search is explained by the store
-//! that runs, too.
+//! `vere store`: the mail store's files, while nothing else uses them; a search is explained, and accounts are
+//! listed and removed, by the store that runs, too.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -21,6 +21,7 @@ use crate::store::parser::Decoders;
 use crate::store::search::{self, SharedIndex};
 use crate::store::upkeep::Known;
 
+pub(super) mod accounts;
 mod repair;
 mod room;
 use room::Room;
@@ -28,7 +29,8 @@ use room::Room;
 /// How long a search may take that is explained.
 const EXPLAIN_PATIENCE: Duration = Duration::from_secs(300);
 
-/// Looks after the mail store's files, while the system is stopped; `explain` at any time.
+/// Looks after the mail store's files, while the system is stopped; `explain`, `accounts` and `remove-account` at
+/// any time.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
     /// Reads everything and compares what must agree; ends with 1 when something is wrong.
@@ -51,6 +53,20 @@ pub(crate) enum StoreCommand {
         mailbox: String,
         /// What follows SEARCH in IMAP: 'BODY free SINCE 1-Jan-2026'.
         search: String,
+    },
+    /// Lists the accounts that have mailboxes, with messages and octets, and says which the directory does not know.
+    Accounts {
+        /// Prints JSON: a list of objects with `account`, `mailboxes`, `messages`, `octets` and `known`.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Removes all mailboxes and mail of an account that the directory does not know (any more).
+    RemoveAccount {
+        /// The account, as user@example.org.
+        account: AccountName,
+        /// Does it without asking.
+        #[arg(long)]
+        yes: bool,
     },
     /// Makes everything but the log anew, and of a damaged log what is left of it: what is lost is named,
     /// message by message. Ends with 1 when something is.
@@ -84,11 +100,12 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
     {
         return Ok(Outcome::Print(text));
     }
-    let files = Files::lock(&settings.data.join("store"))?.with_spare(settings.store.reserve);
-    let folder = files.folder();
+    let folder = &settings.data.join("store");
+    let files = || Ok::<_, Failure>(Files::lock(folder)?.with_spare(settings.store.reserve));
     let decoders = Decoders::new(settings.limits.parse_timeout.duration()).never_put_off();
     match command {
         StoreCommand::Check { json } => {
+            let files = files()?;
             let report = Report::of(&mut files.open()?, folder, &decoders)?;
             let text = if *json {
                 report.as_json()?
@@ -99,6 +116,7 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
             Ok(Outcome::Report(text, ExitCode::from(u8::from(wrong))))
         }
         StoreCommand::Stats { json } => {
+            let files = files()?;
             let mut store = files.open()?;
             let report = Report::of(&mut store, folder, &decoders)?;
             let room = Room::of(&mut store, folder)?;
@@ -113,12 +131,18 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
             mailbox,
             search,
         } => {
+            let files = files()?;
             let mut store = files.open()?;
             let asked = (mailbox.as_str(), search.as_str());
             search::explain_alone(&mut store, folder, account, asked, &decoders).map(Outcome::Print)
         }
-        StoreCommand::Repair { dry_run, json } => repair(&files, *dry_run, *json),
+        StoreCommand::Accounts { json } => accounts::list(settings, *json).map(Outcome::Print),
+        StoreCommand::RemoveAccount { account, yes } => {
+            accounts::remove(settings, account, *yes).map(Outcome::Print)
+        }
+        StoreCommand::Repair { dry_run, json } => repair(&files()?, *dry_run, *json),
         StoreCommand::Compact { dead_min } => {
+            let files = files()?;
             let saved = compact(&mut files.open()?, folder, *dead_min)?;
             Ok(Outcome::Print(format!(
                 "{} given back\n",

@@ -25,7 +25,7 @@ use vere_ports::directory::AccountName;
 use vere_settings::Settings;
 
 use super::listeners::Reception;
-use super::{search, session};
+use super::{accounts, search, session};
 use crate::cli::Failure;
 use crate::control::{Answer, REQUEST_MAX, StoreRequest};
 use crate::gateway::control;
@@ -158,13 +158,10 @@ async fn answer(
     line: &[u8],
     mut stream: UnixStream,
 ) -> io::Result<()> {
+    let operator = stream.peer_cred()?.uid();
     let answer = match serde_json::from_slice(line) {
-        Ok(StoreRequest::Explain {
-            account,
-            mailbox,
-            search,
-        }) => match explained(reception, turns, &account, &mailbox, &search).await {
-            Ok(text) => Answer::Ok(text.into()),
+        Ok(request) => match done(reception, turns, request, operator).await {
+            Ok(value) => Answer::Ok(value),
             Err(failure) => Answer::Error(failure.to_string()),
         },
         Err(error) => Answer::Error(format!("request cannot be read: {error}")),
@@ -172,6 +169,42 @@ async fn answer(
     let mut octets = serde_json::to_vec(&answer)?;
     octets.push(b'\n');
     tokio::time::timeout(PATIENCE, stream.write_all(&octets)).await?
+}
+
+async fn done(
+    reception: &Reception,
+    turns: &Turns,
+    request: StoreRequest,
+    operator: u32,
+) -> Result<serde_json::Value, Failure> {
+    match request {
+        StoreRequest::Explain {
+            account,
+            mailbox,
+            search,
+        } => {
+            let text = explained(reception, turns, &account, &mailbox, &search).await?;
+            Ok(text.into())
+        }
+        StoreRequest::Accounts { after } => {
+            let page = accounts::page(reception.keeper(), after).await?;
+            Ok(serde_json::to_value(page)?)
+        }
+        StoreRequest::Account { account } => {
+            let row = accounts::one(reception.keeper(), &account).await?;
+            Ok(serde_json::to_value(row)?)
+        }
+        StoreRequest::RemoveAccount { account } => {
+            let account = AccountName::parse(&account)?;
+            let Some(_turn) = turns.take(&account).await else {
+                return Err(Failure::new(
+                    "an import or export of this account is under way",
+                ));
+            };
+            let row = accounts::remove(reception, &account, operator).await?;
+            Ok(serde_json::to_value(row)?)
+        }
+    }
 }
 
 async fn explained(

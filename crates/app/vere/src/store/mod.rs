@@ -5,8 +5,9 @@
 //! answers what the IMAP machine asks, [`filing`] finds the folder of a delivery, [`search`] finds
 //! messages and keeps their index, [`parser`] has messages taken apart by other processes, [`upkeep`] reclaims
 //! room, [`used`] reads the mailboxes that were used last, [`watchers`] tells sessions of changes, [`metrics`] counts, [`steps`] asks passwords, [`quota`] knows what accounts may hold,
-//! [`admin`] lets the administrator in, [`files`] knows where everything lies.
+//! [`admin`] lets the administrator in, [`accounts`] lists and removes what accounts have, [`files`] knows where everything lies.
 
+pub(crate) mod accounts;
 pub(crate) mod admin;
 mod client;
 mod convert;

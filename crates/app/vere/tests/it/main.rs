@@ -72,6 +72,7 @@ mod smuggling;
 mod spool_access;
 mod spool_readers;
 mod spool_tls;
+mod store_accounts;
 mod store_damage;
 mod store_room;
 mod tls;

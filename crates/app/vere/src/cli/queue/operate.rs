@@ -1,6 +1,5 @@
 //! The commands of `vere queue` that change something.
 
-use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use vere_settings::Settings;
 use vere_units::{ByteSize, Span, TraceId};
 
 use super::{parse, to_json};
+use crate::cli::confirm::confirm as ask_first;
 use crate::cli::{Failure, messages};
 use crate::control::{
     Acted, Action, HoldOutcome, HoldRow, MessageChange, OrderChange, OrderRow, Request, Selection,
@@ -433,22 +433,11 @@ fn finish(
     told(&acted, done, args.selection.json)
 }
 
-/// Asks at a terminal; elsewhere only `--yes` is an answer.
+/// Asks whether that much is to be done.
 fn confirm(count: &Acted, done: &str) -> Result<(), Failure> {
     let size = ByteSize::new(count.octets);
-    let what = format!("{} ({size}) would be {done}", messages(count.messages));
-    if !io::stdin().is_terminal() {
-        return Err(Failure::new(format!("{what}; nothing was done: add --yes")));
-    }
-    let mut stderr = io::stderr();
-    write!(stderr, "{what}. Type yes to go on: ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    if answer.trim() == "yes" {
-        return Ok(());
-    }
-    Err(Failure::new("nothing was done"))
+    let count = messages(count.messages);
+    ask_first(&format!("{count} ({size}) would be {done}"))
 }
 
 fn told(acted: &Acted, done: &str, json: bool) -> Result<String, Failure> {

@@ -1,0 +1,124 @@
+//! Accounts as a whole: what each of them holds, and its end.
+
+use std::mem;
+
+use vere_ports::directory::AccountName;
+use vere_ports::mail_meta::{MetaEngine, Partition};
+use vere_ports::storage::Storage;
+
+use super::Account;
+use crate::add::QuotaUsage;
+use crate::rows::keys;
+use crate::store::Committed;
+use crate::{Store, StoreError};
+
+/// What is stored of an account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holding {
+    /// The account.
+    pub account: AccountName,
+    /// Its mailboxes.
+    pub mailboxes: u64,
+    /// What they hold.
+    pub usage: QuotaUsage,
+}
+
+/// Some accounts, and behind which one the next begin; none when these were the last.
+pub type Holdings = (Vec<Holding>, Option<AccountName>);
+
+impl<S: Storage, M: MetaEngine> Store<S, M> {
+    /// What is stored of the accounts behind one, of which `limit` are looked at. Those without a mailbox are left
+    /// out; one that was made just now may be missing. What is not in memory does not stay there.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
+    pub fn holdings(
+        &self,
+        after: Option<AccountName>,
+        limit: usize,
+    ) -> Result<Committed<Holdings>, StoreError> {
+        let after = after.map(Partition::Account);
+        let (mut holdings, mut last) = (Vec::new(), None);
+        // Accounts sort before mailboxes.
+        for partition in self.meta.partitions(after.as_ref(), limit)? {
+            let Partition::Account(name) = partition else {
+                last = None;
+                break;
+            };
+            let (holding, is_gone) = self.look_at(&name)?;
+            if !is_gone {
+                holdings.push(holding);
+            }
+            last = Some(name);
+        }
+        Ok(Committed::new((holdings, last), self.log.end()))
+    }
+
+    /// What is stored of one account.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
+    pub fn holding(&self, name: &AccountName) -> Result<Committed<Holding>, StoreError> {
+        let (holding, _) = self.look_at(name)?;
+        Ok(Committed::new(holding, self.log.end()))
+    }
+
+    /// What is stored of an account, and whether it is nothing, not even a deletion that is to be finished.
+    fn look_at(&self, name: &AccountName) -> Result<(Holding, bool), StoreError> {
+        let read;
+        let account: &Account = match self.accounts.get(name) {
+            Some(account) => account,
+            None => {
+                read = self.read_account(name)?;
+                &read
+            }
+        };
+        let mut usage = QuotaUsage::default();
+        for row in account.mailboxes.values() {
+            let head = match self.mailbox_head(row.id) {
+                // Found and said by a check.
+                Err(StoreError::NoMailbox) => continue,
+                head => head?,
+            };
+            usage.octets += head.octets;
+            usage.messages += u64::from(head.messages);
+        }
+        let holding = Holding {
+            account: name.clone(),
+            mailboxes: account.mailboxes.len() as u64,
+            usage,
+        };
+        let is_gone = account.mailboxes.is_empty() && account.purges.is_empty();
+        Ok((holding, is_gone))
+    }
+
+    /// Removes all mailboxes of an account, `INBOX` too, with their messages, and its subscriptions; gives what it
+    /// held. What stays is the greatest UIDVALIDITY: clients of a later account of this name see other mailboxes.
+    /// Cut off by a crash, it has all mailboxes or none; done again, it gives back what room is left.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
+    pub fn remove_account(&mut self, name: &AccountName) -> Result<Committed<Holding>, StoreError> {
+        let (holding, _) = self.look_at(name)?;
+        let (mut account, mut change) = self.change_account(name)?;
+        for (mailbox, row) in mem::take(&mut account.mailboxes) {
+            change.remove(keys::mailbox(&mailbox));
+            change.put(keys::purge(row.id), Vec::new());
+            account.purges.insert(row.id);
+        }
+        for mailbox in mem::take(&mut account.subscriptions) {
+            change.remove(keys::subscription(&mailbox));
+        }
+        let purges = account.purges.clone();
+        if account.version > 0 {
+            self.commit_account(name, account, change)?;
+        }
+        for mailbox in purges {
+            self.purge(name, mailbox)?;
+        }
+        Ok(Committed::new(holding, self.log.end()))
+    }
+}
