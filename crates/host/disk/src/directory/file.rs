@@ -32,7 +32,7 @@ const FILE_MAX: u64 = 256 << 20;
 /// Domains, accounts and aliases in one TOML file.
 ///
 /// All of it is kept in memory; a lookup asks the system whether the file changed (one `fstat`, at most
-/// every [`FRESH`]) and reads it anew if so. A changed file that cannot be read leaves the old content in force and
+/// every 2 ms) and reads it anew if so. A changed file that cannot be read leaves the old content in force and
 /// is reported to the log once; changes are refused until it is repaired.
 ///
 /// A change is made under a lock (`flock` on a file beside it), in what the file holds at that
