@@ -50,6 +50,8 @@ pub struct StoreConfig {
     pub sharing: Sharing,
     /// A random number for a store that is made.
     pub log_id: u64,
+    /// There was a log: where nothing of one can be read, none is begun and no file is touched.
+    pub begun: bool,
 }
 
 impl Default for StoreConfig {
@@ -62,6 +64,7 @@ impl Default for StoreConfig {
             spare: ByteSize::new(0),
             sharing: Sharing::default(),
             log_id: 0,
+            begun: false,
         }
     }
 }
@@ -177,7 +180,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let from = meta.applied().map_err(OpenError::Meta)?;
         let mut replay = Applying::new(&mut meta, Gap::Wait);
         let sizes = (config.segment_size.as_u64(), config.spare.as_u64());
-        let (mut log, report) = Log::open(storage, sizes, config.log_id, from, &mut replay)?;
+        let new_id = (!config.begun).then_some(config.log_id);
+        let (mut log, report) = Log::open(storage, sizes, new_id, from, &mut replay)?;
         replay.finish(log.end())?;
         // Only now: opening may have failed for want of the room that these take.
         log.make_spare().map_err(io_error(SPARES[0]))?;

@@ -27,10 +27,12 @@ const PRIVATE: u32 = 0o700;
 const IN_USE: &str =
     "it is in use; stop the system first (its metrics vere_store_* tell much while it runs)";
 
-/// The metadata, those that a repair makes, and those that were there before it.
+/// The metadata, those that are being made, those that were there before a repair, and those that could not be
+/// read when they were made anew.
 const META: &str = "meta";
 const META_NEW: &str = "meta.new";
 const META_OLD: &str = "meta.old";
+const META_TORN: &str = "meta.torn";
 
 /// The store's folder, while nobody else uses it.
 #[derive(Debug)]
@@ -154,7 +156,11 @@ impl Files {
             }
             meta => meta,
         };
-        let (store, report) = self.open_with(meta.map_err(|error| wrong(&error))?)?;
+        // Metadata that were put aside and not replaced yet.
+        let begun = [META_OLD, META_TORN]
+            .iter()
+            .any(|name| self.folder.join(name).is_dir());
+        let (store, report) = self.open_with(meta.map_err(|error| wrong(&error))?, begun)?;
         tracing::info!(
             replayed = report.replayed,
             cut = report.cut,
@@ -163,28 +169,56 @@ impl Files {
         Ok(store)
     }
 
-    fn open_with(&self, meta: FjallMeta) -> Result<(MailStore, OpenReport), Failure> {
+    /// Opens the store with these metadata. What is `begun` has a log.
+    fn open_with(&self, meta: FjallMeta, begun: bool) -> Result<(MailStore, OpenReport), Failure> {
         let wrong = |error: &dyn std::fmt::Display| wrong(&self.folder, error);
         let disk = LogDirectory::open(&self.folder.join("log")).map_err(|error| wrong(&error))?;
         let config = StoreConfig {
             log_id: random_u64()?,
             spare: self.spare,
             sharing: self.sharing,
+            begun,
             ..StoreConfig::default()
         };
         Store::open(disk, meta, config).map_err(|error| wrong(&error))
     }
 
-    /// Makes metadata that cannot be read anew from the log, which has everything. Where it lacks something,
-    /// nothing is changed: a repair may get more out of the old ones.
-    fn rebuild(&self) -> Result<(), Failure> {
-        let wrong = |error: &dyn std::fmt::Display| wrong(&self.folder, error);
+    /// Makes metadata that cannot be read anew from the log, which has everything. Where it is seen to lack
+    /// something, nothing is changed: a repair gets more out of it. A synced end that is missing cannot be seen
+    /// without what the old metadata knew, so these are kept aside.
+    fn rebuild(&self) -> Result<OpenReport, Failure> {
         self.remove(META_NEW)?;
+        // What failed is what is to be told, and half of the metadata are of no use.
+        let made = self.replay_all();
+        let report = made.inspect_err(|_| drop(self.remove(META_NEW)))?;
+        self.exchange(META_TORN)
+            .map_err(|error| wrong(&self.folder, &error))?;
+        let OpenReport { replayed, cut } = report;
+        if cut > 0 {
+            tracing::warn!(
+                replayed,
+                cut,
+                kept = META_TORN,
+                "the metadata were made anew from a log whose end was torn and is cut: if it was synced, mail is missing"
+            );
+        } else {
+            tracing::info!(
+                replayed,
+                cut,
+                kept = META_TORN,
+                "the metadata were made anew"
+            );
+        }
+        Ok(report)
+    }
+
+    /// Replays the whole log into new metadata.
+    fn replay_all(&self) -> Result<OpenReport, Failure> {
+        let wrong = |error: &dyn std::fmt::Display| wrong(&self.folder, error);
         let fresh = self.meta(META_NEW).map_err(|error| wrong(&error))?;
-        let (mut store, _) = self.open_with(fresh)?;
+        let (mut store, report) = self.open_with(fresh, true)?;
         store.persist().map_err(|error| wrong(&error))?;
-        drop(store);
-        self.exchange().map_err(|error| wrong(&error))
+        Ok(report)
     }
 
     fn meta(&self, name: &str) -> Result<FjallMeta, MetaError> {
@@ -224,22 +258,24 @@ impl Files {
             self.remove(META_NEW)?;
         } else {
             self.remove(super::search::FOLDER)?;
-            self.exchange().map_err(|error| wrong(&error))?;
+            self.exchange(META_OLD).map_err(|error| wrong(&error))?;
+            self.remove(META_OLD)?;
+            self.remove(META_TORN)?;
         }
         Ok(report)
     }
 
-    /// Puts new metadata in the place of the old ones. The log has everything by now: wherever this is
-    /// cut off, what is there is opened, or replayed.
-    fn exchange(&self) -> Result<(), Failure> {
+    /// Puts new metadata in the place of the old ones, which get the name `aside`. The log has everything by
+    /// now: wherever this is cut off, what is there is opened, or replayed.
+    fn exchange(&self, aside: &str) -> Result<(), Failure> {
         let path = |name| self.folder.join(name);
         if path(META).is_dir() {
-            self.remove(META_OLD)?;
-            fs::rename(path(META), path(META_OLD))?;
+            self.remove(aside)?;
+            fs::rename(path(META), path(aside))?;
         }
         fs::rename(path(META_NEW), path(META))?;
         File::open(&self.folder)?.sync_all()?;
-        self.remove(META_OLD)
+        Ok(())
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {

@@ -110,19 +110,19 @@ struct End {
 }
 
 impl<S: Storage> Log<S> {
-    /// Opens a log, or begins one under `id` where there is none, and gives everything from the
-    /// position `from` on to `replay`; what is before was applied and so was synced.
+    /// Opens a log, or begins one under `new_id` (without it none is begun) where there is none, and gives
+    /// everything from the position `from` on to `replay`; what is before was applied and so was synced.
     pub(crate) fn open(
         storage: S,
         (segment_size, spare): (u64, u64),
-        id: u64,
+        new_id: Option<u64>,
         from: u64,
         replay: &mut dyn Replay,
     ) -> Result<(Self, OpenReport), OpenError> {
         let mut found = find(&storage)?;
         let from = from.max(FIRST_POSITION);
         let mut log = Self {
-            id,
+            id: new_id.unwrap_or_default(),
             storage,
             segment_size,
             segments: Arc::default(),
@@ -137,7 +137,7 @@ impl<S: Storage> Log<S> {
         };
         let mut report = OpenReport::default();
         if found.values().all(|segment| segment.head.is_none()) {
-            if from > FIRST_POSITION {
+            if from > FIRST_POSITION || new_id.is_none() {
                 return Err(missing(from, "the log is gone, its metadata is there"));
             }
         } else {
@@ -145,7 +145,7 @@ impl<S: Storage> Log<S> {
             let end = scan(&found, log.id, from, replay, &mut report)?;
             log.adopt(&mut found, &end, &mut report)?;
         }
-        log.clear_away(found)?;
+        log.clear_away(found, &mut report)?;
         log.find_spare(spare).map_err(io_error(SPARES[0]))?;
         Ok((log, report))
     }
@@ -198,9 +198,15 @@ impl<S: Storage> Log<S> {
     }
 
     /// Removes segments that hold nothing that was ever synced.
-    fn clear_away(&mut self, found: BTreeMap<u64, Found<S::File>>) -> Result<(), OpenError> {
-        for first in found.into_keys() {
+    fn clear_away(
+        &mut self,
+        found: BTreeMap<u64, Found<S::File>>,
+        report: &mut OpenReport,
+    ) -> Result<(), OpenError> {
+        for (first, segment) in found {
             let name = segment_name(first);
+            let head = SEGMENT_HEAD as u64;
+            report.cut += count_cut(&segment.file, head, segment.len).map_err(io_error(&name))?;
             self.storage.remove(&name).map_err(io_error(&name))?;
         }
         self.storage.sync().map_err(io_error("."))

@@ -166,38 +166,102 @@ fn a_torn_journal_of_the_metadata_loses_nothing() {
             copy(&killed, &torn);
             damage.to(&torn.join(META).join(path.file_name().unwrap()));
             let files = Files::lock(&torn).unwrap();
-            rebuilt += u64::from(files.meta(META).is_err());
+            let unreadable = files.meta(META).is_err();
+            rebuilt += u64::from(unreadable);
             let opened = files.open();
             let mut store = opened.unwrap_or_else(|error| panic!("{damage:?}: {error}"));
             assert!(contents(&mut store) == before, "{damage:?}");
             assert_eq!(store.check_all().unwrap().findings, [], "{damage:?}");
             drop((store, files));
             assert!(!torn.join(META_NEW).exists() && !torn.join(META_OLD).exists());
+            assert_eq!(torn.join(META_TORN).exists(), unreadable, "{damage:?}");
             fs::remove_dir_all(&torn).unwrap();
         }
     }
     assert!(rebuilt > 0, "no damage kept the engine from opening");
 }
 
-/// Metadata that cannot be read stay beside a log that is damaged too: a repair decides.
-#[test]
-fn metadata_are_not_made_anew_of_a_damaged_log() {
+const SEGMENT: &str = "log/0000000000000040.log";
+
+/// A store with messages whose metadata cannot be read.
+fn unreadable() -> (tempfile::TempDir, Contents) {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("log")).unwrap();
     let mut store = Files::lock(folder.path()).unwrap().open().unwrap();
-    fill(&mut store);
+    let before = fill(&mut store);
     drop(store);
-    let log = folder.path().join("log/0000000000000040.log");
-    Damage::Flip(300).to(&log);
     for (path, used) in journals(folder.path()) {
         Damage::Flip(used / 2).to(&path);
     }
     let files = Files::lock(folder.path()).unwrap();
     assert!(matches!(files.meta(META), Err(MetaError::Damaged(_))));
+    (folder, before)
+}
+
+/// Opening says why it does not, and changes no metadata.
+fn refuses(folder: &Path, why: &str) {
+    let files = Files::lock(folder).unwrap();
     let error = files.open().unwrap_err();
-    assert!(
-        error.to_string().contains("is damaged at offset"),
-        "{error}"
-    );
+    assert!(error.to_string().contains(why), "{error}");
     assert!(matches!(files.meta(META), Err(MetaError::Damaged(_))));
+    for name in [META_NEW, META_OLD, META_TORN] {
+        assert!(!folder.join(name).exists(), "{name}");
+    }
+}
+
+/// Metadata that cannot be read stay beside a log that is damaged too: a repair decides.
+#[test]
+fn metadata_are_not_made_anew_of_a_damaged_log() {
+    let (folder, _) = unreadable();
+    Damage::Flip(300).to(&folder.path().join(SEGMENT));
+    refuses(folder.path(), "is damaged at offset");
+}
+
+/// Without the head of its only segment a log is none; without metadata it was taken for a new one and removed.
+#[test]
+fn a_log_without_a_head_is_not_begun_anew() {
+    let (folder, before) = unreadable();
+    let log = folder.path().join(SEGMENT);
+    Damage::Flip(10).to(&log);
+    let octets = fs::read(&log).unwrap();
+    refuses(folder.path(), "the log is gone");
+    assert!(fs::read(&log).unwrap() == octets);
+    let files = Files::lock(folder.path()).unwrap();
+    assert!(!files.repair(false).unwrap().has_losses());
+    assert!(contents(&mut files.open().unwrap()) == before);
+}
+
+/// A disk that is not mounted, say; also where the exchange of the metadata was cut off.
+#[test]
+fn a_log_that_is_not_there_is_not_begun_anew() {
+    let (folder, _) = unreadable();
+    let log = folder.path().join("log");
+    fs::remove_dir_all(&log).unwrap();
+    fs::create_dir(&log).unwrap();
+    refuses(folder.path(), "the log is gone");
+    assert_eq!(fs::read_dir(&log).unwrap().count(), 0);
+    fs::rename(folder.path().join(META), folder.path().join(META_TORN)).unwrap();
+    let files = Files::lock(folder.path()).unwrap();
+    let error = files.open().unwrap_err();
+    assert!(error.to_string().contains("the log is gone"), "{error}");
+    assert_eq!(fs::read_dir(&log).unwrap().count(), 0);
+}
+
+/// Nothing but the old metadata knows that a torn end was synced: it is told, and they are there until a repair.
+#[test]
+fn a_torn_end_is_told_when_metadata_are_made_anew() {
+    let (folder, before) = unreadable();
+    let log = folder.path().join(SEGMENT);
+    let octets = fs::read(&log).unwrap();
+    let last = octets.iter().rposition(|octet| *octet != 0).unwrap();
+    Damage::Flip(last as u64).to(&log);
+    let files = Files::lock(folder.path()).unwrap();
+    let report = files.rebuild().unwrap();
+    assert!(report.replayed > 0 && report.cut > 0, "{report:?}");
+    let torn = folder.path().join(META_TORN);
+    assert!(matches!(files.meta(META_TORN), Err(MetaError::Damaged(_))));
+    let kept = contents(&mut files.open().unwrap());
+    assert!(torn.is_dir() && kept != before);
+    files.repair(false).unwrap();
+    assert!(!torn.exists());
 }
