@@ -16,7 +16,7 @@ mod decoders;
 /// Says to [`a_process`] what it is to be.
 const MANNER: &str = "VERE_TEST_PARSER";
 /// A word and its octets that make some processes behave.
-const POISON: &[u8] = b"poison";
+pub(crate) const POISON: &[u8] = b"poison";
 /// No test waits so long.
 const FOR_EVER: Duration = Duration::from_secs(600);
 
@@ -174,6 +174,11 @@ fn a_message_whose_processes_are_killed_is_put_off() {
 /// Processes that decode texts, as they are.
 pub(crate) fn decoders() -> Decoders {
     Decoders::launched_by(launch("is honest"), FOR_EVER)
+}
+
+/// The same that say nothing of a message with [`POISON`], which nobody waits for twice.
+pub(crate) fn hanging() -> Decoders {
+    Decoders::launched_by(launch("hangs"), Duration::from_millis(500)).never_put_off()
 }
 
 fn parsers(manner: &str, patience: Duration) -> Parsers {

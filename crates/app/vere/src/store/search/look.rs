@@ -465,3 +465,6 @@ fn cost(key: &SearchKey) -> u32 {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+mod tests;

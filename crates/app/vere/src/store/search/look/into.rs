@@ -21,6 +21,8 @@ pub(super) struct Looked {
     pub(super) fit: Bits,
     /// Messages of which it is not known whether they fit.
     pub(super) unclear: Bits,
+    /// Those of the ones that fit which do so as they are, undecoded: another time they may be decoded.
+    raw: Bits,
     pub(super) octets: usize,
     /// How many were not looked into, since it was remembered what had come of it.
     pub(super) remembered: usize,
@@ -46,6 +48,7 @@ impl Look<'_> {
         Looked {
             fit: Bits::none(self.snapshot.len()),
             unclear: Bits::none(self.snapshot.len()),
+            raw: Bits::none(self.snapshot.len()),
             octets: 0,
             remembered: 0,
             is_doubtful: false,
@@ -86,6 +89,7 @@ impl Look<'_> {
         let mut looked = read(&rest)?;
         if !looked.is_doubtful {
             rest.without(&looked.unclear);
+            rest.without(&looked.raw);
             let verdict = |at: usize| Some((message(at)?, looked.fit.has(at)));
             verdicts.remember(rest.iter().filter_map(verdict));
         }
@@ -155,6 +159,7 @@ impl Look<'_> {
                 let part = part?;
                 looked.fit.add(&part.fit);
                 looked.unclear.add(&part.unclear);
+                looked.raw.add(&part.raw);
                 looked.octets += part.octets;
             }
         }
@@ -204,7 +209,10 @@ impl Look<'_> {
             match held {
                 Some(true) => looked.fit.set(*at),
                 Some(false) => {}
-                None if raw::holds(sought, question) => looked.fit.set(*at),
+                None if raw::holds(sought, question) => {
+                    looked.fit.set(*at);
+                    looked.raw.set(*at);
+                }
                 None => looked.unclear.set(*at),
             }
         }
