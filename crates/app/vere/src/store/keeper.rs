@@ -231,8 +231,8 @@ impl Keeper {
     }
 
     /// Asks the store, and does something with the answer: on the store's thread what is little and waits for
-    /// nothing, where `at_once` says so, and else where it may take its time; the answer goes there at once, not
-    /// by way of the thread of the connections.
+    /// nothing, also for no sync, where `at_once` says so, and else where it may take its time; the answer goes
+    /// there at once, not by way of the thread of the connections.
     ///
     /// # Errors
     /// As [`Keeper::ask`].
@@ -244,17 +244,24 @@ impl Keeper {
     ) -> Result<R, StoreError> {
         let (reply, answer) = oneshot::channel();
         let runtime = Handle::current();
-        let tell = move |value: Result<T, StoreError>| match value {
-            Ok(value) => match at_once(&value) {
-                Some(done) => drop(reply.send(Ok(done))),
-                None => drop(runtime.spawn_blocking(move || {
-                    // Whoever waits may have gone.
-                    let _ = reply.send(Ok(then(value)));
-                })),
-            },
+        let later = move |reply: oneshot::Sender<_>, value: Result<T, StoreError>| match value {
+            Ok(value) => drop(runtime.spawn_blocking(move || {
+                // Whoever waits may have gone.
+                let _ = reply.send(Ok(then(value)));
+            })),
             Err(error) => drop(reply.send(Err(error))),
         };
-        let job = job(question, tell);
+        let job: Job = Box::new(move |owner| match question(&mut owner.store) {
+            Err(error) => later(reply, Err(error)),
+            Ok(committed) => match committed.when(owner.store.synced()) {
+                Ok(value) => match at_once(&value) {
+                    Some(done) => drop(reply.send(Ok(done))),
+                    None => later(reply, Ok(value)),
+                },
+                // They that wait are told by the thread that syncs, which has no time for more.
+                Err(committed) => owner.tell_when_safe(committed, move |value| later(reply, value)),
+            },
+        });
         self.sender.send(Message::Job(job)).map_err(|_| closed())?;
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
