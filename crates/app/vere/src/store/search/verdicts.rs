@@ -3,6 +3,7 @@
 //! becomes another, nor is its UID given twice, so what was found once holds.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vere_mime::wire::Question;
@@ -13,10 +14,31 @@ const QUESTIONS_MAX: usize = 64;
 const QUESTION_OCTETS_MAX: usize = 1_024;
 /// Messages that are remembered of one question, and of all but the last: some 20 octets each.
 const MESSAGES_MAX: usize = 128 * 1_024;
+/// Messages that are remembered of all questions, those too that were forgotten and are still looked into.
+const HELD_MAX: usize = 2 * MESSAGES_MAX;
 
 /// What was found, that which was asked last at the end; all searches share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Verdicts(Arc<Mutex<VecDeque<Arc<Asked>>>>);
+pub(super) struct Verdicts {
+    all: Arc<Mutex<VecDeque<Arc<Asked>>>>,
+    held: Held,
+}
+
+/// How many messages are remembered, of all questions.
+#[derive(Debug, Clone, Default)]
+struct Held(Arc<AtomicUsize>);
+
+impl Held {
+    /// Takes room for one more, where there is some: searches under way at the same time share it.
+    fn take(&self) -> bool {
+        let more = |held: usize| (held < HELD_MAX).then_some(held + 1);
+        self.0.fetch_update(Relaxed, Relaxed, more).is_ok()
+    }
+
+    fn give_back(&self, messages: usize) {
+        self.0.fetch_sub(messages, Relaxed);
+    }
+}
 
 /// A question about a mailbox.
 #[derive(Debug)]
@@ -24,6 +46,13 @@ pub(super) struct Asked {
     mailbox: MailboxId,
     question: Vec<u8>,
     found: Mutex<HashMap<Looked, bool>>,
+    held: Held,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.held.give_back(self.found().len());
+    }
 }
 
 /// A message, and a bit for each of its zones that were looked at.
@@ -33,7 +62,7 @@ impl Verdicts {
     /// What is known of a question; nothing of one that is too long to be remembered.
     pub(super) fn of(&self, mailbox: MailboxId, question: Question<'_>) -> Option<Arc<Asked>> {
         let question = octets_of(question).filter(|octets| octets.len() <= QUESTION_OCTETS_MAX)?;
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |asked: &Arc<Asked>| asked.mailbox == mailbox && asked.question == question;
         let at = all.iter().rposition(is_it);
         let asked = at.and_then(|at| all.remove(at)).unwrap_or_else(|| {
@@ -41,6 +70,7 @@ impl Verdicts {
                 mailbox,
                 question,
                 found: Mutex::default(),
+                held: self.held.clone(),
             })
         });
         let mut messages: usize = all.iter().map(|asked| asked.found().len()).sum();
@@ -72,8 +102,14 @@ impl Asked {
     /// Remembers whether messages have it.
     pub(super) fn remember(&self, messages: impl Iterator<Item = (Looked, bool)>) {
         let mut found = self.found();
-        let room = MESSAGES_MAX.saturating_sub(found.len());
-        found.extend(messages.take(room));
+        for (looked, has) in messages {
+            if found.len() >= MESSAGES_MAX || !self.held.take() {
+                return;
+            }
+            if found.insert(looked, has).is_some() {
+                self.held.give_back(1);
+            }
+        }
     }
 }
 
@@ -154,6 +190,32 @@ mod tests {
         ask(QUESTIONS_MAX + 2).unwrap();
         assert_eq!(found(&ask(QUESTIONS_MAX + 1).unwrap()), 0);
         assert_eq!(found(&ask(QUESTIONS_MAX).unwrap()), MESSAGES_MAX);
-        assert_eq!(verdicts.0.lock().unwrap().len(), 3);
+        assert_eq!(verdicts.all.lock().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn searches_at_the_same_time_share_what_may_be_remembered() {
+        let verdicts = Verdicts::default();
+        let ask = |number: usize| {
+            let what = number.to_string();
+            verdicts
+                .of(MailboxId(1), Question::Zones(what.as_bytes()))
+                .unwrap()
+        };
+        let all = || (1..=MESSAGES_MAX as u32).map(|at| ((uid(at), 1), true));
+        let under_way: Vec<_> = (0..4).map(ask).collect();
+        under_way.iter().for_each(|asked| asked.remember(all()));
+        // Again takes no room.
+        under_way[0].remember(all());
+        let held = |all: &[Arc<Asked>]| all.iter().map(|asked| asked.found().len()).sum::<usize>();
+        assert_eq!(held(&under_way), HELD_MAX);
+        // Those who look into messages yet have what is forgotten.
+        let next = ask(4);
+        next.remember(all());
+        assert_eq!(held(&[next]), 0);
+        drop(under_way);
+        let next = ask(5);
+        next.remember(all());
+        assert_eq!(held(&[next]), MESSAGES_MAX);
     }
 }
