@@ -224,12 +224,17 @@ impl Decoders {
         let pool = &self.parsers.0;
         let all = |process: &mut Process| ask(process, &together, pool.patience);
         if let Attempt::Answered(given) = pool.attempt(what, &mut killed, all)? {
+            self.were_in_time(&items, sought);
             let mut given = given.into_iter();
             let one = |item: &Option<Item<'_>>| item.as_ref().and_then(|_| given.next());
             return Ok(items.iter().map(one).collect());
         }
-        let (mut answers, mut put_off) = (Vec::with_capacity(items.len()), false);
+        let (mut answers, mut put_off) = (Vec::with_capacity(items.len()), HashSet::new());
         for (item, sought) in items.iter().zip(sought) {
+            // A body may be among them twice, and is late once.
+            if put_off.contains(&sought.body) {
+                continue;
+            }
             let Some(item) = item else {
                 answers.push(None);
                 continue;
@@ -237,15 +242,26 @@ impl Decoders {
             match self.alone(*item, sought, &ask)? {
                 Alone::Answered(answer) => answers.push(answer),
                 Alone::GivenUp => answers.push(None),
-                Alone::PutOff => put_off = true,
+                Alone::PutOff => drop(put_off.insert(sought.body)),
             }
         }
-        match put_off {
-            false => Ok(answers),
-            true => Err(NoParser(std::io::Error::new(
+        match put_off.is_empty() {
+            true => Ok(answers),
+            false => Err(NoParser(std::io::Error::new(
                 std::io::ErrorKind::TimedOut,
                 "texts are not decoded in time",
             ))),
+        }
+    }
+
+    /// Forgets that messages were late which were answered for with others.
+    fn were_in_time(&self, tried: &[Option<Item<'_>>], sought: &[Sought]) {
+        let mut known = self.known();
+        if known.late.is_empty() {
+            return;
+        }
+        for (_, sought) in tried.iter().zip(sought).filter(|(item, _)| item.is_some()) {
+            known.late.remove(&sought.body);
         }
     }
 

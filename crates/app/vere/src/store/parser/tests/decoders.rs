@@ -132,6 +132,7 @@ fn a_message_that_was_late_is_decoded_later() {
     assert!(error.0.to_string().contains("in time"), "{error:?}");
     assert!(!decoders.is_unbroken());
     assert_eq!(texts(&decoders), [Some(3), Some(7), Some(1)]);
+    assert!(decoders.is_unbroken(), "what was late before is forgotten");
 
     // Also when it was given up for some time.
     let launch = launch_until("hangs for now", &folder.path().join("given up"), 3);
@@ -141,6 +142,15 @@ fn a_message_that_was_late_is_decoded_later() {
     assert_eq!(texts(&decoders)[1], None, "it is not tried again at once");
     let again = decoders.trying_again_after(Duration::ZERO);
     assert_eq!(texts(&again), [Some(3), Some(7), Some(1)]);
+}
+
+/// The index asks about a recipient's own fields and the message with them as two.
+#[test]
+fn a_message_that_is_asked_about_twice_at_once_is_late_once() {
+    let (decoders, _) = counted("hangs", Duration::from_millis(200));
+    let twice = [sought(2, MESSAGE), sought(2, MESSAGE)];
+    let put_off = (0..20).find(|_| decoders.texts(&twice).is_ok());
+    assert_eq!(put_off, Some(2));
 }
 
 #[test]
