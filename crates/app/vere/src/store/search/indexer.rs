@@ -89,6 +89,7 @@ impl Indexer {
             waiting: BTreeMap::new(),
             indexed: HashMap::new(),
             shelf: Shelf::default(),
+            rested: Instant::now(),
         };
         ThreadBuilder::new()
             .name("store-index".to_owned())
@@ -144,6 +145,8 @@ struct Indexing {
     indexed: HashMap<MailboxId, u32>,
     /// What was taken of messages of late, for other mailboxes they are in.
     shelf: Shelf,
+    /// When processes that search were last looked at.
+    rested: Instant,
 }
 
 impl Indexing {
@@ -154,13 +157,22 @@ impl Indexing {
                 true => REST_INTERVAL,
                 false => SHELF_PATIENCE,
             };
-            match self.changes.recv_timeout(patience) {
+            let change = self.changes.recv_timeout(patience);
+            self.rest_searching();
+            match change {
                 Ok(behind) => return Some(behind),
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {}
             }
             self.shelf = Shelf::default();
             self.keeper.processes().indexing.rest();
+        }
+    }
+
+    /// Now and then, also while mail goes on coming, ends processes that search and have nothing to do.
+    fn rest_searching(&mut self) {
+        if self.rested.elapsed() >= REST_INTERVAL {
+            self.rested = Instant::now();
             self.keeper.processes().searching.rest_unused(REST_PATIENCE);
         }
     }
@@ -209,6 +221,7 @@ impl Indexing {
             self.hear(behind);
         }
         let worked = began.elapsed();
+        self.rest_searching();
         if came && worked >= PAUSE_MIN {
             std::thread::sleep(worked.min(PAUSE_MAX));
         }
