@@ -50,8 +50,9 @@ pub(crate) fn check(
     Ok((octets, findings))
 }
 
-/// Whether a segment is what comes of its messages. Those that could not be decoded when it was made, or cannot
-/// be now, are left out of it: of them it says nothing that could be wrong.
+/// Whether a segment is what comes of its messages. Those that could not be decoded when it was made, or had more
+/// text than is kept, are left out of it, and those that cannot be decoded now: of them it says nothing that could
+/// be wrong.
 ///
 /// # Errors
 /// When the store cannot be read.
