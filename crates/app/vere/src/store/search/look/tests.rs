@@ -13,9 +13,9 @@ use crate::store::keeper::MailStore;
 use crate::store::parser::tests::{POISON, decoders, hanging};
 
 /// Nobody has fields of their own.
-struct None;
+struct NoOwnFields;
 
-impl OwnFields for None {
+impl OwnFields for NoOwnFields {
     fn own_fields(
         &self,
         _: vere_store::MailboxId,
@@ -68,7 +68,7 @@ fn what_octets_have_as_they_are_is_not_remembered() {
     let snapshot = delivered(&mut store, &message);
     let (reader, verdicts) = (store.body_reader(), Verdicts::default());
     let found = |decoders: &Decoders, text: &str| {
-        let with = (&None as &dyn OwnFields, decoders, &verdicts);
+        let with = (&NoOwnFields as &dyn OwnFields, decoders, &verdicts);
         let (recent, now) = (UidSet::new(), Timestamp::from_millis(1));
         let mut look = Look::new(
             snapshot.clone(),
