@@ -118,33 +118,17 @@ pub(crate) enum StoreRequest {
         /// What follows SEARCH in IMAP.
         search: String,
     },
-    /// Accounts that have mailboxes, whether the directory knows them or not: an [`AccountsPage`].
+    /// Accounts that have mailboxes, whether the directory knows them or not: an
+    /// [`AccountsPage`](crate::store::accounts::AccountsPage).
     Accounts {
         /// Only those behind this one.
         #[serde(default)]
         after: Option<String>,
     },
-    /// What one account has: an [`AccountRow`].
+    /// What one account has: an [`AccountRow`](crate::store::accounts::AccountRow).
     Account { account: String },
-    /// Removes all that an account has which the directory does not know: an [`AccountRow`] of it.
+    /// Removes all that an account has which the directory does not know: the same of it.
     RemoveAccount { account: String },
-}
-
-/// What an account has in the mail store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct AccountRow {
-    pub(crate) account: String,
-    pub(crate) mailboxes: u64,
-    pub(crate) messages: u64,
-    pub(crate) octets: u64,
-}
-
-/// Some accounts.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct AccountsPage {
-    pub(crate) accounts: Vec<AccountRow>,
-    /// Behind which one the next begin, unless these are the last.
-    pub(crate) after: Option<String>,
 }
 
 /// A change of what holds for a destination.

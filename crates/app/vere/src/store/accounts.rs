@@ -1,5 +1,6 @@
 //! Whole accounts: what each has in the mail store, and the end of what one has that the directory does not know.
 
+use serde::{Deserialize, Serialize};
 use vere_directory::Directory;
 use vere_ports::directory::AccountName;
 use vere_store::Holding;
@@ -7,10 +8,26 @@ use vere_store::Holding;
 use super::keeper::{Keeper, MailStore};
 use super::listeners::Reception;
 use crate::cli::Failure;
-use crate::control::{AccountRow, AccountsPage};
 
 /// Accounts looked at in one go: others wait for the store that long.
 const PAGE: usize = 100;
+
+/// What an account has in the mail store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AccountRow {
+    pub(crate) account: String,
+    pub(crate) mailboxes: u64,
+    pub(crate) messages: u64,
+    pub(crate) octets: u64,
+}
+
+/// Some accounts.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct AccountsPage {
+    pub(crate) accounts: Vec<AccountRow>,
+    /// Behind which one the next begin, unless these are the last.
+    pub(crate) after: Option<String>,
+}
 
 fn row(holding: Holding) -> AccountRow {
     AccountRow {
@@ -54,7 +71,7 @@ pub(super) async fn remove(
     account: &AccountName,
     operator: u32,
 ) -> Result<AccountRow, Failure> {
-    unknown(&reception.directory(), account)?;
+    unknown(reception.directory(), account)?;
     let name = account.clone();
     let asked = reception
         .keeper()

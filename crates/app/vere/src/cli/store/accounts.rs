@@ -11,10 +11,11 @@ use vere_units::ByteSize;
 
 use crate::cli::confirm::confirm;
 use crate::cli::{Failure, account as directory};
-use crate::control::{self, AccountRow, AccountsPage, StoreRequest};
+use crate::control::{self, StoreRequest};
+use crate::store::accounts::{self, AccountRow, AccountsPage};
+use crate::store::admin;
 use crate::store::files::Files;
 use crate::store::keeper::MailStore;
-use crate::store::{accounts, admin};
 
 /// How long the store may take for an answer: one import or export may have to end before.
 const PATIENCE: Duration = Duration::from_secs(90);
