@@ -181,16 +181,10 @@ impl<F: StorageFile> Segment<F> {
             return Ok(found);
         }
         let kept = self.kept(zone)?;
-        let long = signatures(kept.long())?;
         if let Some(run) = needle.within_run() {
-            let whole = (run, Place::Anywhere);
-            if run.len() <= RUN_OCTETS_MAX {
-                self.runs_with(&kept, whole, &mut found.hits)?;
-            }
-            may(&long, run, &mut found.candidates);
-            found.candidates.without(&found.hits);
-            return Ok(found);
+            return self.find_run(&kept, run);
         }
+        let long = signatures(kept.long())?;
         let edges = match edges::are_kept(zone) {
             true => needle.edges(),
             false => Vec::new(),
@@ -227,12 +221,32 @@ impl<F: StorageFile> Segment<F> {
         Ok(found)
     }
 
-    /// Whether what says which messages hold a needle is in memory: it lies within one run, and the zone was
-    /// looked through of late.
+    /// The same out of memory alone, when that does: the needle lies within one run, the zone was looked through
+    /// of late, and has no more octets than are `left` to be looked through, of which they are taken.
     #[must_use]
-    pub fn is_at_hand(&self, zone: Zone, needle: &Needle) -> bool {
-        let kept = || self.memory.get(self.number, zone);
-        needle.within_run().is_some() && kept().is_some_and(|kept| kept.postings().is_some())
+    pub fn find_at_hand(
+        &self,
+        zone: Zone,
+        needle: &Needle,
+        left: &mut usize,
+    ) -> Option<Result<Found, SearchError>> {
+        let run = needle.within_run().filter(|_| !needle.is_nowhere())?;
+        let kept = self.memory.get(self.number, zone)?;
+        kept.postings()?;
+        *left = left.checked_sub(kept.memory())?;
+        Some(self.find_run(&kept, run))
+    }
+
+    /// Which messages hold what lies within one run.
+    fn find_run(&self, kept: &Kept, run: &[u8]) -> Result<Found, SearchError> {
+        let of = self.documents.len();
+        let (mut hits, mut candidates) = (Bits::none(of), Bits::none(of));
+        if run.len() <= RUN_OCTETS_MAX {
+            self.runs_with(kept, (run, Place::Anywhere), &mut hits)?;
+        }
+        may(&signatures(kept.long())?, run, &mut candidates);
+        candidates.without(&hits);
+        Ok(Found { hits, candidates })
     }
 
     /// The runs of a zone with what belongs to them.

@@ -267,6 +267,35 @@ fn words_and_parts_of_them_are_certain() {
     assert!(nowhere.hits.has_none() && nowhere.candidates.has_none());
 }
 
+/// What was looked through of late answers again without the file, when it is not too much.
+#[test]
+fn what_is_at_hand_is_found_in_memory() {
+    let texts = texts(4, 1..60);
+    let segment = open(&build(&texts).unwrap());
+    let one = Needle::new("ab");
+    let mut left = usize::MAX;
+    assert!(segment.find_at_hand(Zone::Body, &one, &mut left).is_none());
+    let found = segment.find(Zone::Body, &one).unwrap();
+    assert!(found.hits.count() > 0);
+    let again = segment.find_at_hand(Zone::Body, &one, &mut left).unwrap();
+    let again = again.unwrap();
+    assert_eq!(
+        again.hits.iter().collect::<Vec<_>>(),
+        found.hits.iter().collect::<Vec<_>>()
+    );
+    assert_eq!(again.candidates.count(), found.candidates.count());
+    let octets = usize::MAX - left;
+    let mut left = 2 * octets - 1;
+    assert!(segment.find_at_hand(Zone::Body, &one, &mut left).is_some());
+    assert_eq!(left, octets - 1);
+    assert!(segment.find_at_hand(Zone::Body, &one, &mut left).is_none());
+    let mut left = usize::MAX;
+    let several = Needle::new("ab, cab");
+    for (zone, needle) in [(Zone::Body, &several), (Zone::Header, &one)] {
+        assert!(segment.find_at_hand(zone, needle, &mut left).is_none());
+    }
+}
+
 /// A message with more text than is kept is looked into, whatever is looked for.
 #[test]
 fn too_much_text_is_a_candidate() {

@@ -28,6 +28,9 @@ pub(super) const BEHIND_MAX: usize = 64;
 /// Messages that had to be read because no segment knows them, from which on one is.
 pub(crate) const MISSED_MAX: usize = 8;
 
+/// Octets of the index that are looked through where nothing may be read: some tenths of a millisecond.
+const AT_HAND_OCTETS_MAX: usize = 256 * 1024;
+
 /// A search of one mailbox.
 pub(crate) struct Look<'a> {
     snapshot: Snapshot,
@@ -43,8 +46,9 @@ pub(crate) struct Look<'a> {
     recent: UidSet,
     now: Timestamp,
     doubt: bool,
-    /// Whether nothing may be read, and whether something would have had to be.
-    at_hand: bool,
+    /// How much of what is in memory may still be looked through, where nothing may be read; and whether that
+    /// does not do.
+    at_hand: Option<usize>,
     is_far: bool,
     leaves: Vec<Leaf>,
 }
@@ -130,7 +134,7 @@ impl<'a> Look<'a> {
             recent,
             now,
             doubt: false,
-            at_hand: false,
+            at_hand: None,
             is_far: false,
             leaves: Vec::new(),
         }
@@ -172,16 +176,17 @@ impl<'a> Look<'a> {
         Ok(found)
     }
 
-    /// The messages that fit, when nothing has to be read to know them, neither messages nor the index.
+    /// The messages that fit, when nothing has to be read to know them, neither messages nor the index, and
+    /// little to be looked through.
     pub(crate) fn all_at_hand(&mut self, key: &SearchKey) -> Option<Found> {
-        self.at_hand = true;
+        self.at_hand = Some(AT_HAND_OCTETS_MAX);
         let found = self.all(key).ok()?;
         (!self.is_far).then_some(found)
     }
 
     /// Whether messages would have to be read where nothing may be.
     fn goes_far(&mut self, candidates: &Bits) -> bool {
-        self.is_far |= self.at_hand && !candidates.has_none();
+        self.is_far |= self.at_hand.is_some() && !candidates.has_none();
         self.is_far
     }
 
@@ -379,11 +384,15 @@ impl<'a> Look<'a> {
         for zone in Zone::ALL.into_iter().filter(|zone| zones[*zone as usize]) {
             let mut bits = self.unknown.clone();
             for (segment, places) in self.segments.iter().zip(&self.places) {
-                if self.at_hand && !segment.is_at_hand(zone, needle) {
+                let found = match &mut self.at_hand {
+                    Some(left) => segment.find_at_hand(zone, needle, left),
+                    None => Some(segment.find(zone, needle)),
+                };
+                let Some(found) = found else {
                     self.is_far = true;
                     return (hits, candidates);
-                }
-                match segment.find(zone, needle) {
+                };
+                match found {
                     Ok(found) => {
                         set_places(&mut hits, &found.hits, places);
                         set_places(&mut bits, &found.candidates, places);

@@ -131,12 +131,13 @@ const LITTLE_MAX: usize = 1_024;
 /// Keys of a search up to which it does: others wait for that thread.
 const LITTLE_KEYS_MAX: usize = 8;
 
-/// How many things a search asks of messages.
+/// How many things a search asks of messages; what is looked for in two zones, or as a name and a text, is two.
 fn keys_of(key: &SearchKey) -> usize {
     match key {
         SearchKey::And(keys) => keys.iter().map(keys_of).sum(),
         SearchKey::Or(keys) => keys_of(&keys.0) + keys_of(&keys.1),
         SearchKey::Not(key) => keys_of(key),
+        SearchKey::Text(_) | SearchKey::Header { .. } => 2,
         _ => 1,
     }
 }
