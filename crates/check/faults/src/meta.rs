@@ -59,6 +59,8 @@ struct Shared {
     since: Vec<(Vec<Batch>, u64)>,
     /// The partition whose rows cannot be read.
     unreadable: Option<Vec<u8>>,
+    /// Whether the list of partitions cannot be read.
+    unlisted: bool,
     /// No change is taken.
     full: bool,
 }
@@ -98,6 +100,11 @@ impl MemoryMeta {
     /// From now on the rows of this partition cannot be read, or those of every one can.
     pub fn set_unreadable(&self, partition: Option<&Partition>) {
         self.lock().unreadable = partition.map(Partition::encode);
+    }
+
+    /// From now on the list of partitions cannot be read, or can again.
+    pub fn set_unlisted(&self, unlisted: bool) {
+        self.lock().unlisted = unlisted;
     }
 
     /// From now on it takes no changes, as if the disk had no room, or takes them again.
@@ -156,6 +163,9 @@ impl MetaEngine for MemoryMeta {
     ) -> Result<Vec<Partition>, MetaError> {
         let after = after.map(Partition::encode);
         let shared = self.lock();
+        if shared.unlisted {
+            return Err(MetaError::Failed("a block is damaged".to_owned()));
+        }
         // Of some there are nothing but hints.
         let with_rows = shared.now.rows.keys().map(|(partition, _)| partition);
         let behind: BTreeSet<_> = shared

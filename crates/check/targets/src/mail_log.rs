@@ -172,16 +172,19 @@ fn sync(store: &mut MailStore) -> vere_store::Position {
     store.synced()
 }
 
-/// A repair ends, with a reason or a store that can be asked.
+/// A repair ends, with a reason or a store that opens and can be asked.
 fn repaired(disk: &Disk) {
     let disk = disk.copy();
     let fresh = MemoryMeta::default();
     let done = Store::repair(disk.clone(), None, fresh.clone(), config(), false);
-    if done.is_ok()
-        && let Some((mut store, _)) = opened(&disk, &fresh)
-    {
-        asked(&mut store);
+    if done.is_err() {
+        return;
     }
+    let Some((mut store, report)) = opened(&disk, &fresh) else {
+        panic!("repaired and does not open")
+    };
+    assert_eq!((report.replayed, report.cut), (0, 0));
+    asked(&mut store);
 }
 
 #[cfg(test)]

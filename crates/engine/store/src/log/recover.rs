@@ -145,7 +145,7 @@ impl<S: Storage> Log<S> {
             let end = scan(&found, log.id, from, replay, &mut report)?;
             log.adopt(&mut found, &end, &mut report)?;
         }
-        log.clear_away(found, &mut report)?;
+        report.cut += log.clear_away(found)?;
         log.find_spare(spare).map_err(io_error(SPARES[0]))?;
         Ok((log, report))
     }
@@ -197,19 +197,17 @@ impl<S: Storage> Log<S> {
         Ok(())
     }
 
-    /// Removes segments that hold nothing that was ever synced.
-    fn clear_away(
-        &mut self,
-        found: BTreeMap<u64, Found<S::File>>,
-        report: &mut OpenReport,
-    ) -> Result<(), OpenError> {
+    /// Removes segments that hold nothing that was ever synced; gives how many octets they had behind their heads.
+    fn clear_away(&mut self, found: BTreeMap<u64, Found<S::File>>) -> Result<u64, OpenError> {
+        let mut octets = 0;
         for (first, segment) in found {
             let name = segment_name(first);
-            let head = SEGMENT_HEAD as u64;
-            report.cut += count_cut(&segment.file, head, segment.len).map_err(io_error(&name))?;
+            let cut = count_cut(&segment.file, SEGMENT_HEAD as u64, segment.len);
+            octets += cut.map_err(io_error(&name))?;
             self.storage.remove(&name).map_err(io_error(&name))?;
         }
-        self.storage.sync().map_err(io_error("."))
+        self.storage.sync().map_err(io_error("."))?;
+        Ok(octets)
     }
 }
 

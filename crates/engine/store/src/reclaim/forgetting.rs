@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 
-use vere_ports::mail_meta::{MetaEngine, MetaError, Partition};
+use vere_ports::mail_meta::{MetaEngine, Partition};
 
-use super::marking::Marking;
+use super::marking::{Marking, partitions};
+use crate::StoreError;
 use crate::rows::keys;
 
 /// Rows that a step looks at.
@@ -31,19 +32,19 @@ impl Forgetting {
         self.done
     }
 
-    /// Looks at some, removes what is of no use any more, and gives how many that were. Partitions that cannot be
-    /// read are passed over: it is only hints.
+    /// Looks at some, removes what is of no use any more, and gives how many that were. A partition that cannot be
+    /// read is passed over: it is only hints. Without the list of partitions none of those behind would be looked at.
     pub(super) fn step<M: MetaEngine>(
         &mut self,
         meta: &mut M,
         marking: &Marking,
-    ) -> Result<u64, MetaError> {
+    ) -> Result<u64, StoreError> {
         let (mut left, mut gone) = (ROWS, Vec::new());
         while left > 0 && !self.done {
             left = match self.current.take() {
                 Some(current) => self.hints(meta, marking, current, left, &mut gone),
                 None => {
-                    self.enter(meta);
+                    self.enter(meta)?;
                     left.saturating_sub(PARTITION_ROWS)
                 }
             };
@@ -55,21 +56,21 @@ impl Forgetting {
     }
 
     /// Goes on to the next partition.
-    fn enter<M: MetaEngine>(&mut self, meta: &M) {
+    fn enter<M: MetaEngine>(&mut self, meta: &M) -> Result<(), StoreError> {
         if self.queue.is_empty() {
-            let next = meta.partitions(self.after.as_ref(), PARTITIONS);
-            self.queue = next.unwrap_or_default().into();
+            self.queue = partitions(meta, self.after.as_ref(), PARTITIONS)?.into();
             if let Some(last) = self.queue.back() {
                 self.after = Some(last.clone());
             }
         }
         let Some(partition) = self.queue.pop_front() else {
             self.done = true;
-            return;
+            return Ok(());
         };
         if matches!(partition, Partition::Account(_)) || partition == keys::EVERYBODY {
             self.current = Some((partition, keys::CONTENTS, Vec::new()));
         }
+        Ok(())
     }
 
     /// Looks at hints of a kind; gives the rows that are left to this step.

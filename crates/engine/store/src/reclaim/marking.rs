@@ -108,9 +108,7 @@ impl Marking {
     /// Goes on to the next partition.
     fn enter<M: MetaEngine>(&mut self, meta: &M) -> Result<(), StoreError> {
         if self.queue.is_empty() {
-            let next = meta.partitions(self.after.as_ref(), PARTITIONS);
-            let next = next.map_err(|error| unreadable("the list of partitions", &error))?;
-            self.queue = next.into();
+            self.queue = partitions(meta, self.after.as_ref(), PARTITIONS)?.into();
             if let Some(last) = self.queue.back() {
                 self.after = Some(last.clone());
             }
@@ -159,6 +157,16 @@ impl Marking {
         }
         Ok(left)
     }
+}
+
+/// The next partitions.
+pub(super) fn partitions<M: MetaEngine>(
+    meta: &M,
+    after: Option<&Partition>,
+    limit: usize,
+) -> Result<Vec<Partition>, StoreError> {
+    meta.partitions(after, limit)
+        .map_err(|error| unreadable("the list of partitions", &error))
 }
 
 /// What cannot be read of the metadata. What it refers to is unknown, so that nothing goes; the log is

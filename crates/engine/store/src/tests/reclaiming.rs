@@ -132,6 +132,33 @@ fn metadata_that_cannot_be_read_keep_room_from_coming_back_and_nothing_else() {
     assert_eq!(bench.read(bench.inbox), before);
 }
 
+/// Hints of accounts that are not named are not taken for forgotten.
+#[test]
+fn without_the_list_of_partitions_hints_stay_and_it_is_told() {
+    let mut bench = filled();
+    let before = hints(&bench);
+    let told = loop {
+        match bench.store.reclaim(10) {
+            Ok(Reclaim::Working) => {}
+            Ok(Reclaim::Job(job)) => {
+                let _ = bench.store.finish_reclaim(job.run()).unwrap();
+                bench.meta.set_unlisted(true);
+            }
+            Ok(Reclaim::Done(report)) => panic!("{report:?}"),
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        matches!(&told, StoreError::Damaged(what) if what.contains("list of partitions")),
+        "{told}"
+    );
+    assert_eq!(hints(&bench), before);
+    bench.meta.set_unlisted(false);
+    reclaim(&mut bench.store).unwrap();
+    assert!(hints(&bench) < before);
+    assert_eq!(bench.store.check_all().unwrap().findings, []);
+}
+
 /// Once it is known what goes, a mailbox that cannot be read keeps its changes, and that is all.
 #[test]
 fn a_mailbox_that_cannot_be_read_gets_no_snapshot() {
