@@ -144,7 +144,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let settings = |sections: &str| {
             let data = folder.path().display();
-            let text = format!("hostname = \"mx.example.org\"\ndata = \"{data}\"\n{sections}");
+            let text = format!(
+                "version = 1\nhostname = \"mx.example.org\"\ndata = \"{data}\"\n{sections}"
+            );
             Settings::parse(&text, "vere.toml").unwrap()
         };
         let section = |name: &str, file: &str| {
