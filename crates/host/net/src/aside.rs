@@ -13,8 +13,17 @@ use std::path::{Path, PathBuf};
 /// When it cannot be made or written.
 pub fn write_private(path: &Path, octets: &[u8]) -> io::Result<PathBuf> {
     let aside = path.with_extension(format!("new-{}", std::process::id()));
-    // What a crash left behind, under this process's number, may have other rights.
-    match std::fs::remove_file(&aside) {
+    write_private_at(&aside, octets)?;
+    Ok(aside)
+}
+
+/// The same at this place itself, which one process alone writes to.
+///
+/// # Errors
+/// When it cannot be made or written.
+pub(crate) fn write_private_at(aside: &Path, octets: &[u8]) -> io::Result<()> {
+    // What a crash left behind may have other rights.
+    match std::fs::remove_file(aside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
@@ -22,13 +31,13 @@ pub fn write_private(path: &Path, octets: &[u8]) -> io::Result<PathBuf> {
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .open(&aside)?;
+        .open(aside)?;
     let written = file.write_all(octets).and_then(|()| file.sync_all());
     if written.is_err() {
         // A part of a key is not to lie about; the first error is what counts.
-        let _ = std::fs::remove_file(&aside);
+        let _ = std::fs::remove_file(aside);
     }
-    written.map(|()| aside)
+    written
 }
 
 #[cfg(test)]

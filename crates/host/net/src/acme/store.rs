@@ -1,14 +1,15 @@
 //! Account and certificate on disk.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use instant_acme::AccountCredentials;
 
 use super::AcmeError;
+use crate::aside::write_private_at;
 use crate::tls::{CertificateFiles, Leaf, check_files};
 
 /// Octets of a directory's address that go into a file name.
@@ -92,18 +93,7 @@ impl Store {
     /// Writes a file that nobody else may read, and its octets to the disk.
     fn stage(&self, octets: &[u8]) -> io::Result<PathBuf> {
         let path = self.dir.join(".new");
-        // What a crash left behind may have other rights.
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)?;
-        file.write_all(octets)?;
-        file.sync_all()?;
+        write_private_at(&path, octets)?;
         Ok(path)
     }
 

@@ -17,6 +17,16 @@ mod ways;
 
 type TestNode = Node<MemoryLog>;
 
+/// The first address of the first node, and of the second.
+const FIRST: Link = Link {
+    node: 0,
+    address: 0,
+};
+const SECOND: Link = Link {
+    node: 1,
+    address: 0,
+};
+
 /// Nodes, without logs unless they are given some, and one owner at a time.
 struct Circle {
     nodes: Vec<Option<TestNode>>,

@@ -2,15 +2,6 @@
 
 use super::*;
 
-const FIRST: Link = Link {
-    node: 0,
-    address: 0,
-};
-const SECOND: Link = Link {
-    node: 1,
-    address: 0,
-};
-
 impl Circle {
     /// Two nodes, the second one with a log, and a queue with these records.
     fn with_records(records: usize, adjust: impl FnOnce(&mut OwnerConfig)) -> (Self, QueueId) {

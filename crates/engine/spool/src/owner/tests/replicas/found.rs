@@ -4,15 +4,6 @@ use vere_spoolwire::Answer;
 
 use super::*;
 
-const FIRST: Link = Link {
-    node: 0,
-    address: 0,
-};
-const SECOND: Link = Link {
-    node: 1,
-    address: 0,
-};
-
 impl Circle {
     /// Carries what the owner says, and nothing of what it is answered.
     pub(super) fn carry_up(&mut self, link: Link) {
