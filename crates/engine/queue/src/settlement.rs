@@ -57,6 +57,25 @@ pub struct Settlement {
     pub expired: Vec<String>,
 }
 
+impl Settlement {
+    /// Puts a report of a delay off until the next attempt, where that is all there is to report: for want of
+    /// room, which mail makes that leaves. False: what there is cannot wait.
+    pub fn put_delay_off(&mut self) -> bool {
+        let only = self
+            .reports
+            .iter()
+            .all(|one| one.kind == ReportKind::Delayed);
+        match &mut self.remaining {
+            Some(rest) if only && !self.reports.is_empty() => {
+                rest.delay_noticed = false;
+                self.reports.clear();
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
 /// Decides from an attempt's results. Recipients without a result count as deferred.
 #[must_use]
 pub fn settle(
@@ -405,6 +424,28 @@ mod tests {
         assert_eq!(settled.reports.len(), 1);
         assert_eq!(settled.reports[0].recipients[0].status, "5.4.7");
         assert_eq!(settled.reports[0].recipients[0].diagnostic, "reply 4.2.1");
+    }
+
+    /// Were the message to wait for its report, and so all in a full spool, none would leave and make room.
+    #[test]
+    fn a_report_of_a_delay_alone_can_wait_for_the_next_attempt() {
+        let policy = Policy::default();
+        let late = Timestamp::from_millis(0) + policy.delay_notice.expect("default");
+        let both = attempt(&[Disposition::Deferred, Disposition::Deferred]);
+        let mut settled = settle(&envelope(), &both, &policy, late);
+        let before = settled.remaining.clone().expect("it is tried again");
+        assert!(settled.put_delay_off());
+        let rest = settled.remaining.clone().expect("it is tried again");
+        assert_eq!(rest.not_before, before.not_before);
+        assert!(settled.reports.is_empty() && !settled.put_delay_off());
+        let again = settle(&rest, &both, &policy, rest.not_before.expect("a time"));
+        assert_eq!(again.reports[0].kind, ReportKind::Delayed);
+
+        let one = attempt(&[Disposition::Failed, Disposition::Deferred]);
+        let mut settled = settle(&envelope(), &one, &policy, late);
+        let before = settled.clone();
+        assert!(!settled.put_delay_off(), "a failure is told");
+        assert_eq!(settled, before);
     }
 
     #[test]

@@ -18,6 +18,17 @@ use super::state::{FETCH_BYTES, Gateway, POST_RETRY, Part};
 use super::{clock, mail_log};
 use crate::spool::link::SpoolError;
 
+/// What an attempt makes of a record.
+fn end_of(queue: u32, job: &Job, settlement: &Settlement) -> Batch {
+    let (queue, record) = (QueueId(queue), RecordId(job.record));
+    let mut batch = Batch::new();
+    match &settlement.remaining {
+        Some(rest) => batch.replace(queue, record, rest.encode().into()),
+        None => batch.delete(queue, record),
+    };
+    batch
+}
+
 impl Gateway {
     /// Settles an attempt: updates the schedule now and the spool behind it.
     pub(super) fn settle(self: &Rc<Self>, queue: u32, job: &Job, attempt: &Attempt) {
@@ -48,32 +59,37 @@ impl Gateway {
             spawn_local(Rc::clone(self).finish(vec![end]));
             return;
         }
-        let mut batch = Batch::new();
-        match &settlement.remaining {
-            Some(rest) => batch.replace(QueueId(queue), RecordId(job.record), rest.encode().into()),
-            None => batch.delete(QueueId(queue), RecordId(job.record)),
-        };
-        if settlement.reports.is_empty() && lines.is_empty() {
-            self.end(batch);
-        } else {
-            let gateway = Rc::clone(self);
-            let job = job.clone();
-            spawn_local(async move {
-                gateway
-                    .conclude(queue, &job, batch, &settlement.reports, lines)
-                    .await;
-            });
+        let alone = settlement.reports.is_empty() && lines.is_empty();
+        if alone && self.link.post(end_of(queue, job, &settlement)).is_ok() {
+            self.written(queue, job, &settlement);
+            return;
+        }
+        let (gateway, job) = (Rc::clone(self), job.clone());
+        spawn_local(async move {
+            gateway.conclude(queue, &job, &mut settlement, lines).await;
+            gateway.written(queue, &job, &settlement);
+        });
+    }
+
+    /// What remains of a message, if anything does, is in its record from here on: now others may change that.
+    fn written(&self, queue: u32, job: &Job, settlement: &Settlement) {
+        if let Some(rest) = &settlement.remaining {
+            let mut queues = self.queues.borrow_mut();
+            queues.written(queue, job, rest, clock::now());
+            drop(queues);
+            self.changed.notify_one();
         }
     }
 
     /// Changes records in the spool for which nobody waits.
     pub(super) fn end(self: &Rc<Self>, batch: Batch) {
         if self.link.post(batch.clone()).is_err() {
-            spawn_local(Rc::clone(self).post_until_taken(batch));
+            let gateway = Rc::clone(self);
+            spawn_local(async move { gateway.post_until_taken(batch).await });
         }
     }
 
-    async fn post_until_taken(self: Rc<Self>, batch: Batch) {
+    async fn post_until_taken(&self, batch: Batch) {
         // Any other failure: after a restart the record is found again, since delivery is at least once.
         while let Err(SpoolError::Busy) = self.link.post(batch.clone()) {
             tokio::time::sleep(POST_RETRY).await;
@@ -89,25 +105,13 @@ impl Gateway {
         self: &Rc<Self>,
         queue: u32,
         job: &Job,
-        mut end: Batch,
-        reports: &[Report],
+        settlement: &mut Settlement,
         finished: Lines,
     ) {
-        loop {
-            let original = match reports {
-                [] => Ok(None),
-                _ => self.original(queue, job).await,
-            };
-            let stored = match original {
-                Ok(original) => {
-                    let original = original.unwrap_or_default();
-                    let (parts, notices) = self.report_parts(queue, job, &original, reports).await;
-                    let lines = [finished.as_slice(), notices.as_slice()].concat();
-                    self.store(end.clone(), parts, &lines).await
-                }
-                Err(error) => Err(error),
-            };
-            match stored {
+        let mut end = end_of(queue, job, settlement);
+        while !settlement.reports.is_empty() || !finished.is_empty() {
+            let reports = &settlement.reports;
+            match self.try_store(queue, job, &end, reports, &finished).await {
                 Ok(()) => {
                     for report in reports {
                         self.metrics.notified(report.kind);
@@ -122,12 +126,35 @@ impl Gateway {
                     );
                     end = Batch::new();
                 }
+                // It would hold up the message that is to make room.
+                Err(_) if finished.is_empty() && settlement.put_delay_off() => {
+                    end = end_of(queue, job, settlement);
+                }
                 Err(error) => {
                     tracing::warn!(queue_id = %job.envelope.trace, ?error, "cannot store a report yet");
                     tokio::time::sleep(POST_RETRY).await;
                 }
             }
         }
+        self.post_until_taken(end).await;
+    }
+
+    async fn try_store(
+        self: &Rc<Self>,
+        queue: u32,
+        job: &Job,
+        end: &Batch,
+        reports: &[Report],
+        finished: &Lines,
+    ) -> Result<(), SpoolError> {
+        let original = match reports {
+            [] => None,
+            _ => self.original(queue, job).await?,
+        };
+        let original = original.unwrap_or_default();
+        let (parts, notices) = self.report_parts(queue, job, &original, reports).await;
+        let lines = [finished.as_slice(), notices.as_slice()].concat();
+        self.store(end.clone(), parts, &lines).await
     }
 
     /// The message that a report is about; `None`: the spool does not have it.

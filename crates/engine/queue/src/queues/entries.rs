@@ -23,7 +23,7 @@ const CHUNK: usize = 4096;
 pub enum Standing {
     /// It waits for its turn.
     Ready,
-    /// It is being delivered, or an operator's action works on it.
+    /// It is being delivered, an operator's action works on it, or what came of that is not written yet.
     InFlight,
     /// It waits for the time of its next attempt.
     Deferred,

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::envelope::tests::sample;
 use crate::order::{self, Order};
-use crate::settlement::{Attempt, Disposition, RecipientResult};
+use crate::settlement::{Attempt, Disposition, RecipientResult, Settlement};
 
 mod detour;
 mod gates;
@@ -67,6 +67,14 @@ fn attempt(disposition: Disposition, recipients: usize) -> Attempt {
 
 fn deferred() -> Attempt {
     attempt(Disposition::Deferred, 2)
+}
+
+/// Settles an attempt after which something remains; the record says so at once.
+fn put_off(queues: &mut Queues, job: &Job, attempt: &Attempt, now: Timestamp) -> Settlement {
+    let settled = queues.settle(QUEUE, job, attempt, now).expect("in flight");
+    let rest = settled.remaining.as_ref().expect("something remains");
+    queues.written(QUEUE, job, rest, now);
+    settled
 }
 
 fn opened(queues: &mut Queues, now: Timestamp) -> usize {
@@ -175,9 +183,7 @@ fn a_delivered_message_is_gone() {
 fn a_deferred_message_comes_back_from_the_spool_at_its_time() {
     let mut queues = queues_with(1);
     let job = take(&mut queues, at(0)).expect("a job");
-    queues
-        .settle(QUEUE, &job, &deferred(), at(0))
-        .expect("in flight");
+    put_off(&mut queues, &job, &deferred(), at(0));
     assert_eq!(queues.head_octets(), 0);
     assert!(take(&mut queues, at(1)).is_none());
     let mut wake = queues.wake_at().expect("a timer");
@@ -396,7 +402,7 @@ fn summaries_count_what_is_there() {
     queues.register(5, Destination::Domain("empty.example".to_owned()), at(0));
     take(&mut queues, at(0));
     let job = take(&mut queues, at(0)).expect("a job");
-    queues.settle(QUEUE, &job, &deferred(), at(0));
+    put_off(&mut queues, &job, &deferred(), at(0));
     let summaries = queues.summaries(None, usize::MAX);
     assert_eq!(summaries.len(), 1, "known is not active");
     assert_eq!(queues.destinations_known(), 2);
@@ -511,7 +517,7 @@ fn a_message_is_tried_again_or_discarded_by_hand() {
     let trace = |record| fresh(record, at(0)).trace;
     let job = take(&mut queues, at(0)).expect("a job");
     assert!(!queues.discard(QUEUE, 0, trace(0)), "it is in flight");
-    queues.settle(QUEUE, &job, &deferred(), at(0));
+    put_off(&mut queues, &job, &deferred(), at(0));
     assert!(!queues.retry(QUEUE, 1, trace(1)), "it is ready");
     assert!(queues.retry(QUEUE, 0, trace(0)));
     assert!(queues.discard(QUEUE, 1, trace(1)));

@@ -162,9 +162,10 @@ impl Queues {
         self.make_runnable(number);
     }
 
-    /// Decides what an attempt's results mean and updates the schedule: a settled record is gone, a
-    /// deferred one waits. The host then does in the spool what the settlement says. `None` when the
-    /// record is not in flight.
+    /// Decides what an attempt's results mean and updates the schedule. What is over is gone. What remains
+    /// stays in flight until its record says so ([`Queues::written`]): who changed or read the record before
+    /// would go by what it was before the attempt. The host does in the spool what the settlement says.
+    /// `None` when the record is not in flight.
     pub fn settle(
         &mut self,
         number: QueueNumber,
@@ -190,17 +191,21 @@ impl Queues {
             queue.last_answer.push_str(&result.reply);
         }
         let settlement = settle(&job.envelope, attempt, &self.policy, now);
-        match &settlement.remaining {
-            Some(rest) => self.remain(job.slot, rest, now),
-            None => self.forget(job.slot),
+        if settlement.remaining.is_none() {
+            self.forget(job.slot);
         }
         self.make_runnable(number);
         Some(settlement)
     }
 
-    fn remain(&mut self, slot: Slot, rest: &Envelope, now: Timestamp) {
+    /// Tells that what remains of a settled message is in its record, or before everything else that will be
+    /// asked of it: the message waits for its next attempt.
+    pub fn written(&mut self, number: QueueNumber, job: &Job, rest: &Envelope, now: Timestamp) {
+        if !self.in_flight(number, job) {
+            return;
+        }
+        let slot = job.slot;
         self.take_out(slot);
-        let number = self.entries[slot].queue;
         if let Some(queue) = self.queues.get_mut(number) {
             self.heads.remove(number, queue, slot);
         }
@@ -208,6 +213,7 @@ impl Queues {
         entry.at_hand = false;
         entry.attempts = rest.attempts;
         self.defer(slot, rest.not_before.unwrap_or(now));
+        self.make_runnable(number);
     }
 
     /// The attempt that stands for "the destination cannot be reached".

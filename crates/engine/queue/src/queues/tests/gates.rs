@@ -251,7 +251,7 @@ fn where_the_order_is_kept_one_message_leaves_at_a_time_and_the_first_holds_the_
     assert_eq!(polled(&mut queues, at(0)), [Next::Open(QUEUE)]);
     let first = queues.take(QUEUE, true, at(0)).expect("the first");
     assert!(take(&mut queues, at(0)).is_none(), "one at a time");
-    queues.settle(QUEUE, &first, &deferred(), at(0));
+    put_off(&mut queues, &first, &deferred(), at(0));
     assert!(take(&mut queues, at(30)).is_none(), "it holds the others");
     queues.worker_ended(QUEUE, false);
     assert_eq!(polled(&mut queues, at(30)), []);

@@ -51,7 +51,7 @@ fn a_hold_neither_uses_up_an_attempt_nor_brings_one_forward() {
     for record in [0, 1] {
         let job = take(&mut queues, at(0)).expect("a job");
         assert_eq!(job.record, record);
-        queues.settle(QUEUE, &job, &deferred(), at(0));
+        put_off(&mut queues, &job, &deferred(), at(0));
     }
     let due = at(60);
     assert!(queues.hold_message(QUEUE, 0, trace(0), at(20)));
@@ -66,6 +66,33 @@ fn a_hold_neither_uses_up_an_attempt_nor_brings_one_forward() {
     );
     assert_eq!(taken(&mut queues, at(61)), [0]);
     assert_eq!(taken(&mut queues, at(91)), [1]);
+}
+
+/// What an attempt left is written with its report, which may take a while. A hold that was placed before went
+/// into a record that said nothing of the attempt, and was overwritten by what did.
+#[test]
+fn nobody_changes_a_record_before_the_end_of_an_attempt_is_in_it() {
+    let mut queues = queues_with(1);
+    let job = take(&mut queues, at(0)).expect("a job");
+    let settled = queues.settle(QUEUE, &job, &deferred(), at(0));
+    let rest = settled.and_then(|settled| settled.remaining);
+    let rest = rest.expect("it is tried again");
+    // Longer than until the next attempt.
+    for now in [at(0), at(100)] {
+        assert!(!queues.hold_message(QUEUE, 0, trace(0), FOREVER));
+        assert!(!queues.retry(QUEUE, 0, trace(0)));
+        assert!(!queues.discard(QUEUE, 0, trace(0)));
+        let claimed = queues.claim(QUEUE, 0, fresh(0, at(0)), BODY);
+        assert!(claimed.is_none());
+        assert_eq!(taken(&mut queues, now), NONE_AT_ALL);
+        assert_eq!(queues.totals().in_flight, 1);
+    }
+    queues.written(QUEUE, &job, &rest, at(100));
+    assert_eq!(queues.totals().in_flight, 0);
+    assert!(queues.hold_message(QUEUE, 0, trace(0), FOREVER));
+    assert_eq!(taken(&mut queues, at(1_000)), NONE_AT_ALL);
+    assert!(queues.release_message(QUEUE, 0, trace(0), at(1_000)));
+    assert_eq!(taken(&mut queues, at(1_000)), [0], "it was due long ago");
 }
 
 #[test]

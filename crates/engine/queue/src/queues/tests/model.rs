@@ -22,6 +22,10 @@ enum Step {
         nth: usize,
         outcome: u8,
     },
+    /// What an attempt left comes into the record.
+    Write {
+        nth: usize,
+    },
     GiveBack {
         nth: usize,
     },
@@ -56,6 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(queue, body, later)| Step::Admit { queue, body, later }),
         6 => queue.clone().prop_map(|queue| Step::Work { queue }),
         4 => (any::<usize>(), 0_u8..3).prop_map(|(nth, outcome)| Step::Settle { nth, outcome }),
+        4 => any::<usize>().prop_map(|nth| Step::Write { nth }),
         1 => any::<usize>().prop_map(|nth| Step::GiveBack { nth }),
         1 => queue.clone().prop_map(|queue| Step::Reach { queue }),
         1 => queue.prop_map(|queue| Step::Fail { queue }),
@@ -74,6 +79,8 @@ struct World {
     /// What the spool holds: queue, record, envelope, body.
     spool: Vec<(u32, RecordId, Envelope, Bytes)>,
     flying: Vec<(u32, Job)>,
+    /// What attempts left, on its way into the records.
+    settled: Vec<(u32, Job, Envelope)>,
     next: RecordId,
 }
 
@@ -99,6 +106,7 @@ impl World {
             now: at(1_000_000),
             spool: Vec::new(),
             flying: Vec::new(),
+            settled: Vec::new(),
             next: 0,
         }
     }
@@ -133,6 +141,9 @@ impl World {
                 let (queue, job) = self.flying.swap_remove(nth % self.flying.len());
                 self.settle(queue, &job, outcome);
                 self.queues.worker_ended(queue, false);
+            }
+            Step::Write { nth } if !self.settled.is_empty() => {
+                self.write(nth % self.settled.len());
             }
             Step::GiveBack { nth } if !self.flying.is_empty() => {
                 let (queue, job) = self.flying.swap_remove(nth % self.flying.len());
@@ -174,8 +185,10 @@ impl World {
     }
 
     fn is_flying(&self, queue: u32, record: RecordId) -> bool {
-        let mut flying = self.flying.iter();
-        flying.any(|(other, job)| (*other, job.record) == (queue, record))
+        let flying = self.flying.iter().map(|(queue, job)| (*queue, job.record));
+        let settled = self.settled.iter();
+        let settled = settled.map(|(queue, job, _)| (*queue, job.record));
+        flying.chain(settled).any(|one| one == (queue, record))
     }
 
     fn hold(&mut self, nth: usize, millis: Option<u64>) {
@@ -205,6 +218,7 @@ impl World {
     fn restart(&mut self) {
         self.queues = empty();
         self.flying.clear();
+        self.settled.clear();
         for (queue, record, envelope, _) in &self.spool {
             let envelope = envelope.clone();
             assert!(self.queues.admit(*queue, *record, envelope, None, self.now));
@@ -241,9 +255,16 @@ impl World {
             .expect("in flight");
         let place = self.place(queue, job.record);
         match settled.remaining {
-            Some(rest) => self.spool[place].2 = rest,
+            Some(rest) => self.settled.push((queue, job.clone(), rest)),
             None => drop(self.spool.remove(place)),
         }
+    }
+
+    fn write(&mut self, nth: usize) {
+        let (queue, job, rest) = self.settled.swap_remove(nth);
+        self.queues.written(queue, &job, &rest, self.now);
+        let place = self.place(queue, job.record);
+        self.spool[place].2 = rest;
     }
 
     /// Every counter is what counting gives.
@@ -255,7 +276,8 @@ impl World {
         assert_eq!(queues.totals().destinations, filled.len());
         let octets: u64 = self.spool.iter().map(|one| u64::from(one.2.size)).sum();
         assert_eq!(queues.totals().octets, octets);
-        assert_eq!(queues.totals().in_flight, self.flying.len());
+        let in_flight = self.flying.len() + self.settled.len();
+        assert_eq!(queues.totals().in_flight, in_flight);
         let (mut deferred, mut held_in_all) = (0, 0);
         for number in 0..NUMBERS {
             let queue = queues.queues.get(number).expect("registered");
@@ -321,6 +343,9 @@ impl World {
 
     /// With every destination answering and nothing held, everything leaves.
     fn drain(&mut self) {
+        while !self.settled.is_empty() {
+            self.write(0);
+        }
         for nth in 0..self.spool.len() {
             self.release(nth);
         }

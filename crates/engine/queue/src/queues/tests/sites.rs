@@ -257,7 +257,10 @@ impl World {
             .settle(queue, job, attempt, now)
             .expect("in flight");
         match settled.remaining {
-            Some(rest) => self.spool.insert((queue, job.record), rest),
+            Some(rest) => {
+                self.queues.written(queue, job, &rest, now);
+                self.spool.insert((queue, job.record), rest)
+            }
             None => self.spool.remove(&(queue, job.record)),
         };
     }
