@@ -40,8 +40,13 @@ pub(crate) enum Request {
     /// The messages of one queue in acceptance order, or the places of one message: a list of
     /// [`MessageRow`].
     QueueShow {
-        /// The destination as `queue list` prints it, or the id of a message.
-        what: String,
+        /// The destination as `queue list` prints it, or the id of a message; of all queues those that are
+        /// held, if it is not given.
+        #[serde(default)]
+        what: Option<String>,
+        /// Only messages that are held one by one.
+        #[serde(default)]
+        held: bool,
         /// Only the queues of the dead gateway of this name; without it, own and adopted ones.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         group: Option<String>,

@@ -28,7 +28,8 @@ pub(crate) fn list(settings: &Settings) -> Result<String, Failure> {
             let page: Vec<MessageRow> = request(
                 settings,
                 &Request::QueueShow {
-                    what: name.clone(),
+                    what: Some(name.clone()),
+                    held: false,
                     group: None,
                     after,
                     limit: PAGE,

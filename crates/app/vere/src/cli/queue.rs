@@ -45,11 +45,14 @@ pub(crate) enum QueueCommand {
         #[arg(long, requires = "group")]
         force: bool,
     },
-    /// Lists the messages of one queue in acceptance order, or shows one message.
+    /// Lists the messages of one queue in acceptance order, those that are held, or shows one message.
     Show {
         /// The destination as `vere queue list` prints it, or the id of a message.
-        #[arg(value_name = "DESTINATION|ID")]
-        what: String,
+        #[arg(value_name = "DESTINATION|ID", required_unless_present = "held")]
+        what: Option<String>,
+        /// Only messages that an operator holds one by one; without a destination those of all queues.
+        #[arg(long)]
+        held: bool,
         /// Only in the queues of the dead gateway of this name, which this one has adopted.
         #[arg(long, value_name = "NAME")]
         group: Option<String>,
@@ -113,6 +116,7 @@ pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<St
         }
         QueueCommand::Show {
             what,
+            held,
             group,
             after,
             limit,
@@ -120,6 +124,7 @@ pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<St
         } => {
             let request = Request::QueueShow {
                 what: what.clone(),
+                held: *held,
                 group: group.clone(),
                 after: *after,
                 limit: *limit,

@@ -87,10 +87,20 @@ async fn answer(gateway: &Rc<Gateway>, request: &Request) -> Answer {
         }
         Request::QueueShow {
             what,
+            held,
             group,
             after,
             limit,
-        } => look::show(gateway, what, group.as_deref(), *after, *limit).await,
+        } => {
+            let asked = look::Asked {
+                what: what.as_deref(),
+                held: *held,
+                group: group.as_deref(),
+                after: *after,
+                limit: *limit,
+            };
+            look::show(gateway, asked).await
+        }
         Request::QueueOrder {
             destination,
             change,

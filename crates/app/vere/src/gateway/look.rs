@@ -58,36 +58,69 @@ struct Found {
     message: MessageSummary,
 }
 
-/// The messages of a queue in acceptance order, those behind the message `after` if it is given; or the
-/// places of one message. In this gateway's and in adopted queues, unless one `group` is asked for.
-pub(super) async fn show(
-    gateway: &Rc<Gateway>,
+/// Which messages are to be shown.
+pub(super) struct Asked<'a> {
+    /// Those of this destination in acceptance order, or the places of the one with this id; without it those
+    /// that are held, of all queues.
+    pub(super) what: Option<&'a str>,
+    /// Only those that are held one by one.
+    pub(super) held: bool,
+    /// Of this dead gateway alone, which this one has adopted; otherwise of this one and all of those.
+    pub(super) group: Option<&'a str>,
+    /// Only those behind this one.
+    pub(super) after: Option<TraceId>,
+    pub(super) limit: usize,
+}
+
+/// Shows messages.
+pub(super) async fn show(gateway: &Rc<Gateway>, asked: Asked<'_>) -> Answer {
+    let limit = asked.limit.min(SHOW_MAX);
+    let mut all = groups(gateway);
+    all.retain(|(name, _)| {
+        let group = asked.group;
+        group.is_none_or(|group| name.as_deref() == Some(group))
+    });
+    let found = match (asked.what, asked.held) {
+        (None, _) => Ok(held_in(&all, |_, _| true, asked.after, limit)),
+        (Some(what), true) => of_what(gateway, &all, what, None, 1).map(|_| {
+            let (name, id) = (what.parse().ok(), what.parse().ok());
+            let is = |destination: &Destination, trace: TraceId| {
+                name.as_ref() == Some(destination) || id == Some(trace)
+            };
+            held_in(&all, is, asked.after, limit)
+        }),
+        (Some(what), false) => of_what(gateway, &all, what, asked.after, limit),
+    };
+    match found {
+        Ok(found) => answer(&rows(&all, &found).await),
+        Err(error) => Answer::Error(error),
+    }
+}
+
+/// The messages of a queue, those behind `after` if it is given; or the places of one message.
+fn of_what(
+    gateway: &Gateway,
+    all: &[(Option<String>, Rc<Gateway>)],
     what: &str,
-    group: Option<&str>,
     after: Option<TraceId>,
     limit: usize,
-) -> Answer {
-    let mut all = groups(gateway);
-    all.retain(|(name, _)| group.is_none_or(|group| name.as_deref() == Some(group)));
-    let found = match of_queue(&all, what, after, limit.min(SHOW_MAX)) {
-        Some(found) => found,
-        None => match what.parse::<TraceId>() {
-            Ok(trace) => of_message(&all, trace),
-            Err(_) => {
-                let name = what.parse::<Destination>();
-                return Answer::Error(match name {
-                    Ok(name) => operate::no_queue(gateway, &name),
-                    Err(error) => error.to_string(),
-                });
-            }
-        },
+) -> Result<Vec<Found>, String> {
+    if let Some(found) = of_queue(all, what, after, limit) {
+        return Ok(found);
+    }
+    let Ok(trace) = what.parse::<TraceId>() else {
+        return Err(match what.parse::<Destination>() {
+            Ok(name) => operate::no_queue(gateway, &name),
+            Err(error) => error.to_string(),
+        });
     };
-    if found.is_empty() && what.parse::<TraceId>().is_ok() {
-        return Answer::Error(format!(
+    let found = of_message(all, trace);
+    if found.is_empty() {
+        return Err(format!(
             "no message {what} is queued; vere trace {what} tells what became of it"
         ));
     }
-    answer(&rows(&all, &found).await)
+    Ok(found)
 }
 
 /// This gateway, and those that it has adopted, with their names.
@@ -152,18 +185,36 @@ fn of_message(all: &[(Option<String>, Rc<Gateway>)], trace: TraceId) -> Vec<Foun
 /// The messages that are held one by one, here and in adopted queues: [`SHOW_MAX`] of them, the oldest first.
 pub(super) async fn held(gateway: &Rc<Gateway>) -> Vec<MessageRow> {
     let all = groups(gateway);
+    let found = held_in(&all, |_, _| true, None, SHOW_MAX);
+    rows(&all, &found).await
+}
+
+/// Of the messages that are held one by one those that are wanted, the oldest first.
+fn held_in(
+    all: &[(Option<String>, Rc<Gateway>)],
+    is_wanted: impl Fn(&Destination, TraceId) -> bool,
+    after: Option<TraceId>,
+    limit: usize,
+) -> Vec<Found> {
     let mut found = Vec::new();
     for (place, (_, one)) in all.iter().enumerate() {
         let queues = one.queues.borrow();
-        found.extend(queues.held_messages().map(|(number, message)| Found {
+        let wanted = |number: u32, message: &MessageSummary| {
+            let destination = queues.destination(number);
+            after.is_none_or(|after| message.trace > after)
+                && destination.is_some_and(|name| is_wanted(name, message.trace))
+        };
+        let held = queues.held_messages();
+        let held = held.filter(|(number, message)| wanted(*number, message));
+        found.extend(held.map(|(number, message)| Found {
             place,
             number,
             message,
         }));
     }
     found.sort_by_key(|found| found.message.trace);
-    found.truncate(SHOW_MAX);
-    rows(&all, &found).await
+    found.truncate(limit);
+    found
 }
 
 async fn rows(all: &[(Option<String>, Rc<Gateway>)], found: &[Found]) -> Vec<MessageRow> {

@@ -49,6 +49,30 @@ fn assert_ordered(system: &System, id: &str, until: &Value, place: usize) {
     assert!(said.contains(&line), "{said}");
 }
 
+/// The ids of what `vere queue show --held` lists, of all queues or of one.
+fn held_alone(system: &System, of: &[&str]) -> Vec<String> {
+    let arguments = [&["queue", "show", "--held", "--json"], of].concat();
+    let rows = parse(&system.command(&arguments));
+    let rows = rows.as_array().expect("a list").iter();
+    rows.map(|row| {
+        assert_eq!(row["state"], "held");
+        assert_eq!(row["recipients"][0], "x@example.com");
+        row["id"].as_str().expect("an id").to_owned()
+    })
+    .collect()
+}
+
+/// `vere queue show --held` lists these two, which wait for one destination.
+fn assert_lists(system: &System, destination: &str, held: &[String]) {
+    assert_eq!(held_alone(system, &[]), held);
+    let first = held_alone(system, &[destination, "--limit", "1"]);
+    assert_eq!(first, held[..1]);
+    assert_eq!(held_alone(system, &["--after", &held[0]]), held[1..]);
+    assert_eq!(held_alone(system, &[&held[1]]), held[1..]);
+    let (code, said) = system.failing_command(&["queue", "show", "--held", "none.example"]);
+    assert!(code == Some(1) && said.contains("no queue"), "{said}");
+}
+
 fn subjects(sink: &Sink) -> Vec<String> {
     let mail = sink.mail();
     let lines = mail.iter().flat_map(|text| text.lines());
@@ -112,6 +136,7 @@ fn single_messages_stay_held_over_kill_9_of_everything_while_the_others_leave() 
     assert_ordered(&system, &ids[1], &"taken back".into(), 0);
     assert_ordered(&system, &ids[2], &until, 1);
     assert!(system.command(&["queue", "list"]).contains("(2 held)"));
+    assert_lists(&system, &destination, &ids[1..=2]);
     wait_for("the metric", || {
         let text = metrics::read(endpoint);
         let mut lines = text.lines();
@@ -162,6 +187,7 @@ fn a_held_message_stays_held_where_its_queue_is_adopted() {
     let said = second.command(&["queue", "orders"]);
     let line = format!("{} for {destination} (of gateway): held since ", ids[0]);
     assert!(said.contains(&line), "{said}");
+    assert_eq!(held_alone(&second, &["--group", "gateway"]), ids[..1]);
     let message = shown(&second, &ids[0]);
     assert_eq!(
         (&message["state"], &message["group"]),
