@@ -221,5 +221,7 @@ fn owner(
     config.slow_lag = Duration::from_millis(random.range(1..10));
     // Doubled six times it is still shorter than what a run has to recover.
     config.slow_rest = Duration::from_millis(random.range(100..1_500));
+    // Slow disks take up to 5 s: some of them hang.
+    config.stall_after = Duration::from_millis(random.range(1_000..6_000));
     config
 }

@@ -130,6 +130,8 @@ pub enum OwnerError {
     AnotherNode,
     /// Three heartbeats went unanswered.
     Silent,
+    /// The node lives and acknowledges nothing.
+    Stalled,
     /// The owner does not need it.
     NotWanted,
 }
@@ -145,6 +147,7 @@ impl fmt::Display for OwnerError {
                 f.write_str("another node answers there, or the same in another life of its memory")
             }
             Self::Silent => f.write_str("node is silent"),
+            Self::Stalled => f.write_str("node acknowledges nothing"),
             Self::NotWanted => f.write_str("node is not needed"),
         }
     }

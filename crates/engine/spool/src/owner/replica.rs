@@ -246,6 +246,11 @@ impl Replica {
         self.is_full() || self.promised.is_some() || complete
     }
 
+    /// Whether it is there, in order as far as is known, and nothing is acknowledged without it.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.is_required() && self.is_up() && self.fault.is_none()
+    }
+
     /// Whether changes go to it.
     pub(super) fn takes_changes(&self) -> bool {
         self.is_full() || self.rebuild.is_some() || self.promised.is_some()

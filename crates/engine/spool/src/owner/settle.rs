@@ -8,7 +8,7 @@ use super::changes::What;
 use super::config::OwnerError;
 use super::replica::{Fault, Replica};
 use super::title::Noted;
-use super::{Owner, OwnerEvent, Phase};
+use super::{Link, Owner, OwnerEvent, Phase};
 
 /// Frames are made up to about so many octets ahead of what is written.
 const OUTPUT_AHEAD: usize = 256 << 10;
@@ -240,12 +240,23 @@ impl Owner {
         };
         let learning = matches!(self.phase, Phase::Learning { .. });
         let noted = learning && sound.into_iter().any(|one| one.noted == Noted::Safe);
-        for replica in &mut self.replicas {
+        for (index, replica) in self.replicas.iter_mut().enumerate() {
             let behind = replica.acked < ahead || noted && replica.noted != Noted::Safe;
-            if !behind || replica.acked != replica.moved_to || !replica.is_sound() {
+            if !behind || replica.acked != replica.moved_to || !replica.is_waited_for() {
                 (replica.moved_at, replica.moved_to) = (now, replica.acked);
             } else if now.saturating_since(replica.moved_at) >= self.config.stall_after {
                 replica.fault = Some(Fault::Stalled);
+                // One that is full by no record, and that nobody may have made so, is not waited for any more
+                // even if the register does not answer. What it says of changes later means nothing.
+                if !replica.is_full() && replica.promised.is_none() {
+                    let active = replica.active.into_iter();
+                    let links = active.map(|address| Link {
+                        node: index,
+                        address,
+                    });
+                    self.drops
+                        .extend(links.map(|link| (link, OwnerError::Stalled)));
+                }
             }
         }
     }

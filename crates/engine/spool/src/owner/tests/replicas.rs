@@ -447,6 +447,61 @@ fn a_node_that_lives_and_acknowledges_nothing_is_isolated() {
     assert_eq!(circle.held(0), circle.held(1));
 }
 
+/// Two nodes, of which the second one was rebuilt and says no more than that it holds everything. It has not
+/// acknowledged a change that came meanwhile, and another one waits for it.
+fn stalled_after_its_rebuild(register_reachable: bool) -> Circle {
+    let mut circle = Circle::new(2, 1, |_| {});
+    circle.open();
+    let queue = circle.queue("q");
+    circle.kill(1);
+    circle.pass(Duration::from_secs(4));
+    // What is to be copied is late.
+    (circle.dumb, circle.stalled) = (Some(0), Some(1));
+    circle.start(1);
+    circle.pass(Duration::from_secs(1));
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.settle();
+    assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+    circle.register_reachable = register_reachable;
+    circle.dumb = None;
+    let complete = |circle: &Circle| {
+        let rebuild = circle.owner.replicas[1].rebuild.as_ref();
+        rebuild.is_some_and(|rebuild| rebuild.is_complete())
+    };
+    for _ in 0..60 {
+        if !complete(&circle) {
+            circle.pass(Duration::from_millis(300));
+        }
+    }
+    assert!(complete(&circle), "{:?}", circle.events);
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle
+}
+
+/// What counts from its answer to COMPLETE on was looked at only once it was full by the record: who hung
+/// before that held up everybody for as long as it did.
+#[test]
+fn a_node_that_hangs_when_it_is_rebuilt_holds_up_nobody() {
+    for register_reachable in [true, false] {
+        let mut circle = stalled_after_its_rebuild(register_reachable);
+        circle.pass(Duration::from_secs(4));
+        assert!(circle.owner.acknowledged() < circle.owner.submitted());
+        circle.pass(Duration::from_secs(3));
+        assert_eq!(circle.owner.acknowledged(), circle.owner.submitted());
+        circle.register_reachable = true;
+        circle.pass(Duration::from_secs(1));
+        let isolated = OwnerEvent::Replica {
+            node: "n1".to_owned(),
+            change: ReplicaChange::Isolated(Fault::Stalled),
+        };
+        assert!(circle.told(&isolated), "{:?}", circle.events);
+        circle.stalled = None;
+        circle.pass(Duration::from_secs(15));
+        assert_eq!(circle.states(), [SyncState::Sync, SyncState::Sync]);
+        assert_eq!(circle.held(0), circle.held(1));
+    }
+}
+
 /// An operator has decided meanwhile.
 #[test]
 fn an_owner_that_is_shut_looks_at_the_register_again() {
