@@ -224,9 +224,9 @@ impl Connection {
         Ok(Said::Welcome(incarnation, welcome))
     }
 
-    /// Silence until now does not count.
-    pub(super) fn forgive(&mut self, now: Timestamp) {
-        self.heard = self.heard.max(now);
+    /// So much of its silence until now does not count.
+    pub(super) fn forgive(&mut self, silence: Duration, now: Timestamp) {
+        self.heard = self.heard.max((self.heard + silence).min(now));
     }
 
     /// Asks for a sign of life when one is due.

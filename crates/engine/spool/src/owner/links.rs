@@ -1,5 +1,7 @@
 //! Links to nodes: what the host does with sockets, and what that means for the replicas.
 
+use std::time::Duration;
+
 use vere_spoolwire::{
     Answer, CloseReason, Incarnation, Refusal, Request, Role, SECRET_LEN, Seq, Txn, Welcome,
 };
@@ -450,7 +452,21 @@ impl Owner {
         let stood = now.saturating_since(self.now);
         let first = self.now == Timestamp::ZERO;
         self.now = now;
-        if stood <= self.config.heartbeat * 3 || first {
+        if first {
+            return;
+        }
+        // A link that is up makes for a turn with each heartbeat: what is more than that is its own, and who
+        // missed a whole one asks anew.
+        let beat = self.config.heartbeat;
+        let late = stood.saturating_sub(beat);
+        if late > Duration::ZERO {
+            let forgiven = if late < beat { late } else { Duration::MAX };
+            let replicas = self.replicas.iter_mut();
+            for connection in replicas.flat_map(|replica| &mut replica.connections) {
+                connection.forgive(forgiven, now);
+            }
+        }
+        if stood <= beat * 3 {
             return;
         }
         self.forget_marks();
@@ -460,9 +476,6 @@ impl Owner {
         for replica in &mut self.replicas {
             replica.moved_at = now;
             replica.away_since = replica.away_since + stood;
-            for connection in &mut replica.connections {
-                connection.forgive(now);
-            }
         }
     }
 

@@ -262,12 +262,35 @@ fn a_silent_node_is_asked_and_then_given_up() {
     pair.owner.timed_out(now() + beat);
     let header = Header::peek(pair.owner.output(LINK), 100).unwrap().unwrap();
     assert_eq!(header.op, Op::Heartbeat);
-    pair.settle();
+    pair.owner.timed_out(now() + beat * 2);
     pair.owner
         .timed_out(now() + (beat * 3 - Duration::from_millis(1)));
     assert_eq!(pair.owner.poll_drop(), None);
     pair.owner.timed_out(now() + beat * 3);
     assert_eq!(pair.owner.poll_drop(), Some((LINK, OwnerError::Silent)));
+}
+
+/// An owner that had no turn for 610 to 900 ms gave up idle links whose nodes it had not asked meanwhile.
+#[test]
+fn a_node_is_not_silent_because_its_owner_stood_still() {
+    let beat = Duration::from_millis(300);
+    for millis in [301, 310, 599, 600, 610, 750, 899, 900, 901, 5_000] {
+        let mut pair = pair();
+        let last = now() + (beat - Duration::from_millis(1));
+        pair.owner.timed_out(last);
+        let mut time = last + Duration::from_millis(millis);
+        pair.owner.timed_out(time);
+        assert_eq!(pair.owner.poll_drop(), None, "{millis} ms");
+        let header = Header::peek(pair.owner.output(LINK), 100).unwrap().unwrap();
+        assert_eq!(header.op, Op::Heartbeat);
+        // Nor is it taken for one that lives: it has no longer than any other from here on.
+        for _ in 0..3 {
+            time = time + beat;
+            pair.owner.timed_out(time);
+        }
+        let silent = Some((LINK, OwnerError::Silent));
+        assert_eq!(pair.owner.poll_drop(), silent, "{millis} ms");
+    }
 }
 
 /// On a slow line the answers wait for the end of a long frame.
@@ -286,6 +309,8 @@ fn a_node_that_takes_in_a_long_frame_is_not_silent() {
         pair.owner.sent(LINK, 10_000);
     }
     // It goes no further.
+    pair.owner.timed_out(time + beat);
+    pair.owner.timed_out(time + beat * 2);
     pair.owner
         .timed_out(time + (beat * 3 - Duration::from_millis(1)));
     assert_eq!(pair.owner.poll_drop(), None);
