@@ -81,19 +81,7 @@ impl<L: SpoolLog> Group<L> {
         } else {
             LIVE_PERCENT
         };
-        let percent = |live: u64, len: usize| live * 100 / len.max(1) as u64;
-        // What was left free because the next record did not fit in would be left free again.
-        let gains = |segment: &Segment| {
-            percent(segment.live_octets, segment.fill) <= most || segment.fill <= segment.len / 2
-        };
-        let segments = &self.store.segments;
-        let thin = segments.thin.iter().map(|key| (*key, segments.at(*key)));
-        thin.filter(|(_, segment)| segment.live > 0)
-            .filter(|(_, segment)| gains(segment))
-            .map(|(key, segment)| (key, percent(segment.live_octets, segment.len)))
-            .filter(|(_, live)| *live <= most)
-            .min_by_key(|(_, live)| *live)
-            .map(|(key, _)| key)
+        self.store.segments.thinnest(most)
     }
 
     /// The segment with something living that lies in the oldest part of the log, before its segment

@@ -68,7 +68,8 @@ impl Segments {
             pins: 0,
             log_segment: stretch.segment,
             open: true,
-            thin: false,
+            thin: None,
+            thins_below: 0,
         })
     }
 

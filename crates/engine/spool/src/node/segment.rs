@@ -65,8 +65,10 @@ pub(super) struct Segment {
     pub(super) log_segment: u64,
     /// Whether it is still being filled, and stays even when nothing lives in it.
     pub(super) open: bool,
-    /// Whether it is among [`Segments::thin`].
-    pub(super) thin: bool,
+    /// As what it is among [`Segments::thin`], if it is.
+    pub(super) thin: Option<u8>,
+    /// With fewer octets that live it is something else there.
+    pub(super) thins_below: u64,
 }
 
 impl Segment {
@@ -84,11 +86,30 @@ impl Segment {
         )
     }
 
-    /// Whether compaction may gain something by it: it is closed, in memory, and little of it lives, or
-    /// little was put in.
-    pub(super) const fn is_thin(&self) -> bool {
-        let thin = self.live_octets * 100 < self.fill as u64 * (LIVE_PERCENT_MAX + 1);
-        !self.open && self.is_resident() && (thin || self.fill <= self.len / 2)
+    /// How much of it lives, in percent, if compaction may gain something by it: it is closed, in memory, and
+    /// little of it lives, or little was put in.
+    pub(super) fn thinness(&self) -> Option<u8> {
+        if self.open || self.live == 0 || !self.is_resident() {
+            return None;
+        }
+        let percent = self.live_octets * 100 / self.worth();
+        (percent <= LIVE_PERCENT_MAX).then_some(percent as u8)
+    }
+
+    /// The octets of which those that live are a part. What was left free because the next record did not fit
+    /// in would be left free again, so it counts only where that is half of all.
+    fn worth(&self) -> u64 {
+        let half_empty = self.fill <= self.len / 2;
+        (if half_empty { self.len } else { self.fill }).max(1) as u64
+    }
+
+    /// Below how many octets that live it is thinner than this.
+    fn below(&self, thin: Option<u8>) -> u64 {
+        if self.open || !self.is_resident() {
+            return 0;
+        }
+        let percent = thin.map_or(LIVE_PERCENT_MAX + 1, u64::from);
+        (percent * self.worth()).div_ceil(100)
     }
 
     /// Whether nothing lives in it and nobody is given anything of it.
@@ -107,9 +128,9 @@ pub(super) struct Segments {
     pub(super) wanted: VecDeque<SegmentKey>,
     /// Those in memory that lie on disk as well.
     pub(super) copies: BTreeSet<SegmentKey>,
-    /// Closed ones in memory of which so little lives that they may be worth compacting. Kept beside all
-    /// of them, since that is asked for in every turn and most may lie on disk.
-    pub(super) thin: BTreeSet<SegmentKey>,
+    /// Closed ones in memory of which so little lives that they may be worth compacting, by how much: the one
+    /// worth most is asked for with each new segment.
+    thin: BTreeSet<(u8, SegmentKey)>,
     /// Octets of all that lives, a shared body counted once.
     live_octets: u64,
     vacant: Vec<SegmentKey>,
@@ -132,7 +153,8 @@ impl Segments {
             pins: 0,
             log_segment,
             open: true,
-            thin: false,
+            thin: None,
+            thins_below: 0,
         };
         self.enter(segment)
     }
@@ -168,7 +190,9 @@ impl Segments {
         };
         self.vacant.push(key);
         self.copies.remove(&key);
-        self.thin.remove(&key);
+        if let Some(thin) = segment.thin {
+            self.thin.remove(&(thin, key));
+        }
         memory.arrived |= segment.wanted;
         if let Residence::Spilled(Backing::Spill(slot)) | Residence::Copied(Backing::Spill(slot)) =
             segment.residence
@@ -241,18 +265,35 @@ impl Segments {
             .expect("the segment lives while it is referred to")
     }
 
-    /// Puts a segment among those that are thin, or takes it out.
+    /// Puts a segment among those that are thin, at its place there, or takes it out.
     pub(super) fn note_thin(&mut self, key: SegmentKey) {
         let segment = self.at_mut(key);
-        let thin = segment.is_thin();
-        if std::mem::replace(&mut segment.thin, thin) == thin {
+        let thin = segment.thinness();
+        segment.thins_below = segment.below(thin);
+        let before = std::mem::replace(&mut segment.thin, thin);
+        if before == thin {
             return;
         }
-        if thin {
-            self.thin.insert(key);
-        } else {
-            self.thin.remove(&key);
+        if let Some(before) = before {
+            self.thin.remove(&(before, key));
         }
+        if let Some(thin) = thin {
+            self.thin.insert((thin, key));
+        }
+    }
+
+    /// Those that are thin, and how thin.
+    #[cfg(test)]
+    pub(super) fn thin(&self) -> impl Iterator<Item = (SegmentKey, u8)> {
+        let mut thin: Vec<_> = self.thin.iter().map(|(thin, key)| (*key, *thin)).collect();
+        thin.sort_unstable();
+        thin.into_iter()
+    }
+
+    /// The segment by which compaction gains most, if at most so many percent of it live.
+    pub(super) fn thinnest(&self, most: u64) -> Option<SegmentKey> {
+        let (percent, key) = self.thin.first()?;
+        (u64::from(*percent) <= most).then_some(*key)
     }
 
     pub(super) fn octets(&self, piece: Piece) -> &[u8] {
@@ -283,6 +324,7 @@ impl Segments {
         for key in 0..self.slots.len() {
             if let Some(segment) = &mut self.slots[key] {
                 (segment.live, segment.live_octets) = (0, 0);
+                self.note_thin(key as SegmentKey);
                 self.release(memory, key as SegmentKey);
             }
         }
@@ -294,6 +336,10 @@ impl Segments {
         let segment = self.at_mut(key);
         segment.live += 1;
         segment.live_octets += octets;
+        // What is moved lives on where it lies.
+        if !segment.open {
+            self.note_thin(key);
+        }
         self.live_octets += octets;
     }
 
@@ -304,10 +350,15 @@ impl Segments {
         let segment = self.at_mut(key);
         segment.live -= 1;
         segment.live_octets -= octets;
-        if segment.live == 0 && !segment.open {
-            self.release(memory, key);
-        } else if !segment.thin && segment.is_thin() {
+        if segment.open {
+            return;
+        }
+        let done = segment.live == 0;
+        if done || segment.live_octets < segment.thins_below {
             self.note_thin(key);
+        }
+        if done {
+            self.release(memory, key);
         }
     }
 }
