@@ -4,8 +4,8 @@ use vere_ports::spill::SpillSlot;
 
 use super::config::{NodeConfig, SEGMENT_LEN_MIN};
 
-/// Octets of index per record, for the budget.
-const RECORD_COST: u64 = 24;
+/// Octets of index per record, for the budget, beside its place in its queue.
+const RECORD_COST: u64 = 8;
 /// The same for a record whose parts lie apart; room for them is kept for others.
 const SIDE_COST: u64 = 48;
 
@@ -35,6 +35,8 @@ pub(super) struct Memory {
     pub(super) records: u64,
     /// Places for records whose parts lie apart, of all groups.
     pub(super) sides: u64,
+    /// Octets of all queues: their names, and places for records in them, those that stand empty too.
+    pub(super) queues: u64,
     /// Octets in the spill store, and those that there is room for beside them.
     pub(super) spilled: u64,
     pub(super) spill_room: u64,
@@ -63,6 +65,7 @@ impl Memory {
             copies_max: (max / 16).max(COPIES * segment_len as u64),
             records: 0,
             sides: 0,
+            queues: 0,
             spilled: 0,
             spill_room: 0,
             relief: false,
@@ -79,7 +82,7 @@ impl Memory {
 
     /// Octets of the index, which stays in memory whatever is written out.
     const fn index(&self) -> u64 {
-        self.records * RECORD_COST + self.sides * SIDE_COST
+        self.records * RECORD_COST + self.sides * SIDE_COST + self.queues
     }
 
     /// How much of what may be held, here and in the spill store, is: in thousandths. At 1,000 new records

@@ -28,6 +28,7 @@ mod outline;
 mod output;
 mod perform;
 mod queue;
+mod queues;
 mod rebuild;
 mod refusals;
 mod replay;

@@ -35,6 +35,7 @@ impl Store {
         let known = self.queue_mut(queue).ok_or(Refusal::NoQueue)?;
         let Some(PlainPut { meta_len, len }) = put else {
             let slot = known.remove(id).ok_or(Refusal::NoRecord)?;
+            known.count(memory);
             self.forget(memory, slot);
             return Ok(());
         };
@@ -51,6 +52,7 @@ impl Store {
             return Err(Refusal::NodeFull);
         }
         known.insert(id, Slot::new(home, len, Detail::Plain(meta_len)));
+        known.count(memory);
         self.records += 1;
         memory.records += 1;
         let len = u64::from(len);

@@ -10,13 +10,21 @@ use std::collections::{BTreeMap, VecDeque};
 
 use vere_spoolwire::{KeptGrants, QueueCharter, QueueId, QueueLimits, QueueStat, RecordId};
 
-use super::segment::{Place, SegmentKey};
+use super::segment::{Memory, Place, SegmentKey};
 
 /// Slots of a run.
 const RUN_LEN: usize = 1024;
 /// A run pays while one of so many of its slots lives, from the first living one on: a stray costs about as
 /// much as three slots, and moving there and back must not become a habit.
 const SPARSE: usize = 16;
+
+/// Slots that an empty queue keeps for what comes: 1 KiB.
+const IDLE_SLOTS: usize = 64;
+/// What a slot takes, and a stray.
+const SLOT_OCTETS: usize = size_of::<Slot>();
+const STRAY_OCTETS: usize = 50;
+/// What a queue takes by itself, beside its names: it stands in a list and under its name.
+const QUEUE_OCTETS: usize = size_of::<Queue>() + 64;
 
 /// Stands for "no segment": the slot is empty.
 const NOWHERE: SegmentKey = SegmentKey::MAX;
@@ -90,12 +98,14 @@ impl Run {
         (index < self.slots.len()).then_some(index)
     }
 
-    /// Begins again with this slot, when none lives.
+    /// Begins again with this slot, when none lives. Gives by how many slots it grew, as [`Run::set`] does.
     #[inline]
-    fn begin(&mut self, id: u64, slot: Slot) {
+    fn begin(&mut self, id: u64, slot: Slot) -> usize {
+        let before = self.slots.capacity();
         self.slots.clear();
         self.slots.push(slot);
         (self.base, self.head, self.live) = (id, 0, 1);
+        self.slots.capacity() - before
     }
 
     /// Whether a record behind its end would leave few slots empty.
@@ -110,7 +120,8 @@ impl Run {
     }
 
     #[inline]
-    fn set(&mut self, id: u64, slot: Slot) {
+    fn set(&mut self, id: u64, slot: Slot) -> usize {
+        let before = self.slots.capacity();
         let index = (id - self.base) as usize;
         if index >= self.slots.len() {
             if index > self.slots.len() {
@@ -122,6 +133,7 @@ impl Run {
         }
         self.live += 1;
         self.head = self.head.min(index);
+        self.slots.capacity() - before
     }
 }
 
@@ -133,6 +145,11 @@ pub(super) struct Trial {
     pub(super) length: u64,
     pub(super) octets: u64,
     pub(super) next: u64,
+}
+
+/// What a queue takes without a record.
+fn itself(name: &str, charter: QueueCharter<'_>) -> u64 {
+    (QUEUE_OCTETS + 2 * name.len() + charter.readers.octets().len()) as u64
 }
 
 /// One queue.
@@ -150,6 +167,12 @@ pub(super) struct Queue {
     runs: VecDeque<Run>,
     /// Records that lie in no run.
     strays: BTreeMap<u64, Slot>,
+    /// Slots of all runs, used or not.
+    slots: usize,
+    /// Octets that it takes without a record.
+    itself: u64,
+    /// Octets it was counted with, in the node's memory.
+    counted: u64,
 }
 
 impl Queue {
@@ -164,11 +187,39 @@ impl Queue {
             trial: Trial::default(),
             runs: VecDeque::new(),
             strays: BTreeMap::new(),
+            slots: 0,
+            itself: itself(name, charter),
+            counted: 0,
         }
+    }
+
+    /// Counts it as what it takes now, but for what every record is counted with.
+    #[inline]
+    pub(super) fn count(&mut self, memory: &mut Memory) {
+        let places = self.slots * SLOT_OCTETS + self.strays.len() * STRAY_OCTETS;
+        let taken = self.itself + places as u64;
+        if taken != self.counted {
+            memory.queues = memory.queues + taken - self.counted;
+            self.counted = taken;
+        }
+    }
+
+    /// What it has to be counted with.
+    #[cfg(test)]
+    pub(super) fn counted(&self) -> u64 {
+        let runs = self.runs.iter().map(|run| run.slots.capacity());
+        let places = runs.sum::<usize>() * SLOT_OCTETS + self.strays.len() * STRAY_OCTETS;
+        self.itself + places as u64
+    }
+
+    /// It is gone, or about to be.
+    pub(super) fn uncount(&mut self, memory: &mut Memory) {
+        memory.queues -= std::mem::take(&mut self.counted);
     }
 
     /// What holds for it from now on, and the least that its next number is.
     pub(super) fn renew(&mut self, charter: QueueCharter<'_>, next: RecordId) {
+        self.itself = itself(&self.name, charter);
         self.limits = charter.limits;
         self.readers = charter.readers.into();
         self.next = self.next.max(next.0);
@@ -191,8 +242,8 @@ impl Queue {
         }
         self.next = id + 1;
         match self.runs.back_mut() {
-            Some(run) if run.live == 0 => run.begin(id, slot),
-            Some(run) if id - run.base < RUN_LEN as u64 => run.set(id, slot),
+            Some(run) if run.live == 0 => self.slots += run.begin(id, slot),
+            Some(run) if id - run.base < RUN_LEN as u64 => self.slots += run.set(id, slot),
             _ => self.append_run(id, slot),
         }
     }
@@ -208,6 +259,7 @@ impl Queue {
             run.slots.reserve_exact(RUN_LEN);
         }
         run.set(id, slot);
+        self.slots += run.slots.capacity();
         self.runs.insert(at, run);
     }
 
@@ -231,7 +283,8 @@ impl Queue {
             && id < bound
             && run.is_near(id)
         {
-            return run.set(id, slot);
+            self.slots += run.set(id, slot);
+            return;
         }
         // With a neighbour it is a run again; a log brings back what lies close together in its order.
         let start = self.runs.get(after.wrapping_sub(1));
@@ -245,7 +298,7 @@ impl Queue {
             Some((neighbour, first)) => {
                 self.strays.remove(&neighbour);
                 self.insert_run(after, neighbour, first);
-                self.runs[after].set(id, slot);
+                self.slots += self.runs[after].set(id, slot);
             }
             None => drop(self.strays.insert(id, slot)),
         }
@@ -332,13 +385,30 @@ impl Queue {
         Some(slot)
     }
 
-    /// A run with nearly no living record goes; the last one is kept for what comes.
+    /// A run with nearly no living record goes; the last one is kept for what comes, a part of it when nothing
+    /// is in it: most queues that are empty stay so for long.
     #[inline]
     fn retire(&mut self, at: usize) {
-        if at + 1 < self.runs.len()
-            && let Some(run) = self.runs.remove(at)
-            && run.live > 0
+        if at + 1 < self.runs.len() {
+            self.give_up_run(at);
+        } else if let Some(run) = self.runs.get_mut(at)
+            && run.live == 0
+            && run.slots.capacity() > IDLE_SLOTS
         {
+            self.slots -= run.slots.capacity();
+            run.slots = Vec::with_capacity(IDLE_SLOTS);
+            run.head = 0;
+            self.slots += run.slots.capacity();
+        }
+    }
+
+    #[cold]
+    fn give_up_run(&mut self, at: usize) {
+        let Some(run) = self.runs.remove(at) else {
+            return;
+        };
+        self.slots -= run.slots.capacity();
+        if run.live > 0 {
             let ids = run.base..;
             let living = ids.zip(run.slots).filter(|(_, slot)| !slot.is_empty());
             self.strays.extend(living);
@@ -401,7 +471,9 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::super::config::NodeConfig;
     use super::*;
+    use crate::testing::secret;
 
     fn slot(len: u32) -> Slot {
         Slot::new(
@@ -412,6 +484,11 @@ mod tests {
             len,
             Detail::Plain(0),
         )
+    }
+
+    fn slots(queue: &Queue) -> usize {
+        let runs = queue.runs.iter();
+        runs.map(|run| run.slots.capacity()).sum()
     }
 
     #[test]
@@ -426,7 +503,32 @@ mod tests {
         }
         assert!(queue.remove(RecordId(1)).is_none());
         assert_eq!((queue.runs.len(), queue.length, queue.octets), (1, 0, 0));
+        assert!(slots(&queue) <= IDLE_SLOTS, "{}", slots(&queue));
         assert_eq!(queue.first(), RecordId(10_001));
+    }
+
+    /// Queues that were long once kept 16 KiB each that nobody counted, and their names.
+    #[test]
+    fn a_queue_counts_as_memory_with_or_without_records() {
+        let mut memory = Memory::new(&NodeConfig::new(secret()));
+        let name = "x".repeat(200);
+        let mut queue = Queue::new(&name, QueueCharter::default(), RecordId(1));
+        queue.count(&mut memory);
+        let empty = memory.used();
+        assert!((400..1_000).contains(&empty), "{empty}");
+        for id in 1..=10_000 {
+            queue.insert(RecordId(id), slot(1));
+            queue.count(&mut memory);
+        }
+        assert!(memory.used() > 10_000 * SLOT_OCTETS as u64);
+        for id in 1..=10_000 {
+            queue.remove(RecordId(id)).expect("it is there");
+            queue.count(&mut memory);
+        }
+        let idle = memory.used() - empty;
+        assert!(idle <= (IDLE_SLOTS * SLOT_OCTETS) as u64, "{idle}");
+        queue.uncount(&mut memory);
+        assert_eq!(memory.used(), 0);
     }
 
     /// What waits for days beside millions that come and go.
@@ -442,13 +544,6 @@ mod tests {
                 queue.remove(RecordId(ended));
             }
         }
-        let slots = |queue: &Queue| {
-            queue
-                .runs
-                .iter()
-                .map(|run| run.slots.capacity())
-                .sum::<usize>()
-        };
         assert!(queue.strays.len() >= 990, "{}", queue.strays.len());
         assert!(slots(&queue) <= 3 * RUN_LEN, "{} slots", slots(&queue));
         // Written again by compaction, it stays what it is.
@@ -546,6 +641,7 @@ mod tests {
                 let right: Vec<_> = model.range(from..).map(|(id, len)| (*id, *len)).collect();
                 prop_assert_eq!(left, right);
                 prop_assert_eq!(queue.length, model.len() as u64);
+                prop_assert_eq!(queue.slots, slots(&queue));
                 prop_assert_eq!(queue.slot(RecordId(from)).is_some(), model.contains_key(&from));
             }
         }

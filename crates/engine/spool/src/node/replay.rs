@@ -79,8 +79,9 @@ impl LogReader for Replay<'_> {
             if queue.id.0 >= QUEUES_MAX {
                 return Err(UnreadableEntry(format!("there is no queue {}", queue.id)));
             }
+            let (name, charter) = (&queue.name, queue.charter());
             self.store
-                .create(queue.id, &queue.name, queue.charter(), queue.next);
+                .create(self.memory, queue.id, name, charter, queue.next);
         }
         Ok(())
     }

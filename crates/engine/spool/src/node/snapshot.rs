@@ -126,7 +126,10 @@ fn read(head: &[u8]) -> Option<Snapshot> {
 mod tests {
     use vere_spoolwire::{QueueId, QueueLimits, RecordId};
 
+    use super::super::config::NodeConfig;
+    use super::super::segment::Memory;
     use super::*;
+    use crate::testing::secret;
 
     /// A head of version 2 with one queue, as it was written before queues had grants.
     #[test]
@@ -136,7 +139,9 @@ mod tests {
             length_max: 7,
             bytes_max: 8,
         };
-        store.create(QueueId(3), "a.test", limits.into(), RecordId(5));
+        let mut memory = Memory::new(&NodeConfig::new(secret()));
+        let (id, next) = (QueueId(3), RecordId(5));
+        store.create(&mut memory, id, "a.test", limits.into(), next);
         let mut head = encode(&store, Incarnation(9), false);
         // Queue and length of the name, then limits and the rest.
         let entry = [&[3, 0, 0, 0, 6, 0, 0, 0, 7][..], &[0; 7], &[8]].concat();

@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use vere_spoolwire::{
-    FRAME_MIN, HEADER_LEN, ITEM_HEADER_LEN, Mutation, QueueCharter, QueueId, RecordId, Refusal,
-    TARGET_LEN, Txn,
+    FRAME_MIN, HEADER_LEN, ITEM_HEADER_LEN, Mutation, QueueId, RecordId, Refusal, TARGET_LEN, Txn,
 };
 
 use super::access::Deed;
@@ -49,7 +48,7 @@ pub(super) struct Store {
     pub(super) syncing: bool,
     /// Refusals of the last window.
     pub(super) refused: VecDeque<(Txn, Refusal)>,
-    queues: Vec<Option<Queue>>,
+    pub(super) queues: Vec<Option<Queue>>,
     pub(super) by_name: BTreeMap<Box<str>, QueueId>,
     sides: Vec<Side>,
     sides_vacant: Vec<u32>,
@@ -97,6 +96,8 @@ impl Store {
     pub(super) fn reset(&mut self, memory: &mut Memory, through: Txn) {
         memory.records -= self.records;
         memory.sides -= self.sides.len() as u64;
+        let queues = self.queues.iter_mut().flatten();
+        queues.for_each(|queue| queue.uncount(memory));
         self.segments.forget_all(memory);
         *self = Self {
             segments: std::mem::take(&mut self.segments),
@@ -129,13 +130,13 @@ impl Store {
                 queue,
                 name,
                 charter,
-            } => self.create(*queue, name, *charter, RecordId(1)),
+            } => self.create(memory, *queue, name, *charter, RecordId(1)),
             Mutation::KeptCreate {
                 queue,
                 name,
                 charter,
                 next,
-            } => self.create(*queue, name, *charter, RecordId(next.0.max(1))),
+            } => self.create(memory, *queue, name, *charter, RecordId(next.0.max(1))),
             Mutation::Purge {
                 queue,
                 through,
@@ -175,48 +176,6 @@ impl Store {
         self.segments
             .retain(home.segment, u64::from(len) + RECORD_OVERHEAD);
         self.insert(memory, queue, id, slot);
-    }
-
-    /// Makes a queue, or gives it another charter and at least this next number.
-    pub(super) fn create(
-        &mut self,
-        id: QueueId,
-        name: &str,
-        charter: QueueCharter<'_>,
-        next: RecordId,
-    ) {
-        let index = id.0 as usize;
-        if self.queues.len() <= index {
-            self.queues.resize_with(index + 1, || None);
-        }
-        match &mut self.queues[index] {
-            Some(queue) => queue.renew(charter, next),
-            empty @ None => {
-                *empty = Some(Queue::new(name, charter, next));
-                self.by_name.insert(name.into(), id);
-            }
-        }
-    }
-
-    fn purge(&mut self, memory: &mut Memory, id: QueueId, through: RecordId, drop: bool) {
-        loop {
-            let Some(queue) = self.queue(id) else { return };
-            let within = |(id, _): (RecordId, Slot)| (id <= through).then_some(id);
-            let some: Vec<_> = queue
-                .iter_from(RecordId(0))
-                .map_while(within)
-                .take(1024)
-                .collect();
-            if some.is_empty() {
-                break;
-            }
-            for record in some {
-                self.remove(memory, id, record);
-            }
-        }
-        if drop && let Some(queue) = self.queues[id.0 as usize].take_if(|queue| queue.length == 0) {
-            self.by_name.remove(&queue.name);
-        }
     }
 
     /// The same for a batch, of changes with the offsets of their items in its payload.
@@ -339,11 +298,14 @@ impl Store {
         let side = self.with_side(memory, from.0, from.1, slot);
         self.sides[side].renamed = true;
         let meta_home = self.sides[side].meta_home;
-        let moved = self
-            .queue_mut(from.0)
-            .and_then(|queue| queue.remove(from.1));
+        let moved = self.queue_mut(from.0).and_then(|queue| {
+            let moved = queue.remove(from.1);
+            queue.count(memory);
+            moved
+        });
         if let (Some(slot), Some(queue)) = (moved, self.queue_mut(to.0)) {
             queue.insert(to.1, slot);
+            queue.count(memory);
         }
         self.renamed.insert(slot.home, to);
         self.renamed.insert(meta_home, to);
@@ -362,14 +324,19 @@ impl Store {
         self.octets += u64::from(slot.len);
         if let Some(queue) = self.queue_mut(queue) {
             queue.insert(id, slot);
+            queue.count(memory);
         }
     }
 
     /// Ends a record.
     pub(super) fn remove(&mut self, memory: &mut Memory, queue: QueueId, id: RecordId) -> bool {
-        let Some(slot) = self.queue_mut(queue).and_then(|queue| queue.remove(id)) else {
+        let Some(queue) = self.queue_mut(queue) else {
             return false;
         };
+        let Some(slot) = queue.remove(id) else {
+            return false;
+        };
+        queue.count(memory);
         self.forget(memory, slot);
         true
     }

@@ -195,6 +195,10 @@ fn assert_holds(pair: &mut Pair, model: &Model) {
         .map(|queue| queue.records.len() as u64)
         .sum::<u64>();
     assert_eq!(pair.node.memory.records, live);
+    let queues = pair.node.groups.iter();
+    let queues = queues.flat_map(|group| group.store.queues());
+    let counted: u64 = queues.map(|(_, queue)| queue.counted()).sum();
+    assert_eq!(pair.node.memory.queues, counted);
     for queue in pair.node.queues("gateway") {
         assert_eq!(
             queue.next.0, model.queues[&queue.id.0].next,

@@ -25,6 +25,15 @@ fn short() -> NodeConfig {
     }
 }
 
+/// The same with room for the places of some thousand records in three queues.
+fn with_queues(config: NodeConfig) -> NodeConfig {
+    let memory_max = (16 * SEGMENT_LEN_MIN + 3 * (16 << 10)) as u64;
+    NodeConfig {
+        memory_max,
+        ..config
+    }
+}
+
 fn run(config: NodeConfig, log: Option<MemoryLog>, seed: u64) -> Run {
     let spill = Some(MemorySpill::new(seed));
     Run::with(Pair::with_spill(config, log, spill))
@@ -122,22 +131,22 @@ fn busy(config: &NodeConfig, log: fn() -> Option<MemoryLog>) {
 
 #[test]
 fn busy_and_eager_in_memory() {
-    busy(&tight(), || None);
+    busy(&with_queues(tight()), || None);
 }
 
 #[test]
 fn busy_and_eager_with_a_log() {
-    busy(&tight(), || Some(MemoryLog::new(2 << 10)));
+    busy(&with_queues(tight()), || Some(MemoryLog::new(2 << 10)));
 }
 
 #[test]
 fn busy_and_short_in_memory() {
-    busy(&short(), || None);
+    busy(&with_queues(short()), || None);
 }
 
 #[test]
 fn busy_and_short_with_a_log() {
-    busy(&short(), || Some(MemoryLog::new(2 << 10)));
+    busy(&with_queues(short()), || Some(MemoryLog::new(2 << 10)));
 }
 
 const QUEUE: QueueId = QueueId(0);
