@@ -184,7 +184,7 @@ fn in_group(socket: &Path, group: Option<&str>) -> Result<Vec<QueueRow>, Failure
     }
 }
 
-fn to_json(rows: &impl serde::Serialize) -> Result<String, Failure> {
+pub(super) fn to_json(rows: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(rows)
         .map(|text| text + "\n")
         .map_err(|error| Failure::new(error.to_string()))

@@ -1,5 +1,6 @@
 //! `vere spool`: the nodes that hold the queues.
 
+mod groups;
 mod read;
 mod salvage;
 
@@ -13,6 +14,7 @@ use vere_settings::{Settings, SpoolNode};
 use vere_spoolwire::{NodeStat, QueueStat};
 use vere_units::ByteSize;
 
+use super::queue::to_json;
 use super::{Failure, is_there};
 use crate::control::{ReplicaLine, Request, ask};
 use crate::role::log;
@@ -40,6 +42,7 @@ pub(crate) enum SpoolCommand {
         #[arg(long)]
         json: bool,
     },
+    Groups(groups::GroupsArgs),
     /// Prints what stands beside the bodies of a queue's records, which of `@finished` and `@notices` are their
     /// lines: each behind its number and a tab. What is printed need not be safe on all nodes yet.
     Read(read::ReadArgs),
@@ -63,6 +66,7 @@ pub(crate) fn run(command: &SpoolCommand, settings: &Settings) -> Result<String,
             queues,
             json,
         } => stat(settings, group.as_deref(), *queues, *json),
+        SpoolCommand::Groups(args) => groups::run(args, settings),
         SpoolCommand::Read(args) => read::run(args, settings),
         SpoolCommand::Salvage(args) => salvage::run(args, settings),
     }

@@ -47,6 +47,21 @@ fn two_gateways_on_the_same_nodes_have_queues_of_their_own() {
             "{text}"
         );
     }
+    let text = first.command(&["spool", "groups", "--json"]);
+    let groups: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(groups.as_array().map(Vec::len), Some(2), "{text}");
+    for (at, group, records) in [(0, "gateway", 1), (1, "second", 2)] {
+        let line = &groups[at];
+        assert_eq!(
+            (&line["group"], &line["lease"]),
+            (&group.into(), &"held".into())
+        );
+        assert_eq!(line["records"], records, "{line}");
+        let members = line["members"].as_array().expect("members");
+        assert!(members.len() == 2 && members.iter().all(|one| one["full"] == true));
+    }
+    let said = first.command(&["spool", "groups"]);
+    assert_eq!(said.lines().count(), 3, "{said}");
     // Each takes back what is its own, and neither takes anything from the other.
     second.kill_and_wait("gateway");
     wait_for("the second gateway's queues", || {

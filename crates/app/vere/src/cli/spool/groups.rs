@@ -1,0 +1,180 @@
+//! `vere spool groups`: which groups of queues there are, whose they are and what they hold.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde::Serialize;
+use vere_net::tls::MutualTls;
+use vere_settings::Settings;
+use vere_spool::lease::LeaseRecord;
+use vere_spool::owner::{MemberState, Membership};
+use vere_spoolwire::NodeStat;
+use vere_units::ByteSize;
+
+use super::{Failure, key, to_json};
+use crate::spool::reader::Reader;
+use crate::spool::{self, Credentials, encryption};
+
+/// Lists the groups of queues that the register knows: their nodes, who delivers them, and what they hold.
+#[derive(Debug, Args)]
+pub(crate) struct GroupsArgs {
+    /// Prints JSON: a list of objects.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A group; what it holds is left out where no full member says.
+#[derive(Debug, Serialize)]
+struct GroupLine {
+    group: String,
+    /// Grows with every takeover.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    epoch: Option<u64>,
+    members: Vec<MemberLine>,
+    /// Who may deliver: `held` by its gateway, or `adopted` by another one, alive or not; `free`: nobody.
+    lease: &'static str,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    holds: Option<Holds>,
+    /// Why it is not known what it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct MemberLine {
+    node: String,
+    /// Or it is being rebuilt.
+    full: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Holds {
+    queues: u64,
+    records: u64,
+    octets: u64,
+}
+
+impl From<NodeStat> for Holds {
+    fn from(stat: NodeStat) -> Self {
+        Self {
+            queues: stat.queues,
+            records: stat.records,
+            octets: stat.bytes,
+        }
+    }
+}
+
+pub(super) fn run(args: &GroupsArgs, settings: &Settings) -> Result<String, Failure> {
+    let key = key(settings)?;
+    let tls = encryption::certificates(settings)?;
+    let register = spool::register(settings)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let list = |prefix| {
+        let listed = runtime.block_on(register.list(prefix));
+        listed.map_err(|error| Failure::new(format!("cannot read the register: {error}")))
+    };
+    let (groups, leases) = (list("group/")?, list("lease/")?);
+    let mut lines = Vec::with_capacity(groups.len());
+    for (name, record) in &groups {
+        let group = name.strip_prefix("group/").unwrap_or(name);
+        let lease = leases.iter().find_map(|(name, lease)| {
+            let of = name.strip_prefix("lease/") == Some(group);
+            of.then_some(lease.value.as_slice())
+        });
+        let mut line = line(group, &record.value, lease);
+        match look(settings, tls.as_ref(), &key, &line) {
+            Ok(holds) => line.holds = Some(holds),
+            Err(error) => line.error = Some(error),
+        }
+        lines.push(line);
+    }
+    if args.json {
+        to_json(&lines)
+    } else {
+        Ok(table(&lines))
+    }
+}
+
+/// What the register says of a group.
+fn line(group: &str, record: &[u8], lease: Option<&[u8]>) -> GroupLine {
+    let record = Membership::decode(record).ok();
+    let members = record.iter().flat_map(|record| &record.members);
+    GroupLine {
+        group: group.to_owned(),
+        epoch: record.as_ref().map(|record| record.epoch),
+        members: members
+            .map(|member| MemberLine {
+                node: member.node.clone(),
+                full: member.state == MemberState::Full,
+            })
+            .collect(),
+        lease: match lease.map(LeaseRecord::decode) {
+            None => "free",
+            Some(None) => "unreadable",
+            Some(Some(lease)) if lease.holder == 0 => "free",
+            Some(Some(lease)) if lease.adopted => "adopted",
+            Some(Some(_)) => "held",
+        },
+        holds: None,
+        error: None,
+    }
+}
+
+/// What the first full member that answers holds of it.
+fn look(
+    settings: &Settings,
+    tls: Option<&MutualTls>,
+    key: &Credentials,
+    line: &GroupLine,
+) -> Result<Holds, String> {
+    let mut error = "no full member".to_owned();
+    for member in line.members.iter().filter(|member| member.full) {
+        let nodes = &settings.spool.nodes;
+        let Some(node) = nodes.iter().find(|node| node.name == member.node) else {
+            error = format!("no node {} in the settings", member.node);
+            continue;
+        };
+        let asked = Reader::connect(node, tls, key, &line.group);
+        match asked.and_then(|mut reader| reader.stat()) {
+            Ok(stat) if stat.syncing => error = format!("{}: incomplete", node.name),
+            Ok(stat) => return Ok(stat.into()),
+            Err(said) => error = format!("{}: {said}", node.name),
+        }
+    }
+    Err(error)
+}
+
+fn table(lines: &[GroupLine]) -> String {
+    if lines.is_empty() {
+        return "no groups\n".to_owned();
+    }
+    let mut out = format!(
+        "{:<24} {:>6} {:<10} {:>7} {:>9} {:>10}  NODES\n",
+        "GROUP", "EPOCH", "LEASE", "QUEUES", "RECORDS", "SIZE"
+    );
+    for line in lines {
+        let figures = line.holds.as_ref().map_or_else(
+            || format!("{:>7} {:>9} {:>10}", "?", "?", "?"),
+            |holds| {
+                let size = ByteSize::new(holds.octets).to_string();
+                format!("{:>7} {:>9} {size:>10}", holds.queues, holds.records)
+            },
+        );
+        let nodes = line.members.iter().map(|member| {
+            let state = if member.full { "" } else { " (being rebuilt)" };
+            format!("{}{state}", member.node)
+        });
+        let nodes = nodes.collect::<Vec<_>>().join(", ");
+        let error = line.error.as_ref();
+        let error = error.map_or_else(String::new, |error| format!("  {error}"));
+        let epoch = line.epoch.map_or("?".to_owned(), |epoch| epoch.to_string());
+        let _ = writeln!(
+            out,
+            "{:<24} {epoch:>6} {:<10} {figures}  {nodes}{error}",
+            line.group, line.lease
+        );
+    }
+    out
+}
