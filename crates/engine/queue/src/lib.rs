@@ -7,11 +7,12 @@
 //!
 //! Reading order: [`destination`] (where a recipient goes), [`envelope`] (what the spool keeps of a
 //! message beside its body, and its format), [`policy`] and [`queues`] (the schedule), [`settlement`] (what the result
-//! of an attempt means for each recipient), [`report`] (delivery status notifications, RFC 3464), [`order`]
+//! of an attempt means for each recipient), [`delay`] (when senders are told to wait), [`report`] (delivery status notifications, RFC 3464), [`order`]
 //! (what operators have ordered), [`ledger`] (what other systems are told), [`report_limit`] (how many
 //! reports one sender gets), [`limits`] (what operators allow towards a destination), [`site`] (which
 //! destinations the same hosts serve).
 
+pub mod delay;
 pub mod destination;
 pub mod envelope;
 pub mod ledger;

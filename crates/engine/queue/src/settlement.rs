@@ -1,9 +1,8 @@
 //! What the result of one delivery attempt means for each recipient: done, try later, or report.
 
-use std::time::Duration;
-
 use vere_units::Timestamp;
 
+use crate::delay;
 use crate::envelope::{Envelope, Recipient};
 use crate::policy::Policy;
 use crate::report::{LOCAL, Report, ReportKind, ReportedRecipient};
@@ -170,40 +169,11 @@ fn deferred(
         recipients,
         ..envelope.clone()
     };
-    if delay_notice_due(envelope, policy, now) {
-        rest.delay_noticed = true;
+    if delay::is_due(envelope, policy, now) {
         let reply = rest.last_reply.clone().unwrap_or_default();
-        let delayed = |recipient: &Recipient| ReportedRecipient {
-            address: recipient.address.clone(),
-            orcpt: recipient.orcpt.clone(),
-            status: "4.4.7".to_owned(),
-            diagnostic: reply.clone(),
-            from_remote: false,
-            remote: attempt.remote.clone(),
-        };
-        let due = rest
-            .recipients
-            .iter()
-            .filter(|one| one.notify.delay())
-            .map(delayed)
-            .collect();
-        push_report(reports, envelope, ReportKind::Delayed, due);
-        if let Some(report) = reports
-            .last_mut()
-            .filter(|one| one.kind == ReportKind::Delayed)
-        {
-            report.retry_until = Some(envelope.accepted + policy.expire);
-        }
+        reports.extend(delay::tell(&mut rest, policy, &attempt.remote, &reply));
     }
     Some(rest)
-}
-
-fn delay_notice_due(envelope: &Envelope, policy: &Policy, now: Timestamp) -> bool {
-    let age = now.saturating_since(envelope.accepted);
-    !envelope.delay_noticed
-        && policy
-            .delay_notice
-            .is_some_and(|after: Duration| age >= after)
 }
 
 /// A null reverse-path never causes a report (RFC 5321 section 4.5.5).
@@ -273,6 +243,8 @@ pub(crate) fn bounded(reply: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::envelope::Notify;
     use crate::envelope::tests::sample;

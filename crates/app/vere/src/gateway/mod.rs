@@ -10,6 +10,7 @@ mod adopt;
 mod audit;
 pub(crate) mod control;
 pub(crate) mod convert;
+mod delays;
 mod drain;
 mod group;
 mod header;

@@ -12,7 +12,7 @@ use self::session::{RelaySession, SessionEnd};
 use super::outbound::Unroutable;
 use super::scheduler::Worker;
 use super::state::Gateway;
-use super::{clock, sweep};
+use super::{clock, delays, sweep};
 
 /// How long a connection without messages is kept for the next one.
 const IDLE_MAX: Duration = Duration::from_secs(5);
@@ -215,7 +215,7 @@ async fn fail(
 }
 
 /// The message at the head of a queue has been tried by the attempt to connect and shows it; the others
-/// wait untouched, but for those whose time is over.
+/// wait untouched, but for those whose time is over; their senders are told when they wait long.
 async fn unreachable(
     gateway: &Rc<Gateway>,
     queue: u32,
@@ -230,6 +230,7 @@ async fn unreachable(
     };
     head.iter().for_each(settle);
     sweep::expired(gateway, queue, settle).await;
+    delays::tell(gateway, queue, &remote, reply);
 }
 
 /// Fails everything that is ready: the destination says that it never takes mail.

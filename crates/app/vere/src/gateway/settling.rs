@@ -170,7 +170,7 @@ impl Gateway {
     }
 
     /// The records of reports, and what is told of them.
-    async fn report_parts(
+    pub(super) async fn report_parts(
         &self,
         queue: u32,
         job: &Job,

@@ -17,6 +17,7 @@ use vere_telemetry::trace::{Event, EventKind, TraceLog};
 use vere_units::TraceId;
 
 use super::clock;
+use super::delays::Delays;
 use super::ids::TraceIds;
 use super::known::Expected;
 use super::metrics::GatewayMetrics;
@@ -71,6 +72,8 @@ pub(super) struct Gateway {
     pub(super) records: Records,
     /// How many reports each address got.
     pub(super) report_limit: Rc<RefCell<ReportLimit>>,
+    /// Queues whose senders are to be told of delays.
+    pub(super) delays: Delays,
     /// What signs own users' mail and reports, if the settings want that.
     pub(super) signer: Option<Rc<Signer>>,
     /// Whether so much waits that the intake is throttled.
@@ -100,6 +103,7 @@ impl Gateway {
         Self {
             signer: signer.map(Rc::new),
             report_limit: Rc::default(),
+            delays: Delays::default(),
             ids: Rc::new(TraceIds::of(&parts.settings.gateway.name)),
             settings: RefCell::new(parts.settings),
             router: Router {
@@ -131,6 +135,7 @@ impl Gateway {
         Self {
             signer: self.signer.clone(),
             report_limit: Rc::clone(&self.report_limit),
+            delays: Delays::default(),
             ids: Rc::clone(&self.ids),
             router: Router {
                 directory: self.router.directory.clone(),

@@ -238,6 +238,12 @@ fn what_is_never_delivered_is_told_of_and_expires_with_a_report() {
         &["x@example.com"],
         "Subject: lost\r\n\r\nbody",
     );
+    // Only the first is tried where nobody answers; these wait behind it.
+    let behind = 8;
+    for _ in 0..behind {
+        let text = "Subject: behind\r\n\r\nbody";
+        session.submit("bob@example.org", &["y@example.com"], text);
+    }
     for (count, action) in [(1, "Action: delayed\n"), (2, "Action: failed\n")] {
         let reports = wait_within(Duration::from_secs(100), action, || {
             let reports = system.mail("alice");
@@ -250,6 +256,13 @@ fn what_is_never_delivered_is_told_of_and_expires_with_a_report() {
             "{report}"
         );
     }
+    let told = wait_for("what waited behind expires", || {
+        let reports = system.mail("bob");
+        (reports.len() == 2 * behind).then_some(reports)
+    });
+    let of_kind = |action: &str| told.iter().filter(|one| one.contains(action)).count();
+    assert_eq!(of_kind("Action: delayed\n"), behind, "{told:?}");
+    assert_eq!(of_kind("Action: failed\n"), behind, "{told:?}");
     let trace = system.command(&["trace", &id]);
     for step in ["deferred", "expired", "dsn"] {
         assert!(trace.contains(step), "{step} is missing in:\n{trace}");

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use vere_units::Timestamp;
 
+use super::RecordId;
 use super::entries::{Chain, Entries, List, NONE, Slot, Standing};
 use super::gates::GateId;
 use super::heads::Place;
@@ -96,6 +97,10 @@ pub(super) struct Queue {
     pub(super) called: bool,
     /// Connections that are open, of its workers.
     pub(super) established: usize,
+    /// The senders of all records before this one were told of their delay, or are told at an attempt.
+    pub(super) told_before: RecordId,
+    /// Before this time none of the others is to be told.
+    pub(super) tell_from: Timestamp,
 }
 
 impl Queue {
@@ -142,6 +147,8 @@ impl Queue {
             in_line: [false; 2],
             called: false,
             established: 0,
+            told_before: 0,
+            tell_from: Timestamp::from_millis(0),
         }
     }
 

@@ -112,6 +112,30 @@ impl Queues {
         None
     }
 
+    /// From which record on senders are to be told that their messages, which wait behind others, are delayed;
+    /// `None`: of none it is time. The host looks at records from there on, settles each by
+    /// [`delay::notice`](crate::delay::notice), and says how far it came ([`Queues::told`]).
+    #[must_use]
+    pub fn first_untold(&self, number: QueueNumber, now: Timestamp) -> Option<RecordId> {
+        let after = self.policy.delay_notice?;
+        let queue = self.queues.get(number)?;
+        let oldest = &self.entries[queue.order.head()?];
+        let due = queue.tell_from.max(oldest.accepted + after) <= now;
+        due.then_some(queue.told_before)
+    }
+
+    /// Tells that senders were told, where they are to be, of all records before this one. `young`: when it was
+    /// accepted, if it is the first that it is not time for.
+    pub fn told(&mut self, number: QueueNumber, before: RecordId, young: Option<Timestamp>) {
+        let after = self.policy.delay_notice.unwrap_or_default();
+        if let Some(queue) = self.queues.get_mut(number) {
+            queue.told_before = queue.told_before.max(before);
+            if let Some(accepted) = young {
+                queue.tell_from = accepted + after;
+            }
+        }
+    }
+
     /// Whether a message accepted then is given up at its next failure.
     #[must_use]
     pub fn is_expired(&self, accepted: Timestamp, now: Timestamp) -> bool {

@@ -1,0 +1,116 @@
+//! When the sender of a message that is not delivered yet is told so (RFC 3461 section 4.1, NOTIFY=DELAY): once, of
+//! messages that were tried and of those that wait behind others.
+
+use vere_units::Timestamp;
+
+use crate::envelope::{Envelope, Recipient};
+use crate::policy::Policy;
+use crate::report::{Report, ReportKind, ReportedRecipient};
+
+/// Tells of a message that waits without having been tried itself, for what `remote` said to another one, `reply`.
+/// `None`: nobody wants to know, or was told before, or it is not time yet. Else the report, and the envelope to
+/// keep with REPLACE, in which only that is noted.
+#[must_use]
+pub fn notice(
+    envelope: &Envelope,
+    policy: &Policy,
+    now: Timestamp,
+    remote: &str,
+    reply: &str,
+) -> Option<(Envelope, Report)> {
+    if !is_due(envelope, policy, now) {
+        return None;
+    }
+    let mut rest = envelope.clone();
+    let report = tell(&mut rest, policy, remote, reply)?;
+    Some((rest, report))
+}
+
+/// Whether the sender is to be told now.
+pub(crate) fn is_due(envelope: &Envelope, policy: &Policy, now: Timestamp) -> bool {
+    let age = now.saturating_since(envelope.accepted);
+    !envelope.delay_noticed && policy.delay_notice.is_some_and(|after| age >= after)
+}
+
+/// Notes in the envelope that the sender was told; the report, if anybody wants one. A null reverse-path never
+/// causes one (RFC 5321 section 4.5.5).
+pub(crate) fn tell(
+    rest: &mut Envelope,
+    policy: &Policy,
+    remote: &str,
+    reply: &str,
+) -> Option<Report> {
+    rest.delay_noticed = true;
+    let delayed = |recipient: &Recipient| ReportedRecipient {
+        address: recipient.address.clone(),
+        orcpt: recipient.orcpt.clone(),
+        status: "4.4.7".to_owned(),
+        diagnostic: reply.to_owned(),
+        from_remote: false,
+        remote: remote.to_owned(),
+    };
+    let asked = rest.recipients.iter().filter(|one| one.notify.delay());
+    let recipients: Vec<_> = asked.map(delayed).collect();
+    let to = rest
+        .reverse_path
+        .clone()
+        .filter(|_| !recipients.is_empty())?;
+    Some(Report {
+        kind: ReportKind::Delayed,
+        to,
+        recipients,
+        retry_until: Some(rest.accepted + policy.expire),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::envelope::Notify;
+    use crate::envelope::tests::sample;
+
+    fn waiting() -> (Envelope, Policy, Timestamp) {
+        let mut envelope = sample();
+        envelope.delay_noticed = false;
+        envelope.reverse_path = Some("a@example.org".to_owned());
+        for recipient in &mut envelope.recipients {
+            recipient.notify = Notify::default();
+        }
+        let policy = Policy::default();
+        let late = envelope.accepted + policy.delay_notice.expect("default");
+        (envelope, policy, late)
+    }
+
+    #[test]
+    fn who_waits_behind_others_is_told_once_and_nothing_else_changes() {
+        let (envelope, policy, late) = waiting();
+        let (rest, report) = notice(&envelope, &policy, late, "host", "450 no").expect("due");
+        assert_eq!(report.recipients.len(), envelope.recipients.len());
+        assert_eq!(report.recipients[0].diagnostic, "450 no");
+        assert_eq!(report.retry_until, Some(envelope.accepted + policy.expire));
+        assert_eq!(notice(&rest, &policy, late, "host", "450 no"), None);
+        let before = Envelope {
+            delay_noticed: false,
+            ..rest
+        };
+        assert_eq!(before, envelope);
+    }
+
+    #[test]
+    fn who_does_not_want_to_know_is_not_told() {
+        let (envelope, policy, late) = waiting();
+        let told = |envelope: &Envelope, now| notice(envelope, &policy, now, "host", "450 no");
+        let soon = Timestamp::from_millis(late.as_millis() - 1);
+        assert_eq!(told(&envelope, soon), None);
+        let null = Envelope {
+            reverse_path: None,
+            ..envelope.clone()
+        };
+        assert_eq!(told(&null, late), None);
+        let mut silent = envelope;
+        for recipient in &mut silent.recipients {
+            recipient.notify = Notify::on(true, true, false);
+        }
+        assert_eq!(told(&silent, late), None);
+    }
+}
