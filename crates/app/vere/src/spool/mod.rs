@@ -28,7 +28,6 @@ use vere_spool::lease::LeaseTerms;
 use vere_spool::node::{Account, NodeConfig, OUTLINER};
 use vere_spool::owner::Membership;
 use vere_spoolwire::{Grants, KeptGrants, Right, SharedSecret};
-use vere_units::ByteSize;
 
 use crate::cli::Failure;
 use crate::role::life;
@@ -41,6 +40,8 @@ use reader::Admission;
 
 /// What a record takes beside its message: envelope, headers of ours, frame.
 const FRAME_SPARE: u64 = 14 << 20;
+/// The most that `limits.message_size_max` can be.
+const MESSAGE_SIZE_MAX: u64 = 2 << 30;
 
 /// Disk that is left to others, above all to the logs.
 const SPILL_SPARE: u64 = 1 << 30;
@@ -213,7 +214,7 @@ fn config(settings: &Settings) -> Result<NodeConfig, Failure> {
         accounts: accounts(settings)?,
         memory_max: settings.spool.memory_max.as_u64(),
         queues_max: settings.spool.queues_max as usize,
-        frame_max: frame_max(settings.limits.message_size_max),
+        frame_max: frame_max(settings),
         ..NodeConfig::new(key)
     })
 }
@@ -227,9 +228,12 @@ fn spill(settings: &Settings, config: &NodeConfig) -> Option<SpillOptions> {
     })
 }
 
-/// The longest frame: holds the largest message that a client may send.
-pub(crate) fn frame_max(message_size_max: ByteSize) -> u32 {
-    u32::try_from(message_size_max.as_u64().saturating_add(FRAME_SPARE)).unwrap_or(u32::MAX)
+/// The longest frame. The largest message may become larger by a reload while the node runs, so whatever that can
+/// be and the node could hold goes through.
+fn frame_max(settings: &Settings) -> u32 {
+    let most = settings.spool.memory_max.as_u64().min(MESSAGE_SIZE_MAX);
+    let message = settings.limits.message_size_max.as_u64().max(most);
+    u32::try_from(message.saturating_add(FRAME_SPARE)).unwrap_or(u32::MAX)
 }
 
 fn durability(settings: &Settings, directory: &Path) -> Durability {

@@ -30,6 +30,29 @@ fn a_changed_setting_holds_for_connections_to_come() {
     system.stop();
 }
 
+/// The nodes, which go on as they began, must take what the new size lets in.
+#[test]
+fn a_larger_message_is_taken_once_the_setting_allows_it() {
+    let size = |size: &str| {
+        let size = format!("\"{size}\"");
+        Options::default().set("limits.message_size_max", &size)
+    };
+    let system = System::start(&size("100 KiB"));
+    system.configure(&size("24 MiB"));
+    system.reload();
+    wait_for("the new size", || {
+        announced_size(&system)
+            .ends_with("SIZE 25165824")
+            .then_some(())
+    });
+    let line = format!("{}\r\n", "x".repeat(998));
+    let text = format!("Subject: large\r\n\r\n{}", line.repeat(20_000));
+    let mut session = Session::greeted(system.smtp);
+    session.submit("a@example.net", &["alice@example.org"], &text);
+    system.wait_mail("alice", 1);
+    system.stop();
+}
+
 #[test]
 fn a_changed_route_holds_for_mail_that_waits() {
     let (first, second) = (
