@@ -210,6 +210,8 @@ impl<S: Storage> ReclaimJob<S> {
             let fate = match head.kind {
                 RecordKind::Body if self.needed.live.contains(&head.position) => Fate::Stays,
                 RecordKind::Body => Fate::Goes,
+                // Nobody knows who needs it.
+                RecordKind::Other(_) => Fate::Stays,
                 RecordKind::Batch => {
                     let peek = (head.length as usize).min(PEEK);
                     let octets = reader.get(offset + RECORD_HEAD as u64, peek)?;

@@ -5,6 +5,7 @@
 //! [`SyncJob`] writes and syncs what was gathered, away from the store, and everybody who waits for
 //! a position before its end is served by the one sync.
 
+mod error;
 pub(crate) mod format;
 mod job;
 mod recover;
@@ -22,10 +23,12 @@ use vere_ports::storage::{Storage, StorageFile};
 use crate::StoreError;
 use format::{RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD, SegmentHead, segment_name};
 
+pub use error::OpenError;
+pub(crate) use error::io_error;
 pub(crate) use job::{Needed, Snapshots};
 pub use job::{ReclaimJob, ReclaimOutcome};
-pub use recover::{OpenError, OpenReport};
-pub(crate) use recover::{Replay, io_error};
+pub use recover::OpenReport;
+pub(crate) use recover::Replay;
 use rewrite::{Index, Made};
 pub use spare::SPARES;
 use spare::Spare;
@@ -315,6 +318,11 @@ impl<S: Storage> Log<S> {
             end: 0,
         };
         file.write_at([&head.encode(), &[]], 0)?;
+        if self.segments.is_empty() {
+            // Of a log without a whole head it must be known that nothing ever was in it.
+            file.sync()?;
+            self.storage.sync()?;
+        }
         Ok(file)
     }
 

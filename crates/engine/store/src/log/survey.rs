@@ -7,11 +7,12 @@ use std::io;
 use memchr::memmem;
 use vere_ports::storage::{Storage, StorageFile};
 
+use super::error::{OpenError, io_error};
 use super::format::{
     FIRST_POSITION, PAYLOAD_MAX, RECORD_HEAD, RecordHead, SEGMENT_HEAD, SegmentHead, segment_name,
     segment_position,
 };
-use super::recover::{OpenError, io_error, look_at};
+use super::recover::{look_at, refuse_unknown};
 use super::rewrite::{self, Placed, read_index};
 use super::windowed::{WINDOW, Windowed};
 
@@ -211,6 +212,7 @@ impl<F: StorageFile> Survey<F> {
                 if (skipped || dense) && head.position > walked.position {
                     walked.gaps.push((walked.position, head.position));
                 }
+                refuse_unknown(&head, &name, offset)?;
                 walked.torn |= skipped;
                 skipped = false;
                 visit(&head, offset, payload)?;

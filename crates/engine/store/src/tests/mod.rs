@@ -6,6 +6,7 @@ mod full_disk;
 mod reclaiming;
 mod repairing;
 mod snapshots;
+mod unreadable;
 
 use std::ops::RangeInclusive;
 

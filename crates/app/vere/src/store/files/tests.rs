@@ -224,9 +224,19 @@ fn a_log_without_a_head_is_not_begun_anew() {
     let log = folder.path().join(SEGMENT);
     Damage::Flip(10).to(&log);
     let octets = fs::read(&log).unwrap();
-    refuses(folder.path(), "the log is gone");
-    assert!(fs::read(&log).unwrap() == octets);
+    refuses(folder.path(), "0000000000000040.log is damaged at offset 0");
+    // Nor where somebody removes the metadata by hand.
+    fs::remove_dir_all(folder.path().join(META)).unwrap();
     let files = Files::lock(folder.path()).unwrap();
+    for _ in 0..2 {
+        let said = files.open().unwrap_err().to_string();
+        let named = "0000000000000040.log is damaged at offset 0";
+        assert!(
+            said.contains(named) && said.contains("vere store repair"),
+            "{said}"
+        );
+    }
+    assert!(fs::read(&log).unwrap() == octets);
     assert!(!files.repair(false).unwrap().has_losses());
     assert!(contents(&mut files.open().unwrap()) == before);
 }
