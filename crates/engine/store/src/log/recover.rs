@@ -12,7 +12,7 @@ use super::format::{
     FIRST_POSITION, HeadError, PAYLOAD_MAX, RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD,
     SegmentHead, segment_name, segment_position,
 };
-use super::rewrite::{read_index, records};
+use super::rewrite::{joined, read_index, records};
 use super::spare::{SPARES, Spare};
 use super::windowed::{WINDOW, Windowed};
 use super::{Log, Segment};
@@ -194,6 +194,14 @@ fn find<S: Storage>(storage: &S) -> Result<BTreeMap<u64, Found<S::File>>, OpenEr
         };
         let segment = look_at(storage, &name, first)?;
         found.insert(first, segment);
+    }
+    let heads = found
+        .iter()
+        .map(|(first, found)| (*first, &found.file, found.head));
+    for first in joined(heads)? {
+        found.remove(&first);
+        let name = segment_name(first);
+        storage.remove(&name).map_err(io_error(&name))?;
     }
     Ok(found)
 }

@@ -13,7 +13,7 @@ use super::format::{
     segment_position,
 };
 use super::recover::{look_at, refuse_unknown};
-use super::rewrite::{self, Placed, read_index};
+use super::rewrite::{self, Placed, joined, read_index};
 use super::windowed::{WINDOW, Windowed};
 
 /// Positions of which nothing is left.
@@ -83,6 +83,12 @@ impl<F: StorageFile> Survey<F> {
                 };
                 segments.insert(first, segment);
             }
+        }
+        let heads = segments
+            .iter()
+            .map(|(first, each)| (*first, &each.file, each.head));
+        for first in joined(heads)? {
+            segments.remove(&first);
         }
         let mut survey = Self {
             id: identify(&segments)?,

@@ -3,6 +3,7 @@
 mod basics;
 mod crashes;
 mod full_disk;
+mod joining;
 mod reclaiming;
 mod repairing;
 mod snapshots;
