@@ -13,6 +13,8 @@ mod client;
 mod convert;
 pub(crate) mod files;
 mod filing;
+#[cfg(test)]
+pub(crate) mod filled;
 pub(crate) mod keeper;
 mod listeners;
 mod lmtp;

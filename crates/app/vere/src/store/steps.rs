@@ -128,15 +128,13 @@ mod tests {
 
     use vere_ports::directory::{Account, Change, Domain, MemoryStore};
 
-    use super::super::files::Files;
+    use super::super::filled;
     use super::*;
 
     /// Somebody logged in, and mail was on its way, when the account was removed and what it had.
     #[test]
     fn what_a_removed_account_had_is_not_made_again() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("log")).unwrap();
-        let mut store = Files::lock(folder.path()).unwrap().open().unwrap();
+        let (_folder, mut store) = filled::store();
         let directory = Directory::new(Arc::new(MemoryStore::default()), None);
         let account = AccountName::parse("a@example.org").unwrap();
         let name = account.domain().clone();
