@@ -9,7 +9,7 @@ use vere_ports::mail_meta::Partition;
 use vere_ports::storage::{Storage, StorageFile};
 
 use super::format::{RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD, SegmentHead};
-use super::rewrite::{Made, Rewriting, new_name};
+use super::rewrite::{Made, Rewriting, new_name, read_index};
 use super::windowed::Windowed;
 use super::{Segments, locate};
 use crate::StoreError;
@@ -229,7 +229,12 @@ impl<S: Storage> ReclaimJob<S> {
                 head.and_then(|octets| RecordHead::decode(octets.first_chunk()?, self.head.log));
             let fits = |head: &RecordHead| head.position >= position && head.end() <= end;
             let Some(head) = head.filter(fits) else {
-                // The last records of a segment that was written again may be gone.
+                // The last records of a segment that was written again may be gone. Behind damage there are others.
+                let ends_here = read_index(&file)?.is_some_and(|(_, at)| at == offset);
+                if !ends_here {
+                    let reason = format!("no record at offset {offset}, before position {end}");
+                    return Err(io::Error::other(reason));
+                }
                 position = end;
                 break;
             };

@@ -110,7 +110,7 @@ fn what_was_joined_and_is_still_there_goes() {
     let after = names(&bench);
     for name in before.list().unwrap() {
         if !after.contains(&name) {
-            bench.disk.set_file(&name, before.file(&name));
+            put(&bench.disk, &name, &before.file(&name).unwrap());
         }
     }
     let disk = bench.disk.copy();
@@ -155,5 +155,39 @@ fn no_cut_of_power_while_segments_are_joined_loses_anything() {
             bench.reopen(true);
             assert_eq!(bench.read(bench.inbox), expected, "{context}");
         }
+    }
+}
+
+/// What lay behind a damaged head was taken for the end of the segment, and went with it.
+#[test]
+fn damage_is_not_the_end_of_a_segment() {
+    for again in [false, true] {
+        let mut bench = match again {
+            true => sparse(),
+            false => Bench::new(),
+        };
+        let inbox = bench.inbox;
+        let uids: Vec<_> = (200..240).map(|n| add(&mut bench, inbox, n, n)).collect();
+        let (first, second) = (names(&bench)[0].clone(), names(&bench)[1].clone());
+        // The second record of a segment; the first is not what comes first in the mailbox.
+        let damaged = if again { &first } else { &second };
+        let mut data = bench.disk.file(damaged).unwrap();
+        let length = u32::from_le_bytes(data[64 + 28..64 + 32].try_into().unwrap());
+        data[64 + 40 + length as usize + 8] ^= 1;
+        bench.disk.set_file(damaged, Some(data.clone()));
+        bench.reopen(false);
+        expunge(&mut bench, &uids[..30]);
+        let mut refused = 0;
+        loop {
+            match bench.store.reclaim(1).unwrap() {
+                Reclaim::Working => {}
+                Reclaim::Job(job) => {
+                    refused += usize::from(bench.store.finish_reclaim(job.run()).is_err());
+                }
+                Reclaim::Done(_) => break,
+            }
+        }
+        assert_eq!(refused, 1, "written again: {again}");
+        assert!(bench.disk.file(damaged) == Some(data));
     }
 }

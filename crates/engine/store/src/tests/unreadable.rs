@@ -104,7 +104,7 @@ fn a_head_that_never_was_whole_is_no_damage() {
         vec![0; 16 * 1024],
     ] {
         let disk = MemoryDisk::default();
-        disk.set_file(&segment_name(64), Some(data));
+        put(&disk, &segment_name(64), &data);
         let (mut store, _) = Store::open(disk, MemoryMeta::default(), config()).unwrap();
         let inbox = store.open_account(&account("ann"), NOW).unwrap();
         safe(&mut store, inbox);
