@@ -111,6 +111,14 @@ pub trait DirectoryStore: Lookup + fmt::Debug + Send + Sync {
     /// [`ChangeError`]: the change is not allowed, or the store cannot make it.
     fn apply(&self, change: &Change) -> Result<(), ChangeError>;
 
+    /// Gives a number that is another one after each change, whichever process made it: who keeps what was
+    /// looked up looks again when it is.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], when the store cannot say.
+    fn revision(&self) -> Result<u64, StoreError>;
+
     /// Lists all domains, sorted.
     ///
     /// # Errors

@@ -517,6 +517,9 @@ impl DirectoryStore for Broken {
     fn apply(&self, _: &Change) -> Result<(), ChangeError> {
         Ok(broken()?)
     }
+    fn revision(&self) -> Result<u64, StoreError> {
+        broken()
+    }
     fn domains(&self) -> Result<Vec<vere_ports::directory::Domain>, StoreError> {
         broken()
     }

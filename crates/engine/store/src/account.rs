@@ -122,9 +122,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             self.purge(name, mailbox)?;
         }
         match self.mailbox_named(name, &MailboxName::inbox()) {
-            Err(StoreError::NoMailbox) => {
-                self.create_mailbox(name, &MailboxName::inbox(), None, now)
-            }
+            Err(StoreError::NoMailbox) => self.make_mailbox(name, &MailboxName::inbox(), None, now),
             found => found,
         }
     }
@@ -173,8 +171,20 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Exists`], [`StoreError::MailboxesFull`].
+    /// [`StoreError::Exists`], [`StoreError::MailboxesFull`]; [`StoreError::NoMailbox`] when the account was
+    /// not opened, or removed since.
     pub fn create_mailbox(
+        &mut self,
+        name: &AccountName,
+        mailbox: &MailboxName,
+        special_use: Option<SpecialUse>,
+        now: Timestamp,
+    ) -> Result<Committed<MailboxId>, StoreError> {
+        self.account(name)?.is_open()?;
+        self.make_mailbox(name, mailbox, special_use, now)
+    }
+
+    fn make_mailbox(
         &mut self,
         name: &AccountName,
         mailbox: &MailboxName,
@@ -309,7 +319,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     ///
     /// # Errors
     ///
-    /// [`StoreError::MailboxesFull`].
+    /// [`StoreError::MailboxesFull`]; [`StoreError::NoMailbox`] when the account was not opened, or removed since.
     pub fn subscribe(
         &mut self,
         name: &AccountName,
@@ -317,6 +327,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         subscribed: bool,
     ) -> Result<Committed<()>, StoreError> {
         let (mut account, mut change) = self.change_account(name)?;
+        account.is_open()?;
         let changed = if subscribed {
             change.put(keys::subscription(mailbox), Vec::new());
             account.subscriptions.insert(mailbox.clone())
@@ -336,6 +347,14 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
 }
 
 impl Account {
+    /// Whether it has its `INBOX`: one that was removed gets nothing by those who still use it.
+    fn is_open(&self) -> Result<(), StoreError> {
+        match self.mailboxes.contains_key(&MailboxName::inbox()) {
+            true => Ok(()),
+            false => Err(StoreError::NoMailbox),
+        }
+    }
+
     /// The position before which everything known of it lies.
     fn safe_at(&self) -> u64 {
         if self.version == 0 {

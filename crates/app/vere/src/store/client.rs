@@ -1,30 +1,32 @@
 //! Answers what the machine of one IMAP connection asks.
 
-use crate::role::places;
+mod adding;
+
+use std::rc::Rc;
 use std::sync::Arc;
 
 use vere_directory::Directory;
 use vere_imap::server::{
-    Answer, AppendQuery, Appended, Changes, Copied, FlagsChanged, Gone, LoginOutcome,
-    MailboxChange, MailboxEntry, Opened, Question, Quota, Refusal, ScramLookup, Status, StoreQuery,
+    Answer, Changes, FlagsChanged, Gone, LoginOutcome, MailboxChange, MailboxEntry, Opened,
+    Question, Quota, Refusal, ScramLookup, Status, StoreQuery,
 };
 use vere_imap::set::UidSet;
 use vere_ports::directory::AccountName;
 use vere_sasl::server::PasswordAttempt;
-use vere_store::{
-    MailboxId, MailboxName, ModSeq, QuotaLimit, RecipientFields, Snapshot, StoreError, Target,
-};
+use vere_store::{MailboxId, MailboxName, ModSeq, Snapshot, StoreError};
 
 use super::convert::{self, among, flags_of, refusal};
 use super::keeper::Keeper;
 use super::messages::{Fetcher, opened_gone};
 use super::quota::SharedQuotas;
 use super::search;
-use super::steps::{attribute, claim, empty_inbox, named, operation, report, special_use};
+use super::sessions::{LetIn, Place, Print, Sessions};
+use super::steps::{attribute, claim, empty_inbox, inbox, named, operation, special_use};
 use super::watchers::Watch;
 use crate::role::clock::now;
 use crate::role::guessing::{Attempt, Outcome};
 use crate::role::login::{self, Checked, Keys, Logins};
+use crate::role::places;
 
 /// The host's side of a connection.
 #[derive(Debug)]
@@ -36,7 +38,10 @@ pub(super) struct Client {
     address: places::Client,
     /// An exchange whose end only the machine sees.
     exchange: Option<Attempt>,
-    account: Option<AccountName>,
+    sessions: Rc<Sessions>,
+    let_in: LetIn,
+    /// Once the account is known.
+    place: Option<Place>,
     open: Option<Open>,
     fetcher: Fetcher,
 }
@@ -57,6 +62,7 @@ impl Client {
         logins: Logins,
         quotas: SharedQuotas,
         address: places::Client,
+        (sessions, let_in): (Rc<Sessions>, LetIn),
     ) -> Self {
         Self {
             keeper,
@@ -65,7 +71,9 @@ impl Client {
             quotas,
             address,
             exchange: None,
-            account: None,
+            sessions,
+            let_in,
+            place: None,
             open: None,
             fetcher: Fetcher::default(),
         }
@@ -90,6 +98,19 @@ impl Client {
         }
     }
 
+    /// Why the session is over, once it is.
+    pub(super) fn ended(&self) -> Option<Refusal> {
+        self.place.as_ref().and_then(Place::ended)
+    }
+
+    /// Waits until the session is over.
+    pub(super) async fn end(&self) {
+        match &self.place {
+            Some(place) => place.end().await,
+            None => std::future::pending().await,
+        }
+    }
+
     pub(super) async fn answer(&mut self, question: Question) -> Answer {
         match question {
             Question::Password(attempt) => Answer::Login(self.log_in(attempt).await),
@@ -99,14 +120,15 @@ impl Client {
                 self.exchange = None;
                 let exchange = self.logins.exchange(self.address, &username).await;
                 self.exchange = Some(exchange);
+                self.let_in = LetIn::Password(Print::of_user(&self.directory, &username));
                 Answer::ScramUser(match login::scram_keys(&self.directory, &username) {
                     Keys::Found(account, keys) => ScramLookup::Found { account, keys },
                     Keys::Unknown => ScramLookup::Unknown,
                     Keys::Unavailable => ScramLookup::Unavailable,
                 })
             }
-            other => match self.account.clone() {
-                Some(account) => self.of_account(account, other).await,
+            other => match &self.place {
+                Some(place) => self.of_account(place.account().clone(), other).await,
                 None => Answer::Done(Err(Refusal::Unavailable)),
             },
         }
@@ -117,25 +139,29 @@ impl Client {
     /// # Errors
     /// When the store cannot.
     pub(super) async fn enter(&mut self, account: Option<&str>) -> Result<(), Refusal> {
-        let Some(name) = account.filter(|_| self.account.is_none()) else {
+        let Some(name) = account.filter(|_| self.place.is_none()) else {
             return Ok(());
         };
         let name = AccountName::parse(name).map_err(|_| Refusal::Unavailable)?;
         if let Some(exchange) = self.exchange.take() {
             exchange.settle(Outcome::Succeeded);
         }
-        let of = name.clone();
-        let opened = self.keeper.ask(move |store| store.open_account(&of, now()));
+        let directory = Directory::clone(&self.directory);
+        let place = self.sessions.enter(&directory, name.clone(), self.let_in)?;
+        let opened = self
+            .keeper
+            .ask(move |store| inbox(store, &directory, &name));
         let inbox = opened.await.map_err(|error| refusal(&error))?;
         // Most sessions open it next.
         self.keeper.wanted_soon(inbox);
-        self.account = Some(name);
+        self.place = Some(place);
         Ok(())
     }
 
     async fn log_in(&mut self, attempt: PasswordAttempt) -> LoginOutcome {
         self.exchange = None;
         let directory = Directory::clone(&self.directory);
+        self.let_in = LetIn::Password(Print::of_user(&directory, &attempt.authcid));
         match self.logins.password(self.address, directory, attempt).await {
             Checked::Accepted(account) => match self.enter(Some(&account)).await {
                 Ok(()) => LoginOutcome::Accepted { account },
@@ -397,80 +423,6 @@ impl Client {
             Ok(store.expunge(id, uids.as_deref())?.map(drop))
         });
         asked.await.map_err(|error| opened_gone(&error))
-    }
-
-    async fn copy(
-        &self,
-        account: AccountName,
-        from: MailboxId,
-        uids: UidSet,
-        target: String,
-        remove: bool,
-    ) -> Result<Copied, Refusal> {
-        let operation = operation()?;
-        let quota = self.quotas.now().of(&account);
-        let figures = self.keeper.figures().clone();
-        let asked = self.keeper.ask(move |store| {
-            let to = named(store, &account, &target)?;
-            let uids = convert::uids(&uids);
-            let copied = match remove {
-                // What moves is held once before and after: a full account can be tidied up.
-                true => store.move_to(from, &uids, to, QuotaLimit::default(), operation),
-                false => store.copy(from, &uids, to, quota, operation),
-            };
-            copied.inspect_err(|error| report(error, &figures, &account, &target, operation))
-        });
-        let copied = asked.await.map_err(|error| match error {
-            StoreError::NoMailbox | StoreError::Name => Refusal::NoTarget,
-            other => refusal(&other),
-        })?;
-        Ok(Copied {
-            uid_validity: copied.uid_validity,
-            from: convert::set(copied.from),
-            to: convert::set(copied.to),
-        })
-    }
-
-    async fn append(&self, account: AccountName, query: AppendQuery) -> Result<Appended, Refusal> {
-        let operation = operation()?;
-        let flags = convert::to_store(&query.flags).map_err(|error| refusal(&error))?;
-        let message = query.message;
-        let quotas = self.quotas.now();
-        let figures = self.keeper.figures().clone();
-        let internal_date = convert::date(query.date.unwrap_or_else(|| now().into()));
-        let parsers = self.keeper.processes().delivering.clone();
-        let turn = parsers.turn().await;
-        let prepare = move || {
-            let _turn = turn;
-            parsers.prepare(&message)
-        };
-        let asked = self.keeper.ask_with(prepare, move |store, prepared| {
-            let target = Target {
-                mailbox: named(store, &account, &query.mailbox)?,
-                flags,
-                internal_date,
-                fields: RecipientFields::default(),
-                quota: quotas.of(&account),
-            };
-            let before = quotas.held(store, std::iter::once(&account))?;
-            let delivered = store.deliver(&prepared, &[target], operation)?;
-            quotas.warn(store, before);
-            Ok(delivered.map(move |added| {
-                for error in added.iter().filter_map(|added| added.as_ref().err()) {
-                    report(error, &figures, &account, &query.mailbox, operation);
-                }
-                added
-            }))
-        });
-        let results = asked.await.map_err(|error| refusal(&error))?;
-        match results.into_iter().next() {
-            Some(Ok(added)) => Ok(Appended {
-                uid_validity: added.uid_validity,
-                uid: added.uid.get(),
-            }),
-            Some(Err(error)) => Err(refusal(&error)),
-            None => Err(Refusal::Unavailable),
-        }
     }
 
     async fn quota(&self, account: AccountName) -> Result<Quota, Refusal> {

@@ -9,7 +9,7 @@ use vere_disk::log::Directory as LogDirectory;
 use vere_disk::mail_meta::FjallMeta;
 use vere_ports::mail_meta::MetaError;
 use vere_settings::{BodySharing, Settings};
-use vere_store::{OpenReport, RepairReport, Sharing, Store, StoreConfig};
+use vere_store::{OpenError, OpenReport, RepairReport, Sharing, Store, StoreConfig};
 use vere_units::ByteSize;
 
 use super::keeper::MailStore;
@@ -180,7 +180,12 @@ impl Files {
             begun,
             ..StoreConfig::default()
         };
-        Store::open(disk, meta, config).map_err(|error| wrong(&error))
+        Store::open(disk, meta, config).map_err(|error| match error {
+            OpenError::Damaged { .. } => wrong(&format!(
+                "{error} (`vere store repair --dry-run` says what can be had of it)"
+            )),
+            other => wrong(&other),
+        })
     }
 
     /// Makes metadata that cannot be read anew from the log, which has everything. Where it is seen to lack

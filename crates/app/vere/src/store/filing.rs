@@ -15,7 +15,7 @@ use super::convert::date;
 use super::keeper::MailStore;
 use super::listeners::Reception;
 use super::quota::Quotas;
-use super::steps::{at_once, operation, report};
+use super::steps::{at_once, inbox, operation, report};
 use crate::role::clock::now;
 
 /// A recipient that is ours.
@@ -121,10 +121,11 @@ async fn file_for(
         }
     };
     let figures = reception.keeper().figures().clone();
+    let directory = reception.directory().clone();
     let asked = reception.keeper().ask(move |store| {
         let targets: Vec<Result<Target, StoreError>> = recipients
             .iter()
-            .map(|recipient| target(store, recipient, &return_path, &quotas))
+            .map(|recipient| target(store, &directory, recipient, (&return_path, &quotas)))
             .collect();
         let known: Vec<Target> = targets.iter().flatten().cloned().collect();
         let accounts = recipients.iter().map(|recipient| &recipient.account);
@@ -159,12 +160,12 @@ async fn file_for(
 
 fn target(
     store: &mut MailStore,
+    directory: &Directory,
     recipient: &Recipient,
-    return_path: &[u8],
-    quotas: &Quotas,
+    (return_path, quotas): (&[u8], &Quotas),
 ) -> Result<Target, StoreError> {
     Ok(Target {
-        mailbox: mailbox(store, recipient)?,
+        mailbox: mailbox(store, directory, recipient)?,
         flags: Flags::default(),
         internal_date: date(now().into()),
         fields: RecipientFields {
@@ -176,8 +177,12 @@ fn target(
 }
 
 /// The mailbox that the tag names, in any case, where there is one; else INBOX.
-fn mailbox(store: &mut MailStore, recipient: &Recipient) -> Result<MailboxId, StoreError> {
-    let opened = store.open_account(&recipient.account, now())?;
+fn mailbox(
+    store: &mut MailStore,
+    directory: &Directory,
+    recipient: &Recipient,
+) -> Result<MailboxId, StoreError> {
+    let opened = inbox(store, directory, &recipient.account)?;
     let inbox = at_once(store, opened)?;
     let Some(name) = recipient
         .tag

@@ -22,6 +22,7 @@ use vere_units::ByteSize;
 use super::client::Client;
 use super::keeper::Keeper;
 use super::quota::{Quotas, SharedQuotas};
+use super::sessions::{LetIn, Sessions};
 use super::{lmtp, session};
 use crate::cli::Failure;
 use crate::gateway::tls::ServerTls;
@@ -68,6 +69,7 @@ pub(super) struct Reception {
     tls: ServerTls,
     logins: Logins,
     quotas: SharedQuotas,
+    sessions: Rc<Sessions>,
     imap: RefCell<Arc<ServerConfig>>,
     memory: Rc<BodyMemory>,
     places: Rc<Places>,
@@ -102,6 +104,7 @@ impl Reception {
             tls,
             logins: Logins::default(),
             quotas,
+            sessions: Rc::default(),
             imap: RefCell::new(Arc::new(imap)),
             memory: Rc::new(memory),
             places: Rc::default(),
@@ -163,13 +166,19 @@ impl Reception {
         self.settings.borrow().limits.command_timeout.duration()
     }
 
-    pub(super) fn client(&self, address: IpAddr) -> Client {
+    /// Ends sessions of accounts that are not what they were, for as long as the role runs.
+    pub(super) fn watch_accounts(&self) -> impl Future<Output = ()> + 'static {
+        Rc::clone(&self.sessions).watch(Arc::clone(&self.directory))
+    }
+
+    pub(super) fn client(&self, address: IpAddr, let_in: LetIn) -> Client {
         Client::new(
             self.keeper.clone(),
             Arc::clone(&self.directory),
             self.logins.clone(),
             self.quotas.clone(),
             places::Client::at(address),
+            (Rc::clone(&self.sessions), let_in),
         )
     }
 

@@ -4,7 +4,7 @@
 //! [`listeners`] accept, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
 //! answers what the IMAP machine asks, [`filing`] finds the folder of a delivery, [`search`] finds
 //! messages and keeps their index, [`parser`] has messages taken apart by other processes, [`upkeep`] reclaims
-//! room, [`used`] reads the mailboxes that were used last, [`watchers`] tells sessions of changes, [`metrics`] counts, [`steps`] asks passwords, [`quota`] knows what accounts may hold,
+//! room, [`used`] reads the mailboxes that were used last, [`watchers`] tells sessions of changes, [`metrics`] counts, [`sessions`] ends those of accounts that are removed, [`steps`] are what questions are made of, [`quota`] knows what accounts may hold,
 //! [`admin`] lets the administrator in, [`accounts`] lists and removes what accounts have, [`files`] knows where everything lies.
 
 pub(crate) mod accounts;
@@ -13,6 +13,8 @@ mod client;
 mod convert;
 pub(crate) mod files;
 mod filing;
+#[cfg(test)]
+pub(crate) mod filled;
 pub(crate) mod keeper;
 mod listeners;
 mod lmtp;
@@ -22,6 +24,7 @@ pub(crate) mod parser;
 mod quota;
 pub(crate) mod search;
 mod session;
+mod sessions;
 mod steps;
 pub(crate) mod summaries;
 pub(crate) mod upkeep;
@@ -102,6 +105,7 @@ async fn serve(
         let tls = reception.tls().clone();
         async move { tls.watch().await }
     });
+    spawn_local(reception.watch_accounts());
     for (service, listener) in listeners {
         spawn_local(Rc::clone(&reception).accept(service, listener));
     }

@@ -10,6 +10,7 @@ use vere_imap::server::{Peer, Server, ServerConfig, Step};
 
 use super::client::Client;
 use super::listeners::Reception;
+use super::sessions::LetIn;
 use crate::role::clock::{now, until};
 use crate::role::login_log;
 use crate::role::wire::{self, Connection};
@@ -30,7 +31,7 @@ pub(super) async fn serve(
     config: Arc<ServerConfig>,
     reception: Rc<Reception>,
 ) -> io::Result<()> {
-    let mut client = reception.client(peer.address.ip());
+    let mut client = reception.client(peer.address.ip(), LetIn::Password(None));
     let mut server = Server::new(config, peer, now());
     let parties = (&mut server, &mut client);
     match run(&mut stream, parties, "imap", &reception).await? {
@@ -64,7 +65,7 @@ pub(super) async fn serve_tls(
 ) -> io::Result<()> {
     let (mut stream, _) = reception.tls().accept(stream).await?;
     peer.tls = true;
-    let mut client = reception.client(peer.address.ip());
+    let mut client = reception.client(peer.address.ip(), LetIn::Password(None));
     let mut server = Server::new(config, peer, now());
     run(&mut stream, (&mut server, &mut client), "imaps", &reception)
         .await
@@ -81,7 +82,7 @@ pub(super) async fn serve_known(
     account: String,
     reception: &Reception,
 ) -> io::Result<()> {
-    let mut client = reception.client(peer.address.ip());
+    let mut client = reception.client(peer.address.ip(), LetIn::Administrator);
     let config = reception.administrators();
     let mut server = Server::preauthenticated(config, peer, account, now());
     run(stream, (&mut server, &mut client), "imap", reception)
@@ -105,6 +106,9 @@ async fn run(
         if unread.is_empty() {
             // An idle connection holds no buffer.
             unread = Vec::new();
+        }
+        if let Some(reason) = client.ended() {
+            server.end(reason);
         }
         client.follow(server.mailbox());
         for login in server.take_logins() {
@@ -132,6 +136,7 @@ async fn run(
                         Some(rest) => unread = rest,
                         None => return Ok(Pause::Closed),
                     },
+                    () = client.end() => {}
                     mailbox = client.changed() => server.mailbox_changed(mailbox),
                     () = tokio::time::sleep(deadline) => server.timed_out(),
                     _ = stop.changed(), if !stopping => server.shut_down(),

@@ -1,5 +1,6 @@
 //! Steps that questions to the store are made of.
 
+use vere_directory::Directory;
 use vere_imap::server::Refusal;
 use vere_ports::directory::AccountName;
 use vere_store::{
@@ -48,6 +49,21 @@ pub(super) fn named(
     let name = MailboxName::new(name).map_err(|_| StoreError::NoMailbox)?;
     let found = store.mailbox_named(account, &name)?;
     at_once(store, found)
+}
+
+/// The `INBOX` of an account. One that has none gets it only as long as the directory knows the account: who logged
+/// in, or had mail on its way, before it was removed makes nothing of it again.
+pub(super) fn inbox(
+    store: &mut MailStore,
+    directory: &Directory,
+    account: &AccountName,
+) -> Result<Committed<MailboxId>, StoreError> {
+    if let Err(StoreError::NoMailbox) = store.mailbox_named(account, &MailboxName::inbox()) {
+        let known = directory.store().account(account);
+        let known = known.map_err(|error| StoreError::Failed(error.to_string()))?;
+        known.ok_or(StoreError::NoMailbox)?;
+    }
+    store.open_account(account, now())
 }
 
 /// From which UID on messages are recent for this session. That is told before it is safe that they are so for no
@@ -108,7 +124,50 @@ pub(super) fn special_use(name: &str) -> Option<SpecialUse> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use vere_ports::directory::{Account, Change, Domain, MemoryStore};
+
+    use super::super::filled;
     use super::*;
+
+    /// Somebody logged in, and mail was on its way, when the account was removed and what it had.
+    #[test]
+    fn what_a_removed_account_had_is_not_made_again() {
+        let (_folder, mut store) = filled::store();
+        let directory = Directory::new(Arc::new(MemoryStore::default()), None);
+        let account = AccountName::parse("a@example.org").unwrap();
+        let name = account.domain().clone();
+        let catch_all = None;
+        let account_of = |name| Account {
+            name,
+            credentials: None,
+        };
+        for change in [
+            Change::AddDomain(Domain { name, catch_all }),
+            Change::AddAccount(account_of(account.clone())),
+        ] {
+            directory.store().apply(&change).unwrap();
+        }
+        drop(inbox(&mut store, &directory, &account).unwrap());
+        let removed = Change::RemoveAccount(account.clone());
+        directory.store().apply(&removed).unwrap();
+        // Until what it has is removed as well, it has that.
+        drop(inbox(&mut store, &directory, &account).unwrap());
+        drop(store.remove_account(&account).unwrap());
+        let again = inbox(&mut store, &directory, &account);
+        assert_eq!(again.unwrap_err(), StoreError::NoMailbox);
+        let new = MailboxName::new("New").unwrap();
+        let made = store.create_mailbox(&account, &new, None, now());
+        assert_eq!(made.unwrap_err(), StoreError::NoMailbox);
+        let subscribed = store.subscribe(&account, &new, true);
+        assert_eq!(subscribed.unwrap_err(), StoreError::NoMailbox);
+        let held = store.holding(&account).unwrap();
+        assert_eq!(at_once(&store, held).unwrap().mailboxes, 0);
+        let added = Change::AddAccount(account_of(account.clone()));
+        directory.store().apply(&added).unwrap();
+        drop(inbox(&mut store, &directory, &account).unwrap());
+    }
 
     #[test]
     fn ids_that_come_again_with_something_else_are_counted_and_nothing_else_is() {

@@ -122,11 +122,9 @@ impl Used {
 
 #[cfg(test)]
 mod tests {
-    use vere_ports::directory::AccountName;
-    use vere_units::Timestamp;
-
     use super::*;
     use crate::store::files::Files;
+    use crate::store::filled::{folder, inbox_of};
 
     fn open(folder: &Path) -> (Files, MailStore) {
         let files = Files::lock(folder).unwrap();
@@ -134,22 +132,11 @@ mod tests {
         (files, store)
     }
 
-    fn mailbox(store: &mut MailStore, account: &str) -> MailboxId {
-        let account = AccountName::parse(account).unwrap();
-        let opened = store.open_account(&account, Timestamp::from_millis(1));
-        let opened = opened.unwrap();
-        while let Some(job) = store.sync_job().unwrap() {
-            store.finish_sync(job.run()).unwrap();
-        }
-        opened.when(store.synced()).unwrap()
-    }
-
     #[test]
     fn what_was_used_last_is_read_after_a_start() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("log")).unwrap();
+        let folder = folder();
         let (files, mut store) = open(folder.path());
-        let ids = ["ann@a.test", "bob@a.test", "eve@a.test"].map(|own| mailbox(&mut store, own));
+        let ids = ["ann@a.test", "bob@a.test", "eve@a.test"].map(|own| inbox_of(&mut store, own));
         let mut used = Used::read(folder.path());
         assert!(!used.is_waiting());
         for id in [ids[2], ids[0]] {
@@ -175,10 +162,9 @@ mod tests {
 
     #[test]
     fn what_was_used_last_stays_longest_after_a_start() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("log")).unwrap();
+        let folder = folder();
         let (_files, mut store) = open(folder.path());
-        let ids = ["ann@a.test", "bob@a.test", "eve@a.test"].map(|own| mailbox(&mut store, own));
+        let ids = ["ann@a.test", "bob@a.test", "eve@a.test"].map(|own| inbox_of(&mut store, own));
         let mailboxes = ids.map(|id| id.0).to_vec();
         let noted = Noted {
             version: VERSION,
@@ -208,8 +194,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_passed_over_and_what_is_damaged_is_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("log")).unwrap();
+        let folder = folder();
         let (_files, mut store) = open(folder.path());
         let write = |text: &str| std::fs::write(folder.path().join(FILE), text).unwrap();
         write(r#"{"version":1,"mailboxes":[7]}"#);

@@ -7,6 +7,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use vere_faults::{Fate as _, Seeded};
+
 use super::message::{Item, Message};
 use super::{maildir, mbox};
 
@@ -46,32 +48,20 @@ const PIECES: [&[u8]; 30] = [
     b"x-uid: 1\n",
 ];
 
-/// Numbers that follow from a seed (splitmix64).
-struct Seeded(u64);
-
-impl Seeded {
-    fn pick(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
-    }
-
-    fn file(&mut self) -> Vec<u8> {
-        let mut octets = Vec::new();
-        for _ in 0..self.pick(30) {
-            match self.pick(40) {
-                0 => octets.extend(vec![b'x'; 70_000]),
-                1 => octets.push(self.pick(256) as u8),
-                _ => octets.extend_from_slice(PIECES[self.pick(PIECES.len())]),
-            }
+/// A file of such pieces.
+fn file(seeded: &mut Seeded) -> Vec<u8> {
+    let mut octets = Vec::new();
+    for _ in 0..seeded.pick(30) {
+        match seeded.pick(40) {
+            0 => octets.extend(vec![b'x'; 70_000]),
+            1 => octets.push(seeded.pick(256) as u8),
+            _ => octets.extend_from_slice(PIECES[seeded.pick(PIECES.len())]),
         }
-        if self.pick(8) > 0 {
-            octets.splice(0..0, PIECES[0].iter().copied());
-        }
-        octets
     }
+    if seeded.pick(8) > 0 {
+        octets.splice(0..0, PIECES[0].iter().copied());
+    }
+    octets
 }
 
 fn octets_of(mut message: Message) -> Vec<u8> {
@@ -103,7 +93,7 @@ fn mboxes_that_nobody_wrote() {
     let path = folder.path().join("made-up");
     let (mut read, mut refused) = (0, 0);
     for seed in 0..FILES {
-        let octets = Seeded(seed).file();
+        let octets = file(&mut Seeded(seed));
         fs::write(&path, &octets).expect("room");
         for variant in [
             Variant::Auto,
@@ -162,7 +152,7 @@ fn maildirs_that_nobody_wrote() {
                     _ => name.extend_from_slice(pieces[seeded.pick(pieces.len())].as_bytes()),
                 }
             }
-            let octets = seeded.file();
+            let octets = file(&mut seeded);
             let path = folder.path().join(part).join(OsStr::from_bytes(&name));
             fs::write(&path, &octets).expect("room");
             there.insert(path);

@@ -47,6 +47,26 @@ impl Imap {
         String::from_utf8_lossy(&line).into_owned()
     }
 
+    /// Sends octets.
+    pub(crate) fn send(&mut self, text: &str) {
+        let stream = self.reader.get_mut();
+        // One that was closed has said why.
+        let _ = stream.write_all(text.as_bytes());
+    }
+
+    /// All that is said up to a line that begins so, or to BYE.
+    pub(crate) fn said(&mut self, beginning: &str) -> String {
+        let mut said = String::new();
+        loop {
+            let line = self.line();
+            said.push_str(&line);
+            assert!(!line.is_empty(), "closed: {said}");
+            if line.starts_with("* BYE ") || line.starts_with(beginning) {
+                return said;
+            }
+        }
+    }
+
     /// Sends a command and gives all that is said up to its end.
     pub(crate) fn command(&mut self, text: &str) -> String {
         self.commands += 1;

@@ -1,5 +1,7 @@
 //! Mail of accounts that were removed: it stays, is listed, and goes when that is said.
 
+use std::net::SocketAddr;
+
 use serde_json::Value;
 
 use crate::harness::{Options, System};
@@ -103,4 +105,71 @@ fn mail_of_a_removed_account_goes_while_the_system_is_stopped() {
     assert_eq!(listed(&system, ALICE).expect("alice")["messages"], 1);
     let said = system.command(&["store", "check"]);
     assert!(said.contains("nothing is wrong"), "{said}");
+}
+
+/// The system, whose directory is of both kinds in turn.
+fn with_each_directory(test: impl Fn(&System, SocketAddr)) {
+    for store in ["file:{data}/users.toml", "sqlite:{data}/users.db"] {
+        let options = Options::default().set("directory.store", &format!("\"{store}\""));
+        let (options, ports) = with_store(options);
+        let system = System::start(&options);
+        system.command(&["domain", "add", "example.org"]);
+        for name in [ALICE, BOB] {
+            system.add_account(name);
+        }
+        test(&system, ports.imap);
+    }
+}
+
+/// They went on until they ended by themselves, and whoever made a mailbox had the account in the store again.
+#[test]
+fn sessions_of_a_removed_account_end() {
+    with_each_directory(|system, imap| {
+        let mut idle = Imap::login(imap, ALICE, "secret");
+        idle.ok("SELECT INBOX");
+        idle.send("i IDLE\r\n");
+        let mut half = Imap::login(imap, ALICE, "secret");
+        half.send("a APPEND INBOX {1000}\r\n");
+        let mut busy = Imap::login(imap, ALICE, "secret");
+        let mut bob = Imap::login(imap, BOB, "secret");
+        system.command(&["account", "del", ALICE]);
+        system.command(&["store", "remove-account", ALICE, "--yes"]);
+        let mut made = 0;
+        let said = loop {
+            busy.send(&format!("b CREATE New{made}\r\nb SUBSCRIBE New{made}\r\n"));
+            made += 1;
+            match busy.said("b ") {
+                said if said.contains("* BYE ") => break said,
+                said => assert!(!said.contains("b OK"), "{said}"),
+            }
+        };
+        // Its mailbox may be gone first.
+        assert!(idle.said("i ").contains("* BYE "));
+        for said in [said, half.said("a ")] {
+            let (_, end) = said.split_once("* BYE ").expect("BYE");
+            assert_eq!(end, "[CONTACTADMIN] the account was removed\r\n");
+        }
+        bob.ok("CREATE New");
+        assert_eq!(listed(system, ALICE), None);
+    });
+}
+
+/// Whoever has the old password is out.
+#[test]
+fn sessions_end_with_their_password() {
+    with_each_directory(|system, imap| {
+        let mut alice = Imap::login(imap, ALICE, "secret");
+        let mut bob = Imap::login(imap, BOB, "secret");
+        bob.ok("SELECT INBOX");
+        let said = system.command(&["account", "passwd", ALICE, "--generate", "--json"]);
+        alice.send("i IDLE\r\n");
+        let said_by_alice = alice.said("i ");
+        assert!(
+            said_by_alice.ends_with("* BYE [EXPIRED] the password was changed, log in again\r\n")
+        );
+        let said: Value = serde_json::from_str(&said).expect("JSON");
+        let password = said["password"].as_str().expect("a password");
+        Imap::login(imap, ALICE, password).ok("SELECT INBOX");
+        bob.ok("NOOP");
+    });
 }

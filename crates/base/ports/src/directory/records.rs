@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{
@@ -129,12 +130,15 @@ impl Lookup for Records {
 
 /// A store that forgets everything at its end: for tests and simulation.
 #[derive(Debug, Default)]
-pub struct MemoryStore(Mutex<Records>);
+pub struct MemoryStore {
+    records: Mutex<Records>,
+    changes: AtomicU64,
+}
 
 impl MemoryStore {
     fn records(&self) -> MutexGuard<'_, Records> {
         // Changes are made after every check, so that a panic cannot leave half of one.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -158,7 +162,13 @@ impl Lookup for MemoryStore {
 
 impl DirectoryStore for MemoryStore {
     fn apply(&self, change: &Change) -> Result<(), ChangeError> {
-        self.records().apply(change)
+        self.records().apply(change)?;
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn revision(&self) -> Result<u64, StoreError> {
+        Ok(self.changes.load(Ordering::Relaxed))
     }
 
     fn domains(&self) -> Result<Vec<Domain>, StoreError> {

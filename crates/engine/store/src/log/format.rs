@@ -65,16 +65,29 @@ impl SegmentHead {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     /// The one copy of a message.
-    Body = 1,
+    Body,
     /// A change of a partition.
-    Batch = 2,
+    Batch,
+    /// What another version means something by. It is a record like any other, so that nobody takes it for
+    /// damage, and none that could be passed over.
+    Other(u8),
 }
 
 impl RecordKind {
-    fn from_octet(octet: u8) -> Option<Self> {
-        [Self::Body, Self::Batch]
-            .into_iter()
-            .find(|kind| *kind as u8 == octet)
+    const fn octet(self) -> u8 {
+        match self {
+            Self::Body => 1,
+            Self::Batch => 2,
+            Self::Other(octet) => octet,
+        }
+    }
+
+    const fn from_octet(octet: u8) -> Self {
+        match octet {
+            1 => Self::Body,
+            2 => Self::Batch,
+            other => Self::Other(other),
+        }
     }
 }
 
@@ -95,7 +108,7 @@ impl RecordHead {
         octets[..8].copy_from_slice(&self.log.to_le_bytes());
         octets[8..16].copy_from_slice(&self.position.to_le_bytes());
         octets[16..24].copy_from_slice(&self.synced.to_le_bytes());
-        octets[24] = self.kind as u8;
+        octets[24] = self.kind.octet();
         octets[28..32].copy_from_slice(&self.length.to_le_bytes());
         octets[32..36].copy_from_slice(&self.payload_crc.to_le_bytes());
         let crc = crc32fast::hash(&octets[..36]);
@@ -112,7 +125,7 @@ impl RecordHead {
             log,
             position: u64_at(octets, 8),
             synced: u64_at(octets, 16),
-            kind: RecordKind::from_octet(octets[24])?,
+            kind: RecordKind::from_octet(octets[24]),
             length: u32_at(octets, 28),
             payload_crc: u32_at(octets, 32),
         })
@@ -167,14 +180,16 @@ mod tests {
             damaged[at] ^= 1;
             assert!(SegmentHead::decode(&damaged).is_err(), "octet {at}");
         }
-        let record = RecordHead {
+        let mut record = RecordHead {
             log: 7,
             position: 64,
             synced: 0,
-            kind: RecordKind::Batch,
+            kind: RecordKind::Other(3),
             length: 3,
             payload_crc: 9,
         };
+        assert_eq!(RecordHead::decode(&record.encode(), 7), Some(record));
+        record.kind = RecordKind::Batch;
         let octets = record.encode();
         assert_eq!(RecordHead::decode(&octets, 7), Some(record));
         assert_eq!(RecordHead::decode(&octets, 8), None);

@@ -1,5 +1,5 @@
-//! The job that writes a segment again without what nothing needs, in small steps, so that whoever runs
-//! it may pause between them.
+//! The job that writes a segment, or some that follow each other as one, again without what nothing needs, in
+//! small steps, so that whoever runs it may pause between them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -9,7 +9,7 @@ use vere_ports::mail_meta::Partition;
 use vere_ports::storage::{Storage, StorageFile};
 
 use super::format::{RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD, SegmentHead};
-use super::rewrite::{Made, Rewriting, new_name};
+use super::rewrite::{Made, Rewriting, new_name, read_index};
 use super::windowed::Windowed;
 use super::{Segments, locate};
 use crate::StoreError;
@@ -35,7 +35,7 @@ pub(crate) struct Needed {
     pub(crate) dead_percent_min: u64,
 }
 
-/// Writes a segment again; needs nothing but time.
+/// Writes segments again; needs nothing but time.
 #[derive(Debug)]
 #[must_use = "nothing is reclaimed until it ran and its outcome was handed in"]
 pub struct ReclaimJob<S: Storage> {
@@ -43,9 +43,12 @@ pub struct ReclaimJob<S: Storage> {
     /// All segments, and the position before which they are written: snapshots lie in others.
     segments: Segments<S::File>,
     written: u64,
-    file: S::File,
+    /// What is written again: the file of each, and the position after it.
+    sources: Vec<(S::File, u64)>,
     head: SegmentHead,
+    run: Vec<u64>,
     needed: Needed,
+    /// Octets of the files.
     len: u64,
     records: Vec<Found>,
     /// Snapshots that make records of this segment needless; whether they were read back whole.
@@ -61,6 +64,7 @@ pub struct ReclaimJob<S: Storage> {
 #[derive(Debug)]
 struct Found {
     head: RecordHead,
+    source: usize,
     offset: u64,
     fate: Fate,
 }
@@ -82,9 +86,16 @@ struct Cover {
 
 #[derive(Debug)]
 enum Stage<F> {
-    Looking { offset: u64, position: u64 },
+    Looking {
+        source: usize,
+        offset: u64,
+        position: u64,
+    },
     ReadingBack(usize),
-    Writing { out: Rewriting<F>, next: usize },
+    Writing {
+        out: Rewriting<F>,
+        next: usize,
+    },
     Ended(io::Result<Option<Made<F>>>),
 }
 
@@ -93,7 +104,9 @@ enum Stage<F> {
 #[must_use = "hand it to the store"]
 pub struct ReclaimOutcome<S: Storage> {
     pub(crate) pass: u64,
-    pub(crate) first: u64,
+    /// The segments that it was for, which follow each other, and the position after them.
+    pub(crate) run: Vec<u64>,
+    pub(crate) end: u64,
     pub(crate) live: BTreeSet<u64>,
     /// Octets that nothing needs.
     pub(crate) dead: u64,
@@ -109,15 +122,19 @@ impl<S: Storage> ReclaimJob<S> {
         segments: Segments<S::File>,
         written: u64,
         head: SegmentHead,
+        run: Vec<u64>,
         needed: Needed,
     ) -> Option<Self> {
-        let file = segments.get(&head.first)?.file.clone();
+        let ends = run.iter().skip(1).copied().chain([head.end]);
+        let source = |(first, end)| Some((segments.get(first)?.file.clone(), end));
+        let sources: Option<Vec<_>> = run.iter().zip(ends).map(source).collect();
         Some(Self {
             storage,
+            sources: sources?,
             segments,
             written,
-            file,
             head,
+            run,
             needed,
             len: 0,
             records: Vec::new(),
@@ -126,6 +143,7 @@ impl<S: Storage> ReclaimJob<S> {
             batches: HashMap::new(),
             begun: false,
             stage: Stage::Looking {
+                source: 0,
                 offset: SEGMENT_HEAD as u64,
                 position: head.first,
             },
@@ -151,7 +169,8 @@ impl<S: Storage> ReclaimJob<S> {
         let dead = self.dead();
         ReclaimOutcome {
             pass: self.needed.pass,
-            first: self.head.first,
+            run: self.run,
+            end: self.head.end,
             live: self.needed.live,
             dead,
             batches: self.batches,
@@ -184,7 +203,11 @@ impl<S: Storage> ReclaimJob<S> {
 
     fn try_step(&mut self) -> io::Result<()> {
         match self.stage {
-            Stage::Looking { offset, position } => self.look(offset, position),
+            Stage::Looking {
+                source,
+                offset,
+                position,
+            } => self.look(source, offset, position),
             Stage::ReadingBack(number) => self.read_back(number),
             Stage::Writing { .. } => self.write(),
             Stage::Ended(_) => Ok(()),
@@ -192,24 +215,34 @@ impl<S: Storage> ReclaimJob<S> {
     }
 
     /// Finds the next records.
-    fn look(&mut self, mut offset: u64, mut position: u64) -> io::Result<()> {
-        self.len = self.file.len()?;
-        let file = self.file.clone();
-        let mut reader = Windowed::new(&file, self.len);
+    fn look(&mut self, source: usize, mut offset: u64, mut position: u64) -> io::Result<()> {
+        let Some((file, end)) = self.sources.get(source).cloned() else {
+            self.stage = Stage::ReadingBack(0);
+            return Ok(());
+        };
+        let len = file.len()?;
+        let mut reader = Windowed::new(&file, len);
         let until = offset + STEP;
-        while position < self.head.end && offset < until {
+        while position < end && offset < until {
             let head = reader.get(offset, RECORD_HEAD)?;
             let head =
                 head.and_then(|octets| RecordHead::decode(octets.first_chunk()?, self.head.log));
-            let fits = |head: &RecordHead| head.position >= position && head.end() <= self.head.end;
+            let fits = |head: &RecordHead| head.position >= position && head.end() <= end;
             let Some(head) = head.filter(fits) else {
-                // The last records of a segment that was written again may be gone.
-                position = self.head.end;
+                // The last records of a segment that was written again may be gone. Behind damage there are others.
+                let ends_here = read_index(&file)?.is_some_and(|(_, at)| at == offset);
+                if !ends_here {
+                    let reason = format!("no record at offset {offset}, before position {end}");
+                    return Err(io::Error::other(reason));
+                }
+                position = end;
                 break;
             };
             let fate = match head.kind {
                 RecordKind::Body if self.needed.live.contains(&head.position) => Fate::Stays,
                 RecordKind::Body => Fate::Goes,
+                // Nobody knows who needs it.
+                RecordKind::Other(_) => Fate::Stays,
                 RecordKind::Batch => {
                     let peek = (head.length as usize).min(PEEK);
                     let octets = reader.get(offset + RECORD_HEAD as u64, peek)?;
@@ -219,13 +252,28 @@ impl<S: Storage> ReclaimJob<S> {
                     partition.map_or(Fate::Stays, |partition| self.judge(&head, partition))
                 }
             };
-            self.records.push(Found { head, offset, fate });
+            self.records.push(Found {
+                head,
+                source,
+                offset,
+                fate,
+            });
             offset += head.end() - head.position;
             position = head.end();
         }
-        self.stage = match position < self.head.end {
-            true => Stage::Looking { offset, position },
-            false => Stage::ReadingBack(0),
+        self.stage = if position < end {
+            Stage::Looking {
+                source,
+                offset,
+                position,
+            }
+        } else {
+            self.len += len;
+            Stage::Looking {
+                source: source + 1,
+                offset: SEGMENT_HEAD as u64,
+                position: end,
+            }
         };
         Ok(())
     }
@@ -267,7 +315,8 @@ impl<S: Storage> ReclaimJob<S> {
 
     fn is_worth_it(&self) -> bool {
         let dead = self.dead();
-        dead > 0 && dead * 100 >= self.len * self.needed.dead_percent_min
+        // Of several one is made in any case.
+        self.run.len() > 1 || (dead > 0 && dead * 100 >= self.len * self.needed.dead_percent_min)
     }
 
     /// Nothing goes before what takes its place was read from the disk.
@@ -300,8 +349,10 @@ impl<S: Storage> ReclaimJob<S> {
             && let Some(found) = self.records.get(next)
         {
             next += 1;
-            if !self.goes(found) {
-                copy(&self.file, found, &mut out)?;
+            if !self.goes(found)
+                && let Some((file, _)) = self.sources.get(found.source)
+            {
+                copy(file, found, &mut out)?;
                 left = left.saturating_sub(found.head.end() - found.head.position);
             }
         }

@@ -5,8 +5,10 @@
 //! [`SyncJob`] writes and syncs what was gathered, away from the store, and everybody who waits for
 //! a position before its end is served by the one sync.
 
+mod error;
 pub(crate) mod format;
 mod job;
+mod reclaiming;
 mod recover;
 mod rewrite;
 mod spare;
@@ -22,11 +24,13 @@ use vere_ports::storage::{Storage, StorageFile};
 use crate::StoreError;
 use format::{RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD, SegmentHead, segment_name};
 
+pub use error::OpenError;
+pub(crate) use error::io_error;
 pub(crate) use job::{Needed, Snapshots};
 pub use job::{ReclaimJob, ReclaimOutcome};
-pub use recover::{OpenError, OpenReport};
-pub(crate) use recover::{Replay, io_error};
-use rewrite::{Index, Made};
+pub use recover::OpenReport;
+pub(crate) use recover::Replay;
+use rewrite::Index;
 pub use spare::SPARES;
 use spare::Spare;
 pub use survey::Damage;
@@ -315,6 +319,11 @@ impl<S: Storage> Log<S> {
             end: 0,
         };
         file.write_at([&head.encode(), &[]], 0)?;
+        if self.segments.is_empty() {
+            // Of a log without a whole head it must be known that nothing ever was in it.
+            file.sync()?;
+            self.storage.sync()?;
+        }
         Ok(file)
     }
 
@@ -434,53 +443,4 @@ pub(crate) fn locate<F: StorageFile>(
         offset,
         available,
     }))
-}
-
-impl<S: Storage> Log<S> {
-    /// The segments from a position on that are not written to any more and whole on the disk.
-    pub(crate) fn sealed(&self, from: u64) -> impl Iterator<Item = u64> + '_ {
-        let firsts = self.segments.range(from..).map(|(first, _)| *first);
-        let newest = self.newest();
-        firsts.filter(move |first| *first < newest && self.segment_end(*first) <= self.synced)
-    }
-
-    /// The position after a segment.
-    pub(crate) fn segment_end(&self, first: u64) -> u64 {
-        let next = self.segments.range(first.saturating_add(1)..).next();
-        next.map_or(self.written, |(next, _)| *next)
-    }
-
-    /// The job that writes a segment again with what is needed.
-    pub(crate) fn reclaim_job(&self, first: u64, needed: Needed) -> Option<ReclaimJob<S>> {
-        let head = SegmentHead {
-            log: self.id,
-            first,
-            end: self.segment_end(first),
-        };
-        let segments = Arc::clone(&self.segments);
-        ReclaimJob::new(self.storage.clone(), segments, self.written, head, needed)
-    }
-
-    /// Leaves a segment as it is, and what was written in its place goes.
-    pub(crate) fn leave(&self, first: u64, made: &io::Result<Option<Made<S::File>>>) {
-        if matches!(made, Ok(Some(_))) {
-            // What cannot be removed now goes at the next opening.
-            let _ = self.storage.remove(&rewrite::new_name(first));
-        }
-    }
-
-    /// Puts a segment that was written again in the place of the old one, and gives the octets saved.
-    pub(crate) fn replace(&mut self, first: u64, made: Made<S::File>) -> Result<u64, StoreError> {
-        if let Err(error) = rewrite::replace(&self.storage, first) {
-            // Which of the two has the name is unknown.
-            return Err(self.fail(error.to_string()));
-        }
-        let segment = Segment {
-            file: made.file,
-            room: made.len,
-            index: Some(made.index),
-        };
-        Arc::make_mut(&mut self.segments).insert(first, segment);
-        Ok(made.saved)
-    }
 }

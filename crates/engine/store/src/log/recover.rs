@@ -1,18 +1,18 @@
 //! Opening a log: finds its end, cuts what was not written whole, tells damage from that.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 
 use memchr::memmem;
 use vere_ports::storage::{Storage, StorageFile};
 
+use super::error::{OpenError, io_error};
 use super::format::{
-    FIRST_POSITION, HeadError, PAYLOAD_MAX, RECORD_HEAD, RecordHead, SEGMENT_HEAD, SegmentHead,
-    segment_name, segment_position,
+    FIRST_POSITION, HeadError, PAYLOAD_MAX, RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD,
+    SegmentHead, segment_name, segment_position,
 };
-use super::rewrite::{read_index, records};
+use super::rewrite::{joined, read_index, records};
 use super::spare::{SPARES, Spare};
 use super::windowed::{WINDOW, Windowed};
 use super::{Log, Segment};
@@ -34,62 +34,6 @@ pub struct OpenReport {
     pub replayed: u64,
     /// Octets behind the last whole record that were cut: writes that a crash tore, none acknowledged.
     pub cut: u64,
-}
-
-/// Why a store was not opened. What is in it is not empty but unknown.
-#[derive(Debug)]
-pub enum OpenError {
-    /// Octets that were synced are not what was written.
-    Damaged {
-        /// The file.
-        file: String,
-        /// Where in it the damage begins.
-        offset: u64,
-        /// What is wrong there.
-        reason: String,
-    },
-    /// Written by a version this one does not read.
-    Version {
-        /// The file.
-        file: String,
-        /// Its version.
-        version: u32,
-    },
-    /// A file could not be read or written.
-    Io {
-        /// The file.
-        file: String,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// The metadata engine did not do as asked.
-    Meta(vere_ports::mail_meta::MetaError),
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Damaged {
-                file,
-                offset,
-                reason,
-            } => write!(f, "{file} is damaged at offset {offset}: {reason}"),
-            Self::Version { file, version } => {
-                write!(f, "{file} has format version {version}, not read here")
-            }
-            Self::Io { file, error } => write!(f, "{file}: {error}"),
-            Self::Meta(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
-
-pub(crate) fn io_error(file: &str) -> impl Fn(io::Error) -> OpenError + '_ {
-    move |error| OpenError::Io {
-        file: file.to_owned(),
-        error,
-    }
 }
 
 /// A segment that was found.
@@ -137,6 +81,7 @@ impl<S: Storage> Log<S> {
         };
         let mut report = OpenReport::default();
         if found.values().all(|segment| segment.head.is_none()) {
+            refuse_headless(&found)?;
             if from > FIRST_POSITION || new_id.is_none() {
                 return Err(missing(from, "the log is gone, its metadata is there"));
             }
@@ -219,6 +164,23 @@ fn missing(offset: u64, reason: &str) -> OpenError {
     }
 }
 
+/// Refuses segments, all without a whole head, of which one holds something. No crash leaves that of a log
+/// that was just begun: the head of its first segment is safe before anything is written behind it.
+fn refuse_headless<F: StorageFile>(found: &BTreeMap<u64, Found<F>>) -> Result<(), OpenError> {
+    for (first, segment) in found {
+        let file = segment_name(*first);
+        let held = count_cut(&segment.file, SEGMENT_HEAD as u64, segment.len);
+        if held.map_err(io_error(&file))? > 0 {
+            return Err(OpenError::Damaged {
+                file,
+                offset: 0,
+                reason: "the head of the segment is not whole, and it is not empty".to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Opens the segments there are.
 fn find<S: Storage>(storage: &S) -> Result<BTreeMap<u64, Found<S::File>>, OpenError> {
     let mut found = BTreeMap::new();
@@ -232,6 +194,14 @@ fn find<S: Storage>(storage: &S) -> Result<BTreeMap<u64, Found<S::File>>, OpenEr
         };
         let segment = look_at(storage, &name, first)?;
         found.insert(first, segment);
+    }
+    let heads = found
+        .iter()
+        .map(|(first, found)| (*first, &found.file, found.head));
+    for first in joined(heads)? {
+        found.remove(&first);
+        let name = segment_name(first);
+        storage.remove(&name).map_err(io_error(&name))?;
     }
     Ok(found)
 }
@@ -329,6 +299,7 @@ fn scan<F: StorageFile>(
             let offset = SEGMENT_HEAD as u64 + (end.position - first);
             let payload = reader.get(offset + RECORD_HEAD as u64, head.length as usize);
             let payload = payload.map_err(io_error(&name))?.unwrap_or_default();
+            refuse_unknown(&head, &name, offset)?;
             let done = replay.record(&head, payload);
             done.map_err(|reason| OpenError::Damaged {
                 file: name.clone(),
@@ -365,6 +336,7 @@ fn scan_again<F: StorageFile>(
     let mut at = SEGMENT_HEAD as u64;
     for (record, offset) in all {
         at = offset + RECORD_HEAD as u64 + u64::from(record.length);
+        refuse_unknown(&record, &name, offset)?;
         if record.position < end.position {
             continue;
         }
@@ -384,6 +356,18 @@ fn scan_again<F: StorageFile>(
     end.position = end.position.max(head.end);
     end.proven = end.proven.max(head.end);
     Ok(())
+}
+
+/// Refuses a record of which it is not known what it means.
+pub(super) fn refuse_unknown(head: &RecordHead, file: &str, offset: u64) -> Result<(), OpenError> {
+    match head.kind {
+        RecordKind::Body | RecordKind::Batch => Ok(()),
+        RecordKind::Other(kind) => Err(OpenError::Kind {
+            file: file.to_owned(),
+            offset,
+            kind,
+        }),
+    }
 }
 
 /// The head of the record at a position, if all of it is there.

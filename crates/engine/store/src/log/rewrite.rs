@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use vere_ports::storage::{Storage, StorageFile};
 
+use super::error::{OpenError, io_error};
 use super::format::{RECORD_HEAD, RecordHead, SEGMENT_HEAD, SegmentHead, segment_name, u64_at};
 use super::windowed::Windowed;
 
@@ -207,6 +208,29 @@ pub(crate) fn read_index<F: StorageFile>(file: &F) -> io::Result<Option<(Index, 
         Arc::new(octets.chunks_exact(ENTRY).map(entry).collect()),
         start,
     )))
+}
+
+/// Of segments in their order, those of which all is in the one before them: it was made of both, and a crash
+/// came before they went.
+pub(super) fn joined<'a, F: StorageFile + 'a>(
+    segments: impl Iterator<Item = (u64, &'a F, Option<SegmentHead>)>,
+) -> Result<Vec<u64>, OpenError> {
+    let (mut all, mut end, mut log) = (Vec::new(), 0, 0);
+    for (first, file, head) in segments {
+        if first < end && head.is_none_or(|head| head.log == log) {
+            all.push(first);
+            continue;
+        }
+        // It counts as whole by its index, which was written last.
+        if let Some(head) = head.filter(|head| head.end > 0)
+            && read_index(file)
+                .map_err(io_error(&segment_name(first)))?
+                .is_some()
+        {
+            (end, log) = (head.end, head.log);
+        }
+    }
+    Ok(all)
 }
 
 /// Where the record at a position lies in a segment that was written again.

@@ -7,12 +7,13 @@ use std::io;
 use memchr::memmem;
 use vere_ports::storage::{Storage, StorageFile};
 
+use super::error::{OpenError, io_error};
 use super::format::{
     FIRST_POSITION, PAYLOAD_MAX, RECORD_HEAD, RecordHead, SEGMENT_HEAD, SegmentHead, segment_name,
     segment_position,
 };
-use super::recover::{OpenError, io_error, look_at};
-use super::rewrite::{self, Placed, read_index};
+use super::recover::{look_at, refuse_unknown};
+use super::rewrite::{self, Placed, joined, read_index};
 use super::windowed::{WINDOW, Windowed};
 
 /// Positions of which nothing is left.
@@ -82,6 +83,12 @@ impl<F: StorageFile> Survey<F> {
                 };
                 segments.insert(first, segment);
             }
+        }
+        let heads = segments
+            .iter()
+            .map(|(first, each)| (*first, &each.file, each.head));
+        for first in joined(heads)? {
+            segments.remove(&first);
         }
         let mut survey = Self {
             id: identify(&segments)?,
@@ -211,6 +218,7 @@ impl<F: StorageFile> Survey<F> {
                 if (skipped || dense) && head.position > walked.position {
                     walked.gaps.push((walked.position, head.position));
                 }
+                refuse_unknown(&head, &name, offset)?;
                 walked.torn |= skipped;
                 skipped = false;
                 visit(&head, offset, payload)?;

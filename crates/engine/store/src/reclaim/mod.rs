@@ -286,7 +286,13 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         if !stretch.marking.is_done() {
             stretch.marking.step(&self.meta)?;
         } else if !stretch.busy {
-            let Some(first) = stretch.segments.pop_front() else {
+            let count = match dead_percent_min {
+                LOOK_ONLY => 1,
+                _ => self.log.joinable(stretch.segments.iter()),
+            };
+            let count = count.min(stretch.segments.len());
+            let run: Vec<u64> = stretch.segments.drain(..count).collect();
+            let (Some(first), Some(last)) = (run.first(), run.last()) else {
                 if dead_percent_min == LOOK_ONLY || stretch.forgetting.is_done() {
                     pass.to = stretch.range.end;
                     return Ok(todo);
@@ -300,14 +306,14 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
                 pass.stage = Stage::Segments(stretch);
                 return Ok(todo);
             };
-            let end = self.log.segment_end(first);
+            let range = *first..self.log.segment_end(*last);
             let needed = Needed {
                 pass: pass.number,
-                live: stretch.marking.marks.range(first..end).copied().collect(),
+                live: stretch.marking.marks.range(range).copied().collect(),
                 snapshots: Arc::clone(&stretch.marking.snapshots),
                 dead_percent_min,
             };
-            if let Some(job) = self.log.reclaim_job(first, needed) {
+            if let Some(job) = self.log.reclaim_job(run, needed) {
                 stretch.busy = true;
                 todo = Reclaim::Job(Box::new(job));
             }
@@ -322,8 +328,9 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     ///
     /// [`StoreError::Failed`]; the segment is as it was.
     pub fn finish_reclaim(&mut self, outcome: ReclaimOutcome<S>) -> Result<u64, StoreError> {
+        let run = &outcome.run;
         let Some(mut pass) = self.reclaiming.take() else {
-            self.log.leave(outcome.first, &outcome.made);
+            self.log.leave(run, &outcome.made);
             return Ok(0);
         };
         let number = pass.number;
@@ -331,23 +338,23 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             Stage::Segments(stretch) if number == outcome.pass => stretch,
             _ => {
                 // References made between the two passes may not be marked yet.
-                self.log.leave(outcome.first, &outcome.made);
+                self.log.leave(run, &outcome.made);
                 self.reclaiming = Some(pass);
                 return Ok(0);
             }
         };
         stretch.busy = false;
-        let end = self.log.segment_end(outcome.first);
-        let marks = stretch.marking.marks.range(outcome.first..end);
-        let marked_since = marks.into_iter().any(|blob| !outcome.live.contains(blob));
+        let first = run.first().copied().unwrap_or(outcome.end);
+        let mut marks = stretch.marking.marks.range(first..outcome.end);
+        let marked_since = marks.any(|blob| !outcome.live.contains(blob));
         let changes = outcome.batches;
         let saved = match outcome.made {
             Ok(Some(made)) if !marked_since => {
-                pass.report.rewritten += 1;
-                self.log.replace(outcome.first, made)
+                pass.report.rewritten += run.len() as u64;
+                self.log.replace(run, made)
             }
             made @ Ok(_) => {
-                self.log.leave(outcome.first, &made);
+                self.log.leave(run, &made);
                 pass.report.dead += outcome.dead;
                 Ok(0)
             }
@@ -355,7 +362,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
                 // The spare room is for this.
                 let again = self.log.give_up_spare();
                 if matches!(again, Ok(true)) {
-                    stretch.segments.push_back(outcome.first);
+                    stretch.segments.extend(run);
                 } else {
                     pass.report.dead += outcome.dead;
                     pass.report.failed += 1;
@@ -366,7 +373,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         };
         pass.report.saved += saved.as_ref().copied().unwrap_or_default();
         pass.count_changes(changes);
-        pass.report.segments += 1;
+        pass.report.segments += run.len() as u64;
         self.reclaiming = Some(pass);
         saved
     }

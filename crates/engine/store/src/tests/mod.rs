@@ -3,14 +3,17 @@
 mod basics;
 mod crashes;
 mod full_disk;
+mod joining;
 mod reclaiming;
 mod repairing;
 mod snapshots;
+mod unreadable;
 
 use std::ops::RangeInclusive;
 
 use vere_faults::{MemoryDisk, MemoryMeta};
 use vere_ports::directory::AccountName;
+use vere_ports::storage::{Storage as _, StorageFile as _};
 use vere_units::{ByteSize, Timestamp};
 
 use crate::{
@@ -83,6 +86,14 @@ fn sync(store: &mut Tested) -> Published {
 fn safe<T: std::fmt::Debug>(store: &mut Tested, committed: Committed<T>) -> T {
     sync(store);
     committed.when(store.synced()).unwrap()
+}
+
+/// Puts a file on a disk.
+fn put(disk: &MemoryDisk, name: &str, data: &[u8]) {
+    let file = disk.create(name).unwrap();
+    file.write_at([data, &[]], 0).unwrap();
+    file.sync().unwrap();
+    disk.sync().unwrap();
 }
 
 /// A store with a new account, on a disk of its own.

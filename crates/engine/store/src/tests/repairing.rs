@@ -10,11 +10,11 @@ use super::*;
 use crate::{RepairError, RepairReport, Uid};
 
 /// Messages by account, mailbox and UID.
-type Contents = BTreeMap<(String, String, Uid), Vec<u8>>;
+pub(super) type Contents = BTreeMap<(String, String, Uid), Vec<u8>>;
 
 /// Two accounts with some mailboxes, a deleted one among them, messages that two share, some expunged,
 /// segments that were written again and such that were not.
-fn filled() -> Bench {
+pub(super) fn filled() -> Bench {
     let mut bench = Bench::new();
     let (inbox, archive) = (bench.inbox, bench.create("Archive"));
     let bob = bench.store.open_account(&account("bob"), NOW).unwrap();
@@ -49,7 +49,7 @@ fn filled() -> Bench {
 }
 
 /// Everything there is, after a check that finds nothing.
-fn contents(store: &mut Tested, context: &str) -> Contents {
+pub(super) fn contents(store: &mut Tested, context: &str) -> Contents {
     let report = store.check_all().unwrap();
     assert_eq!(report.findings, [], "{context}");
     let mut contents = Contents::new();
@@ -70,7 +70,7 @@ fn contents(store: &mut Tested, context: &str) -> Contents {
     contents
 }
 
-fn repair(
+pub(super) fn repair(
     disk: &MemoryDisk,
     old: Option<&MemoryMeta>,
     dry_run: bool,
@@ -81,7 +81,7 @@ fn repair(
 }
 
 /// What is there after a repair, which the log alone tells as well.
-fn repaired(
+pub(super) fn repaired(
     disk: &MemoryDisk,
     old: Option<&MemoryMeta>,
     context: &str,

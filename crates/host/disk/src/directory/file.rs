@@ -54,6 +54,8 @@ struct State {
     /// The same, kept open, and when its path led there last. `None`: each lookup asks by the path.
     kept: Option<(File, Instant)>,
     records: Arc<Records>,
+    /// How often they became other ones.
+    revision: u64,
 }
 
 impl State {
@@ -146,6 +148,7 @@ impl FileStore {
                 seen: Some(stamp),
                 kept: None,
                 records,
+                revision: 0,
             }),
         })
     }
@@ -224,6 +227,7 @@ impl FileStore {
             Ok((stamp, records)) => {
                 state.seen = Some(stamp);
                 state.records = Arc::new(records);
+                state.revision += 1;
                 tracing::info!(file = %self.path.display(), "directory read again");
             }
             // Remembered as seen, so that it is said and tried once only.
@@ -272,11 +276,18 @@ impl DirectoryStore for FileStore {
             kept: None,
             seen: Some(stamp),
             records: Arc::new(records),
+            revision: state.revision + 1,
         };
         drop(state);
         drop(lock);
         wait_until_seen();
         Ok(())
+    }
+
+    fn revision(&self) -> Result<u64, StoreError> {
+        self.current();
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(state.revision)
     }
 
     fn domains(&self) -> Result<Vec<Domain>, StoreError> {

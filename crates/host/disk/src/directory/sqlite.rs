@@ -438,6 +438,13 @@ impl DirectoryStore for SqliteStore {
         Ok(transaction.commit().map_err(database(&self.path))?)
     }
 
+    fn revision(&self) -> Result<u64, StoreError> {
+        let connection = self.connection();
+        // Others' changes are not counted by the one, its own not by the other.
+        let others = pragma(&connection, "data_version", &self.path)?;
+        Ok((others.cast_unsigned() << 32) ^ connection.total_changes())
+    }
+
     fn domains(&self) -> Result<Vec<Domain>, StoreError> {
         let connection = self.connection();
         let view = View {

@@ -216,6 +216,11 @@ impl Server {
         self.end_if_shutting_down();
     }
 
+    /// Ends the session where it is, because of what became of its account.
+    pub fn end(&mut self, reason: Refusal) {
+        self.bye(reason.text());
+    }
+
     fn end_if_shutting_down(&mut self) {
         let between = match self.phase {
             Phase::Command => !self.frames.is_begun(),

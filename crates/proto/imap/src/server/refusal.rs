@@ -25,12 +25,16 @@ pub enum Refusal {
     TooBig,
     /// Peer: what was opened is gone.
     Gone,
+    /// Policy: the account was removed.
+    Removed,
+    /// Policy: the password that was shown is not that of the account any more.
+    Expired,
     /// Host: it cannot be done now.
     Unavailable,
 }
 
 impl Refusal {
-    /// The response code and the text behind `NO`.
+    /// The response code and the text behind `NO` or `BYE`.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -45,6 +49,8 @@ impl Refusal {
             Self::OverQuota => "[OVERQUOTA] the quota is used up",
             Self::TooBig => "[TOOBIG] the message is too large",
             Self::Gone => "[NONEXISTENT] the mailbox is gone",
+            Self::Removed => "[CONTACTADMIN] the account was removed",
+            Self::Expired => "[EXPIRED] the password was changed, log in again",
             Self::Unavailable => "[UNAVAILABLE] not possible now, try again later",
         }
     }

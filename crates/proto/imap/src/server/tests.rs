@@ -7,7 +7,9 @@ use vere_sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
 use vere_units::Timestamp;
 
 use super::question::{FlagsChanged, FlagsOf, Gone, Opened};
-use super::{Answer, Changes, MailboxKey, Messages, Peer, Question, Server, ServerConfig, Step};
+use super::{
+    Answer, Changes, MailboxKey, Messages, Peer, Question, Refusal, Server, ServerConfig, Step,
+};
 use crate::flags::Flags;
 use crate::limits::Limits;
 use crate::set::UidSet;
@@ -138,4 +140,18 @@ fn what_a_session_still_counts_is_not_gone_earlier() {
     );
     assert!(!said.contains("EARLIER"), "{said}");
     assert_eq!(said.matches("* VANISHED 2\r\n").count(), 1, "{said}");
+}
+
+/// In the middle of a message, too, which is not waited for.
+#[test]
+fn an_account_that_is_removed_ends_its_session_at_once() {
+    for begun in ["", "i IDLE\r\n", "a APPEND INBOX {100+}\r\nhalf"] {
+        let mut server = server();
+        server.input(begun.as_bytes(), NOW);
+        let _ = say(&mut server, "");
+        server.end(Refusal::Removed);
+        let said = say(&mut server, "n NOOP");
+        assert_eq!(said, "* BYE [CONTACTADMIN] the account was removed\r\n");
+        assert!(matches!(server.step(), Step::Close), "{begun}");
+    }
 }

@@ -1,33 +1,17 @@
 use vere_disk::log::Directory;
 use vere_disk::mail_meta::FjallMeta;
-use vere_store::{
-    Flags, InternalDate, MailboxId, OperationId, Prepared, QuotaLimit, RecipientFields, Store,
-    StoreConfig, SystemFlags, Target,
-};
-use vere_units::Timestamp;
+use vere_store::{Prepared, Store, StoreConfig, SystemFlags};
 
 use super::*;
 use std::sync::Arc;
 
+use crate::store::filled::{self, inbox, sync};
 use crate::store::parser::tests::decoders;
 use crate::store::summaries::{self, Columns, Fields};
 use vere_imap::message::header_fields;
 
 fn open(folder: &Path) -> Result<FileStore, Failure> {
     Files::lock(folder)?.open()
-}
-
-fn sync(store: &mut FileStore) {
-    while let Some(job) = store.sync_job().unwrap() {
-        store.finish_sync(job.run()).unwrap();
-    }
-}
-
-fn inbox(store: &mut FileStore) -> MailboxId {
-    let ann = AccountName::parse("ann@demo.test").unwrap();
-    let opened = store.open_account(&ann, Timestamp::from_millis(1)).unwrap();
-    sync(store);
-    opened.when(store.synced()).unwrap()
 }
 
 fn deliver(store: &mut FileStore, number: u8) {
@@ -39,21 +23,7 @@ fn deliver(store: &mut FileStore, number: u8) {
         .map(|n| (n.wrapping_mul(n) >> 7) as u8 ^ number)
         .collect();
     let body = Prepared::new(&[text.as_bytes(), &noise].concat(), &[], &[]).unwrap();
-    let target = Target {
-        mailbox: inbox(store),
-        flags: Flags {
-            system: SystemFlags::DELETED,
-            keywords: Vec::new(),
-        },
-        internal_date: InternalDate::default(),
-        fields: RecipientFields::default(),
-        quota: QuotaLimit::default(),
-    };
-    let results = store
-        .deliver(&body, &[target], OperationId([number; 16]))
-        .unwrap();
-    sync(store);
-    assert!(results.when(store.synced()).unwrap()[0].is_ok());
+    filled::deliver(store, &body, SystemFlags::DELETED, number);
 }
 
 /// A store with one message and a segment that says of it that it holds a text.

@@ -2,30 +2,13 @@
 
 use std::os::unix::fs::FileExt as _;
 
-use vere_ports::directory::AccountName;
-use vere_store::{
-    FlagMode, Flags, InternalDate, MailboxId, OperationId, Prepared, QuotaLimit, RecipientFields,
-    SystemFlags, Target, Uid,
-};
-use vere_units::Timestamp;
+use vere_store::{FlagMode, Flags, Prepared, SystemFlags, Uid};
 
 use super::*;
+use crate::store::filled::{self, deliver, inbox, sync};
 
 /// Messages: UID, flags, text.
 type Contents = Vec<(u32, SystemFlags, Vec<u8>)>;
-
-fn sync(store: &mut MailStore) {
-    while let Some(job) = store.sync_job().unwrap() {
-        store.finish_sync(job.run()).unwrap();
-    }
-}
-
-fn inbox(store: &mut MailStore) -> MailboxId {
-    let ann = AccountName::parse("ann@demo.test").unwrap();
-    let opened = store.open_account(&ann, Timestamp::from_millis(1)).unwrap();
-    sync(store);
-    opened.when(store.synced()).unwrap()
-}
 
 /// Messages, of which some are seen and some are gone; the metadata were made last in the middle of it.
 fn fill(store: &mut MailStore) -> Contents {
@@ -36,16 +19,7 @@ fn fill(store: &mut MailStore) -> Contents {
             "text ".repeat(number.into())
         );
         let body = Prepared::new(text.as_bytes(), b"parsed", &[u64::from(number)]).unwrap();
-        let target = Target {
-            mailbox,
-            flags: Flags::default(),
-            internal_date: InternalDate::default(),
-            fields: RecipientFields::default(),
-            quota: QuotaLimit::default(),
-        };
-        let done = store.deliver(&body, &[target], OperationId([number; 16]));
-        drop(done.unwrap());
-        sync(store);
+        deliver(store, &body, SystemFlags::default(), number);
         if number == 20 {
             store.persist().unwrap();
         }
@@ -185,9 +159,7 @@ const SEGMENT: &str = "log/0000000000000040.log";
 
 /// A store with messages whose metadata cannot be read.
 fn unreadable() -> (tempfile::TempDir, Contents) {
-    let folder = tempfile::tempdir().unwrap();
-    fs::create_dir_all(folder.path().join("log")).unwrap();
-    let mut store = Files::lock(folder.path()).unwrap().open().unwrap();
+    let (folder, mut store) = filled::store();
     let before = fill(&mut store);
     drop(store);
     for (path, used) in journals(folder.path()) {
@@ -224,9 +196,19 @@ fn a_log_without_a_head_is_not_begun_anew() {
     let log = folder.path().join(SEGMENT);
     Damage::Flip(10).to(&log);
     let octets = fs::read(&log).unwrap();
-    refuses(folder.path(), "the log is gone");
-    assert!(fs::read(&log).unwrap() == octets);
+    refuses(folder.path(), "0000000000000040.log is damaged at offset 0");
+    // Nor where somebody removes the metadata by hand.
+    fs::remove_dir_all(folder.path().join(META)).unwrap();
     let files = Files::lock(folder.path()).unwrap();
+    for _ in 0..2 {
+        let said = files.open().unwrap_err().to_string();
+        let named = "0000000000000040.log is damaged at offset 0";
+        assert!(
+            said.contains(named) && said.contains("vere store repair"),
+            "{said}"
+        );
+    }
+    assert!(fs::read(&log).unwrap() == octets);
     assert!(!files.repair(false).unwrap().has_losses());
     assert!(contents(&mut files.open().unwrap()) == before);
 }

@@ -1,53 +1,31 @@
 use std::time::Duration;
 
-use vere_ports::directory::AccountName;
-use vere_store::{Flags, InternalDate, OperationId, Prepared, QuotaLimit, Target};
-use vere_units::Timestamp;
+use tempfile::TempDir;
+use vere_store::{Prepared, SystemFlags};
 
 use super::*;
-use crate::store::files::Files;
+use crate::store::filled::{self, deliver, inbox};
 
 /// Octets of the field of each message.
 const HUGE: usize = 60_000;
 const COUNT: u8 = 20;
 
-fn sync(store: &mut MailStore) {
-    while let Some(job) = store.sync_job().unwrap() {
-        store.finish_sync(job.run()).unwrap();
-    }
-}
-
 /// A mailbox of messages whose fields are much longer than they are taken for.
-fn filled(store: &mut MailStore) -> MailboxId {
-    let ann = AccountName::parse("ann@demo.test").unwrap();
-    let opened = store.open_account(&ann, Timestamp::from_millis(1)).unwrap();
-    sync(store);
-    let mailbox = opened.when(store.synced()).unwrap();
+fn filled() -> (TempDir, MailStore, MailboxId) {
+    let (folder, mut store) = filled::store();
     for number in 0..COUNT {
         let text = format!("X-Huge: {number} {}\r\n\r\ntext\r\n", "x".repeat(HUGE));
         let body = Prepared::new(text.as_bytes(), &[], &[]).unwrap();
-        let target = Target {
-            mailbox,
-            flags: Flags::default(),
-            internal_date: InternalDate::default(),
-            fields: RecipientFields::default(),
-            quota: QuotaLimit::default(),
-        };
-        let done = store.deliver(&body, &[target], OperationId([number; 16]));
-        let done = done.unwrap();
-        sync(store);
-        assert!(done.when(store.synced()).unwrap()[0].is_ok());
+        deliver(&mut store, &body, SystemFlags::default(), number);
     }
-    mailbox
+    let mailbox = inbox(&mut store);
+    (folder, store, mailbox)
 }
 
 /// One message is damaged, one is gone from the log, one cannot be read now: only the last may be asked for again.
 #[test]
 fn what_is_damaged_is_told_from_what_cannot_be_read_now() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(folder.path().join("log")).unwrap();
-    let mut store = Files::lock(folder.path()).unwrap().open().unwrap();
-    let mailbox = filled(&mut store);
+    let (_folder, mut store, mailbox) = filled();
     let query = FetchQuery {
         mailbox: mailbox.0,
         uids: UidSet::range(1, 5),
@@ -71,10 +49,7 @@ fn what_is_damaged_is_told_from_what_cannot_be_read_now() {
 
 #[test]
 fn a_batch_ends_by_what_was_read() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(folder.path().join("log")).unwrap();
-    let mut store = Files::lock(folder.path()).unwrap().open().unwrap();
-    let mailbox = filled(&mut store);
+    let (_folder, mut store, mailbox) = filled();
     let names: Arc<[String]> = ["X-Huge".to_owned()].into();
     let octets_max = 32 * 1024;
     let mut reading = Reading {

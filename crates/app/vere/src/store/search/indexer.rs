@@ -14,7 +14,7 @@ use vere_store::{MailboxId, Message, Snapshot, StoreError};
 
 use self::build::build;
 pub(super) use self::build::build_all;
-use super::look::{BEHIND_MAX, MISSED_MAX};
+use super::look::{BEHIND_MAX, MISSED_MAX, beside};
 use super::{Asking, OwnFields, Segments, SharedIndex};
 use crate::store::keeper::Keeper;
 
@@ -291,17 +291,8 @@ impl Indexing {
 fn drop_stale(index: &SharedIndex, snapshot: &Snapshot) -> Result<(), Trouble> {
     let id = snapshot.mailbox();
     for segment in index.segments(id) {
-        let first = segment.documents().first();
-        let first = first.and_then(|document| vere_store::Uid::new(document.uid));
-        let start = first.map_or(0, |uid| snapshot.below(uid));
-        let mut messages = snapshot.iter_from(start).peekable();
-        let stale = segment.documents().iter().any(|document| {
-            // Both rise.
-            let before = |message: &&Message| message.uid.get() < document.uid;
-            while messages.next_if(before).is_some() {}
-            let same = |message: &&&Message| message.uid.get() == document.uid;
-            let message = messages.peek().filter(same);
-            message.is_some_and(|message| message.blob.0 != document.body)
+        let stale = beside(&segment, snapshot).any(|(document, found)| {
+            found.is_some_and(|(_, message)| message.blob.0 != document.body)
         });
         let ends = segment.documents().first().zip(segment.documents().last());
         if let Some((first, last)) = ends.filter(|_| stale) {

@@ -5,14 +5,14 @@ mod into;
 
 use std::time::Duration;
 
-use vere_disk::log::Directory as LogDirectory;
+use vere_disk::log::{Directory as LogDirectory, DirectoryFile as LogFile};
 use vere_imap::command::SearchKey;
 use vere_imap::date::Day;
 use vere_imap::server::Found;
 use vere_imap::set::UidSet;
 use vere_mime::Zone;
 use vere_mime::wire::Question;
-use vere_search::{Bits, Needle};
+use vere_search::{Bits, Document, Needle, Segment};
 use vere_store::{BodyReader, Message, Snapshot, StoreError, Uid};
 use vere_units::Timestamp;
 
@@ -91,6 +91,24 @@ enum Within<'k> {
     Field(&'k str),
 }
 
+/// What a segment knows, and where the message of the same UID is in the mailbox, if there is one.
+pub(super) fn beside<'a>(
+    segment: &'a Segment<LogFile>,
+    snapshot: &'a Snapshot,
+) -> impl Iterator<Item = (&'a Document, Option<(usize, &'a Message)>)> {
+    let first = segment.documents().first();
+    let first = first.and_then(|document| Uid::new(document.uid));
+    let start = first.map_or(0, |uid| snapshot.below(uid));
+    let mut messages = (start..).zip(snapshot.iter_from(start)).peekable();
+    segment.documents().iter().map(move |document| {
+        // Both rise.
+        let before = |(_, message): &(usize, &Message)| message.uid.get() < document.uid;
+        while messages.next_if(before).is_some() {}
+        let same = |(_, message): &(usize, &Message)| message.uid.get() == document.uid;
+        (document, messages.peek().copied().filter(same))
+    })
+}
+
 impl<'a> Look<'a> {
     pub(crate) fn new(
         snapshot: Snapshot,
@@ -104,20 +122,10 @@ impl<'a> Look<'a> {
         let mut known = Bits::none(snapshot.len());
         let mut places = Vec::with_capacity(segments.len());
         for segment in &segments {
-            let first = segment.documents().first();
-            let first = first.and_then(|document| Uid::new(document.uid));
-            let start = first.map_or(0, |uid| snapshot.below(uid));
-            let mut messages = (start..).zip(snapshot.iter_from(start)).peekable();
-            let place = segment.documents().iter().map(|document| {
-                // Both rise.
-                let before = |(_, message): &(usize, &Message)| message.uid.get() < document.uid;
-                while messages.next_if(before).is_some() {}
-                let (at, message) = messages.peek()?;
-                let same = (message.uid.get(), message.blob.0) == (document.uid, document.body);
-                same.then(|| {
-                    known.set(*at);
-                    *at as u32
-                })
+            let place = beside(segment, &snapshot).map(|(document, found)| {
+                let (at, _) = found.filter(|(_, message)| message.blob.0 == document.body)?;
+                known.set(at);
+                Some(at as u32)
             });
             places.push(place.collect());
         }

@@ -248,3 +248,37 @@ fn changes_of_one_are_seen_by_the_other_at_once() {
         }
     }
 }
+
+/// Who keeps what was looked up hears of every change, and looks again for nothing else.
+#[test]
+fn each_change_is_another_revision() {
+    with_each(|store| {
+        let mut before = store.revision().unwrap();
+        for change in [add_domain("a.test"), add_account("ann@a.test")] {
+            assert_eq!(store.revision().unwrap(), before);
+            store.apply(&change).unwrap();
+            let after = store.revision().unwrap();
+            assert_ne!(after, before);
+            assert!(store.account(&name("ann@a.test")).is_ok());
+            before = after;
+        }
+        assert!(store.apply(&add_domain("a.test")).is_err());
+        assert_eq!(store.revision().unwrap(), before);
+    });
+}
+
+#[test]
+fn a_change_by_another_is_another_revision() {
+    let folder = TempDir::new().unwrap();
+    for place in places(&folder) {
+        let (store, other) = (create(&place).unwrap(), create(&place).unwrap());
+        let mut before = store.revision().unwrap();
+        for change in [add_domain("a.test"), add_account("ann@a.test")] {
+            assert_eq!(store.revision().unwrap(), before);
+            other.apply(&change).unwrap();
+            let after = store.revision().unwrap();
+            assert_ne!(after, before, "{place:?}");
+            before = after;
+        }
+    }
+}

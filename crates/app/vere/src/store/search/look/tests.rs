@@ -2,14 +2,10 @@
 
 use vere_imap::command::SearchKey;
 use vere_imap::set::UidSet;
-use vere_ports::directory::AccountName;
-use vere_store::{
-    Flags, InternalDate, OperationId, Prepared, QuotaLimit, RecipientFields, Target, Uid,
-};
+use vere_store::{Prepared, SystemFlags, Uid};
 
 use super::*;
-use crate::store::files::Files;
-use crate::store::keeper::MailStore;
+use crate::store::filled::{self, deliver, inbox};
 use crate::store::parser::tests::{POISON, decoders, hanging};
 
 /// Nobody has fields of their own.
@@ -25,47 +21,21 @@ impl OwnFields for NoOwnFields {
     }
 }
 
-fn sync(store: &mut MailStore) {
-    while let Some(job) = store.sync_job().unwrap() {
-        store.finish_sync(job.run()).unwrap();
-    }
-}
-
-/// Its mailbox of one message.
-fn delivered(store: &mut MailStore, message: &[u8]) -> Snapshot {
-    let ann = AccountName::parse("ann@demo.test").unwrap();
-    let inbox = store.open_account(&ann, Timestamp::from_millis(1)).unwrap();
-    sync(store);
-    let mailbox = inbox.when(store.synced()).unwrap();
-    let body = Prepared::new(message, &[], &[]).unwrap();
-    let target = Target {
-        mailbox,
-        flags: Flags::default(),
-        internal_date: InternalDate::default(),
-        fields: RecipientFields::default(),
-        quota: QuotaLimit::default(),
-    };
-    let done = store.deliver(&body, &[target], OperationId([1; 16]));
-    let done = done.unwrap();
-    sync(store);
-    assert!(done.when(store.synced()).unwrap()[0].is_ok());
-    let snapshot = store.snapshot(mailbox).unwrap();
-    snapshot.when(store.synced()).unwrap()
-}
-
 /// What is found in octets as they are is no verdict: later the message may be decoded.
 #[test]
 fn what_octets_have_as_they_are_is_not_remembered() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("log")).unwrap();
-    let mut store = Files::lock(folder.path()).unwrap().open().unwrap();
+    let (_folder, mut store) = filled::store();
     let message = [
         b"Subject: ".as_slice(),
         POISON,
         b"\r\nContent-Transfer-Encoding: base64\r\n\r\naGVsbG8=\r\n",
     ]
     .concat();
-    let snapshot = delivered(&mut store, &message);
+    let body = Prepared::new(&message, &[], &[]).unwrap();
+    deliver(&mut store, &body, SystemFlags::default(), 1);
+    let mailbox = inbox(&mut store);
+    let snapshot = store.snapshot(mailbox).unwrap();
+    let snapshot = snapshot.when(store.synced()).unwrap();
     let (reader, verdicts) = (store.body_reader(), Verdicts::default());
     let found = |decoders: &Decoders, text: &str| {
         let with = (&NoOwnFields as &dyn OwnFields, decoders, &verdicts);

@@ -1,0 +1,211 @@
+//! Who is logged in: the sessions of an account end when it is removed, or its password is another one.
+//!
+//! The directory changes in other processes and tells nobody. Once a second it is asked whether it changed at
+//! all, and only then for the accounts that have sessions.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use vere_directory::Directory;
+use vere_imap::server::Refusal;
+use vere_ports::directory::{Account, AccountName, StoreError};
+
+/// How often it is asked whether the directory changed.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What tells the password of an account from its next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Print(u64);
+
+impl Print {
+    fn of(account: &Account) -> Self {
+        let mut hasher = DefaultHasher::new();
+        if let Some(credentials) = &account.credentials {
+            credentials.password_hash.expose().hash(&mut hasher);
+            credentials.scram_sha_256.expose().hash(&mut hasher);
+        }
+        Self(hasher.finish())
+    }
+
+    /// That of the account which a client says that it is, if there is such a one.
+    pub(super) fn of_user(directory: &Directory, username: &str) -> Option<Self> {
+        let account = AccountName::parse(username).ok()?;
+        Self::look_up(directory, &account).ok()?
+    }
+
+    fn look_up(directory: &Directory, account: &AccountName) -> Result<Option<Self>, StoreError> {
+        let found = directory.store().account(account)?;
+        Ok(found.as_ref().map(Self::of))
+    }
+}
+
+/// Why somebody is let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LetIn {
+    /// By the password of this print; before one was shown, by none.
+    Password(Option<Print>),
+    /// As somebody who administers the system.
+    Administrator,
+}
+
+impl LetIn {
+    /// What ends the session now that the account's password has this print, or there is no such account.
+    fn ended_by(self, now: Option<Print>) -> Option<Refusal> {
+        match (self, now) {
+            (_, None) => Some(Refusal::Removed),
+            (Self::Password(shown), now) if shown != now => Some(Refusal::Expired),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Session {
+    let_in: LetIn,
+    ended: Cell<Option<Refusal>>,
+    notify: Notify,
+}
+
+/// All sessions, by account.
+#[derive(Debug, Default)]
+pub(super) struct Sessions(RefCell<HashMap<AccountName, Vec<Rc<Session>>>>);
+
+/// The place of a session among those of its account, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    sessions: Rc<Sessions>,
+    account: AccountName,
+    session: Rc<Session>,
+}
+
+impl Sessions {
+    /// Takes in a session, if it is let in still: since the password was shown, it may have become another one.
+    ///
+    /// # Errors
+    /// Why it is not, or that the directory cannot be read.
+    pub(super) fn enter(
+        self: &Rc<Self>,
+        directory: &Directory,
+        account: AccountName,
+        let_in: LetIn,
+    ) -> Result<Place, Refusal> {
+        let now = Print::look_up(directory, &account).map_err(|error| {
+            tracing::error!(%error, "directory cannot be read");
+            Refusal::Unavailable
+        })?;
+        if let Some(refusal) = let_in.ended_by(now) {
+            return Err(refusal);
+        }
+        let session = Rc::new(Session {
+            let_in,
+            ended: Cell::default(),
+            notify: Notify::new(),
+        });
+        let mut all = self.0.borrow_mut();
+        let own = all.entry(account.clone()).or_default();
+        own.push(Rc::clone(&session));
+        drop(all);
+        Ok(Place {
+            sessions: Rc::clone(self),
+            account,
+            session,
+        })
+    }
+
+    /// Ends sessions for as long as the role runs.
+    pub(super) async fn watch(self: Rc<Self>, directory: Arc<Directory>) {
+        let mut seen = None;
+        loop {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+            // Asked before those who are there: who comes later looks for himself.
+            let revision = directory.store().revision().ok();
+            if revision.is_none() || revision == seen {
+                continue;
+            }
+            match self.look(&directory).await {
+                Ok(()) => seen = revision,
+                Err(error) => tracing::error!(%error, "directory cannot be read"),
+            }
+        }
+    }
+
+    /// Ends the sessions of accounts that are other than they were.
+    async fn look(&self, directory: &Arc<Directory>) -> Result<(), StoreError> {
+        let present = self.0.borrow().clone();
+        let accounts: Vec<AccountName> = present.keys().cloned().collect();
+        let directory = Arc::clone(directory);
+        let look_up = move || {
+            let print = |account| Ok((Print::look_up(&directory, &account)?, account));
+            let prints = accounts.into_iter().map(print);
+            prints.collect::<Result<Vec<_>, StoreError>>()
+        };
+        let Ok(prints) = tokio::task::spawn_blocking(look_up).await else {
+            return Ok(());
+        };
+        for (print, account) in prints? {
+            for session in present.get(&account).into_iter().flatten() {
+                let ended = session.let_in.ended_by(print);
+                if let Some(reason) = ended.filter(|_| session.ended.get().is_none()) {
+                    tracing::info!(%account, reason = reason.text(), "session ended");
+                    session.ended.set(Some(reason));
+                    session.notify.notify_one();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    pub(super) const fn account(&self) -> &AccountName {
+        &self.account
+    }
+
+    /// Why the session is over, once it is.
+    pub(super) fn ended(&self) -> Option<Refusal> {
+        self.session.ended.get()
+    }
+
+    /// Waits for the end of the session.
+    pub(super) async fn end(&self) {
+        self.session.notify.notified().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut all = self.sessions.0.borrow_mut();
+        if let Some(own) = all.get_mut(&self.account) {
+            own.retain(|session| !Rc::ptr_eq(session, &self.session));
+            if own.is_empty() {
+                all.remove(&self.account);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_ends_with_its_password_and_any_with_its_account() {
+        let (old, new) = (Some(Print(1)), Some(Print(2)));
+        assert_eq!(LetIn::Password(old).ended_by(old), None);
+        assert_eq!(LetIn::Password(old).ended_by(new), Some(Refusal::Expired));
+        assert_eq!(LetIn::Password(None).ended_by(new), Some(Refusal::Expired));
+        assert_eq!(LetIn::Administrator.ended_by(new), None);
+        for let_in in [
+            LetIn::Password(old),
+            LetIn::Password(None),
+            LetIn::Administrator,
+        ] {
+            assert_eq!(let_in.ended_by(None), Some(Refusal::Removed));
+        }
+    }
+}
