@@ -58,6 +58,9 @@ impl Default for Limits {
 /// Keys within keys of a search; beyond it `BAD`, so that no command takes much stack.
 pub const SEARCH_DEPTH_MAX: usize = 32;
 
+/// Different items of a FETCH; beyond it `BAD`. Each may be as long as the message.
+pub const FETCH_ITEMS_MAX: usize = 100;
+
 /// Octets of a mailbox name; beyond it `NO [CANNOT]`.
 pub const MAILBOX_NAME_OCTETS_MAX: usize = 1_000;
 

@@ -27,6 +27,28 @@ fn key(text: &str) -> SearchKey {
     }
 }
 
+/// One command could else ask for a message some thousand times over.
+#[test]
+fn items_to_fetch_are_different_and_not_many() {
+    let items = |items: &str| match ok(&format!("fetch 1:* ({items})")) {
+        Command::Fetch(fetch) => fetch.items,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        items("ENVELOPE uid Envelope BODY[1] BODY[1] BODY[1]<0.9>").len(),
+        4
+    );
+    let again = ["ENVELOPE"; 7_000].join(" ");
+    assert_eq!(items(&again), [FetchItem::Envelope]);
+    let different = |count: usize| {
+        let items: Vec<_> = (0..count).map(|at| format!("BODY[]<{at}.1>")).collect();
+        items.join(" ")
+    };
+    assert_eq!(items(&different(100)).len(), 100);
+    let refused = error(&format!("fetch 1 ({})", different(101)));
+    assert_eq!(refused.to_string(), "more than 100 items to fetch");
+}
+
 #[test]
 fn tags_are_kept() {
     assert_eq!(parse(b"a]1.x noop", false).tag.as_deref(), Some("a]1.x"));

@@ -18,7 +18,7 @@ impl Server {
         let mut rest = bytes;
         while !rest.is_empty() {
             let taken = match &mut self.phase {
-                Phase::Asking(_) => break,
+                Phase::Asking(_) | Phase::Writing(_) => break,
                 Phase::Closing => rest.len(),
                 Phase::StartTls if self.output.is_empty() => break,
                 Phase::StartTls => {
@@ -174,12 +174,13 @@ impl Server {
 
     /// When [`Server::timed_out`] is due unless something happens before.
     ///
-    /// While a question is open there is no such time: how long an answer takes is up to the host.
+    /// While a question is open there is no such time: how long an answer takes is up to the host. Nor is
+    /// there one while the client has to read.
     #[must_use]
     pub fn deadline(&self) -> Timestamp {
         let limits = &self.config.limits;
         match (&self.phase, &self.session) {
-            (Phase::Asking(_), _) => Timestamp::MAX,
+            (Phase::Asking(_) | Phase::Writing(_), _) => Timestamp::MAX,
             (_, Session::NotAuthenticated) => self.began + limits.login_timeout,
             _ => self.waiting_since + limits.command_timeout,
         }
@@ -216,7 +217,7 @@ impl Server {
         self.end_if_shutting_down();
     }
 
-    fn end_if_shutting_down(&mut self) {
+    pub(super) fn end_if_shutting_down(&mut self) {
         let between = match self.phase {
             Phase::Command => !self.frames.is_begun(),
             Phase::AuthResponse(_) | Phase::Idle(_) => true,

@@ -96,6 +96,8 @@ enum Phase {
     Idle(String),
     /// The answer of the host.
     Asking(Box<Asking>),
+    /// That the client reads what waits for it: more of what the host gave follows.
+    Writing(Box<fetch::FetchWork>),
     /// The TLS handshake.
     StartTls,
     /// Of no interest.
@@ -224,6 +226,7 @@ impl Server {
 
     /// What the host must do next.
     pub fn step(&mut self) -> Step {
+        self.write_on();
         let much_waits = self.output.len() >= self.config.limits.output_octets_max;
         if let Phase::Asking(asking) = &mut self.phase {
             if asking.question.is_some() && much_waits {
@@ -288,8 +291,13 @@ impl Server {
             Session::Selected { mailbox, .. } => mailbox.memory(),
             _ => 0,
         };
+        let held = match &self.phase {
+            Phase::Writing(work) => work.memory(),
+            _ => 0,
+        };
         view.saturating_add(self.output.memory())
             .saturating_add(self.frames.memory())
+            .saturating_add(held)
     }
 
     /// Octets of memory of a message that is being received.

@@ -394,6 +394,13 @@ pub struct Row {
     pub own: usize,
 }
 
+impl Row {
+    /// Octets of memory that it holds beside itself.
+    pub(super) fn memory(&self) -> usize {
+        self.parsed.len().saturating_add(self.content.len())
+    }
+}
+
 /// What came of changing flags.
 #[derive(Debug, Clone, Default)]
 pub struct FlagsChanged {

@@ -1,5 +1,7 @@
 //! What a session tells of what others did.
 
+mod fetch;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
