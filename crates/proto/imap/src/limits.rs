@@ -61,6 +61,12 @@ pub const SEARCH_DEPTH_MAX: usize = 32;
 /// Different items of a FETCH; beyond it `BAD`. Each may be as long as the message.
 pub const FETCH_ITEMS_MAX: usize = 100;
 
+/// Patterns of a LIST, and octets of all of them, what stands before each counted with it; beyond it `BAD`.
+/// Every name is held against all of them.
+pub const LIST_PATTERNS_MAX: usize = 16;
+/// The octets: those of two mailbox names, which a pattern and what stands before it may have.
+pub const LIST_PATTERNS_OCTETS_MAX: usize = 2_500;
+
 /// Octets of a mailbox name; beyond it `NO [CANNOT]`.
 pub const MAILBOX_NAME_OCTETS_MAX: usize = 1_000;
 

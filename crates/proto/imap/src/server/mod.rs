@@ -35,6 +35,7 @@ mod frame;
 mod list;
 mod mailbox;
 mod output;
+mod pattern;
 mod question;
 mod refusal;
 mod row;
@@ -58,7 +59,6 @@ use output::Output;
 use selected::Selected;
 
 pub use config::{Peer, ServerConfig};
-pub use list::matches;
 pub use question::{
     Answer, AppendQuery, Appended, Changes, Copied, FetchQuery, FlagsChanged, FlagsOf, Found, Gone,
     LoginOutcome, MailboxChange, MailboxEntry, MailboxKey, Messages, Need, Opened, Question, Quota,
