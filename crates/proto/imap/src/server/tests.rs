@@ -9,7 +9,9 @@ use vere_sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
 use vere_units::Timestamp;
 
 use super::question::{FlagsChanged, FlagsOf, Gone, Opened};
-use super::{Answer, Changes, MailboxKey, Messages, Peer, Question, Server, ServerConfig, Step};
+use super::{
+    Answer, Changes, MailboxKey, Messages, Peer, Question, Refusal, Server, ServerConfig, Step,
+};
 use crate::flags::Flags;
 use crate::limits::Limits;
 use crate::set::UidSet;
@@ -128,6 +130,38 @@ fn what_goes_while_a_mailbox_is_opened_is_not_counted() {
     assert_eq!(said.matches("VANISHED").count(), 1, "{said}");
     let said = say(&mut server, "n NOOP");
     assert!(!said.contains("VANISHED"), "{said}");
+}
+
+/// The store has trouble: what was told is kept until the client can be told what changed besides, once for a
+/// message however often it asks.
+#[test]
+fn what_a_client_was_told_is_kept_once() {
+    let mut server = server();
+    let ask = |server: &mut Server, command: &str| {
+        server.input(format!("{command}\r\n").as_bytes(), NOW);
+        loop {
+            match server.step() {
+                Step::Send => server.sent(server.output().len()),
+                Step::Ask(Question::Store(_)) => {
+                    let rows = [1, 2, 3].map(|uid| FlagsOf { uid, ..third() });
+                    let done = FlagsChanged {
+                        rows: rows.to_vec(),
+                        ..FlagsChanged::default()
+                    };
+                    server.answer(Answer::Flags(Ok(done)), NOW);
+                }
+                Step::Ask(_) => server.answer(Answer::Changes(Err(Refusal::Unavailable)), NOW),
+                _ => return server.memory(),
+            }
+        }
+    };
+    let once = ask(&mut server, "s STORE 1:3 +FLAGS (\\Seen)");
+    for _ in 0..10 {
+        assert_eq!(ask(&mut server, "s STORE 1:3 +FLAGS (\\Seen)"), once);
+    }
+    // None of it is told again.
+    let said = say(&mut server, "n NOOP");
+    assert!(!said.contains("FETCH"), "{said}");
 }
 
 /// It is told once, and not as something that the client need not look for among its numbers.
