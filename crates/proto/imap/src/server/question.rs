@@ -439,6 +439,22 @@ pub struct Found {
     pub uids: UidSet,
     /// The highest number of a change among them.
     pub mod_seq: ModSeq,
+    /// That of the one with the least UID.
+    pub mod_seq_first: ModSeq,
+    /// That of the one with the greatest UID.
+    pub mod_seq_last: ModSeq,
+}
+
+impl Found {
+    /// Adds a message behind those that were found, with the number of its last change.
+    pub fn push(&mut self, uid: Uid, mod_seq: ModSeq) {
+        if self.uids.is_empty() {
+            self.mod_seq_first = mod_seq;
+        }
+        self.mod_seq_last = mod_seq;
+        self.mod_seq = self.mod_seq.max(mod_seq);
+        self.uids.insert(uid);
+    }
 }
 
 /// What is used and allowed; without a limit there is none to show.

@@ -25,9 +25,13 @@ impl Server {
         let Some(selected) = self.selected() else {
             return;
         };
-        let Some(key) = resolve(command.key, selected) else {
+        let Some(mut key) = resolve(command.key, selected) else {
             return self.bad(Some(&tag), "there is no message of this number");
         };
+        if mod_seq {
+            // No number of a change may be told of a message that the client does not know yet.
+            key = SearchKey::And(vec![SearchKey::Messages(selected.view.uids()), key]);
+        }
         let question = Question::Search {
             mailbox: selected.key,
             key,
@@ -66,7 +70,16 @@ impl Server {
         } else {
             mailbox.view.numbers(&uids)
         };
-        let mod_seq = (work.mod_seq && !numbers.is_empty()).then_some(found.mod_seq);
+        let mod_seq = (work.mod_seq && !numbers.is_empty()).then_some(match work.returns {
+            // RFC 7162 section 3.1.10: of what is told of, where that is not all that was found.
+            Some(returns) if !(returns.all || returns.count) => match (returns.min, returns.max) {
+                (true, false) => found.mod_seq_first,
+                (false, true) => found.mod_seq_last,
+                (true, true) => found.mod_seq_first.max(found.mod_seq_last),
+                (false, false) => found.mod_seq,
+            },
+            _ => found.mod_seq,
+        });
         match work.returns {
             None if !self.enabled.rev2 => self.plain_result(&numbers, mod_seq),
             returns => {

@@ -10,8 +10,10 @@ use vere_units::Timestamp;
 
 use super::question::{FlagsChanged, FlagsOf, Gone, Opened};
 use super::{
-    Answer, Changes, MailboxKey, Messages, Peer, Question, Refusal, Server, ServerConfig, Step,
+    Answer, Changes, Found, MailboxKey, Messages, Peer, Question, Refusal, Server, ServerConfig,
+    Step,
 };
+use crate::command::SearchKey;
 use crate::flags::Flags;
 use crate::limits::Limits;
 use crate::set::UidSet;
@@ -162,6 +164,29 @@ fn what_a_client_was_told_is_kept_once() {
     // None of it is told again.
     let said = say(&mut server, "n NOOP");
     assert!(!said.contains("FETCH"), "{said}");
+}
+
+/// A message that another session added meanwhile is none of the client's, nor is the number of its change.
+#[test]
+fn a_search_by_changes_is_of_what_the_client_knows() {
+    let mut server = server();
+    server.input(b"m SEARCH RETURN (COUNT) MODSEQ 1\r\n", NOW);
+    let Step::Ask(Question::Search { key, .. }) = server.step() else {
+        panic!("no search");
+    };
+    let in_view = |uid| match &key {
+        SearchKey::And(keys) => keys
+            .iter()
+            .all(|key| !matches!(key, SearchKey::Messages(uids) if !uids.contains(uid))),
+        _ => true,
+    };
+    let mut found = Found::default();
+    for uid in (1..=4).filter(|uid| in_view(*uid)) {
+        found.push(uid, 10 + u64::from(uid));
+    }
+    server.answer(Answer::Found(Ok(found)), NOW);
+    let said = say(&mut server, "n NOOP");
+    assert!(said.contains("COUNT 3 MODSEQ 13\r\n"), "{said}");
 }
 
 /// It is told once, and not as something that the client need not look for among its numbers.

@@ -170,8 +170,7 @@ impl<'a> Look<'a> {
         let fit = self.fit(key, &domain, Bound::Certain)?;
         let mut found = Found::default();
         for message in fit.iter().filter_map(|at| self.snapshot.get(at)) {
-            found.uids.insert(message.uid.get());
-            found.mod_seq = found.mod_seq.max(message.mod_seq.0);
+            found.push(message.uid.get(), message.mod_seq.0);
         }
         Ok(found)
     }
