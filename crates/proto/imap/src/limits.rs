@@ -58,6 +58,10 @@ impl Default for Limits {
 /// Keys within keys of a search; beyond it `BAD`, so that no command takes much stack.
 pub const SEARCH_DEPTH_MAX: usize = 32;
 
+/// How often a client that idles is told that the connection lives. What is between forgets connections that
+/// are silent, often after five minutes, and the client would wait for news that cannot reach it.
+pub const ALIVE_INTERVAL: Duration = Duration::from_secs(120);
+
 /// Different items of a FETCH; beyond it `BAD`. Each may be as long as the message.
 pub const FETCH_ITEMS_MAX: usize = 100;
 

@@ -83,6 +83,8 @@ pub struct Server {
     began: Timestamp,
     /// When the client last did what it had to.
     waiting_since: Timestamp,
+    /// How often it was told since then that the connection lives.
+    told_alive: u16,
 }
 
 /// What the next octet is, or what has to come before it.
@@ -173,8 +175,8 @@ struct Enabled {
 
 #[derive(Debug, Default)]
 struct Counts {
-    errors: usize,
-    auth_failures: usize,
+    errors: u32,
+    auth_failures: u32,
 }
 
 impl Server {
@@ -214,6 +216,7 @@ impl Server {
             shutting_down: false,
             began: now,
             waiting_since: now,
+            told_alive: 0,
         };
         let greeting = format!(
             "* {condition} [CAPABILITY {}] {} Veredarius",

@@ -4,6 +4,7 @@ mod fetch;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use vere_sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
 use vere_units::Timestamp;
@@ -187,6 +188,30 @@ fn a_search_by_changes_is_of_what_the_client_knows() {
     server.answer(Answer::Found(Ok(found)), NOW);
     let said = say(&mut server, "n NOOP");
     assert!(said.contains("COUNT 3 MODSEQ 13\r\n"), "{said}");
+}
+
+/// What lies between forgets a connection on which nothing is said; it costs an idle client no memory.
+#[test]
+fn who_idles_hears_every_two_minutes() {
+    let mut server = server();
+    say(&mut server, "i IDLE");
+    let memory = server.memory();
+    assert!(size_of::<Server>() <= 320, "{}", size_of::<Server>());
+    for minutes in (2..30).step_by(2) {
+        assert_eq!(server.deadline(), NOW + Duration::from_secs(minutes * 60));
+        server.timed_out();
+        assert_eq!(server.output(), b"* OK Still here\r\n");
+        server.sent(server.output().len());
+        assert_eq!(server.memory(), memory);
+    }
+    server.timed_out();
+    assert!(server.output().starts_with(b"* BYE"));
+    // Who does not idle is told nothing.
+    let mut server = self::server();
+    assert_eq!(server.deadline(), NOW + Duration::from_secs(1_800));
+    say(&mut server, "i IDLE");
+    assert!(say(&mut server, "DONE").contains("i OK"));
+    assert_eq!(server.deadline(), NOW + Duration::from_secs(1_800));
 }
 
 /// It is told once, and not as something that the client need not look for among its numbers.
