@@ -65,6 +65,9 @@ pub const ALIVE_INTERVAL: Duration = Duration::from_secs(120);
 /// Different items of a FETCH; beyond it `BAD`. Each may be as long as the message.
 pub const FETCH_ITEMS_MAX: usize = 100;
 
+/// Keys of a search for which messages may have to be read, each for itself; beyond it `NO [LIMIT]`.
+pub const SEARCH_TEXTS_MAX: usize = 100;
+
 /// Patterns of a LIST, and octets of all of them, what stands before each counted with it; beyond it `BAD`.
 /// Every name is held against all of them.
 pub const LIST_PATTERNS_MAX: usize = 16;
