@@ -58,6 +58,22 @@ impl Default for Limits {
 /// Keys within keys of a search; beyond it `BAD`, so that no command takes much stack.
 pub const SEARCH_DEPTH_MAX: usize = 32;
 
+/// How often a client that idles is told that the connection lives. What is between forgets connections that
+/// are silent, often after five minutes, and the client would wait for news that cannot reach it.
+pub const ALIVE_INTERVAL: Duration = Duration::from_secs(120);
+
+/// Different items of a FETCH; beyond it `BAD`. Each may be as long as the message.
+pub const FETCH_ITEMS_MAX: usize = 100;
+
+/// Keys of a search for which messages may have to be read, each for itself; beyond it `NO [LIMIT]`.
+pub const SEARCH_TEXTS_MAX: usize = 100;
+
+/// Patterns of a LIST, and octets of all of them, what stands before each counted with it; beyond it `BAD`.
+/// Every name is held against all of them.
+pub const LIST_PATTERNS_MAX: usize = 16;
+/// The octets: those of two mailbox names, which a pattern and what stands before it may have.
+pub const LIST_PATTERNS_OCTETS_MAX: usize = 2_500;
+
 /// Octets of a mailbox name; beyond it `NO [CANNOT]`.
 pub const MAILBOX_NAME_OCTETS_MAX: usize = 1_000;
 

@@ -211,7 +211,14 @@ impl Client {
                 key,
                 recent,
             } => Answer::Found(
-                search::search(&self.keeper, MailboxId(mailbox), key, recent, now()).await,
+                search::search(
+                    &self.keeper,
+                    (&account, MailboxId(mailbox)),
+                    key,
+                    recent,
+                    now(),
+                )
+                .await,
             ),
             Question::Quota => Answer::Quota(self.quota(account).await),
             Question::Password(_) | Question::ScramUser { .. } => {

@@ -2,11 +2,13 @@
 //! questions to the [`Client`].
 
 use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpStream;
-use vere_imap::server::{Peer, Server, ServerConfig, Step};
+use vere_imap::server::{Answer, Peer, Question, Server, ServerConfig, Step};
 
 use super::client::Client;
 use super::listeners::Reception;
@@ -14,6 +16,11 @@ use super::sessions::LetIn;
 use crate::role::clock::{now, until};
 use crate::role::login_log;
 use crate::role::wire::{self, Connection};
+
+/// Octets that a client may send while a search for it is under way.
+const AHEAD_MAX: usize = 64 * 1024;
+/// How long who has closed its side is still waited with: it may read what was found all the same.
+const CLOSED_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why the driving of a connection paused.
 enum Pause {
@@ -146,12 +153,92 @@ async fn run(
                 if client.enter(server.account()).await.is_err() {
                     return Ok(Pause::Closed);
                 }
-                let answer = client.answer(question).await;
+                let answer = match question {
+                    // It may take long, and is for nobody when the client is gone.
+                    Question::Search { .. } => {
+                        let answer = Box::pin(client.answer(question));
+                        match Box::pin(while_there(stream, &mut unread, answer, CLOSED_PATIENCE))
+                            .await?
+                        {
+                            Some(answer) => answer,
+                            None => return Ok(Pause::Closed),
+                        }
+                    }
+                    question => client.answer(question).await,
+                };
                 server.answer(answer, now());
             }
             // What came before the handshake is not looked at (RFC 9051 section 6.2.1).
             Step::StartTls => return Ok(Pause::StartTls),
             Step::NeedAnswer | Step::Close => return Ok(Pause::Closed),
         }
+    }
+}
+
+/// Waits for an answer while the client is there, reading what it sends meanwhile; none when it has gone.
+///
+/// # Errors
+/// When the connection breaks.
+async fn while_there<A: Future<Output = Answer>>(
+    stream: &mut impl Connection,
+    unread: &mut Vec<u8>,
+    mut answer: Pin<Box<A>>,
+    patience: Duration,
+) -> io::Result<Option<Answer>> {
+    while unread.len() < AHEAD_MAX {
+        tokio::select! {
+            biased;
+            answer = &mut answer => return Ok(Some(answer)),
+            read = wire::read(stream, |_| 0) => match read? {
+                Some(more) => unread.extend_from_slice(&more),
+                None => return Ok(tokio::time::timeout(patience, answer).await.ok()),
+            },
+        }
+    }
+    Ok(Some(answer.await))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tokio::io::{AsyncWriteExt as _, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_for_nobody_is_not_waited_for() {
+        let (mut own, mut client) = duplex(1_024);
+        let mut unread = b"a".to_vec();
+        client.write_all(b"b NOOP\r\n").await.unwrap();
+        drop(client);
+        let never = Box::pin(pending());
+        let answer = while_there(&mut own, &mut unread, never, Duration::ZERO).await;
+        assert!(answer.unwrap().is_none());
+        assert_eq!(unread, b"ab NOOP\r\n");
+        // It may still read what is there soon.
+        let soon = Box::pin(async {
+            tokio::task::yield_now().await;
+            Answer::Done(Ok(()))
+        });
+        let answer = while_there(&mut own, &mut unread, soon, CLOSED_PATIENCE).await;
+        assert!(answer.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn not_all_is_read_while_a_search_lasts() {
+        let (mut own, mut client) = duplex(4 * AHEAD_MAX);
+        client.write_all(&vec![b'x'; 4 * AHEAD_MAX]).await.unwrap();
+        let mut unread = Vec::new();
+        // As long as octets can be read.
+        let answer = Box::pin(async {
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            Answer::Done(Ok(()))
+        });
+        let answer = while_there(&mut own, &mut unread, answer, CLOSED_PATIENCE).await;
+        assert!(answer.unwrap().is_some());
+        assert!(unread.len() < 2 * AHEAD_MAX, "{}", unread.len());
     }
 }

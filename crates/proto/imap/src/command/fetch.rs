@@ -2,10 +2,11 @@
 
 use crate::ModSeq;
 use crate::flags::Flag;
+use crate::limits::FETCH_ITEMS_MAX;
 use crate::set::SequenceSet;
 
 use super::cursor::{Cursor, Result, expected};
-use super::{Command, flag, mod_seq};
+use super::{Command, CommandError, flag, mod_seq};
 
 /// FETCH.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub struct FetchCommand {
     pub uid: bool,
     /// Which messages.
     pub set: SequenceSet,
-    /// What of them.
+    /// What of them, each thing once.
     pub items: Vec<FetchItem>,
     /// Only those changed since (RFC 7162 section 3.1.4.1).
     pub changed_since: Option<ModSeq>,
@@ -147,7 +148,7 @@ pub(super) fn fetch(cursor: &mut Cursor<'_>, uid: bool) -> Result<Command> {
     cursor.space()?;
     let items = match macro_items(cursor) {
         Some(items) => items,
-        None if cursor.peek() == Some(b'(') => cursor.list(false, item)?,
+        None if cursor.peek() == Some(b'(') => items(cursor)?,
         None => vec![item(cursor)?],
     };
     let mut command = FetchCommand {
@@ -186,6 +187,23 @@ fn macro_items(cursor: &mut Cursor<'_>) -> Option<Vec<FetchItem>> {
     }
     items.push(FetchItem::Body);
     cursor.eat_word("FULL").then_some(items)
+}
+
+/// Different ones, as many as there may be: what is asked for twice is answered once.
+fn items(cursor: &mut Cursor<'_>) -> Result<Vec<FetchItem>> {
+    let mut items = Vec::new();
+    cursor.list(false, |cursor| {
+        let item = item(cursor)?;
+        if items.contains(&item) {
+            return Ok(());
+        }
+        if items.len() >= FETCH_ITEMS_MAX {
+            return Err(CommandError::TooMany("more than 100 items to fetch"));
+        }
+        items.push(item);
+        Ok(())
+    })?;
+    Ok(items)
 }
 
 fn item(cursor: &mut Cursor<'_>) -> Result<FetchItem> {

@@ -1,8 +1,10 @@
 //! LIST (RFC 9051 section 6.3.9, RFC 5258, RFC 5819, RFC 6154) and LSUB.
 
-use super::Command;
+use crate::limits::{LIST_PATTERNS_MAX, LIST_PATTERNS_OCTETS_MAX};
+
 use super::cursor::{Cursor, Result, expected, is_atom_char};
 use super::mailbox::{StatusItem, status_items};
+use super::{Command, CommandError};
 
 /// Which mailboxes LIST shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +57,7 @@ pub(super) fn list(cursor: &mut Cursor<'_>) -> Result<Command> {
     let reference = cursor.mailbox()?;
     cursor.space()?;
     let patterns = if cursor.peek() == Some(b'(') {
-        cursor.list(false, pattern)?
+        patterns(cursor, &reference)?
     } else {
         vec![pattern(cursor)?]
     };
@@ -95,6 +97,29 @@ fn pattern(cursor: &mut Cursor<'_>) -> Result<String> {
         return expected("a pattern of mailbox names");
     }
     cursor.mailbox_name(text)
+}
+
+/// Several patterns, as many and as long as they may be together.
+fn patterns(cursor: &mut Cursor<'_>, reference: &str) -> Result<Vec<String>> {
+    let mut patterns = Vec::new();
+    let mut octets: usize = 0;
+    cursor.list(false, |cursor| {
+        let pattern = pattern(cursor)?;
+        octets = octets
+            .saturating_add(reference.len())
+            .saturating_add(pattern.len());
+        if patterns.len() >= LIST_PATTERNS_MAX {
+            return Err(CommandError::TooMany("more than 16 patterns"));
+        }
+        if octets > LIST_PATTERNS_OCTETS_MAX {
+            return Err(CommandError::TooMany(
+                "more than 2500 octets of patterns, what stands before each counted with it",
+            ));
+        }
+        patterns.push(pattern);
+        Ok(())
+    })?;
+    Ok(patterns)
 }
 
 fn selection(cursor: &mut Cursor<'_>) -> Result<ListSelection> {

@@ -156,6 +156,8 @@ pub enum CommandError {
     Expected(&'static str),
     /// A mailbox name is over its bound.
     NameTooLong,
+    /// There is more of something than may be.
+    TooMany(&'static str),
     /// The keys of a search are nested too deeply.
     TooDeep,
     /// The charset of a search is none of ours.
@@ -170,6 +172,7 @@ impl fmt::Display for CommandError {
             Self::Unknown => f.write_str("unknown command"),
             Self::Expected(what) => write!(f, "expected {what}"),
             Self::NameTooLong => f.write_str("mailbox name too long"),
+            Self::TooMany(bound) => f.write_str(bound),
             Self::TooDeep => f.write_str("search keys nested too deeply"),
             Self::Charset => f.write_str("unknown charset"),
             Self::OtherProtocol => f.write_str("this is IMAP"),

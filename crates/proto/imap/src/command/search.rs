@@ -92,6 +92,23 @@ pub enum SearchKey {
 }
 
 impl SearchKey {
+    /// For how many keys in it messages may have to be read.
+    #[must_use]
+    pub fn texts(&self) -> usize {
+        match self {
+            Self::And(keys) => keys.iter().map(Self::texts).fold(0, usize::saturating_add),
+            Self::Or(keys) => keys.0.texts().saturating_add(keys.1.texts()),
+            Self::Not(key) => key.texts(),
+            Self::Header { .. }
+            | Self::Body(_)
+            | Self::Text(_)
+            | Self::SentBefore(_)
+            | Self::SentOn(_)
+            | Self::SentSince(_) => 1,
+            _ => 0,
+        }
+    }
+
     /// Whether a key of this kind stands anywhere in it.
     #[must_use]
     pub fn any(&self, wanted: &impl Fn(&Self) -> bool) -> bool {

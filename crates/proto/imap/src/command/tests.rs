@@ -27,6 +27,42 @@ fn key(text: &str) -> SearchKey {
     }
 }
 
+/// One command could else ask for a message some thousand times over.
+#[test]
+fn items_to_fetch_are_different_and_not_many() {
+    let items = |items: &str| match ok(&format!("fetch 1:* ({items})")) {
+        Command::Fetch(fetch) => fetch.items,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        items("ENVELOPE uid Envelope BODY[1] BODY[1] BODY[1]<0.9>").len(),
+        4
+    );
+    let again = ["ENVELOPE"; 7_000].join(" ");
+    assert_eq!(items(&again), [FetchItem::Envelope]);
+    let different = |count: usize| {
+        let items: Vec<_> = (0..count).map(|at| format!("BODY[]<{at}.1>")).collect();
+        items.join(" ")
+    };
+    assert_eq!(items(&different(100)).len(), 100);
+    let refused = error(&format!("fetch 1 ({})", different(101)));
+    assert_eq!(refused.to_string(), "more than 100 items to fetch");
+}
+
+/// Each name is held against all of them.
+#[test]
+fn patterns_are_not_many_and_together_not_long() {
+    let list = |patterns: usize, octets: usize| {
+        let patterns = vec!["a".repeat(octets); patterns].join(" ");
+        format!("list \"{}\" ({patterns})", "r".repeat(100))
+    };
+    assert!(matches!(ok(&list(16, 50)), Command::List(list) if list.patterns.len() == 16));
+    assert_eq!(error(&list(17, 1)).to_string(), "more than 16 patterns");
+    assert!(matches!(ok(&list(2, 1_000)), Command::List(_)));
+    let refused = error(&list(3, 1_000)).to_string();
+    assert!(refused.starts_with("more than 2500 octets"), "{refused}");
+}
+
 #[test]
 fn tags_are_kept() {
     assert_eq!(parse(b"a]1.x noop", false).tag.as_deref(), Some("a]1.x"));

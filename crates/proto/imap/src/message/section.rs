@@ -65,23 +65,24 @@ impl Content<'_> {
     /// # Errors
     ///
     /// When it is encoded in a way that is not known here.
-    pub fn binary(self, parsed: &Parsed, path: &[u32]) -> Result<Option<Vec<u8>>, UnknownEncoding> {
+    pub fn binary(self, parsed: &Parsed, path: &[u32]) -> Result<Option<Extract>, UnknownEncoding> {
         if path.is_empty() {
-            return Ok(Some(self.octets.to_vec()));
+            return Ok(Some(Extract::Range(0..self.octets.len())));
         }
         let Some((_, part)) = find(parsed, path) else {
             return Ok(None);
         };
-        let body = self.octets.get(self.place(&part.body)).unwrap_or_default();
+        let place = self.place(&part.body);
+        let body = self.octets.get(place.clone()).unwrap_or_default();
         // Of what holds parts, only the parts are encoded.
         let encoding = match part.kind {
             PartKind::Single => part.encoding.as_deref().unwrap_or_default(),
             PartKind::Multipart | PartKind::Message => b"",
         };
         match encoding.to_ascii_lowercase().as_slice() {
-            b"" | b"7bit" | b"8bit" | b"binary" => Ok(Some(body.to_vec())),
-            b"quoted-printable" => Ok(Some(text::quoted_printable(body))),
-            b"base64" => Ok(Some(text::base64(body))),
+            b"" | b"7bit" | b"8bit" | b"binary" => Ok(Some(Extract::Range(place))),
+            b"quoted-printable" => Ok(Some(Extract::Made(text::quoted_printable(body)))),
+            b"base64" => Ok(Some(Extract::Made(text::base64(body)))),
             _ => Err(UnknownEncoding),
         }
     }

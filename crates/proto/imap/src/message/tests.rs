@@ -191,7 +191,13 @@ fn binary_is_decoded() {
             octets: message.as_bytes(),
             own: 0,
         };
-        content.binary(&Parsed::of(message.as_bytes()), path)
+        let found = content.binary(&Parsed::of(message.as_bytes()), path);
+        found.map(|found| {
+            found.map(|found| match found {
+                Extract::Range(range) => message.as_bytes()[range].to_vec(),
+                Extract::Made(octets) => octets,
+            })
+        })
     };
     assert_eq!(of(MIXED, &[2]), Ok(Some(b"two".to_vec())));
     assert_eq!(of(MIXED, &[9]), Ok(None));

@@ -171,7 +171,8 @@ impl Server {
         self.output
             .line(&format!("{tag} NO [AUTHENTICATIONFAILED] {failure}"));
         self.counts.auth_failures = self.counts.auth_failures.saturating_add(1);
-        if self.counts.auth_failures >= self.config.limits.auth_failures_max {
+        let failures = usize::try_from(self.counts.auth_failures).unwrap_or(usize::MAX);
+        if failures >= self.config.limits.auth_failures_max {
             self.bye("too many failed logins");
         }
     }

@@ -9,6 +9,7 @@ use super::question::{Answer, MailboxKey, Question};
 use super::refusal::Refusal;
 use super::sync::SyncWork;
 use super::{About, Asking, Phase, Server, Session};
+use crate::limits::ALIVE_INTERVAL;
 
 impl Server {
     /// Gives the machine what the client sent, and says how many octets it has taken.
@@ -18,7 +19,7 @@ impl Server {
         let mut rest = bytes;
         while !rest.is_empty() {
             let taken = match &mut self.phase {
-                Phase::Asking(_) => break,
+                Phase::Asking(_) | Phase::Writing(_) => break,
                 Phase::Closing => rest.len(),
                 Phase::StartTls if self.output.is_empty() => break,
                 Phase::StartTls => {
@@ -45,7 +46,7 @@ impl Server {
             logged_in: !matches!(self.session, Session::NotAuthenticated),
         };
         let (taken, framed) = self.frames.take(bytes, bounds);
-        self.waiting_since = now;
+        self.wait_from(now);
         if let Some(framed) = framed {
             let more = taken < bytes.len();
             self.framed(framed, more);
@@ -124,7 +125,7 @@ impl Server {
                 return;
             }
         };
-        self.waiting_since = now;
+        self.wait_from(now);
         match (asking.about, answer) {
             (About::Password { tag, login }, Answer::Login(outcome)) => {
                 self.password_answered(tag, login, outcome);
@@ -174,20 +175,44 @@ impl Server {
 
     /// When [`Server::timed_out`] is due unless something happens before.
     ///
-    /// While a question is open there is no such time: how long an answer takes is up to the host.
+    /// While a question is open there is no such time: how long an answer takes is up to the host. Nor is
+    /// there one while the client has to read.
     #[must_use]
     pub fn deadline(&self) -> Timestamp {
         let limits = &self.config.limits;
+        if let Some(due) = self.alive_due() {
+            return due;
+        }
         match (&self.phase, &self.session) {
-            (Phase::Asking(_), _) => Timestamp::MAX,
+            (Phase::Asking(_) | Phase::Writing(_), _) => Timestamp::MAX,
             (_, Session::NotAuthenticated) => self.began + limits.login_timeout,
             _ => self.waiting_since + limits.command_timeout,
         }
     }
 
-    /// Takes note that the deadline has passed: the session ends.
+    /// When a client that idles is told next that the connection lives, if that is before its time is over.
+    fn alive_due(&self) -> Option<Timestamp> {
+        if !matches!(self.phase, Phase::Idle(_)) {
+            return None;
+        }
+        let times = self.told_alive.checked_add(1)?;
+        let span = ALIVE_INTERVAL.saturating_mul(times.into());
+        let is_before = span < self.config.limits.command_timeout;
+        is_before.then(|| self.waiting_since + span)
+    }
+
+    fn wait_from(&mut self, now: Timestamp) {
+        self.waiting_since = now;
+        self.told_alive = 0;
+    }
+
+    /// Takes note that the deadline has passed: the session ends, or a client that idles is told that the
+    /// connection lives.
     pub fn timed_out(&mut self) {
-        if self.output.is_empty() {
+        if self.output.is_empty() && self.alive_due().is_some() {
+            self.told_alive = self.told_alive.saturating_add(1);
+            self.output.line("* OK Still here");
+        } else if self.output.is_empty() {
             self.bye("[UNAVAILABLE] idle for too long");
         } else {
             // The client does not even read.
@@ -206,7 +231,7 @@ impl Server {
         if matches!(self.phase, Phase::StartTls) {
             self.peer.tls = true;
             self.phase = Phase::Command;
-            self.waiting_since = now;
+            self.wait_from(now);
         }
     }
 
@@ -221,7 +246,7 @@ impl Server {
         self.bye(reason.text());
     }
 
-    fn end_if_shutting_down(&mut self) {
+    pub(super) fn end_if_shutting_down(&mut self) {
         let between = match self.phase {
             Phase::Command => !self.frames.is_begun(),
             Phase::AuthResponse(_) | Phase::Idle(_) => true,
@@ -244,7 +269,8 @@ impl Server {
         let tag = tag.unwrap_or("*");
         self.output.line(&format!("{tag} BAD {why}"));
         self.counts.errors = self.counts.errors.saturating_add(1);
-        if self.counts.errors > self.config.limits.errors_max {
+        let errors = usize::try_from(self.counts.errors).unwrap_or(usize::MAX);
+        if errors > self.config.limits.errors_max {
             self.bye("too many errors");
         }
     }

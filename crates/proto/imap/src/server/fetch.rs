@@ -12,9 +12,9 @@ use super::question::{
     Changes, FetchQuery, FlagsChanged, Messages, Need, Question, Row, StoreQuery,
 };
 use super::refusal::Refusal;
-use super::row::{self, RowWriter};
+use super::row::{self, RowWork, RowWriter};
 use super::sync::vanished;
-use super::{About, Server, Session};
+use super::{About, Phase, Server, Session};
 
 /// A FETCH under way.
 #[derive(Debug)]
@@ -24,8 +24,11 @@ pub(super) struct FetchWork {
     items: Vec<FetchItem>,
     /// What each item is called.
     labels: Vec<String>,
-    /// Those not given yet.
+    /// Those that the host has not given yet.
     uids: UidSet,
+    /// Those that it has, not written yet, and the one of which a part is.
+    rows: std::vec::IntoIter<Row>,
+    row: Option<RowWork>,
     /// What was asked for, whether it is there or not.
     named: UidSet,
     need: Need,
@@ -41,6 +44,15 @@ pub(super) struct FetchWork {
     damaged: u32,
     unavailable: u32,
     unknown_encoding: bool,
+}
+
+impl FetchWork {
+    /// Octets of memory of what is not written yet.
+    pub(super) fn memory(&self) -> usize {
+        let rows = self.rows.as_slice().iter().map(Row::memory);
+        let row = self.row.as_ref().map_or(0, RowWork::memory);
+        rows.fold(row, usize::saturating_add)
+    }
 }
 
 /// Octets of a response beside what was found in a message and its content.
@@ -90,6 +102,8 @@ impl Server {
             items,
             missing: uids.len(),
             uids,
+            rows: Vec::new().into_iter(),
+            row: None,
             named,
             changed_since: command.changed_since,
             seen: UidSet::new(),
@@ -204,38 +218,66 @@ impl Server {
             Ok(messages) => messages,
             Err(refusal) => return self.no(work.tag, refusal),
         };
-        let expected = expected(&messages.rows).min(self.config.limits.fetch_octets_max);
+        let expected = expected(&messages.rows).min(self.config.limits.output_octets_max);
         self.output.reserve(expected);
-        for row in &messages.rows {
-            self.fetch_row(&mut work, row);
-        }
         work.damaged = work.damaged.saturating_add(messages.damaged);
         work.unavailable = work.unavailable.saturating_add(messages.unavailable);
         work.uids = messages.rest;
+        work.rows = messages.rows.into_iter();
+        self.write_rows(work);
+    }
+
+    /// Goes on where the client had to read first.
+    pub(super) fn write_on(&mut self) {
+        if self.output.len() >= self.config.limits.output_octets_max {
+            return;
+        }
+        match std::mem::replace(&mut self.phase, Phase::Command) {
+            Phase::Writing(work) => {
+                self.write_rows(*work);
+                self.end_if_shutting_down();
+            }
+            other => self.phase = other,
+        }
+    }
+
+    /// Writes what the host gave until as much waits as may; then the rest is kept, and not made before.
+    fn write_rows(&mut self, mut work: FetchWork) {
+        let octets_max = self.config.limits.output_octets_max;
+        while let Some(mut row) = work.row.take().or_else(|| self.next_row(&mut work)) {
+            let Session::Selected { mailbox, .. } = &mut self.session else {
+                return;
+            };
+            let mut writer = RowWriter {
+                output: &mut self.output,
+                selected: mailbox,
+                enabled: self.enabled,
+                is_cut: work.is_cut,
+                is_header: work.need == Need::Header && work.fields.is_none(),
+                work: &mut row,
+                unknown_encoding: false,
+            };
+            let is_whole = writer.write(&work.items, &work.labels, octets_max);
+            work.unknown_encoding |= writer.unknown_encoding;
+            if !is_whole {
+                work.row = Some(row);
+                self.phase = Phase::Writing(Box::new(work));
+                return;
+            }
+        }
         self.fetch_rows(work);
     }
 
-    fn fetch_row(&mut self, work: &mut FetchWork, row: &Row) {
-        let Session::Selected { mailbox, .. } = &mut self.session else {
-            return;
-        };
-        let Some(number) = mailbox.view.number(row.flags.uid) else {
-            return;
-        };
-        let mut writer = RowWriter {
-            output: &mut self.output,
-            selected: mailbox,
-            enabled: self.enabled,
-            row,
-            is_cut: work.is_cut,
-            is_header: work.need == Need::Header && work.fields.is_none(),
-            parsed: None,
-            unknown_encoding: false,
-        };
-        let items = work.items.iter().zip(&work.labels);
-        writer.write(number, items, work.seen.contains(row.flags.uid));
-        work.unknown_encoding |= writer.unknown_encoding;
+    /// The next message that the client knows.
+    fn next_row(&mut self, work: &mut FetchWork) -> Option<RowWork> {
+        let selected = self.selected()?;
+        let row = work.rows.find_map(|row| {
+            let number = selected.view.number(row.flags.uid)?;
+            let seen = work.seen.contains(row.flags.uid);
+            Some(RowWork::new(row, number, seen))
+        })?;
         work.missing = work.missing.saturating_sub(1);
+        Some(row)
     }
 
     fn fetched(&mut self, work: FetchWork) {

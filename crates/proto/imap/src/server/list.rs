@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::command::{ListCommand, ListReturn, ListSelection, StatusItem};
 use crate::write;
 
+use super::pattern::Pattern;
 use super::question::{MailboxEntry, Question, Status};
 use super::refusal::Refusal;
 use super::{About, Server};
@@ -14,7 +15,9 @@ use super::{About, Server};
 pub(super) struct ListWork {
     tag: String,
     lsub: bool,
-    patterns: Vec<String>,
+    patterns: Vec<Pattern>,
+    /// Whether the pattern of LSUB ends with `%`.
+    stops: bool,
     selection: ListSelection,
     returns: ListReturn,
     /// Mailboxes whose numbers are still to be told.
@@ -43,12 +46,12 @@ impl Server {
         let mut returns = command.returns.unwrap_or_default();
         returns.subscribed |= selection.subscribed;
         let patterns = command.patterns.iter();
+        let patterns = patterns.map(|pattern| format!("{}{pattern}", command.reference));
         let work = ListWork {
             tag,
             lsub: false,
-            patterns: patterns
-                .map(|pattern| format!("{}{pattern}", command.reference))
-                .collect(),
+            patterns: patterns.map(|pattern| Pattern::new(&pattern)).collect(),
+            stops: false,
             selection,
             returns,
             waiting: VecDeque::new(),
@@ -60,7 +63,8 @@ impl Server {
         let work = ListWork {
             tag,
             lsub: true,
-            patterns: vec![format!("{reference}{pattern}")],
+            patterns: vec![Pattern::new(&format!("{reference}{pattern}"))],
+            stops: pattern.ends_with('%'),
             selection: ListSelection {
                 subscribed: true,
                 recursive_match: true,
@@ -81,8 +85,9 @@ impl Server {
             Ok(entries) => entries,
             Err(refusal) => return self.no(work.tag, refusal),
         };
+        let mut places = Vec::new();
         for (name, shown) in tree(&entries) {
-            if !work.shows(name, shown) {
+            if !work.shows(name, shown, &mut places) {
                 continue;
             }
             self.tell_name(&work, name, shown);
@@ -154,8 +159,9 @@ impl Server {
 }
 
 impl ListWork {
-    fn shows(&self, name: &str, shown: Shown) -> bool {
-        if !self.patterns.iter().any(|pattern| matches(pattern, name)) {
+    fn shows(&self, name: &str, shown: Shown, places: &mut Vec<u64>) -> bool {
+        let mut patterns = self.patterns.iter();
+        if !patterns.any(|pattern| pattern.fits(name, places)) {
             return false;
         }
         let recursive = self.selection.recursive_match && shown.subscribed_below;
@@ -163,10 +169,7 @@ impl ListWork {
             return false;
         }
         // LSUB shows a parent only where a pattern with % stops at it.
-        if self.lsub
-            && !shown.subscribed
-            && !self.patterns.iter().any(|pattern| pattern.ends_with('%'))
-        {
+        if self.lsub && !shown.subscribed && !self.stops {
             return false;
         }
         if self.selection.special_use && shown.special_use.is_none() {
@@ -193,40 +196,4 @@ fn tree(entries: &[MailboxEntry]) -> BTreeMap<&str, Shown> {
         }
     }
     names
-}
-
-/// Whether a name fits a pattern: `*` stands for anything, `%` for anything within a level.
-///
-/// Time is at most the product of both lengths.
-#[must_use]
-pub fn matches(pattern: &str, name: &str) -> bool {
-    let name = name.as_bytes();
-    // Of each beginning of the name: whether the pattern so far fits it.
-    let mut fits = vec![false; name.len().saturating_add(1)];
-    if let Some(first) = fits.first_mut() {
-        *first = true;
-    }
-    for wanted in pattern.bytes() {
-        let mut next = vec![false; fits.len()];
-        for index in 0..fits.len() {
-            let before = index.checked_sub(1);
-            let octet = before.and_then(|before| name.get(before));
-            let at = |list: &[bool], index: Option<usize>| {
-                index
-                    .and_then(|index| list.get(index))
-                    .copied()
-                    .unwrap_or(false)
-            };
-            let fit = match wanted {
-                b'*' => at(&fits, Some(index)) || at(&next, before),
-                b'%' => at(&fits, Some(index)) || (octet != Some(&b'/') && at(&next, before)),
-                _ => octet == Some(&wanted) && at(&fits, before),
-            };
-            if let Some(place) = next.get_mut(index) {
-                *place = fit;
-            }
-        }
-        fits = next;
-    }
-    fits.last().copied().unwrap_or(false)
 }

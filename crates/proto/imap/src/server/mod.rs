@@ -35,6 +35,7 @@ mod frame;
 mod list;
 mod mailbox;
 mod output;
+mod pattern;
 mod question;
 mod refusal;
 mod row;
@@ -58,7 +59,6 @@ use output::Output;
 use selected::Selected;
 
 pub use config::{Peer, ServerConfig};
-pub use list::matches;
 pub use question::{
     Answer, AppendQuery, Appended, Changes, Copied, FetchQuery, FlagsChanged, FlagsOf, Found, Gone,
     LoginOutcome, MailboxChange, MailboxEntry, MailboxKey, Messages, Need, Opened, Question, Quota,
@@ -83,6 +83,8 @@ pub struct Server {
     began: Timestamp,
     /// When the client last did what it had to.
     waiting_since: Timestamp,
+    /// How often it was told since then that the connection lives.
+    told_alive: u16,
 }
 
 /// What the next octet is, or what has to come before it.
@@ -96,6 +98,8 @@ enum Phase {
     Idle(String),
     /// The answer of the host.
     Asking(Box<Asking>),
+    /// That the client reads what waits for it: more of what the host gave follows.
+    Writing(Box<fetch::FetchWork>),
     /// The TLS handshake.
     StartTls,
     /// Of no interest.
@@ -171,8 +175,8 @@ struct Enabled {
 
 #[derive(Debug, Default)]
 struct Counts {
-    errors: usize,
-    auth_failures: usize,
+    errors: u32,
+    auth_failures: u32,
 }
 
 impl Server {
@@ -212,6 +216,7 @@ impl Server {
             shutting_down: false,
             began: now,
             waiting_since: now,
+            told_alive: 0,
         };
         let greeting = format!(
             "* {condition} [CAPABILITY {}] {} Veredarius",
@@ -224,6 +229,7 @@ impl Server {
 
     /// What the host must do next.
     pub fn step(&mut self) -> Step {
+        self.write_on();
         let much_waits = self.output.len() >= self.config.limits.output_octets_max;
         if let Phase::Asking(asking) = &mut self.phase {
             if asking.question.is_some() && much_waits {
@@ -288,8 +294,13 @@ impl Server {
             Session::Selected { mailbox, .. } => mailbox.memory(),
             _ => 0,
         };
+        let held = match &self.phase {
+            Phase::Writing(work) => work.memory(),
+            _ => 0,
+        };
         view.saturating_add(self.output.memory())
             .saturating_add(self.frames.memory())
+            .saturating_add(held)
     }
 
     /// Octets of memory of a message that is being received.

@@ -394,6 +394,13 @@ pub struct Row {
     pub own: usize,
 }
 
+impl Row {
+    /// Octets of memory that it holds beside itself.
+    pub(super) fn memory(&self) -> usize {
+        self.parsed.len().saturating_add(self.content.len())
+    }
+}
+
 /// What came of changing flags.
 #[derive(Debug, Clone, Default)]
 pub struct FlagsChanged {
@@ -432,6 +439,22 @@ pub struct Found {
     pub uids: UidSet,
     /// The highest number of a change among them.
     pub mod_seq: ModSeq,
+    /// That of the one with the least UID.
+    pub mod_seq_first: ModSeq,
+    /// That of the one with the greatest UID.
+    pub mod_seq_last: ModSeq,
+}
+
+impl Found {
+    /// Adds a message behind those that were found, with the number of its last change.
+    pub fn push(&mut self, uid: Uid, mod_seq: ModSeq) {
+        if self.uids.is_empty() {
+            self.mod_seq_first = mod_seq;
+        }
+        self.mod_seq_last = mod_seq;
+        self.mod_seq = self.mod_seq.max(mod_seq);
+        self.uids.insert(uid);
+    }
 }
 
 /// What is used and allowed; without a limit there is none to show.

@@ -19,6 +19,8 @@ pub enum Refusal {
     SpecialUse,
     /// Policy: there are as many as there may be, of mailboxes or keywords.
     TooMany,
+    /// Policy: a search has more keys than may be for which messages are read.
+    ManyTexts,
     /// Policy: the quota is used up.
     OverQuota,
     /// Policy: the message is too large.
@@ -46,6 +48,7 @@ impl Refusal {
             Self::HasChildren => "[HASCHILDREN] there are mailboxes below",
             Self::SpecialUse => "[USEATTR] no mailbox can have this use",
             Self::TooMany => "[LIMIT] there are too many already",
+            Self::ManyTexts => "[LIMIT] more than 100 texts and dates to look for in messages",
             Self::OverQuota => "[OVERQUOTA] the quota is used up",
             Self::TooBig => "[TOOBIG] the message is too large",
             Self::Gone => "[NONEXISTENT] the mailbox is gone",

@@ -8,7 +8,7 @@ use vere_mime::{EnvelopeView, Parsed};
 use crate::command::{FetchItem, Part, Partial, Section};
 use crate::date;
 use crate::flags::{Flag, Flags};
-use crate::message::{self, Content, Extract};
+use crate::message::{self, Content, Extract, UnknownEncoding};
 use crate::write;
 
 use super::Enabled;
@@ -132,61 +132,128 @@ pub(super) fn label(item: &FetchItem) -> String {
     }
 }
 
+/// A message of which the response is being written.
+#[derive(Debug)]
+pub(super) struct RowWork {
+    row: Row,
+    number: u32,
+    /// Whether it is seen now and was not before.
+    seen: bool,
+    /// How many items are written.
+    written: usize,
+    /// What was found in it, once it is needed.
+    parsed: Option<Parsed>,
+    /// Parts that were decoded, all of them together not longer than the message: no part of what is
+    /// encoded lies in another.
+    decoded: Vec<(Vec<u32>, Bytes)>,
+}
+
+impl RowWork {
+    pub(super) fn new(row: Row, number: u32, seen: bool) -> Self {
+        Self {
+            row,
+            number,
+            seen,
+            written: 0,
+            parsed: None,
+            decoded: Vec::new(),
+        }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        let decoded = self.decoded.iter().map(|(_, octets)| octets.len());
+        decoded.fold(self.row.memory(), usize::saturating_add)
+    }
+
+    /// The octets of what lies in the message, or is made of it.
+    fn octets(&self, found: Extract) -> Bytes {
+        match found {
+            Extract::Range(range) => self.row.content.slice(range),
+            Extract::Made(octets) => Bytes::from(octets),
+        }
+    }
+
+    /// The decoded content of a part, decoded when it is first needed.
+    pub(super) fn binary(&mut self, path: &[u32]) -> Result<Option<Bytes>, UnknownEncoding> {
+        if let Some((_, octets)) = self.decoded.iter().find(|(known, _)| known == path) {
+            return Ok(Some(octets.clone()));
+        }
+        let parsed = parsed(&mut self.parsed, &self.row);
+        let Some(found) = content(&self.row).binary(parsed, path)? else {
+            return Ok(None);
+        };
+        let is_made = matches!(found, Extract::Made(_));
+        let octets = self.octets(found);
+        if is_made {
+            self.decoded.push((path.to_vec(), octets.clone()));
+        }
+        Ok(Some(octets))
+    }
+}
+
 /// Writes items of one message.
 pub(super) struct RowWriter<'a> {
     pub(super) output: &'a mut Output,
     pub(super) selected: &'a mut Selected,
     pub(super) enabled: Enabled,
-    pub(super) row: &'a Row,
-    /// Whether its content is the section that is asked for.
+    /// Whether the content of the message is the section that is asked for.
     pub(super) is_cut: bool,
     /// Whether it is the header.
     pub(super) is_header: bool,
-    /// What was found in it, once it is needed.
-    pub(super) parsed: Option<Parsed>,
+    pub(super) work: &'a mut RowWork,
     /// A part is encoded in a way that is not known.
     pub(super) unknown_encoding: bool,
 }
 
 impl RowWriter<'_> {
-    /// Writes the whole response: items with what they are called.
-    pub(super) fn write<'i>(
+    /// Writes items with what they are called, until so much waits to be sent; says whether that was the
+    /// whole response. It goes on where it was.
+    pub(super) fn write(
         &mut self,
-        number: u32,
-        items: impl Iterator<Item = (&'i FetchItem, &'i String)> + Clone,
-        with_flags: bool,
-    ) {
-        let row = self.row;
-        let asked = items.clone().any(|(item, _)| *item == FetchItem::Flags);
-        let with_flags = with_flags && !asked;
-        if with_flags || asked {
-            announce(self.output, self.selected, &row.flags.flags);
-            self.selected.told(&row.flags);
-        }
-        self.selected.shown(row.flags.mod_seq);
-        self.output.text("* ");
-        self.output.number(number.into());
-        self.output.text(" FETCH (");
-        for (index, (item, label)) in items.enumerate() {
-            if index > 0 {
-                self.output.text(" ");
+        items: &[FetchItem],
+        labels: &[String],
+        octets_max: usize,
+    ) -> bool {
+        let with_flags = self.work.seen && !items.contains(&FetchItem::Flags);
+        for (item, label) in items.iter().zip(labels).skip(self.work.written) {
+            if self.output.len() >= octets_max {
+                return false;
+            }
+            match self.work.written {
+                0 => self.begin(with_flags || items.contains(&FetchItem::Flags)),
+                _ => self.output.text(" "),
             }
             self.item(item, label);
+            self.work.written = self.work.written.saturating_add(1);
         }
         if with_flags {
             self.output.text(" ");
             self.flags();
         }
         self.output.line(")");
+        true
+    }
+
+    fn begin(&mut self, with_flags: bool) {
+        let row = &self.work.row;
+        if with_flags {
+            announce(self.output, self.selected, &row.flags.flags);
+            self.selected.told(&row.flags);
+        }
+        self.selected.shown(row.flags.mod_seq);
+        self.output.text("* ");
+        self.output.number(self.work.number.into());
+        self.output.text(" FETCH (");
     }
 
     fn flags(&mut self) {
         self.output.text("FLAGS ");
-        flags(self.output, self.selected, self.enabled, &self.row.flags);
+        let of = &self.work.row.flags;
+        flags(self.output, self.selected, self.enabled, of);
     }
 
     fn item(&mut self, item: &FetchItem, label: &str) {
-        let row = self.row;
+        let row = &self.work.row;
         match item {
             FetchItem::Uid => {
                 self.output.text("UID ");
@@ -230,24 +297,21 @@ impl RowWriter<'_> {
 
     fn body_structure(&mut self, label: &str, extended: bool) {
         self.output.text(label);
-        let parsed = parsed(&mut self.parsed, self.row);
+        let parsed = parsed(&mut self.work.parsed, &self.work.row);
         message::body_structure(parsed, extended, self.output.buffer());
     }
 
     fn section(&mut self, label: &str, section: &Section, partial: Option<Partial>) {
         let is_header = self.is_header && section.path.is_empty() && section.part == Part::Header;
         if self.is_cut || is_header {
-            return self.string(label, Some(self.row.content.clone()), partial, "");
+            return self.string(label, Some(self.work.row.content.clone()), partial, "");
         }
-        let content = content(self.row);
+        let content = content(&self.work.row);
         let found = match section.path.as_slice() {
             [] => Some(content.whole(&section.part)),
-            _ => content.section(parsed(&mut self.parsed, self.row), section),
+            _ => content.section(parsed(&mut self.work.parsed, &self.work.row), section),
         };
-        let found = found.map(|found| match found {
-            Extract::Range(range) => self.row.content.slice(range),
-            Extract::Made(octets) => Bytes::from(octets),
-        });
+        let found = found.map(|found| self.work.octets(found));
         self.string(label, found, partial, "");
     }
 
@@ -275,9 +339,9 @@ impl RowWriter<'_> {
     }
 
     fn binary(&mut self, label: &str, path: &[u32], partial: Option<Partial>) {
-        let found = content(self.row).binary(parsed(&mut self.parsed, self.row), path);
+        let found = self.work.binary(path);
         self.unknown_encoding |= found.is_err();
-        let found = found.ok().flatten().map(Bytes::from);
+        let found = found.ok().flatten();
         let holds_nul = found
             .as_ref()
             .is_some_and(|found| memchr::memchr(0, found).is_some());
@@ -285,7 +349,7 @@ impl RowWriter<'_> {
     }
 
     fn binary_size(&mut self, label: &str, path: &[u32]) {
-        let found = content(self.row).binary(parsed(&mut self.parsed, self.row), path);
+        let found = self.work.binary(path);
         self.unknown_encoding |= found.is_err();
         let size = found.ok().flatten().map_or(0, |found| found.len());
         self.output.text(label);
@@ -322,12 +386,20 @@ fn without_nul(octets: Bytes) -> Bytes {
     }
 }
 
-/// The octets of a range, fewer where they end before it does.
-fn cut(octets: &Bytes, partial: Partial) -> Bytes {
+/// Of how much less than all its octets a range is copied.
+const COPIED_BELOW: usize = 4;
+
+/// The octets of a range, fewer where they end before it does. A small one does not keep all of them in
+/// memory until it is sent.
+pub(super) fn cut(octets: &Bytes, partial: Partial) -> Bytes {
     let place = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     let first = place(partial.first).min(octets.len());
     let last = first.saturating_add(place(partial.count)).min(octets.len());
-    octets.slice(first..last)
+    let range = octets.slice(first..last);
+    match range.len().saturating_mul(COPIED_BELOW) < octets.len() {
+        true => Bytes::copy_from_slice(&range),
+        false => range,
+    }
 }
 
 fn path_text(path: &[u32]) -> String {

@@ -1,6 +1,7 @@
 //! SEARCH (RFC 9051 section 6.4.4, RFC 4731, RFC 5182).
 
 use crate::command::{SearchCommand, SearchKey, SearchReturn};
+use crate::limits::SEARCH_TEXTS_MAX;
 use crate::set::UidSet;
 
 use super::question::{Found, Question};
@@ -20,14 +21,22 @@ pub(super) struct SearchWork {
 
 impl Server {
     pub(super) fn search(&mut self, tag: String, command: SearchCommand) {
+        let saves = command.returns.is_some_and(|returns| returns.save);
+        if command.key.texts() > SEARCH_TEXTS_MAX {
+            return self.search_refused(tag, saves, Refusal::ManyTexts);
+        }
         let mod_seq = command.key.any(&|key| matches!(key, SearchKey::ModSeq(_)));
         self.enabled.condstore |= mod_seq;
         let Some(selected) = self.selected() else {
             return;
         };
-        let Some(key) = resolve(command.key, selected) else {
+        let Some(mut key) = resolve(command.key, selected) else {
             return self.bad(Some(&tag), "there is no message of this number");
         };
+        if mod_seq {
+            // No number of a change may be told of a message that the client does not know yet.
+            key = SearchKey::And(vec![SearchKey::Messages(selected.view.uids()), key]);
+        }
         let question = Question::Search {
             mailbox: selected.key,
             key,
@@ -43,18 +52,15 @@ impl Server {
     }
 
     pub(super) fn search_answered(&mut self, work: SearchWork, result: Result<Found, Refusal>) {
-        let Session::Selected { mailbox, .. } = &mut self.session else {
-            return;
-        };
-        let saves = work.returns.is_some_and(|returns| returns.save);
         let found = match result {
             Ok(found) => found,
             Err(refusal) => {
-                if saves {
-                    mailbox.saved = UidSet::new();
-                }
-                return self.no(work.tag, refusal);
+                let saves = work.returns.is_some_and(|returns| returns.save);
+                return self.search_refused(work.tag, saves, refusal);
             }
+        };
+        let Session::Selected { mailbox, .. } = &mut self.session else {
+            return;
         };
         // What the client was not told of is none of its messages.
         let uids = found.uids.intersection(&mailbox.view.uids());
@@ -66,7 +72,16 @@ impl Server {
         } else {
             mailbox.view.numbers(&uids)
         };
-        let mod_seq = (work.mod_seq && !numbers.is_empty()).then_some(found.mod_seq);
+        let mod_seq = (work.mod_seq && !numbers.is_empty()).then_some(match work.returns {
+            // RFC 7162 section 3.1.10: of what is told of, where that is not all that was found.
+            Some(returns) if !(returns.all || returns.count) => match (returns.min, returns.max) {
+                (true, false) => found.mod_seq_first,
+                (false, true) => found.mod_seq_last,
+                (true, true) => found.mod_seq_first.max(found.mod_seq_last),
+                (false, false) => found.mod_seq,
+            },
+            _ => found.mod_seq,
+        });
         match work.returns {
             None if !self.enabled.rev2 => self.plain_result(&numbers, mod_seq),
             returns => {
@@ -82,6 +97,14 @@ impl Server {
         } else {
             self.complete_numbered(work.tag, "OK done");
         }
+    }
+
+    /// Nothing is found, and nothing saved (RFC 5182 section 2.1).
+    fn search_refused(&mut self, tag: String, saves: bool, refusal: Refusal) {
+        if let Some(selected) = self.selected().filter(|_| saves) {
+            selected.saved = UidSet::new();
+        }
+        self.no(tag, refusal);
     }
 
     fn plain_result(&mut self, numbers: &UidSet, mod_seq: Option<u64>) {

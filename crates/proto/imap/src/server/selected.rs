@@ -1,5 +1,6 @@
 //! The mailbox that a session has open.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::flags::Flags;
@@ -28,8 +29,9 @@ pub(super) struct Selected {
     pub(super) dirty: bool,
     /// What the last SEARCH saved (RFC 5182).
     pub(super) saved: UidSet,
-    /// Changes of the session's own that the client knows already.
-    pub(super) own: Vec<(Uid, ModSeq)>,
+    /// For messages of which the client was told flags since it was last told of changes: the number of the
+    /// change that it knows already.
+    pub(super) own: BTreeMap<Uid, ModSeq>,
 }
 
 impl Selected {
@@ -45,7 +47,7 @@ impl Selected {
             keywords: opened.keywords.clone(),
             dirty: false,
             saved: UidSet::new(),
-            own: Vec::new(),
+            own: BTreeMap::new(),
         }
     }
 
@@ -81,7 +83,7 @@ impl Selected {
     /// Takes note of flags that the client was just told.
     pub(super) fn told(&mut self, row: &FlagsOf) {
         if row.mod_seq > self.mod_seq {
-            self.own.push((row.uid, row.mod_seq));
+            self.own.insert(row.uid, row.mod_seq);
         }
     }
 
@@ -101,10 +103,9 @@ impl Selected {
     }
 
     pub(super) fn memory(&self) -> usize {
-        let own = self
-            .own
-            .capacity()
-            .saturating_mul(size_of::<(Uid, ModSeq)>());
+        // Its nodes may be half empty.
+        let own = size_of::<(Uid, ModSeq)>().saturating_mul(2);
+        let own = self.own.len().saturating_mul(own);
         [
             self.view.memory(),
             self.gone.memory(),

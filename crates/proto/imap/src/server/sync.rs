@@ -167,7 +167,7 @@ fn tell(
     }
     let own = std::mem::take(&mut selected.own);
     for flags in &changes.changed {
-        let known = own.contains(&(flags.uid, flags.mod_seq));
+        let known = own.get(&flags.uid) == Some(&flags.mod_seq);
         // What is new has all its flags still to be asked for.
         if !known && flags.uid <= before {
             tell_flags(output, selected, enabled, flags);

@@ -1,15 +1,20 @@
 //! What a session tells of what others did.
 
+mod fetch;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use vere_sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
 use vere_units::Timestamp;
 
 use super::question::{FlagsChanged, FlagsOf, Gone, Opened};
 use super::{
-    Answer, Changes, MailboxKey, Messages, Peer, Question, Refusal, Server, ServerConfig, Step,
+    Answer, Changes, Found, MailboxKey, Messages, Peer, Question, Refusal, Server, ServerConfig,
+    Step,
 };
+use crate::command::SearchKey;
 use crate::flags::Flags;
 use crate::limits::Limits;
 use crate::set::UidSet;
@@ -128,6 +133,85 @@ fn what_goes_while_a_mailbox_is_opened_is_not_counted() {
     assert_eq!(said.matches("VANISHED").count(), 1, "{said}");
     let said = say(&mut server, "n NOOP");
     assert!(!said.contains("VANISHED"), "{said}");
+}
+
+/// The store has trouble: what was told is kept until the client can be told what changed besides, once for a
+/// message however often it asks.
+#[test]
+fn what_a_client_was_told_is_kept_once() {
+    let mut server = server();
+    let ask = |server: &mut Server, command: &str| {
+        server.input(format!("{command}\r\n").as_bytes(), NOW);
+        loop {
+            match server.step() {
+                Step::Send => server.sent(server.output().len()),
+                Step::Ask(Question::Store(_)) => {
+                    let rows = [1, 2, 3].map(|uid| FlagsOf { uid, ..third() });
+                    let done = FlagsChanged {
+                        rows: rows.to_vec(),
+                        ..FlagsChanged::default()
+                    };
+                    server.answer(Answer::Flags(Ok(done)), NOW);
+                }
+                Step::Ask(_) => server.answer(Answer::Changes(Err(Refusal::Unavailable)), NOW),
+                _ => return server.memory(),
+            }
+        }
+    };
+    let once = ask(&mut server, "s STORE 1:3 +FLAGS (\\Seen)");
+    for _ in 0..10 {
+        assert_eq!(ask(&mut server, "s STORE 1:3 +FLAGS (\\Seen)"), once);
+    }
+    // None of it is told again.
+    let said = say(&mut server, "n NOOP");
+    assert!(!said.contains("FETCH"), "{said}");
+}
+
+/// A message that another session added meanwhile is none of the client's, nor is the number of its change.
+#[test]
+fn a_search_by_changes_is_of_what_the_client_knows() {
+    let mut server = server();
+    server.input(b"m SEARCH RETURN (COUNT) MODSEQ 1\r\n", NOW);
+    let Step::Ask(Question::Search { key, .. }) = server.step() else {
+        panic!("no search");
+    };
+    let in_view = |uid| match &key {
+        SearchKey::And(keys) => keys
+            .iter()
+            .all(|key| !matches!(key, SearchKey::Messages(uids) if !uids.contains(uid))),
+        _ => true,
+    };
+    let mut found = Found::default();
+    for uid in (1..=4).filter(|uid| in_view(*uid)) {
+        found.push(uid, 10 + u64::from(uid));
+    }
+    server.answer(Answer::Found(Ok(found)), NOW);
+    let said = say(&mut server, "n NOOP");
+    assert!(said.contains("COUNT 3 MODSEQ 13\r\n"), "{said}");
+}
+
+/// What lies between forgets a connection on which nothing is said; it costs an idle client no memory.
+#[test]
+fn who_idles_hears_every_two_minutes() {
+    let mut server = server();
+    say(&mut server, "i IDLE");
+    let memory = server.memory();
+    assert!(size_of::<Server>() <= 320, "{}", size_of::<Server>());
+    for minutes in (2..30).step_by(2) {
+        assert_eq!(server.deadline(), NOW + Duration::from_secs(minutes * 60));
+        server.timed_out();
+        assert_eq!(server.output(), b"* OK Still here\r\n");
+        server.sent(server.output().len());
+        assert_eq!(server.memory(), memory);
+    }
+    server.timed_out();
+    assert!(server.output().starts_with(b"* BYE"));
+    // Who does not idle is told nothing.
+    let mut server = self::server();
+    assert_eq!(server.deadline(), NOW + Duration::from_secs(1_800));
+    say(&mut server, "i IDLE");
+    assert!(say(&mut server, "DONE").contains("i OK"));
+    assert_eq!(server.deadline(), NOW + Duration::from_secs(1_800));
 }
 
 /// It is told once, and not as something that the client need not look for among its numbers.

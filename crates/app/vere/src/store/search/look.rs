@@ -18,6 +18,7 @@ use vere_units::Timestamp;
 
 use self::into::{Asked, Looked};
 use super::texts::Zones;
+use super::turns::Stop;
 use super::verdicts::Verdicts;
 use super::{OwnFields, Segments};
 use crate::store::convert::{has_flag, time};
@@ -51,6 +52,7 @@ pub(crate) struct Look<'a> {
     at_hand: Option<usize>,
     is_far: bool,
     leaves: Vec<Leaf>,
+    stop: Stop,
 }
 
 /// What was done for one key.
@@ -145,7 +147,14 @@ impl<'a> Look<'a> {
             at_hand: None,
             is_far: false,
             leaves: Vec::new(),
+            stop: Stop::default(),
         }
+    }
+
+    /// Ends with an error when that says so.
+    pub(super) fn until(mut self, stop: Stop) -> Self {
+        self.stop = stop;
+        self
     }
 
     /// Whether a segment did not answer.
@@ -172,14 +181,13 @@ impl<'a> Look<'a> {
     /// The messages that fit.
     ///
     /// # Errors
-    /// When there is no process that looks into messages.
+    /// When there is no process that looks into messages, and when it is to end.
     pub(crate) fn all(&mut self, key: &SearchKey) -> Result<Found, StoreError> {
         let domain = Bits::all(self.snapshot.len());
         let fit = self.fit(key, &domain, Bound::Certain)?;
         let mut found = Found::default();
         for message in fit.iter().filter_map(|at| self.snapshot.get(at)) {
-            found.uids.insert(message.uid.get());
-            found.mod_seq = found.mod_seq.max(message.mod_seq.0);
+            found.push(message.uid.get(), message.mod_seq.0);
         }
         Ok(found)
     }
@@ -200,6 +208,7 @@ impl<'a> Look<'a> {
 
     /// Those of `domain` that fit.
     fn fit(&mut self, key: &SearchKey, domain: &Bits, bound: Bound) -> Result<Bits, StoreError> {
+        self.stop.go_on()?;
         match key {
             SearchKey::All => Ok(domain.clone()),
             SearchKey::And(keys) => {

@@ -7,6 +7,7 @@ mod indexer;
 mod look;
 mod raw;
 mod texts;
+mod turns;
 mod verdicts;
 
 use std::io;
@@ -18,6 +19,7 @@ use vere_disk::log::{Directory as LogDirectory, DirectoryFile as LogFile};
 use vere_imap::command::SearchKey;
 use vere_imap::server::{Found, Refusal};
 use vere_imap::set::UidSet;
+use vere_ports::directory::AccountName;
 use vere_search::{Index, Segment};
 use vere_store::{BodyReader, MailboxId, Snapshot, StoreError, Uid};
 use vere_units::Timestamp;
@@ -34,6 +36,7 @@ pub(super) use indexer::Indexer;
 pub(super) use look::Leaf;
 use look::Look;
 pub(crate) use look::MISSED_MAX;
+use turns::{Stop, Turn, Turns};
 use verdicts::Verdicts;
 
 /// The folder of the index, beside the log.
@@ -48,6 +51,7 @@ pub(crate) struct SharedIndex {
     index: Arc<Mutex<Index<LogDirectory>>>,
     columns: Columns,
     verdicts: Verdicts,
+    turns: Turns,
 }
 
 impl SharedIndex {
@@ -63,6 +67,7 @@ impl SharedIndex {
             index: Arc::new(Mutex::new(index)),
             columns: Columns::default(),
             verdicts: Verdicts::default(),
+            turns: Turns::default(),
         })
     }
 
@@ -155,6 +160,9 @@ struct Search {
     key: SearchKey,
     recent: UidSet,
     now: Timestamp,
+    stop: Stop,
+    /// Its account's, which ends with it and not when nobody waits any more.
+    _turn: Turn,
 }
 
 impl Search {
@@ -167,7 +175,7 @@ impl Search {
         let (decoders, verdicts) = (&keeper.processes().searching, &keeper.index().verdicts);
         let with = (&self.asking as &dyn OwnFields, decoders, verdicts);
         let recent = self.recent.clone();
-        Look::new(snapshot, reader, segments, with, recent, self.now)
+        Look::new(snapshot, reader, segments, with, recent, self.now).until(self.stop.clone())
     }
 
     /// Searches a small mailbox out of what is in memory, where that does.
@@ -198,17 +206,19 @@ impl Search {
     }
 }
 
-/// Finds messages.
+/// Finds messages, in the account's turn; when nobody waits for that any more it ends.
 ///
 /// # Errors
 /// What the client is told.
 pub(super) async fn search(
     keeper: &Keeper,
-    id: MailboxId,
+    (account, id): (&AccountName, MailboxId),
     key: SearchKey,
     recent: UidSet,
     now: Timestamp,
 ) -> Result<Found, Refusal> {
+    let turn = keeper.index().turns.next(account).await;
+    let (stop, _waiting) = Stop::unless_waiting();
     let question = move |store: &mut MailStore| {
         let reader = store.body_reader();
         Ok(store.snapshot(id)?.map(|snapshot| (snapshot, reader)))
@@ -219,6 +229,8 @@ pub(super) async fn search(
         key,
         recent,
         now,
+        stop,
+        _turn: turn.map_err(|error| opened_gone(&error))?,
     });
     let little = Arc::clone(&search);
     let at_once = move |mailbox: &Mailbox| little.at_once(mailbox);

@@ -80,10 +80,9 @@ impl Mailboxes {
                     .messages
                     .iter()
                     .filter(|(uid, message)| fits(uid, message));
-                Found {
-                    uids: hits.clone().map(|(uid, _)| *uid).collect(),
-                    mod_seq: hits.map(|(_, message)| message.mod_seq).max().unwrap_or(0),
-                }
+                let mut found = Found::default();
+                hits.for_each(|(uid, message)| found.push(*uid, message.mod_seq));
+                found
             })),
             Question::Quota => Answer::Quota(Ok(self.quota(account))),
             Question::Password(_) | Question::ScramUser { .. } => {

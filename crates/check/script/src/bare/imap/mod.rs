@@ -228,8 +228,9 @@ impl Subject for BareImap {
     fn wait(&mut self, time: Duration) {
         self.now = self.now + time;
         for connection in self.connections.values_mut() {
-            if connection.server.deadline() <= self.now {
+            while !connection.closed && connection.server.deadline() <= self.now {
                 connection.server.timed_out();
+                connection.settle(&mut self.mailboxes, self.now);
             }
         }
     }

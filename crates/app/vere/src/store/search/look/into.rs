@@ -58,7 +58,7 @@ impl Look<'_> {
     /// Reads messages and has looked whether they fit, as far as that is not remembered.
     ///
     /// # Errors
-    /// When there is no process that looks.
+    /// When there is no process that looks, and when the search is to end.
     pub(super) fn look_into<W: Fn(usize) -> Zones + Sync>(
         &self,
         which: &Bits,
@@ -101,7 +101,7 @@ impl Look<'_> {
     /// Looks at the days that messages were sent.
     ///
     /// # Errors
-    /// None; it is asked where others have some.
+    /// When the search is to end.
     pub(super) fn look_at_days(
         &self,
         which: &Bits,
@@ -110,6 +110,7 @@ impl Look<'_> {
         self.in_threads(which, false, |part| {
             let mut looked = self.nothing();
             for (at, _) in part {
+                self.stop.go_on()?;
                 let Some(message) = self.snapshot.get(*at) else {
                     continue;
                 };
@@ -132,6 +133,7 @@ impl Look<'_> {
         let mut looked = self.nothing();
         let which: Vec<usize> = which.iter().collect();
         for which in which.chunks(OWN_AT_ONCE) {
+            self.stop.go_on()?;
             let own = match own {
                 true => self.own_of(which, &mut looked.is_doubtful),
                 false => vec![Vec::new(); which.len()],
@@ -175,6 +177,7 @@ impl Look<'_> {
         let mut unpacker = Unpacker::default();
         let (mut places, mut together) = (Vec::new(), Vec::new());
         for (at, own) in which {
+            self.stop.go_on()?;
             let Some(message) = self.snapshot.get(*at) else {
                 continue;
             };

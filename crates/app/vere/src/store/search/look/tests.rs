@@ -60,3 +60,34 @@ fn what_octets_have_as_they_are_is_not_remembered() {
     assert_eq!(found(&decoders, "aGVs"), [0, 1]);
     assert_eq!(found(&decoders, "hello"), [1, 0]);
 }
+
+/// Whoever goes while messages are read and decoded for him has no more of them read.
+#[test]
+fn a_search_that_is_for_nobody_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("log")).unwrap();
+    let mut store = Files::lock(folder.path()).unwrap().open().unwrap();
+    let snapshot = delivered(&mut store, b"Subject: x\r\n\r\nhello\r\n");
+    let (reader, verdicts, decoders) = (store.body_reader(), Verdicts::default(), decoders());
+    let with = (&NoOwnFields as &dyn OwnFields, &decoders, &verdicts);
+    let (recent, now) = (UidSet::new(), Timestamp::from_millis(1));
+    let (stop, waiting) = Stop::unless_waiting();
+    let look = Look::new(snapshot, reader, Vec::new(), with, recent, now);
+    let mut look = look.until(stop);
+    let body = SearchKey::Body("hello".to_owned());
+    assert_eq!(look.all(&body).unwrap().uids.len(), 1);
+    drop(waiting);
+    let which = Bits::all(1);
+    let octets = |looked: Result<Looked, StoreError>| looked.map(|looked| looked.octets);
+    octets(look.look_at_days(&which, |_| true)).unwrap_err();
+    let asked = Asked {
+        own: false,
+        wanted: &|_| BODY,
+        question: Question::Zones(b"NOWHERE"),
+    };
+    octets(look.look_into(&which, &asked)).unwrap_err();
+    for key in [SearchKey::All, body] {
+        look.all(&SearchKey::Not(Box::new(key))).unwrap_err();
+    }
+    assert_eq!(look.leaves().len(), 1);
+}
