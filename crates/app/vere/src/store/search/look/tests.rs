@@ -6,6 +6,7 @@ use vere_store::{Prepared, SystemFlags, Uid};
 
 use super::*;
 use crate::store::filled::{self, deliver, inbox};
+use crate::store::keeper::MailStore;
 use crate::store::parser::tests::{POISON, decoders, hanging};
 
 /// Nobody has fields of their own.
@@ -21,6 +22,15 @@ impl OwnFields for NoOwnFields {
     }
 }
 
+/// The mailbox with that message in it.
+fn delivered(store: &mut MailStore, message: &[u8]) -> vere_store::Snapshot {
+    let body = Prepared::new(message, &[], &[]).unwrap();
+    deliver(store, &body, SystemFlags::default(), 1);
+    let mailbox = inbox(store);
+    let snapshot = store.snapshot(mailbox).unwrap();
+    snapshot.when(store.synced()).unwrap()
+}
+
 /// What is found in octets as they are is no verdict: later the message may be decoded.
 #[test]
 fn what_octets_have_as_they_are_is_not_remembered() {
@@ -29,13 +39,8 @@ fn what_octets_have_as_they_are_is_not_remembered() {
         b"Subject: ".as_slice(),
         POISON,
         b"\r\nContent-Transfer-Encoding: base64\r\n\r\naGVsbG8=\r\n",
-    ]
-    .concat();
-    let body = Prepared::new(&message, &[], &[]).unwrap();
-    deliver(&mut store, &body, SystemFlags::default(), 1);
-    let mailbox = inbox(&mut store);
-    let snapshot = store.snapshot(mailbox).unwrap();
-    let snapshot = snapshot.when(store.synced()).unwrap();
+    ];
+    let snapshot = delivered(&mut store, &message.concat());
     let (reader, verdicts) = (store.body_reader(), Verdicts::default());
     let found = |decoders: &Decoders, text: &str| {
         let with = (&NoOwnFields as &dyn OwnFields, decoders, &verdicts);
@@ -64,9 +69,7 @@ fn what_octets_have_as_they_are_is_not_remembered() {
 /// Whoever goes while messages are read and decoded for him has no more of them read.
 #[test]
 fn a_search_that_is_for_nobody_ends() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("log")).unwrap();
-    let mut store = Files::lock(folder.path()).unwrap().open().unwrap();
+    let (_folder, mut store) = filled::store();
     let snapshot = delivered(&mut store, b"Subject: x\r\n\r\nhello\r\n");
     let (reader, verdicts, decoders) = (store.body_reader(), Verdicts::default(), decoders());
     let with = (&NoOwnFields as &dyn OwnFields, &decoders, &verdicts);
