@@ -35,17 +35,23 @@ impl TraceId {
     pub const fn as_u64(self) -> u64 {
         self.0
     }
-}
 
-impl fmt::Display for TraceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Gives the characters of its text.
+    #[must_use]
+    pub fn characters(self) -> [u8; LENGTH] {
         let mut text = [b'0'; LENGTH];
         let mut rest = self.0;
         for place in text.iter_mut().rev() {
             *place = ALPHABET[(rest & 31) as usize];
             rest >>= 5;
         }
-        f.pad(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+        text
+    }
+}
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(std::str::from_utf8(&self.characters()).map_err(|_| fmt::Error)?)
     }
 }
 

@@ -67,7 +67,10 @@ impl fmt::Display for Destination {
         match self {
             Self::Local => f.write_str("local"),
             Self::Domain(domain) => f.write_str(domain),
-            Self::Relay(next_hop) => write!(f, "relay:{next_hop}"),
+            Self::Relay(next_hop) => {
+                f.write_str("relay:")?;
+                f.write_str(next_hop)
+            }
             Self::RequireTls(place) => write!(f, "{REQUIRE_TLS}{place}"),
             Self::TlsOptional(place) => write!(f, "{TLS_OPTIONAL}{place}"),
         }

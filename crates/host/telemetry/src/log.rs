@@ -32,7 +32,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 use vere_units::Timestamp;
 
-use crate::trace::{cut, escape};
+use crate::trace::{cut, escape, is_plain};
 
 mod writer;
 
@@ -266,14 +266,14 @@ where
             (level_name(*event.metadata().level()), fields);
         match self.format {
             LogFormat::Text => {
-                write!(writer, "{} {level}", now())?;
-                for part in [self.role.as_deref(), message.as_deref()]
-                    .into_iter()
-                    .flatten()
-                {
-                    write!(writer, " {part}")?;
+                write!(writer, "{}", now())?;
+                let parts = [Some(level), self.role.as_deref(), message.as_deref()];
+                for part in parts.into_iter().flatten() {
+                    writer.write_char(' ')?;
+                    writer.write_str(part)?;
                 }
-                writeln!(writer, "{rest}")
+                writer.write_str(&rest)?;
+                writer.write_char('\n')
             }
             LogFormat::Json => {
                 write!(writer, "{{\"t\":\"{}\",\"level\":\"{level}\"", now())?;
@@ -309,6 +309,8 @@ struct Collected {
     format: LogFormat,
     message: Option<String>,
     rest: String,
+    /// What a value is written into before it is looked at.
+    scratch: String,
 }
 
 impl Collected {
@@ -317,6 +319,7 @@ impl Collected {
             format,
             message: None,
             rest: String::with_capacity(LINE_OCTETS),
+            scratch: String::new(),
         }
     }
 
@@ -331,28 +334,42 @@ impl Collected {
         } else {
             escaped(value)
         };
-        // Writing to a string cannot fail.
-        let _ = match self.format {
-            LogFormat::Json => write!(self.rest, ",\"{name}\":\"{value}\""),
-            LogFormat::Text if needs_quotes(&value) => write!(self.rest, " {name}=\"{value}\""),
-            LogFormat::Text => write!(self.rest, " {name}={value}"),
-        };
+        self.name(name);
+        let quoted = self.format == LogFormat::Json || needs_quotes(&value);
+        let quote = if quoted { "\"" } else { "" };
+        for part in [quote, &value, quote] {
+            self.rest.push_str(part);
+        }
     }
 
     fn plain(&mut self, field: &Field, value: impl fmt::Display) {
         if is_secret(field.name()) {
             return self.text(field, REDACTED);
         }
-        let _ = match self.format {
-            LogFormat::Json => write!(self.rest, ",\"{}\":{value}", field.name()),
-            LogFormat::Text => write!(self.rest, " {}={value}", field.name()),
+        self.name(field.name());
+        // Writing to a string cannot fail.
+        let _ = write!(self.rest, "{value}");
+    }
+
+    /// Appends the name of a field with what stands around it.
+    fn name(&mut self, name: &str) {
+        let (before, behind) = match self.format {
+            LogFormat::Json => (",\"", "\":"),
+            LogFormat::Text => (" ", "="),
         };
+        for part in [before, name, behind] {
+            self.rest.push_str(part);
+        }
     }
 }
 
 impl Visit for Collected {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.text(field, &format!("{value:?}"));
+        let mut text = std::mem::take(&mut self.scratch);
+        text.clear();
+        let _ = write!(text, "{value:?}");
+        self.text(field, &text);
+        self.scratch = text;
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
@@ -376,15 +393,22 @@ impl Visit for Collected {
     }
 }
 
+/// Asked for each field of each line, and a search for a text takes some time to begin.
 fn is_secret(name: &str) -> bool {
-    SECRET_NAMES.iter().any(|secret| name.contains(secret))
+    let name = name.as_bytes();
+    let begins = |at: usize| {
+        let rest = &name[at..];
+        let may = matches!(rest.first(), Some(b'p' | b's' | b'c' | b'a'));
+        may && SECRET_NAMES
+            .iter()
+            .any(|secret| rest.starts_with(secret.as_bytes()))
+    };
+    (0..name.len()).any(begins)
 }
 
 fn escaped(value: &str) -> Cow<'_, str> {
     let value = cut(value, VALUE_OCTETS_MAX);
-    // Nearly always there is nothing to do.
-    let plain = |octet| matches!(octet, b' '..=b'~') && octet != b'"' && octet != b'\\';
-    if value.bytes().all(plain) {
+    if is_plain(value) {
         return Cow::Borrowed(value);
     }
     let mut out = Vec::with_capacity(value.len());
@@ -394,7 +418,8 @@ fn escaped(value: &str) -> Cow<'_, str> {
 }
 
 fn needs_quotes(value: &str) -> bool {
-    value.is_empty() || value.contains([' ', '"', '=', '\\'])
+    let quoted = |octet: u8| matches!(octet, b' ' | b'"' | b'=' | b'\\');
+    value.is_empty() || value.bytes().fold(false, |any, octet| any | quoted(octet))
 }
 
 #[cfg(test)]

@@ -129,7 +129,10 @@ impl AddrSpec {
             text.push_str(&AddressLiteral::parse(domain)?.to_string());
         } else {
             check_domain(domain)?;
-            text.extend(domain.chars().map(|c| c.to_ascii_lowercase()));
+            text.push_str(domain);
+            if let Some(domain) = text.get_mut(local.len().saturating_add(1)..) {
+                domain.make_ascii_lowercase();
+            }
         }
         Ok(Self {
             text: text.into_boxed_str(),

@@ -37,4 +37,5 @@ pub mod proxy;
 pub mod refusal;
 pub mod reply;
 pub mod server;
+mod text;
 pub mod xclient;

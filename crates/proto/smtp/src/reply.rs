@@ -44,11 +44,21 @@ impl EnhancedStatusCode {
             detail,
         }
     }
+
+    fn push(self, out: &mut Vec<u8>) {
+        push_decimal(out, u16::from(self.class));
+        out.push(b'.');
+        push_decimal(out, self.subject);
+        out.push(b'.');
+        push_decimal(out, self.detail);
+    }
 }
 
 impl fmt::Display for EnhancedStatusCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.class, self.subject, self.detail)
+        let mut text = Vec::with_capacity(9);
+        self.push(&mut text);
+        f.write_str(str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -195,11 +205,7 @@ pub(crate) fn encode_line(
     push_decimal(out, code.clamp(200, 599));
     out.push(if last { b' ' } else { b'-' });
     if let Some(status) = enhanced {
-        push_decimal(out, u16::from(status.class));
-        out.push(b'.');
-        push_decimal(out, status.subject);
-        out.push(b'.');
-        push_decimal(out, status.detail);
+        status.push(out);
         out.push(b' ');
     }
     let used = out.len().saturating_sub(start).saturating_add(2);

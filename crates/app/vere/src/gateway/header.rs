@@ -13,9 +13,14 @@ fn header(message: &[u8]) -> &[u8] {
 
 /// The lines of a header; a folded continuation counts as a line of its own.
 fn lines(header: &[u8]) -> impl Iterator<Item = &[u8]> {
-    header
-        .split(|&octet| octet == b'\n')
-        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+    let mut rest = Some(header);
+    std::iter::from_fn(move || {
+        let all = rest.take()?;
+        let end = memchr::memchr(b'\n', all);
+        rest = end.map(|end| &all[end + 1..]);
+        let line = &all[..end.unwrap_or(all.len())];
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    })
 }
 
 fn value_of<'a>(line: &'a [u8], name: &str) -> Option<&'a [u8]> {

@@ -4,16 +4,17 @@
 //! share, and only while they are there.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use nix::sys::socket::{MsgFlags, recv};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::error::Elapsed;
 
 /// Octets read at once.
 const READ_MAX: usize = 64 * 1024;
@@ -68,16 +69,28 @@ pub(crate) async fn write(
 ) -> io::Result<()> {
     let mut rest = octets;
     while !rest.is_empty() {
-        let written = match tokio::time::timeout(patience, connection.write(rest)).await {
+        let written = match within(patience, connection.write(rest)).await {
             Ok(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(written) => written?,
             Err(_) => return Err(io::ErrorKind::TimedOut.into()),
         };
         rest = &rest[written..];
     }
-    tokio::time::timeout(patience, connection.flush())
+    within(patience, connection.flush())
         .await
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+/// Waits for something so long at most. No timer is made for what is done at once, as nearly every write is.
+pub(crate) async fn within<T>(
+    patience: Duration,
+    what: impl Future<Output = T>,
+) -> Result<T, Elapsed> {
+    let mut what = pin!(what);
+    match poll_fn(|context| Poll::Ready(what.as_mut().poll(context))).await {
+        Poll::Ready(done) => Ok(done),
+        Poll::Pending => tokio::time::timeout(patience, what).await,
+    }
 }
 
 /// Writes some of `octets` and tells how many left; what the peer says meanwhile goes to `heard`. An error

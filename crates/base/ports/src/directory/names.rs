@@ -74,9 +74,11 @@ impl DomainName {
             return Err(refused());
         }
         let text = text.strip_suffix('.').unwrap_or(text);
+        if is_canonical(text) {
+            return Ok(Self(text.into()));
+        }
         let name = idna::domain_to_ascii_strict(text).map_err(|_| refused())?;
-        let numeric = |label: &str| label.bytes().all(|octet| octet.is_ascii_digit());
-        if name.is_empty() || name.len() > 253 || name.rsplit('.').next().is_none_or(numeric) {
+        if name.is_empty() || name.len() > 253 || ends_with_number(&name) {
             return Err(refused());
         }
         // The library promises this; the file system relies on it.
@@ -96,6 +98,27 @@ impl DomainName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether a text is a name in its one form beyond doubt, which the library would give back as it is. Nearly all
+/// are, and the domain of each recipient is looked for.
+fn is_canonical(text: &str) -> bool {
+    let safe = |octet: &u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || *octet == b'-';
+    let plain = |label: &str| {
+        let octets = label.as_bytes();
+        let ends = [octets.first(), octets.last()];
+        (1..=63).contains(&octets.len())
+            && octets.iter().all(safe)
+            && !ends.contains(&Some(&b'-'))
+            && octets.get(2..4) != Some(b"--")
+    };
+    text.len() <= 253 && text.split('.').all(plain) && !ends_with_number(text)
+}
+
+/// Whether the last label is a number, as in an address.
+fn ends_with_number(name: &str) -> bool {
+    let number = |label: &str| label.bytes().all(|octet| octet.is_ascii_digit());
+    name.rsplit('.').next().is_none_or(number)
 }
 
 impl fmt::Display for DomainName {
@@ -260,6 +283,34 @@ mod tests {
                 .next(),
             Some('\u{938}')
         );
+    }
+
+    #[test]
+    fn ordinary_names_are_canonical() {
+        for text in ["mx-1.example.org", "a", "4u.test", "a-b--c.test"] {
+            assert!(is_canonical(text), "{text}");
+        }
+        for text in [
+            "", "A.test", "a.", "a..b", "-a", "a-.b", "xn--a", "10.0.0.1", "b\u{fc}r",
+        ] {
+            assert!(!is_canonical(text), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn canonical_is_what_the_library_leaves_alone(text in prop_oneof![
+            "[a-c0-2.-]{0,9}",
+            "(xn)?--[a-z0-9-]{0,5}",
+            "([a-z]{60,65}\\.){1,5}a",
+            "[a-zA-Zß.]{1,5}",
+        ]) {
+            if is_canonical(&text) {
+                let given = idna::domain_to_ascii_strict(&text);
+                assert_eq!(given.as_deref().ok(), Some(text.as_str()));
+                assert_eq!(DomainName::parse(&text).map(|name| name.to_string()), Ok(text));
+            }
+        }
     }
 
     #[test]

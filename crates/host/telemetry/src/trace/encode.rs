@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 use std::io::Write as _;
+use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::Event;
 
@@ -20,9 +22,9 @@ pub const LINE_OCTETS_MAX: usize = 20 * 1024;
 /// Appends `event` to `out` as one line.
 pub(super) fn line(out: &mut Vec<u8>, event: &Event<'_>) {
     out.extend_from_slice(b"{\"t\":");
-    display(out, event.at.as_millis());
+    decimal(out, event.at.as_millis());
     out.extend_from_slice(b",\"id\":\"");
-    display(out, event.id);
+    out.extend_from_slice(&event.id.characters());
     out.extend_from_slice(b"\",\"ev\":\"");
     out.extend_from_slice(event.kind.name().as_bytes());
     out.push(b'"');
@@ -34,7 +36,7 @@ pub(super) fn line(out: &mut Vec<u8>, event: &Event<'_>) {
 /// The line that says how many events the buffer could not hold.
 pub(super) fn lost_line(out: &mut Vec<u8>, count: u64) {
     out.extend_from_slice(b"{\"lost\":");
-    display(out, count);
+    decimal(out, count);
     out.extend_from_slice(b"}\n");
 }
 
@@ -45,7 +47,12 @@ fn who(out: &mut Vec<u8>, event: &Event<'_>) {
     text(out, "message_id", event.message_id, ADDRESS_OCTETS_MAX);
     number(out, "size", event.size);
     number(out, "recipients", event.recipients);
-    quoted(out, "peer", event.peer);
+    if let Some(address) = event.peer {
+        key(out, "peer");
+        out.push(b'"');
+        socket(out, address);
+        out.push(b'"');
+    }
     text(out, "account", event.account, ADDRESS_OCTETS_MAX);
     text(out, "tls", event.tls, 64);
 }
@@ -54,7 +61,7 @@ fn outcome(out: &mut Vec<u8>, event: &Event<'_>) {
     number(out, "code", event.code);
     text(out, "reply", event.reply, TEXT_OCTETS_MAX);
     text(out, "remote", event.remote, TEXT_OCTETS_MAX);
-    number(out, "duration_ms", event.duration.map(|d| d.as_millis()));
+    number(out, "duration_ms", event.duration.map(millis));
     number(out, "attempt", event.attempt);
     number(out, "next", event.next.map(|t| t.as_millis()));
     quoted(out, "related", event.related);
@@ -65,16 +72,45 @@ fn display(out: &mut Vec<u8>, value: impl Display) {
     let _ = write!(out, "{value}");
 }
 
+/// Appends a number, without the way through the formatter.
+fn decimal(out: &mut Vec<u8>, number: u64) {
+    let (mut digits, mut rest, mut first) = ([0; 20], number, 20);
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[first..]);
+}
+
+fn socket(out: &mut Vec<u8>, address: SocketAddr) {
+    let SocketAddr::V4(address) = address else {
+        return display(out, address);
+    };
+    for (octet, behind) in address.ip().octets().into_iter().zip(*b"...:") {
+        decimal(out, octet.into());
+        out.push(behind);
+    }
+    decimal(out, address.port().into());
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn key(out: &mut Vec<u8>, name: &str) {
     out.extend_from_slice(b",\"");
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b"\":");
 }
 
-fn number(out: &mut Vec<u8>, name: &str, value: Option<impl Display>) {
+fn number(out: &mut Vec<u8>, name: &str, value: Option<impl Into<u64>>) {
     if let Some(value) = value {
         key(out, name);
-        display(out, value);
+        decimal(out, value.into());
     }
 }
 
@@ -108,15 +144,19 @@ pub(crate) fn cut(value: &str, octets_max: usize) -> &str {
     &value[..end]
 }
 
+/// Whether `value` can be written as it is. Nearly always it can; all octets are looked at whatever they are,
+/// because a loop without a way out looks at many at once.
+pub(crate) fn is_plain(value: &str) -> bool {
+    let plain = |octet: u8| (b' '..=b'~').contains(&octet) & (octet != b'"') & (octet != b'\\');
+    value.bytes().fold(true, |all, octet| all & plain(octet))
+}
+
 /// Appends `value` as the inside of a JSON string that is safe to print on a terminal.
 ///
 /// Besides what JSON demands, C0 and C1 controls, line separators and the characters that turn the
 /// direction of text are written as `\u` escapes.
 pub(crate) fn escape(out: &mut Vec<u8>, value: &str) {
-    if value
-        .bytes()
-        .all(|b| matches!(b, b' '..=b'~') && b != b'"' && b != b'\\')
-    {
+    if is_plain(value) {
         out.extend_from_slice(value.as_bytes());
         return;
     }

@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 use vere_units::{Timestamp, TraceId};
 
 pub use encode::{ADDRESS_OCTETS_MAX, LINE_OCTETS_MAX, TEXT_OCTETS_MAX};
-pub(crate) use encode::{cut, escape};
+pub(crate) use encode::{cut, escape, is_plain};
 pub use read::{FindError, Query, Record, Trace, find};
 pub use writer::{OpenError, TraceLog, TraceOptions};
 

@@ -430,6 +430,26 @@ proptest! {
     }
 
     #[test]
+    fn numbers_and_addresses_come_back_as_they_were(
+        size in any::<u64>(),
+        code in any::<u16>(),
+        ip in any::<std::net::IpAddr>(),
+        port in any::<u16>(),
+    ) {
+        let peer = std::net::SocketAddr::from((ip, port));
+        let text = line(&Event {
+            size: Some(size),
+            code: Some(code),
+            peer: Some(peer),
+            ..event(EventKind::Received, size, size)
+        });
+        let record: Record = serde_json::from_str(&text).expect("JSON");
+        assert_eq!((record.size, record.code), (Some(size), Some(code)));
+        assert_eq!(record.peer, Some(peer.to_string()));
+        assert_eq!((record.id, record.at), (id(size), at(size)));
+    }
+
+    #[test]
     fn any_bytes_in_a_file_are_read_without_a_panic(bytes in any::<Vec<u8>>()) {
         let dir = tempfile::tempdir().expect("a folder");
         fs::write(dir.path().join("trace-1.jsonl"), bytes).expect("room");

@@ -142,16 +142,16 @@ pub(super) fn check_domain(text: &str) -> Result<(), AddressError> {
 }
 
 fn check_label(label: &str) -> Result<(), AddressError> {
-    let allowed =
-        |c: char| c.is_ascii_alphanumeric() || c == '-' || (!c.is_ascii() && !c.is_control());
+    let allowed = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'-' || !octet.is_ascii();
     if label.is_empty() || label.starts_with('-') || label.ends_with('-') {
         return Err(AddressError::Domain);
     }
-    if !label.chars().all(allowed) {
+    if !label.bytes().all(allowed) {
         return Err(AddressError::Domain);
     }
-    if label.is_ascii() && label.len() > LABEL_OCTETS_MAX {
-        return Err(AddressError::DomainTooLong(label.len()));
+    match label.is_ascii() {
+        true if label.len() > LABEL_OCTETS_MAX => Err(AddressError::DomainTooLong(label.len())),
+        false if label.chars().any(char::is_control) => Err(AddressError::Domain),
+        _ => Ok(()),
     }
-    Ok(())
 }

@@ -69,6 +69,8 @@ fn malformed_addresses_are_refused_by_cause() {
         ("a@d_e", AddressError::Domain),
         ("a@d/../../e", AddressError::Domain),
         ("a@d\0", AddressError::Domain),
+        ("a@d\u{9b}", AddressError::Domain),
+        ("a@d\u{7f}", AddressError::Domain),
         ("a@[300.0.2.1]", AddressError::Literal),
         ("a@[2001:db8::1]", AddressError::Literal),
         ("a@[IPv6:192.0.2.1]", AddressError::Literal),

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use memchr::memmem;
 
 use super::wire::{BUFFER_HIGH, Wire};
+use crate::text::is_paired;
 
 /// A part this long without a line to stuff is sent from the message itself; shorter ones are
 /// copied, so that many of them go out in one write.
@@ -15,14 +16,7 @@ const WINDOW: usize = 64 * 1024;
 /// Says whether octets are lines of text that DATA can carry: every CR and LF is part of a CRLF, and
 /// there is no NUL.
 pub(super) fn is_text(octets: &[u8]) -> bool {
-    let mut lines = 0_usize;
-    for end in memchr::memchr_iter(b'\n', octets) {
-        match octets.get(end.wrapping_sub(1)) {
-            Some(b'\r') => lines = lines.saturating_add(1),
-            _ => return false,
-        }
-    }
-    memchr::memchr_iter(b'\r', octets).count() == lines && memchr::memchr(0, octets).is_none()
+    is_paired(octets) && memchr::memchr(0, octets).is_none()
 }
 
 /// A message of which a part has been handed to the wire.

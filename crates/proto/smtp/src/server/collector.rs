@@ -5,8 +5,10 @@
 //! [`Fault`] of the whole message: where another server would see its end is not guessed, the text is read on to its
 //! true end and thrown away. That leaves nothing to smuggle.
 
-use memchr::memchr3;
+use memchr::{memchr, memchr3, memmem, memrchr};
 use vere_units::Timestamp;
+
+use crate::text::{is_paired, lines_fit};
 
 /// What is wrong with a message. The first fault counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,10 +157,14 @@ impl Collector {
         self.body.capacity()
     }
 
-    /// Walks from line end to line end, copying what lies between two dropped dots in one piece.
+    /// Walks from line end to line end, copying what lies between two dropped dots in one piece. Lines without any
+    /// fault are passed over together.
     fn take_lines(&mut self, bytes: &[u8], dotted: bool) -> (usize, bool) {
         // The next octet to look at, the first not copied, the first of this line.
         let (mut next, mut copied, mut line) = (0_usize, 0_usize, 0_usize);
+        let last_end = memrchr(b'\n', bytes).map_or(0, |last| last.saturating_add(1));
+        // Up to here lines are looked at one by one: something is wrong with one of them.
+        let mut singly = 0_usize;
         while let Some(&octet) = bytes.get(next) {
             match self.place {
                 Place::LineStart if dotted && octet == b'.' => {
@@ -166,6 +172,14 @@ impl Collector {
                     next = next.saturating_add(1);
                     (copied, line) = (next, next);
                     self.place = Place::Dot;
+                }
+                Place::LineStart if next >= singly && next < last_end => {
+                    let lines = bytes.get(next..last_end).unwrap_or_default();
+                    let lines = if dotted { before_dot(lines) } else { lines };
+                    singly = next.saturating_add(lines.len());
+                    if self.is_faultless(lines) {
+                        (next, line) = (singly, singly);
+                    }
                 }
                 Place::LineStart => self.place = Place::WithinLine,
                 Place::WithinLine => next = self.find_line_end(bytes, next),
@@ -195,6 +209,14 @@ impl Collector {
             self.fail(Fault::LineTooLong);
         }
         (bytes.len(), false)
+    }
+
+    /// Whether these are whole lines against which nothing can be said.
+    fn is_faultless(&self, lines: &[u8]) -> bool {
+        let line_max = self.limits.line_octets_max.saturating_add(2);
+        is_paired(lines)
+            && lines_fit(lines, line_max)
+            && (self.limits.nul || memchr(0, lines).is_none())
     }
 
     /// Goes on to behind the next CR, LF or NUL.
@@ -237,6 +259,74 @@ impl Collector {
         if self.fault.is_none() {
             self.fault = Some(fault);
             self.body = Vec::new();
+        }
+    }
+}
+
+/// The lines before the first, but for the very first, that begins with a dot.
+fn before_dot(lines: &[u8]) -> &[u8] {
+    let dot = memmem::find(lines, b"\r\n.");
+    let end = dot.map_or(lines.len(), |found| found.saturating_add(2));
+    lines.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
+
+    use super::*;
+
+    /// What a text given in pieces of this length comes to: octets taken, whether it ended, and the body unless
+    /// there was a fault; which one counts as the first within a line depends on the pieces.
+    fn collected(
+        text: &[u8],
+        piece: usize,
+        (form, nul): (Form, bool),
+    ) -> (usize, bool, Option<Vec<u8>>) {
+        let limits = TextLimits {
+            size_max: 150,
+            line_octets_max: 12,
+            nul,
+        };
+        let mut collector = Collector::new(form, limits, Timestamp::ZERO);
+        let mut all = 0;
+        for piece in text.chunks(piece) {
+            let (taken, ended) = collector.take(piece);
+            all += taken;
+            if ended {
+                return (all, true, collector.finish().ok());
+            }
+        }
+        (all, false, collector.finish().ok())
+    }
+
+    fn text() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            8 => Just(b"\r\n".to_vec()),
+            8 => (0..14_usize).prop_map(|octets| vec![b'x'; octets]),
+            4 => Just(b"\r\n.".to_vec()),
+            2 => Just(b".".to_vec()),
+            1 => Just(b"\r\n.\r\n".to_vec()),
+            1 => Just(b"\r".to_vec()),
+            1 => Just(b"\n".to_vec()),
+            1 => Just(b"\0".to_vec()),
+        ];
+        prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        /// Lines that come together are passed over together, single octets are not: both are the same text.
+        #[test]
+        fn pieces_make_no_difference(
+            text in text(),
+            piece in 2..80_usize,
+            dotted in any::<bool>(),
+            nul in any::<bool>(),
+        ) {
+            let form = if dotted { Form::Dotted } else { Form::Lines };
+            let singly = collected(&text, 1, (form, nul));
+            assert_eq!(collected(&text, piece, (form, nul)), singly);
+            assert_eq!(collected(&text, 4096, (form, nul)), singly);
         }
     }
 }

@@ -9,6 +9,9 @@ use super::message::SessionInfo;
 /// Octets of a header line to stay below (RFC 5322 section 2.1.1).
 const LINE_OCTETS: usize = 78;
 
+/// Room for most fields.
+const FIELD_OCTETS: usize = 256;
+
 /// Makes the `Received:` field for a message, folded, with CRLF after each line.
 ///
 /// The recipient is to be given only when there is one: others must not learn of each other. The text
@@ -33,25 +36,26 @@ pub fn received_header(
     let literal = literal(session);
     let mut field = Folded::new("Received:");
     match &session.helo {
-        Some(helo) => field.word(&format!("from {helo}")),
-        None => field.word(&format!("from {literal}")),
+        Some(DomainOrLiteral::Domain(helo)) => field.word(&["from ", helo.as_str()]),
+        Some(helo) => field.word(&["from ", &helo.to_string()]),
+        None => field.word(&["from ", &literal]),
     }
     match &session.name {
-        Some(name) => field.word(&format!("({name} {literal})")),
-        None => field.word(&format!("({literal})")),
+        Some(name) => field.word(&["(", name, " ", &literal, ")"]),
+        None => field.word(&["(", &literal, ")"]),
     }
-    field.word(&format!("by {hostname}"));
-    field.word(&format!("with {}", session.protocol));
+    field.word(&["by ", hostname]);
+    field.word(&["with ", session.protocol.as_str()]);
     if let Some(tls) = &session.tls {
-        field.word(&format!("({} {})", tls.version, tls.cipher));
+        field.word(&["(", &tls.version, " ", &tls.cipher, ")"]);
     }
-    field.word(&format!("id {id}"));
+    field.word(&["id ", id]);
     if let Some(path) = for_recipient {
-        field.word(&format!("for {path}"));
+        field.word(&["for <", path.as_str(), ">"]);
     }
     // Registered by RFC 6710 among the Additional-Registered-Clauses.
     if let Some(priority) = session.priority {
-        field.word(&format!("priority {priority}"));
+        field.word(&["priority ", &priority.to_string()]);
     }
     field.finish(&timestamp.rfc5322())
 }
@@ -74,35 +78,41 @@ struct Folded {
 
 impl Folded {
     fn new(name: &str) -> Self {
+        let mut text = Vec::with_capacity(FIELD_OCTETS);
+        text.extend_from_slice(name.as_bytes());
         Self {
-            text: Vec::from(name),
+            text,
             line: name.len(),
         }
     }
 
-    fn word(&mut self, word: &str) {
-        if self.line.saturating_add(word.len()).saturating_add(1) > LINE_OCTETS {
+    /// Appends what must not be torn, given in parts.
+    fn word(&mut self, parts: &[&str]) {
+        let octets = parts.iter().map(|part| part.len()).sum();
+        if self.line.saturating_add(octets).saturating_add(1) > LINE_OCTETS {
             self.text.extend_from_slice(b"\r\n\t");
             self.line = 1;
         } else {
             self.text.push(b' ');
             self.line = self.line.saturating_add(1);
         }
+        let begin = self.text.len();
+        for part in parts {
+            self.text.extend_from_slice(part.as_bytes());
+        }
         // Nothing that came from outside may end the line.
-        self.text.extend(word.bytes().map(|octet| {
+        for octet in self.text.get_mut(begin..).unwrap_or_default() {
             if octet.is_ascii_control() {
-                b'?'
-            } else {
-                octet
+                *octet = b'?';
             }
-        }));
-        self.line = self.line.saturating_add(word.len());
+        }
+        self.line = self.line.saturating_add(octets);
     }
 
     fn finish(mut self, date: &str) -> Vec<u8> {
         self.text.push(b';');
         self.line = self.line.saturating_add(1);
-        self.word(date);
+        self.word(&[date]);
         self.text.extend_from_slice(b"\r\n");
         self.text
     }

@@ -427,7 +427,7 @@ async fn send(stream: &mut impl Connection, client: &mut Client) -> io::Result<(
         let exchange = wire::exchange(stream, client.output(), |octets| {
             unheard.extend_from_slice(octets);
         });
-        tokio::time::timeout(patience, exchange).await
+        wire::within(patience, exchange).await
     };
     let result = match sent {
         Ok(Ok(octets)) => {

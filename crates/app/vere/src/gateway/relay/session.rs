@@ -15,6 +15,8 @@ use crate::gateway::{clock, convert, wire};
 /// A connection that is ready for messages, or was.
 pub(super) struct RelaySession {
     opened: Opened,
+    /// How it is encrypted and why, for traces.
+    security: String,
     /// Whether a message was sent already.
     used: bool,
     _open: OpenConnection,
@@ -33,8 +35,10 @@ impl RelaySession {
     /// # Errors
     /// Why none does.
     pub(super) async fn open(gateway: &Rc<Gateway>, hosts: &Hosts) -> Result<Self, Unroutable> {
+        let opened = gateway.outbound.open_any(hosts).await?;
         Ok(Self {
-            opened: gateway.outbound.open_any(hosts).await?,
+            security: opened.security(),
+            opened,
             used: false,
             _open: gateway.metrics.connection_open(),
         })
@@ -76,10 +80,9 @@ impl RelaySession {
 
     /// The event that says over which connection a message goes.
     fn note(&self, gateway: &Gateway, envelope: &Envelope) {
-        let tls = self.opened.security();
         gateway.note(&Event {
             remote: Some(&self.opened.remote),
-            tls: Some(&tls),
+            tls: Some(&self.security),
             attempt: Some(u32::from(envelope.attempts) + 1),
             ..Event::new(EventKind::Attempt, envelope.trace, clock::now())
         });
