@@ -42,6 +42,16 @@ pub struct ListEntry {
 
 fn damaged(account: &AccountName) -> StoreError {
     StoreError::Damaged(format!("the list of mailboxes of {account}"))
+impl AccountHead {
+    /// Gives a UIDVALIDITY: at least the time in seconds, and greater than any the account had.
+    fn next_uid_validity(&mut self, now: Timestamp) -> Result<u32, StoreError> {
+        let seconds = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX);
+        let above = self.uid_validity.checked_add(1);
+        self.uid_validity = above.ok_or(StoreError::NumbersUsedUp)?.max(seconds);
+        Ok(self.uid_validity)
+    }
+}
+
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
@@ -188,9 +198,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         if account.mailboxes.len() >= self.config.mailboxes_max as usize {
             return Err(StoreError::MailboxesFull);
         }
-        let seconds = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX);
-        let above = account.head.uid_validity.checked_add(1);
-        account.head.uid_validity = above.ok_or(StoreError::NumbersUsedUp)?.max(seconds);
+        let uid_validity = account.head.next_uid_validity(now)?;
         // The mailbox first: without its account's list it is not reachable, and goes at the next
         // check; the list never names one that is not there.
         let id = self.create_partition(name, account.head.uid_validity)?;
