@@ -122,7 +122,11 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let size = size.ok_or(StoreError::TooLarge {
             max: u64::from(u32::MAX),
         })?;
-        self.check_quota(id, target.quota, u64::from(size), 1)?;
+        let more = QuotaUsage {
+            octets: u64::from(size),
+            messages: 1,
+        };
+        self.room_for(id, target.quota, more)?;
         let mut edit = self.edit(id)?;
         let flags = edit.flags(FlagMode::Replace, &target.flags)?;
         let (flags, keywords) = flags.apply(SystemFlags::NONE, 0);
@@ -322,23 +326,27 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(usage)
     }
 
-    fn check_quota(
+    /// Says whether the account of a mailbox may hold so much more, as adding it there would.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoMailbox`], [`StoreError::OverQuota`].
+    pub fn room_for(
         &mut self,
         id: MailboxId,
         limit: QuotaLimit,
-        octets: u64,
-        messages: u64,
+        more: QuotaUsage,
     ) -> Result<(), StoreError> {
+        let owner = self.owner(id)?.clone();
         if limit == QuotaLimit::default() {
             return Ok(());
         }
-        let owner = self.owner(id)?.clone();
         let usage = self.quota(&owner)?;
         let over = |limit: Option<u64>, used: u64, more: u64| {
             limit.is_some_and(|limit| used + more > limit)
         };
-        if over(limit.octets, usage.octets, octets)
-            || over(limit.messages, usage.messages, messages)
+        if over(limit.octets, usage.octets, more.octets)
+            || over(limit.messages, usage.messages, more.messages)
         {
             return Err(StoreError::OverQuota);
         }
@@ -375,8 +383,11 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             .copied()
             .collect();
         drop(chunks);
-        let octets = messages.iter().map(|message| u64::from(message.size)).sum();
-        self.check_quota(to, quota, octets, messages.len() as u64)?;
+        let more = QuotaUsage {
+            octets: messages.iter().map(|message| u64::from(message.size)).sum(),
+            messages: messages.len() as u64,
+        };
+        self.room_for(to, quota, more)?;
         let mut edit = self.edit(to)?;
         let row = OperationRow {
             content,
