@@ -5,23 +5,21 @@ use std::sync::Arc;
 
 use vere_directory::Directory;
 use vere_imap::server::{
-    Answer, AppendQuery, Appended, Changes, Copied, FlagsChanged, Gone, LoginOutcome,
-    MailboxChange, MailboxEntry, Opened, Question, Quota, Refusal, ScramLookup, Status, StoreQuery,
+    Answer, AppendQuery, Appended, Changes, Copied, FlagsChanged, LoginOutcome, MailboxChange,
+    MailboxEntry, Opened, Question, Quota, Refusal, ScramLookup, Status, StoreQuery,
 };
 use vere_imap::set::UidSet;
 use vere_ports::directory::AccountName;
 use vere_sasl::server::PasswordAttempt;
-use vere_store::{
-    MailboxId, MailboxName, ModSeq, QuotaLimit, RecipientFields, Snapshot, StoreError, Target,
-};
+use vere_store::{MailboxId, MailboxName, ModSeq, QuotaLimit, RecipientFields, StoreError, Target};
 
 use super::convert::{self, among, flags_of, refusal};
 use super::keeper::Keeper;
 use super::messages::{Fetcher, opened_gone};
+use super::opened::{self, OpenMailbox, Since};
 use super::quota::SharedQuotas;
 use super::search;
 use super::steps::{attribute, claim, empty_inbox, named, operation, report, special_use};
-use super::watchers::Watch;
 use crate::role::clock::now;
 use crate::role::guessing::{Attempt, Outcome};
 use crate::role::login::{self, Checked, Keys, Logins};
@@ -37,17 +35,8 @@ pub(super) struct Client {
     /// An exchange whose end only the machine sees.
     exchange: Option<Attempt>,
     account: Option<AccountName>,
-    open: Option<Open>,
+    open: Option<OpenMailbox>,
     fetcher: Fetcher,
-}
-
-/// The mailbox that is open.
-#[derive(Debug)]
-struct Open {
-    id: MailboxId,
-    /// What the client knows of it.
-    seen: Snapshot,
-    watch: Watch,
 }
 
 impl Client {
@@ -79,11 +68,19 @@ impl Client {
         }
     }
 
+    /// Takes note that the machine waits for its client: what it did not ask for by now it asks for some time.
+    pub(super) fn rest(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.rest();
+        }
+    }
+
     /// Waits until the mailbox that is open may be other than before.
-    pub(super) async fn changed(&self) -> u64 {
-        match &self.open {
+    pub(super) async fn changed(&mut self) -> u64 {
+        match &mut self.open {
             Some(open) => {
                 open.watch.changed().await;
+                open.changed();
                 open.id.0
             }
             None => std::future::pending().await,
@@ -292,11 +289,8 @@ impl Client {
                 .map(|keyword| Arc::from(keyword.as_str()))
                 .collect(),
         };
-        self.open = Some(Open {
-            id: snapshot.mailbox(),
-            watch: self.keeper.watch(snapshot.mailbox()),
-            seen: snapshot,
-        });
+        let watch = self.keeper.watch(snapshot.mailbox());
+        self.open = Some(OpenMailbox::new(snapshot, watch));
         Ok(opened)
     }
 
@@ -317,52 +311,13 @@ impl Client {
             Ok(snapshot.map(|snapshot| (recent, expunged, snapshot)))
         });
         let (recent_from, expunged, snapshot) = asked.await.map_err(|error| opened_gone(&error))?;
-        let status = snapshot.status();
-        let known = self
-            .open
-            .as_mut()
-            .filter(|open| open.id == id && open.seen.status().highest_mod_seq == since);
-        let (gone, changed) = match known {
-            Some(open) => {
-                let difference = snapshot.since(&open.seen);
-                let gone = convert::set(difference.expunged.iter().map(|(_, uid)| *uid));
-                let changed = difference
-                    .changed
-                    .iter()
-                    .filter_map(|index| snapshot.get(*index));
-                let changed = changed
-                    .map(|message| flags_of(&snapshot, message))
-                    .collect();
-                open.seen = snapshot.clone();
-                (Gone::These(gone), changed)
-            }
-            None => {
-                let gone = match expunged {
-                    Some(uids) => Gone::These(convert::set(uids)),
-                    None => Gone::AllBut(convert::all(&snapshot)),
-                };
-                let changed = snapshot
-                    .iter_from(0)
-                    .filter(|message| message.mod_seq > since);
-                (
-                    gone,
-                    changed
-                        .map(|message| flags_of(&snapshot, message))
-                        .collect(),
-                )
-            }
+        let open = self.open.as_mut().filter(|open| open.id == id);
+        let since = Since {
+            mod_seq: since,
+            uid_next,
+            expunged,
         };
-        let new = UidSet::range(uid_next, u32::MAX);
-        Ok(Changes {
-            mod_seq: status.highest_mod_seq.0,
-            uid_next: status.uid_next.get(),
-            added: among(&snapshot, &new)
-                .map(|message| message.uid.get())
-                .collect(),
-            gone,
-            changed,
-            recent_from,
-        })
+        Ok(opened::changes(open, &snapshot, &since, recent_from))
     }
 
     async fn store(&self, query: StoreQuery) -> Result<FlagsChanged, Refusal> {

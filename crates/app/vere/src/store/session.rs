@@ -125,6 +125,7 @@ async fn run(
                 if client.enter(server.account()).await.is_err() {
                     return Ok(Pause::Closed);
                 }
+                client.rest();
                 let deadline = until(server.deadline());
                 let stopping = *stop.borrow();
                 tokio::select! {
