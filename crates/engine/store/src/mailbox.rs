@@ -85,6 +85,9 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     }
 
     fn read_mailbox(&self, id: MailboxId) -> Result<Mailbox, StoreError> {
+        if self.emptying.has(id) {
+            return Err(StoreError::NoMailbox);
+        }
         let partition = Partition::Mailbox(id.0);
         let bad = || StoreError::Damaged(format!("the counters of mailbox {}", id.0));
         let row = |key| self.pending.row(&self.meta, &partition, key);
@@ -380,9 +383,6 @@ pub(crate) struct Edit {
 }
 
 impl Edit {
-    /// The bits of keywords. Those the mailbox has not had yet are added to it when `add`, and left
-    /// out when not.
-    fn bits(&mut self, keywords: &[Keyword], add: bool) -> Result<u64, StoreError> {
     /// Octets that its record takes in the log, counters included.
     pub(crate) fn octets(&self) -> usize {
         let counters = [batch::put(keys::HEAD, self.head.encode())];
@@ -391,6 +391,9 @@ impl Edit {
         RECORD_HEAD + rows
     }
 
+    /// The bits of keywords. Those the mailbox has not had yet are added to it when `add`, and left
+    /// out when not.
+    fn bits(&mut self, keywords: &[Keyword], add: bool) -> Result<u64, StoreError> {
         let mut bits = 0;
         for keyword in keywords {
             let known = self.keywords.iter().position(|known| known == keyword);

@@ -394,6 +394,8 @@ impl Owner {
                 Message::Stop => stopping = true,
             }
         }
+        self.sync();
+        stopping
     }
 
     fn tell_when_safe<T: Send + 'static>(

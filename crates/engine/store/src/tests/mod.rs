@@ -2,6 +2,7 @@
 
 mod basics;
 mod crashes;
+mod emptying;
 mod full_disk;
 mod reclaiming;
 mod repairing;
@@ -28,6 +29,7 @@ fn config() -> StoreConfig {
         log_id: 0x1234_5678_9abc_def0,
         expunged_max: 100,
         ..StoreConfig::default()
+        removed_at_once: 3,
     }
 }
 
@@ -80,6 +82,14 @@ fn sync(store: &mut Tested) -> Published {
 }
 
 /// The value once it is safe.
+/// Empties all mailboxes that were deleted.
+fn empty(store: &mut Tested) {
+    while store.is_emptying() {
+        store.empty_some().unwrap();
+        sync(store);
+    }
+}
+
 fn safe<T: std::fmt::Debug>(store: &mut Tested, committed: Committed<T>) -> T {
     sync(store);
     committed.when(store.synced()).unwrap()
