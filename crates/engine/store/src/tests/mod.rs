@@ -4,6 +4,7 @@ mod basics;
 mod crashes;
 mod emptying;
 mod full_disk;
+mod names;
 mod reclaiming;
 mod repairing;
 mod snapshots;
@@ -28,8 +29,8 @@ fn config() -> StoreConfig {
         segment_size: ByteSize::kib(16),
         log_id: 0x1234_5678_9abc_def0,
         expunged_max: 100,
-        ..StoreConfig::default()
         removed_at_once: 3,
+        ..StoreConfig::default()
     }
 }
 
@@ -81,7 +82,6 @@ fn sync(store: &mut Tested) -> Published {
     published
 }
 
-/// The value once it is safe.
 /// Empties all mailboxes that were deleted.
 fn empty(store: &mut Tested) {
     while store.is_emptying() {
@@ -90,6 +90,7 @@ fn empty(store: &mut Tested) {
     }
 }
 
+/// The value once it is safe.
 fn safe<T: std::fmt::Debug>(store: &mut Tested, committed: Committed<T>) -> T {
     sync(store);
     committed.when(store.synced()).unwrap()
