@@ -1,5 +1,6 @@
 //! Accounts: the list of mailboxes and what is done with it.
 
+mod emptying;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,7 @@ use crate::rows::{AccountHead, MailboxHead, MailboxRow, keys};
 use crate::store::{Change, Committed};
 use crate::{Store, StoreError};
 
+pub(crate) use emptying::Emptying;
 pub use whole::{Holding, Holdings};
 
 /// An account in memory.
@@ -40,6 +42,16 @@ pub struct ListEntry {
     pub subscribed: bool,
 }
 
+impl AccountHead {
+    /// Gives a UIDVALIDITY: at least the time in seconds, and greater than any the account had.
+    fn next_uid_validity(&mut self, now: Timestamp) -> Result<u32, StoreError> {
+        let seconds = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX);
+        let above = self.uid_validity.checked_add(1);
+        self.uid_validity = above.ok_or(StoreError::NumbersUsedUp)?.max(seconds);
+        Ok(self.uid_validity)
+    }
+}
+
 fn damaged(account: &AccountName) -> StoreError {
     StoreError::Damaged(format!("the list of mailboxes of {account}"))
 }
@@ -49,6 +61,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     pub(crate) fn account(&mut self, name: &AccountName) -> Result<&Account, StoreError> {
         if !self.accounts.contains_key(name) {
             let account = self.read_account(name)?;
+            // Their deletion was cut off.
+            self.emptying.add(name, &account.purges);
             self.accounts.insert(name.clone(), account);
         }
         self.accounts.get(name).ok_or_else(|| damaged(name))
@@ -106,8 +120,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(version)
     }
 
-    /// Sees to it that an account has its `INBOX`, and finishes deletions that a crash cut off. To be
-    /// called before anything else is done with the account.
+    /// Sees to it that an account has its `INBOX`. To be called before anything else is done with the account.
     ///
     /// # Errors
     ///
@@ -117,10 +130,6 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         name: &AccountName,
         now: Timestamp,
     ) -> Result<Committed<MailboxId>, StoreError> {
-        let purges: Vec<_> = self.account(name)?.purges.iter().copied().collect();
-        for mailbox in purges {
-            self.purge(name, mailbox)?;
-        }
         match self.mailbox_named(name, &MailboxName::inbox()) {
             Err(StoreError::NoMailbox) => self.make_mailbox(name, &MailboxName::inbox(), None, now),
             found => found,
@@ -198,12 +207,10 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         if account.mailboxes.len() >= self.config.mailboxes_max as usize {
             return Err(StoreError::MailboxesFull);
         }
-        let seconds = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX);
-        let above = account.head.uid_validity.checked_add(1);
-        account.head.uid_validity = above.ok_or(StoreError::NumbersUsedUp)?.max(seconds);
+        let uid_validity = account.head.next_uid_validity(now)?;
         // The mailbox first: without its account's list it is not reachable, and goes at the next
         // check; the list never names one that is not there.
-        let id = self.create_partition(name, account.head.uid_validity)?;
+        let id = self.create_partition(name, uid_validity)?;
         let row = MailboxRow { id, special_use };
         change.put(keys::ACCOUNT_HEAD, account.head.encode());
         change.put(keys::mailbox(mailbox), row.encode());
@@ -225,7 +232,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(id)
     }
 
-    /// Deletes a mailbox with its messages; those below it stay.
+    /// Deletes a mailbox with its messages; those below it stay. Nobody finds it any more; it is emptied by
+    /// [`Store::empty_some`].
     ///
     /// # Errors
     ///
@@ -246,29 +254,10 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         change.remove(keys::mailbox(mailbox));
         change.put(keys::purge(row.id), Vec::new());
         account.purges.insert(row.id);
+        let octets = self.mailbox_head(row.id).map_or(0, |head| head.octets);
         self.commit_account(name, account, change)?;
-        self.purge(name, row.id)?;
+        self.empty_later(name, &BTreeSet::from([row.id]), octets);
         Ok(Committed::new((), self.log.end()))
-    }
-
-    /// Empties the partition of a deleted mailbox; may be done again.
-    fn purge(&mut self, name: &AccountName, mailbox: MailboxId) -> Result<(), StoreError> {
-        let partition = Partition::Mailbox(mailbox.0);
-        let version = self.pending.version(&self.meta, &partition)?;
-        let octets = match self.mailbox(mailbox) {
-            Ok(mailbox) => mailbox.head.octets,
-            Err(_) => 0,
-        };
-        let mut change = Change::new(partition, version);
-        change.clear = true;
-        self.commit(change)?;
-        self.count_removed(0, octets);
-        self.forget(mailbox);
-        let (mut account, mut change) = self.change_account(name)?;
-        account.purges.remove(&mailbox);
-        change.remove(keys::purge(mailbox));
-        self.commit_account(name, account, change)?;
-        Ok(())
     }
 
     /// Gives a mailbox, and those below it, another name (RFC 9051 section 6.3.6, except for `INBOX`,

@@ -1,4 +1,4 @@
-//! Adding messages: delivery to several mailboxes, APPEND, COPY and MOVE.
+//! Adding messages: delivery to several mailboxes, and APPEND.
 
 use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
@@ -7,10 +7,9 @@ use crate::body::{Prepared, is_body_of};
 use crate::log::format::{RECORD_HEAD, RecordKind};
 use crate::mailbox::Edit;
 use crate::model::{
-    BlobId, FlagMode, Flags, InternalDate, Keyword, MailboxId, OperationId, SystemFlags, Uid,
+    BlobId, FlagMode, Flags, InternalDate, MailboxId, OperationId, SystemFlags, Uid,
 };
 use crate::rows::{MessageRow, OperationRow, RecipientFields, keys};
-use crate::snapshot::Message;
 use crate::store::{Committed, Sharing};
 use crate::{OPERATIONS_MAX, Store, StoreError, batch};
 
@@ -54,17 +53,6 @@ pub struct Added {
     pub uid_validity: u32,
     /// Its UID there.
     pub uid: Uid,
-}
-
-/// Messages that were copied or moved (RFC 4315 `COPYUID`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Copied {
-    /// `UIDVALIDITY` of the mailbox they are in now.
-    pub uid_validity: u32,
-    /// UIDs there, rising.
-    pub to: Vec<Uid>,
-    /// UIDs they were copied from, in the same order.
-    pub from: Vec<Uid>,
 }
 
 /// Octets of the log that are there before a message is taken in, for each mailbox: its change takes less,
@@ -122,7 +110,11 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let size = size.ok_or(StoreError::TooLarge {
             max: u64::from(u32::MAX),
         })?;
-        self.check_quota(id, target.quota, u64::from(size), 1)?;
+        let more = QuotaUsage {
+            octets: u64::from(size),
+            messages: 1,
+        };
+        self.room_for(id, target.quota, more)?;
         let mut edit = self.edit(id)?;
         let flags = edit.flags(FlagMode::Replace, &target.flags)?;
         let (flags, keywords) = flags.apply(SystemFlags::NONE, 0);
@@ -252,7 +244,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     }
 
     /// What an operation did in a mailbox, if it was done.
-    fn done_before(
+    pub(crate) fn done_before(
         &mut self,
         id: MailboxId,
         operation: OperationId,
@@ -274,7 +266,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     }
 
     /// Notes what an operation does, and forgets the oldest when there are too many.
-    fn remember(
+    pub(crate) fn remember(
         &mut self,
         edit: &mut Edit,
         operation: OperationId,
@@ -322,155 +314,30 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(usage)
     }
 
-    fn check_quota(
+    /// Says whether the account of a mailbox may hold so much more, as adding it there would.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoMailbox`], [`StoreError::OverQuota`].
+    pub fn room_for(
         &mut self,
         id: MailboxId,
         limit: QuotaLimit,
-        octets: u64,
-        messages: u64,
+        more: QuotaUsage,
     ) -> Result<(), StoreError> {
+        let owner = self.owner(id)?.clone();
         if limit == QuotaLimit::default() {
             return Ok(());
         }
-        let owner = self.owner(id)?.clone();
         let usage = self.quota(&owner)?;
         let over = |limit: Option<u64>, used: u64, more: u64| {
             limit.is_some_and(|limit| used + more > limit)
         };
-        if over(limit.octets, usage.octets, octets)
-            || over(limit.messages, usage.messages, messages)
+        if over(limit.octets, usage.octets, more.octets)
+            || over(limit.messages, usage.messages, more.messages)
         {
             return Err(StoreError::OverQuota);
         }
         Ok(())
     }
-
-    /// Copies messages into a mailbox of the same account, all or none; those that are gone are left
-    /// out (RFC 9051 section 6.4.7). Doing it again with the same operation answers as before.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::NoMailbox`], [`StoreError::OtherAccount`], [`StoreError::OverQuota`],
-    /// [`StoreError::IdCollision`], [`StoreError::KeywordsFull`].
-    pub fn copy(
-        &mut self,
-        from: MailboxId,
-        uids: &[Uid],
-        to: MailboxId,
-        quota: QuotaLimit,
-        operation: OperationId,
-    ) -> Result<Committed<Copied>, StoreError> {
-        let owner = self.owner(from)?.clone();
-        if *self.owner(to)? != owner {
-            return Err(StoreError::OtherAccount);
-        }
-        let content = content_of(from, uids);
-        if let Some(before) = self.done_before(to, operation, &content)? {
-            return self.copied(to, before);
-        }
-        let chunks = self.messages(from)?;
-        let messages: Vec<Message> = uids
-            .iter()
-            .filter_map(|uid| chunks.find(*uid))
-            .copied()
-            .collect();
-        drop(chunks);
-        let octets = messages.iter().map(|message| u64::from(message.size)).sum();
-        self.check_quota(to, quota, octets, messages.len() as u64)?;
-        let mut edit = self.edit(to)?;
-        let row = OperationRow {
-            content,
-            first: edit.head.uid_next,
-            count: messages.len() as u32,
-            sources: messages.iter().map(|message| message.uid).collect(),
-        };
-        let names = self.mailbox(from)?.keywords.to_vec();
-        for message in &messages {
-            self.copy_one(from, &names, message, &mut edit)?;
-        }
-        if !messages.is_empty() {
-            self.remember(&mut edit, operation, &row)?;
-            self.commit_edit(edit)?;
-            self.counts.messages_added += messages.len() as u64;
-        }
-        self.copied(to, row)
-    }
-
-    fn copy_one(
-        &self,
-        from: MailboxId,
-        names: &[Keyword],
-        message: &Message,
-        edit: &mut Edit,
-    ) -> Result<(), StoreError> {
-        let keywords = names
-            .iter()
-            .enumerate()
-            .filter(|(bit, _)| message.keywords >> bit & 1 == 1);
-        let flags = Flags {
-            system: message.flags,
-            keywords: keywords.map(|(_, keyword)| keyword.clone()).collect(),
-        };
-        let flags = edit.flags(FlagMode::Replace, &flags)?;
-        let (flags, keywords) = flags.apply(SystemFlags::NONE, 0);
-        let mut row = message.row();
-        (row.flags, row.keywords, row.mod_seq) = (flags, keywords, edit.head.mod_seq);
-        let uid = edit.add(&row)?;
-        if message.own_fields {
-            let fields = self.own_fields(from, message.uid)?;
-            edit.change.put(keys::fields(uid), fields.encode());
-        }
-        Ok(())
-    }
-
-    fn copied(
-        &mut self,
-        to: MailboxId,
-        row: OperationRow,
-    ) -> Result<Committed<Copied>, StoreError> {
-        let uid_validity = self.mailbox(to)?.head.uid_validity;
-        let given = (0..row.count).filter_map(|more| Uid::new(row.first.get().checked_add(more)?));
-        let copied = Copied {
-            uid_validity,
-            to: given.collect(),
-            from: row.sources,
-        };
-        Ok(Committed::new(copied, self.log.end()))
-    }
-
-    /// Moves messages into another mailbox of the same account (RFC 6851): copies, then expunges the
-    /// originals. A crash between leaves both; doing it again with the same operation finishes it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Store::copy`].
-    pub fn move_to(
-        &mut self,
-        from: MailboxId,
-        uids: &[Uid],
-        to: MailboxId,
-        quota: QuotaLimit,
-        operation: OperationId,
-    ) -> Result<Committed<Copied>, StoreError> {
-        let copied = self.copy(from, uids, to, quota, operation)?;
-        let end = copied.position();
-        let copied = match copied.when(end) {
-            Ok(copied) => copied,
-            Err(waiting) => return Ok(waiting),
-        };
-        self.expunge_these(from, &copied.from)?;
-        Ok(Committed::new(copied, self.log.end()))
-    }
-}
-
-/// What names the content of a copy.
-fn content_of(from: MailboxId, uids: &[Uid]) -> [u8; 16] {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&from.0.to_le_bytes());
-    uids.iter().for_each(|uid| {
-        hasher.update(&uid.get().to_le_bytes());
-    });
-    let mut content = [0; 16];
-    content.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
-    content
 }

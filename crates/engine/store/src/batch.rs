@@ -13,6 +13,12 @@ const CLEAR: u8 = 1;
 /// The length of a value that says: the row is removed.
 const REMOVED: u32 = u32::MAX;
 
+/// Octets of the payload of a batch with these rows, its partition encoded as `name`.
+pub(crate) fn len(name: &[u8], rows: &[RowChange]) -> usize {
+    let row = |row: &RowChange| 6 + row.key.len() + row.value.as_ref().map_or(0, Vec::len);
+    HEAD + name.len() + rows.iter().map(row).sum::<usize>()
+}
+
 /// The payload of a batch's record; version and hints are not in it.
 pub(crate) fn encode(
     partition: &Partition,
@@ -21,11 +27,7 @@ pub(crate) fn encode(
     rows: &[RowChange],
 ) -> Vec<u8> {
     let name = partition.encode();
-    let values: usize = rows
-        .iter()
-        .map(|row| 6 + row.key.len() + row.value.as_ref().map_or(0, Vec::len))
-        .sum();
-    let mut octets = Vec::with_capacity(HEAD + name.len() + values);
+    let mut octets = Vec::with_capacity(len(&name, rows));
     octets.extend_from_slice(&[VERSION, if clear { CLEAR } else { 0 }]);
     octets.extend_from_slice(&(name.len() as u16).to_le_bytes());
     octets.extend_from_slice(&(rows.len() as u32).to_le_bytes());
@@ -127,6 +129,7 @@ mod tests {
             let rows: Vec<_> = rows.into_iter().map(|(key, value)| RowChange { key, value }).collect();
             let partition = Partition::Mailbox(5);
             let octets = encode(&partition, 9, clear, &rows);
+            prop_assert_eq!(octets.len(), len(&partition.encode(), &rows));
             let batch = decode(&octets, 11).unwrap();
             prop_assert_eq!((batch.expected, batch.version, batch.clear), (9, 11, clear));
             prop_assert_eq!(batch.rows, rows);

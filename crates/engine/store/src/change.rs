@@ -21,6 +21,14 @@ pub struct Stored {
     pub mod_seq: ModSeq,
 }
 
+/// Messages being removed.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    pub(crate) edit: Edit,
+    /// Their bodies and sizes.
+    bodies: Vec<(u64, u64)>,
+}
+
 impl<S: Storage, M: MetaEngine> Store<S, M> {
     /// Changes the flags of messages, all or none; those that are gone are left out.
     ///
@@ -94,7 +102,17 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     }
 
     /// Removes messages whatever flags they have; those that are gone are left out.
-    pub(crate) fn expunge_these(&mut self, id: MailboxId, uids: &[Uid]) -> Result<(), StoreError> {
+    fn expunge_these(&mut self, id: MailboxId, uids: &[Uid]) -> Result<(), StoreError> {
+        let leaving = self.expunging(id, uids)?;
+        self.commit_expunge(leaving)
+    }
+
+    /// Begins to remove messages; none when all are gone.
+    pub(crate) fn expunging(
+        &mut self,
+        id: MailboxId,
+        uids: &[Uid],
+    ) -> Result<Option<Leaving>, StoreError> {
         let chunks = self.messages(id)?;
         let mut edit = self.edit(id)?;
         let (mut gone, mut bodies) = (Vec::with_capacity(uids.len()), Vec::new());
@@ -109,13 +127,20 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         }
         drop(chunks);
         if gone.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         gone.sort_unstable();
         edit.head.expunged += gone.len() as u32;
         let at = edit.head.mod_seq;
         edit.change.put(keys::expunged(at), encode_expunged(&gone));
         self.shorten_history(&mut edit)?;
+        Ok(Some(Leaving { edit, bodies }))
+    }
+
+    pub(crate) fn commit_expunge(&mut self, leaving: Option<Leaving>) -> Result<(), StoreError> {
+        let Some(Leaving { edit, bodies }) = leaving else {
+            return Ok(());
+        };
         self.commit_edit(edit)?;
         self.counts.messages_removed += bodies.len() as u64;
         for (blob, octets) in bodies {

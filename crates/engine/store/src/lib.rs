@@ -21,6 +21,7 @@ mod batch;
 mod body;
 mod change;
 mod check;
+mod copying;
 mod error;
 mod log;
 mod mailbox;
@@ -34,10 +35,11 @@ mod snapshot;
 mod store;
 
 pub use account::{Holding, Holdings, ListEntry};
-pub use add::{Added, Copied, QuotaLimit, QuotaUsage, Target};
+pub use add::{Added, QuotaLimit, QuotaUsage, Target};
 pub use body::{Body, BodyReader, Prepared, Unpacker, compress, header_len};
 pub use change::Stored;
 pub use check::{CheckReport, Finding};
+pub use copying::Copied;
 pub use error::StoreError;
 pub use log::{
     Damage, OpenError, OpenReport, Position, ReclaimJob, ReclaimOutcome, SPARES, SyncJob,

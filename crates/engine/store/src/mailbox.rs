@@ -6,11 +6,12 @@ use vere_ports::directory::AccountName;
 use vere_ports::mail_meta::{MetaEngine, Partition, RowChange};
 use vere_ports::storage::Storage;
 
+use crate::log::format::RECORD_HEAD;
 use crate::model::{FlagMode, Flags, Keyword, MailboxId, ModSeq, SystemFlags, Uid};
 use crate::rows::{MailboxHead, MessageRow, RecipientFields, decode_expunged, keys};
 use crate::snapshot::{Chunks, Message, Snapshot, Status};
 use crate::store::{Change, Committed};
-use crate::{KEYWORDS_MAX, Store, StoreError};
+use crate::{KEYWORDS_MAX, Store, StoreError, batch};
 
 /// Mailboxes whose counters are kept in memory; one takes some hundred octets.
 const HEADS_MAX: usize = 100_000;
@@ -84,6 +85,9 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     }
 
     fn read_mailbox(&self, id: MailboxId) -> Result<Mailbox, StoreError> {
+        if self.emptying.has(id) {
+            return Err(StoreError::NoMailbox);
+        }
         let partition = Partition::Mailbox(id.0);
         let bad = || StoreError::Damaged(format!("the counters of mailbox {}", id.0));
         let row = |key| self.pending.row(&self.meta, &partition, key);
@@ -379,6 +383,14 @@ pub(crate) struct Edit {
 }
 
 impl Edit {
+    /// Octets that its record takes in the log, counters included.
+    pub(crate) fn octets(&self) -> usize {
+        let counters = [batch::put(keys::HEAD, self.head.encode())];
+        let name = self.change.partition.encode();
+        let rows = batch::len(&[], &counters) + batch::len(&name, &self.change.rows);
+        RECORD_HEAD + rows
+    }
+
     /// The bits of keywords. Those the mailbox has not had yet are added to it when `add`, and left
     /// out when not.
     fn bits(&mut self, keywords: &[Keyword], add: bool) -> Result<u64, StoreError> {

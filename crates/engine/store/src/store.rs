@@ -7,7 +7,7 @@ use vere_ports::mail_meta::{Batch, MetaEngine, Partition, RowChange};
 use vere_ports::storage::Storage;
 use vere_units::ByteSize;
 
-use crate::account::Account;
+use crate::account::{Account, Emptying};
 use crate::body::BodyReader;
 use crate::log::format::{RECORD_HEAD, RecordKind};
 use crate::log::{Log, OpenError, OpenReport, Position, SPARES, SyncJob, SyncOutcome, io_error};
@@ -44,6 +44,8 @@ pub struct StoreConfig {
     pub mailboxes_max: u32,
     /// UIDs in the history of what was expunged from a mailbox.
     pub expunged_max: u32,
+    /// Rows of deleted mailboxes that are removed at once.
+    pub removed_at_once: u32,
     /// Octets of the disk that are kept for removing messages when it is full.
     pub spare: ByteSize,
     /// Who shares what arrives separately.
@@ -61,6 +63,7 @@ impl Default for StoreConfig {
             resident_max: ByteSize::mib(256),
             mailboxes_max: 10_000,
             expunged_max: 100_000,
+            removed_at_once: 2_000,
             spare: ByteSize::new(0),
             sharing: Sharing::default(),
             log_id: 0,
@@ -151,6 +154,7 @@ pub struct Store<S: Storage, M: MetaEngine> {
     pub(crate) pending: Pending,
     pub(crate) accounts: HashMap<AccountName, Account>,
     pub(crate) mailboxes: HashMap<MailboxId, Mailbox>,
+    pub(crate) emptying: Emptying,
     /// Octets that messages take in memory, and the use that comes next.
     pub(crate) resident: usize,
     pub(crate) uses: u64,
@@ -192,6 +196,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             pending: Pending::default(),
             accounts: HashMap::new(),
             mailboxes: HashMap::new(),
+            emptying: Emptying::default(),
             resident: 0,
             uses: FIRST_USE,
             ahead: FIRST_USE,

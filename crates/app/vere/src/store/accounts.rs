@@ -133,12 +133,21 @@ pub(crate) fn remove_alone(
     account: &AccountName,
 ) -> Result<AccountRow, Failure> {
     let gone = store.remove_account(account)?;
-    while let Some(job) = store.sync_job()? {
-        store.finish_sync(job.run())?;
+    sync(store)?;
+    while store.is_emptying() {
+        store.empty_some()?;
+        sync(store)?;
     }
     let gone = row(gone.when(store.synced()).map_err(|_| not_synced())?);
     log(&gone, nix::unistd::geteuid().as_raw());
     Ok(gone)
+}
+
+fn sync(store: &mut MailStore) -> Result<(), Failure> {
+    while let Some(job) = store.sync_job()? {
+        store.finish_sync(job.run())?;
+    }
+    Ok(())
 }
 
 fn not_synced() -> Failure {

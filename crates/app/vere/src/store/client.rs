@@ -7,22 +7,22 @@ use std::sync::Arc;
 
 use vere_directory::Directory;
 use vere_imap::server::{
-    Answer, Changes, FlagsChanged, Gone, LoginOutcome, MailboxChange, MailboxEntry, Opened,
-    Question, Quota, Refusal, ScramLookup, Status, StoreQuery,
+    Answer, Changes, FlagsChanged, LoginOutcome, MailboxChange, MailboxEntry, Opened, Question,
+    Quota, Refusal, ScramLookup, Status, StoreQuery,
 };
 use vere_imap::set::UidSet;
 use vere_ports::directory::AccountName;
 use vere_sasl::server::PasswordAttempt;
-use vere_store::{MailboxId, MailboxName, ModSeq, Snapshot, StoreError};
+use vere_store::{MailboxId, MailboxName, ModSeq, StoreError};
 
 use super::convert::{self, among, flags_of, refusal};
 use super::keeper::Keeper;
 use super::messages::{Fetcher, opened_gone};
+use super::opened::{self, OpenMailbox, Since};
 use super::quota::SharedQuotas;
 use super::search;
 use super::sessions::{LetIn, Place, Print, Sessions};
 use super::steps::{attribute, claim, empty_inbox, inbox, named, operation, special_use};
-use super::watchers::Watch;
 use crate::role::clock::now;
 use crate::role::guessing::{Attempt, Outcome};
 use crate::role::login::{self, Checked, Keys, Logins};
@@ -42,17 +42,8 @@ pub(super) struct Client {
     let_in: LetIn,
     /// Once the account is known.
     place: Option<Place>,
-    open: Option<Open>,
+    open: Option<OpenMailbox>,
     fetcher: Fetcher,
-}
-
-/// The mailbox that is open.
-#[derive(Debug)]
-struct Open {
-    id: MailboxId,
-    /// What the client knows of it.
-    seen: Snapshot,
-    watch: Watch,
 }
 
 impl Client {
@@ -87,6 +78,13 @@ impl Client {
         }
     }
 
+    /// Takes note that the machine waits for its client: what it did not ask for by now it asks for some time.
+    pub(super) fn rest(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.rest();
+        }
+    }
+
     /// Waits until the mailbox that is open may be other than before.
     pub(super) async fn changed(&self) -> u64 {
         match &self.open {
@@ -95,6 +93,13 @@ impl Client {
                 open.id.0
             }
             None => std::future::pending().await,
+        }
+    }
+
+    /// Takes note that it is: what the client knows of it is old.
+    pub(super) fn note_change(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.changed();
         }
     }
 
@@ -325,11 +330,8 @@ impl Client {
                 .map(|keyword| Arc::from(keyword.as_str()))
                 .collect(),
         };
-        self.open = Some(Open {
-            id: snapshot.mailbox(),
-            watch: self.keeper.watch(snapshot.mailbox()),
-            seen: snapshot,
-        });
+        let watch = self.keeper.watch(snapshot.mailbox());
+        self.open = Some(OpenMailbox::new(snapshot, watch));
         Ok(opened)
     }
 
@@ -350,52 +352,13 @@ impl Client {
             Ok(snapshot.map(|snapshot| (recent, expunged, snapshot)))
         });
         let (recent_from, expunged, snapshot) = asked.await.map_err(|error| opened_gone(&error))?;
-        let status = snapshot.status();
-        let known = self
-            .open
-            .as_mut()
-            .filter(|open| open.id == id && open.seen.status().highest_mod_seq == since);
-        let (gone, changed) = match known {
-            Some(open) => {
-                let difference = snapshot.since(&open.seen);
-                let gone = convert::set(difference.expunged.iter().map(|(_, uid)| *uid));
-                let changed = difference
-                    .changed
-                    .iter()
-                    .filter_map(|index| snapshot.get(*index));
-                let changed = changed
-                    .map(|message| flags_of(&snapshot, message))
-                    .collect();
-                open.seen = snapshot.clone();
-                (Gone::These(gone), changed)
-            }
-            None => {
-                let gone = match expunged {
-                    Some(uids) => Gone::These(convert::set(uids)),
-                    None => Gone::AllBut(convert::all(&snapshot)),
-                };
-                let changed = snapshot
-                    .iter_from(0)
-                    .filter(|message| message.mod_seq > since);
-                (
-                    gone,
-                    changed
-                        .map(|message| flags_of(&snapshot, message))
-                        .collect(),
-                )
-            }
+        let open = self.open.as_mut().filter(|open| open.id == id);
+        let since = Since {
+            mod_seq: since,
+            uid_next,
+            expunged,
         };
-        let new = UidSet::range(uid_next, u32::MAX);
-        Ok(Changes {
-            mod_seq: status.highest_mod_seq.0,
-            uid_next: status.uid_next.get(),
-            added: among(&snapshot, &new)
-                .map(|message| message.uid.get())
-                .collect(),
-            gone,
-            changed,
-            recent_from,
-        })
+        Ok(opened::changes(open, &snapshot, &since, recent_from))
     }
 
     async fn store(&self, query: StoreQuery) -> Result<FlagsChanged, Refusal> {

@@ -14,6 +14,7 @@ use vere_units::ByteSize;
 
 use super::keeper::MailStore;
 use crate::cli::Failure;
+use crate::role::clock::now;
 
 /// Memory for blocks of the metadata.
 const META_CACHE: ByteSize = ByteSize::mib(32);
@@ -33,6 +34,9 @@ const META: &str = "meta";
 const META_NEW: &str = "meta.new";
 const META_OLD: &str = "meta.old";
 const META_TORN: &str = "meta.torn";
+
+/// There while metadata are made anew: opening the log for that may have cut its end.
+const REBUILDING: &str = "rebuilding";
 
 /// The store's folder, while nobody else uses it.
 #[derive(Debug)]
@@ -156,11 +160,16 @@ impl Files {
             }
             meta => meta,
         };
+        let meta = meta.map_err(|error| wrong(&error))?;
+        match fs::remove_file(self.folder.join(REBUILDING)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(wrong(&error)),
+            _ => {}
+        }
         // Metadata that were put aside and not replaced yet.
         let begun = [META_OLD, META_TORN]
             .iter()
             .any(|name| self.folder.join(name).is_dir());
-        let (store, report) = self.open_with(meta.map_err(|error| wrong(&error))?, begun)?;
+        let (store, report) = self.open_with(meta, begun)?;
         tracing::info!(
             replayed = report.replayed,
             cut = report.cut,
@@ -189,22 +198,25 @@ impl Files {
     }
 
     /// Makes metadata that cannot be read anew from the log, which has everything. Where it is seen to lack
-    /// something, nothing is changed: a repair gets more out of it. A synced end that is missing cannot be seen
-    /// without what the old metadata knew, so these are kept aside.
+    /// something, nothing is changed: a repair gets more out of it. Whether a torn end was synced cannot be seen
+    /// without what the old metadata knew. So these are kept aside, and since what was in it is given again, UIDs and
+    /// positions of the log, nothing that clients and the search index know is to be relied on.
     fn rebuild(&self) -> Result<OpenReport, Failure> {
         self.remove(META_NEW)?;
+        let is_cut = self.note_rebuilding();
+        let is_cut = is_cut.map_err(|error| wrong(&self.folder, &error))?;
         // What failed is what is to be told, and half of the metadata are of no use.
-        let made = self.replay_all();
+        let made = self.replay_all(is_cut);
         let report = made.inspect_err(|_| drop(self.remove(META_NEW)))?;
         self.exchange(META_TORN)
             .map_err(|error| wrong(&self.folder, &error))?;
         let OpenReport { replayed, cut } = report;
-        if cut > 0 {
+        if cut > 0 || is_cut {
             tracing::warn!(
                 replayed,
                 cut,
                 kept = META_TORN,
-                "the metadata were made anew from a log whose end was torn and is cut: if it was synced, mail is missing"
+                "the metadata were made anew from a log whose end was torn and is cut: if it was synced, mail is missing; all mailboxes have a new UIDVALIDITY, and the search index is made anew"
             );
         } else {
             tracing::info!(
@@ -217,11 +229,27 @@ impl Files {
         Ok(report)
     }
 
-    /// Replays the whole log into new metadata.
-    fn replay_all(&self) -> Result<OpenReport, Failure> {
+    /// Notes that metadata are being made anew; says whether that was begun before and not finished: what was cut
+    /// of the log then is not seen any more.
+    fn note_rebuilding(&self) -> io::Result<bool> {
+        let note = self.folder.join(REBUILDING);
+        let was_begun = note.try_exists()?;
+        File::create(note)?;
+        File::open(&self.folder)?.sync_all()?;
+        Ok(was_begun)
+    }
+
+    /// Replays the whole log into new metadata. Where its end `is_cut`, or is now, nothing goes on as before that
+    /// may have known what was in it.
+    fn replay_all(&self, is_cut: bool) -> Result<OpenReport, Failure> {
         let wrong = |error: &dyn std::fmt::Display| wrong(&self.folder, error);
         let fresh = self.meta(META_NEW).map_err(|error| wrong(&error))?;
         let (mut store, report) = self.open_with(fresh, true)?;
+        if is_cut || report.cut > 0 {
+            let renewed = store.renew_uid_validities(now());
+            renewed.map_err(|error| wrong(&error))?;
+            self.remove(super::search::FOLDER)?;
+        }
         store.persist().map_err(|error| wrong(&error))?;
         Ok(report)
     }

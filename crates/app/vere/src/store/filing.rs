@@ -9,11 +9,15 @@ use vere_settings::OverQuota;
 use vere_smtp::command::RcptTo;
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::Message;
-use vere_store::{Flags, MailboxId, MailboxName, RecipientFields, StoreError, Target};
+use vere_store::{
+    Committed, Flags, MailboxId, MailboxName, OperationId, Prepared, QuotaUsage, RecipientFields,
+    StoreError, Target,
+};
 
 use super::convert::date;
 use super::keeper::MailStore;
 use super::listeners::Reception;
+use super::metrics::Figures;
 use super::quota::Quotas;
 use super::steps::{at_once, inbox, operation, report};
 use crate::role::clock::now;
@@ -63,44 +67,25 @@ fn resolve(directory: &Directory, rcpt: &RcptTo) -> Result<Vec<Recipient>, Refus
 
 /// Files a message, once for all its recipients, and says for each what became of it.
 pub(super) async fn file(reception: &Reception, message: Message) -> Vec<Result<(), Refusal>> {
-    let directory = reception.directory();
     let count = message.recipients.len();
+    match file_all(reception, message).await {
+        Ok(results) => results,
+        Err(refusal) => vec![Err(refusal); count],
+    }
+}
+
+async fn file_all(
+    reception: &Reception,
+    message: Message,
+) -> Result<Vec<Result<(), Refusal>>, Refusal> {
+    let directory = reception.directory();
     let resolved: Vec<Result<Vec<Recipient>, Refusal>> = message
         .recipients
         .iter()
         .map(|rcpt| resolve(directory, rcpt))
         .collect();
-    let recipients: Vec<Recipient> = resolved.iter().flatten().flatten().cloned().collect();
-    let filed = match file_for(reception, message, recipients).await {
-        Ok(filed) => filed,
-        Err(refusal) => return vec![Err(refusal); count],
-    };
-    let result = |found: Result<Vec<Recipient>, Refusal>| {
-        found?.into_iter().try_for_each(|recipient| {
-            let result = filed.get(&recipient).cloned();
-            result.unwrap_or(Err(Refusal::LocalError))
-        })
-    };
-    resolved.into_iter().map(result).collect()
-}
-
-type Filed = BTreeMap<Recipient, Result<(), Refusal>>;
-
-async fn file_for(
-    reception: &Reception,
-    message: Message,
-    mut recipients: Vec<Recipient>,
-) -> Result<Filed, Refusal> {
-    recipients.sort_unstable();
-    recipients.dedup();
     let operation = operation().map_err(|_| Refusal::LocalError)?;
-    let quotas = reception.quotas().now();
-    let return_path = message
-        .reverse_path
-        .reverse_path
-        .as_str()
-        .as_bytes()
-        .to_vec();
+    let return_path = message.reverse_path.reverse_path.as_str().as_bytes().into();
     let parsers = reception.keeper().processes().delivering.clone();
     let turn = parsers.turn().await;
     let prepared = tokio::task::spawn_blocking(move || {
@@ -109,71 +94,139 @@ async fn file_for(
     });
     let prepared = prepared.await.map_err(|_| Refusal::LocalError)?;
     let prepared = prepared.map_err(|error| refusal(&error, OverQuota::Defer))?;
-    let over = quotas.over();
-    let octets = u64::from(prepared.octets());
-    // Waiting helps only who has so much room at all.
-    let limits = Arc::clone(&quotas);
-    let refusal_of = move |error: &StoreError, account: &AccountName| {
-        let never = limits.of(account).octets.is_some_and(|max| octets > max);
-        match error {
-            StoreError::OverQuota if never => Refusal::MailboxSizeLimit,
-            other => refusal(other, over),
-        }
+    let filing = Filing {
+        directory: directory.clone(),
+        prepared,
+        return_path,
+        operation,
+        quotas: reception.quotas().now(),
+        figures: reception.keeper().figures().clone(),
     };
-    let figures = reception.keeper().figures().clone();
-    let directory = reception.directory().clone();
-    let asked = reception.keeper().ask(move |store| {
-        let targets: Vec<Result<Target, StoreError>> = recipients
-            .iter()
-            .map(|recipient| target(store, &directory, recipient, (&return_path, &quotas)))
-            .collect();
-        let known: Vec<Target> = targets.iter().flatten().cloned().collect();
-        let accounts = recipients.iter().map(|recipient| &recipient.account);
-        let before = quotas.held(store, accounts)?;
-        let delivered = store.deliver(&prepared, &known, operation)?;
-        quotas.warn(store, before);
-        Ok(delivered.map(|added| {
-            let mut added = added.into_iter();
-            let both = recipients.into_iter().zip(targets);
-            let results = both.map(|(recipient, target)| {
-                let refused = |error| refusal_of(&error, &recipient.account);
-                let noted = |error: StoreError| {
-                    let mailbox = recipient.tag.as_deref().unwrap_or("INBOX");
-                    report(&error, &figures, &recipient.account, mailbox, operation);
-                    error
-                };
-                let result = match target {
-                    Ok(_) => match added.next() {
-                        Some(Ok(_)) => Ok(()),
-                        Some(Err(error)) => Err(refused(noted(error))),
-                        None => Err(Refusal::LocalError),
-                    },
-                    Err(error) => Err(refused(error)),
-                };
-                (recipient, result)
-            });
-            results.collect::<Filed>()
-        }))
-    });
+    let over = filing.quotas.over();
+    let asked = reception
+        .keeper()
+        .ask(move |store| filing.run(store, resolved));
     asked.await.map_err(|error| refusal(&error, over))
 }
 
-fn target(
-    store: &mut MailStore,
-    directory: &Directory,
-    recipient: &Recipient,
-    (return_path, quotas): (&[u8], &Quotas),
-) -> Result<Target, StoreError> {
-    Ok(Target {
-        mailbox: mailbox(store, directory, recipient)?,
-        flags: Flags::default(),
-        internal_date: date(now().into()),
-        fields: RecipientFields {
-            return_path: Some(return_path.into()),
-            delivered_to: Some(recipient.account.to_string().into_bytes().into()),
-        },
-        quota: quotas.of(&recipient.account),
-    })
+/// A message that is being filed.
+#[derive(Debug)]
+struct Filing {
+    directory: Directory,
+    prepared: Prepared,
+    return_path: Box<[u8]>,
+    operation: OperationId,
+    quotas: Arc<Quotas>,
+    figures: Figures,
+}
+
+/// Where a message is to be filed.
+#[derive(Debug, Default)]
+struct Chosen {
+    targets: BTreeMap<Recipient, Target>,
+    /// What that adds to accounts.
+    more: BTreeMap<AccountName, QuotaUsage>,
+}
+
+impl Filing {
+    /// Files the message; each recipient may stand for several accounts, or was refused before.
+    ///
+    /// # Errors
+    /// When nothing can be filed.
+    fn run(
+        &self,
+        store: &mut MailStore,
+        resolved: Vec<Result<Vec<Recipient>, Refusal>>,
+    ) -> Result<Committed<Vec<Result<(), Refusal>>>, StoreError> {
+        let mut chosen = Chosen::default();
+        let mut choose = |members: Result<Vec<Recipient>, Refusal>| {
+            let members = members?;
+            self.choose(store, &mut chosen, &members)?;
+            Ok(members)
+        };
+        let decided: Vec<Result<Vec<Recipient>, Refusal>> =
+            resolved.into_iter().map(&mut choose).collect();
+        let before = self.quotas.held(store, chosen.more.keys());
+        let (recipients, targets): (Vec<_>, Vec<_>) = chosen.targets.into_iter().unzip();
+        let delivered = store.deliver(&self.prepared, &targets, self.operation)?;
+        self.quotas.warn(store, before);
+        Ok(delivered.map(|added| {
+            let added = added.into_iter().map(|added| added.map(drop));
+            let filed = recipients.into_iter().zip(added);
+            let filed: BTreeMap<Recipient, _> = filed
+                .map(|(recipient, result)| {
+                    let result = result.map_err(|error| self.refused(&recipient, &error));
+                    (recipient, result)
+                })
+                .collect();
+            let result = |members: Result<Vec<Recipient>, Refusal>| {
+                members?.iter().try_for_each(|member| {
+                    let result = filed.get(member).cloned();
+                    result.unwrap_or(Err(Refusal::LocalError))
+                })
+            };
+            decided.into_iter().map(result).collect()
+        }))
+    }
+
+    /// Takes all accounts that a recipient stands for, or none: there is one answer for them, and where only some
+    /// had the message, these would have it once more with every attempt for the others.
+    fn choose(
+        &self,
+        store: &mut MailStore,
+        chosen: &mut Chosen,
+        members: &[Recipient],
+    ) -> Result<(), Refusal> {
+        let mut with = Chosen::default();
+        for member in members {
+            if chosen.targets.contains_key(member) || with.targets.contains_key(member) {
+                continue;
+            }
+            let refused = |error| self.refused(member, &error);
+            let target = self.target(store, member).map_err(refused)?;
+            let octets = target.fields.render().len() as u64 + u64::from(self.prepared.octets());
+            let before = chosen.more.get(&member.account).copied();
+            let more = with.more.entry(member.account.clone());
+            let more = more.or_insert(before.unwrap_or_default());
+            more.octets += octets;
+            more.messages += 1;
+            let room = store.room_for(target.mailbox, target.quota, *more);
+            room.map_err(refused)?;
+            with.targets.insert(member.clone(), target);
+        }
+        chosen.targets.append(&mut with.targets);
+        chosen.more.append(&mut with.more);
+        Ok(())
+    }
+
+    fn target(&self, store: &mut MailStore, recipient: &Recipient) -> Result<Target, StoreError> {
+        Ok(Target {
+            mailbox: mailbox(store, &self.directory, recipient)?,
+            flags: Flags::default(),
+            internal_date: date(now().into()),
+            fields: RecipientFields {
+                return_path: Some(self.return_path.clone()),
+                delivered_to: Some(recipient.account.to_string().into_bytes().into()),
+            },
+            quota: self.quotas.of(&recipient.account),
+        })
+    }
+
+    /// What the client is told of a recipient for which the message cannot be filed.
+    fn refused(&self, recipient: &Recipient, error: &StoreError) -> Refusal {
+        let account = &recipient.account;
+        let mailbox = recipient.tag.as_deref().unwrap_or("INBOX");
+        report(error, &self.figures, account, mailbox, self.operation);
+        // Waiting helps only who has so much room at all.
+        let octets = u64::from(self.prepared.octets());
+        let max = self.quotas.of(account).octets;
+        match error {
+            StoreError::OverQuota if max.is_some_and(|max| octets > max) => {
+                Refusal::MailboxSizeLimit
+            }
+            other => refusal(other, self.quotas.over()),
+        }
+    }
 }
 
 /// The mailbox that the tag names, in any case, where there is one; else INBOX.
@@ -214,3 +267,6 @@ fn refusal(error: &StoreError, over: OverQuota) -> Refusal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,10 @@
 //! Stores for tests, opened and filled without the processes and threads of the role.
 
+use std::sync::Arc;
+
 use tempfile::TempDir;
-use vere_ports::directory::AccountName;
+use vere_directory::Directory;
+use vere_ports::directory::{Account, AccountName, Change, Domain, MemoryStore};
 use vere_store::{
     Flags, InternalDate, MailboxId, OperationId, Prepared, QuotaLimit, RecipientFields,
     SystemFlags, Target,
@@ -23,6 +26,26 @@ pub(crate) fn store() -> (TempDir, MailStore) {
     let folder = folder();
     let store = Files::lock(folder.path()).unwrap().open().unwrap();
     (folder, store)
+}
+
+/// A directory of accounts of one domain.
+pub(crate) fn directory(accounts: &[AccountName]) -> Directory {
+    let directory = Directory::new(Arc::new(MemoryStore::default()), None);
+    let name = accounts[0].domain().clone();
+    let catch_all = None;
+    let domain = Change::AddDomain(Domain { name, catch_all });
+    for change in std::iter::once(domain).chain(accounts.iter().map(added)) {
+        directory.store().apply(&change).unwrap();
+    }
+    directory
+}
+
+/// The change that adds an account that nobody can log in to.
+pub(crate) fn added(account: &AccountName) -> Change {
+    Change::AddAccount(Account {
+        name: account.clone(),
+        credentials: None,
+    })
 }
 
 /// Syncs until nothing waits.

@@ -33,6 +33,10 @@ pub(crate) type MailStore = Store<LogDirectory, FjallMeta>;
 /// How often the metadata engine is made to last, so that a start replays little.
 const PERSIST_INTERVAL: Duration = Duration::from_secs(30);
 
+/// What is taken from the queue before a sync may begin: what waits for the disk does not wait for a queue that
+/// is never empty.
+const TURN_MAX: usize = 64;
+
 type Job = Box<dyn FnOnce(&mut Owner) + Send>;
 type Waiter = Box<dyn FnOnce(Result<Position, StoreError>) + Send>;
 
@@ -357,18 +361,7 @@ impl Owner {
             if first.is_none() && !stopping {
                 self.used.step(&mut self.store);
             }
-            for message in first.into_iter().chain(receiver.try_iter()) {
-                match message {
-                    Message::Job(job) => {
-                        self.was_asked = true;
-                        job(self);
-                    }
-                    Message::Synced(outcome, waiting) => self.synced(outcome, waiting),
-                    Message::Reclaimed(outcome) => self.upkeep.finish(&mut self.store, outcome),
-                    Message::Stop => stopping = true,
-                }
-            }
-            self.sync();
+            stopping |= self.turn(first.into_iter().chain(receiver.try_iter()));
             self.persist(stopping);
             let counts = self.store.counts();
             self.figures.counted(&self.counted, &counts);
@@ -377,8 +370,32 @@ impl Owner {
                 self.upkeep.stop();
             } else if let Err(error) = self.upkeep.step(&mut self.store) {
                 self.fail(&error);
+            } else {
+                self.sync();
             }
         }
+    }
+
+    /// Takes a bounded number of messages; says whether the end is asked for.
+    fn turn(&mut self, messages: impl Iterator<Item = Message>) -> bool {
+        let mut stopping = false;
+        for message in messages.take(TURN_MAX) {
+            match message {
+                Message::Job(job) => {
+                    self.was_asked = true;
+                    job(self);
+                }
+                Message::Synced(outcome, waiting) => {
+                    self.synced(outcome, waiting);
+                    // The disk is free: what came meanwhile does not wait for what came behind it.
+                    self.sync();
+                }
+                Message::Reclaimed(outcome) => self.upkeep.finish(&mut self.store, outcome),
+                Message::Stop => stopping = true,
+            }
+        }
+        self.sync();
+        stopping
     }
 
     fn tell_when_safe<T: Send + 'static>(
@@ -474,3 +491,6 @@ impl Owner {
         self.used.note(&self.store);
     }
 }
+
+#[cfg(test)]
+mod tests;

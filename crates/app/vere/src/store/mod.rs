@@ -20,6 +20,7 @@ mod listeners;
 mod lmtp;
 mod messages;
 mod metrics;
+mod opened;
 pub(crate) mod parser;
 mod quota;
 pub(crate) mod search;

@@ -54,19 +54,23 @@ impl Quotas {
         self.over
     }
 
-    /// What accounts hold, of those that have a limit.
-    ///
-    /// # Errors
-    /// When the store cannot say.
+    /// What accounts hold, of those that have a limit, and of which the store can say it: where it cannot, that is
+    /// the account's own trouble, and not that of others whom the same message is for.
     pub(super) fn held<'a>(
         &self,
         store: &mut MailStore,
         accounts: impl Iterator<Item = &'a AccountName>,
-    ) -> Result<Held, StoreError> {
+    ) -> Held {
         let limited = accounts.filter(|account| self.of(account) != QuotaLimit::default());
         let limited: BTreeSet<&AccountName> = limited.collect();
-        let usage = |account: &AccountName| Ok((account.clone(), store.quota(account)?));
-        limited.into_iter().map(usage).collect()
+        let usage = |account: &AccountName| match store.quota(account) {
+            Ok(usage) => Some((account.clone(), usage)),
+            Err(error) => {
+                warn_unknown(account, &error);
+                None
+            }
+        };
+        limited.into_iter().filter_map(usage).collect()
     }
 
     /// Warns of accounts that came near a limit since this was what they held. What was stored in between is
@@ -77,7 +81,7 @@ impl Quotas {
             let now = match store.quota(&account) {
                 Ok(now) => now,
                 Err(error) => {
-                    tracing::warn!(%error, %account, "cannot tell whether an account is nearly full");
+                    warn_unknown(&account, &error);
                     continue;
                 }
             };
@@ -104,6 +108,10 @@ impl Quotas {
             is_near(now) && !is_near(before)
         })
     }
+}
+
+fn warn_unknown(account: &AccountName, error: &StoreError) {
+    tracing::warn!(%error, %account, "cannot tell whether an account is nearly full");
 }
 
 fn limit(quota: AccountQuota) -> QuotaLimit {

@@ -136,16 +136,19 @@ async fn run(
                 if client.enter(server.account()).await.is_err() {
                     return Ok(Pause::Closed);
                 }
-                let deadline = until(server.deadline());
+                client.rest();
                 let stopping = *stop.borrow();
                 tokio::select! {
+                    () = tokio::time::sleep(until(server.deadline())) => server.timed_out(),
                     read = wire::read(stream, |octets| server.input(octets, now())) => match read? {
                         Some(rest) => unread = rest,
                         None => return Ok(Pause::Closed),
                     },
                     () = client.end() => {}
-                    mailbox = client.changed() => server.mailbox_changed(mailbox),
-                    () = tokio::time::sleep(deadline) => server.timed_out(),
+                    mailbox = client.changed() => {
+                        client.note_change();
+                        server.mailbox_changed(mailbox);
+                    }
                     _ = stop.changed(), if !stopping => server.shut_down(),
                 }
             }

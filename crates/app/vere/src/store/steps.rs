@@ -124,9 +124,7 @@ pub(super) fn special_use(name: &str) -> Option<SpecialUse> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use vere_ports::directory::{Account, Change, Domain, MemoryStore};
+    use vere_ports::directory::Change;
 
     use super::super::filled;
     use super::*;
@@ -135,20 +133,8 @@ mod tests {
     #[test]
     fn what_a_removed_account_had_is_not_made_again() {
         let (_folder, mut store) = filled::store();
-        let directory = Directory::new(Arc::new(MemoryStore::default()), None);
         let account = AccountName::parse("a@example.org").unwrap();
-        let name = account.domain().clone();
-        let catch_all = None;
-        let account_of = |name| Account {
-            name,
-            credentials: None,
-        };
-        for change in [
-            Change::AddDomain(Domain { name, catch_all }),
-            Change::AddAccount(account_of(account.clone())),
-        ] {
-            directory.store().apply(&change).unwrap();
-        }
+        let directory = filled::directory(std::slice::from_ref(&account));
         drop(inbox(&mut store, &directory, &account).unwrap());
         let removed = Change::RemoveAccount(account.clone());
         directory.store().apply(&removed).unwrap();
@@ -164,8 +150,7 @@ mod tests {
         assert_eq!(subscribed.unwrap_err(), StoreError::NoMailbox);
         let held = store.holding(&account).unwrap();
         assert_eq!(at_once(&store, held).unwrap().mailboxes, 0);
-        let added = Change::AddAccount(account_of(account.clone()));
-        directory.store().apply(&added).unwrap();
+        directory.store().apply(&filled::added(&account)).unwrap();
         drop(inbox(&mut store, &directory, &account).unwrap());
     }
 

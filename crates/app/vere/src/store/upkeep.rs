@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use vere_disk::log::Directory as LogDirectory;
 use vere_settings::MailStore as Plan;
-use vere_store::{Reclaim, ReclaimJob, ReclaimOutcome, ReclaimReport, Reclaimable, StoreError};
+use vere_store::{
+    Position, Reclaim, ReclaimJob, ReclaimOutcome, ReclaimReport, Reclaimable, StoreError,
+};
 
 use super::keeper::MailStore;
 use super::metrics::Figures;
@@ -142,6 +144,9 @@ pub(super) struct Upkeep {
     given_up: bool,
     due: Instant,
     room_due: Instant,
+    /// When deleted mailboxes may be emptied further, and up to where the last piece of that was logged.
+    emptying_due: Instant,
+    emptied: Position,
     scarce: bool,
     /// Whether something was logged that nobody waits for.
     unsafe_yet: bool,
@@ -189,6 +194,8 @@ impl Upkeep {
             given_up: false,
             due: Instant::now() + LOOK_INTERVAL,
             room_due: Instant::now(),
+            emptying_due: Instant::now(),
+            emptied: Position::default(),
             scarce: false,
             unsafe_yet: false,
             stop,
@@ -225,6 +232,7 @@ impl Upkeep {
             self.room_due = now + ROOM_INTERVAL;
             self.look_at_room(store)?;
         }
+        self.empty_some(store)?;
         if self.busy || self.given_up || now < self.due {
             return Ok(());
         }
@@ -254,6 +262,25 @@ impl Upkeep {
         self.due = self
             .due
             .max(now + pause(now.elapsed(), self.plan.reclaim_share));
+        Ok(())
+    }
+
+    /// Empties deleted mailboxes a little, one piece for each sync: others wait for one at most.
+    fn empty_some(&mut self, store: &mut MailStore) -> Result<(), StoreError> {
+        let is_due = Instant::now() >= self.emptying_due && self.emptied <= store.synced();
+        if !is_due || !store.is_emptying() {
+            return Ok(());
+        }
+        match store.empty_some() {
+            Ok(()) => {}
+            Err(error @ StoreError::Failed(_)) => return Err(error),
+            Err(error) => {
+                tracing::error!(%error, "a deleted mailbox cannot be emptied now");
+                self.emptying_due = Instant::now() + LOOK_INTERVAL;
+            }
+        }
+        self.emptied = store.end();
+        self.unsafe_yet = true;
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::mem;
 use vere_ports::directory::AccountName;
 use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
+use vere_units::Timestamp;
 
 use super::Account;
 use crate::add::QuotaUsage;
@@ -22,6 +23,9 @@ pub struct Holding {
     /// What they hold.
     pub usage: QuotaUsage,
 }
+
+/// Accounts that are changed before the next sync.
+const ACCOUNTS: usize = 100;
 
 /// Some accounts, and behind which one the next begin; none when these were the last.
 pub type Holdings = (Vec<Holding>, Option<AccountName>);
@@ -46,8 +50,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
                 last = None;
                 break;
             };
-            let (holding, is_gone) = self.look_at(&name)?;
-            if !is_gone {
+            let holding = self.look_at(&name)?;
+            if holding.mailboxes > 0 {
                 holdings.push(holding);
             }
             last = Some(name);
@@ -61,12 +65,12 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     ///
     /// [`StoreError`].
     pub fn holding(&self, name: &AccountName) -> Result<Committed<Holding>, StoreError> {
-        let (holding, _) = self.look_at(name)?;
+        let holding = self.look_at(name)?;
         Ok(Committed::new(holding, self.log.end()))
     }
 
-    /// What is stored of an account, and whether it is nothing, not even a deletion that is to be finished.
-    fn look_at(&self, name: &AccountName) -> Result<(Holding, bool), StoreError> {
+    /// What is stored of an account.
+    fn look_at(&self, name: &AccountName) -> Result<Holding, StoreError> {
         let read;
         let account: &Account = match self.accounts.get(name) {
             Some(account) => account,
@@ -85,24 +89,22 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             usage.octets += head.octets;
             usage.messages += u64::from(head.messages);
         }
-        let holding = Holding {
+        Ok(Holding {
             account: name.clone(),
             mailboxes: account.mailboxes.len() as u64,
             usage,
-        };
-        let is_gone = account.mailboxes.is_empty() && account.purges.is_empty();
-        Ok((holding, is_gone))
+        })
     }
 
     /// Removes all mailboxes of an account, `INBOX` too, with their messages, and its subscriptions; gives what it
     /// held. What stays is the greatest UIDVALIDITY: clients of a later account of this name see other mailboxes.
-    /// Cut off by a crash, it has all mailboxes or none; done again, it gives back what room is left.
+    /// Cut off by a crash, it has all mailboxes or none. They are emptied by [`Store::empty_some`].
     ///
     /// # Errors
     ///
     /// [`StoreError`].
     pub fn remove_account(&mut self, name: &AccountName) -> Result<Committed<Holding>, StoreError> {
-        let (holding, _) = self.look_at(name)?;
+        let holding = self.look_at(name)?;
         let (mut account, mut change) = self.change_account(name)?;
         for (mailbox, row) in mem::take(&mut account.mailboxes) {
             change.remove(keys::mailbox(&mailbox));
@@ -116,9 +118,59 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         if account.version > 0 {
             self.commit_account(name, account, change)?;
         }
-        for mailbox in purges {
-            self.purge(name, mailbox)?;
-        }
+        self.empty_later(name, &purges, holding.usage.octets);
         Ok(Committed::new(holding, self.log.end()))
+    }
+
+    /// Gives every mailbox a UIDVALIDITY that its account never had, so that nothing counts that clients know of it
+    /// (RFC 9051 section 2.3.1.1): where a synced end of the log may be missing, UIDs and mod-sequences that were
+    /// in it are given again. All of it is safe then.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
+    pub fn renew_uid_validities(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let partitions = self.meta.partitions(after.as_ref(), ACCOUNTS)?;
+            // Accounts sort before mailboxes.
+            for partition in &partitions {
+                let Partition::Account(name) = partition else {
+                    return self.sync_all();
+                };
+                self.renew_uid_validities_of(name, now)?;
+            }
+            self.sync_all()?;
+            match partitions.into_iter().next_back() {
+                Some(last) => after = Some(last),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn renew_uid_validities_of(
+        &mut self,
+        name: &AccountName,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (mut account, mut change) = self.change_account(name)?;
+        let ids: Vec<_> = account.mailboxes.values().map(|row| row.id).collect();
+        let mut given = Vec::with_capacity(ids.len());
+        for id in ids {
+            given.push((id, account.head.next_uid_validity(now)?));
+        }
+        // The greatest first: it must not be given again, whatever becomes of the rest.
+        change.put(keys::ACCOUNT_HEAD, account.head.encode());
+        self.commit_account(name, account, change)?;
+        for (id, uid_validity) in given {
+            let mut edit = match self.edit(id) {
+                // Found and said by a check.
+                Err(StoreError::NoMailbox) => continue,
+                edit => edit?,
+            };
+            edit.head.uid_validity = uid_validity;
+            self.commit_edit(edit)?;
+        }
+        Ok(())
     }
 }

@@ -250,7 +250,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(report)
     }
 
-    fn sync_all(&mut self) -> Result<(), StoreError> {
+    /// Syncs until nothing waits.
+    pub(crate) fn sync_all(&mut self) -> Result<(), StoreError> {
         while let Some(job) = self.sync_job()? {
             self.finish_sync(job.run())?;
         }

@@ -224,6 +224,7 @@ fn everything_is_there_again_from_the_log_alone() {
         .delete_mailbox(&account("ann"), &name("Old"))
         .unwrap();
     safe(&mut bench.store, deleted);
+    empty(&mut bench.store);
 
     let (before, read) = (bench.meta.rows(), bench.read(archive));
     let difference = bench.snapshot(inbox);

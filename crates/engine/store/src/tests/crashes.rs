@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vere_faults::{Fate, Seeded};
 
+use super::names::Names;
 use super::*;
 use crate::{Copied, FlagMode, ModSeq, SystemFlags, Uid};
 
@@ -16,9 +17,15 @@ enum Step {
     Both(u64),
     Seen(u64),
     Move(u64),
+    Copy(u64),
     Expunge(u64),
     Create,
+    Rename,
     Delete,
+    Subscribe(bool),
+    /// To another account.
+    Other(u64),
+    RemoveOther,
 }
 
 fn steps() -> Vec<Step> {
@@ -31,13 +38,20 @@ fn steps() -> Vec<Step> {
     steps.extend([
         Step::Move(2),
         Step::Create,
+        Step::Subscribe(true),
         Step::Deliver(4),
+        Step::Copy(4),
+        Step::Other(6),
         Step::Expunge(1),
+        Step::Rename,
         Step::Both(5),
     ]);
     steps.extend([
+        Step::Subscribe(false),
         Step::Delete,
+        Step::RemoveOther,
         Step::Deliver(80),
+        Step::Other(7),
         Step::Move(5),
         Step::Seen(4),
         Step::Deliver(89),
@@ -57,6 +71,7 @@ struct Promised {
     messages: BTreeMap<(u8, Uid), Vec<u8>>,
     leaving: BTreeSet<(u8, Uid)>,
     mod_seqs: BTreeMap<u8, ModSeq>,
+    names: Names,
 }
 
 struct World {
@@ -68,6 +83,7 @@ struct World {
 
 const INBOX: u8 = 0;
 const ARCHIVE: u8 = 1;
+const LISTS: u8 = 2;
 
 impl World {
     /// Opens the store of a disk and finds the mailboxes.
@@ -162,20 +178,29 @@ impl World {
                 Ok(())
             }
             Step::Move(number) => self.move_one(number),
-            Step::Create => {
-                let made = self
-                    .store
-                    .create_mailbox(&account("ann"), &name("Old"), None, NOW);
-                match made {
-                    Err(StoreError::Exists) => Ok(()),
-                    made => settled(&mut self.store, made?).map(drop),
-                }
-            }
-            Step::Delete => match self.store.delete_mailbox(&account("ann"), &name("Old")) {
-                Err(StoreError::NoMailbox) => Ok(()),
-                deleted => settled(&mut self.store, deleted?),
-            },
+            Step::Copy(number) => self.copy_one(number),
+            Step::Create => self.promised.names.create(&mut self.store),
+            Step::Rename => self.promised.names.rename(&mut self.store),
+            Step::Delete => self.promised.names.delete(&mut self.store),
+            Step::Subscribe(on) => self.promised.names.subscribe(&mut self.store, on),
+            Step::Other(number) => self.promised.names.deliver(&mut self.store, number),
+            Step::RemoveOther => self.promised.names.remove(&mut self.store),
         }
+    }
+
+    /// Copies a message; the operation is the same each time, and so is its UID.
+    fn copy_one(&mut self, number: u64) -> Result<(), StoreError> {
+        let Some(uid) = self.uid_of(INBOX, number)? else {
+            return Ok(());
+        };
+        let id = operation(2_000 + number);
+        let copied =
+            self.store
+                .copy(self.inbox, &[uid], self.archive, QuotaLimit::default(), id)?;
+        let copied: Copied = settled(&mut self.store, copied)?;
+        let key = (ARCHIVE, copied.to[0]);
+        self.promised.messages.insert(key, super::message(number));
+        Ok(())
     }
 
     /// Moves a message; the operation is the same each time, and so are its UIDs.
@@ -209,6 +234,7 @@ impl World {
             "{context}"
         );
         let mut contents = BTreeMap::new();
+        contents.insert(LISTS, self.promised.names.verify(&mut self.store, context));
         for mailbox in [INBOX, ARCHIVE] {
             let snapshot = self.store.snapshot(self.id(mailbox)).unwrap();
             let snapshot = safe(&mut self.store, snapshot);
@@ -260,7 +286,7 @@ impl World {
 }
 
 /// The value once it is safe; what a host waits for.
-fn settled<T: std::fmt::Debug>(
+pub(super) fn settled<T: std::fmt::Debug>(
     store: &mut Tested,
     committed: Committed<T>,
 ) -> Result<T, StoreError> {

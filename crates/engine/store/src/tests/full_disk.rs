@@ -227,3 +227,37 @@ fn a_small_segment_comes_before_the_spare_room() {
     }
     assert!(bench.store.is_roomy(), "spare room was given up");
 }
+
+/// Whoever reads that messages were not moved moves them again: they must not be there already.
+#[test]
+fn a_move_that_a_full_disk_refuses_leaves_no_copy() {
+    let mut refused = 0;
+    // The room that is left ends before a move, within one, or behind.
+    for padding in 0..25 {
+        let mut bench = Bench::new();
+        let archive = bench.create("Archive");
+        bench.fill(bench.inbox, 1..=60);
+        bench.create(&"x".repeat(1 + padding * 17));
+        bench.disk.set_capacity(Some(0));
+        for uid in uids(&mut bench) {
+            let id = operation(9_000 + u64::from(uid.get()));
+            let moved =
+                bench
+                    .store
+                    .move_to(bench.inbox, &[uid], archive, QuotaLimit::default(), id);
+            let moved = match moved {
+                Ok(moved) => safe(&mut bench.store, moved).to.len(),
+                Err(error) => {
+                    assert_eq!(error, StoreError::DiskFull);
+                    refused += 1;
+                    0
+                }
+            };
+            let from = bench.snapshot(bench.inbox).find(uid).is_some();
+            assert_eq!(from, moved == 0, "padding {padding}: UID {uid}");
+            let messages = [bench.inbox, archive].map(|id| bench.snapshot(id).len());
+            assert_eq!(messages[0] + messages[1], 60, "padding {padding}");
+        }
+    }
+    assert!(refused > 25, "{refused} refused");
+}

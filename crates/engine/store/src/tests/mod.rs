@@ -2,8 +2,10 @@
 
 mod basics;
 mod crashes;
+mod emptying;
 mod full_disk;
 mod joining;
+mod names;
 mod reclaiming;
 mod repairing;
 mod snapshots;
@@ -30,6 +32,7 @@ fn config() -> StoreConfig {
         segment_size: ByteSize::kib(16),
         log_id: 0x1234_5678_9abc_def0,
         expunged_max: 100,
+        removed_at_once: 3,
         ..StoreConfig::default()
     }
 }
@@ -80,6 +83,14 @@ fn sync(store: &mut Tested) -> Published {
         published.accounts.extend(more.accounts);
     }
     published
+}
+
+/// Empties all mailboxes that were deleted.
+fn empty(store: &mut Tested) {
+    while store.is_emptying() {
+        store.empty_some().unwrap();
+        sync(store);
+    }
 }
 
 /// The value once it is safe.

@@ -25,6 +25,7 @@ pub(super) fn filled() -> Bench {
     bench.deliver(old, 80);
     let deleted = bench.store.delete_mailbox(&account("ann"), &name("Old"));
     safe(&mut bench.store, deleted.unwrap());
+    empty(&mut bench.store);
     assert!(reclaim(&mut bench.store).unwrap() > 0);
     for number in 40..70 {
         let targets = [target(inbox), target(bob)];

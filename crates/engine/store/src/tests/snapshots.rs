@@ -54,6 +54,7 @@ fn changed() -> Bench {
     }
     let deleted = bench.store.delete_mailbox(&account("ann"), &name("Old"));
     safe(&mut bench.store, deleted.unwrap());
+    empty(&mut bench.store);
     expunge(&mut bench, &uids[8..10]);
     // So that all of this lies in segments that are not written to any more.
     for number in 20..30 {

@@ -68,7 +68,7 @@ impl Client {
                 fields: RecipientFields::default(),
                 quota: quotas.of(&account),
             };
-            let before = quotas.held(store, std::iter::once(&account))?;
+            let before = quotas.held(store, std::iter::once(&account));
             let delivered = store.deliver(&prepared, &[target], operation)?;
             quotas.warn(store, before);
             Ok(delivered.map(move |added| {

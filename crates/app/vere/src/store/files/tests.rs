@@ -229,14 +229,67 @@ fn a_log_that_is_not_there_is_not_begun_anew() {
     assert_eq!(fs::read_dir(&log).unwrap().count(), 0);
 }
 
-/// Nothing but the old metadata knows that a torn end was synced: it is told, and they are there until a repair.
-#[test]
-fn a_torn_end_is_told_when_metadata_are_made_anew() {
+/// A store whose metadata cannot be read, and the end of whose log is torn; beside it an index, of which nothing
+/// is asked here.
+fn torn() -> (tempfile::TempDir, Contents) {
     let (folder, before) = unreadable();
     let log = folder.path().join(SEGMENT);
     let octets = fs::read(&log).unwrap();
     let last = octets.iter().rposition(|octet| *octet != 0).unwrap();
     Damage::Flip(last as u64).to(&log);
+    fs::create_dir(folder.path().join(crate::store::search::FOLDER)).unwrap();
+    (folder, before)
+}
+
+fn uid_validity(store: &mut MailStore) -> u32 {
+    let mailbox = inbox(store);
+    let status = store.status(mailbox).unwrap();
+    status.when(store.synced()).unwrap().uid_validity
+}
+
+/// What was in a torn end is given again: no client, and no index, is to take the one for the other. Also where the
+/// making was cut off behind the cutting of the log.
+#[test]
+fn behind_a_cut_end_no_number_is_given_twice() {
+    for is_begun in [false, true] {
+        let (folder, _) = torn();
+        let files = Files::lock(folder.path()).unwrap();
+        if is_begun {
+            assert!(!files.note_rebuilding().unwrap());
+            let (store, report) = files
+                .open_with(files.meta(META_NEW).unwrap(), true)
+                .unwrap();
+            assert!(report.cut > 0);
+            drop(store);
+        }
+        let mut store = files.open().unwrap();
+        // That of its making, in a time that had just begun, is 1.
+        let renewed = uid_validity(&mut store);
+        assert!(renewed > 1, "begun {is_begun}");
+        assert!(!folder.path().join(crate::store::search::FOLDER).exists());
+        drop(store);
+        // The log has it, and it is done once.
+        files.repair(false).unwrap();
+        assert_eq!(uid_validity(&mut files.open().unwrap()), renewed);
+    }
+}
+
+/// Where nothing was cut everything goes on as before.
+#[test]
+fn behind_a_whole_log_numbers_go_on() {
+    let (folder, before) = unreadable();
+    let index = folder.path().join(crate::store::search::FOLDER);
+    fs::create_dir(&index).unwrap();
+    let files = Files::lock(folder.path()).unwrap();
+    let mut store = files.open().unwrap();
+    assert!(contents(&mut store) == before && index.exists());
+    assert_eq!(uid_validity(&mut store), 1);
+}
+
+/// Nothing but the old metadata knows that a torn end was synced: it is told, and they are there until a repair.
+#[test]
+fn a_torn_end_is_told_when_metadata_are_made_anew() {
+    let (folder, before) = torn();
     let files = Files::lock(folder.path()).unwrap();
     let report = files.rebuild().unwrap();
     assert!(report.replayed > 0 && report.cut > 0, "{report:?}");
