@@ -40,6 +40,9 @@ pub(super) const SEEDS: &[&[u8]] = &[
     b"\x02\x01\x04\x01\x01\x02\x3D\x01\x07\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\0\0\0\0\0\0\0\0\
         \xFF\xFF\xFF\xFF\0\0\0\0\0\0\0\0\x01\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\
         \0\0\0\0\0\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x03\x04\x01\x05\x04\0\0\0\x02\x01\x01",
+    // The first segment is gone, and in the second there is nothing whole.
+    b"\x0F\x04\x01\x05\x04\xFF\xFF\xFF\xFF\x18\x01\xFF\x02\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01\0\0\0\0\0\0\0\0\0\0\
+        \xFF\xFF\xFF\xFF\x40\0\0\0\0\0\0\0\0\x03\x0C\0\x0A\x01\0\x04\0\x01\x01\x05\x01\xFF\xFF\xFF\xFF",
 ];
 
 /// Opens what the instructions made, asks for all of it, and repairs it.
@@ -203,8 +206,25 @@ mod tests {
             .collect();
         assert_eq!(
             read,
-            [Some(2), Some(2), None, Some(3), None, None, None, Some(0)]
+            [
+                Some(2),
+                Some(2),
+                None,
+                Some(3),
+                None,
+                None,
+                None,
+                Some(0),
+                None
+            ]
         );
+    }
+
+    #[test]
+    fn seeds_are_repaired() {
+        for seed in SEEDS {
+            repaired(&Writer::new().run(seed));
+        }
     }
 
     #[test]

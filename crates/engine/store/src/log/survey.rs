@@ -153,7 +153,8 @@ impl<F: StorageFile> Survey<F> {
         self.segments.retain(|first, segment| {
             segment.end = segment.end.min(end);
             // One without anything in it goes when the log is opened.
-            *first < end || (*first == end && !segment.damaged)
+            segment.damaged &= *first < end;
+            *first <= end
         });
         if let Some((first, _)) = self.segments.last_key_value()
             && proven > end
