@@ -1,6 +1,8 @@
 //! Stores for tests, opened and filled without the processes and threads of the role.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use vere_directory::Directory;
@@ -21,10 +23,23 @@ pub(crate) fn folder() -> TempDir {
     folder
 }
 
+/// Locks a store's folder. A program that another test starts at this moment has all that is open until it
+/// executes, the lock of a store that was closed just now included.
+pub(crate) fn lock(folder: &Path) -> Files {
+    let patience = Instant::now() + Duration::from_secs(10);
+    loop {
+        match Files::lock(folder) {
+            Ok(files) => return files,
+            Err(error) => assert!(Instant::now() < patience, "{error:?}"),
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// An empty store.
 pub(crate) fn store() -> (TempDir, MailStore) {
     let folder = folder();
-    let store = Files::lock(folder.path()).unwrap().open().unwrap();
+    let store = lock(folder.path()).open().unwrap();
     (folder, store)
 }
 

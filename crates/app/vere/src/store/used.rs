@@ -124,10 +124,10 @@ impl Used {
 mod tests {
     use super::*;
     use crate::store::files::Files;
-    use crate::store::filled::{folder, inbox_of};
+    use crate::store::filled::{folder, inbox_of, lock};
 
     fn open(folder: &Path) -> (Files, MailStore) {
-        let files = Files::lock(folder).unwrap();
+        let files = lock(folder);
         let store = files.open().unwrap();
         (files, store)
     }

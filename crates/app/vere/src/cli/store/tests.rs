@@ -212,9 +212,8 @@ fn a_store_on_files_is_checked_and_compacted() {
 #[test]
 fn a_store_on_files_is_repaired() {
     let (folder, store) = indexed_as("");
-    let files = Files::lock(folder.path());
+    let files = filled::lock(folder.path());
     drop(store);
-    let files = files.unwrap();
     assert!(Files::lock(folder.path()).is_err());
     std::fs::remove_dir_all(folder.path().join("meta")).unwrap();
     let report = files.repair(false).unwrap();
@@ -269,7 +268,7 @@ fn a_repair_that_was_cut_off_between_names_is_no_loss() {
     let path = |name: &str| folder.path().join(name);
     std::fs::rename(path("meta"), path("meta.old")).unwrap();
     std::fs::create_dir(path("meta.new")).unwrap();
-    let files = Files::lock(folder.path()).unwrap();
+    let files = filled::lock(folder.path());
     assert_eq!(files.open().unwrap().check_all().unwrap().messages, 1);
     std::fs::remove_dir_all(path("meta")).unwrap();
     let report = files.repair(false).unwrap();

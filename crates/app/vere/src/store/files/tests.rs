@@ -124,7 +124,7 @@ fn a_torn_journal_of_the_metadata_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (live, killed) = (folder.path().join("live"), folder.path().join("killed"));
     fs::create_dir_all(live.join("log")).unwrap();
-    let mut store = Files::lock(&live).unwrap().open().unwrap();
+    let mut store = filled::lock(&live).open().unwrap();
     let before = fill(&mut store);
     assert!(before.len() > 30);
     copy(&live, &killed);
@@ -139,7 +139,7 @@ fn a_torn_journal_of_the_metadata_loses_nothing() {
             let torn = folder.path().join("torn");
             copy(&killed, &torn);
             damage.to(&torn.join(META).join(path.file_name().unwrap()));
-            let files = Files::lock(&torn).unwrap();
+            let files = filled::lock(&torn);
             let unreadable = files.meta(META).is_err();
             rebuilt += u64::from(unreadable);
             let opened = files.open();
@@ -165,14 +165,14 @@ fn unreadable() -> (tempfile::TempDir, Contents) {
     for (path, used) in journals(folder.path()) {
         Damage::Flip(used / 2).to(&path);
     }
-    let files = Files::lock(folder.path()).unwrap();
+    let files = filled::lock(folder.path());
     assert!(matches!(files.meta(META), Err(MetaError::Damaged(_))));
     (folder, before)
 }
 
 /// Opening says why it does not, and changes no metadata.
 fn refuses(folder: &Path, why: &str) {
-    let files = Files::lock(folder).unwrap();
+    let files = filled::lock(folder);
     let error = files.open().unwrap_err();
     assert!(error.to_string().contains(why), "{error}");
     assert!(matches!(files.meta(META), Err(MetaError::Damaged(_))));
@@ -199,7 +199,7 @@ fn a_log_without_a_head_is_not_begun_anew() {
     refuses(folder.path(), "0000000000000040.log is damaged at offset 0");
     // Nor where somebody removes the metadata by hand.
     fs::remove_dir_all(folder.path().join(META)).unwrap();
-    let files = Files::lock(folder.path()).unwrap();
+    let files = filled::lock(folder.path());
     for _ in 0..2 {
         let said = files.open().unwrap_err().to_string();
         let named = "0000000000000040.log is damaged at offset 0";
@@ -223,7 +223,7 @@ fn a_log_that_is_not_there_is_not_begun_anew() {
     refuses(folder.path(), "the log is gone");
     assert_eq!(fs::read_dir(&log).unwrap().count(), 0);
     fs::rename(folder.path().join(META), folder.path().join(META_TORN)).unwrap();
-    let files = Files::lock(folder.path()).unwrap();
+    let files = filled::lock(folder.path());
     let error = files.open().unwrap_err();
     assert!(error.to_string().contains("the log is gone"), "{error}");
     assert_eq!(fs::read_dir(&log).unwrap().count(), 0);
@@ -253,7 +253,7 @@ fn uid_validity(store: &mut MailStore) -> u32 {
 fn behind_a_cut_end_no_number_is_given_twice() {
     for is_begun in [false, true] {
         let (folder, _) = torn();
-        let files = Files::lock(folder.path()).unwrap();
+        let files = filled::lock(folder.path());
         if is_begun {
             assert!(!files.note_rebuilding().unwrap());
             let (store, report) = files
@@ -280,7 +280,7 @@ fn behind_a_whole_log_numbers_go_on() {
     let (folder, before) = unreadable();
     let index = folder.path().join(crate::store::search::FOLDER);
     fs::create_dir(&index).unwrap();
-    let files = Files::lock(folder.path()).unwrap();
+    let files = filled::lock(folder.path());
     let mut store = files.open().unwrap();
     assert!(contents(&mut store) == before && index.exists());
     assert_eq!(uid_validity(&mut store), 1);
@@ -290,7 +290,7 @@ fn behind_a_whole_log_numbers_go_on() {
 #[test]
 fn a_torn_end_is_told_when_metadata_are_made_anew() {
     let (folder, before) = torn();
-    let files = Files::lock(folder.path()).unwrap();
+    let files = filled::lock(folder.path());
     let report = files.rebuild().unwrap();
     assert!(report.replayed > 0 && report.cut > 0, "{report:?}");
     let torn = folder.path().join(META_TORN);

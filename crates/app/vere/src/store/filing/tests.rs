@@ -37,7 +37,7 @@ fn bench() -> Bench {
     drop(meta);
     let text = "version = 1\nhostname = \"mx.example.org\"\n[quota]\nmessages_max = 2\n";
     let settings = Settings::parse(text, "vere.toml").unwrap();
-    let files = Files::lock(folder.path()).unwrap();
+    let files = filled::lock(folder.path());
     Bench {
         store: files.open().unwrap(),
         filing: Filing {

@@ -5,11 +5,11 @@ use std::iter;
 
 use vere_ports::directory::AccountName;
 use vere_settings::BodySharing;
-use vere_store::MailboxName;
 use vere_units::{ByteSize, Timestamp};
 
 use super::*;
 use crate::store::files::Files;
+use crate::store::filled;
 
 /// The owner of a new store, and the syncs that it asks for.
 fn owner(files: &Files) -> (Owner, Receiver<Sync>) {
@@ -44,19 +44,16 @@ fn owner(files: &Files) -> (Owner, Receiver<Sync>) {
 }
 
 fn files() -> (tempfile::TempDir, Files) {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(folder.path().join("log")).unwrap();
-    let files = Files::lock(folder.path()).unwrap();
+    let folder = filled::folder();
+    let files = filled::lock(folder.path());
     (folder, files)
 }
 
-/// A question that changes something.
-fn change(name: &'static str) -> Message {
-    let ann = AccountName::parse("ann@demo.test").unwrap();
-    let question = move |store: &mut MailStore| {
-        let name = MailboxName::new(name)?;
-        store.create_mailbox(&ann, &name, None, Timestamp::from_millis(1))
-    };
+/// A question that changes something: it makes an account.
+fn change(account: &'static str) -> Message {
+    let account = AccountName::parse(account).unwrap();
+    let question =
+        move |store: &mut MailStore| store.open_account(&account, Timestamp::from_millis(1));
     Message::Job(job(question, |made| assert!(made.is_ok())))
 }
 
@@ -74,7 +71,7 @@ fn a_sync_does_not_wait_for_an_empty_queue() {
         asked.set(asked.get() + 1);
         look()
     });
-    owner.turn(iter::once(change("a")).chain(looks.take(10_000)));
+    owner.turn(iter::once(change("a@demo.test")).chain(looks.take(10_000)));
     assert!(
         asked.get() < TURN_MAX,
         "{} questions before it",
@@ -87,9 +84,9 @@ fn a_sync_does_not_wait_for_an_empty_queue() {
 fn the_next_sync_begins_where_one_ends() {
     let (_folder, files) = files();
     let (mut owner, syncs) = owner(&files);
-    owner.turn(iter::once(change("a")));
+    owner.turn(iter::once(change("a@demo.test")));
     let (outcome, waiting) = syncs.try_recv().unwrap().run();
-    let came = [change("b"), Message::Synced(outcome, waiting)];
+    let came = [change("b@demo.test"), Message::Synced(outcome, waiting)];
     let mut begun = 0;
     let behind = iter::once_with(|| {
         begun = syncs.try_iter().count();

@@ -10,7 +10,7 @@ use vere_store::{
 use vere_units::Timestamp;
 
 use super::*;
-use crate::store::files::Files;
+use crate::store::filled;
 use crate::store::keeper::MailStore;
 
 fn sync(store: &mut MailStore) {
@@ -54,9 +54,8 @@ fn snapshot(store: &mut MailStore, mailbox: MailboxId) -> Snapshot {
 /// The same is told, of what is known, from numbers as from the messages; and these are not kept meanwhile.
 #[test]
 fn who_does_not_ask_keeps_nothing_and_is_told_the_same() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(folder.path().join("log")).unwrap();
-    let files = Files::lock(folder.path()).unwrap();
+    let folder = filled::folder();
+    let files = filled::lock(folder.path());
     let mut store = files.open().unwrap();
     let ann = AccountName::parse("ann@demo.test").unwrap();
     let opened = store.open_account(&ann, Timestamp::from_millis(1)).unwrap();
