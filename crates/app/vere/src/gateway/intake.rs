@@ -25,7 +25,8 @@ use super::listeners::Service;
 use super::mail_log::Accepted;
 use super::pressure::Closed;
 use super::records::Lines;
-use super::state::{Gateway, Part};
+use super::reporting::Notice;
+use super::state::Gateway;
 use super::{clock, convert, header, signing};
 use crate::role::guessing::{Attempt, Outcome};
 use crate::role::login::{self, Checked, Keys, Logins};
@@ -198,32 +199,35 @@ async fn accept(
     note_received(gateway, &message, account, &base);
     let (mut parts, expanded) = gateway.router.parts(&settings, &message, &base, &body)?;
     let line = Accepted::of(&message, &parts);
-    let lines = tell_expanded(gateway, &base, &body, expanded, &mut parts).await;
+    let (notice, lines) = tell_expanded(gateway, &base, &body, expanded).await?;
+    parts.extend(notice.iter().flat_map(Notice::parts));
     gateway
         .store(vere_spool::owner::Batch::new(), parts, &lines)
         .await
         .map_err(|error| refusal(trace, error))?;
+    if let Some(notice) = notice {
+        gateway.note_notice(trace, &notice);
+    }
     if let Some(line) = line {
         line.write(service, &message.session, account, &base);
     }
     Ok(())
 }
 
-/// Adds the report that recipients stand for several others, if their sender wants to hear of success, to
-/// what is stored with the message; gives what other systems are told of that.
+/// The report that recipients stand for several others, if their sender wants to hear of success, to be stored with
+/// the message; and what other systems are told of that.
 async fn tell_expanded(
     gateway: &Gateway,
     envelope: &Envelope,
     message: &Bytes,
     recipients: Vec<ReportedRecipient>,
-    parts: &mut Vec<Part>,
-) -> Lines {
+) -> Result<(Option<Notice>, Lines), Refusal> {
     let Some(to) = envelope
         .reverse_path
         .clone()
         .filter(|_| !recipients.is_empty())
     else {
-        return Lines::new();
+        return Ok((None, Lines::new()));
     };
     let report = Report {
         kind: ReportKind::Expanded,
@@ -231,13 +235,13 @@ async fn tell_expanded(
         recipients,
         retry_until: None,
     };
-    if !gateway.may_report(&report, envelope.trace) {
-        return gateway.expanded_lines(envelope.trace, &report, None);
-    }
-    let (trace, made) = gateway.report_part(envelope, message, &report).await;
-    gateway.metrics.notified(report.kind);
-    parts.extend(made);
-    gateway.expanded_lines(envelope.trace, &report, Some(trace))
+    let notice = match gateway.may_report(&report, envelope.trace) {
+        true => Some(gateway.notice(envelope, message, &report).await?),
+        false => None,
+    };
+    let sent = notice.as_ref().and_then(Notice::sent);
+    let lines = gateway.expanded_lines(envelope.trace, &report, sent);
+    Ok((notice, lines))
 }
 
 /// The message as it goes on: our Received field in front; a submitted message without a date gets one

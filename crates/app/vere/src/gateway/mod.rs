@@ -8,9 +8,9 @@
 
 mod adopt;
 mod audit;
+mod behind;
 pub(crate) mod control;
 pub(crate) mod convert;
-mod delays;
 mod drain;
 mod group;
 mod header;
@@ -32,6 +32,7 @@ mod proxy;
 mod records;
 mod recovery;
 mod relay;
+mod reporting;
 mod routing;
 mod scheduler;
 mod session;

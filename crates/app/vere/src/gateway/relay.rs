@@ -12,8 +12,10 @@ use self::session::{RelaySession, SessionEnd};
 use super::outbound::Unroutable;
 use super::scheduler::Worker;
 use super::state::Gateway;
-use super::{clock, delays, sweep};
+use super::{behind, clock};
 
+/// Messages failed for one answer that a destination takes no mail.
+const FAILED_AT_ONCE: usize = 100;
 /// How long a connection without messages is kept for the next one.
 const IDLE_MAX: Duration = Duration::from_secs(5);
 
@@ -178,7 +180,7 @@ async fn fail(
     let queue = worker.queue;
     match none {
         Unroutable::Permanent { status, reply } => {
-            undeliverable(gateway, worker, destination, status, &reply);
+            undeliverable(gateway, worker, destination, status, &reply).await;
         }
         Unroutable::Temporary(reply) => {
             let head = worker.take();
@@ -186,7 +188,7 @@ async fn fail(
                 .queues
                 .borrow_mut()
                 .destination_failed(queue, &reply, clock::now());
-            unreachable(gateway, queue, head, destination, &reply).await;
+            unreachable(gateway, queue, head, destination, &reply);
         }
         Unroutable::Site(reply) => {
             let now = clock::now();
@@ -203,11 +205,11 @@ async fn fail(
                 queues.site_failed(queue, &reply, now);
                 queues.waiting_beside(queue)
             };
-            unreachable(gateway, queue, head, destination, &reply).await;
+            unreachable(gateway, queue, head, destination, &reply);
             for other in beside {
                 let name = gateway.queues.borrow().destination(other).cloned();
                 if let Some(destination) = name {
-                    unreachable(gateway, other, None, &destination, &reply).await;
+                    unreachable(gateway, other, None, &destination, &reply);
                 }
             }
         }
@@ -216,7 +218,7 @@ async fn fail(
 
 /// The message at the head of a queue has been tried by the attempt to connect and shows it; the others
 /// wait untouched, but for those whose time is over; their senders are told when they wait long.
-async fn unreachable(
+fn unreachable(
     gateway: &Rc<Gateway>,
     queue: u32,
     head: Option<Job>,
@@ -224,24 +226,24 @@ async fn unreachable(
     reply: &str,
 ) {
     let remote = destination.to_string();
-    let settle = |job: &Job| {
+    if let Some(job) = head {
         let attempt = Queues::unreachable_attempt(&job.envelope, &remote, reply);
-        gateway.settle(queue, job, &attempt);
-    };
-    head.iter().for_each(settle);
-    sweep::expired(gateway, queue, settle).await;
-    delays::tell(gateway, queue, &remote, reply);
+        gateway.settle(queue, &job, &attempt);
+    }
+    behind::look_through(gateway, queue, &remote, reply);
 }
 
-/// Fails everything that is ready: the destination says that it never takes mail.
-fn undeliverable(
+/// Fails what is ready, but no more than some at once: the destination says that it never takes mail. For the others
+/// it is asked again.
+async fn undeliverable(
     gateway: &Rc<Gateway>,
     worker: &mut Worker,
     destination: &Destination,
     status: &str,
     reply: &str,
 ) {
-    while let Some(job) = worker.take() {
+    for _ in 0..FAILED_AT_ONCE {
+        let Some(job) = worker.take() else { return };
         let result = RecipientResult {
             disposition: Disposition::Failed,
             status: status.to_owned(),
@@ -253,6 +255,8 @@ fn undeliverable(
             reports_taken_over: false,
             results: vec![result; job.envelope.recipients.len()],
         };
-        gateway.settle(worker.queue, &job, &attempt);
+        if gateway.settle(worker.queue, &job, &attempt) > 0 {
+            gateway.room_for_reports().await;
+        }
     }
 }

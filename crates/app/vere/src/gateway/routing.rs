@@ -198,6 +198,9 @@ impl Router {
     }
 
     /// The record for a report to the sender of `about`; none when the sender's address leads nowhere.
+    ///
+    /// # Errors
+    /// When the directory cannot say where it leads.
     pub(super) fn report_parts(
         &self,
         settings: &Settings,
@@ -206,14 +209,16 @@ impl Router {
         trace: TraceId,
         body: Bytes,
         now: Timestamp,
-    ) -> Vec<Part> {
+    ) -> Result<Vec<Part>, Refusal> {
         let Ok(address) = AddrSpec::parse(&report.to) else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         let rcpt = RcptTo::new(ForwardPath::Address(address));
         let mut routes = Routes::default();
-        if let Err(refusal) = self.route_recipient(settings, &rcpt, &mut routes) {
-            tracing::warn!(queue_id = %trace, rcpt = %report.to, %refusal, "report cannot be sent");
+        match self.route_recipient(settings, &rcpt, &mut routes) {
+            Ok(()) => {}
+            Err(refusal) if refusal.is_permanent() => return Ok(Vec::new()),
+            Err(refusal) => return Err(refusal),
         }
         let mut routed = routes.routed;
         for (_, recipient) in &mut routed {
@@ -248,7 +253,7 @@ impl Router {
             message_id: None,
             recipients: Vec::new(),
         };
-        group(routed, &base, &body)
+        Ok(group(routed, &base, &body))
     }
 }
 
@@ -332,4 +337,72 @@ fn group(routed: Vec<Routed>, base: &Envelope, body: &Bytes) -> Vec<Part> {
 fn unavailable(error: &StoreError) -> Refusal {
     tracing::error!(%error, "directory cannot be read");
     Refusal::LocalError
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use vere_disk::directory::SqliteStore;
+    use vere_ports::directory::{Change, Domain, DomainName};
+    use vere_queue::ReportKind;
+
+    use super::*;
+
+    fn parts(router: &Router, to: &str) -> Result<usize, Refusal> {
+        let text = "version = 1\nhostname = \"mx.example.org\"\n";
+        let settings = Settings::parse(text, "vere.toml").unwrap();
+        let now = Timestamp::from_millis(1);
+        let about = Envelope {
+            trace: TraceId::new(1),
+            accepted: now,
+            not_before: None,
+            held_until: None,
+            held_since: None,
+            attempts: 0,
+            delay_noticed: false,
+            reverse_path: Some(to.to_owned()),
+            envid: None,
+            ret: None,
+            smtputf8: false,
+            body_type: BodyType::SevenBit,
+            tls: TlsWish::None,
+            priority: 0,
+            size: 0,
+            last_reply: None,
+            message_id: None,
+            recipients: Vec::new(),
+        };
+        let report = Report {
+            kind: ReportKind::Failed,
+            to: to.to_owned(),
+            recipients: Vec::new(),
+            retry_until: None,
+        };
+        let body = Bytes::from_static(b"Subject: a\r\n\r\n");
+        let parts = router.report_parts(&settings, &about, &report, TraceId::new(2), body, now);
+        parts.map(|parts| parts.len())
+    }
+
+    /// A report is dropped for an address that leads nowhere, and not because nobody can say now where it leads.
+    #[test]
+    fn a_report_waits_for_a_directory_that_cannot_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("directory.sqlite");
+        let store = SqliteStore::create(&path).unwrap();
+        let name = DomainName::parse("example.org").unwrap();
+        let catch_all = None;
+        let domain = Change::AddDomain(Domain { name, catch_all });
+        vere_ports::directory::DirectoryStore::apply(&store, &domain).unwrap();
+        let router = Router {
+            directory: Directory::new(Arc::new(store), None),
+        };
+        assert_eq!(parts(&router, "ann@example.com"), Ok(1));
+        assert_eq!(parts(&router, "nobody@example.org"), Ok(0));
+        assert_eq!(parts(&router, "no address"), Ok(0));
+        for file in std::fs::read_dir(folder.path()).unwrap() {
+            std::fs::write(file.unwrap().path(), [0x55; 65_536]).unwrap();
+        }
+        assert_eq!(parts(&router, "ann@example.com"), Err(Refusal::LocalError));
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{Mutex, Notify, Semaphore};
 use vere_directory::Directory;
 use vere_queue::{Destination, Envelope, Job, Queues, ReportLimit};
 use vere_settings::Settings;
@@ -16,14 +16,15 @@ use vere_spoolwire::{QueueId, RecordId, Refusal};
 use vere_telemetry::trace::{Event, EventKind, TraceLog};
 use vere_units::TraceId;
 
+use super::behind::Behind;
 use super::clock;
-use super::delays::Delays;
 use super::ids::TraceIds;
 use super::known::Expected;
 use super::metrics::GatewayMetrics;
 use super::outbound::Outbound;
 use super::pressure::Pressure;
 use super::records::{self, Lines, Records};
+use super::reporting::STORING_MAX;
 use super::routing::Router;
 use super::signing::Signer;
 use crate::cli::Failure;
@@ -36,7 +37,7 @@ pub(super) const FETCH_BYTES: u32 = 1 << 20;
 pub(super) const POST_RETRY: Duration = Duration::from_millis(500);
 
 /// One record to be: a destination, the envelope for it and the message.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Part {
     pub(super) destination: Destination,
     pub(super) envelope: Envelope,
@@ -72,8 +73,10 @@ pub(super) struct Gateway {
     pub(super) records: Records,
     /// How many reports each address got.
     pub(super) report_limit: Rc<RefCell<ReportLimit>>,
-    /// Queues whose senders are to be told of delays.
-    pub(super) delays: Delays,
+    /// Ends with reports that are being stored.
+    pub(super) storing: Semaphore,
+    /// Queues to be looked through behind their heads.
+    pub(super) behind: Behind,
     /// What signs own users' mail and reports, if the settings want that.
     pub(super) signer: Option<Rc<Signer>>,
     /// Whether so much waits that the intake is throttled.
@@ -103,7 +106,8 @@ impl Gateway {
         Self {
             signer: signer.map(Rc::new),
             report_limit: Rc::default(),
-            delays: Delays::default(),
+            storing: Semaphore::new(STORING_MAX),
+            behind: Behind::default(),
             ids: Rc::new(TraceIds::of(&parts.settings.gateway.name)),
             settings: RefCell::new(parts.settings),
             router: Router {
@@ -135,7 +139,8 @@ impl Gateway {
         Self {
             signer: self.signer.clone(),
             report_limit: Rc::clone(&self.report_limit),
-            delays: Delays::default(),
+            storing: Semaphore::new(STORING_MAX),
+            behind: Behind::default(),
             ids: Rc::clone(&self.ids),
             router: Router {
                 directory: self.router.directory.clone(),

@@ -1,5 +1,5 @@
-//! Goes through the messages of a queue in blocks and settles those without an attempt for which it is
-//! time, or which an operator has named. Takes the same memory for ten messages as for a million, and
+//! Goes through the messages of a queue in blocks and settles those that an operator has named, without an
+//! attempt. Takes the same memory for ten messages as for a million, and
 //! lets everybody else go on after each block.
 
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use vere_queue::{
-    Attempt, Disposition, Envelope, Job, MessageSummary, Notify, RecipientResult, Standing,
+    Attempt, Disposition, Envelope, MessageSummary, Notify, RecipientResult, Standing,
 };
 use vere_spool::owner::Batch;
 use vere_spoolwire::{QueueId, RecordId};
@@ -28,45 +28,6 @@ const BLOCK_OCTETS: u32 = 1 << 20;
 const PAGE: usize = 500;
 /// The pause after each message returned to its sender: no more than 100 reports leave in a second.
 const REPORT_PAUSE: Duration = Duration::from_millis(10);
-
-/// Settles the messages of a queue whose time is over.
-pub(super) async fn expired(gateway: &Gateway, queue: u32, settle: impl Fn(&Job)) {
-    loop {
-        let first = gateway.queues.borrow().first_expired(queue, clock::now());
-        let Some(from) = first else { return };
-        let from = RecordId(from);
-        let block = gateway
-            .link
-            .fetch(QueueId(queue), from, BLOCK_RECORDS, BLOCK_OCTETS)
-            .await;
-        let records = match block {
-            Ok(block) => block.records,
-            Err(error) => {
-                tracing::warn!(?error, "cannot fetch expired messages");
-                return;
-            }
-        };
-        let mut settled = 0;
-        for (record, envelope, body) in recovery::readable(records) {
-            let mut queues = gateway.queues.borrow_mut();
-            if !queues.is_expired(envelope.accepted, clock::now()) {
-                break;
-            }
-            // What is held does not leave by its age.
-            let message = queues.message(queue, record, envelope.trace);
-            if message.is_some_and(|message| message.standing == Standing::Held) {
-                continue;
-            }
-            let job = queues.claim(queue, record, envelope, body);
-            drop(queues);
-            settled += job.iter().map(&settle).count();
-        }
-        // The next look finds the same record otherwise: another version wrote it, or it is gone.
-        if settled == 0 {
-            return;
-        }
-    }
-}
 
 /// Whether an address is what an operator wrote, an address or a domain.
 fn is_meant(wanted: &str, address: &str) -> bool {
@@ -311,9 +272,9 @@ impl Sweep {
             reports_taken_over: false,
             results: vec![result; job.envelope.recipients.len()],
         };
-        self.gateway.settle(self.queue, &job, &attempt);
-        if self.report {
+        if self.gateway.settle(self.queue, &job, &attempt) > 0 {
             tokio::time::sleep(REPORT_PAUSE).await;
+            self.gateway.room_for_reports().await;
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The way of a message: taken, spooled, delivered, traced; and what happens when it cannot be.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use crate::harness::{
     Options, Session, Sink, System, free_address, is_full, skip, wait_for, wait_within,
 };
-use std::time::Duration;
 
 #[test]
 fn mail_for_a_local_account_lands_in_its_maildir_and_is_traced() {
@@ -98,6 +100,32 @@ fn the_mx_of_a_domain_is_asked_and_a_null_mx_respected() {
     } else {
         assert!(reply.starts_with("556 5.1.10"), "{reply}");
     }
+    system.stop();
+}
+
+/// More messages than are failed, and reports than are stored, at once.
+#[test]
+fn all_that_waited_for_a_domain_that_takes_no_mail_is_reported_once() {
+    let options = Options::default().record("nomail.test MX 0 .");
+    let system = System::start(&options);
+    system.command(&["queue", "hold", "nomail.test"]);
+    let mut session = Session::greeted(system.smtp);
+    let count = 250;
+    let sent: BTreeSet<_> = (0..count)
+        .map(|_| session.submit("bob@example.org", &["x@nomail.test"], "Subject: a\r\n\r\nb"))
+        .collect();
+    system.command(&["queue", "release", "nomail.test"]);
+    let reports = system.wait_mail("bob", count);
+    let about = |report: &String| {
+        let rest = report.split("X-Veredarius-Queue-ID: ").nth(1);
+        let id = rest.and_then(|rest| rest.lines().next());
+        id.expect("the message's id").to_owned()
+    };
+    assert_eq!(reports.iter().map(about).collect::<BTreeSet<_>>(), sent);
+    system.wait_empty();
+    let trace = system.command(&["trace", sent.first().expect("one")]);
+    assert!(trace.contains("dsn"), "{trace}");
+    assert_eq!(system.mail("bob").len(), count);
     system.stop();
 }
 
@@ -238,8 +266,8 @@ fn what_is_never_delivered_is_told_of_and_expires_with_a_report() {
         &["x@example.com"],
         "Subject: lost\r\n\r\nbody",
     );
-    // Only the first is tried where nobody answers; these wait behind it.
-    let behind = 8;
+    // Only the first is tried where nobody answers; these wait behind it, in more than one block.
+    let behind = 230;
     for _ in 0..behind {
         let text = "Subject: behind\r\n\r\nbody";
         session.submit("bob@example.org", &["y@example.com"], text);

@@ -1,0 +1,289 @@
+//! Looks at what waits behind others for a destination that cannot be reached, of which only the head of a queue is
+//! tried: ends what has waited too long, and tells senders of what waits long. Of those that were tried the schedule
+//! tells with the attempt ([`settling`](super::settling)).
+//!
+//! One task for all queues, block by block in turn, with a pause after each report and one block of records in
+//! memory: a million messages make no storm.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::task::spawn_local;
+use vere_queue::{Envelope, Job, Queues, Report, Standing, delay};
+use vere_spool::owner::Batch;
+use vere_spoolwire::{QueueId, RecordId};
+
+use super::reporting::Unstored;
+use super::state::{FETCH_BYTES, Gateway};
+use super::{clock, recovery};
+
+/// Records in one block.
+const BLOCK_RECORDS: u32 = 100;
+/// Octets in one block, about.
+const BLOCK_OCTETS: u32 = 1 << 20;
+/// The pause after each report: no more than 1,000 leave in a second.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Why messages wait: which host, or destination, said what.
+#[derive(Debug)]
+struct Reason {
+    remote: String,
+    reply: String,
+}
+
+/// Queues that are to be looked through, and why their messages wait.
+#[derive(Debug, Default)]
+pub(super) struct Behind {
+    waiting: RefCell<BTreeMap<u32, Reason>>,
+    running: Cell<bool>,
+}
+
+impl Behind {
+    /// Takes the queue after another one; after the last comes the first.
+    fn next(&self, after: u32) -> Option<(u32, Reason)> {
+        let mut waiting = self.waiting.borrow_mut();
+        let later = (Bound::Excluded(after), Bound::Unbounded);
+        let first = || waiting.keys().next();
+        let queue = *waiting
+            .range(later)
+            .next()
+            .map(|(queue, _)| queue)
+            .or_else(first)?;
+        waiting.remove_entry(&queue)
+    }
+
+    /// Puts a queue back, unless there is a newer reason.
+    fn go_on(&self, queue: u32, reason: Reason) {
+        self.waiting.borrow_mut().entry(queue).or_insert(reason);
+    }
+}
+
+/// Has a queue looked through, where it is time for some of its messages.
+pub(super) fn look_through(gateway: &Rc<Gateway>, queue: u32, remote: &str, reply: &str) {
+    let now = clock::now();
+    let queues = gateway.queues.borrow();
+    let due = queues
+        .first_expired(queue, now)
+        .or_else(|| queues.first_untold(queue, now));
+    if due.is_none() {
+        return;
+    }
+    let reason = Reason {
+        remote: remote.to_owned(),
+        reply: reply.to_owned(),
+    };
+    gateway.behind.waiting.borrow_mut().insert(queue, reason);
+    if !gateway.behind.running.replace(true) {
+        spawn_local(run(Rc::clone(gateway)));
+    }
+}
+
+/// Goes on until no queue waits any more.
+async fn run(gateway: Rc<Gateway>) {
+    let mut after = 0;
+    while let Some((queue, reason)) = gateway.behind.next(after) {
+        after = queue;
+        match block(&gateway, queue, &reason).await {
+            Ok(true) => gateway.behind.go_on(queue, reason),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(queue, ?error, "cannot tell senders of delays and ends yet");
+            }
+        }
+    }
+    gateway.behind.running.set(false);
+}
+
+/// Looks at one block of a queue; whether there may be more.
+async fn block(gateway: &Rc<Gateway>, queue: u32, reason: &Reason) -> Result<bool, Unstored> {
+    if !gateway.delivering() {
+        return Ok(false);
+    }
+    let now = clock::now();
+    let expired = gateway.queues.borrow().first_expired(queue, now);
+    if let Some(from) = expired {
+        return end(gateway, queue, RecordId(from), reason).await;
+    }
+    let untold = gateway.queues.borrow().first_untold(queue, now);
+    match untold {
+        Some(from) => tell(gateway, queue, RecordId(from), reason).await,
+        None => Ok(false),
+    }
+}
+
+/// Ends the messages of a block whose time is over.
+async fn end(
+    gateway: &Rc<Gateway>,
+    queue: u32,
+    from: RecordId,
+    reason: &Reason,
+) -> Result<bool, Unstored> {
+    let block = gateway
+        .link
+        .fetch(QueueId(queue), from, BLOCK_RECORDS, BLOCK_OCTETS)
+        .await?;
+    let mut ended = false;
+    for (record, envelope, body) in recovery::readable(block.records) {
+        if !is_expired(gateway, &envelope) {
+            break;
+        }
+        let Some(job) = claim_unheld(gateway, queue, record, envelope, body) else {
+            continue;
+        };
+        ended = true;
+        let attempt = Queues::unreachable_attempt(&job.envelope, &reason.remote, &reason.reply);
+        if gateway.settle(queue, &job, &attempt) > 0 {
+            tokio::time::sleep(PAUSE).await;
+            gateway.room_for_reports().await;
+        }
+    }
+    // The next look finds the same record otherwise: another version wrote it, or it is gone.
+    Ok(ended)
+}
+
+fn is_expired(gateway: &Gateway, envelope: &Envelope) -> bool {
+    let queues = gateway.queues.borrow();
+    queues.is_expired(envelope.accepted, clock::now())
+}
+
+/// Claims a message as for an attempt; what is held does not leave by its age.
+fn claim_unheld(
+    gateway: &Gateway,
+    queue: u32,
+    record: u64,
+    envelope: Envelope,
+    body: Bytes,
+) -> Option<Job> {
+    let mut queues = gateway.queues.borrow_mut();
+    let message = queues.message(queue, record, envelope.trace);
+    if message.is_some_and(|message| message.standing == Standing::Held) {
+        return None;
+    }
+    queues.claim(queue, record, envelope, body)
+}
+
+/// Tells the senders of a block, from the first that was not looked at to the first that is too young.
+async fn tell(
+    gateway: &Rc<Gateway>,
+    queue: u32,
+    from: RecordId,
+    reason: &Reason,
+) -> Result<bool, Unstored> {
+    let block = gateway
+        .link
+        .fetch(QueueId(queue), from, BLOCK_RECORDS, BLOCK_OCTETS)
+        .await?;
+    let (end, next) = (block.end, block.next.0);
+    for (record, envelope, _) in recovery::readable(block.records) {
+        if is_young(gateway, &envelope) {
+            let young = Some(envelope.accepted);
+            gateway.queues.borrow_mut().told(queue, record, young);
+            return Ok(false);
+        }
+        if tell_one(gateway, queue, record, envelope, reason).await? {
+            tokio::time::sleep(PAUSE).await;
+        }
+        gateway.queues.borrow_mut().told(queue, record + 1, None);
+    }
+    if end || next <= from.0 {
+        return Ok(false);
+    }
+    gateway.queues.borrow_mut().told(queue, next, None);
+    Ok(true)
+}
+
+fn is_young(gateway: &Gateway, envelope: &Envelope) -> bool {
+    let after = gateway.queues.borrow().policy().delay_notice;
+    after.is_none_or(|after| envelope.accepted + after > clock::now())
+}
+
+/// Tells the sender of one message; whether there was one to be told. What is under way or held is told of by its
+/// own attempts.
+async fn tell_one(
+    gateway: &Rc<Gateway>,
+    queue: u32,
+    record: u64,
+    envelope: Envelope,
+    reason: &Reason,
+) -> Result<bool, Unstored> {
+    if notice(gateway, &envelope, reason).is_none() {
+        return Ok(false);
+    }
+    let message = gateway
+        .queues
+        .borrow()
+        .message(queue, record, envelope.trace);
+    let Some(message) = message else {
+        return Ok(false);
+    };
+    let due = match message.standing {
+        Standing::Ready => clock::now(),
+        Standing::Deferred => message.due.unwrap_or_else(clock::now),
+        Standing::InFlight | Standing::Held => return Ok(false),
+    };
+    let claimed = gateway
+        .queues
+        .borrow_mut()
+        .claim(queue, record, envelope, Bytes::new());
+    let Some(job) = claimed else {
+        return Ok(false);
+    };
+    let told = change(gateway, queue, &job, reason).await;
+    let back = Envelope {
+        attempts: message.attempts,
+        not_before: Some(due),
+        ..Envelope::clone(&job.envelope)
+    };
+    let mut queues = gateway.queues.borrow_mut();
+    queues.written(queue, &job, &back, clock::now());
+    drop(queues);
+    gateway.changed.notify_one();
+    told
+}
+
+fn notice(gateway: &Gateway, envelope: &Envelope, reason: &Reason) -> Option<(Envelope, Report)> {
+    let queues = gateway.queues.borrow();
+    let Reason { remote, reply } = reason;
+    delay::notice(envelope, queues.policy(), clock::now(), remote, reply)
+}
+
+/// Stores the report and what it makes of the record, which nobody else changes meanwhile: it is read once more,
+/// since an attempt may have changed it after it was read with others.
+async fn change(
+    gateway: &Rc<Gateway>,
+    queue: u32,
+    job: &Job,
+    reason: &Reason,
+) -> Result<bool, Unstored> {
+    let id = RecordId(job.record);
+    let block = gateway
+        .link
+        .fetch(QueueId(queue), id, 1, FETCH_BYTES)
+        .await?;
+    let mut records = recovery::readable(block.records);
+    let Some((_, envelope, body)) = records.find(|(record, ..)| *record == job.record) else {
+        return Ok(false);
+    };
+    let Some((rest, report)) = notice(gateway, &envelope, reason) else {
+        return Ok(false);
+    };
+    let mut batch = Batch::new();
+    batch.replace(QueueId(queue), id, rest.encode().into());
+    let mut job = job.clone();
+    job.envelope = Rc::new(envelope);
+    job.body = Some(body.clone());
+    if !gateway.may_report(&report, job.envelope.trace) {
+        let lines = gateway.report_lines(queue, &job, &report, None);
+        gateway.store(batch, Vec::new(), &lines).await?;
+        return Ok(true);
+    }
+    let notices = gateway.notices(queue, &job, &body, &[report]).await?;
+    gateway
+        .store_notices(batch, &job.envelope, &notices, &Vec::new())
+        .await?;
+    Ok(true)
+}
