@@ -3,9 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use crate::harness::{
-    Options, Session, Sink, System, acked_under_kills, free_address, is_full, quoted, unfold,
-    wait_for,
+    Manners, Mx, Options, Session, Sink, System, acked_under_kills, free_address, is_full, quoted,
+    unfold, wait_for,
 };
 use crate::{dkim, metrics, records};
 
@@ -57,6 +59,70 @@ fn kills_lose_no_report_and_make_no_half_fan_out() {
         let about = "Final-Recipient: rfc822; y@refuses.test\nAction: failed\nStatus: 5.1.1\n";
         assert!(report.contains(about), "{report}");
     }
+    system.stop();
+}
+
+/// One record whose recipients end apart: one has it, one is refused, one is to be tried again.
+#[test]
+fn kills_neither_mix_up_nor_forget_what_recipients_of_one_record_came_to() {
+    let size = if is_full() { (1_000, 20) } else { (100, 6) };
+    let hop = Mx::start(Manners {
+        replies: &[
+            ("RCPT TO:<NO@", "550 5.1.1 nobody"),
+            ("RCPT TO:<LATER@", "451 4.2.1 not now"),
+        ],
+        ..Manners::default()
+    });
+    let options = Options::default()
+        .route("mixed.test", hop.address, "")
+        .set("limits.connections_per_client_max", "1000")
+        .set("delivery.reports_per_hour_max", "0")
+        .set("log.level", "\"warn\"");
+    let system = System::start(&options);
+    let recipients = ["yes@mixed.test", "no@mixed.test", "later@mixed.test"];
+    let acked = acked_under_kills(&system, size, "bob@example.org", &recipients);
+    let acked: BTreeSet<_> = acked.into_iter().collect();
+    let keys = |map: &BTreeMap<String, usize>| map.keys().cloned().collect::<BTreeSet<_>>();
+    let (relayed, reported) = wait_for("the first attempt of every message", || {
+        let texts: Vec<_> = hop.messages().into_iter().map(|one| one.text).collect();
+        let relayed = ids(&texts, "with ESMTP id ");
+        let reported = ids(&system.mail("bob"), "X-Veredarius-Queue-ID: ");
+        let whole = keys(&relayed) == keys(&reported) && acked.is_subset(&keys(&relayed));
+        whole.then_some((relayed, reported))
+    });
+    assert!(reported.values().all(|count| *count == 1), "{reported:?}");
+    assert!(relayed.values().sum::<usize>() < 2 * relayed.len());
+    for report in system.mail("bob") {
+        let about = "Final-Recipient: rfc822; no@mixed.test\nAction: failed\nStatus: 5.1.1\n";
+        assert!(report.contains(about), "{report}");
+        assert_eq!(report.matches("Final-Recipient: ").count(), 1, "{report}");
+    }
+    // What is left of each is the one that is to be tried again, and only that.
+    let destination = format!("relay:{}", hop.address);
+    let listed = system.command(&["queue", "show", &destination, "--json"]);
+    let listed: Vec<Value> = serde_json::from_str(&listed).expect("a list");
+    let left = Value::from(vec!["later@mixed.test"]);
+    assert!(!listed.is_empty() && listed.iter().all(|one| one["recipients"] == left));
+    let reports = wait_for("a report of every end", || {
+        // What is being tried at this moment is left out.
+        system.command(&["queue", "bounce", &destination, "--yes"]);
+        let reports = system.mail("bob");
+        (reports.len() == 2 * relayed.len()).then_some(reports)
+    });
+    system.wait_empty();
+    let later = reports
+        .iter()
+        .filter(|one| one.contains("rfc822; later@mixed.test\n"));
+    let later: Vec<_> = later.cloned().collect();
+    assert_eq!(
+        keys(&ids(&later, "X-Veredarius-Queue-ID: ")),
+        keys(&relayed)
+    );
+    assert!(
+        later
+            .iter()
+            .all(|one| one.matches("Final-Recipient: ").count() == 1)
+    );
     system.stop();
 }
 
