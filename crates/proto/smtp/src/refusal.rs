@@ -95,6 +95,9 @@ pub enum Refusal {
     /// Local: the service is going down or not up yet; the connection is closed.
     /// `421 4.3.2`
     ServiceUnavailable,
+    /// Policy: the account that the client logged in to is gone, or has another password; the connection is closed.
+    /// `421 4.7.0`
+    LoginOver,
     /// Policy: a rule of the site, with the site's own words.
     /// `550 5.7.1` or `450 4.7.1`
     Site {
@@ -141,6 +144,12 @@ impl Refusal {
             Self::Busy => row(451, 3, 2, "system busy, try again later"),
             Self::LocalError => row(451, 3, 0, "local error in processing"),
             Self::ServiceUnavailable => row(421, 3, 2, "service not available, closing connection"),
+            Self::LoginOver => row(
+                421,
+                7,
+                0,
+                "account or password changed, log in again, closing connection",
+            ),
             Self::Site {
                 permanent: true,
                 text,

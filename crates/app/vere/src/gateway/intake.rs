@@ -3,11 +3,12 @@
 //! Sessions know only this trait. Today the gateway itself implements it; a session that runs in a worker
 //! process of its own will reach the gateway through another implementation.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use vere_ports::directory::AccountName;
 use vere_queue::{Envelope, Report, ReportKind, ReportedRecipient, TlsWish};
 use vere_sasl::server::PasswordAttempt;
 use vere_settings::Settings;
@@ -29,7 +30,7 @@ use super::reporting::Notice;
 use super::state::Gateway;
 use super::{clock, convert, header, signing};
 use crate::role::guessing::{Attempt, Outcome};
-use crate::role::login::{self, Checked, Keys, Logins};
+use crate::role::login::{self, Checked, Keys, Logins, Print};
 use crate::role::places::Client;
 use crate::spool::link::SpoolError;
 
@@ -59,6 +60,26 @@ pub(super) struct ServiceIntake {
     pub(super) logins: Logins,
     /// A SCRAM exchange that has not ended.
     pub(super) exchange: RefCell<Option<Attempt>>,
+    /// The password by which the client logs in.
+    pub(super) shown: Cell<Option<Print>>,
+}
+
+impl ServiceIntake {
+    /// Whether who logged in to this account may send still.
+    fn is_in(&self, account: &str) -> Result<(), Refusal> {
+        let Ok(account) = AccountName::parse(account) else {
+            return Err(Refusal::LoginOver);
+        };
+        let now = Print::look_up(&self.gateway.router.directory, &account);
+        let now = now.map_err(|error| {
+            tracing::error!(%error, "directory cannot be read");
+            Refusal::LocalError
+        })?;
+        match now.is_some() && now == self.shown.get() {
+            true => Ok(()),
+            false => Err(Refusal::LoginOver),
+        }
+    }
 }
 
 impl Intake for ServiceIntake {
@@ -66,6 +87,8 @@ impl Intake for ServiceIntake {
         self.exchange.take();
         let client = Client::at(session.peer().address.ip());
         let directory = self.gateway.router.directory.clone();
+        // Before it is checked: it may become another one meanwhile.
+        self.shown.set(Print::of_user(&directory, &attempt.authcid));
         // Boxed for the same reason as what follows a message.
         match Box::pin(self.logins.password(client, directory, attempt)).await {
             Checked::Accepted(account) => AuthOutcome::Accepted { account },
@@ -80,7 +103,9 @@ impl Intake for ServiceIntake {
         let client = Client::at(session.peer().address.ip());
         let exchange = Box::pin(self.logins.exchange(client, username)).await;
         self.exchange.replace(Some(exchange));
-        match login::scram_keys(&self.gateway.router.directory, username) {
+        let directory = &self.gateway.router.directory;
+        self.shown.set(Print::of_user(directory, username));
+        match login::scram_keys(directory, username) {
             Keys::Found(account, keys) => ScramLookup::Found { account, keys },
             Keys::Unknown => ScramLookup::Unknown,
             Keys::Unavailable => ScramLookup::Unavailable,
@@ -101,6 +126,9 @@ impl Intake for ServiceIntake {
                 self.gateway.metrics.turned_away_for_lines();
             }
             return Err(closed.refusal());
+        }
+        if let Some(account) = session.account() {
+            self.is_in(account)?;
         }
         match (session.account(), mail.reverse_path.address()) {
             (Some(account), Some(address)) => self.gateway.router.check_sender(account, address),

@@ -2,7 +2,7 @@
 
 mod local;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -243,6 +243,7 @@ impl Reception {
             service,
             logins: self.logins.clone(),
             exchange: RefCell::default(),
+            shown: Cell::default(),
         }
     }
 

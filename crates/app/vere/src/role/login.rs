@@ -1,12 +1,13 @@
 //! Whether somebody is who they say they are, for every protocol that has passwords.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use vere_directory::{Directory, Login};
-use vere_ports::directory::AccountName;
+use vere_ports::directory::{Account, AccountName, StoreError};
 use vere_sasl::ScramKeys;
 use vere_sasl::server::PasswordAttempt;
 
@@ -39,6 +40,44 @@ pub(crate) enum Keys {
     Unknown,
     /// It cannot be found out now.
     Unavailable,
+}
+
+/// What tells the password of an account from its next one: who logged in by the one before is not let in any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Print(u64);
+
+impl Print {
+    fn of(account: &Account) -> Self {
+        let mut hasher = DefaultHasher::new();
+        if let Some(credentials) = &account.credentials {
+            credentials.password_hash.expose().hash(&mut hasher);
+            credentials.scram_sha_256.expose().hash(&mut hasher);
+        }
+        Self(hasher.finish())
+    }
+
+    /// That of the account which a client says that it is, if there is such a one.
+    pub(crate) fn of_user(directory: &Directory, username: &str) -> Option<Self> {
+        let account = AccountName::parse(username).ok()?;
+        Self::look_up(directory, &account).ok()?
+    }
+
+    /// That of an account now; none: there is no such account.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub(crate) fn look_up(
+        directory: &Directory,
+        account: &AccountName,
+    ) -> Result<Option<Self>, StoreError> {
+        let found = directory.store().account(account)?;
+        Ok(found.as_ref().map(Self::of))
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn new(print: u64) -> Self {
+        Self(print)
+    }
 }
 
 /// How those log in who share a process: guessing is slowed by client, and only so many passwords are checked

@@ -21,11 +21,11 @@ use super::messages::{Fetcher, opened_gone};
 use super::opened::{self, OpenMailbox, Since};
 use super::quota::SharedQuotas;
 use super::search;
-use super::sessions::{LetIn, Place, Print, Sessions};
+use super::sessions::{LetIn, Place, Sessions};
 use super::steps::{attribute, claim, empty_inbox, inbox, named, operation, special_use};
 use crate::role::clock::now;
 use crate::role::guessing::{Attempt, Outcome};
-use crate::role::login::{self, Checked, Keys, Logins};
+use crate::role::login::{self, Checked, Keys, Logins, Print};
 use crate::role::places;
 
 /// The host's side of a connection.

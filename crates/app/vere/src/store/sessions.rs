@@ -5,7 +5,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,36 +12,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use vere_directory::Directory;
 use vere_imap::server::Refusal;
-use vere_ports::directory::{Account, AccountName, StoreError};
+use vere_ports::directory::{AccountName, StoreError};
+
+use crate::role::login::Print;
 
 /// How often it is asked whether the directory changed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-
-/// What tells the password of an account from its next one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Print(u64);
-
-impl Print {
-    fn of(account: &Account) -> Self {
-        let mut hasher = DefaultHasher::new();
-        if let Some(credentials) = &account.credentials {
-            credentials.password_hash.expose().hash(&mut hasher);
-            credentials.scram_sha_256.expose().hash(&mut hasher);
-        }
-        Self(hasher.finish())
-    }
-
-    /// That of the account which a client says that it is, if there is such a one.
-    pub(super) fn of_user(directory: &Directory, username: &str) -> Option<Self> {
-        let account = AccountName::parse(username).ok()?;
-        Self::look_up(directory, &account).ok()?
-    }
-
-    fn look_up(directory: &Directory, account: &AccountName) -> Result<Option<Self>, StoreError> {
-        let found = directory.store().account(account)?;
-        Ok(found.as_ref().map(Self::of))
-    }
-}
 
 /// Why somebody is let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_session_ends_with_its_password_and_any_with_its_account() {
-        let (old, new) = (Some(Print(1)), Some(Print(2)));
+        let (old, new) = (Some(Print::new(1)), Some(Print::new(2)));
         assert_eq!(LetIn::Password(old).ended_by(old), None);
         assert_eq!(LetIn::Password(old).ended_by(new), Some(Refusal::Expired));
         assert_eq!(LetIn::Password(None).ended_by(new), Some(Refusal::Expired));

@@ -180,6 +180,36 @@ fn who_is_authenticated_may_relay_under_own_addresses_only() {
     system.stop();
 }
 
+/// They went on until they ended by themselves.
+#[test]
+fn who_logged_in_sends_until_the_account_or_its_password_changes() {
+    let system = System::start(&Options::default().unset("relay.networks"));
+    let log_in = |plain: &str| {
+        let mut session = Session::greeted(system.submission);
+        session.command(&format!("AUTH PLAIN {plain}"), "235 2.7.0");
+        session
+    };
+    // NUL alice@example.org NUL secret, and bob.
+    let alice = "AGFsaWNlQGV4YW1wbGUub3JnAHNlY3JldA==";
+    let bob = "AGJvYkBleGFtcGxlLm9yZwBzZWNyZXQ=";
+    let mut sessions = [log_in(alice), log_in(bob), log_in(bob)];
+    system.command(&["account", "add", "carol@example.org", "--generate"]);
+    for (session, from) in sessions.iter_mut().zip(["alice", "bob"]) {
+        let from = format!("{from}@example.org");
+        session.submit(&from, &["bob@example.org"], "Subject: a\r\n\r\nb");
+    }
+    system.command(&["account", "passwd", "alice@example.org", "--generate"]);
+    system.command(&["account", "del", "bob@example.org"]);
+    for (mut session, from) in sessions.into_iter().zip(["alice", "bob", "bob"]) {
+        session.send(format!("MAIL FROM:<{from}@example.org>\r\n").as_bytes());
+        assert_eq!(
+            session.rest(),
+            "421 4.7.0 account or password changed, log in again, closing connection\r\n"
+        );
+    }
+    system.stop();
+}
+
 #[test]
 fn guessing_passwords_ends_the_connection() {
     let system = System::start(&Options::default());
