@@ -1,5 +1,6 @@
 //! The octets of a section (RFC 9051 section 6.4.5.1).
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use vere_mime::{Parsed, Part, PartKind, fields, header_len, text};
@@ -157,8 +158,12 @@ pub fn put_header_fields(
     wanted: bool,
     out: &mut Vec<u8>,
 ) {
+    let sorted = (names.len() > FEW).then(|| Names::new(names));
     for field in fields(header).filter(vere_mime::Field::is_named) {
-        let named = names.iter().any(|name| field.is(name.as_ref()));
+        let named = match &sorted {
+            Some(sorted) => sorted.have(field.name),
+            None => names.iter().any(|name| field.is(name.as_ref())),
+        };
         if named == wanted {
             out.extend_from_slice(field.raw);
             if !field.raw.ends_with(b"\n") {
@@ -167,6 +172,30 @@ pub fn put_header_fields(
         }
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// Names among which is looked one by one.
+const FEW: usize = 8;
+
+/// Names of fields, which are looked for in any case. A client may ask for thousands, in a header of as many fields.
+struct Names<'a>(Vec<&'a [u8]>);
+
+impl<'a> Names<'a> {
+    fn new(names: &'a [impl AsRef<str>]) -> Self {
+        let mut names: Vec<_> = names.iter().map(|name| name.as_ref().as_bytes()).collect();
+        names.sort_unstable_by(|one, other| in_any_case(one, other));
+        Self(names)
+    }
+
+    fn have(&self, name: &[u8]) -> bool {
+        let found = self.0.binary_search_by(|one| in_any_case(one, name));
+        found.is_ok()
+    }
+}
+
+fn in_any_case(one: &[u8], other: &[u8]) -> Ordering {
+    let [one, other] = [one, other].map(|text| text.iter().map(u8::to_ascii_lowercase));
+    one.cmp(other)
 }
 
 /// The content transfer encoding of a part is not known.

@@ -260,6 +260,21 @@ fn balanced(text: &[u8]) -> bool {
 
 proptest! {
     #[test]
+    fn fields_are_found_by_any_of_their_names(
+        header in proptest::collection::vec("[a-cA-C]{1,2}", 0..8),
+        names in proptest::collection::vec("[a-fA-F]{1,2}", 0..20),
+        wanted in any::<bool>(),
+    ) {
+        let line = |name: &String| format!("{name}: x\r\n");
+        let text: String = header.iter().map(line).collect();
+        let named = |field: &&String| names.iter().any(|name| name.eq_ignore_ascii_case(field));
+        let left = header.iter().filter(|field| named(field) == wanted).map(line);
+        let expected = left.collect::<String>() + "\r\n";
+        let found = header_fields(text.as_bytes(), &names, wanted);
+        prop_assert_eq!(String::from_utf8(found).unwrap(), expected);
+    }
+
+    #[test]
     fn any_message_is_shown(
         lines in proptest::collection::vec(prop::sample::select(vec![
             "", "--A", "--A--", "--B", "--B--", "Content-Type: multipart/mixed; boundary=A",
