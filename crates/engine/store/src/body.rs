@@ -5,7 +5,6 @@
 //! `docs/internals/store-log.md` draws it.
 
 use std::io;
-use std::ops::Range;
 
 use vere_ports::storage::{Storage, StorageFile};
 
@@ -147,8 +146,16 @@ impl<S: Storage> BodyReader<S> {
         self.open_with(blob, FIRST_READ, Vec::new())
     }
 
-    /// The same for who looks at no more than what the parser found: less is read at once, into memory that a
-    /// body before may have left ([`Body::into_memory`]).
+    /// The same, into memory that a body before may have left ([`Body::into_memory`]).
+    ///
+    /// # Errors
+    ///
+    /// As [`BodyReader::open`].
+    pub fn open_into(&self, blob: BlobId, memory: Vec<u8>) -> Result<Body<S::File>, StoreError> {
+        self.open_with(blob, FIRST_READ, memory)
+    }
+
+    /// The same for who looks at no more than what the parser found: less is read at once.
     ///
     /// # Errors
     ///
@@ -344,17 +351,6 @@ impl<F: StorageFile> Body<F> {
         let start = RECORD_HEAD + BODY_HEAD + self.parsed;
         let (crc, end) = (self.header_crc, start + self.header);
         self.checked(start, end, crc)
-    }
-
-    /// What was read, and where in it the header is as it came, the empty line included.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Damaged`], [`StoreError::Failed`].
-    pub fn into_header(mut self) -> Result<(Vec<u8>, Range<usize>), StoreError> {
-        self.header()?;
-        let start = RECORD_HEAD + BODY_HEAD + self.parsed;
-        Ok((self.octets, start..start + self.header))
     }
 
     /// The memory that it was read into, for another one.

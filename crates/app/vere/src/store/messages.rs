@@ -27,6 +27,8 @@ const BATCH_MAX: usize = 1_000;
 /// Octets that what the parser found, and the header with it, are taken for until they are read.
 const PARSED_OCTETS: usize = 512;
 const HEADER_OCTETS: usize = 3 * 1024;
+/// Memory that is kept from one message to the next.
+const MEMORY_MAX: usize = 64 * 1024;
 
 /// A message, and the fields that only its recipient's copy has.
 type Referred = (Message, Vec<u8>);
@@ -174,12 +176,14 @@ struct Chosen {
     rest: UidSet,
     /// Octets of content from which on the others wait.
     octets_max: usize,
+    /// Octets that what the parser found and headers are taken for, where they are put together.
+    together: usize,
     reader: BodyReader<LogDirectory>,
 }
 
 impl Chosen {
-    /// Gives them with what is made of each, what the parser found put behind that of others; one that
-    /// cannot be read is left out, and the client is told that not all are there. Where that is more than
+    /// Gives them with what is made of each, what the parser found and headers put behind those of others; one
+    /// that cannot be read is left out, and the client is told that not all are there. Where that is more than
     /// they were taken for, the others are left to the next batch.
     fn rows(
         mut self,
@@ -190,7 +194,8 @@ impl Chosen {
         ) -> Result<Content, StoreError>,
     ) -> Messages {
         let mut rows = Vec::with_capacity(self.messages.len());
-        let (mut found, mut places) = (Vec::new(), Vec::with_capacity(self.messages.len()));
+        let mut found = Vec::with_capacity(self.together);
+        let mut places = Vec::with_capacity(self.messages.len());
         let (mut messages, mut octets) = (self.messages.iter(), 0);
         let (mut damaged, mut unavailable) = (0, 0);
         while (rows.is_empty() || octets + found.len() < self.octets_max)
@@ -200,7 +205,7 @@ impl Chosen {
             match content(referred, &self.reader, &mut found) {
                 Ok(content) => {
                     octets += content.octets.len();
-                    places.push(start..found.len());
+                    places.push((start, found.len() - content.header, found.len()));
                     rows.push(row(&self.snapshot, &referred.0, content));
                 }
                 Err(error) => {
@@ -217,8 +222,11 @@ impl Chosen {
         }
         messages.for_each(|(message, _)| self.rest.insert(message.uid.get()));
         let found = Bytes::from(found);
-        for (row, place) in rows.iter_mut().zip(places) {
-            row.parsed = found.slice(place);
+        for (row, (parsed, header, end)) in rows.iter_mut().zip(places) {
+            row.parsed = found.slice(parsed..header);
+            if header < end {
+                row.content = found.slice(header..end);
+            }
         }
         Messages {
             rows,
@@ -278,6 +286,11 @@ fn choose(
             snapshot,
             rest,
             octets_max: query.octets_max.saturating_mul(OVERSHOOT),
+            together: match query.need {
+                Need::Parsed => octets,
+                Need::Header if query.fields.is_none() => octets,
+                Need::Nothing | Need::Header | Need::Whole => 0,
+            },
             reader,
         })
     }))
@@ -287,6 +300,8 @@ fn choose(
 #[derive(Default)]
 struct Content {
     octets: Bytes,
+    /// Octets of the header, where it was put behind what the parser found.
+    header: usize,
     own: usize,
 }
 
@@ -368,31 +383,43 @@ impl Reading {
             let memory = std::mem::take(&mut self.memory);
             let mut body = reader.open_parsed(message.blob, memory)?;
             self.put_parsed(&mut body, found)?;
-            self.memory = body.into_memory();
+            self.keep(body);
             return Ok(Content::default());
         }
-        let mut body = reader.open(message.blob)?;
-        if let Some(names) = &self.fields {
-            let header = [own, body.header()?].concat();
-            return Ok(Content::of(header_fields(&header, names, true).into()));
-        }
+        let mut body = reader.open_into(message.blob, std::mem::take(&mut self.memory))?;
         if self.parsed {
             self.put_parsed(&mut body, found)?;
         }
-        let octets = match (self.need, own.is_empty()) {
-            (Need::Whole, true) => body.message()?.into(),
-            (Need::Whole, false) => [own.as_slice(), &body.message()?].concat().into(),
-            // As it was read, without a copy.
-            (_, true) => {
-                let (octets, header) = body.into_header()?;
-                Bytes::from(octets).slice(header)
-            }
-            (_, false) => [own, body.header()?].concat().into(),
-        };
-        Ok(Content {
-            octets,
+        let mut content = Content {
             own: own.len(),
-        })
+            ..Content::default()
+        };
+        match (&self.fields, self.need) {
+            (Some(names), _) => {
+                let header = [own, body.header()?].concat();
+                content = Content::of(header_fields(&header, names, true).into());
+            }
+            (None, Need::Whole) if own.is_empty() => content.octets = body.message()?.into(),
+            (None, Need::Whole) => {
+                content.octets = [own.as_slice(), &body.message()?].concat().into()
+            }
+            (None, _) => {
+                let header = body.header()?;
+                found.extend_from_slice(own);
+                found.extend_from_slice(header);
+                content.header = own.len() + header.len();
+            }
+        }
+        self.keep(body);
+        Ok(content)
+    }
+
+    /// Keeps what a message was read into for the next one, unless that was a large one.
+    fn keep(&mut self, body: Body<LogFile>) {
+        let memory = body.into_memory();
+        if memory.capacity() <= MEMORY_MAX {
+            self.memory = memory;
+        }
     }
 
     /// Adds what the parser found when the message was delivered; one of another version is asked again.

@@ -85,3 +85,66 @@ fn a_batch_ends_by_what_was_read() {
     // None is left out, and none comes twice.
     assert!(uids.into_iter().eq(1..=u32::from(COUNT)));
 }
+
+/// Each row has its own of what is put together, whatever was read into the same memory before, and no more is
+/// kept for the next than is bounded.
+#[test]
+fn each_row_has_its_header_and_what_was_found_in_it() {
+    let (_folder, mut store) = filled::store();
+    let lengths = [9_000, 0, MEMORY_MAX, 1, 5_000, 300];
+    let texts = lengths.map(|length| {
+        let subject = "s".repeat(length);
+        format!("Subject: {subject}\r\n\r\nbody of {length}\r\n").into_bytes()
+    });
+    let records = texts.each_ref().map(|text| Parsed::of(text).encode());
+    for ((text, record), number) in texts.iter().zip(&records).zip(0..) {
+        let body = Prepared::new(text, record, &[]).unwrap();
+        deliver(&mut store, &body, SystemFlags::default(), number);
+    }
+    let mailbox = inbox(&mut store);
+    for (need, parsed) in [
+        (Need::Header, false),
+        (Need::Header, true),
+        (Need::Parsed, true),
+        (Need::Whole, true),
+    ] {
+        let query = FetchQuery {
+            mailbox: mailbox.0,
+            uids: UidSet::range(1, u32::MAX),
+            changed_since: None,
+            need,
+            parsed,
+            fields: None,
+            octets_max: 1 << 20,
+        };
+        let chosen = choose(&mut store, &query).unwrap();
+        let mut chosen = chosen.when(store.synced()).unwrap().unwrap();
+        // Not of every message.
+        let own = b"Delivered-To: ann@demo.test\r\n";
+        chosen.messages[1].1 = own.to_vec();
+        let mut reading = Reading {
+            parsers: Parsers::new(Duration::from_secs(60)),
+            need,
+            parsed,
+            fields: None,
+            memory: Vec::new(),
+        };
+        let messages = chosen.rows(|referred, reader, found| {
+            let content = reading.read(referred, reader, found);
+            assert!(reading.memory.capacity() <= MEMORY_MAX);
+            content
+        });
+        assert_eq!(messages.rows.len(), texts.len());
+        for (at, row) in messages.rows.iter().enumerate() {
+            let (text, record) = (&texts[at], &records[at]);
+            let own = if at == 1 { &own[..] } else { &[] };
+            let expected = match need {
+                Need::Nothing | Need::Parsed => (&[][..], &[][..]),
+                Need::Header => (own, &text[..vere_mime::header_len(text)]),
+                Need::Whole => (own, &text[..]),
+            };
+            assert_eq!(row.content.split_at(row.own), expected);
+            assert_eq!(row.parsed, if parsed { &record[..] } else { &[] });
+        }
+    }
+}
