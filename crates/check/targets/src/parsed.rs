@@ -3,7 +3,7 @@
 
 use vere_mime::wire::{
     HEAD_OCTETS, Item, Question, Request, Scope, answer, answer_head, found, holds, holds_head,
-    read_request_head, request, texts, texts_head,
+    plainly_holds, read_request_head, request, texts, texts_head,
 };
 use vere_mime::{EnvelopeView, Parsed};
 
@@ -108,6 +108,16 @@ fn decoded(message: &[u8]) {
         .unwrap_or((&[0; HEAD_OCTETS], &[]));
     assert_eq!(holds_head(head, items.len()), Ok(items.len()));
     assert_eq!(holds(content), Ok(vec![true, true]));
+    // What is told without a parser is the same.
+    assert_ne!(
+        plainly_holds(Question::Zones(what.as_bytes()), &items[0]),
+        Some(false)
+    );
+    let told = plainly_holds(Question::Zones(b"A"), &items[0]);
+    let has_it = all
+        .first()
+        .is_some_and(|texts| texts.iter().any(|(_, text)| text.contains('A')));
+    assert!(told.is_none_or(|told| told == has_it));
 }
 
 fn message(message: &[u8]) {
@@ -125,6 +135,15 @@ fn message(message: &[u8]) {
 fn record(octets: &[u8]) {
     let (length, record) = choice(octets);
     let message = vec![b'a'; usize::from(length)];
+    // Whatever it says, it can be looked into.
+    let item = Item {
+        zones: 0x7F,
+        own: b"",
+        record,
+        message: &message,
+    };
+    let told = plainly_holds(Question::Zones(b"B"), &item);
+    assert_ne!(told, Some(true));
     let Ok(parsed) = found(record, &message) else {
         return;
     };

@@ -1,6 +1,9 @@
 //! What text a search sees of a message. `docs/internals/search.md` decides it, with vectors.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
+
+use memchr::memmem::Finder;
 
 use crate::casemap::casemap;
 use crate::header::fields;
@@ -64,6 +67,31 @@ pub struct Searched<'a> {
     pub parts: &'a [Part],
 }
 
+/// How the texts of parts, of fields' values and of their names come about; none where that is not done.
+#[derive(Clone, Copy)]
+struct Reading {
+    part: for<'a> fn(&Part, &'a [u8]) -> Option<Cow<'a, str>>,
+    value: fn(&[u8]) -> Option<String>,
+    name: fn(&[u8]) -> Option<String>,
+}
+
+/// Everything is undone.
+const DECODED: Reading = Reading {
+    part: |part, octets| Some(text::of_single(part, octets).into()),
+    value: |value| Some(text::of_field(value)),
+    name: |name| Some(text::in_charset(name, None)),
+};
+
+/// Nothing is: what is ASCII and not encoded is its own text.
+const PLAIN: Reading = Reading {
+    part: |part, octets| Some(text::plain_single(part, octets)?.into()),
+    value: text::plain_field,
+    name: |name| Some(text::plain(name, None)?.to_owned()),
+};
+
+/// Takes texts; none for one that was not read.
+type Each<'e> = &'e mut dyn FnMut(Zone, Option<&str>) -> ControlFlow<()>;
+
 impl Searched<'_> {
     /// Gives the texts of some zones, one after the other, in the form in which they are compared
     /// ([`casemap`]). A match lies within one of them. What stands for no character is U+FFFD in
@@ -73,18 +101,31 @@ impl Searched<'_> {
         wanted: impl Fn(Zone) -> bool,
         each: &mut impl FnMut(Zone, &str) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        if wanted(Zone::Header) {
-            self.headers(each)?;
+        self.read(DECODED, wanted, &mut |zone, text| match text {
+            Some(text) => each(zone, text),
+            None => ControlFlow::Continue(()),
+        })
+    }
+
+    /// Whether a text of some zones has something, as far as that is known without anything undone; none when
+    /// a text that is not plain may have it, and when octets would have to be read again and again.
+    pub(crate) fn plainly_has(
+        &self,
+        wanted: impl Fn(Zone) -> bool,
+        what: &Finder<'_>,
+    ) -> Option<bool> {
+        if !self.has_room_for_parts() {
+            return None;
         }
-        for field in self.own_fields() {
-            if let Some(zone) = Zone::of_field(field.name).filter(|zone| wanted(*zone)) {
-                each(zone, &casemap(&text::of_field(field.value)))?;
+        let mut are_all_plain = true;
+        let found = self.read(PLAIN, wanted, &mut |_, text| {
+            are_all_plain &= text.is_some();
+            match text.and_then(|text| what.find(text.as_bytes())) {
+                Some(_) => ControlFlow::Break(()),
+                None => ControlFlow::Continue(()),
             }
-        }
-        if wanted(Zone::Body) {
-            self.bodies(each)?;
-        }
-        ControlFlow::Continue(())
+        });
+        (found.is_break() || are_all_plain).then_some(found.is_break())
     }
 
     /// The values of the message's fields of one name, as they are compared.
@@ -92,6 +133,38 @@ impl Searched<'_> {
         self.own_fields()
             .filter(move |field| field.is(name))
             .map(|field| casemap(&text::of_field(field.value)))
+    }
+
+    fn read(
+        &self,
+        reading: Reading,
+        wanted: impl Fn(Zone) -> bool,
+        each: Each<'_>,
+    ) -> ControlFlow<()> {
+        if wanted(Zone::Header) {
+            self.headers(reading, each)?;
+        }
+        for field in self.own_fields() {
+            if let Some(zone) = Zone::of_field(field.name).filter(|zone| wanted(*zone)) {
+                give(zone, (reading.value)(field.value).as_deref(), each)?;
+            }
+        }
+        if wanted(Zone::Body) {
+            self.bodies(reading, each)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Whether headers and texts of its parts have no more octets than it: they lie one behind the other. Of who
+    /// lies about them each could be all of it.
+    fn has_room_for_parts(&self) -> bool {
+        let texts = |part: &Part| match part.kind {
+            PartKind::Single => self.octets(&part.body).len(),
+            PartKind::Multipart | PartKind::Message => 0,
+        };
+        let of = |part: &Part| self.octets(&part.header).len().saturating_add(texts(part));
+        let octets = self.parts.iter().map(of);
+        octets.fold(0, usize::saturating_add) <= self.message.len()
     }
 
     fn octets(&self, range: &std::ops::Range<usize>) -> &[u8] {
@@ -103,28 +176,33 @@ impl Searched<'_> {
         fields(self.own).chain(fields(header.unwrap_or_default()))
     }
 
-    fn headers(&self, each: &mut impl FnMut(Zone, &str) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn headers(&self, reading: Reading, each: Each<'_>) -> ControlFlow<()> {
         let within = self.parts.iter().skip(1);
         let within = within.flat_map(|part| fields(self.octets(&part.header)));
         for field in self.own_fields().chain(within) {
-            let value = text::of_field(field.value);
+            let value = (reading.value)(field.value);
             // A line that is no field has no name.
-            let whole = match field.name {
-                [] => value,
-                name => format!("{}: {value}", text::in_charset(name, None)),
-            };
-            each(Zone::Header, &casemap(&whole))?;
+            let whole = value.and_then(|value| match field.name {
+                [] => Some(value),
+                name => Some(format!("{}: {value}", (reading.name)(name)?)),
+            });
+            give(Zone::Header, whole.as_deref(), each)?;
         }
         ControlFlow::Continue(())
     }
 
-    fn bodies(&self, each: &mut impl FnMut(Zone, &str) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn bodies(&self, reading: Reading, each: Each<'_>) -> ControlFlow<()> {
         for part in self.parts.iter().filter(|part| is_text(part)) {
             let octets = self.octets(&part.body);
-            each(Zone::Body, &casemap(&text::of_single(part, octets)))?;
+            give(Zone::Body, (reading.part)(part, octets).as_deref(), each)?;
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Gives a text as it is compared.
+fn give(zone: Zone, text: Option<&str>, each: Each<'_>) -> ControlFlow<()> {
+    each(zone, text.map(casemap).as_deref())
 }
 
 /// Whether a part's octets are text: its type says so, or it should have parts and has none.

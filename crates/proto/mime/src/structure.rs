@@ -94,7 +94,7 @@ impl Part {
     }
 
     /// Whether its octets stand for others.
-    fn is_encoded(&self) -> bool {
+    pub(crate) fn is_encoded(&self) -> bool {
         let encoding = self.encoding.as_deref().unwrap_or_default();
         encoding.eq_ignore_ascii_case(b"base64")
             || encoding.eq_ignore_ascii_case(b"quoted-printable")

@@ -20,10 +20,7 @@ const PREVIEW_OCTETS: usize = 16 * 1024;
 #[must_use]
 pub fn in_charset(octets: &[u8], charset: Option<&[u8]>) -> String {
     // Nothing is to be undone in most mail, whatever it says.
-    if charset.is_none_or(has_ascii)
-        && octets.is_ascii()
-        && let Ok(text) = std::str::from_utf8(octets)
-    {
+    if let Some(text) = plain(octets, charset) {
         return text.to_owned();
     }
     let ascii = |charset: &&[u8]| {
@@ -47,6 +44,12 @@ pub fn in_charset(octets: &[u8], charset: Option<&[u8]>) -> String {
             |decode| decode(octets),
         ),
     }
+}
+
+/// Octets that are ASCII, in a charset that leaves these as they are: then they are the text.
+pub(crate) fn plain<'a>(octets: &'a [u8], charset: Option<&[u8]>) -> Option<&'a str> {
+    let is_plain = charset.is_none_or(has_ascii) && octets.is_ascii();
+    is_plain.then(|| std::str::from_utf8(octets).ok())?
 }
 
 /// Whether octets below 128 are ASCII in a charset, each for itself; not of every one that it is so of.
@@ -98,17 +101,29 @@ pub fn of_part(part: &Part, body: &[u8]) -> Option<String> {
 
 /// The octets of a part as text, whatever its type.
 pub(crate) fn of_single(part: &Part, body: &[u8]) -> String {
-    let charset = part
-        .content_type
-        .as_ref()
-        .and_then(|given| given.parameter("charset"));
-    in_charset(&decoded(part, body), charset)
+    in_charset(&decoded(part, body), charset_of(part))
+}
+
+fn charset_of(part: &Part) -> Option<&[u8]> {
+    part.content_type.as_ref()?.parameter("charset")
+}
+
+/// The same of one in ASCII that is not encoded.
+pub(crate) fn plain_single<'a>(part: &Part, body: &'a [u8]) -> Option<&'a str> {
+    (!part.is_encoded()).then(|| plain(body, charset_of(part)))?
 }
 
 /// The value of a field as text: unfolded, encoded words undone.
 #[must_use]
 pub fn of_field(value: &[u8]) -> String {
     encoded_words(&unfold(value))
+}
+
+/// The same of one in ASCII that has no encoded words.
+pub(crate) fn plain_field(value: &[u8]) -> Option<String> {
+    let unfolded = unfold(value);
+    let is_plain = unfolded.is_ascii() && memchr::memmem::find(&unfolded, b"=?").is_none();
+    is_plain.then(|| String::from_utf8(unfolded).ok())?
 }
 
 /// The beginning of the first text there is, blanks drawn together.

@@ -45,7 +45,8 @@ use crate::Parsed;
 mod texts;
 
 pub use texts::{
-    Item, Question, TEXTS_OCTETS_MAX, Texts, holds, holds_head, request, texts, texts_head,
+    Item, Question, TEXTS_OCTETS_MAX, Texts, holds, holds_head, plainly_holds, request, texts,
+    texts_head,
 };
 
 /// The version this code speaks.

@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use vere_bench::Corpus;
+use vere_mime::wire::{
+    HEAD_OCTETS, Item, Question, Request, answer, holds, plainly_holds, request,
+};
+use vere_mime::{Parsed, Zone};
 
 use crate::harness::{Options, System, output_of, program, run, say, skip, wait_for};
 use crate::imap::{Imap, Ports, with_store};
@@ -54,13 +58,17 @@ impl Oracle<'_> {
     }
 }
 
-/// Real mail, one message after the other with its length before it.
-fn messages(count: usize, to: &Path) -> Option<usize> {
+fn corpus(count: usize) -> Option<Corpus> {
     let Some(path) = Corpus::locate().filter(|path| path.exists()) else {
         skip("searching real mail", "no corpus; VERE_CORPUS names one");
         return None;
     };
-    let corpus = Corpus::read(&path, count).expect("the corpus");
+    Some(Corpus::read(&path, count).expect("the corpus"))
+}
+
+/// Real mail, one message after the other with its length before it.
+fn messages(count: usize, to: &Path) -> Option<usize> {
+    let corpus = corpus(count)?;
     let mut file = std::io::BufWriter::new(std::fs::File::create(to).expect("a file"));
     for at in 0..corpus.len() {
         let (message, _) = corpus.message(at);
@@ -69,6 +77,48 @@ fn messages(count: usize, to: &Path) -> Option<usize> {
         file.write_all(message).expect("room");
     }
     Some(corpus.len())
+}
+
+/// What a parser says.
+fn said<'a>(question: Question<'_>, items: impl IntoIterator<Item = Item<'a>>) -> Vec<bool> {
+    let frame = request(question, items).expect("a frame");
+    let frame = answer(Request::Zones, &frame[HEAD_OCTETS..]).expect("an answer");
+    holds(&frame[HEAD_OCTETS..]).expect("whether they hold it")
+}
+
+/// Of real mail, and of mail that is cut off behind what was found in it, nothing else is told without a parser than
+/// with one.
+#[test]
+fn what_is_plain_is_told_as_a_parser_tells_it() {
+    let Some(corpus) = corpus(number("VERE_SEARCH_MESSAGES", 300)) else {
+        return;
+    };
+    let mut told = [0; Zone::ALL.len()];
+    for at in 0..corpus.len() {
+        let (message, _) = corpus.message(at);
+        let record = Parsed::of(message).encode();
+        for message in [message, &message[..message.len() / 2]] {
+            let items = Zone::ALL.map(|zone| Item {
+                zones: 1 << zone as u8,
+                own: b"Delivered-To: =?utf-8?q?ann?= <ann@demo.test>\r\n",
+                record: &record,
+                message,
+            });
+            for what in ["ON LINUX", "THE", "E", "=", "RE:"] {
+                let question = Question::Zones(what.as_bytes());
+                for ((item, said), told) in items.iter().zip(said(question, items)).zip(&mut told) {
+                    let plainly = plainly_holds(question, item);
+                    assert!(plainly.is_none_or(|plainly| plainly == said), "{at} {what}");
+                    *told += usize::from(plainly.is_some());
+                }
+            }
+        }
+    }
+    say(&format!(
+        "{} messages, asked 10 times of each zone: {told:?} answers without a parser",
+        corpus.len()
+    ));
+    assert!(told.iter().all(|told| *told > 0));
 }
 
 fn segments(system: &System) -> usize {

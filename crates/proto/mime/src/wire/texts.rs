@@ -64,6 +64,10 @@ pub struct Item<'a> {
 }
 
 impl Item<'_> {
+    fn wants(&self, zone: Zone) -> bool {
+        self.zones >> (zone as u8) & 1 == 1
+    }
+
     /// The most octets that its texts may have.
     fn most(&self) -> usize {
         let octets = self.own.len().saturating_add(self.message.len());
@@ -90,6 +94,19 @@ impl Item<'_> {
             parts,
         }
     }
+}
+
+/// Whether a message has what is looked for in its zones, as far as nothing of it has to be decoded to know that:
+/// by texts that are ASCII and not encoded, which are only put into capitals. Who asks a parser about all others
+/// gets the answers that it would give to all.
+#[must_use]
+pub fn plainly_holds(question: Question<'_>, item: &Item<'_>) -> Option<bool> {
+    let Question::Zones(what) = question else {
+        return None;
+    };
+    let parts = Parsed::decode(item.record).ok()?.parts;
+    let searched = item.searched(&parts);
+    searched.plainly_has(|zone| item.wants(zone), &Finder::new(what))
 }
 
 /// A request about messages: the whole frame. `None` when that is too long.
@@ -181,12 +198,14 @@ pub(super) fn zones_hold(mut content: &[u8], answer: &mut Vec<u8>) -> Result<(),
     while !content.is_empty() {
         let item = take_item(&mut content)?;
         let parts = item.parts();
-        let wanted = |zone: Zone| item.zones >> (zone as u8) & 1 == 1;
         let each = &mut |_: Zone, text: &str| match finder.find(text.as_bytes()) {
             Some(_) => ControlFlow::Break(()),
             None => ControlFlow::Continue(()),
         };
-        let found = item.searched(&parts).texts(wanted, each).is_break();
+        let found = item
+            .searched(&parts)
+            .texts(|zone| item.wants(zone), each)
+            .is_break();
         answer.push(u8::from(found));
     }
     Ok(())

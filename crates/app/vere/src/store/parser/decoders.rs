@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use vere_mime::wire::{Item, Question, Texts};
+use vere_mime::wire::{Item, Question, Texts, plainly_holds};
 
 use super::process::{Launch, Process, Trouble};
 use super::{Attempt, NoParser, Parsers};
@@ -46,6 +46,11 @@ impl Sought {
             record: &self.record,
             message: &self.octets,
         }
+    }
+
+    /// Whether it has something, where nothing has to be decoded to know that.
+    pub(crate) fn plainly_holds(&self, question: Question<'_>) -> Option<bool> {
+        plainly_holds(question, &self.item())
     }
 
     fn len(&self) -> usize {

@@ -1,5 +1,5 @@
 //! Messages whose texts are asked about, read from the log. What is in them is for the processes to say that
-//! decode them (`store/parser`).
+//! decode them (`store/parser`), unless nothing has to be decoded.
 
 use vere_disk::log::Directory as LogDirectory;
 use vere_mime::{Parsed, Zone};

@@ -221,7 +221,116 @@ fn frames_that_say_something_else_are_refused() {
     }
 }
 
+/// What is told of the body without a parser.
+fn plainly(message: &[u8], zones: u8, what: &[u8]) -> Option<bool> {
+    let record = Parsed::of(message).encode();
+    let item = Item {
+        zones,
+        ..item(b"", &record, message)
+    };
+    plainly_holds(Question::Zones(what), &item)
+}
+
+#[test]
+fn what_is_not_decoded_is_told_without_a_parser() {
+    let body = 1 << Zone::Body as u8;
+    let has = |head: &str, text: &[u8]| {
+        let message = [head.as_bytes(), b"\r\n", text].concat();
+        plainly(&message, body, b"BLUE FISH")
+    };
+    let of = |charset: &str| format!("Content-Type: text/plain; charset={charset}\r\n");
+    assert_eq!(has("", b"A blue Fish.\r\n"), Some(true));
+    assert_eq!(has("", b"blue\r\nfish\r\n"), Some(false));
+    assert_eq!(has("Subject: blue fish\r\n", b"\r\n"), Some(false));
+    for plain in ["us-ascii", "UTF-8", "iso-8859-15", "windows-1251"] {
+        assert_eq!(has(&of(plain), b"no"), Some(false), "{plain}");
+        assert_eq!(has(&of(plain), b"blue fish"), Some(true), "{plain}");
+        assert_eq!(has(&of(plain), b"gr\xFCn, blue fish"), None, "{plain}");
+    }
+    for other in ["utf-16", "utf-7", "iso-2022-jp", "hz-gb-2312", "x"] {
+        assert_eq!(has(&of(other), b"blue fish"), None, "{other}");
+    }
+    for encoding in ["base64", "quoted-printable"] {
+        let head = format!("Content-Transfer-Encoding: {encoding}\r\n");
+        assert_eq!(has(&head, b"blue fish"), None, "{encoding}");
+    }
+    // A plain part that has it is enough; one that has not is not.
+    let parts = |text: &str| {
+        let head = "Content-Type: multipart/mixed; boundary=x\r\n";
+        let parts = format!(
+            "--x\r\nContent-Transfer-Encoding: base64\r\n\r\nZnJlZSB0ZXh0\r\n\
+             --x\r\nContent-Type: image/gif\r\n\r\n\x01\r\n--x\r\n\r\n{text}\r\n--x--\r\n"
+        );
+        has(head, parts.as_bytes())
+    };
+    assert_eq!([parts("blue fish"), parts("fish")], [Some(true), None]);
+    // A header with an encoded word may have anything.
+    let header = 1 << Zone::Header as u8;
+    let fields = |head: &str| plainly(head.as_bytes(), header, b"SUBJECT: BLUE FISH");
+    assert_eq!(fields("subject: blue\r\n fish\r\n\r\n"), Some(true));
+    assert_eq!(fields("Subject:\tfish\r\nblue fish\r\n\r\n"), Some(false));
+    assert_eq!(fields("Subject: =?utf-8?q?blue?= fish\r\n\r\n"), None);
+    assert_eq!(fields("S\u{fc}bject: blue fish\r\n\r\n"), None);
+    // So may what each part says it has again.
+    let mut repeated = Parsed::of(b"\r\nfish");
+    repeated.parts.push(repeated.parts[0].clone());
+    let repeated = repeated.encode();
+    let repeated = item(b"", &repeated, b"\r\nfish");
+    let fish = Question::Zones(b"FISH");
+    assert_eq!(plainly_holds(fish, &repeated), None);
+    // What nobody took apart, or what is asked otherwise, is for a parser.
+    let unknown = item(b"", b"", b"\r\nblue fish");
+    assert_eq!(plainly_holds(Question::Zones(b"BLUE"), &unknown), None);
+    let record = Parsed::of(MAIL).encode();
+    let known = item(b"", &record, MAIL);
+    assert_eq!(plainly_holds(Question::Texts, &known), None);
+}
+
 proptest! {
+    #[test]
+    fn what_is_told_without_a_parser_is_what_it_says(
+        zones in any::<u8>(),
+        own in "(Delivered-To: (blue|=\\?q) fish\r\n)?",
+        pieces in proptest::collection::vec(prop_oneof![
+            Just(b"Content-Type: multipart/mixed; boundary=x\r\n".to_vec()),
+            "Content-Type: text/plain; charset=(utf-(8|16|7)|iso-(8859-1|2022-jp)|us-ascii)\r\n"
+                .prop_map(String::into_bytes),
+            "Content-Transfer-Encoding: (base64|quoted-printable|7bit)\r\n"
+                .prop_map(String::into_bytes),
+            "(Subject|To|X-\u{fc}): (=\\?utf-8\\?q\\?)?blue(\\?=|\r\n)? fish\r\n"
+                .prop_map(String::into_bytes),
+            "(=62|b|\u{e4}|\u{fb01}|\\+AO8-)?l?ue ?fish(=\r\n)?".prop_map(String::into_bytes),
+            Just(b"\r\n".to_vec()),
+            Just(b"\r\n\r\n".to_vec()),
+            Just(b"\r\n--x\r\n".to_vec()),
+            Just(b"\x1B$B".to_vec()),
+            proptest::collection::vec(any::<u8>(), 0..4),
+        ], 0..12),
+        // Places that are not those that a parser found.
+        lies in prop_oneof![
+            4 => Just(Vec::new()),
+            1 => proptest::collection::vec((0..90_usize, 0..90_usize, 0..90_usize), 1..4),
+        ]
+    ) {
+        let message = pieces.concat();
+        let mut found = Parsed::of(&message);
+        for (part, (header, body, octets)) in found.parts.iter_mut().zip(lies) {
+            (part.header, part.body) = (header..header + octets, body..body + octets);
+        }
+        let record = found.encode();
+        let all = Item { zones, ..item(own.as_bytes(), &record, &message) };
+        let mut items = vec![all];
+        items.extend(Zone::ALL.map(|zone| Item { zones: 1 << zone as u8, ..all }));
+        for what in ["BLUE FISH", "UE", "=62", "FI", ": BLUE F", "\r\n", "B", "-TO: B"] {
+            let question = Question::Zones(what.as_bytes());
+            let said = holds(&asked(question, &items).unwrap()).unwrap();
+            for (item, said) in items.iter().zip(said) {
+                let told = plainly_holds(question, item);
+                prop_assert!(told.is_none_or(|told| told == said), "{what} {:b}", item.zones);
+            }
+        }
+    }
+
     #[test]
     fn whatever_a_message_is_its_texts_come_back(
         own in "(Delivered-To: [ -~]{0,10}\r\n)?",

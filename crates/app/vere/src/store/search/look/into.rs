@@ -1,4 +1,5 @@
-//! Reading messages, to have it looked into whether something is in them.
+//! Reading messages, to look into whether something is in them, or to have it looked into where something
+//! has to be decoded for that.
 
 use vere_mime::wire::Question;
 use vere_search::Bits;
@@ -185,8 +186,14 @@ impl Look<'_> {
             match texts::sought(&self.reader, message, own.clone(), &zones, &mut unpacker) {
                 Ok(sought) => {
                     looked.octets += sought.octets.len();
-                    places.push(*at);
-                    together.push(sought);
+                    match sought.plainly_holds(asked.question) {
+                        Some(true) => looked.fit.set(*at),
+                        Some(false) => {}
+                        None => {
+                            places.push(*at);
+                            together.push(sought);
+                        }
+                    }
                 }
                 Err(error) => self.unreadable(*at, &error, &mut looked),
             }

@@ -2,7 +2,8 @@
 
 use vere_imap::command::SearchKey;
 use vere_imap::set::UidSet;
-use vere_store::{Prepared, SystemFlags, Uid};
+use vere_mime::Parsed;
+use vere_store::{Prepared, Snapshot, SystemFlags, Uid};
 
 use super::*;
 use crate::store::filled::{self, deliver, inbox};
@@ -23,12 +24,28 @@ impl OwnFields for NoOwnFields {
 }
 
 /// The mailbox with that message in it.
-fn delivered(store: &mut MailStore, message: &[u8]) -> vere_store::Snapshot {
-    let body = Prepared::new(message, &[], &[]).unwrap();
+fn delivered(store: &mut MailStore, message: &[u8], record: &[u8]) -> Snapshot {
+    let body = Prepared::new(message, record, &[]).unwrap();
     deliver(store, &body, SystemFlags::default(), 1);
     let mailbox = inbox(store);
     let snapshot = store.snapshot(mailbox).unwrap();
     snapshot.when(store.synced()).unwrap()
+}
+
+/// How many messages have something in their text, and how many have not.
+fn found(
+    store: &MailStore,
+    snapshot: &Snapshot,
+    with: (&Decoders, &Verdicts),
+    text: &str,
+) -> [u32; 2] {
+    let with = (&NoOwnFields as &dyn OwnFields, with.0, with.1);
+    let (recent, now) = (UidSet::new(), Timestamp::from_millis(1));
+    let (snapshot, reader) = (snapshot.clone(), store.body_reader());
+    let mut look = Look::new(snapshot, reader, Vec::new(), with, recent, now);
+    let body = SearchKey::Body(text.to_owned());
+    let opposite = SearchKey::Not(Box::new(body.clone()));
+    [body, opposite].map(|key| look.all(&key).unwrap().uids.len())
 }
 
 /// What is found in octets as they are is no verdict: later the message may be decoded.
@@ -40,37 +57,34 @@ fn what_octets_have_as_they_are_is_not_remembered() {
         POISON,
         b"\r\nContent-Transfer-Encoding: base64\r\n\r\naGVsbG8=\r\n",
     ];
-    let snapshot = delivered(&mut store, &message.concat());
-    let (reader, verdicts) = (store.body_reader(), Verdicts::default());
-    let found = |decoders: &Decoders, text: &str| {
-        let with = (&NoOwnFields as &dyn OwnFields, decoders, &verdicts);
-        let (recent, now) = (UidSet::new(), Timestamp::from_millis(1));
-        let mut look = Look::new(
-            snapshot.clone(),
-            reader.clone(),
-            Vec::new(),
-            with,
-            recent,
-            now,
-        );
-        let body = SearchKey::Body(text.to_owned());
-        let opposite = SearchKey::Not(Box::new(body.clone()));
-        let found = [body, opposite].map(|key| look.all(&key).unwrap().uids.len());
-        found.map(|uids| uids as usize)
-    };
-    let late = hanging();
-    assert_eq!(found(&late, "aGVs"), [1, 0]);
-    assert_eq!(found(&late, "hello"), [0, 0]);
-    let decoders = decoders();
-    assert_eq!(found(&decoders, "aGVs"), [0, 1]);
-    assert_eq!(found(&decoders, "hello"), [1, 0]);
+    let message = message.concat();
+    let snapshot = delivered(&mut store, &message, &Parsed::of(&message).encode());
+    let verdicts = Verdicts::default();
+    let late = (&hanging(), &verdicts);
+    assert_eq!(found(&store, &snapshot, late, "aGVs"), [1, 0]);
+    assert_eq!(found(&store, &snapshot, late, "hello"), [0, 0]);
+    let honest = (&decoders(), &verdicts);
+    assert_eq!(found(&store, &snapshot, honest, "aGVs"), [0, 1]);
+    assert_eq!(found(&store, &snapshot, honest, "hello"), [1, 0]);
+}
+
+/// Of what stands there in ASCII it is known for certain what it has, even when nothing can be decoded.
+#[test]
+fn plain_text_is_looked_into_without_processes() {
+    let (_folder, mut store) = filled::store();
+    let message = [b"Subject: ".as_slice(), POISON, b"\r\n\r\nHello\r\n"].concat();
+    let snapshot = delivered(&mut store, &message, &Parsed::of(&message).encode());
+    let (decoders, verdicts) = (hanging(), Verdicts::default());
+    let with = (&decoders, &verdicts);
+    assert_eq!(found(&store, &snapshot, with, "hello"), [1, 0]);
+    assert_eq!(found(&store, &snapshot, with, "other"), [0, 1]);
 }
 
 /// Whoever goes while messages are read and decoded for him has no more of them read.
 #[test]
 fn a_search_that_is_for_nobody_ends() {
     let (_folder, mut store) = filled::store();
-    let snapshot = delivered(&mut store, b"Subject: x\r\n\r\nhello\r\n");
+    let snapshot = delivered(&mut store, b"Subject: x\r\n\r\nhello\r\n", &[]);
     let (reader, verdicts, decoders) = (store.body_reader(), Verdicts::default(), decoders());
     let with = (&NoOwnFields as &dyn OwnFields, &decoders, &verdicts);
     let (recent, now) = (UidSet::new(), Timestamp::from_millis(1));
