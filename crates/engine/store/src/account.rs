@@ -61,8 +61,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     pub(crate) fn account(&mut self, name: &AccountName) -> Result<&Account, StoreError> {
         if !self.accounts.contains_key(name) {
             let account = self.read_account(name)?;
-            // Their deletion was cut off.
-            self.emptying.add(name, &account.purges);
+            self.take_purges(name, &account.purges);
             self.accounts.insert(name.clone(), account);
         }
         self.accounts.get(name).ok_or_else(|| damaged(name))

@@ -263,9 +263,12 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         for batch in batches {
             match batch.partition {
                 Partition::Account(name) => drop(published.accounts.insert(name)),
+                // That it is gone is told once, not with every piece.
+                Partition::Mailbox(id) if self.emptying.has(MailboxId(id)) => {}
                 Partition::Mailbox(id) => drop(published.mailboxes.insert(MailboxId(id))),
             }
         }
+        published.mailboxes.extend(self.emptying.take_begun());
         Ok(published)
     }
 

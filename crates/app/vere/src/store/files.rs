@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use vere_disk::log::Directory as LogDirectory;
 use vere_disk::mail_meta::FjallMeta;
-use vere_ports::mail_meta::MetaError;
+use vere_ports::mail_meta::{MetaEngine as _, MetaError};
 use vere_settings::{BodySharing, Settings};
 use vere_store::{OpenError, OpenReport, RepairReport, Sharing, Store, StoreConfig};
 use vere_units::ByteSize;
@@ -161,15 +161,17 @@ impl Files {
             meta => meta,
         };
         let meta = meta.map_err(|error| wrong(&error))?;
-        match fs::remove_file(self.folder.join(REBUILDING)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(wrong(&error)),
-            _ => {}
-        }
+        self.forget_rebuilding().map_err(|error| wrong(&error))?;
         // Metadata that were put aside and not replaced yet.
         let begun = [META_OLD, META_TORN]
             .iter()
             .any(|name| self.folder.join(name).is_dir());
-        let (store, report) = self.open_with(meta, begun)?;
+        let is_new = meta.applied().map_err(|error| wrong(&error))? == 0;
+        let (mut store, report) = self.open_with(meta, begun)?;
+        if is_new && report.cut > 0 {
+            // Somebody took the old ones away.
+            self.renew(&mut store)?;
+        }
         tracing::info!(
             replayed = report.replayed,
             cut = report.cut,
@@ -246,12 +248,24 @@ impl Files {
         let fresh = self.meta(META_NEW).map_err(|error| wrong(&error))?;
         let (mut store, report) = self.open_with(fresh, true)?;
         if is_cut || report.cut > 0 {
-            let renewed = store.renew_uid_validities(now());
-            renewed.map_err(|error| wrong(&error))?;
-            self.remove(super::search::FOLDER)?;
+            self.renew(&mut store)?;
         }
         store.persist().map_err(|error| wrong(&error))?;
         Ok(report)
+    }
+
+    /// Sees to it that nothing goes on as before that may have known what was in an end of the log which is cut.
+    fn renew(&self, store: &mut MailStore) -> Result<(), Failure> {
+        let renewed = store.renew_uid_validities(now());
+        renewed.map_err(|error| wrong(&self.folder, &error))?;
+        self.remove(super::search::FOLDER)
+    }
+
+    fn forget_rebuilding(&self) -> io::Result<()> {
+        match fs::remove_file(self.folder.join(REBUILDING)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.and_then(|()| File::open(&self.folder)?.sync_all()),
+        }
     }
 
     fn meta(&self, name: &str) -> Result<FjallMeta, MetaError> {
@@ -285,17 +299,36 @@ impl Files {
         let fresh = self.meta(META_NEW).map_err(|error| wrong(&error))?;
         let config = StoreConfig::default();
         let report = Store::repair(disk, old.as_ref(), fresh, config, dry_run);
+        let without = old.is_none();
         drop(old);
         let report = report.map_err(|error| wrong(&error))?;
         if dry_run {
             self.remove(META_NEW)?;
         } else {
             self.remove(super::search::FOLDER)?;
+            let is_cut = report.cut > 0 || !report.damage.is_empty();
+            if without && is_cut || self.folder.join(REBUILDING).exists() {
+                self.renew_repaired()?;
+            }
+            self.forget_rebuilding().map_err(|error| wrong(&error))?;
             self.exchange(META_OLD).map_err(|error| wrong(&error))?;
             self.remove(META_OLD)?;
             self.remove(META_TORN)?;
         }
         Ok(report)
+    }
+
+    /// The same for metadata that a repair made of the log alone: as in [`Files::rebuild`].
+    fn renew_repaired(&self) -> Result<(), Failure> {
+        let wrong = |error: &dyn std::fmt::Display| wrong(&self.folder, error);
+        let fresh = self.meta(META_NEW).map_err(|error| wrong(&error))?;
+        let (mut store, _) = self.open_with(fresh, true)?;
+        self.renew(&mut store)?;
+        store.persist().map_err(|error| wrong(&error))?;
+        tracing::warn!(
+            "the end of the log may have been lost: all mailboxes have a new UIDVALIDITY, clients read their mail again"
+        );
+        Ok(())
     }
 
     /// Puts new metadata in the place of the old ones, which get the name `aside`. The log has everything by

@@ -23,6 +23,8 @@ use crate::role::clock::now;
 
 /// How often it is looked whether room should be reclaimed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// How long deleted mailboxes wait after one could not be emptied.
+const EMPTYING_PAUSE: Duration = Duration::from_secs(60);
 /// How often free room is looked at.
 const ROOM_INTERVAL: Duration = Duration::from_secs(1);
 /// A segment is written again when so much of it goes, in percent, or less if less is to be reclaimed.
@@ -147,6 +149,8 @@ pub(super) struct Upkeep {
     /// When deleted mailboxes may be emptied further, and up to where the last piece of that was logged.
     emptying_due: Instant,
     emptied: Position,
+    /// Whether there is more to be looked through for mailboxes to be emptied.
+    looking: bool,
     scarce: bool,
     /// Whether something was logged that nobody waits for.
     unsafe_yet: bool,
@@ -196,6 +200,7 @@ impl Upkeep {
             room_due: Instant::now(),
             emptying_due: Instant::now(),
             emptied: Position::default(),
+            looking: false,
             scarce: false,
             unsafe_yet: false,
             stop,
@@ -209,6 +214,9 @@ impl Upkeep {
 
     /// How long the store's thread may wait for questions.
     pub(super) fn patience(&self) -> Duration {
+        if self.looking {
+            return Duration::ZERO;
+        }
         let now = Instant::now();
         let room = match self.plan.reserve.as_u64() {
             0 => LOOK_INTERVAL,
@@ -267,20 +275,25 @@ impl Upkeep {
 
     /// Empties deleted mailboxes a little, one piece for each sync: others wait for one at most.
     fn empty_some(&mut self, store: &mut MailStore) -> Result<(), StoreError> {
+        self.looking = false;
         let is_due = Instant::now() >= self.emptying_due && self.emptied <= store.synced();
         if !is_due || !store.is_emptying() {
             return Ok(());
         }
+        let before = store.end();
         match store.empty_some() {
             Ok(()) => {}
             Err(error @ StoreError::Failed(_)) => return Err(error),
             Err(error) => {
                 tracing::error!(%error, "a deleted mailbox cannot be emptied now");
-                self.emptying_due = Instant::now() + LOOK_INTERVAL;
+                self.emptying_due = Instant::now() + EMPTYING_PAUSE;
             }
         }
         self.emptied = store.end();
-        self.unsafe_yet = true;
+        let logged = self.emptied > before;
+        self.unsafe_yet |= logged;
+        // A sync wakes the thread.
+        self.looking = !logged && store.is_emptying() && Instant::now() >= self.emptying_due;
         Ok(())
     }
 

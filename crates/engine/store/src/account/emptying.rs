@@ -2,12 +2,14 @@
 //! else.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::ops::Not as _;
 
 use vere_ports::directory::AccountName;
 use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
 
 use crate::model::MailboxId;
+use crate::reclaim::marking::{partitions, unreadable_rows};
 use crate::rows::keys;
 use crate::store::Change;
 use crate::{Store, StoreError};
@@ -29,6 +31,8 @@ pub(crate) struct Emptying {
     looked_at: Option<Partition>,
     /// Whether all were.
     is_known: bool,
+    /// Those that nobody was told of yet.
+    begun: Vec<MailboxId>,
 }
 
 impl Emptying {
@@ -37,8 +41,21 @@ impl Emptying {
         for mailbox in mailboxes {
             if self.ids.insert(*mailbox) {
                 self.queue.push_back((name.clone(), *mailbox));
+                self.begun.push(*mailbox);
             }
         }
+    }
+
+    /// Takes those that nobody was told of.
+    pub(crate) fn take_begun(&mut self) -> Vec<MailboxId> {
+        std::mem::take(&mut self.begun)
+    }
+
+    /// Lets an account's mailboxes wait behind those of others.
+    fn put_off(&mut self, name: &AccountName) {
+        let own = self.queue.iter().take_while(|(of, _)| of == name).count();
+        self.queue.rotate_left(own);
+        self.after.clear();
     }
 
     /// Whether a mailbox was deleted.
@@ -55,26 +72,35 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         !self.emptying.queue.is_empty() || !self.emptying.is_known
     }
 
-    /// Looks for deletions that a crash cut off.
+    /// Looks for deletions that a crash cut off. Where the list of accounts cannot be read, they wait for the next
+    /// start or for who uses the account.
     fn look_for_purges(&mut self) -> Result<(), StoreError> {
         let after = self.emptying.looked_at.as_ref();
-        let partitions = self.meta.partitions(after, ACCOUNTS)?;
+        let partitions = partitions(&self.meta, after, ACCOUNTS);
         // Accounts sort before mailboxes.
         let is_account = |partition: &Partition| matches!(partition, Partition::Account(_));
-        self.emptying.is_known = partitions.len() < ACCOUNTS || !partitions.iter().all(is_account);
-        for partition in &partitions {
-            let Partition::Account(name) = partition else {
+        self.emptying.is_known = partitions
+            .as_ref()
+            .is_ok_and(|found| found.len() == ACCOUNTS && found.iter().all(is_account))
+            .not();
+        for partition in partitions? {
+            let Partition::Account(name) = &partition else {
                 break;
             };
             // Of one that cannot be read nothing is known; whoever uses it is told, and a check.
-            let Ok(rows) = self.pending.scan(&self.meta, partition, keys::PURGES) else {
-                continue;
-            };
-            let mailboxes = rows.keys().filter_map(|key| keys::mailbox_of(key));
-            self.emptying.add(name, &mailboxes.collect());
+            if let Ok(rows) = self.pending.scan(&self.meta, &partition, keys::PURGES) {
+                let mailboxes = rows.keys().filter_map(|key| keys::mailbox_of(key));
+                self.take_purges(name, &mailboxes.collect());
+            }
+            self.emptying.looked_at = Some(partition);
         }
-        self.emptying.looked_at = partitions.into_iter().next_back();
         Ok(())
+    }
+
+    /// Takes mailboxes whose deletion was cut off; they may have been read before that was known.
+    pub(super) fn take_purges(&mut self, name: &AccountName, mailboxes: &BTreeSet<MailboxId>) {
+        mailboxes.iter().for_each(|mailbox| self.forget(*mailbox));
+        self.emptying.add(name, mailboxes);
     }
 
     /// Has mailboxes emptied of which the account's list has just let go.
@@ -85,8 +111,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         octets: u64,
     ) {
         self.count_removed(0, octets);
-        mailboxes.iter().for_each(|mailbox| self.forget(*mailbox));
-        self.emptying.add(name, mailboxes);
+        self.take_purges(name, mailboxes);
     }
 
     /// Empties deleted mailboxes: [`StoreConfig::removed_at_once`](crate::StoreConfig::removed_at_once) rows. To be
@@ -95,20 +120,34 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     ///
     /// # Errors
     ///
-    /// [`StoreError`]; of another mailbox it may go well then.
+    /// [`StoreError`]: [`StoreError::Damaged`] where something cannot be read; of another account it may go well then.
     pub fn empty_some(&mut self) -> Result<(), StoreError> {
-        let Some((name, _)) = self.emptying.queue.front().cloned() else {
-            return match self.emptying.is_known {
-                true => Ok(()),
-                false => self.look_for_purges(),
-            };
+        let looked = match self.emptying.is_known {
+            true => Ok(()),
+            false => self.look_for_purges(),
         };
+        let Some((name, _)) = self.emptying.queue.front().cloned() else {
+            return looked;
+        };
+        let emptied = self.empty_of(&name);
+        if emptied.is_err() {
+            self.emptying.put_off(&name);
+        }
+        looked.and(emptied)
+    }
+
+    /// Empties mailboxes of an account, as far as one step goes.
+    fn empty_of(&mut self, name: &AccountName) -> Result<(), StoreError> {
+        // Its notes go with its last mailbox: where these cannot be read, nothing is begun.
+        if let Err(StoreError::Failed(why)) = self.account(name) {
+            return Err(unreadable_rows(&Partition::Account(name.clone()), &why));
+        }
         let mut left = self.config.removed_at_once as usize;
         let mut empty = BTreeSet::new();
         let mut is_empty = Ok(true);
         while left > 0 && is_empty == Ok(true) {
             let next = self.emptying.queue.get(empty.len());
-            let Some((_, id)) = next.filter(|(of, _)| *of == name).cloned() else {
+            let Some((_, id)) = next.filter(|(of, _)| of == name).cloned() else {
                 break;
             };
             is_empty = self.empty_piece(id, &mut left);
@@ -116,15 +155,10 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
                 empty.insert(id);
             }
         }
-        self.end_purges(&name, &empty)?;
-        let emptying = &mut self.emptying;
-        emptying.queue.drain(..empty.len());
+        self.end_purges(name, &empty)?;
+        self.emptying.queue.drain(..empty.len());
         for id in &empty {
-            emptying.ids.remove(id);
-        }
-        if is_empty.is_err() && !emptying.queue.is_empty() {
-            emptying.queue.rotate_left(1);
-            emptying.after.clear();
+            self.emptying.ids.remove(id);
         }
         is_empty.map(drop)
     }
@@ -139,15 +173,16 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             [] => keys::HEAD,
             after => after,
         };
-        self.meta
-            .scan_after(&partition, &[], after, &mut |key, _| {
-                rows.push(key.to_vec());
-                rows.len() < max
-            })?;
+        let scanned = self.meta.scan_after(&partition, &[], after, &mut |key, _| {
+            rows.push(key.to_vec());
+            rows.len() < max
+        });
+        scanned.map_err(|error| unreadable_rows(&partition, &error))?;
         *left = max.saturating_sub(rows.len() + MAILBOX_ROWS);
         let is_last = rows.len() < max;
         let last = rows.last().cloned().filter(|_| !is_last);
-        let version = self.pending.version(&self.meta, &partition)?;
+        let version = self.pending.version(&self.meta, &partition);
+        let version = version.map_err(|error| unreadable_rows(&partition, &error))?;
         let mut change = Change::new(partition, version);
         match is_last {
             // What is logged and not applied yet goes with it.

@@ -160,7 +160,7 @@ impl Marking {
 }
 
 /// The next partitions.
-pub(super) fn partitions<M: MetaEngine>(
+pub(crate) fn partitions<M: MetaEngine>(
     meta: &M,
     after: Option<&Partition>,
     limit: usize,
@@ -176,7 +176,7 @@ fn unreadable(what: &str, why: &dyn fmt::Display) -> StoreError {
 }
 
 /// The same of the rows of a mailbox or an account.
-pub(super) fn unreadable_rows(partition: &Partition, why: &dyn fmt::Display) -> StoreError {
+pub(crate) fn unreadable_rows(partition: &Partition, why: &dyn fmt::Display) -> StoreError {
     let what = match partition {
         Partition::Account(account) => format!("metadata of account {account}"),
         Partition::Mailbox(id) => format!("metadata of mailbox {id}"),

@@ -9,7 +9,7 @@
 //! the next one leaves those out. `docs/internals/store.md` says what a crash leaves.
 
 mod forgetting;
-mod marking;
+pub(crate) mod marking;
 mod snapshots;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};

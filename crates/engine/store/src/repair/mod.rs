@@ -81,6 +81,8 @@ pub struct RepairReport {
     pub names_made: Vec<(AccountName, MailboxName)>,
     /// Partitions that are other than the log said.
     pub mended: u64,
+    /// Octets behind the last whole record that were cut; not known of a dry run.
+    pub cut: u64,
 }
 
 impl RepairReport {
@@ -233,7 +235,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         }
         survey.mend(&storage)?;
         drop(survey);
-        let (mut store, _) = Self::open(storage, fresh, config)?;
+        let (mut store, opened) = Self::open(storage, fresh, config)?;
+        report.cut = opened.cut;
         while let Some(partition) = mending.next(&store.meta)? {
             if let Some(change) = mending.partition(&store.meta, &partition, &mut report)? {
                 store.commit(change)?;

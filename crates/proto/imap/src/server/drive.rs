@@ -241,9 +241,12 @@ impl Server {
         self.end_if_shutting_down();
     }
 
-    /// Ends the session where it is, because of what became of its account.
+    /// Ends the session where it is, because of what became of its account; not within an answer that is half
+    /// written: to be called again then.
     pub fn end(&mut self, reason: Refusal) {
-        self.bye(reason.text());
+        if !matches!(self.phase, Phase::Writing(_)) {
+            self.bye(reason.text());
+        }
     }
 
     pub(super) fn end_if_shutting_down(&mut self) {

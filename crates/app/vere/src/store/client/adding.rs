@@ -6,6 +6,7 @@ use vere_ports::directory::AccountName;
 use vere_store::{MailboxId, QuotaLimit, RecipientFields, StoreError, Target};
 
 use super::super::convert::{self, refusal};
+use super::super::messages::opened_gone;
 use super::super::steps::{named, operation, report};
 use super::Client;
 use crate::role::clock::now;
@@ -23,7 +24,11 @@ impl Client {
         let quota = self.quotas.now().of(&account);
         let figures = self.keeper.figures().clone();
         let asked = self.keeper.ask(move |store| {
-            let to = named(store, &account, &target)?;
+            let to = named(store, &account, &target).map_err(|error| match error {
+                // That the one which is open is gone is something else.
+                StoreError::NoMailbox => StoreError::Name,
+                other => other,
+            })?;
             let uids = convert::uids(&uids);
             let copied = match remove {
                 // What moves is held once before and after: a full account can be tidied up.
@@ -33,8 +38,8 @@ impl Client {
             copied.inspect_err(|error| report(error, &figures, &account, &target, operation))
         });
         let copied = asked.await.map_err(|error| match error {
-            StoreError::NoMailbox | StoreError::Name => Refusal::NoTarget,
-            other => refusal(&other),
+            StoreError::Name => Refusal::NoTarget,
+            other => opened_gone(&other),
         })?;
         Ok(Copied {
             uid_validity: copied.uid_validity,

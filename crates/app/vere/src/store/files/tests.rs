@@ -274,6 +274,25 @@ fn behind_a_cut_end_no_number_is_given_twice() {
     }
 }
 
+/// The same where a repair makes them, or somebody took the old ones away.
+#[test]
+fn behind_a_cut_end_that_nobody_else_saw_no_number_is_given_twice() {
+    for is_repaired in [false, true] {
+        let (folder, _) = torn();
+        let files = filled::lock(folder.path());
+        match is_repaired {
+            true => drop(files.repair(false).unwrap()),
+            false => fs::remove_dir_all(folder.path().join(META)).unwrap(),
+        }
+        let mut store = files.open().unwrap();
+        let renewed = uid_validity(&mut store);
+        assert!(renewed > 1, "repaired {is_repaired}");
+        assert!(!folder.path().join(crate::store::search::FOLDER).exists());
+        drop(store);
+        assert_eq!(uid_validity(&mut files.open().unwrap()), renewed);
+    }
+}
+
 /// Where nothing was cut everything goes on as before.
 #[test]
 fn behind_a_whole_log_numbers_go_on() {
