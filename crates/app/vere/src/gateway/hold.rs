@@ -1,7 +1,6 @@
 //! Holds single messages for operators, and releases them. The hold is kept in the message's own record, so
 //! that it holds after a restart, and for a gateway that takes the group over.
 
-use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use vere_spoolwire::{QueueId, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::{Timestamp, TraceId};
 
+use super::orders::Unkept;
 use super::state::{FETCH_BYTES, Gateway};
 use super::{clock, orders, records};
 use crate::control::{Answer, HoldOutcome, HoldRow, MessageChange};
@@ -40,11 +40,11 @@ pub(super) async fn message(
     let mut rows = Vec::new();
     for one in &all {
         for place in places(one, wanted.as_ref(), id) {
-            match place.change(change, until).await {
+            let name = place.destination.to_string();
+            let changed = one.in_turn(place.change(change, until)).await;
+            match changed.and_then(|row| row) {
                 Ok(row) => rows.push(row),
-                Err(unkept) => {
-                    return Answer::Error(format!("{}: {unkept}", place.destination));
-                }
+                Err(unkept) => return Answer::Error(format!("{name}: {unkept}")),
             }
         }
     }
@@ -58,16 +58,12 @@ pub(super) async fn message(
     }
 }
 
-fn places<'a>(
-    gateway: &'a Gateway,
-    wanted: Option<&Destination>,
-    trace: TraceId,
-) -> Vec<Place<'a>> {
+fn places(gateway: &Rc<Gateway>, wanted: Option<&Destination>, trace: TraceId) -> Vec<Place> {
     let queues = gateway.queues.borrow();
     let place = |(queue, record)| {
         let destination = queues.destination(queue)?.clone();
         let place = Place {
-            gateway,
+            gateway: Rc::clone(gateway),
             destination,
             queue,
             record,
@@ -79,45 +75,16 @@ fn places<'a>(
 }
 
 /// Where a message waits.
-struct Place<'a> {
-    gateway: &'a Gateway,
+struct Place {
+    gateway: Rc<Gateway>,
     destination: Destination,
     queue: u32,
     record: u64,
     trace: TraceId,
 }
 
-/// Why it is not known that a record was changed.
-#[derive(Debug)]
-enum Unkept {
-    /// It was not.
-    Unchanged(SpoolError),
-    /// The spool had it and did not answer.
-    Unknown(SpoolError),
-}
-
-impl From<SpoolError> for Unkept {
-    fn from(error: SpoolError) -> Self {
-        Self::Unchanged(error)
-    }
-}
-
-impl fmt::Display for Unkept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unchanged(error) => write!(f, "nothing changed: {error}"),
-            Self::Unknown(error) => write!(
-                f,
-                "it may be done or not ({error}); look again, once the gateway has read its queues"
-            ),
-        }
-    }
-}
-
-impl Place<'_> {
-    async fn change(&self, change: MessageChange, until: Timestamp) -> Result<HoldRow, Unkept> {
-        // One at a time, as with orders: each begins with what the one before left.
-        let _one_at_a_time = self.gateway.ordering.lock().await;
+impl Place {
+    async fn change(self, change: MessageChange, until: Timestamp) -> Result<HoldRow, Unkept> {
         let Some(before) = self.message() else {
             return Ok(self.row(HoldOutcome::Busy));
         };
@@ -137,7 +104,7 @@ impl Place<'_> {
             Ok(()) => self.stand(wanted),
             Err(Unkept::Unchanged(_)) => self.stand(before.held_until),
             // It stands still until the record is read again, which says what holds.
-            Err(Unkept::Unknown(_)) => true,
+            Err(_) => true,
         };
         self.gateway.changed.notify_one();
         kept?;
@@ -210,7 +177,7 @@ impl Place<'_> {
     fn row(&self, outcome: HoldOutcome) -> HoldRow {
         let message = self.message();
         let held_until = message.and_then(|message| message.held_until);
-        let gateway = self.gateway;
+        let gateway = &self.gateway;
         HoldRow {
             id: self.trace.to_string(),
             destination: self.destination.to_string(),

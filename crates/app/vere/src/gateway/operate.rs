@@ -40,7 +40,7 @@ pub(super) async fn order(
     for (place, one) in all.iter().enumerate() {
         match orders::change(one, destination.clone(), &change, span).await {
             Ok(order) => drop(own.get_or_insert(order)),
-            Err(error) if place == 0 => return Answer::Error(format!("nothing changed: {error}")),
+            Err(error) if place == 0 => return Answer::Error(error.to_string()),
             Err(error) => {
                 let text = format!("changed here, but not in all adopted queues: {error}");
                 return Answer::Error(text);

@@ -1,8 +1,13 @@
 //! What operators order for destinations, kept in a queue of the group of its own: it holds after a
 //! restart, and for a gateway that takes the group over.
 
+use std::fmt;
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::spawn_local;
 use vere_queue::ledger::OrderNotice;
 use vere_queue::order::{FOREVER, ORDERS_QUEUE};
 use vere_queue::{Destination, Detour, Order};
@@ -13,6 +18,9 @@ use vere_units::Timestamp;
 use super::state::Gateway;
 use super::{clock, records};
 use crate::spool::link::SpoolError;
+
+/// How long somebody waits for the spool to keep an order.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What changes for a destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,18 +35,88 @@ pub(super) enum Change {
     Restore,
 }
 
+/// Why it is not known that an order is kept.
+#[derive(Debug)]
+pub(super) enum Unkept {
+    /// It is not.
+    Unchanged(SpoolError),
+    /// It is not: one before it is not either yet.
+    NotBegun,
+    /// The spool does not answer yet.
+    Unanswered,
+    /// The spool had it and did not answer.
+    Unknown(SpoolError),
+}
+
+impl From<SpoolError> for Unkept {
+    fn from(error: SpoolError) -> Self {
+        Self::Unchanged(error)
+    }
+}
+
+impl fmt::Display for Unkept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unchanged(error) => write!(f, "nothing changed: {error}"),
+            Self::NotBegun => f.write_str(
+                "nothing changed: the spool does not answer, and an order before this one waits for it",
+            ),
+            Self::Unanswered => f.write_str(
+                "the spool does not answer: it is done as soon as it does, unless the gateway ends before",
+            ),
+            Self::Unknown(error) => write!(
+                f,
+                "it may be done or not ({error}); look again, once the gateway has read its queues"
+            ),
+        }
+    }
+}
+
+impl Gateway {
+    /// Makes a change of orders: one at a time, as each begins with what the one before left. It goes on when whoever
+    /// asked is told that the spool does not answer, or has gone.
+    ///
+    /// # Errors
+    /// [`Unkept::NotBegun`], [`Unkept::Unanswered`], each after some seconds.
+    pub(super) async fn in_turn<T: 'static>(
+        &self,
+        change: impl Future<Output = T> + 'static,
+    ) -> Result<T, Unkept> {
+        let turn = Arc::clone(&self.ordering).lock_owned();
+        let turn = tokio::time::timeout(PATIENCE, turn).await;
+        let turn = turn.map_err(|_| Unkept::NotBegun)?;
+        let done = spawn_local(async move {
+            let _turn = turn;
+            change.await
+        });
+        match tokio::time::timeout(PATIENCE, done).await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(_)) | Err(_) => Err(Unkept::Unanswered),
+        }
+    }
+}
+
 /// Changes what is ordered for a destination, first in the spool. Gives what holds from now on.
 ///
 /// # Errors
-/// When the spool cannot keep it; then nothing changes.
+/// When it is not known that the spool keeps it; what is changed is then changed later, if at all.
 pub(super) async fn change(
+    gateway: &Rc<Gateway>,
+    destination: Destination,
+    change: &Change,
+    span: Option<Duration>,
+) -> Result<Order, Unkept> {
+    let (one, change) = (Rc::clone(gateway), change.clone());
+    let kept = async move { keep(&one, destination, &change, span).await };
+    Ok(gateway.in_turn(kept).await??)
+}
+
+async fn keep(
     gateway: &Gateway,
     destination: Destination,
     change: &Change,
     span: Option<Duration>,
 ) -> Result<Order, SpoolError> {
-    // One at a time: each replaces the record of the one before.
-    let _one_at_a_time = gateway.ordering.lock().await;
     let queue = queue(gateway).await?;
     let now = clock::now();
     let (mut order, before) = {

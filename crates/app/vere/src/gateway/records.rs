@@ -315,26 +315,40 @@ impl Gateway {
         max.is_some_and(|max| self.records.waiting() > max.as_u64())
     }
 
-    /// Ends records with their lines, all or none; comes back when that is safe, or the link closed.
+    /// Ends records with their lines, all or none, but for those that are not there; comes back when that is safe,
+    /// or the link closed.
     pub(super) async fn finish(self: Rc<Self>, ends: Vec<Finish>) {
+        if !self.try_finish(&ends).await {
+            // One that is gone is not to keep the others.
+            for end in &ends {
+                if !self.try_finish(std::slice::from_ref(end)).await {
+                    tracing::error!(
+                        record = end.record,
+                        "record is not in the spool, what is told of it is lost"
+                    );
+                }
+            }
+        }
+    }
+
+    /// The same; false: a record is not there, and nothing was done.
+    async fn try_finish(&self, ends: &[Finish]) -> bool {
         let mut full = false;
         loop {
             let mut batch = Batch::new();
-            for end in &ends {
+            for end in ends {
                 end.add_to(&mut batch, full);
             }
             match self.link.commit(batch).await {
                 Ok(_) => {
                     let moved = |end: &Finish| if full { u64::from(end.size) } else { 0 };
                     let sum = ends.iter().map(|end| octets(&end.lines) + moved(end)).sum();
-                    return self.records.stored(sum);
+                    self.records.stored(sum);
+                    return true;
                 }
-                Err(SpoolError::Closed) => return,
+                Err(SpoolError::Closed) => return true,
                 Err(SpoolError::Refused(refusal)) if refusal.is_temporary() => full = !full,
-                Err(SpoolError::Refused(Refusal::NoRecord)) => {
-                    tracing::error!("records are not in the spool, what is told of them is lost");
-                    return;
-                }
+                Err(SpoolError::Refused(Refusal::NoRecord)) => return false,
                 Err(error) => tracing::warn!(?error, "cannot end records yet"),
             }
             if !full {

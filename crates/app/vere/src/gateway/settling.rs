@@ -5,13 +5,15 @@ use std::rc::Rc;
 use tokio::task::spawn_local;
 use vere_queue::{Attempt, Disposition, Job, Settlement};
 use vere_spool::owner::Batch;
-use vere_spoolwire::{QueueId, RecordId};
+use vere_spoolwire::{QueueId, RecordId, Refusal};
 use vere_telemetry::trace::{Event, EventKind};
 
 use super::records::Finish;
 use super::state::{Gateway, POST_RETRY};
 use super::{clock, mail_log};
 use crate::spool::link::SpoolError;
+
+const NO_RECORD: SpoolError = SpoolError::Refused(Refusal::NoRecord);
 
 /// What an attempt makes of a record.
 pub(super) fn end_of(queue: u32, job: &Job, settlement: &Settlement) -> Batch {
@@ -80,11 +82,30 @@ impl Gateway {
         }
     }
 
-    /// Changes records in the spool for which nobody waits.
-    pub(super) fn end(self: &Rc<Self>, batch: Batch) {
-        if self.link.post(batch.clone()).is_err() {
-            let gateway = Rc::clone(self);
-            spawn_local(async move { gateway.post_until_taken(batch).await });
+    /// Ends records in the spool, but for those that are not there; comes back when that is safe.
+    pub(super) async fn end(&self, queue: u32, records: &[u64]) {
+        if records.is_empty() || self.try_end(queue, records).await != Err(NO_RECORD) {
+            return;
+        }
+        // One that is gone is not to keep the others.
+        for record in records {
+            if self.try_end(queue, &[*record]).await == Err(NO_RECORD) {
+                tracing::error!(record, "record is not in the spool: it was ended before");
+            }
+        }
+    }
+
+    async fn try_end(&self, queue: u32, records: &[u64]) -> Result<(), SpoolError> {
+        let mut batch = Batch::new();
+        for record in records {
+            batch.delete(QueueId(queue), RecordId(*record));
+        }
+        loop {
+            match self.link.commit(batch.clone()).await {
+                Err(SpoolError::Busy) => tokio::time::sleep(POST_RETRY).await,
+                // Any other failure: after a restart the record is found again.
+                ended => return ended.map(drop),
+            }
         }
     }
 

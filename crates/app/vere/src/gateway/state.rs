@@ -88,7 +88,7 @@ pub(super) struct Gateway {
     /// Before this there is no use in looking for queues that may end.
     pub(super) full_until: Cell<Option<Instant>>,
     /// Orders of operators change one at a time; the queue that keeps them, once it is known.
-    pub(super) ordering: Mutex<()>,
+    pub(super) ordering: Arc<Mutex<()>>,
     pub(super) orders_queue: Cell<Option<QueueId>>,
     recovered: Cell<bool>,
     unreadable: Cell<u64>,
@@ -124,7 +124,7 @@ impl Gateway {
             wakers: RefCell::default(),
             making: Mutex::new(()),
             full_until: Cell::new(None),
-            ordering: Mutex::new(()),
+            ordering: Arc::default(),
             orders_queue: Cell::new(None),
             recovered: Cell::new(false),
             unreadable: Cell::new(0),
@@ -157,7 +157,7 @@ impl Gateway {
             wakers: RefCell::default(),
             making: Mutex::new(()),
             full_until: Cell::new(None),
-            ordering: Mutex::new(()),
+            ordering: Arc::default(),
             orders_queue: Cell::new(None),
             recovered: Cell::new(false),
             unreadable: Cell::new(0),

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use vere_queue::{
     Attempt, Disposition, Envelope, MessageSummary, Notify, RecipientResult, Standing,
 };
-use vere_spool::owner::Batch;
 use vere_spoolwire::{QueueId, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::{Timestamp, TraceId};
@@ -63,31 +62,30 @@ impl Sweep {
         if self.action == Action::Retry {
             self.gateway.queues.borrow_mut().resume(self.queue);
         }
+        let newest = self.gateway.queues.borrow().newest(self.queue);
+        let Some(newest) = newest else { return Ok(()) };
         let mut after = None;
         loop {
-            let mut page: Vec<_> = self
-                .gateway
-                .queues
-                .borrow()
-                .list(self.queue, after, PAGE)
-                .collect();
-            let Some(last) = page.last() else { break };
-            after = Some(last.trace);
-            let over = last.accepted > begun;
-            page.retain(|message| self.is_named(message, begun));
+            let page = self.page(after);
+            let mut named = page.clone();
+            named
+                .retain(|message| message.record <= newest.record && self.is_named(message, begun));
             let busy = |message: &MessageSummary| message.standing == Standing::InFlight;
             if self.action != Action::Count {
-                acted.busy += page.iter().filter(|one| busy(one)).count();
-                page.retain(|message| !busy(message));
+                acted.busy += named.iter().filter(|one| busy(one)).count();
+                named.retain(|message| !busy(message));
             }
             if self.needs_records() {
-                self.act_on_records(&page, acted).await?;
+                // As the spool gives them.
+                named.sort_unstable_by_key(|message| message.record);
+                self.act_on_records(&named, acted).await?;
             } else {
-                self.act_on_entries(&page, acted);
+                self.act_on_entries(&named, acted).await;
             }
-            if over {
+            if page.len() < PAGE || page.iter().any(|message| message.record > newest.record) {
                 break;
             }
+            after = self.last_left(&page).or(after);
             self.gateway.changed.notify_one();
             tokio::task::yield_now().await;
         }
@@ -95,12 +93,27 @@ impl Sweep {
         Ok(())
     }
 
+    fn page(&self, after: Option<(u64, TraceId)>) -> Vec<MessageSummary> {
+        let queues = self.gateway.queues.borrow();
+        queues.list_behind(self.queue, after, PAGE).collect()
+    }
+
+    /// The last message of a page that is there still: the next page begins behind it. Ids say nothing of the order
+    /// of messages that came in the same moment.
+    fn last_left(&self, page: &[MessageSummary]) -> Option<(u64, TraceId)> {
+        let queues = self.gateway.queues.borrow();
+        let is_there = |message: &&MessageSummary| {
+            let found = queues.message(self.queue, message.record, message.trace);
+            found.is_some()
+        };
+        let last = page.iter().rev().find(is_there)?;
+        Some((last.record, last.trace))
+    }
+
     fn is_named(&self, message: &MessageSummary, begun: Timestamp) -> bool {
         let Selection { id, older_than, .. } = &self.selection;
         let age = begun.saturating_since(message.accepted).as_secs();
-        message.accepted <= begun
-            && id.is_none_or(|id| id == message.trace)
-            && older_than.is_none_or(|seconds| age >= seconds)
+        id.is_none_or(|id| id == message.trace) && older_than.is_none_or(|seconds| age >= seconds)
     }
 
     /// Whether envelopes have to be read: for addresses, or for reports.
@@ -116,17 +129,15 @@ impl Sweep {
         self.action == Action::Purge && self.gateway.records.is_on()
     }
 
-    fn act_on_entries(&self, page: &[MessageSummary], acted: &mut Acted) {
-        let mut ends = Batch::new();
+    async fn act_on_entries(&self, page: &[MessageSummary], acted: &mut Acted) {
+        let mut ends = Vec::new();
         for message in page {
             self.act_on_entry(message, &mut ends, acted);
         }
-        if !ends.is_empty() {
-            self.gateway.end(ends);
-        }
+        self.gateway.end(self.queue, &ends).await;
     }
 
-    fn act_on_entry(&self, message: &MessageSummary, ends: &mut Batch, acted: &mut Acted) {
+    fn act_on_entry(&self, message: &MessageSummary, ends: &mut Vec<u64>, acted: &mut Acted) {
         let MessageSummary { record, trace, .. } = *message;
         let mut queues = self.gateway.queues.borrow_mut();
         let done = match self.action {
@@ -134,7 +145,7 @@ impl Sweep {
             Action::Purge => {
                 let gone = queues.discard(self.queue, record, trace);
                 if gone {
-                    ends.delete(QueueId(self.queue), RecordId(record));
+                    ends.push(record);
                     self.note_removed(trace);
                 }
                 gone
@@ -196,7 +207,7 @@ impl Sweep {
                 )
                 .await?;
             let next = if block.end { u64::MAX } else { block.next.0 };
-            let mut ends = Batch::new();
+            let mut ends = Vec::new();
             let mut told = Vec::new();
             for (record, envelope, body) in recovery::readable(block.records) {
                 let named = page.iter().find(|message| message.record == record);
@@ -211,9 +222,7 @@ impl Sweep {
                     self.act_on_entry(message, &mut ends, acted);
                 }
             }
-            if !ends.is_empty() {
-                self.gateway.end(ends);
-            }
+            self.gateway.end(self.queue, &ends).await;
             if !told.is_empty() {
                 Rc::clone(&self.gateway).finish(told).await;
             }

@@ -1,5 +1,6 @@
 //! Single messages that an operator holds and releases, over kill -9 of everything and a takeover.
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::gateways::{adopted, beside, kill_for_good, soon};
@@ -198,4 +199,31 @@ fn a_held_message_stays_held_where_its_queue_is_adopted() {
         (subjects(&sink) == ["0", "1", "2"]).then_some(())
     });
     second.stop();
+}
+
+/// Who orders is answered, and nobody waits without end for who ordered before; what was begun is done.
+#[test]
+fn orders_do_not_wait_for_a_spool_that_stands_still() {
+    let dead = free_address();
+    let options = Options::to(dead).set("delivery.retry", "[\"1h\"]");
+    let system = System::start(&options);
+    let id = submit(&system, 1).remove(0);
+    let destination = format!("relay:{dead}");
+    wait_for("the first attempt", || {
+        (shown(&system, &id)["state"] == "deferred").then_some(())
+    });
+    assert_eq!(system.signal_role("spool", Signal::SIGSTOP), 2);
+    let (_, said) = system.failing_command(&["queue", "hold", &destination]);
+    assert!(said.contains("the spool does not answer"), "{said}");
+    let (_, said) = system.failing_command(&["queue", "hold", "--id", &id]);
+    assert!(said.contains("nothing changed"), "{said}");
+    assert_eq!(system.signal_role("spool", Signal::SIGCONT), 2);
+    wait_for("the order", || {
+        let orders = parse(&system.command(&["queue", "orders", "--json"]));
+        orders[0]["held_until"].is_string().then_some(())
+    });
+    system.command(&["queue", "release", &destination]);
+    system.command(&["queue", "hold", "--id", &id]);
+    assert_eq!(shown(&system, &id)["state"], "held");
+    system.stop();
 }

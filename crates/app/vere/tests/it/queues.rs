@@ -467,3 +467,32 @@ fn mail_for_a_next_hop_that_no_route_names_any_more_is_told_of() {
     sink.wait_mail(1);
     system.stop();
 }
+
+/// More than are looked at in one go, from several clients in the same moments.
+#[test]
+fn an_order_meets_every_message_of_a_large_queue() {
+    let (sink, dead) = (Sink::start(), free_address());
+    let options = Options::default()
+        .route("example.com", sink.address, "")
+        .route("dead.test", dead, "");
+    let system = System::start(&options);
+    let destination = format!("relay:{}", sink.address);
+    system.command(&["queue", "hold", &destination]);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| submit(&system, 300));
+        }
+    });
+    let counted = ["queue", "purge", &destination, "--json"];
+    let (_, said) = system.failing_command(&counted);
+    assert!(said.contains("1200 messages"), "{said}");
+    let mine = ["queue", "purge", &destination, "--yes", "--json"];
+    let purged = [&mine[..], &["--sender", "nobody@example.org"]].concat();
+    assert_eq!(parse(&system.command(&purged))["messages"], 0);
+    assert_eq!(parse(&system.command(&mine))["messages"], 1_200);
+    system.wait_empty();
+    system.command(&["queue", "release", &destination]);
+    submit(&system, 1);
+    sink.wait_mail(1);
+    system.stop();
+}

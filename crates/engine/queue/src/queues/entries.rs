@@ -118,6 +118,10 @@ impl List {
         some(self.head)
     }
 
+    pub(super) const fn tail(&self) -> Option<Slot> {
+        some(self.tail)
+    }
+
     pub(super) const fn is_empty(&self) -> bool {
         self.head == NONE
     }

@@ -270,6 +270,43 @@ impl Queues {
                 None => self.first_after(number, after),
             },
         };
+        self.messages_from(first, limit)
+    }
+
+    /// The same behind a message that is named by its record too. Where that has left, the next ones have later
+    /// records.
+    pub fn list_behind(
+        &self,
+        number: QueueNumber,
+        after: Option<(RecordId, TraceId)>,
+        limit: usize,
+    ) -> impl Iterator<Item = MessageSummary> {
+        let head = || self.queues.get(number).and_then(|queue| queue.order.head());
+        let first = match after {
+            None => head(),
+            Some((record, trace)) => match self.entries.find_record(trace, number, record) {
+                Some(slot) => self.entries.next(Chain::Order, slot),
+                None => {
+                    std::iter::successors(head(), |slot| self.entries.next(Chain::Order, *slot))
+                        .find(|slot| self.entries[*slot].record > record)
+                }
+            },
+        };
+        self.messages_from(first, limit)
+    }
+
+    /// The message that came last into a queue.
+    #[must_use]
+    pub fn newest(&self, number: QueueNumber) -> Option<MessageSummary> {
+        let last = self.queues.get(number)?.order.tail()?;
+        Some(self.message_at(last))
+    }
+
+    fn messages_from(
+        &self,
+        first: Option<Slot>,
+        limit: usize,
+    ) -> impl Iterator<Item = MessageSummary> {
         std::iter::successors(first, |slot| self.entries.next(Chain::Order, *slot))
             .take(limit)
             .map(|slot| self.message_at(slot))

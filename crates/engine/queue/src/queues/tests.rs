@@ -396,6 +396,35 @@ fn a_record_already_known_is_not_taken_twice() {
     assert!(take(&mut queues, at(0)).is_none());
 }
 
+/// Also where ids do not grow with the records, and where the last message of a page has left since.
+#[test]
+fn pages_leave_out_nothing_that_stays() {
+    let mut queues = queues_with(0);
+    let ids = [5, 3, 9, 1, 7, 2];
+    for (record, id) in (0..).zip(ids) {
+        let envelope = Envelope {
+            trace: TraceId::new(id),
+            ..fresh(record, at(0))
+        };
+        assert!(queues.admit(QUEUE, record, envelope, Some(BODY), at(0)));
+    }
+    let last = queues.newest(QUEUE).expect("one");
+    assert_eq!((last.record, last.trace), (5, TraceId::new(2)));
+    let page = |queues: &Queues, after: Option<RecordId>| -> Vec<RecordId> {
+        let after = after.map(|record| (record, TraceId::new(ids[record as usize])));
+        let listed = queues.list_behind(QUEUE, after, 2);
+        listed.map(|one| one.record).collect()
+    };
+    assert_eq!(page(&queues, None), [0, 1]);
+    assert_eq!(page(&queues, Some(1)), [2, 3]);
+    assert!(queues.discard(QUEUE, 1, TraceId::new(3)));
+    assert_eq!(page(&queues, Some(1)), [2, 3]);
+    assert!(queues.discard(QUEUE, 2, TraceId::new(9)));
+    assert_eq!(page(&queues, Some(2)), [3, 4]);
+    assert_eq!(page(&queues, Some(0)), [3, 4]);
+    assert!(page(&queues, Some(5)).is_empty());
+}
+
 #[test]
 fn summaries_count_what_is_there() {
     let mut queues = queues_with(4);
