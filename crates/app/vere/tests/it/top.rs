@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use nix::pty::{Winsize, openpty};
 use nix::sys::signal::Signal;
 use nix::sys::termios::{LocalFlags, tcgetattr};
+use serde_json::Value;
 
 use crate::harness::{
     Child, Options, Session, System, free_address, program, signal, skip, wait_for,
@@ -161,6 +162,20 @@ fn without_a_terminal_it_names_what_prints_the_same() {
     let line = lines.find(|line| line.starts_with(&destination));
     let fields: Vec<_> = line.expect("the queue").split_whitespace().collect();
     assert_eq!(fields[1], "1", "one message is queued: {frame}");
+    let json = system.command(&["queue", "top", "--once", "--json", "--interval", "200ms"]);
+    let all: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(all["totals"]["messages"], 1, "{all}");
+    assert_eq!(all["rates"]["came"], 0.0, "{all}");
+    assert!(all["budgets"][0]["max"].is_u64(), "{all}");
+    assert_eq!(all["replicas"].as_array().map(Vec::len), Some(2), "{all}");
+    let queue = &all["queues"][0];
+    assert_eq!(queue["destination"], destination.as_str(), "{all}");
+    assert_eq!(
+        (&queue["messages"], &queue["rates"]["left"]),
+        (&1.into(), &0.0.into())
+    );
+    let (code, said) = system.failing_command(&["queue", "top", "--json"]);
+    assert!(code == Some(2) && said.contains("--once"), "{said}");
     let none = ["queue", "top", "--once", "--filter", "nowhere"];
     let frame = system.command(&none);
     assert!(!frame.contains(&destination), "{frame}");

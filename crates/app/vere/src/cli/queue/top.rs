@@ -20,8 +20,10 @@ use ratatui::layout::Rect;
 use vere_units::Span;
 
 use self::asker::{Asker, News};
+use self::sample::Look;
 use self::screen::{Effect, Screen};
 use self::terminal::{Event, Terminal};
+use super::to_json;
 use crate::cli::Failure;
 
 /// The shortest time between two looks: more would only load the gateway.
@@ -44,6 +46,9 @@ pub(crate) struct TopArgs {
     /// Prints one frame as text after one interval, and ends; needs no terminal.
     #[arg(long)]
     once: bool,
+    /// Prints that frame as JSON, an object, with rates per second.
+    #[arg(long, requires = "once")]
+    json: bool,
     /// Only queues whose names hold this.
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
@@ -57,7 +62,15 @@ pub(super) fn run(socket: &Path, args: &TopArgs) -> Result<String, Failure> {
     let interval = args.interval.duration().clamp(INTERVAL_MIN, INTERVAL_MAX);
     let screen = Screen::new(interval, &args.filter);
     if args.once {
-        return once(socket, screen, interval);
+        let look = once(socket, &screen, interval)?;
+        return match args.json {
+            true => to_json(
+                &look
+                    .to_json()
+                    .map_err(|error| Failure::new(error.to_string()))?,
+            ),
+            false => Ok(as_text(screen, look)),
+        };
     }
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err(Failure::new(
@@ -68,19 +81,21 @@ pub(super) fn run(socket: &Path, args: &TopArgs) -> Result<String, Failure> {
     Ok(String::new())
 }
 
-/// One frame as lines of text, after two looks.
-fn once(socket: &Path, mut screen: Screen, interval: Duration) -> Result<String, Failure> {
-    for look in 0..2 {
-        if look > 0 {
-            std::thread::sleep(interval);
-        }
-        let sample = asker::sample(socket, &screen.wanted()).map_err(Failure::new)?;
-        screen.sampled(Ok(sample));
-    }
+/// Looks twice.
+fn once(socket: &Path, screen: &Screen, interval: Duration) -> Result<Look, Failure> {
+    let sample = || asker::sample(socket, &screen.wanted()).map_err(Failure::new);
+    let first = Look::new(sample()?, None);
+    std::thread::sleep(interval);
+    Ok(Look::new(sample()?, Some(&first)))
+}
+
+/// One frame as lines of text.
+fn as_text(mut screen: Screen, look: Look) -> String {
+    screen.looked(look);
     let area = Rect::new(0, 0, ONCE_WIDTH, screen.height().min(ONCE_HEIGHT_MAX));
     let mut buffer = Buffer::empty(area);
     draw::frame(&screen, area, &mut buffer);
-    Ok(draw::text(&buffer))
+    draw::text(&buffer)
 }
 
 fn live(socket: &Path, mut screen: Screen, interval: Duration) -> Result<(), Failure> {

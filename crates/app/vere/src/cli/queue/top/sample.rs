@@ -2,23 +2,28 @@
 
 use std::collections::HashMap;
 
+use serde::Serialize;
+use serde_json::Value;
+
 use crate::control::{QueueRow, TopSample};
 
 /// What names a queue: the dead gateway it belongs to, and its destination.
 pub(super) type QueueKey = (Option<String>, String);
 
 /// Messages a second that came, and that left.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub(super) struct Rates {
     pub(super) came: f64,
     pub(super) left: f64,
 }
 
 /// A queue and what happened to it since the look before.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Row {
+    #[serde(flatten)]
     pub(super) queue: QueueRow,
     /// Unknown for a queue that the look before did not see.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rates: Option<Rates>,
 }
 
@@ -35,10 +40,14 @@ impl Row {
 }
 
 /// A look with the rates since the one before.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Look {
+    /// Its queues are in `rows`.
+    #[serde(flatten)]
     pub(super) sample: TopSample,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rates: Option<Rates>,
+    #[serde(skip)]
     pub(super) rows: Vec<Row>,
 }
 
@@ -77,6 +86,16 @@ impl Look {
             sample,
             rows,
         }
+    }
+
+    /// All of it for a program.
+    ///
+    /// # Errors
+    /// None that a look can have.
+    pub(super) fn to_json(&self) -> serde_json::Result<Value> {
+        let mut all = serde_json::to_value(self)?;
+        all["queues"] = serde_json::to_value(&self.rows)?;
+        Ok(all)
     }
 }
 

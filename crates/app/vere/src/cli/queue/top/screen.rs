@@ -214,13 +214,16 @@ impl Screen {
     /// The gateway answered, or did not.
     pub(super) fn sampled(&mut self, sample: Result<TopSample, String>) {
         match sample {
-            Ok(sample) => {
-                self.look = Some(Look::new(sample, self.look.as_ref()));
-                self.trouble = None;
-                self.arrange();
-            }
+            Ok(sample) => self.looked(Look::new(sample, self.look.as_ref())),
             Err(trouble) => self.trouble = Some(trouble),
         }
+    }
+
+    /// Shows a look.
+    pub(super) fn looked(&mut self, look: Look) {
+        self.look = Some(look);
+        self.trouble = None;
+        self.arrange();
     }
 
     /// An order was carried out, or not.
