@@ -60,13 +60,16 @@ pub(super) struct ServiceIntake {
     pub(super) logins: Logins,
     /// A SCRAM exchange that has not ended.
     pub(super) exchange: RefCell<Option<Attempt>>,
-    /// The password by which the client logs in.
+    /// The password by which the client logs in; none where a trusted proxy says who it is.
     pub(super) shown: Cell<Option<Print>>,
 }
 
 impl ServiceIntake {
     /// Whether who logged in to this account may send still.
     fn is_in(&self, account: &str) -> Result<(), Refusal> {
+        let Some(shown) = self.shown.get() else {
+            return Ok(());
+        };
         let Ok(account) = AccountName::parse(account) else {
             return Err(Refusal::LoginOver);
         };
@@ -75,7 +78,7 @@ impl ServiceIntake {
             tracing::error!(%error, "directory cannot be read");
             Refusal::LocalError
         })?;
-        match now.is_some() && now == self.shown.get() {
+        match now == Some(shown) {
             true => Ok(()),
             false => Err(Refusal::LoginOver),
         }
@@ -163,6 +166,8 @@ impl Intake for ServiceIntake {
     }
 
     fn rights(&self, peer: &Peer) -> ClientRights {
+        // Whoever it is now has not logged in here.
+        self.shown.set(None);
         let settings = self.gateway.settings();
         let address = peer.address.ip();
         ClientRights {
