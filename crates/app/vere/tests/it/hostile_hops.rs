@@ -1,9 +1,11 @@
-//! Next hops that refuse, cut, drip, lie and flood at every step: no message is lost, none is sent twice
+//! Next hops that refuse, cut, drip, lie, flood and fall silent at every step: no message is lost, none is sent twice
 //! for it, and each sender hears what is due.
 
 use std::collections::BTreeMap;
 
-use crate::harness::{Authority, Manners, Mx, Options, Session, System, quoted, unfold, wait_for};
+use crate::harness::{
+    Authority, Manners, Mx, Options, Session, Sink, System, quoted, unfold, wait_for,
+};
 
 /// What becomes of the message.
 #[derive(Debug, Clone, Copy)]
@@ -251,5 +253,56 @@ fn whatever_a_next_hop_does_is_settled_rightly() {
     }
     // Nothing of this harmed the gateway.
     system.command(&["queue", "list"]);
+    system.stop();
+}
+
+/// Their times are minutes: meanwhile they hold up nobody else, and what they were given is lost with no process.
+#[test]
+fn hops_that_fall_silent_hold_up_nobody_and_lose_nothing() {
+    let hops: Vec<Mx> = [
+        greeting("silent".to_owned()),
+        replying(&[("EHLO", "silent")]),
+        replying(&[("MAIL", "silent")]),
+        replying(&[("RCPT", "silent")]),
+        replying(&[("DATA", "silent")]),
+        replying(&[(".", "silent")]),
+    ]
+    .map(Mx::start)
+    .into();
+    let fine = Sink::start();
+    let mut options = Options::default().route("fine.test", fine.address, "");
+    for (number, hop) in hops.iter().enumerate() {
+        options = options.route(&format!("hop{number}.test"), hop.address, "");
+    }
+    let mut system = System::start(&options);
+    let mut session = Session::greeted(system.smtp);
+    let mut submit = |to: &str| {
+        let text = format!("Subject: {to}\r\n\r\nbody");
+        session.submit("alice@example.org", &[to], &text);
+    };
+    for number in 0..hops.len() {
+        submit(&format!("x@hop{number}.test"));
+    }
+    wait_for("an attempt at each", || {
+        let queues = system.queues();
+        let trying = queues.iter().filter(|queue| queue["connections"] == 1);
+        (trying.count() == hops.len()).then_some(())
+    });
+    submit("x@fine.test");
+    fine.wait_mail(1);
+    for hop in &hops {
+        let destination = format!("relay:{}", hop.address);
+        let to = fine.address.to_string();
+        system.command(&["queue", "reroute", &destination, "--to", &to, "--yes"]);
+    }
+    system.crash();
+    let mail = fine.wait_mail(1 + hops.len());
+    for number in 0..hops.len() {
+        let subject = format!("Subject: x@hop{number}.test");
+        let of = mail.iter().filter(|text| text.contains(&subject));
+        assert_eq!(of.count(), 1, "{subject}");
+    }
+    assert!(system.mail("alice").is_empty());
+    system.wait_empty();
     system.stop();
 }

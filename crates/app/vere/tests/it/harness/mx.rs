@@ -22,9 +22,9 @@ pub(crate) struct Manners {
     /// Further keywords in the reply to EHLO.
     pub(crate) keywords: &'static [&'static str],
     /// Replies by the beginning of the command, `.` for the end of the text, instead of the good ones;
-    /// `close` closes.
+    /// `close` closes, and nothing is said from `silent` on.
     pub(crate) replies: &'static [(&'static str, &'static str)],
-    /// The greeting, when it is another.
+    /// The greeting, when it is another; `silent`: none.
     pub(crate) greeting: Option<&'static str>,
     /// Whether the greeting leaves octet by octet.
     pub(crate) drip: bool,
@@ -207,6 +207,9 @@ where
             if *reply == "close" {
                 return Ok(Next::End);
             }
+            if *reply == "silent" {
+                return stay(reader);
+            }
             reader.get_mut().say(reply)?;
             continue;
         }
@@ -234,6 +237,9 @@ where
                     if *reply == "close" {
                         return Ok(Next::End);
                     }
+                    if *reply == "silent" {
+                        return stay(reader);
+                    }
                     reader.get_mut().say(reply)?;
                     continue;
                 }
@@ -250,6 +256,12 @@ where
             _ => reader.get_mut().say("250 2.0.0 ok")?,
         }
     }
+}
+
+/// Says nothing more, until the client goes or the machine's patience ends.
+fn stay(mut reader: impl Read) -> io::Result<Next> {
+    io::copy(&mut reader, &mut io::sink())?;
+    Ok(Next::End)
 }
 
 /// What can be written while a reader holds it.
@@ -271,6 +283,9 @@ impl WriteHalf for Box<dyn Duplex> {
 
 fn greet(stream: &mut impl Write, manners: &Manners) -> io::Result<()> {
     let greeting = manners.greeting.unwrap_or("220 mx ESMTP");
+    if greeting == "silent" {
+        return Ok(());
+    }
     if !manners.drip {
         return say(stream, greeting);
     }
