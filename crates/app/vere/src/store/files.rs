@@ -156,22 +156,24 @@ impl Files {
                     "the metadata are damaged: they are made anew from the log"
                 );
                 self.rebuild()?;
+                self.forget_rebuilding().map_err(|error| wrong(&error))?;
                 self.meta(META)
             }
             meta => meta,
         };
         let meta = meta.map_err(|error| wrong(&error))?;
-        self.forget_rebuilding().map_err(|error| wrong(&error))?;
         // Metadata that were put aside and not replaced yet.
         let begun = [META_OLD, META_TORN]
             .iter()
             .any(|name| self.folder.join(name).is_dir());
+        // Those of a store that is new as well, or somebody took the old ones away.
         let is_new = meta.applied().map_err(|error| wrong(&error))? == 0;
+        let was_begun = self.note_if(is_new).map_err(|error| wrong(&error))?;
         let (mut store, report) = self.open_with(meta, begun)?;
-        if is_new && report.cut > 0 {
-            // Somebody took the old ones away.
+        if was_begun || (is_new && report.cut > 0) {
             self.renew(&mut store)?;
         }
+        self.forget_rebuilding().map_err(|error| wrong(&error))?;
         tracing::info!(
             replayed = report.replayed,
             cut = report.cut,
@@ -241,6 +243,14 @@ impl Files {
         Ok(was_begun)
     }
 
+    /// The same where metadata are made anew; elsewhere it says only whether that was begun.
+    fn note_if(&self, anew: bool) -> io::Result<bool> {
+        match anew {
+            true => self.note_rebuilding(),
+            false => self.folder.join(REBUILDING).try_exists(),
+        }
+    }
+
     /// Replays the whole log into new metadata. Where its end `is_cut`, or is now, nothing goes on as before that
     /// may have known what was in it.
     fn replay_all(&self, is_cut: bool) -> Result<OpenReport, Failure> {
@@ -298,8 +308,9 @@ impl Files {
         let disk = LogDirectory::open(&self.folder.join("log")).map_err(|error| wrong(&error))?;
         let fresh = self.meta(META_NEW).map_err(|error| wrong(&error))?;
         let config = StoreConfig::default();
+        let without = old.is_none() && !dry_run;
+        let was_begun = self.note_if(without).map_err(|error| wrong(&error))?;
         let report = Store::repair(disk, old.as_ref(), fresh, config, dry_run);
-        let without = old.is_none();
         drop(old);
         let report = report.map_err(|error| wrong(&error))?;
         if dry_run {
@@ -307,7 +318,7 @@ impl Files {
         } else {
             self.remove(super::search::FOLDER)?;
             let is_cut = report.cut > 0 || !report.damage.is_empty();
-            if without && is_cut || self.folder.join(REBUILDING).exists() {
+            if was_begun || (without && is_cut) {
                 self.renew_repaired()?;
             }
             self.forget_rebuilding().map_err(|error| wrong(&error))?;

@@ -247,6 +247,16 @@ fn uid_validity(store: &mut MailStore) -> u32 {
     status.when(store.synced()).unwrap().uid_validity
 }
 
+/// Opens a store: nobody takes what it gives for what it gave before.
+fn renewed(files: &Files) -> u32 {
+    let mut store = files.open().unwrap();
+    // That of its making, in a time that had just begun, is 1.
+    let renewed = uid_validity(&mut store);
+    assert!(renewed > 1);
+    assert!(!files.folder().join(crate::store::search::FOLDER).exists());
+    renewed
+}
+
 /// What was in a torn end is given again: no client, and no index, is to take the one for the other. Also where the
 /// making was cut off behind the cutting of the log.
 #[test]
@@ -262,33 +272,34 @@ fn behind_a_cut_end_no_number_is_given_twice() {
             assert!(report.cut > 0);
             drop(store);
         }
-        let mut store = files.open().unwrap();
-        // That of its making, in a time that had just begun, is 1.
-        let renewed = uid_validity(&mut store);
-        assert!(renewed > 1, "begun {is_begun}");
-        assert!(!folder.path().join(crate::store::search::FOLDER).exists());
-        drop(store);
+        let renewed = renewed(&files);
         // The log has it, and it is done once.
         files.repair(false).unwrap();
         assert_eq!(uid_validity(&mut files.open().unwrap()), renewed);
     }
 }
 
-/// The same where a repair makes them, or somebody took the old ones away.
+/// The same where a repair makes them, or somebody took the old ones away; also where an attempt of it ended just
+/// behind the cutting of the log.
 #[test]
 fn behind_a_cut_end_that_nobody_else_saw_no_number_is_given_twice() {
-    for is_repaired in [false, true] {
+    for (is_repaired, is_begun) in [(true, false), (true, true), (false, false), (false, true)] {
         let (folder, _) = torn();
         let files = filled::lock(folder.path());
-        match is_repaired {
-            true => drop(files.repair(false).unwrap()),
-            false => fs::remove_dir_all(folder.path().join(META)).unwrap(),
+        if !is_repaired {
+            fs::remove_dir_all(folder.path().join(META)).unwrap();
         }
-        let mut store = files.open().unwrap();
-        let renewed = uid_validity(&mut store);
-        assert!(renewed > 1, "repaired {is_repaired}");
-        assert!(!folder.path().join(crate::store::search::FOLDER).exists());
-        drop(store);
+        if is_begun {
+            assert!(!files.note_if(true).unwrap());
+            let meta = files.meta(if is_repaired { META_NEW } else { META });
+            let (store, report) = files.open_with(meta.unwrap(), true).unwrap();
+            assert!(report.cut > 0);
+            drop(store);
+        }
+        if is_repaired {
+            files.repair(false).unwrap();
+        }
+        let renewed = renewed(&files);
         assert_eq!(uid_validity(&mut files.open().unwrap()), renewed);
     }
 }
