@@ -14,12 +14,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::task::spawn_local;
 use vere_queue::{Envelope, Job, Queues, Report, Standing, delay};
-use vere_spool::owner::Batch;
+use vere_spool::owner::{Batch, Block};
 use vere_spoolwire::{QueueId, RecordId};
 
 use super::reporting::Unstored;
 use super::state::{FETCH_BYTES, Gateway};
 use super::{clock, recovery};
+use crate::spool::link::SpoolError;
 
 /// Records in one block.
 const BLOCK_RECORDS: u32 = 100;
@@ -115,6 +116,12 @@ async fn block(gateway: &Rc<Gateway>, queue: u32, reason: &Reason) -> Result<boo
     }
 }
 
+async fn fetch(gateway: &Gateway, queue: u32, from: RecordId) -> Result<Block, SpoolError> {
+    let queue = QueueId(queue);
+    let fetched = gateway.link.fetch(queue, from, BLOCK_RECORDS, BLOCK_OCTETS);
+    fetched.await
+}
+
 /// Ends the messages of a block whose time is over.
 async fn end(
     gateway: &Rc<Gateway>,
@@ -122,13 +129,11 @@ async fn end(
     from: RecordId,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
-    let block = gateway
-        .link
-        .fetch(QueueId(queue), from, BLOCK_RECORDS, BLOCK_OCTETS)
-        .await?;
+    let block = fetch(gateway, queue, from).await?;
     let mut ended = false;
     for (record, envelope, body) in recovery::readable(block.records) {
-        if !is_expired(gateway, &envelope) {
+        // Whoever was stopped, or waited for long, may not do so any more.
+        if !gateway.delivering() || !is_expired(gateway, &envelope) {
             break;
         }
         let Some(job) = claim_unheld(gateway, queue, record, envelope, body) else {
@@ -173,12 +178,12 @@ async fn tell(
     from: RecordId,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
-    let block = gateway
-        .link
-        .fetch(QueueId(queue), from, BLOCK_RECORDS, BLOCK_OCTETS)
-        .await?;
+    let block = fetch(gateway, queue, from).await?;
     let (end, next) = (block.end, block.next.0);
     for (record, envelope, _) in recovery::readable(block.records) {
+        if !gateway.delivering() {
+            return Ok(false);
+        }
         if is_young(gateway, &envelope) {
             let young = Some(envelope.accepted);
             gateway.queues.borrow_mut().told(queue, record, young);

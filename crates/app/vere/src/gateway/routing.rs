@@ -225,16 +225,6 @@ impl Router {
             recipient.notify = Notify::NEVER;
         }
         let base = Envelope {
-            trace,
-            accepted: now,
-            not_before: None,
-            held_until: None,
-            held_since: None,
-            attempts: 0,
-            delay_noticed: false,
-            reverse_path: None,
-            envid: None,
-            ret: None,
             smtputf8: about.smtputf8,
             body_type: if body.is_ascii() {
                 BodyType::SevenBit
@@ -249,11 +239,33 @@ impl Router {
             // What tells of a message is as urgent as the message.
             priority: about.priority,
             size: u32::try_from(body.len()).unwrap_or(u32::MAX),
-            last_reply: None,
-            message_id: None,
-            recipients: Vec::new(),
+            ..fresh(trace, now)
         };
         Ok(group(routed, &base, &body))
+    }
+}
+
+/// The envelope of a message that nobody tried yet and that asks for nothing: without sender and recipients.
+fn fresh(trace: TraceId, accepted: Timestamp) -> Envelope {
+    Envelope {
+        trace,
+        accepted,
+        not_before: None,
+        held_until: None,
+        held_since: None,
+        attempts: 0,
+        delay_noticed: false,
+        reverse_path: None,
+        envid: None,
+        ret: None,
+        smtputf8: false,
+        body_type: BodyType::SevenBit,
+        tls: TlsWish::None,
+        priority: 0,
+        size: 0,
+        last_reply: None,
+        message_id: None,
+        recipients: Vec::new(),
     }
 }
 
@@ -354,24 +366,8 @@ mod tests {
         let settings = Settings::parse(text, "vere.toml").unwrap();
         let now = Timestamp::from_millis(1);
         let about = Envelope {
-            trace: TraceId::new(1),
-            accepted: now,
-            not_before: None,
-            held_until: None,
-            held_since: None,
-            attempts: 0,
-            delay_noticed: false,
             reverse_path: Some(to.to_owned()),
-            envid: None,
-            ret: None,
-            smtputf8: false,
-            body_type: BodyType::SevenBit,
-            tls: TlsWish::None,
-            priority: 0,
-            size: 0,
-            last_reply: None,
-            message_id: None,
-            recipients: Vec::new(),
+            ..fresh(TraceId::new(1), now)
         };
         let report = Report {
             kind: ReportKind::Failed,
