@@ -110,7 +110,13 @@ impl Server {
                     changes,
                 );
             }
-            (Err(Refusal::Gone), _) => return self.bye(Refusal::Gone.text()),
+            (Err(Refusal::Gone), _) => {
+                // The command was done all the same; it may be the one that removed the mailbox.
+                if matches!(work.then, Then::Complete { .. }) {
+                    self.synced(work);
+                }
+                return self.bye(Refusal::Gone.text());
+            }
             // It is looked at again with the next command.
             (Err(_), Session::Selected { mailbox, .. }) => mailbox.dirty = true,
             _ => {}
