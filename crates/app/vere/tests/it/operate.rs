@@ -14,8 +14,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::{User, geteuid};
 
 use crate::harness::{
-    Child, Options, PATIENCE, Session, System, free_address, output_of, program, read_all, run,
-    signal, skip, vere, wait_for,
+    Child, Options, PATIENCE, Session, Sink, System, free_address, output_of, program, read_all,
+    run, signal, skip, vere, wait_for,
 };
 use crate::imap::Imap;
 
@@ -52,6 +52,36 @@ fn sockets_of_a_service_manager_are_used_and_who_came_early_is_served() {
     system.kill_and_wait("gateway");
     Session::connect(address).submit_after_ehlo("alice@example.org");
     system.wait_mail("alice", 2);
+    system.stop();
+}
+
+/// The name resolver, and then the gateway, ended at once without CA certificates, and `check-config` said nothing.
+#[test]
+fn a_machine_without_ca_certificates_delivers_mail() {
+    let sink = Sink::start();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let nowhere = directory.path().join("nowhere");
+    let bare = |command: &mut Command| {
+        command.env("SSL_CERT_FILE", &nowhere);
+        command.env("SSL_CERT_DIR", &nowhere);
+    };
+    let system = System::start_as(directory, &Options::to(sink.address), |command, _| {
+        bare(command);
+    });
+    let mut session = Session::greeted(system.smtp);
+    session.submit("alice@example.org", &["x@example.com"], "A: b\r\n\r\nbody");
+    sink.wait_mail(1);
+    let mut check = vere();
+    check.arg("check-config").arg(&system.config);
+    bare(&mut check);
+    let output = check.output().expect("check-config runs");
+    assert!(output.status.success(), "{output:?}");
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(
+        said.contains("mail waits wherever a certificate has to be verified"),
+        "{said}"
+    );
     system.stop();
 }
 

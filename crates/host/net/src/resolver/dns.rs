@@ -16,7 +16,7 @@ use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tokio::time::timeout;
 
 use super::{Alias, Lookup, LookupFailure, Proof, ResolverOptions};
-use crate::tls::Tlsa;
+use crate::tls::{Roots, Tlsa};
 
 /// A record is asked again after a day whatever its time to live says.
 const POSITIVE_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -51,6 +51,10 @@ impl Dns {
             let config = ResolverConfig::from_parts(None, Vec::new(), servers.collect());
             TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
         };
+        // Name servers are asked in clear text. The library would load roots all the same, and fail on a machine
+        // that has none.
+        let no_roots = Roots::none().client_config();
+        builder = builder.with_tls_config(no_roots.map_err(|error| error.to_string())?);
         tune(builder.options_mut(), options);
         if options.dnssec {
             builder.options_mut().validate = true;

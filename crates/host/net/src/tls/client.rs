@@ -119,6 +119,8 @@ fn add_file(store: &mut RootCertStore, path: &Path) -> Result<(), TlsError> {
 pub enum ConnectTlsError {
     /// The next hop's name can be no server name: a matter of routing.
     Name(String),
+    /// No CA certificates are known, and the certificate has to be verified.
+    NoRoots,
     /// The certificate is not valid for the name; only with [`Verification::Required`].
     Certificate(rustls::CertificateError),
     /// The peer does not speak TLS, or nothing that we do.
@@ -133,6 +135,10 @@ impl fmt::Display for ConnectTlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => write!(f, "{name:?} cannot be the name of a TLS server"),
+            Self::NoRoots => f.write_str(
+                "the certificate cannot be verified: this machine has no CA certificates, install \
+                 ca-certificates",
+            ),
             Self::Certificate(error) => write!(f, "certificate refused: {}", reason(error)),
             Self::Handshake(error) => write!(f, "TLS handshake failed: {error}"),
             Self::Io(error) => write!(f, "connection broke in the TLS handshake: {error}"),
@@ -146,7 +152,7 @@ impl std::error::Error for ConnectTlsError {
         match self {
             Self::Handshake(error) => Some(error),
             Self::Io(error) => Some(error),
-            Self::Name(_) | Self::Certificate(_) | Self::Timeout(_) => None,
+            Self::Name(_) | Self::NoRoots | Self::Certificate(_) | Self::Timeout(_) => None,
         }
     }
 }
@@ -206,8 +212,8 @@ impl ClientTls {
     /// A client that trusts `roots`.
     ///
     /// # Errors
-    /// There are no roots and certificates are [`Verification::Required`], or the TLS library
-    /// refuses them.
+    /// The TLS library refuses the roots. Without any, a client that requires valid certificates connects
+    /// to nobody ([`ConnectTlsError::NoRoots`]).
     pub fn new(verification: Verification, roots: &Roots) -> Result<Self, TlsError> {
         let verifier = verifier(roots)?;
         let builder = ClientConfig::builder_with_provider(provider())
@@ -219,9 +225,9 @@ impl ClientTls {
             (Verification::Required, Some(verifier)) => {
                 builder.with_webpki_verifier(Arc::clone(verifier))
             }
+            // `connect` refuses before the handshake; this verifier would refuse every certificate.
             (Verification::Required, None) => {
-                let problem = "none are known".to_owned();
-                return Err(TlsError::NoRoots { problem });
+                builder.with_root_certificates(Arc::clone(&roots.store))
             }
             (Verification::Recorded, _) => builder
                 .dangerous()
@@ -255,6 +261,9 @@ impl ClientTls {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
+        if self.verification == Verification::Required && self.verifier.is_none() {
+            return Err(ConnectTlsError::NoRoots);
+        }
         let verdict = |connection: &ClientConnection, name: &ServerName<'_>| {
             self.certificate(connection, name)
         };

@@ -191,7 +191,11 @@ async fn opportunistic_needs_no_roots() {
         .expect("opportunistic");
     let nothing = PeerCertificate::Invalid("no roots are known".to_owned());
     assert_eq!(info.certificate, nothing);
-    let error = ClientTls::new(Verification::Required, &Roots::none()).expect_err("no roots");
+    let client = ClientTls::new(Verification::Required, &Roots::none()).expect("no roots");
+    let error = meet(&server, &client, "mx.test")
+        .await
+        .expect_err("no roots");
+    assert!(matches!(error, ConnectTlsError::NoRoots), "{error}");
     assert!(
         error.to_string().contains("install ca-certificates"),
         "{error}"

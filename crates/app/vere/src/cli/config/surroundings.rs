@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 use nix::unistd::{AccessFlags, User, access};
+use vere_net::tls::Roots;
 use vere_settings::{DirectoryStore, RecordSink, RoutePattern, Settings};
 
 use crate::config::named::Fault;
@@ -55,6 +56,16 @@ fn records(settings: &Settings) -> Option<Fault> {
     Some(Fault::new("records.file", &text))
 }
 
+/// Whether next hops and policy hosts can prove who they are.
+fn no_roots(settings: &Settings) -> Option<Fault> {
+    if settings.delivery.ca.is_some() {
+        return None;
+    }
+    let error = Roots::load(None).err()?;
+    let text = format!("{error}; mail waits wherever a certificate has to be verified");
+    Some(Fault::new("delivery.ca", &text))
+}
+
 /// What works and is hardly meant.
 pub(super) fn warnings(settings: &Settings) -> Vec<Fault> {
     let exposed = settings.spool.exposed().map(|(n, node)| {
@@ -65,6 +76,7 @@ pub(super) fn warnings(settings: &Settings) -> Vec<Fault> {
         Fault::new(format!("spool.node[{}].listen", n + 1), &text)
     });
     let mut warnings: Vec<Fault> = exposed.collect();
+    warnings.extend(no_roots(settings));
     let open = settings.relay.networks.iter().find(|network| {
         // Both halves of all addresses: one of them alone is an open relay as well.
         let far = |first: u8| network.contains(IpAddr::V4(Ipv4Addr::new(first, 0, 0, 1)));
