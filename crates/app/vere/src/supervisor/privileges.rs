@@ -3,17 +3,29 @@
 use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, lchown};
+use std::os::unix::fs::{DirBuilderExt as _, lchown};
 use std::path::Path;
 
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nix::unistd::{AccessFlags, User, access, geteuid, initgroups, setgid, setuid};
+use nix::sys::stat::{Mode, fstat};
+use nix::unistd::{
+    AccessFlags, User, access, fchown, fchownat, geteuid, initgroups, setgid, setuid,
+};
 use vere_settings::Settings;
 
 use super::error::SupervisorError;
 
 /// Depth to which a data directory that changes its owner is walked; ours are far flatter.
 const DEPTH_MAX: usize = 32;
+
+/// How directories are opened whose owner changes: the directory itself, never one that a link leads to.
+const DIRECTORY: OFlag = OFlag::O_RDONLY
+    .union(OFlag::O_DIRECTORY)
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_CLOEXEC);
 
 /// Raises the soft limit of open files to the hard one. Every connection takes a descriptor, and
 /// the usual soft limit of 1024 exists for programs that use `select`.
@@ -110,19 +122,43 @@ fn make_missing(path: &Path, data: &Path, account: Option<&User>) -> io::Result<
 /// Nothing is followed or changed inside a directory that the user already owns: there the user
 /// could have planted links to files of others.
 fn give(path: &Path, account: &User) -> io::Result<()> {
-    if fs::symlink_metadata(path)?.uid() == account.uid.as_raw() {
+    let directory = match Dir::open(path, DIRECTORY, Mode::empty()) {
+        Ok(directory) => directory,
+        // A link that an administrator made; what it leads to is not touched.
+        Err(Errno::ELOOP | Errno::ENOTDIR) => {
+            return lchown(path, Some(account.uid.as_raw()), Some(account.gid.as_raw()));
+        }
+        Err(errno) => return Err(errno.into()),
+    };
+    if fstat(&directory)?.st_uid == account.uid.as_raw() {
         return Ok(());
     }
-    give_tree(path, account, DEPTH_MAX)
+    give_tree(directory, account, DEPTH_MAX)
 }
 
-fn give_tree(path: &Path, account: &User, depth: usize) -> io::Result<()> {
-    if fs::symlink_metadata(path)?.is_dir() && depth > 0 {
-        for entry in fs::read_dir(path)? {
-            give_tree(&entry?.path(), account, depth - 1)?;
+/// Gives what is in an open directory, then the directory. Everything is reached from descriptors, so that a
+/// name that becomes a link meanwhile leads nowhere else.
+fn give_tree(mut directory: Dir, account: &User, depth: usize) -> io::Result<()> {
+    let (uid, gid) = (Some(account.uid), Some(account.gid));
+    let mut names = Vec::new();
+    for entry in directory.iter() {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name != c"." && name != c".." {
+            names.push(name.to_owned());
         }
     }
-    lchown(path, Some(account.uid.as_raw()), Some(account.gid.as_raw()))
+    for name in names {
+        match Dir::openat(&directory, name.as_c_str(), DIRECTORY, Mode::empty()) {
+            Ok(below) if depth > 0 => give_tree(below, account, depth - 1)?,
+            Ok(_) | Err(Errno::ENOTDIR | Errno::ELOOP) => {
+                let name = name.as_c_str();
+                fchownat(&directory, name, uid, gid, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(fchown(&directory, uid, gid)?)
 }
 
 /// Gives root up for good, with the user's own supplementary groups (a key readable by a group such
@@ -148,6 +184,8 @@ fn refused(user: &str, step: &'static str, errno: nix::errno::Errno) -> Supervis
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::*;
 
     #[test]
@@ -198,10 +236,15 @@ mod tests {
         let data = folder.path().join("data");
         fs::create_dir_all(data.join("sub")).unwrap();
         fs::write(data.join("sub/file"), "x").unwrap();
+        fs::create_dir(folder.path().join("foreign")).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("foreign"), data.join("sub/link")).unwrap();
         give(&data, &nobody).unwrap();
         let owner = |path: &Path| fs::symlink_metadata(path).unwrap().uid();
         assert_eq!(owner(&data), nobody.uid.as_raw());
         assert_eq!(owner(&data.join("sub/file")), nobody.uid.as_raw());
+
+        assert_eq!(owner(&folder.path().join("foreign")), 0);
+        assert_eq!(owner(&data.join("sub/link")), nobody.uid.as_raw());
 
         fs::write(data.join("later"), "x").unwrap();
         give(&data, &nobody).unwrap();
