@@ -25,6 +25,8 @@ use nix::fcntl::{Flock, FlockArg};
 const LIVES_MAX: usize = 32;
 /// The file is not longer than this.
 const FILE_MAX: u64 = 4096;
+/// Every file is written to this length, in place: a full disk has its block already.
+const FILE_LENGTH: usize = 1024;
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The mark of a living owner; the file is locked until this is dropped.
@@ -75,15 +77,31 @@ impl OwnerMark {
         let (before, lives) = text.split_once('\n').unwrap_or_default();
         let mut dead = Vec::new();
         if before == boot || local {
-            dead.extend(lives.lines().filter_map(|line| line.parse::<u64>().ok()));
+            dead.extend(
+                lives
+                    .lines()
+                    .filter_map(|line| line.trim().parse::<u64>().ok()),
+            );
         }
         let known = dead.iter().skip((dead.len() + 1).saturating_sub(LIVES_MAX));
-        let lines = known.chain([&life]).map(|life| format!("{life}\n"));
-        let text = format!("{boot}\n{}", lines.collect::<String>());
+        let lines = known.chain([&life]).map(|life| format!("{life:>20}\n"));
+        let mut text = format!("{boot}\n{}", lines.collect::<String>());
+        while text.len() < FILE_LENGTH {
+            text.push('\n');
+        }
         // Not synced: a file that is cut short proves less, and what a power cut takes is over anyway.
-        lock.set_len(0)?;
         lock.rewind()?;
-        lock.write_all(text.as_bytes())?;
+        let length = text.len() as u64;
+        let written = lock
+            .write_all(text.as_bytes())
+            .and_then(|()| lock.set_len(length));
+        match written {
+            // The lock says that this owner lives; the next one waits until its lease is over.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                tracing::warn!(group, "disk full: the mark of this owner is not written");
+            }
+            other => other?,
+        }
         Ok(Self {
             locked: Some(lock),
             dead,

@@ -71,11 +71,21 @@ fn open(data: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes who has the folder, for the message of who comes next.
+/// Writes who has the folder, for the message of who comes next. Always of one length and in place, so that a
+/// full disk has the block already; where it has not, the message names nobody.
 fn note(file: &mut File) -> io::Result<()> {
-    file.set_len(0)?;
     file.rewind()?;
-    writeln!(file, "{}", std::process::id())
+    let written = writeln!(
+        file,
+        "{:<1$}",
+        std::process::id(),
+        PID_LENGTH_MAX as usize - 1
+    )
+    .and_then(|()| file.set_len(PID_LENGTH_MAX));
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(()),
+        other => other,
+    }
 }
 
 /// Who has the folder, as far as that is written there yet.
@@ -111,7 +121,8 @@ mod tests {
         std::fs::write(&path, "4194304000\n").unwrap();
         let _lock = DataLock::take(folder.path()).unwrap();
         let text = std::fs::read_to_string(path).unwrap();
-        assert_eq!(text, format!("{}\n", std::process::id()));
+        assert_eq!(text.trim(), std::process::id().to_string());
+        assert_eq!(text.len() as u64, PID_LENGTH_MAX);
     }
 
     #[test]
