@@ -26,6 +26,7 @@
 //! ```
 
 mod assemble;
+mod bounds;
 mod changes;
 mod cross;
 mod document;
@@ -45,9 +46,11 @@ mod table;
 mod value;
 mod watching;
 
+pub use bounds::{MemoryBounds, MemoryPart, RoleMemory};
 pub use changes::Changes;
 pub use document::KeyLines;
 pub use errors::{ConfigError, ConfigErrors, Problem};
+pub use kind::name as checked_name;
 pub use mail_store::{BodySharing, MailStore};
 pub use manual::manual;
 pub use model::{

@@ -1,5 +1,6 @@
 //! `vere check-config` and `vere config`: what a configuration file says and may say.
 
+pub(super) mod memory;
 mod summary;
 mod surroundings;
 
@@ -8,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 use vere_settings::{KeyLines, Settings};
 
-use super::Failure;
+use super::{ConfigArg, Failure};
 use crate::config::named::{self, Fault};
 
 /// Checks a configuration file and says everything that is wrong with it.
@@ -19,7 +20,8 @@ use crate::config::named::{self, Fault};
 pub(crate) struct CheckConfigArgs {
     /// The file; without it, the one that `vere serve` would use.
     file: Option<PathBuf>,
-    /// Prints JSON: an object with `file`, `ok` and `errors`, each with `line`, `key` and `text`.
+    /// Prints JSON: an object with `file`, `ok`, `errors`, each with `line`, `key` and `text`, and `memory`, the bounds
+    /// of all roles in `bytes`.
     #[arg(long)]
     json: bool,
 }
@@ -33,16 +35,38 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Prints the memory that each role may take by the bounds of the settings, and the limit that follows.
+    Memory {
+        #[command(flatten)]
+        config: ConfigArg,
+        /// Print a drop-in for systemd that sets `MemoryMax` of the service.
+        #[arg(long, conflicts_with = "json")]
+        systemd: bool,
+        /// Print JSON: an object with `bytes`, `limit_bytes` and `roles`, each with its `parts`.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Runs `vere config` and gives what is to be printed.
-pub(crate) fn run(command: &ConfigCommand) -> String {
-    match command {
+///
+/// # Errors
+/// When the settings that are asked about cannot be read.
+pub(crate) fn run(command: &ConfigCommand) -> Result<String, Failure> {
+    Ok(match command {
         ConfigCommand::Reference { json: false } => vere_settings::reference(),
         ConfigCommand::Reference { json: true } => {
             format!("{:#}\n", json!({ "markdown": vere_settings::reference() }))
         }
-    }
+        ConfigCommand::Memory {
+            config,
+            systemd,
+            json,
+        } => {
+            let (path, settings) = config.load()?;
+            memory::print(&settings, &path, *systemd, *json)
+        }
+    })
 }
 
 /// One thing that is wrong with a file or with what it names.
@@ -114,21 +138,38 @@ pub(crate) fn check(
         ExitCode::FAILURE
     };
     let printed = if args.json {
-        in_json(&path, &mistakes, &warnings)
+        let memory = parsed.as_ref().ok().map(Settings::memory_bounds);
+        in_json(
+            &path,
+            &mistakes,
+            &warnings,
+            memory.as_ref().map(memory::json),
+        )
     } else {
         in_text(&path, &said, &mistakes, &warnings)
     };
     Ok((printed, code))
 }
 
-fn in_json(path: &Path, mistakes: &[Mistake], warnings: &[Mistake]) -> String {
+fn in_json(
+    path: &Path,
+    mistakes: &[Mistake],
+    warnings: &[Mistake],
+    memory: Option<Value>,
+) -> String {
     let one = |m: &Mistake| json!({ "line": m.line, "key": m.key, "text": m.text });
     let errors: Vec<_> = mistakes.iter().map(one).collect();
     let warnings: Vec<_> = warnings.iter().map(one).collect();
     let file = path.display().to_string();
     format!(
         "{:#}\n",
-        json!({ "file": file, "ok": mistakes.is_empty(), "errors": errors, "warnings": warnings })
+        json!({
+            "file": file,
+            "ok": mistakes.is_empty(),
+            "errors": errors,
+            "warnings": warnings,
+            "memory": memory,
+        })
     )
 }
 
@@ -190,6 +231,10 @@ mod tests {
         assert!(ok);
         assert!(printed.starts_with("DIR/vere.toml is right\nhost name   mx.example.org\n"));
         assert!(printed.contains("relay for   own users only"), "{printed}");
+        assert!(printed.contains("\nmemory      "), "{printed}");
+        let (printed, _) = checked("version = 1\nhostname = \"mx.example.org\"\n", true);
+        let value: serde_json::Value = serde_json::from_str(&printed).unwrap();
+        assert!(value["memory"]["bytes"].as_u64() > Some(0), "{printed}");
     }
 
     #[test]
@@ -272,9 +317,10 @@ mod tests {
     #[test]
     fn reference_is_that_of_the_settings() {
         assert_eq!(
-            run(&ConfigCommand::Reference { json: false }),
+            run(&ConfigCommand::Reference { json: false }).unwrap(),
             vere_settings::reference()
         );
-        assert!(run(&ConfigCommand::Reference { json: true }).contains("markdown"));
+        let json = run(&ConfigCommand::Reference { json: true }).unwrap();
+        assert!(json.contains("markdown"));
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn of(settings: &Settings) -> String {
     for (name, value) in rows {
         let _ = writeln!(text, "{name:<12}{value}");
     }
-    text
+    text + &super::memory::roles(&settings.memory_bounds())
 }
 
 fn listed<T: ToString>(values: &[T]) -> String {

@@ -1,0 +1,231 @@
+//! How much memory the roles may take together, by the bounds that the settings give them.
+//!
+//! A bound that is a setting counts as it is set; what a role needs beside it is a named constant here. `vere
+//! check-config` prints the sum, the unit's `MemoryMax` is made of it, and `vere bench trouble` holds it against what
+//! a system takes.
+
+use vere_units::ByteSize;
+
+use crate::Settings;
+
+/// The program with its threads and caches that no setting bounds, of each role.
+const SUPERVISOR: u64 = 32 * MIB;
+const SIGNER: u64 = 32 * MIB;
+const GATEWAY: u64 = 64 * MIB;
+const STORE: u64 = 64 * MIB;
+const NODE: u64 = 48 * MIB;
+
+/// A connection that waits for a command, as `limits.connections_max` has it.
+const CONNECTION: u64 = 16 * 1024;
+
+/// An entry of the gateway for a message that waits, as `limits.queued_messages_max` has it.
+const QUEUED: u64 = 75;
+
+/// What the mail store keeps of messages and of the index of texts, for those that ask next.
+const STORE_CACHES: u64 = 192 * MIB;
+
+/// Processes that take messages apart, and what one holds beside the message: those that are kept busy.
+const PARSERS: u64 = 4;
+const PARSER: u64 = 32 * MIB;
+
+/// Part of the sum that the drop-in for systemd adds: the kernel counts the memory of sockets and of pages that are not
+/// written yet as well.
+const ROOM_DIVISOR: u64 = 5;
+
+const MIB: u64 = 1 << 20;
+
+/// Something that a role takes memory for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryPart {
+    /// The setting that bounds it; empty for what no setting does.
+    pub setting: &'static str,
+    /// What it is.
+    pub what: &'static str,
+    /// The most that it takes.
+    pub max: ByteSize,
+}
+
+/// A role that runs on this machine, and the memory that it may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoleMemory {
+    /// Its name in the log: `gateway`, `store`, `spool-a`.
+    pub role: String,
+    /// What it is made of.
+    pub parts: Vec<MemoryPart>,
+}
+
+impl RoleMemory {
+    fn new(role: impl Into<String>, program: u64) -> Self {
+        let role = role.into();
+        Self {
+            role,
+            parts: Vec::new(),
+        }
+        .with("", "the program", program)
+    }
+
+    fn with(mut self, setting: &'static str, what: &'static str, octets: u64) -> Self {
+        let max = ByteSize::new(octets);
+        self.parts.push(MemoryPart { setting, what, max });
+        self
+    }
+
+    /// All parts together.
+    #[must_use]
+    pub fn max(&self) -> ByteSize {
+        let octets = self.parts.iter().map(|part| part.max.as_u64());
+        ByteSize::new(octets.fold(0, u64::saturating_add))
+    }
+}
+
+/// The memory that all roles on this machine may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryBounds {
+    /// Each role, in the order in which they start.
+    pub roles: Vec<RoleMemory>,
+}
+
+impl MemoryBounds {
+    /// All roles together.
+    #[must_use]
+    pub fn max(&self) -> ByteSize {
+        let octets = self.roles.iter().map(|role| role.max().as_u64());
+        ByteSize::new(octets.fold(0, u64::saturating_add))
+    }
+
+    /// The same with a fifth more, in whole MiB: what a limit of the operating system should be.
+    #[must_use]
+    pub fn limit(&self) -> ByteSize {
+        let sum = self.max().as_u64();
+        let octets = sum.saturating_add(sum / ROOM_DIVISOR);
+        ByteSize::mib(octets.div_ceil(MIB))
+    }
+}
+
+impl Settings {
+    /// The memory that the roles of these settings may take on this machine.
+    #[must_use]
+    pub fn memory_bounds(&self) -> MemoryBounds {
+        let mut roles = vec![RoleMemory::new("supervisor", SUPERVISOR)];
+        let here = self.spool.nodes.iter().filter(|node| !node.remote);
+        roles.extend(here.map(|node| self.node_memory(&node.name)));
+        if self.dkim.is_some() {
+            roles.push(RoleMemory::new("signer", SIGNER));
+        }
+        if self.has_store() {
+            roles.push(self.store_memory());
+        }
+        roles.push(self.gateway_memory());
+        MemoryBounds { roles }
+    }
+
+    /// As the supervisor starts it: where somebody asks for its services.
+    fn has_store(&self) -> bool {
+        let services = [&self.imap, &self.imaps, &self.lmtp];
+        services.iter().any(|service| !service.listen.is_empty())
+    }
+
+    fn node_memory(&self, name: &str) -> RoleMemory {
+        RoleMemory::new(format!("spool-{name}"), NODE).with(
+            "spool.memory_max",
+            "messages that wait",
+            self.spool.memory_max.as_u64(),
+        )
+    }
+
+    fn store_memory(&self) -> RoleMemory {
+        RoleMemory::new("store", STORE)
+            .with("", "what was read of messages", STORE_CACHES)
+            .with("", "processes that take messages apart", PARSERS * PARSER)
+            .with(
+                "limits.body_memory_max",
+                "messages that arrive",
+                self.limits.body_memory_max.as_u64(),
+            )
+            .with("limits.connections_max", "connections", self.connections())
+    }
+
+    fn gateway_memory(&self) -> RoleMemory {
+        let limits = &self.limits;
+        RoleMemory::new("gateway", GATEWAY)
+            .with(
+                "limits.body_memory_max",
+                "messages that arrive",
+                limits.body_memory_max.as_u64(),
+            )
+            .with(
+                "limits.queue_memory_max",
+                "messages that leave next",
+                limits.queue_memory_max.as_u64(),
+            )
+            .with(
+                "limits.queued_messages_max",
+                "entries of messages that wait",
+                limits.queued_messages_max.saturating_mul(QUEUED),
+            )
+            .with("limits.connections_max", "connections", self.connections())
+    }
+
+    fn connections(&self) -> u64 {
+        u64::from(self.limits.connections_max) * CONNECTION
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bounds(rest: &str) -> MemoryBounds {
+        let text = format!("version = 1\nhostname = \"mx.example.org\"\n{rest}");
+        Settings::parse(&text, "/etc/vere/vere.toml")
+            .unwrap()
+            .memory_bounds()
+    }
+
+    fn names(bounds: &MemoryBounds) -> Vec<&str> {
+        bounds.roles.iter().map(|role| role.role.as_str()).collect()
+    }
+
+    #[test]
+    fn roles_elsewhere_take_nothing_here() {
+        let all = bounds(
+            "[dkim]\n[imaps]\nlisten = [\"127.0.0.1:993\"]\n[tls]\ncertificate = \"c\"\nkey = \"k\"\n",
+        );
+        let expected = [
+            "supervisor",
+            "spool-a",
+            "spool-b",
+            "signer",
+            "store",
+            "gateway",
+        ];
+        assert_eq!(names(&all), expected);
+        let few = bounds(
+            "[delivery]\nlocal = \"maildir\"\n[lmtp]\nlisten = []\n\
+             [[spool.node]]\nname = \"n\"\nlisten = \"192.0.2.1:2600\"\nruns = \"elsewhere\"\n",
+        );
+        assert_eq!(names(&few), ["supervisor", "gateway"]);
+    }
+
+    #[test]
+    fn a_setting_raises_the_sum_by_what_it_allows() {
+        let before = bounds("").max().as_u64();
+        let after = bounds("[limits]\nbody_memory_max = \"257 MiB\"\n");
+        // The gateway and the store each.
+        assert_eq!(after.max().as_u64() - before, 2 * MIB);
+        let after = bounds("[spool]\nmemory_max = \"2 GiB\"\n");
+        assert_eq!(after.max().as_u64() - before, 2 * 1024 * MIB);
+        assert_eq!(
+            bounds("[limits]\nconnections_max = 20001\n").max().as_u64() - before,
+            2 * CONNECTION
+        );
+    }
+
+    #[test]
+    fn the_limit_of_the_operating_system_is_a_fifth_above_in_whole_mebibytes() {
+        let bounds = bounds("");
+        let (sum, limit) = (bounds.max().as_u64(), bounds.limit().as_u64());
+        assert_eq!(limit % MIB, 0);
+        assert!(limit * 5 >= sum * 6 && limit - sum - sum / 5 < MIB);
+    }
+}
