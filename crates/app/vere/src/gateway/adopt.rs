@@ -160,7 +160,9 @@ async fn names(register: &Register, settings: &Settings) -> Vec<String> {
     }
     let all = register.list("lease/").await.unwrap_or_default();
     let names = all.iter().filter_map(|(key, _)| key.strip_prefix("lease/"));
-    let others = names.filter(|name| *name != gateway.name);
+    // Whoever writes the register chooses these names, and they become names of files.
+    let right = names.filter(|name| vere_settings::checked_name(name).is_ok());
+    let others = right.filter(|name| *name != gateway.name);
     others.map(str::to_owned).collect()
 }
 

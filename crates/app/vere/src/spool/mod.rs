@@ -99,8 +99,10 @@ pub(crate) fn lease_terms(settings: &Settings) -> LeaseTerms {
 /// Marks on this machine that the owner of this life lives.
 ///
 /// # Errors
-/// When the file cannot be used.
+/// When the file cannot be used, or the group's name, which may come from the register, can be none.
 pub(crate) fn mark(settings: &Settings, group: &str, life: u64) -> Result<OwnerMark, Failure> {
+    vere_settings::checked_name(group)
+        .map_err(|problem| Failure::new(format!("name of a group {group:?}: {problem}")))?;
     let local = matches!(settings.cluster.register, vere_settings::Register::File(_));
     let folder = settings.data.join("owner");
     OwnerMark::take(&folder, group, life, local)

@@ -185,7 +185,7 @@ impl Writer {
     fn message(&mut self) {
         let text = message(self.messages);
         let mut body = vec![1, 0, 0, 0];
-        let (header, rest) = text.split_at(vere_store::header_len(&text));
+        let (header, rest) = text.split_at(vere_mime::header_len(&text));
         for part in [b"".as_slice(), header, rest] {
             body.extend_from_slice(&(part.len() as u32).to_le_bytes());
         }
