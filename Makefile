@@ -54,10 +54,11 @@ soak: ## the long daemon tests (kills, floods, expiry), then simulated spools un
 fmt: ## format all code
 	@$(CARGO) fmt --all
 
-bench: build ## gateway, spool node and, given MAIL=FILE (mbox), mail store beside peers; installs those
+bench: build ## gateway, spool node, clients that do nothing and, given MAIL=FILE (mbox), mail store; installs peers
 	@scripts/install-bench-peers.sh
 	@target/release/vere bench gateway --quick
 	@target/release/vere bench spool --quick
+	@target/release/vere bench trouble --quick
 	@[[ -z "$(MAIL)" ]] || target/release/vere bench store --quick --mail "$(MAIL)"
 
 clean: ## remove what was built and the demo's data

@@ -4,7 +4,8 @@
 //! own (RFC 5321 with PIPELINING, SIZE, 8BITMIME; the sink also SMTPUTF8, CHUNKING, BINARYMIME), so
 //! that what judges the product does not share its mistakes. [`noop`] shows what any relay must at
 //! least cost, [`peer`] starts Postfix or the product, [`process`] accounts for their CPU time.
-//! [`gateway`] puts these together as `vere bench gateway`; [`store`] reads mail over IMAP; [`kill`] takes processes away under load.
+//! [`gateway`] puts these together as `vere bench gateway`; [`store`] reads mail over IMAP; [`trouble`] holds clients that do nothing;
+//! [`kill`] takes processes away under load.
 //!
 //! Not covered: TLS and AUTH, several recipients per message, load at a fixed arrival rate.
 //!
@@ -37,6 +38,7 @@ mod row;
 pub mod sink;
 pub mod spool;
 pub mod store;
+pub mod trouble;
 mod wire;
 
 pub use corpus::{Corpus, CorpusError};
@@ -45,3 +47,4 @@ pub use ids::{InvalidMessageId, MessageId};
 pub use output::{Common, WriteError};
 pub use spool::{SpoolArgs, SpoolBenchError};
 pub use store::{StoreArgs, StoreBenchError};
+pub use trouble::{TroubleArgs, TroubleError};

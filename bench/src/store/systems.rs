@@ -7,7 +7,7 @@ mod courier;
 mod cyrus;
 mod dovecot;
 mod unpacked;
-mod vere;
+pub(crate) mod vere;
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -34,7 +34,7 @@ const START_MAX: Duration = Duration::from_secs(60);
 const STOP_MAX: Duration = Duration::from_secs(20);
 
 /// The password of every account.
-const PASSWORD: &str = "secret";
+pub(crate) const PASSWORD: &str = "secret";
 
 /// The user and group `nobody` and `nogroup` of Debian, as whom peers keep their mail.
 const NOBODY: u32 = 65_534;

@@ -8,11 +8,11 @@ use super::{DOMAIN, Ports, Prepared, users};
 use crate::peer::free_address;
 
 /// The password as the cheapest Argon2id hash.
-const PASSWORD_HASH: &str = "$argon2id$v=19$m=8,t=1,p=1$dmVyZS1iZW5jaC1zdG9yZQ\
+pub(crate) const PASSWORD_HASH: &str = "$argon2id$v=19$m=8,t=1,p=1$dmVyZS1iZW5jaC1zdG9yZQ\
                              $6igDkWGtobLOx9MBmbZmAy+EPj8wqfJ+xcQpm5cKnog";
 
 /// The keys that belong to it (RFC 5803), with the fewest rounds; nobody uses them here.
-const PASSWORD_KEYS: &str = "SCRAM-SHA-256$4096:dmVyZS1iZW5jaC1zdG9yZQ==$\
+pub(crate) const PASSWORD_KEYS: &str = "SCRAM-SHA-256$4096:dmVyZS1iZW5jaC1zdG9yZQ==$\
                              d2Io1gmsNtD6vlB5hvkDtaFsT/MID/iHlt9wsdUPI5U=:pmB9gcV9LiDt5T01mHMTB24kW1vqCVwPwVYN6cKoSvs=";
 
 pub(super) fn prepare(program: &Path, folder: &Path, ports: Ports) -> io::Result<Prepared> {

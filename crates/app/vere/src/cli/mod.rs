@@ -193,6 +193,8 @@ enum BenchCommand {
     Spool(vere_bench::spool::SpoolArgs),
     /// Mail read, searched, filed and delivered: the mail store beside Dovecot.
     Store(vere_bench::store::StoreArgs),
+    /// Thousands of clients that do nothing: memory beside its bounds, and what honest clients notice.
+    Trouble(vere_bench::trouble::TroubleArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -255,7 +257,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
             })?;
             Ok(Outcome::Report(text, code))
         }
-        Command::Config { command } => Ok(Outcome::Print(config::run(&command))),
+        Command::Config { command } => config::run(&command).map(Outcome::Print),
         Command::Demo { command } => demo::run(&command),
         Command::Queue { config, command } => {
             queue::run(&command, &config.load()?.1).map(Outcome::Print)
@@ -276,6 +278,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
             BenchCommand::Gateway(args) => done(vere_bench::gateway::run(&args)),
             BenchCommand::Spool(args) => done(vere_bench::spool::run(&args)),
             BenchCommand::Store(args) => done(vere_bench::store::run(&args)),
+            BenchCommand::Trouble(args) => done(vere_bench::trouble::run(&args)),
         },
         Command::Role { config, role } => run_role(&config, &role),
     }

@@ -148,3 +148,46 @@ fn what_was_measured_before_a_signal_is_told() {
         "{json}"
     );
 }
+
+/// A small crowd of every kind: each bar has its row, and nothing is left.
+#[test]
+fn clients_that_do_nothing_are_measured_beside_honest_ones() {
+    let folder = folder();
+    let (said, data) = (folder.path().join("said"), folder.path().join("data"));
+    let json = folder.path().join("json").display().to_string();
+    let arguments = ["trouble", "--quick", "--connections", "20", "--json", &json];
+    let mut child = start(&arguments, &data, &said);
+    let status = wait_for("its end", || child.try_wait().expect("a child"));
+    let text = fs::read_to_string(&said).expect("what it says");
+    assert!(status.success(), "{text}");
+    wait_nothing_left(&data);
+    let json = fs::read_to_string(json).expect("the figures");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["bench"], "trouble");
+    let rows = json["rows"].as_array().expect("rows");
+    let value = |name: &str| {
+        let row = rows.iter().find(|row| row["name"] == name);
+        row.and_then(|row| row["value"].as_f64())
+            .unwrap_or_else(|| panic!("no {name} in {json}"))
+    };
+    for kind in [
+        "SMTP body parked",
+        "APPEND parked",
+        "FETCH not read",
+        "IDLE",
+        "half a command",
+        "TLS handshake not finished",
+    ] {
+        assert!(
+            value(&format!("{kind}: held")) + value(&format!("{kind}: ended by the server"))
+                >= 20.0,
+            "{text}"
+        );
+        assert!(value(&format!("{kind}: memory of all roles")) > 0.0);
+        assert!(value(&format!("{kind}: greeting to 250 p99")) > 0.0);
+        assert!(
+            (value(&format!("{kind}: honest clients refused"))).abs() < 0.5,
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,257 @@
+//! `vere bench trouble`: thousands of clients that begin something and do not go on, and what they cost a whole
+//! system: memory beside the bounds of the settings, and what honest clients notice meanwhile.
+
+mod crowd;
+mod honest;
+mod kinds;
+mod report;
+mod system;
+
+use std::fmt;
+use std::io;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use crate::machine::Machine;
+use crate::output::{Common, WriteError, note};
+use crate::peer::PeerError;
+use crate::process::guard;
+use crate::store::ImapError;
+use crowd::Crowd;
+pub use kinds::Kind;
+use report::{Report, Times, Trouble};
+use system::{Memory, System};
+
+/// Connections of each kind, and the addresses that they come from.
+const CLIENTS: usize = 10_000;
+const CLIENTS_QUICK: usize = 1_000;
+pub(crate) const ADDRESSES: usize = 100;
+
+/// Honest clients of each protocol in a measurement.
+const HONEST: usize = 300;
+const HONEST_QUICK: usize = 100;
+
+/// How long a crowd may take until each of it holds or was ended.
+const GATHER_MAX: Duration = Duration::from_secs(180);
+/// How long a crowd holds before anything is measured.
+const HOLD: Duration = Duration::from_secs(3);
+/// How long memory may take to come back after the end of a crowd.
+const RETURN_MAX: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(250);
+
+/// The part of what memory was before that it may be afterwards.
+pub(crate) const AFTER_MAX: f64 = 1.2;
+
+/// A crowd is ended when memory is beyond so many times its bound: the machine has other users.
+const CEILING: u64 = 3;
+
+/// Descriptors of a process that are no connections of a crowd.
+const SPARE_DESCRIPTORS: u64 = 1_000;
+
+/// Measures what clients that do nothing cost.
+#[derive(Debug, Clone, Args)]
+pub struct TroubleArgs {
+    /// What all benchmarks take.
+    #[command(flatten)]
+    pub common: Common,
+    /// Only these kinds of trouble, separated by commas.
+    #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',')]
+    pub only: Vec<Kind>,
+    /// Connections of each kind.
+    #[arg(long, value_name = "COUNT")]
+    pub connections: Option<usize>,
+}
+
+/// Why the benchmark could not run to its end.
+#[derive(Debug)]
+pub enum TroubleError {
+    /// The system refused something.
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The system could not be started.
+    Peer(PeerError),
+    /// The mail store did not answer as it should.
+    Imap(ImapError),
+    /// A result cannot be written.
+    Write(WriteError),
+    /// A signal ended it.
+    Stopped,
+}
+
+impl TroubleError {
+    fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { what, source }
+    }
+}
+
+impl fmt::Display for TroubleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { what, source } => write!(f, "cannot {what}: {source}"),
+            Self::Peer(source) => source.fmt(f),
+            Self::Imap(source) => write!(f, "mail store: {source}"),
+            Self::Write(source) => source.fmt(f),
+            Self::Stopped => f.write_str("stopped by a signal"),
+        }
+    }
+}
+
+impl std::error::Error for TroubleError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            Self::Peer(source) => Some(source),
+            Self::Imap(source) => Some(source),
+            Self::Write(source) => Some(source),
+            Self::Stopped => None,
+        }
+    }
+}
+
+/// Runs the benchmark, prints its table, and writes the files asked for.
+///
+/// # Errors
+/// [`TroubleError`] when a part of the benchmark itself fails, or a signal ended it. Figures that miss their bars are
+/// not an error.
+pub fn run(args: &TroubleArgs) -> Result<(), TroubleError> {
+    let began = Instant::now();
+    guard::stop_on_signals();
+    let quick = args.common.quick;
+    let wanted = args.connections.unwrap_or(match quick {
+        true => CLIENTS_QUICK,
+        false => CLIENTS,
+    });
+    let base = args.common.base();
+    let mut report = Report::new(Machine::describe(&base), quick);
+    let clients = possible(wanted);
+    if clients < wanted {
+        report.say(format!(
+            "{wanted} connections of each kind were wanted; the limit of open files leaves {clients}"
+        ));
+    }
+    let program = args
+        .common
+        .program()
+        .map_err(TroubleError::io("find this program"))?;
+    let kinds = match args.only.as_slice() {
+        [] => Kind::ALL.to_vec(),
+        some => some.to_vec(),
+    };
+    let honest = if quick { HONEST_QUICK } else { HONEST };
+    for kind in kinds {
+        // Each kind meets a system of its own: what one leaves behind is not the next one's.
+        let system = System::start(&program, &base, quick)?;
+        let trouble = measure(&system, kind, clients, honest);
+        if guard::is_stopped() {
+            return Err(TroubleError::Stopped);
+        }
+        let trouble = trouble?;
+        note(&trouble.line());
+        report.add(trouble);
+    }
+    report.seconds = began.elapsed().as_secs_f64();
+    args.common
+        .publish(&report.table(), &report.json(), &report.page())
+        .map_err(TroubleError::Write)
+}
+
+/// What one kind of trouble does to a system that runs.
+fn measure(
+    system: &System,
+    kind: Kind,
+    clients: usize,
+    honest: usize,
+) -> Result<Trouble, TroubleError> {
+    // What a system takes once is no crowd's.
+    honest::measure(system, honest / 10 + 1);
+    let quiet = honest::measure(system, honest);
+    let before = system.memory();
+    let crowd =
+        Crowd::gather(kind.scripts(system), clients).map_err(TroubleError::io("make a crowd"))?;
+    let mut most = watch(system, &crowd, GATHER_MAX, |crowd| crowd.is_settled());
+    most.raise(&watch(system, &crowd, HOLD, |_| false));
+    let held = crowd.counts();
+    let beside = honest::measure(system, honest);
+    most.raise(&system.memory());
+    let counts = crowd.end();
+    let after = settle(system, &before);
+    Ok(Trouble {
+        kind,
+        quiet: Times::of(quiet),
+        beside: Times::of(beside),
+        before,
+        most,
+        after,
+        bounds: system.bounds().clone(),
+        held: held.holding,
+        counts,
+    })
+}
+
+/// Looks at memory until something is so, or the time is up; the most that was seen.
+fn watch(
+    system: &System,
+    crowd: &Crowd,
+    patience: Duration,
+    done: impl Fn(&Crowd) -> bool,
+) -> Memory {
+    let until = Instant::now() + patience;
+    let mut most = system.memory();
+    let ceiling = ceiling(system.bounds().total());
+    while Instant::now() < until && !done(crowd) && !guard::is_stopped() {
+        std::thread::sleep(POLL);
+        let now = system.memory();
+        if now.total() > ceiling {
+            note("memory is far beyond its bounds: the crowd gets no larger");
+            crowd.close_all();
+        }
+        most.raise(&now);
+    }
+    most
+}
+
+/// KiB of memory at which a crowd is ended.
+fn ceiling(bounds: u64) -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("MemTotal:"));
+    let words = line.and_then(|line| line.split_whitespace().nth(1));
+    let machine = words.and_then(|word| word.parse::<u64>().ok());
+    (bounds * CEILING).min(machine.unwrap_or(u64::MAX) / 2)
+}
+
+/// Memory after a crowd, once it came back, or the time for that is up.
+fn settle(system: &System, before: &Memory) -> Memory {
+    let until = Instant::now() + RETURN_MAX;
+    let enough = before.total() as f64 * AFTER_MAX;
+    loop {
+        let now = system.memory();
+        let is_back = now.total() as f64 <= enough;
+        if is_back || Instant::now() > until || guard::is_stopped() {
+            return now;
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// How many of so many connections can be: each takes a descriptor here and one of the system, which inherits the
+/// limit. Root may raise it.
+fn possible(wanted: usize) -> usize {
+    let needed = u64::try_from(wanted).unwrap_or(u64::MAX) + SPARE_DESCRIPTORS;
+    let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
+        return wanted;
+    };
+    let most = hard.max(needed);
+    let raised = setrlimit(Resource::RLIMIT_NOFILE, most, most).map(|()| most);
+    let limit = raised.unwrap_or_else(|_| {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+        hard
+    });
+    let room = limit.saturating_sub(SPARE_DESCRIPTORS);
+    wanted.min(usize::try_from(room).unwrap_or(usize::MAX))
+}

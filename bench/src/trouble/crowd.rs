@@ -1,0 +1,428 @@
+//! Thousands of clients in one thread with one epoll set: each follows its script, then holds until it is ended.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::os::fd::AsRawFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, setsockopt, socket, sockopt,
+};
+
+use super::ADDRESSES;
+use super::kinds::{Script, Scripts};
+use crate::process::guard;
+
+/// Clients that are on their way at once: more would only wait in the kernel's queue.
+const UNDER_WAY_MAX: usize = 200;
+
+/// How often clocks are looked at.
+const TICK: Duration = Duration::from_millis(50);
+
+/// A line of the server that is longer is cut.
+const LINE_MAX: usize = 512;
+
+/// How it goes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counts {
+    /// Clients that hold what they wanted to hold.
+    pub(super) holding: usize,
+    /// Clients that are on their way, or not begun.
+    pub(super) under_way: usize,
+    /// Clients that the server ended, by the beginning of what it said.
+    pub(super) ended: BTreeMap<String, usize>,
+}
+
+impl Counts {
+    /// All that were ended.
+    pub(super) fn all_ended(&self) -> usize {
+        self.ended.values().sum()
+    }
+}
+
+/// A crowd that is there.
+#[derive(Debug)]
+pub(super) struct Crowd {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    counts: Mutex<Counts>,
+}
+
+impl Shared {
+    fn counts(&self) -> std::sync::MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Crowd {
+    /// Begins to gather one.
+    pub(super) fn gather(scripts: Scripts, clients: usize) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        shared.counts().under_way = clients;
+        let mut engine = Engine {
+            poll: Poll::new()?,
+            shared: Arc::clone(&shared),
+            clients: Vec::with_capacity(clients),
+            scripts,
+            wanted: clients,
+            under_way: 0,
+            buffer: vec![0; 64 << 10],
+        };
+        let run = move || {
+            // What fails here fails for the machine: the counts then say that nobody holds.
+            let _ = engine.run();
+        };
+        let thread = std::thread::Builder::new()
+            .name("crowd".to_owned())
+            .spawn(run)?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// Whether nobody is on the way any more.
+    pub(super) fn is_settled(&self) -> bool {
+        self.shared.counts().under_way == 0 || self.thread.as_ref().is_none_or(|t| t.is_finished())
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.shared.counts().clone()
+    }
+
+    /// Lets go of all connections.
+    pub(super) fn close_all(&self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+    }
+
+    /// The same, once it is done; how it went until then.
+    pub(super) fn end(mut self) -> Counts {
+        self.close_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        self.counts()
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        self.close_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Client {
+    stream: TcpStream,
+    script: Arc<Script>,
+    /// The step of the talk that is waited for, or whose text is being sent.
+    step: usize,
+    /// What of that text is sent; `None` while an answer is waited for.
+    sent: Option<usize>,
+    line: Vec<u8>,
+    trickle_at: Option<Instant>,
+    holds: bool,
+}
+
+/// What became of a client.
+enum Fate {
+    Stays,
+    Ended(String),
+}
+
+struct Engine {
+    poll: Poll,
+    shared: Arc<Shared>,
+    clients: Vec<Option<Client>>,
+    scripts: Scripts,
+    wanted: usize,
+    under_way: usize,
+    buffer: Vec<u8>,
+}
+
+impl Engine {
+    fn run(&mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(1_024);
+        while !self.shared.stop.load(Ordering::SeqCst) && !guard::is_stopped() {
+            self.begin_some()?;
+            match self.poll.poll(&mut events, Some(TICK)) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                other => other?,
+            }
+            for event in &events {
+                self.turn(event.token().0, event.is_read_closed() || event.is_error());
+            }
+            self.trickle();
+        }
+        Ok(())
+    }
+
+    /// Connects as many as may be on their way.
+    fn begin_some(&mut self) -> io::Result<()> {
+        while self.under_way < UNDER_WAY_MAX && self.clients.len() < self.wanted {
+            let number = self.clients.len();
+            let Some(script) = self.scripts.of(number) else {
+                return Ok(());
+            };
+            self.under_way += 1;
+            self.clients.push(None);
+            match open(number, &script) {
+                Err(error) => self.lost(number, false, format!("connect: {error}")),
+                Ok(mut stream) => {
+                    let interest = Interest::READABLE | Interest::WRITABLE;
+                    let registry = self.poll.registry();
+                    registry.register(&mut stream, Token(number), interest)?;
+                    self.clients[number] = Some(Client::new(stream, script));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with a client for as long as it can.
+    fn turn(&mut self, number: usize, closed: bool) {
+        let Some(mut client) = self.clients.get_mut(number).and_then(Option::take) else {
+            return;
+        };
+        let held = client.holds;
+        // One that does not read would not come to the end.
+        let unseen = held && closed && !client.script.reads;
+        let fate = match unseen {
+            true => Fate::Ended("closed".to_owned()),
+            false => client.go_on(&mut self.buffer),
+        };
+        match fate {
+            Fate::Ended(said) => self.lost(number, held, said),
+            Fate::Stays => {
+                if client.holds && !held {
+                    self.under_way -= 1;
+                    let mut counts = self.shared.counts();
+                    counts.under_way -= 1;
+                    counts.holding += 1;
+                }
+                self.clients[number] = Some(client);
+            }
+        }
+    }
+
+    /// Takes note of a client that is gone.
+    fn lost(&mut self, number: usize, held: bool, said: String) {
+        self.clients[number] = None;
+        let mut counts = self.shared.counts();
+        match held {
+            true => counts.holding -= 1,
+            false => {
+                counts.under_way -= 1;
+                self.under_way -= 1;
+            }
+        }
+        *counts.ended.entry(said).or_default() += 1;
+    }
+
+    /// Lets those say their octet whose time it is.
+    fn trickle(&mut self) {
+        let now = Instant::now();
+        for number in 0..self.clients.len() {
+            let Some(Some(client)) = self.clients.get_mut(number) else {
+                continue;
+            };
+            if client.trickle_at.is_some_and(|at| at <= now) {
+                client.say_an_octet(now);
+            }
+        }
+    }
+}
+
+impl Client {
+    fn new(stream: TcpStream, script: Arc<Script>) -> Self {
+        Self {
+            stream,
+            script,
+            step: 0,
+            sent: None,
+            line: Vec::new(),
+            trickle_at: None,
+            holds: false,
+        }
+    }
+
+    fn go_on(&mut self, buffer: &mut [u8]) -> Fate {
+        match self.talk(buffer) {
+            Ok(()) => Fate::Stays,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Fate::Stays,
+            Err(_) => Fate::Ended(self.last_words()),
+        }
+    }
+
+    fn talk(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        loop {
+            let script = Arc::clone(&self.script);
+            let Some((expected, text)) = script.talk.get(self.step) else {
+                self.hold();
+                return self.read_on(buffer);
+            };
+            if self.sent.is_none() && expected.is_empty() {
+                self.sent = Some(0);
+            }
+            match self.sent {
+                None => self.wait_for(expected, buffer)?,
+                Some(sent) => {
+                    let rest = text.get(sent..).unwrap_or_default();
+                    if rest.is_empty() {
+                        self.sent = None;
+                        self.step += 1;
+                        continue;
+                    }
+                    let more = match self.stream.write(rest) {
+                        Err(error) if error.kind() == io::ErrorKind::NotConnected => {
+                            return Err(io::ErrorKind::WouldBlock.into());
+                        }
+                        Err(error) => {
+                            // What the server said before it hung up.
+                            let full = error.kind() == io::ErrorKind::WouldBlock;
+                            self.read_on(buffer)?;
+                            return Err(if full {
+                                io::ErrorKind::WouldBlock.into()
+                            } else {
+                                error
+                            });
+                        }
+                        other => other?,
+                    };
+                    self.sent = Some(sent + more);
+                }
+            }
+        }
+    }
+
+    /// Reads lines until one begins as expected.
+    fn wait_for(&mut self, expected: &str, buffer: &mut [u8]) -> io::Result<()> {
+        loop {
+            let octets = self.read(buffer)?;
+            for octet in buffer.get(..octets).unwrap_or_default() {
+                if *octet == b'\n' {
+                    if self.line.starts_with(expected.as_bytes()) {
+                        self.line.clear();
+                        self.sent = Some(0);
+                        // A server that waits says nothing behind it.
+                        return Ok(());
+                    }
+                    if is_last_word(&self.line) {
+                        return Err(io::ErrorKind::ConnectionAborted.into());
+                    }
+                    self.line.clear();
+                } else if self.line.len() < LINE_MAX {
+                    self.line.push(*octet);
+                }
+            }
+        }
+    }
+
+    /// Everything is said: from now on it holds.
+    fn hold(&mut self) {
+        if !self.holds {
+            self.holds = true;
+            self.line.clear();
+            let every = self.script.trickle.map(|(_, every)| every);
+            self.trickle_at = every.map(|every| Instant::now() + every);
+        }
+    }
+
+    /// Reads what comes while nothing is waited for, unless it is one that does not read.
+    fn read_on(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        if self.holds && !self.script.reads {
+            return Ok(());
+        }
+        loop {
+            let octets = self.read(buffer)?;
+            let said = buffer.get(..octets).unwrap_or_default();
+            self.line.clear();
+            self.line.extend(said.iter().take(LINE_MAX));
+        }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.stream.read(buffer) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => {
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            other => other,
+        }
+    }
+
+    fn say_an_octet(&mut self, now: Instant) {
+        if let Some((text, every)) = self.script.trickle {
+            // An end is told by the next event.
+            let _ = self.stream.write(text);
+            self.trickle_at = Some(now + every);
+        }
+    }
+
+    /// The first words of what the server said last.
+    fn last_words(&self) -> String {
+        let text = String::from_utf8_lossy(&self.line);
+        let words: Vec<&str> = text.split_whitespace().take(2).collect();
+        let plain = words
+            .iter()
+            .all(|word| word.bytes().all(|octet| octet.is_ascii_graphic()));
+        match words.as_slice() {
+            [] => "closed".to_owned(),
+            _ if !plain => "closed".to_owned(),
+            words => words.join(" "),
+        }
+    }
+}
+
+/// Whether a line of the server says that it does not go on.
+fn is_last_word(line: &[u8]) -> bool {
+    [
+        &b"4"[..],
+        b"5",
+        b"* BYE",
+        b"a NO",
+        b"a BAD",
+        b"b NO",
+        b"b BAD",
+        b"c NO",
+        b"c BAD",
+    ]
+    .iter()
+    .any(|word| line.starts_with(word))
+}
+
+/// Begins to connect the client of this number, from the address that is its turn.
+fn open(number: usize, script: &Script) -> io::Result<TcpStream> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let descriptor = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
+    if let Some(octets) = script.receive_buffer() {
+        setsockopt(&descriptor, sockopt::RcvBuf, &octets)?;
+    }
+    let place = u8::try_from(number % ADDRESSES).unwrap_or(u8::MAX);
+    let own = SocketAddrV4::new(Ipv4Addr::new(127, 0, 1, place + 1), 0);
+    bind(descriptor.as_raw_fd(), &SockaddrIn::from(own))?;
+    let SocketAddr::V4(server) = script.address else {
+        return Err(io::ErrorKind::Unsupported.into());
+    };
+    match connect(descriptor.as_raw_fd(), &SockaddrIn::from(server)) {
+        Ok(()) | Err(Errno::EINPROGRESS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let stream = std::net::TcpStream::from(descriptor);
+    stream.set_nodelay(true)?;
+    Ok(TcpStream::from_std(stream))
+}

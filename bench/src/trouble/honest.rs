@@ -1,0 +1,138 @@
+//! Honest clients, one after the other: a new connection, one message or one look at a mailbox, and good-bye.
+
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use super::system::{DOMAIN, HONEST, System};
+use crate::process::guard;
+use crate::store::ImapError;
+use crate::store::imap::Imap;
+use crate::store::systems::PASSWORD;
+
+/// How long an honest client waits for a reply; mail programs give up about then.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Clients that are refused in a row before the others are not tried: they would wait for nothing.
+const REFUSED_MAX: usize = 20;
+
+/// One of so many clients also files a message, of so many octets: small ones are taken whatever others hold.
+const FILING: usize = 10;
+const FILED_OCTETS: usize = 128 << 10;
+
+/// What honest clients met.
+#[derive(Debug, Default)]
+pub(super) struct Met {
+    /// From the greeting to the 250 of the message.
+    pub(super) smtp: Vec<Duration>,
+    /// From the greeting to the end of the FETCH.
+    pub(super) imap: Vec<Duration>,
+    /// What others met in its place.
+    pub(super) refused: Vec<String>,
+}
+
+/// So many clients of each protocol.
+pub(super) fn measure(system: &System, count: usize) -> Met {
+    let mut met = Met::default();
+    for number in 0..count {
+        if met.refused.len() >= REFUSED_MAX || guard::is_stopped() {
+            break;
+        }
+        match send(system) {
+            Ok(took) => met.smtp.push(took),
+            Err(error) => met.refused.push(format!("SMTP: {error}")),
+        }
+        match look(system) {
+            Ok(took) => met.imap.push(took),
+            Err(error) => met.refused.push(format!("IMAP: {error}")),
+        }
+        if number % FILING == 0
+            && let Err(error) = file(system)
+        {
+            met.refused.push(format!("APPEND: {error}"));
+        }
+    }
+    met
+}
+
+/// Sends a message; how long it took from the greeting.
+pub(super) fn send(system: &System) -> io::Result<Duration> {
+    let mut client = Smtp::connect(system.smtp)?;
+    let began = client.greeted;
+    client.ask("EHLO honest.test\r\n", "250")?;
+    client.ask("MAIL FROM:<ann@elsewhere.test>\r\n", "250")?;
+    client.ask(&format!("RCPT TO:<{HONEST}@{DOMAIN}>\r\n"), "250")?;
+    client.ask("DATA\r\n", "354")?;
+    let text = "From: ann@elsewhere.test\r\nSubject: hello\r\n\r\nHow are you?\r\n.\r\n";
+    client.ask(text, "250")?;
+    let took = began.elapsed();
+    client.ask("QUIT\r\n", "221")?;
+    Ok(took)
+}
+
+/// Logs in and looks at the newest message.
+fn look(system: &System) -> Result<Duration, ImapError> {
+    let mut imap = Imap::connect(system.imap)?;
+    let began = Instant::now();
+    imap.ok(&format!("LOGIN {HONEST}@{DOMAIN} {PASSWORD}"))?;
+    imap.ok("SELECT INBOX")?;
+    imap.ok("FETCH * (FLAGS BODY.PEEK[])")?;
+    let took = began.elapsed();
+    imap.ok("LOGOUT")?;
+    Ok(took)
+}
+
+/// Files a message of some size.
+fn file(system: &System) -> Result<(), ImapError> {
+    let mut message = b"Subject: filed\r\n\r\n".to_vec();
+    let line = [b"f".repeat(76), b"\r\n".to_vec()].concat();
+    message.extend(line.iter().cycle().take(FILED_OCTETS / 78 * 78));
+    let mut imap = Imap::connect(system.imap)?;
+    imap.ok(&format!("LOGIN {HONEST}@{DOMAIN} {PASSWORD}"))?;
+    imap.append("Filed", &message).or_else(|_| {
+        imap.ok("CREATE Filed")
+            .and_then(|_| imap.append("Filed", &message))
+    })?;
+    imap.ok("LOGOUT")?;
+    Ok(())
+}
+
+struct Smtp {
+    stream: BufReader<TcpStream>,
+    greeted: Instant,
+}
+
+impl Smtp {
+    fn connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut client = Self {
+            stream: BufReader::new(stream),
+            greeted: Instant::now(),
+        };
+        client.reply("220")?;
+        client.greeted = Instant::now();
+        Ok(client)
+    }
+
+    fn ask(&mut self, text: &str, expected: &str) -> io::Result<()> {
+        self.stream.get_mut().write_all(text.as_bytes())?;
+        self.reply(expected)
+    }
+
+    fn reply(&mut self, expected: &str) -> io::Result<()> {
+        loop {
+            let mut line = String::new();
+            if self.stream.read_line(&mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if !line.starts_with(expected) {
+                return Err(io::Error::other(line.trim_end().to_owned()));
+            }
+            if line.as_bytes().get(3) != Some(&b'-') {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The kinds of trouble: what each client says before it holds, and what it does while it holds.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::system::{System, user};
+use crate::store::systems::PASSWORD;
+
+/// How often a client that sends a message says one octet of it.
+const TRICKLE: Duration = Duration::from_secs(5);
+
+/// Bodies of parked messages: one of so many clients sends so many octets. Together far more than `body_memory_max`.
+const BODIES: [(usize, usize); 3] = [(100, 4 << 20), (10, 256 << 10), (1, 16 << 10)];
+
+/// What the parked APPENDs announce, and how much of it every other one sends.
+const ANNOUNCED: usize = 1_500_000;
+const SENT: usize = 64 << 10;
+
+/// Octets of half a command.
+const HALF: usize = 4 << 10;
+
+/// Receive buffers of those that do not read: the system shall hold what they asked for, not the kernel.
+const SMALL_BUFFER: usize = 4 << 10;
+
+/// A kind of trouble.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Messages begun by SMTP, then an octet now and then.
+    Data,
+    /// Messages announced by APPEND, then an octet now and then.
+    Append,
+    /// Large messages asked for and not read.
+    Fetch,
+    /// Clients that wait for news.
+    Idle,
+    /// Commands without an end, by SMTP and IMAP.
+    Half,
+    /// TLS handshakes without an end, by SMTP and IMAP.
+    Tls,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 6] = [
+        Self::Data,
+        Self::Append,
+        Self::Fetch,
+        Self::Idle,
+        Self::Half,
+        Self::Tls,
+    ];
+
+    /// What it is called in results.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Data => "SMTP body parked",
+            Self::Append => "APPEND parked",
+            Self::Fetch => "FETCH not read",
+            Self::Idle => "IDLE",
+            Self::Half => "half a command",
+            Self::Tls => "TLS handshake not finished",
+        }
+    }
+
+    /// What its clients do, each with its share: the client of number n gets the first one whose period divides n.
+    pub(super) fn scripts(self, system: &System) -> Scripts {
+        let scripts = match self {
+            Self::Data => BODIES
+                .map(|(period, octets)| (period, data(system, octets)))
+                .into(),
+            Self::Append => vec![(2, append(system, SENT)), (1, append(system, 1))],
+            Self::Fetch => vec![(1, fetch(system))],
+            Self::Idle => vec![(1, idle(system))],
+            Self::Half => vec![(2, half_smtp(system)), (1, half_imap(system))],
+            Self::Tls => vec![(2, tls(system.submissions)), (1, tls(system.imaps))],
+        };
+        Scripts(scripts)
+    }
+}
+
+/// The scripts of a crowd, each with its period.
+#[derive(Debug)]
+pub(super) struct Scripts(Vec<(usize, Arc<Script>)>);
+
+impl Scripts {
+    /// That of the client of this number.
+    pub(super) fn of(&self, number: usize) -> Option<Arc<Script>> {
+        let found = self
+            .0
+            .iter()
+            .find(|(period, _)| number.is_multiple_of(*period));
+        found.map(|(_, script)| Arc::clone(script))
+    }
+}
+
+/// What a client does.
+#[derive(Debug)]
+pub(super) struct Script {
+    pub(super) address: SocketAddr,
+    /// What is waited for (a line that begins so), and what is said then. An empty beginning waits for nothing.
+    pub(super) talk: Vec<(&'static str, Vec<u8>)>,
+    /// What it says every [`TRICKLE`] while it holds.
+    pub(super) trickle: Option<(&'static [u8], Duration)>,
+    /// Whether it reads while it holds; its receive buffer is small if not.
+    pub(super) reads: bool,
+}
+
+impl Script {
+    /// Octets of the receive buffer, where it is not the usual one.
+    pub(super) const fn receive_buffer(&self) -> Option<usize> {
+        if self.reads { None } else { Some(SMALL_BUFFER) }
+    }
+
+    fn of(address: SocketAddr, talk: Vec<(&'static str, Vec<u8>)>) -> Self {
+        Self {
+            address,
+            talk,
+            trickle: None,
+            reads: true,
+        }
+    }
+
+    fn trickling(mut self) -> Arc<Self> {
+        self.trickle = Some((b"x", TRICKLE));
+        Arc::new(self)
+    }
+}
+
+fn data(system: &System, octets: usize) -> Arc<Script> {
+    let line = [b"y".repeat(76), b"\r\n".to_vec()].concat();
+    let mut body = b"Subject: parked\r\n\r\n".to_vec();
+    body.extend(line.iter().cycle().take(octets));
+    let recipient = format!("RCPT TO:<{}>\r\n", user(1));
+    let talk = vec![
+        ("220 ", b"EHLO crowd.test\r\n".to_vec()),
+        ("250 ", b"MAIL FROM:<crowd@elsewhere.test>\r\n".to_vec()),
+        ("250 ", recipient.into_bytes()),
+        ("250 ", b"DATA\r\n".to_vec()),
+        ("354 ", body),
+    ];
+    Script::of(system.smtp, talk).trickling()
+}
+
+/// The beginning of a talk that logs in as the user of this number.
+fn login(number: usize) -> Vec<(&'static str, Vec<u8>)> {
+    let login = format!("a LOGIN {} {PASSWORD}\r\n", user(number));
+    vec![("* OK", login.into_bytes())]
+}
+
+fn append(system: &System, octets: usize) -> Arc<Script> {
+    let mut talk = login(2);
+    let command = format!("b APPEND INBOX {{{ANNOUNCED}}}\r\n");
+    talk.push(("a OK", command.into_bytes()));
+    talk.push(("+ ", b"z".repeat(octets)));
+    Script::of(system.imap, talk).trickling()
+}
+
+fn fetch(system: &System) -> Arc<Script> {
+    let mut talk = login(0);
+    talk.push(("a OK", b"b SELECT INBOX\r\n".to_vec()));
+    talk.push(("b OK", b"c FETCH 1:* BODY.PEEK[]\r\n".to_vec()));
+    let mut script = Script::of(system.imap, talk);
+    script.reads = false;
+    Arc::new(script)
+}
+
+fn idle(system: &System) -> Arc<Script> {
+    let mut talk = login(3);
+    talk.push(("a OK", b"b SELECT INBOX\r\n".to_vec()));
+    talk.push(("b OK", b"c IDLE\r\n".to_vec()));
+    talk.push(("+ ", Vec::new()));
+    Arc::new(Script::of(system.imap, talk))
+}
+
+fn half_smtp(system: &System) -> Arc<Script> {
+    let half = [&b"MAIL FROM:<"[..], &b"h".repeat(HALF)].concat();
+    let talk = vec![("220 ", b"EHLO crowd.test\r\n".to_vec()), ("250 ", half)];
+    Script::of(system.smtp, talk).trickling()
+}
+
+fn half_imap(system: &System) -> Arc<Script> {
+    let half = [&b"a LOGIN \""[..], &b"h".repeat(HALF)].concat();
+    Script::of(system.imap, vec![("* OK", half)]).trickling()
+}
+
+fn tls(address: SocketAddr) -> Arc<Script> {
+    Arc::new(Script::of(address, vec![("", client_hello())]))
+}
+
+/// The first flight of a TLS 1.3 handshake (RFC 8446 section 4.1.2), which gets the server's whole answer.
+fn client_hello() -> Vec<u8> {
+    // supported_groups: x25519; signature_algorithms: Ed25519, ECDSA with P-256, RSA-PSS; supported_versions: 1.3.
+    let mut extensions = vec![
+        0x00, 0x0a, 0x00, 0x04, 0x00, 0x02, 0x00, 0x1d, 0x00, 0x0d, 0x00, 0x0a, 0x00, 0x08, 0x08,
+        0x07, 0x04, 0x03, 0x08, 0x04, 0x05, 0x03, 0x00, 0x2b, 0x00, 0x03, 0x02, 0x03, 0x04,
+    ];
+    // key_share: any octets are a point of x25519.
+    extensions.extend([0x00, 0x33, 0x00, 0x26, 0x00, 0x24, 0x00, 0x1d, 0x00, 0x20]);
+    extensions.extend([0x09; 32]);
+    let mut hello = vec![0x03, 0x03];
+    hello.extend([0x5a; 32]);
+    // No session; TLS_AES_128_GCM_SHA256; no compression.
+    hello.extend([0x00, 0x00, 0x02, 0x13, 0x01, 0x01, 0x00]);
+    hello.extend(length(extensions.len()));
+    hello.extend(extensions);
+    let mut record = vec![0x16, 0x03, 0x01];
+    record.extend(length(hello.len() + 4));
+    record.extend([0x01, 0x00]);
+    record.extend(length(hello.len()));
+    record.extend(hello);
+    record
+}
+
+fn length(octets: usize) -> [u8; 2] {
+    u16::try_from(octets).unwrap_or(u16::MAX).to_be_bytes()
+}

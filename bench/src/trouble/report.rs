@@ -1,0 +1,304 @@
+//! What was found, as rows with bars.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::AFTER_MAX;
+use super::crowd::Counts;
+use super::honest::Met;
+use super::kinds::Kind;
+use super::system::Memory;
+use crate::machine::Machine;
+use crate::output::{Results, note};
+use crate::page::{self, escape, short};
+use crate::plot::Bars;
+use crate::row::{Bar, Row};
+
+/// Memory may be so many times its bounds: the allocator's part and what the program itself is.
+const BOUNDS_MAX: f64 = 1.2;
+
+/// The slowest of a hundred honest clients may take so many times as long as on the quiet system.
+const P99_MAX: f64 = 3.0;
+
+/// The roles whose memory has a row of its own: those that clients reach.
+const ROLES: [&str; 2] = ["gateway", "store"];
+
+const MIB_KIB: f64 = 1024.0;
+
+/// What honest clients of both protocols met.
+#[derive(Debug)]
+pub(super) struct Times {
+    smtp: Vec<Duration>,
+    imap: Vec<Duration>,
+    refused: Vec<String>,
+}
+
+impl Times {
+    pub(super) fn of(met: Met) -> Self {
+        let Met {
+            mut smtp,
+            mut imap,
+            refused,
+        } = met;
+        smtp.sort_unstable();
+        imap.sort_unstable();
+        Self {
+            smtp,
+            imap,
+            refused,
+        }
+    }
+}
+
+/// The time in milliseconds that so many percent did not exceed.
+fn percentile(sorted: &[Duration], percent: usize) -> Option<f64> {
+    let place = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+    sorted.get(place).map(|time| time.as_secs_f64() * 1e3)
+}
+
+/// One kind of trouble.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    pub(super) kind: Kind,
+    /// Honest clients before, and meanwhile.
+    pub(super) quiet: Times,
+    pub(super) beside: Times,
+    /// Memory before, the most meanwhile, and afterwards.
+    pub(super) before: Memory,
+    pub(super) most: Memory,
+    pub(super) after: Memory,
+    pub(super) bounds: Memory,
+    /// Clients that held when the honest ones came.
+    pub(super) held: usize,
+    pub(super) counts: Counts,
+}
+
+impl Trouble {
+    /// All of it in a line for a person who waits.
+    pub(super) fn line(&self) -> String {
+        format!(
+            "{}: {} held, {} ended by the server, {} MiB of memory, {} afterwards, {} honest clients refused",
+            self.kind.name(),
+            self.held,
+            self.counts.all_ended(),
+            self.most.total() / 1024,
+            self.after.total() / 1024,
+            self.beside.refused.len(),
+        )
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let mut rows = vec![self.count("held", self.held)];
+        rows.push(self.count("ended by the server", self.counts.all_ended()));
+        rows.push(self.memory("all roles", self.most.total(), self.bounds.total()));
+        for role in ROLES {
+            rows.push(self.memory(role, self.most.of(role), self.bounds.of(role)));
+        }
+        rows.push(self.row(
+            "memory afterwards",
+            self.after.total() as f64 / MIB_KIB,
+            "MiB",
+            Some(("before", self.before.total() as f64 / MIB_KIB)),
+            Some(Bar::RatioMax(AFTER_MAX)),
+        ));
+        let smtp = (&self.beside.smtp, &self.quiet.smtp);
+        let imap = (&self.beside.imap, &self.quiet.imap);
+        for (name, (beside, quiet)) in [("greeting to 250", smtp), ("IMAP login to FETCH", imap)] {
+            for (percent, bar) in [(50, None), (99, Some(Bar::RatioMax(P99_MAX)))] {
+                let Some(value) = percentile(beside, percent) else {
+                    continue;
+                };
+                let peer = percentile(quiet, percent).map(|quiet| ("quiet", quiet));
+                rows.push(self.row(&format!("{name} p{percent}"), value, "ms", peer, bar));
+            }
+        }
+        let refused = self.beside.refused.len() as f64;
+        let bar = Some(Bar::ValueMax(0.0));
+        rows.push(self.row("honest clients refused", refused, "clients", None, bar));
+        rows
+    }
+
+    fn count(&self, name: &str, count: usize) -> Row {
+        self.row(name, count as f64, "clients", None, None)
+    }
+
+    fn memory(&self, role: &str, kib: u64, bound: u64) -> Row {
+        self.row(
+            &format!("memory of {role}"),
+            kib as f64 / MIB_KIB,
+            "MiB",
+            Some(("bounds", bound as f64 / MIB_KIB)),
+            Some(Bar::RatioMax(BOUNDS_MAX)),
+        )
+    }
+
+    fn row(
+        &self,
+        name: &str,
+        value: f64,
+        unit: &'static str,
+        peer: Option<(&str, f64)>,
+        bar: Option<Bar>,
+    ) -> Row {
+        Row {
+            name: format!("{}: {name}", self.kind.name()),
+            value,
+            unit,
+            peer: peer.map(|(name, value)| (name.to_owned(), value)),
+            bar,
+            flattered: false,
+        }
+    }
+
+    /// Why clients were ended, and what honest ones met.
+    fn json(&self) -> Value {
+        json!({
+            "kind": self.kind.name(),
+            "held": self.held,
+            "under_way": self.counts.under_way,
+            "ended": self.counts.ended,
+            "refused": self.beside.refused,
+            "refused_quiet": self.quiet.refused,
+        })
+    }
+}
+
+/// All kinds.
+#[derive(Debug)]
+pub(super) struct Report {
+    machine: Machine,
+    quick: bool,
+    pub(super) seconds: f64,
+    troubles: Vec<Trouble>,
+    said: Vec<String>,
+}
+
+impl Report {
+    pub(super) const fn new(machine: Machine, quick: bool) -> Self {
+        Self {
+            machine,
+            quick,
+            seconds: 0.0,
+            troubles: Vec::new(),
+            said: Vec::new(),
+        }
+    }
+
+    /// Says something now and in the results.
+    pub(super) fn say(&mut self, text: String) {
+        note(&text);
+        self.said.push(text);
+    }
+
+    pub(super) fn add(&mut self, trouble: Trouble) {
+        self.troubles.push(trouble);
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        self.troubles.iter().flat_map(Trouble::rows).collect()
+    }
+
+    /// All of it for a person.
+    pub(super) fn table(&self) -> String {
+        let mut text = format!("{}\n", self.machine.line());
+        for trouble in &self.troubles {
+            let _ = writeln!(text, "\n{}", trouble.kind.name());
+            for row in trouble.rows() {
+                let _ = writeln!(text, "  {}", row.line());
+            }
+            for (why, count) in &trouble.counts.ended {
+                let _ = writeln!(text, "  ended with {why:?}: {count}");
+            }
+            for refused in trouble.beside.refused.iter().take(3) {
+                let _ = writeln!(text, "  honest client refused: {refused}");
+            }
+        }
+        for said in &self.said {
+            let _ = writeln!(text, "\n{said}");
+        }
+        let _ = writeln!(text, "\n{:.0} s", self.seconds);
+        text
+    }
+
+    pub(super) fn json(&self) -> Value {
+        Results {
+            bench: "trouble",
+            quick: self.quick,
+            seconds: self.seconds,
+            machine: &self.machine,
+            rows: self.rows().iter().map(Row::json).collect(),
+            rounds: self.troubles.iter().map(Trouble::json).collect(),
+            skipped: &self.said,
+        }
+        .json()
+    }
+
+    /// All of it as a page without outside parts.
+    pub(super) fn page(&self) -> String {
+        let mut page = page::begin(
+            "vere bench trouble",
+            &format!(
+                "Clients that begin something and do not go on: memory of all roles beside the bounds of the \
+                 settings, and what honest clients notice meanwhile. {}.",
+                self.machine.line()
+            ),
+        );
+        let mib = |kib: u64| Some(kib as f64 / MIB_KIB);
+        let group = |trouble: &Trouble| {
+            let memory = [
+                &trouble.before,
+                &trouble.most,
+                &trouble.after,
+                &trouble.bounds,
+            ];
+            let values = memory.map(|memory| mib(memory.total())).to_vec();
+            (trouble.kind.name().to_owned(), values)
+        };
+        Bars {
+            title: "Memory of all roles".to_owned(),
+            unit: "MiB",
+            systems: ["before", "most", "afterwards", "bounds"]
+                .map(str::to_owned)
+                .into(),
+            groups: self.troubles.iter().map(group).collect(),
+        }
+        .draw(&mut page);
+        page.push_str(
+            "<table><tr><th>figure</th><th>value</th><th>unit</th><th>ratio</th><th>bar</th></tr>",
+        );
+        for row in self.rows() {
+            let ratio = row.ratio().map(|ratio| format!("{ratio:.2}"));
+            let _ = write!(
+                page,
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+                escape(&row.name),
+                short(row.value),
+                row.unit,
+                ratio.unwrap_or_default(),
+                escape(&row.verdict()),
+            );
+        }
+        page.push_str("</table><ul>");
+        for said in &self.said {
+            let _ = write!(page, "<li>{}</li>", escape(said));
+        }
+        page.push_str("</ul></html>\n");
+        page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_those_of_the_slowest() {
+        let times: Vec<Duration> = (1..=200).map(Duration::from_millis).collect();
+        assert_eq!(percentile(&times, 50), Some(100.0));
+        assert_eq!(percentile(&times, 99), Some(198.0));
+        assert_eq!(percentile(&times[..1], 99), Some(1.0));
+        assert_eq!(percentile(&[], 99), None);
+    }
+}

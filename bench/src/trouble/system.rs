@@ -1,0 +1,271 @@
+//! The system that is troubled: whole, with the limits of its defaults where they are not smaller for being measured.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::TroubleError;
+use crate::peer::{PeerError, folder, free_address};
+use crate::process::{Daemon, Process, guard};
+use crate::store::imap::Imap;
+use crate::store::systems::PASSWORD;
+use crate::store::systems::vere::{PASSWORD_HASH, PASSWORD_KEYS};
+use crate::store::usage;
+
+/// The domain of all accounts, the one of honest clients, and how many others there are.
+pub(super) const DOMAIN: &str = "trouble.test";
+pub(super) const HONEST: &str = "honest";
+const ACCOUNTS: usize = 8;
+
+/// What the account of those that do not read has: so many messages of so many octets.
+const LARGE_OCTETS: usize = 8 << 20;
+const LARGE: usize = 2;
+
+const START_MAX: Duration = Duration::from_secs(60);
+const STOP_MAX: Duration = Duration::from_secs(20);
+
+/// KiB of memory, by role.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Memory(Vec<(String, u64)>);
+
+impl Memory {
+    /// All roles together.
+    pub(super) fn total(&self) -> u64 {
+        self.0.iter().map(|(_, kib)| kib).sum()
+    }
+
+    /// One role.
+    pub(super) fn of(&self, role: &str) -> u64 {
+        let found = self.0.iter().find(|(name, _)| name == role);
+        found.map_or(0, |(_, kib)| *kib)
+    }
+
+    fn add(&mut self, role: &str, kib: u64) {
+        match self.0.iter_mut().find(|(name, _)| name == role) {
+            Some((_, sum)) => *sum += kib,
+            None => self.0.push((role.to_owned(), kib)),
+        }
+    }
+
+    /// Keeps the larger one of all figures if the sum of the other is larger.
+    pub(super) fn raise(&mut self, other: &Self) {
+        if other.total() > self.total() {
+            self.clone_from(other);
+        }
+    }
+}
+
+/// A system that runs.
+#[derive(Debug)]
+pub(super) struct System {
+    pub(super) smtp: SocketAddr,
+    pub(super) submissions: SocketAddr,
+    pub(super) imap: SocketAddr,
+    pub(super) imaps: SocketAddr,
+    bounds: Memory,
+    daemon: Daemon,
+    // Removed after the daemon, which still writes to it.
+    _folder: TempDir,
+}
+
+impl System {
+    /// Starts one from the program `vere` below `base`.
+    pub(super) fn start(vere: &Path, base: &Path, quick: bool) -> Result<Self, TroubleError> {
+        let io = TroubleError::io;
+        let folder = folder(base, "vere-bench-trouble-").map_err(io("make a folder"))?;
+        let mut ports = Vec::new();
+        for _ in 0..7 {
+            ports.push(free_address().map_err(io("find a port"))?);
+        }
+        let ports: [SocketAddr; 7] = ports
+            .try_into()
+            .map_err(|_| io("find ports")(io::Error::other("too few")))?;
+        certificate(vere, folder.path()).map_err(io("make a certificate"))?;
+        let file = folder.path().join("vere.toml");
+        let text = settings(folder.path(), &ports, quick);
+        fs::write(&file, text)
+            .and_then(|()| fs::write(folder.path().join("directory.toml"), directory()))
+            .and_then(|()| fs::write(folder.path().join("zone"), "trouble.test MX 0 .\n"))
+            .map_err(io("write settings"))?;
+        let bounds = bounds(vere, &file).map_err(io("ask for the bounds of memory"))?;
+        let command = [
+            vere.into(),
+            "serve".into(),
+            "-c".into(),
+            file.clone().into(),
+        ];
+        let spawned = Daemon::spawn(&command, &folder.path().join("output"));
+        let daemon = spawned.map_err(io("start the system"))?;
+        let [smtp, submissions, imap, imaps, ..] = ports;
+        let system = Self {
+            smtp,
+            submissions,
+            imap,
+            imaps,
+            bounds,
+            daemon,
+            _folder: folder,
+        };
+        system.wait_ready()?;
+        system.fill()?;
+        Ok(system)
+    }
+
+    /// The bounds that its settings give it.
+    pub(super) const fn bounds(&self) -> &Memory {
+        &self.bounds
+    }
+
+    /// What it takes now; what processes share counts in parts.
+    pub(super) fn memory(&self) -> Memory {
+        let mut memory = Memory::default();
+        for process in Process::tree(self.daemon.id()).unwrap_or_default() {
+            let kib = usage::memory(std::slice::from_ref(&process));
+            memory.add(role(&process.command), kib);
+        }
+        memory
+    }
+
+    fn wait_ready(&self) -> Result<(), TroubleError> {
+        let until = Instant::now() + START_MAX;
+        while Imap::connect(self.imap).is_err() || super::honest::send(self).is_err() {
+            if Instant::now() >= until || !self.daemon.is_running() {
+                return Err(TroubleError::Peer(PeerError::NotReady {
+                    name: "vere",
+                    last_words: self.daemon.last_words(),
+                }));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    /// Puts large messages where they are asked for and not read.
+    fn fill(&self) -> Result<(), TroubleError> {
+        let line = [b"x".repeat(76), b"\r\n".to_vec()].concat();
+        let mut message = b"Subject: large\r\n\r\n".to_vec();
+        message.extend(line.iter().cycle().take(LARGE_OCTETS / 78 * 78));
+        let mut imap = Imap::connect(self.imap).map_err(TroubleError::Imap)?;
+        let login = format!("LOGIN {} {PASSWORD}", user(0));
+        imap.ok(&login).map_err(TroubleError::Imap)?;
+        for _ in 0..LARGE {
+            imap.append("INBOX", &message).map_err(TroubleError::Imap)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        self.daemon.stop(STOP_MAX);
+    }
+}
+
+/// The account of this number; the first one has the large messages.
+pub(super) fn user(number: usize) -> String {
+    format!("user{}@{DOMAIN}", number % ACCOUNTS)
+}
+
+/// The role that a process belongs to.
+fn role(command: &str) -> &str {
+    let mut words = command
+        .split(' ')
+        .skip_while(|word| *word != "role")
+        .skip(1);
+    match words.next() {
+        None => "supervisor",
+        Some("parser") => "store",
+        Some("spool") => "spool",
+        Some(role) => role,
+    }
+}
+
+/// What `vere check-config` says each role may take, in KiB.
+fn bounds(vere: &Path, file: &Path) -> io::Result<Memory> {
+    let mut command = Command::new(vere);
+    command.args(["check-config", "--json"]).arg(file);
+    let output = guard::output(&mut command)?;
+    let value: Value = serde_json::from_slice(&output.stdout)?;
+    let mut memory = Memory::default();
+    for one in value["memory"]["roles"].as_array().into_iter().flatten() {
+        let role = one["role"].as_str().unwrap_or_default();
+        let role = role.split('-').next().unwrap_or(role);
+        memory.add(role, one["bytes"].as_u64().unwrap_or_default() / 1024);
+    }
+    if memory.total() == 0 {
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        return Err(io::Error::other(said));
+    }
+    Ok(memory)
+}
+
+/// A certificate, as `vere quickstart` makes one.
+fn certificate(vere: &Path, folder: &Path) -> io::Result<()> {
+    let mut command = Command::new(vere);
+    command.args(["quickstart", "you@trouble.test", "--dir"]);
+    let output = guard::output(command.arg(folder.join("made")))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )),
+    }
+}
+
+fn directory() -> String {
+    let mut text = format!("version = 1\n[[domain]]\nname = \"{DOMAIN}\"\n");
+    let users = (0..ACCOUNTS).map(user);
+    for address in users.chain([format!("{HONEST}@{DOMAIN}")]) {
+        text.push_str(&format!(
+            "[[account]]\naddress = \"{address}\"\npassword = \"{PASSWORD_HASH}\"\n\
+             scram_sha_256 = \"{PASSWORD_KEYS}\"\n"
+        ));
+    }
+    text
+}
+
+/// As shipped, but for bounds that nothing here comes near: they would hide what is above the others.
+fn settings(folder: &Path, ports: &[SocketAddr; 7], quick: bool) -> String {
+    let [smtp, submissions, imap, imaps, lmtp, a, b] = ports;
+    let folder = folder.display();
+    // So that a tenth of the clients comes to the bound as well.
+    let bodies = match quick {
+        true => "message_size_max = \"10 MiB\"\nbody_memory_max = \"32 MiB\"\n",
+        false => "",
+    };
+    format!(
+        "version = 1\nhostname = \"vere.bench.test\"\ndata = \"{folder}/data\"\n\
+         [directory]\nstore = \"file:{folder}/directory.toml\"\n\
+         [smtp]\nlisten = [\"{smtp}\"]\n[submission]\nlisten = []\n\
+         [submissions]\nlisten = [\"{submissions}\"]\n\
+         [imap]\nlisten = [\"{imap}\"]\n[imaps]\nlisten = [\"{imaps}\"]\n\
+         [delivery]\nlocal = \"store\"\n\
+         [auth]\nplaintext_networks = [\"127.0.0.0/8\"]\n\
+         [tls]\ncertificate = \"{folder}/made/tls/cert.pem\"\nkey = \"{folder}/made/tls/key.pem\"\n\
+         [resolver]\nzone = \"{folder}/zone\"\n\
+         [lmtp]\nlisten = [\"{lmtp}\"]\n\
+         [limits]\nqueued_messages_max = 100000\nqueue_memory_max = \"32 MiB\"\n{bodies}\
+         [spool]\nmemory_max = \"64 MiB\"\n\
+         [[spool.node]]\nname = \"a\"\nlisten = \"{a}\"\n\
+         [[spool.node]]\nname = \"b\"\nlisten = \"{b}\"\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::role;
+
+    #[test]
+    fn processes_belong_to_roles() {
+        assert_eq!(role("/usr/bin/vere serve -c x"), "supervisor");
+        assert_eq!(role("/usr/bin/vere role store -c x"), "store");
+        assert_eq!(role("/usr/bin/vere role parser"), "store");
+        assert_eq!(role("/usr/bin/vere role spool --node a -c x"), "spool");
+    }
+}
