@@ -222,16 +222,26 @@ impl StoredKey {
         format!("v=DKIM1; k={kind}; p={}", STANDARD.encode(&self.public))
     }
 
-    /// The record as a line of a zone file, its text cut into strings that a record may hold.
+    /// The record as a line of a zone file.
     #[must_use]
     pub fn zone_line(&self) -> String {
+        format!(
+            "{}. IN TXT ( {} )",
+            self.record_name(),
+            self.record_strings()
+        )
+    }
+
+    /// What the record says, cut into strings that a record may hold, in quotes.
+    #[must_use]
+    pub fn record_strings(&self) -> String {
         let text = self.record_text();
         let strings: Vec<_> = text
             .as_bytes()
             .chunks(TXT_STRING_MAX)
             .map(|part| format!("\"{}\"", String::from_utf8_lossy(part)))
             .collect();
-        format!("{}. IN TXT ( {} )", self.record_name(), strings.join(" "))
+        strings.join(" ")
     }
 
     /// The text of its file.

@@ -1,6 +1,7 @@
 //! `vere dkim`: the keys that sign mail, and their records in the DNS.
 
 use std::fmt::Write as _;
+use std::os::unix::net::UnixStream;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Subcommand, ValueEnum};
@@ -102,6 +103,8 @@ pub(crate) fn run(command: &DkimCommand, settings: &Settings) -> Result<String, 
     let keys = Keys {
         store: KeyStore::new(&dkim.keys),
         now: now(),
+        // Only a signer that runs reads new keys; one that was not started since `[dkim]` came does not.
+        signs: UnixStream::connect(&dkim.socket).is_ok(),
     };
     match command {
         DkimCommand::Keygen {
@@ -122,6 +125,27 @@ pub(crate) fn run(command: &DkimCommand, settings: &Settings) -> Result<String, 
     }
 }
 
+/// The keys of a domain that sign or will; made where there are none.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn ensure(settings: &Settings, domain: &str) -> Result<Vec<StoredKey>, Failure> {
+    let dkim = settings.dkim.as_ref();
+    let dkim = dkim.ok_or_else(|| Failure::new("the settings have no [dkim]"))?;
+    let keys = Keys {
+        store: KeyStore::new(&dkim.keys),
+        now: now(),
+        signs: false,
+    };
+    let domain = lower(domain);
+    let mut there = keys.of(Some(&domain))?;
+    there.retain(|key| !key.is_retired(keys.now));
+    if there.is_empty() {
+        there = keys.make(&domain, Which::Both.algorithms(), RSA_BITS, keys.now)?;
+    }
+    Ok(there)
+}
+
 fn lower(domain: &str) -> String {
     domain.trim_end_matches('.').to_ascii_lowercase()
 }
@@ -129,6 +153,8 @@ fn lower(domain: &str) -> String {
 struct Keys {
     store: KeyStore,
     now: Timestamp,
+    /// Whether a signer runs.
+    signs: bool,
 }
 
 impl Keys {
@@ -161,7 +187,7 @@ impl Keys {
         }
         let from = after.map_or(self.now, |after| self.now + after.duration());
         let made = self.make(domain, which.algorithms(), bits, from)?;
-        Ok(announcement(&made, from, self.now))
+        Ok(announcement(&made, from, self.now, self.signs))
     }
 
     /// Makes keys under the first selectors of this day that are free.
@@ -252,7 +278,7 @@ impl Keys {
                 );
             }
         }
-        Ok(out + &announcement(&made, from, self.now))
+        Ok(out + &announcement(&made, from, self.now, self.signs))
     }
 
     fn list(&self, domain: Option<&str>, json: bool) -> Result<String, Failure> {
@@ -337,8 +363,11 @@ impl Keys {
     }
 }
 
-fn announcement(made: &[StoredKey], from: Timestamp, now: Timestamp) -> String {
-    let mut out = if from <= now {
+fn announcement(made: &[StoredKey], from: Timestamp, now: Timestamp, signs: bool) -> String {
+    let mut out = if from <= now && !signs {
+        "no signer runs: the keys sign once the system is started; put these records into the DNS before:\n"
+            .to_owned()
+    } else if from <= now {
         "the keys sign within seconds; put these records into the DNS:\n".to_owned()
     } else {
         format!("put these records into the DNS now; the keys sign from {from} on:\n")

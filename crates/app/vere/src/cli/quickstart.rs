@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 use vere_directory::Directory;
+use vere_dkim::StoredKey;
 use vere_ports::directory::{AccountName, DomainName};
 use vere_settings::Settings;
 use vere_units::Secret;
 
 use super::Failure;
 use super::account::{create, explained, generate, new_credentials};
+use super::config::memory::write_drop_in;
 
 use dns::Record;
 use files::{Plan, Ports};
@@ -28,8 +30,8 @@ pub(crate) struct QuickstartArgs {
     /// Your address; what is behind the @ becomes the domain of this system.
     #[arg(value_name = "you@your.domain")]
     address: String,
-    /// The folder for the configuration; `/etc/vere` as root (mail goes to `/var/lib/vere`), `vere`
-    /// below the working folder otherwise (mail goes to `data` in it).
+    /// The folder for the configuration; `/etc/vere` as root (mail goes to `/var/lib/vere`),
+    /// `vere-data` below the working folder otherwise (mail goes to `data` in it).
     #[arg(long)]
     dir: Option<PathBuf>,
     /// The name of this machine in the DNS; `mail.` and the domain when not given.
@@ -76,13 +78,18 @@ pub(crate) fn run(args: &QuickstartArgs) -> Result<String, Failure> {
         plan.make_certificate()?;
     }
     fill(&create(&settings)?, &account, &password, args.force)?;
+    let keys = super::dkim::ensure(&settings, account.domain().as_str())?;
     plan.give_to_user()?;
+    if let Some(drop_in) = plan.drop_in() {
+        write_drop_in(&settings, &path, drop_in)?;
+    }
     plan.write(&text)?;
     let report = Report {
         account: &account,
         hostname: &hostname,
         password: &password,
         plan: &plan,
+        keys: &keys,
     };
     Ok(if args.json {
         report.json()
@@ -139,11 +146,15 @@ struct Report<'a> {
     hostname: &'a DomainName,
     password: &'a Secret<String>,
     plan: &'a Plan,
+    /// The keys that sign the domain's mail.
+    keys: &'a [StoredKey],
 }
 
 impl Report<'_> {
     fn records(&self) -> Vec<Record> {
-        dns::records(self.account.domain(), self.hostname, &self.plan.ports)
+        let mut records = dns::records(self.account.domain(), self.hostname, &self.plan.ports);
+        records.extend(self.keys.iter().map(dns::of_key));
+        records
     }
 
     fn next(&self) -> String {
@@ -181,6 +192,13 @@ impl Report<'_> {
             );
         }
         notes.extend(self.plan.note_on_user());
+        notes.extend(self.plan.drop_in().map(|drop_in| {
+            format!(
+                "{} limits the memory of the service by the bounds of these settings; make it again when limits \
+                 change: vere config memory --systemd",
+                drop_in.display()
+            )
+        }));
         notes
     }
 
@@ -190,6 +208,7 @@ impl Report<'_> {
             hostname,
             password,
             plan,
+            keys: _,
         } = self;
         let mut text = format!(
             "wrote {}\nmail is kept below {}\n\naccount   {account}\npassword  {}\n\

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use vere_dkim::StoredKey;
 use vere_ports::directory::DomainName;
 
 use super::files::Ports;
@@ -39,11 +40,6 @@ pub(super) fn records(domain: &DomainName, hostname: &DomainName, ports: &Ports)
             text(&format!("v=DMARC1; p=none; {reports}")),
         ),
         record(
-            format!("_smtp._tls.{domain}."),
-            "TXT",
-            text(&format!("v=TLSRPTv1; {reports}")),
-        ),
-        record(
             format!("_submissions._tcp.{domain}."),
             "SRV",
             format!("0 1 {} {hostname}.", ports.submissions),
@@ -54,4 +50,13 @@ pub(super) fn records(domain: &DomainName, hostname: &DomainName, ports: &Ports)
             format!("0 1 {} {hostname}.", ports.imaps),
         ),
     ]
+}
+
+/// The record by which others verify signatures of a key.
+pub(super) fn of_key(key: &StoredKey) -> Record {
+    Record {
+        name: format!("{}.", key.record_name()),
+        kind: "TXT",
+        value: key.record_strings(),
+    }
 }

@@ -11,6 +11,7 @@ use nix::unistd::{User, geteuid};
 use vere_ports::directory::{AccountName, DomainName};
 
 use crate::cli::Failure;
+use crate::cli::config::memory::DROP_IN;
 
 /// The user that a system started as root becomes, where there is such a user.
 const USER: &str = "vere";
@@ -61,6 +62,10 @@ impl fmt::Display for Ports {
     }
 }
 
+/// The folder of the configuration that the packaged unit runs, and the one of units of this machine.
+const ETC: &str = "/etc/vere";
+const UNITS: &str = "/etc/systemd/system";
+
 /// What is written where.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -82,8 +87,8 @@ impl Plan {
         acme: bool,
     ) -> Result<Self, Failure> {
         let root = geteuid().is_root();
-        let etc = Path::new("/etc/vere");
-        let dir = dir.unwrap_or(if root { etc } else { Path::new("vere") });
+        let etc = Path::new(ETC);
+        let dir = dir.unwrap_or(if root { etc } else { Path::new("vere-data") });
         let dir = std::path::absolute(dir)?;
         if dir
             .to_str()
@@ -153,9 +158,16 @@ impl Plan {
              [submission]\nlisten = [\"{all}:{}\"]\n\n\
              [submissions]\nlisten = [\"{all}:{}\"]\n\n\
              [imaps]\nlisten = [\"{all}:{}\"]\n\n\
-             [lmtp]\nlisten = [\"127.0.0.1:{}\"]\n\n{tls}",
+             [lmtp]\nlisten = [\"127.0.0.1:{}\"]\n\n{tls}\n[dkim]\n",
             ports.smtp, ports.submission, ports.submissions, ports.imaps, ports.lmtp
         )
+    }
+
+    /// The drop-in that limits the memory of the service: for the configuration that the unit runs, where there is
+    /// systemd.
+    pub(super) fn drop_in(&self) -> Option<&'static Path> {
+        let is_service = self.root && self.dir == Path::new(ETC) && Path::new(UNITS).is_dir();
+        is_service.then_some(Path::new(DROP_IN))
     }
 
     /// Makes the folders; the one of the configuration may be there already.
@@ -188,6 +200,7 @@ impl Plan {
             return Ok(());
         };
         give(&self.data, user)?;
+        give(&self.data.join("dkim"), user)?;
         if !self.acme {
             for name in ["tls", "tls/key.pem", "tls/cert.pem"] {
                 give(&self.dir.join(name), user)?;
@@ -223,7 +236,7 @@ impl Plan {
         Some(if reachable(&self.dir) {
             format!(
                 "the system will run as root, since there is no user {USER}; to avoid that: \
-                 useradd --system {USER}, then this command again with --force"
+                 systemd-sysusers (or useradd --system {USER}), then this command again with --force"
             )
         } else {
             format!("the system will run as root, since no other user can reach {dir}")

@@ -51,7 +51,7 @@ fn makes_a_system_that_the_printed_password_opens() {
         settings.relay.networks.is_empty() && settings.auth.plaintext_networks.networks.is_empty()
     );
     let text = std::fs::read_to_string(dir.join("vere.toml")).unwrap();
-    assert!(text.lines().count() < 25, "{text}");
+    assert!(text.lines().count() < 30, "{text}");
     let you = AccountName::parse("you@example.org").unwrap();
     assert_eq!(login(&dir, &value), Login::Accepted(you.clone()));
     let directory = super::super::account::open(&settings).unwrap();
@@ -70,6 +70,15 @@ fn makes_a_system_that_the_printed_password_opens() {
 }
 
 #[test]
+fn the_unit_of_this_machine_is_no_business_of_a_system_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let account = AccountName::parse("you@example.org").unwrap();
+    let hostname = DomainName::parse("mail.example.org").unwrap();
+    let plan = Plan::new(Some(folder.path()), &account, &hostname, false).unwrap();
+    assert_eq!(plan.drop_in(), None);
+}
+
+#[test]
 fn dns_records_are_complete() {
     let folder = tempfile::tempdir().unwrap();
     let value = started(&args(folder.path(), "you@example.org"));
@@ -84,12 +93,14 @@ fn dns_records_are_complete() {
         "10 mail.example.org.",
         "v=spf1 mx -all",
         "_dmarc.example.org.",
-        "v=TLSRPTv1",
+        "v=DKIM1; k=rsa",
+        "v=DKIM1; k=ed25519",
         "_submissions._tcp",
         "_imaps._tcp",
     ] {
         assert!(all.contains(words), "{words} in {all}");
     }
+    assert!(!all.contains("TLSRPT"), "nobody reads those reports: {all}");
     let notes = value["notes"].to_string();
     assert!(
         notes.contains("PTR") && notes.contains("MTA-STS"),
