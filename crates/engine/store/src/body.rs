@@ -6,6 +6,7 @@
 
 use std::io;
 
+use vere_mime::header_len;
 use vere_ports::storage::{Storage, StorageFile};
 
 use crate::StoreError;
@@ -44,7 +45,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Takes a message, lines ended by CRLF, what the parser found in it, and hashes of its message id
+    /// Takes a message, its lines ended by CRLF or LF, what the parser found in it, and hashes of its message id
     /// (0 without one) and of those it refers to: messages of an account that share one are a thread.
     ///
     /// # Errors
@@ -97,15 +98,6 @@ impl Prepared {
         content.copy_from_slice(&self.hash[..16]);
         content
     }
-}
-
-/// Octets of the header, the empty line after it included; all of a message without one.
-#[must_use]
-pub fn header_len(message: &[u8]) -> usize {
-    if message.starts_with(b"\r\n") {
-        return 2;
-    }
-    memchr::memmem::find(message, b"\r\n\r\n").map_or(message.len(), |at| at + 4)
 }
 
 /// Compresses what gets at least an eighth smaller; [`Unpacker`] undoes it.

@@ -474,3 +474,22 @@ fn bodies_that_lie_close_together_are_read_ahead() {
     let back: Vec<_> = blobs.iter().rev().copied().collect();
     assert_eq!(needed(&back), []);
 }
+
+/// The parser and the store cut a message at the same place, whatever its lines end with.
+#[test]
+fn an_empty_line_of_either_kind_ends_the_header() {
+    for (header, rest) in [
+        ("A: b\r\n\r\n", "c\r\n\r\nd\r\n"),
+        ("A: b\n\n", "c\r\n\r\nd\r\n"),
+        ("A: b\r\n\n", "c\n"),
+        ("A: b\n\r\n", "c\n"),
+        ("\n", "A: b\r\n\r\n"),
+        ("A: b\n", ""),
+    ] {
+        let message = [header, rest].concat();
+        let prepared = Prepared::new(message.as_bytes(), b"", &[]).unwrap();
+        let lens = [&prepared.payload[8..12], &prepared.payload[12..16]];
+        let lens = lens.map(|len| u32::from_le_bytes(len.try_into().unwrap()) as usize);
+        assert_eq!(lens, [header.len(), rest.len()], "{message:?}");
+    }
+}
