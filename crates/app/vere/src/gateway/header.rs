@@ -3,12 +3,11 @@
 /// Longest Message-ID kept for tracing, in octets; RFC 5322 allows a line of 998.
 const MESSAGE_ID_MAX: usize = 998;
 
-/// The header of a message up to and without its empty line.
+/// The header of a message, by the rule that the parser and the store have: an empty line ends it.
 fn header(message: &[u8]) -> &[u8] {
-    if message.starts_with(b"\r\n") {
-        return &[];
-    }
-    memchr::memmem::find(message, b"\r\n\r\n").map_or(message, |end| &message[..end + 2])
+    message
+        .get(..vere_mime::header_len(message))
+        .unwrap_or(message)
 }
 
 /// The lines of a header; a folded continuation counts as a line of its own.
@@ -68,6 +67,13 @@ pub(super) fn value<'a>(message: &'a [u8], name: &str) -> Option<&'a [u8]> {
     lines(header(message)).find_map(|line| value_of(line, name))
 }
 
+/// How many fields of this name there are.
+pub(super) fn count(message: &[u8], name: &str) -> usize {
+    lines(header(message))
+        .filter(|line| value_of(line, name).is_some())
+        .count()
+}
+
 /// Whether the field is there.
 pub(super) fn has(message: &[u8], name: &str) -> bool {
     lines(header(message)).any(|line| value_of(line, name).is_some())
@@ -98,5 +104,7 @@ mod tests {
     fn fields_are_looked_for_in_the_header_only() {
         let text = b"X: a\r\n\tdate: b\r\ny : c\r\n\r\nDate: e\r\n";
         assert!(has(text, "x") && has(text, "Y") && !has(text, "date"));
+        assert_eq!(count(b"A: 1\r\n a: 2\r\na : 3\r\n\r\nA: 4\r\n", "a"), 2);
+        assert_eq!(count(b"A: 1\nB: 2\n\nA: 3\n", "a"), 1);
     }
 }

@@ -221,6 +221,10 @@ async fn accept(
     let message_id = header::message_id(&message.body);
     let local = service == Service::Sendmail;
     let submitted = local || message.session.account.is_some();
+    // One field is allowed (RFC 5322 section 3.6), and a reader may show another one than was checked.
+    if submitted && header::count(&message.body, "from") > 1 {
+        return Err(Refusal::ContentRefused);
+    }
     let body = with_trace_header(&settings.hostname, trace, &message, submitted);
     let body = signing::sign_own(gateway, service, &message.session, body).await?;
     let base = envelope(trace, &message, message_id, body.len());

@@ -296,8 +296,12 @@ const fn stored(algorithm: Algorithm) -> KeyAlgorithm {
     }
 }
 
-/// The address in the From field, when there is exactly one.
+/// The address in the From field, when there is exactly one address in exactly one field: of several fields,
+/// a reader may show another one than was looked at here.
 pub(super) fn author(message: &[u8]) -> Option<String> {
+    if header::count(message, "from") != 1 {
+        return None;
+    }
     let mut found = addresses(&header::unfolded(message, "from")?);
     match (found.pop(), found.is_empty()) {
         (Some(author), true) => Some(author),
@@ -334,6 +338,7 @@ mod tests {
         assert_eq!(domain("From: a@b.example, c@d.example\r\n\r\n"), None);
         assert_eq!(domain("From: root\r\n\r\n"), None);
         assert_eq!(domain("Subject: x\r\n\r\nFrom: a@b\r\n"), None);
-        assert_eq!(domain("From: a@b\r\nFrom: c@d\r\n\r\n"), of("b"));
+        assert_eq!(domain("From: a@b\r\nFrom: c@d\r\n\r\n"), None);
+        assert_eq!(domain("From: a@b\r\nFROM : a@b\r\n\r\n"), None);
     }
 }
