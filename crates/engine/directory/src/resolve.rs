@@ -174,6 +174,32 @@ impl Directory {
         Ok(())
     }
 
+    /// Finds the account that an address names by itself, with the tag behind the separator. No alias and no
+    /// catch-all is followed: an account of exactly this name comes first, then that of the part before the tag.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn account_at(
+        &self,
+        address: &AddrSpec,
+    ) -> Result<Option<(AccountName, Option<String>)>, StoreError> {
+        let Some(domain) = self.own_domain(address)? else {
+            return Ok(None);
+        };
+        let local = address.local_part_unquoted();
+        let whole = (&*local, None);
+        let parts = self.separator.and_then(|mark| local.split_once(mark));
+        let tagged = parts.map(|(base, tag)| (base, Some(tag.to_owned())));
+        for (name, tag) in [Some(whole), tagged].into_iter().flatten() {
+            if let Ok(name) = AccountName::new(name, domain.clone())
+                && let Some(account) = self.store.account(&name)?
+            {
+                return Ok(Some((account.name, tag)));
+            }
+        }
+        Ok(None)
+    }
+
     fn own_domain(&self, address: &AddrSpec) -> Result<Option<DomainName>, StoreError> {
         let Ok(domain) = DomainName::parse(address.domain()) else {
             return Ok(None);

@@ -69,6 +69,26 @@ fn resolve(directory: &Directory, address: &str) -> String {
 }
 
 #[test]
+fn an_account_is_found_beside_an_alias_of_its_name() {
+    let directory = directory(&["alice", "bob", "bob+x"]);
+    alias(&directory, "bob@a.test", &["bob@a.test", "alice@a.test"]);
+    alias(&directory, "team@a.test", &["alice@a.test"]);
+    let at = |address: &str| {
+        let found = directory.account_at(&AddrSpec::parse(address).unwrap());
+        found
+            .unwrap()
+            .map(|(account, tag)| (account.to_string(), tag))
+    };
+    let of = |name: &str, tag: Option<&str>| Some((name.to_owned(), tag.map(str::to_owned)));
+    assert_eq!(at("BOB@a.test"), of("bob@a.test", None));
+    assert_eq!(at("bob+news@a.test"), of("bob@a.test", Some("news")));
+    assert_eq!(at("bob+x@a.test"), of("bob+x@a.test", None));
+    for nobody in ["team@a.test", "eve@a.test", "bob@b.test", "bob@else.test"] {
+        assert_eq!(at(nobody), None, "{nobody}");
+    }
+}
+
+#[test]
 fn accounts_in_any_spelling() {
     let directory = directory(&["alice", "j\u{f6}rg", "o'neill"]);
     assert_eq!(resolve(&directory, "alice@a.test"), "alice@a.test");

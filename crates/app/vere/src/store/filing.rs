@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vere_directory::{Directory, Resolution};
-use vere_ports::directory::AccountName;
+use vere_ports::directory::{AccountName, StoreError as DirectoryError};
 use vere_settings::OverQuota;
 use vere_smtp::command::RcptTo;
 use vere_smtp::refusal::Refusal;
@@ -41,13 +41,19 @@ pub(super) fn check(directory: &Directory, rcpt: &RcptTo) -> Result<(), Refusal>
 /// The accounts that an address stands for: one, or those of an alias.
 fn resolve(directory: &Directory, rcpt: &RcptTo) -> Result<Vec<Recipient>, Refusal> {
     let address = rcpt.forward_path.address().ok_or(Refusal::MailboxUnknown)?;
-    let resolution = directory.resolve(address).map_err(|error| {
+    let unreadable = |error: DirectoryError| {
         tracing::error!(%error, "directory cannot be read");
         Refusal::LocalError
-    })?;
+    };
+    // The gateway names accounts. An alias of an account's name, followed once more, would make one member's
+    // full mailbox hold up another's mail, or file it twice.
+    if let Some((account, tag)) = directory.account_at(address).map_err(unreadable)? {
+        return Ok(vec![Recipient { account, tag }]);
+    }
+    let resolution = directory.resolve(address).map_err(unreadable)?;
     match resolution {
         Resolution::Local { account, tag } => Ok(vec![Recipient { account, tag }]),
-        // Who hands over here has followed aliases already; those that lead elsewhere end here.
+        // Aliases are for other clients of LMTP than the gateway; targets elsewhere end here.
         Resolution::Forward(targets) => {
             let local = targets.into_iter().filter_map(|target| match target {
                 vere_directory::Destination::Local { account, tag } => {

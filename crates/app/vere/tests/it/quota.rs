@@ -46,6 +46,36 @@ fn options() -> (Options, crate::imap::Ports) {
     (options.table(&alice), ports)
 }
 
+/// The store followed an alias of an account's name that the gateway had followed already: the full mailbox of one
+/// member refused the mail of the other, and a retry filed it twice.
+#[test]
+fn a_full_member_of_an_alias_holds_up_nobody_else() {
+    let (options, ports) = options();
+    let system = System::start(&options);
+    system.command(&["alias", "add", BOB, BOB, ALICE]);
+    let mut alice = Imap::login(ports.imap, ALICE, "secret");
+    let mut bob = Imap::login(ports.imap, BOB, "secret");
+    for _ in 0..2 {
+        alice.append("INBOX", "a: b\r\n\r\nc\r\n");
+    }
+    let count = |imap: &mut Imap, messages: usize| {
+        let said = imap.ok("STATUS INBOX (MESSAGES)");
+        assert!(said.contains(&format!("(MESSAGES {messages})")), "{said}");
+    };
+    // Both have room: one copy for each, though bob's address is an alias of both.
+    for said in file(ports.lmtp) {
+        assert!(said.starts_with("250 "), "{said}");
+    }
+    count(&mut alice, 3);
+    count(&mut bob, 1);
+    let [to_alice, to_bob] = file(ports.lmtp);
+    assert!(to_alice.starts_with("452 4.2.2 "), "{to_alice}");
+    assert!(to_bob.starts_with("250 "), "{to_bob}");
+    count(&mut alice, 3);
+    count(&mut bob, 2);
+    system.stop();
+}
+
 #[test]
 fn a_message_larger_than_the_whole_quota_is_refused_for_good() {
     let (options, ports) = options();
