@@ -4,7 +4,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use vere_directory::password::SCRAM_ITERATIONS;
 use vere_net::aside::write_private;
+use vere_sasl::FakeKeys;
 use vere_units::Secret;
 
 use crate::cli::Failure;
@@ -53,6 +55,19 @@ pub(crate) fn load_or_make(path: &Path) -> Result<Secret<[u8; KEY_OCTETS]>, Fail
     })
 }
 
+/// The file, below the data directory, of the secret that makes SCRAM keys for unknown users.
+const LOGIN_KEY: &str = "login.key";
+
+/// SCRAM keys of users that do not exist. The secret is one for all ports and outlives restarts: a salt that
+/// changed would tell an unknown user from a known one (RFC 5802 section 9).
+///
+/// # Errors
+/// As [`load_or_make`].
+pub(crate) fn fake_keys(data: &Path) -> Result<FakeKeys, Failure> {
+    let secret = load_or_make(&data.join(LOGIN_KEY))?;
+    Ok(FakeKeys::new(*secret.expose(), SCRAM_ITERATIONS))
+}
+
 /// Written aside and linked into place: whoever comes second finds a whole file.
 fn make(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent() {
@@ -95,5 +110,18 @@ mod tests {
         assert_eq!(first.expose(), second.expose());
         fs::write(&path, "short").expect("written");
         assert!(load_or_make(&path).is_err());
+    }
+
+    /// The gateway and the store each made a secret at every start: the salt of an unknown user changed with
+    /// port and restart, that of an account did not.
+    #[test]
+    fn unknown_users_have_one_salt_in_every_process() {
+        let data = tempfile::tempdir().expect("a directory");
+        let salt = |name| {
+            let keys = fake_keys(data.path()).expect("keys");
+            keys.for_user(name).salt
+        };
+        assert_eq!(salt("nobody@example.org"), salt("nobody@example.org"));
+        assert_ne!(salt("nobody@example.org"), salt("noone@example.org"));
     }
 }

@@ -151,7 +151,7 @@ async fn serve(
     let gateway = Rc::new(Gateway::new(parts(settings, link, &trace)?));
     let (stop, stopping) = watch::channel(false);
     let server_tls = tls::ServerTls::new(&gateway.settings())?;
-    let reception = Rc::new(Reception::new(Rc::clone(&gateway), server_tls, stopping));
+    let reception = Rc::new(Reception::new(Rc::clone(&gateway), server_tls, stopping)?);
 
     keep_queues(&gateway);
     spawn_local(control::serve(Rc::clone(&gateway), control));

@@ -11,10 +11,9 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use vere_directory::Directory;
-use vere_directory::password::SCRAM_ITERATIONS;
 use vere_imap::limits::Limits;
 use vere_imap::server::{Peer, ServerConfig};
-use vere_sasl::{FakeKeys, Mechanism, NonceSource};
+use vere_sasl::{Mechanism, NonceSource};
 use vere_settings::Settings;
 use vere_smtp::server as smtp;
 use vere_units::ByteSize;
@@ -30,6 +29,7 @@ use crate::role::accept;
 use crate::role::login::Logins;
 use crate::role::memory::{BodyMemory, Share};
 use crate::role::places::{self, Places};
+use crate::secret;
 
 /// A service of the store, by the settings section that configures it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Reception {
             limits: limits(&settings),
             mechanisms: Mechanism::ALL.to_vec(),
             nonces: Arc::new(NonceSource::new(random()?)),
-            fake_keys: FakeKeys::new(random()?, SCRAM_ITERATIONS),
+            fake_keys: secret::fake_keys(&settings.data)?,
         };
         let memory = BodyMemory::default();
         memory.set_max(settings.limits.body_memory_max.as_usize());
