@@ -24,6 +24,7 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
         errors: Vec::new(),
     };
     listeners(settings, &mut found);
+    proxies(settings, &mut found);
     certificates(settings, &mut found);
     limits(settings, &mut found);
     delivery(settings, &mut found);
@@ -91,6 +92,23 @@ fn records(to: &RecordSink, found: &mut Found<'_>) {
     let encrypted = matches!(to, RecordSink::Webhook { url, .. } if url.starts_with("https:"));
     if found.document.values.contains_key(ca) && !encrypted {
         found.add(ca, "needs an https:// address in records.webhook");
+    }
+}
+
+/// A front end that is trusted with XCLIENT and a balancer that speaks for everybody are two things; one network
+/// for both is most often a mistake.
+fn proxies(settings: &Settings, found: &mut Found<'_>) {
+    let allowed = found.document.values.get("xclient.proxy_overlap");
+    if matches!(allowed, Some(Value::Choice("allowed"))) {
+        return;
+    }
+    let trusted = &settings.xclient.networks;
+    let shared = |proxy| trusted.iter().any(|network| network.overlaps(proxy));
+    if settings.proxy.networks.iter().any(shared) {
+        found.add(
+            "xclient.networks",
+            "shares addresses with proxy.networks; separate the two, or set xclient.proxy_overlap = \"allowed\"",
+        );
     }
 }
 

@@ -31,6 +31,12 @@ impl IpNetwork {
             _ => false,
         }
     }
+
+    /// Says whether an address lies in both networks.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.contains(other.address) || other.contains(self.address)
+    }
 }
 
 fn mask_v4(prefix: u8) -> u32 {

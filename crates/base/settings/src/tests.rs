@@ -453,6 +453,30 @@ fn unknown_keys_name_the_nearest() {
     );
 }
 
+#[test]
+fn networks_of_proxies_and_of_xclient_are_apart_unless_told() {
+    let parse = |xclient: &str, proxy: &str, more: &str| {
+        let networks = format!(
+            "[xclient]\nnetworks = [\"{xclient}\"]\n{more}\n[proxy]\nnetworks = [\"{proxy}\"]\n"
+        );
+        Settings::parse(&format!("{WORKING}{networks}"), "vere.toml")
+    };
+    for (xclient, proxy) in [
+        ("10.0.0.0/8", "10.1.2.3"),
+        ("10.1.2.3", "10.0.0.0/8"),
+        ("::1", "::/0"),
+    ] {
+        let error = parse(xclient, proxy, "").unwrap_err().to_string();
+        assert!(
+            error.contains("shares addresses with proxy.networks"),
+            "{error}"
+        );
+        parse(xclient, proxy, "proxy_overlap = \"allowed\"").unwrap();
+    }
+    parse("10.0.0.0/8", "192.0.2.0/24", "").unwrap();
+    parse("127.0.0.1", "::1", "").unwrap();
+}
+
 /// `[section] line of the file => key => words of the error`.
 const WRONG_TYPES: &str = r##"
 [limits] recipients_max = "9" => limits.recipients_max => is a text, wanted is a number

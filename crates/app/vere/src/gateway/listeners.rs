@@ -5,14 +5,13 @@ mod local;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use vere_directory::password::SCRAM_ITERATIONS;
 use vere_sasl::{FakeKeys, Mechanism, NonceSource};
 use vere_settings::{PriorityPolicy, Settings};
 use vere_smtp::limits::Limits;
@@ -23,10 +22,12 @@ use super::intake::{Intake as _, ServiceIntake};
 use super::session::{self, SessionContext};
 use super::state::Gateway;
 use super::{proxy, tls::ServerTls};
+use crate::cli::Failure;
 use crate::role::accept;
 use crate::role::login::Logins;
 use crate::role::memory::BodyMemory;
 use crate::role::places::{Client, Places};
+use crate::secret;
 
 /// A service of the gateway, by the settings section that configures it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -82,10 +83,16 @@ pub(super) struct Reception {
 }
 
 impl Reception {
-    pub(super) fn new(gateway: Rc<Gateway>, tls: ServerTls, stop: watch::Receiver<bool>) -> Self {
+    /// # Errors
+    /// When the secret behind the keys of unknown users cannot be used.
+    pub(super) fn new(
+        gateway: Rc<Gateway>,
+        tls: ServerTls,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Self, Failure> {
         let reception = Self {
             nonces: Arc::new(NonceSource::new(gateway.random())),
-            fake_keys: FakeKeys::new(gateway.random(), SCRAM_ITERATIONS),
+            fake_keys: secret::fake_keys(&gateway.settings().data)?,
             tls,
             configs: RefCell::default(),
             memory: Rc::new(BodyMemory::new(gateway.metrics.body_memory())),
@@ -95,7 +102,7 @@ impl Reception {
             gateway,
         };
         reception.configure();
-        reception
+        Ok(reception)
     }
 
     /// Takes the gateway's settings over for connections to come.
@@ -213,7 +220,7 @@ impl Reception {
             }
         };
         let context = self.context(service);
-        let peer = self.peer(&settings, address, local, from.ip(), &context.intake);
+        let peer = self.peer(&settings, address, local, &context.intake);
         // Boxed each: most of a session's life is waiting, and its size is what an idle client costs.
         match service {
             Service::Smtp | Service::Submission => {
@@ -252,7 +259,6 @@ impl Reception {
         settings: &Settings,
         address: SocketAddr,
         local: SocketAddr,
-        from: IpAddr,
         intake: &ServiceIntake,
     ) -> Peer {
         let mut peer = Peer::new(address, local);
@@ -260,8 +266,9 @@ impl Reception {
         peer.may_relay = rights.may_relay;
         peer.may_auth_in_clear = rights.may_auth_in_clear;
         peer.may_prioritise = rights.may_prioritise;
-        // XCLIENT is a matter of who is connected, whomever a PROXY header speaks for.
-        peer.may_xclient = settings.xclient.contains(from);
+        // The client that a PROXY header names has this right or not; the right of the proxy itself would be
+        // everybody's.
+        peer.may_xclient = settings.xclient.contains(address.ip());
         peer.tls_available = self.tls.available();
         peer
     }

@@ -200,6 +200,33 @@ fn xclient_changes_who_the_client_is() {
     system.stop();
 }
 
+/// XCLIENT went by the balancer's address: where it lay in both networks, everybody behind it could log in as
+/// anybody.
+#[test]
+fn nobody_has_xclient_by_the_address_of_the_proxy() {
+    let options = behind_proxy()
+        .set("xclient.networks", "[\"127.0.0.0/8\", \"198.51.100.9\"]")
+        .set("xclient.proxy_overlap", "\"allowed\"");
+    let system = start_behind_proxy(&options);
+    let mut session = through(
+        system.smtp,
+        b"PROXY TCP4 198.51.100.7 192.0.2.25 4711 25\r\n",
+        1,
+    );
+    let keywords = session.command("EHLO client", "250");
+    assert!(!keywords.contains("XCLIENT"), "{keywords}");
+    session.command("XCLIENT LOGIN=alice@example.org", "550 5.7.0");
+    session.command("XCLIENT ADDR=192.0.2.1", "550 5.7.0");
+    // A front end behind the balancer keeps its right.
+    let mut session = through(
+        system.smtp,
+        b"PROXY TCP4 198.51.100.9 192.0.2.25 4711 25\r\n",
+        1,
+    );
+    session.command("XCLIENT ADDR=192.0.2.1", "220");
+    system.stop();
+}
+
 #[test]
 fn xclient_is_for_named_networks_only() {
     let options = Options::default().set("xclient.networks", "[\"192.0.2.0/24\"]");

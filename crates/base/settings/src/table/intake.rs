@@ -323,12 +323,20 @@ pub(super) static SECTIONS: &[Section] = &[
         name: "xclient",
         shape: Shape::Always,
         text: "Who may pass on another client's address by XCLIENT.",
-        options: &[live(
-            "networks",
-            NetworkList,
-            Is("[]"),
-            "Networks of trusted front ends. What they say about a client is believed.",
-        )],
+        options: &[
+            live(
+                "networks",
+                NetworkList,
+                Is("[]"),
+                "Networks of trusted front ends. What they say about a client is believed. Behind a load balancer the client's address counts, never the balancer's.",
+            ),
+            live(
+                "proxy_overlap",
+                Choice(&["refused", "allowed"]),
+                Is("\"refused\""),
+                "Whether `networks` and `proxy.networks` may share addresses. A balancer then has the right for the connections that it makes for itself.",
+            ),
+        ],
     },
     Section {
         name: "proxy",
