@@ -207,6 +207,7 @@ impl Assembly {
             auth_failures_max: self.need("limits.auth_failures_max"),
             command_timeout: self.need("limits.command_timeout"),
             data_timeout: self.need("limits.data_timeout"),
+            data_time_max: self.need("limits.data_time_max"),
             parse_timeout: self.need("limits.parse_timeout"),
             connections_max: self.need("limits.connections_max"),
             connections_per_client_max: self.need("limits.connections_per_client_max"),

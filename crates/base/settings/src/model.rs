@@ -139,6 +139,8 @@ pub struct Limits {
     pub command_timeout: Span,
     /// Longest wait for more of a message.
     pub data_timeout: Span,
+    /// Longest time for one whole message.
+    pub data_time_max: Span,
     /// How long a process that takes a message apart may be silent.
     pub parse_timeout: Span,
     /// Connections at once.

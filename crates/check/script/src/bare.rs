@@ -177,6 +177,7 @@ fn limit(world: &mut World, name: &str, value: u64) -> Result<(), String> {
         "command_timeout" => limits.command_timeout = Duration::from_millis(value),
         "data_timeout" => limits.data_timeout = Duration::from_millis(value),
         "data_octets_per_second_min" => limits.data_octets_per_second_min = value,
+        "data_time_max" => limits.data_time_max = Duration::from_millis(value),
         _ => return Err(format!("unknown limit {name}")),
     }
     Ok(())

@@ -62,6 +62,9 @@ pub struct Limits {
     /// Octets of a message per second that a client must reach, after `data_timeout` without any; then
     /// `421 4.4.2`. Stops clients that send an octet now and then to hold a connection.
     pub data_octets_per_second_min: u64,
+    /// The longest time for one message, however fast it came before; then `421 4.4.2`. What a client has sent
+    /// buys no more than this.
+    pub data_time_max: Duration,
 }
 
 impl Default for Limits {
@@ -84,7 +87,8 @@ impl Default for Limits {
             output_octets_max: 16_384,
             command_timeout: Duration::from_secs(300),
             data_timeout: Duration::from_secs(600),
-            data_octets_per_second_min: 64,
+            data_octets_per_second_min: 1024,
+            data_time_max: Duration::from_secs(2 * 3_600),
         }
     }
 }

@@ -288,6 +288,7 @@ fn limits(settings: &Settings) -> Limits {
         text_line_octets_max: octets(from.text_line_length_max),
         command_timeout: from.command_timeout.duration(),
         data_timeout: from.data_timeout.duration(),
+        data_time_max: from.data_time_max.duration(),
         ..Limits::default()
     }
 }

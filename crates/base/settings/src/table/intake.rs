@@ -1,7 +1,7 @@
 //! What comes in: who may connect, what they may ask for, and how they are believed.
 
 use super::Fallback::{Is, Nothing, Required};
-use super::{DAY, GIB, HOUR, KIB, MIB, SECOND, Section, Shape, TIB, fixed, live};
+use super::{DAY, GIB, HOUR, KIB, MIB, MINUTE, SECOND, Section, Shape, TIB, fixed, live};
 use crate::kind::Kind::{
     Addresses, Choice, HostName, HostNames, Integer, Name, NetworkList, Path, Size, Span, UrlHttps,
     Urls, Version,
@@ -226,6 +226,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 Span(SECOND, DAY),
                 Is("\"10m\""),
                 "Longest wait for more of a message.",
+            ),
+            live(
+                "data_time_max",
+                Span(MINUTE, DAY),
+                Is("\"2h\""),
+                "Longest time for one whole message by SMTP. A client slower than 1 KiB/s has `data_timeout` and a second for each KiB that it sent.",
             ),
             fixed(
                 "parse_timeout",

@@ -95,8 +95,8 @@ impl Server {
         let Some(earned) = received.checked_div(limits.data_octets_per_second_min) else {
             return idle;
         };
-        let slow = began + limits.data_timeout + std::time::Duration::from_secs(earned);
-        idle.min(slow)
+        let slow = limits.data_timeout + std::time::Duration::from_secs(earned);
+        idle.min(began + slow.min(limits.data_time_max))
     }
 
     /// Takes note that the deadline has passed: the session ends, with 421 unless the client does not

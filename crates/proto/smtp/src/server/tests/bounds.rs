@@ -223,12 +223,41 @@ fn time_runs_out_for_text() {
         start + Duration::from_secs(600),
         "an octet does not help"
     );
-    host.give(&[b'x'; 6400]);
+    host.give(&lines(100 * 1024));
     assert_eq!(host.server.deadline(), start + Duration::from_secs(700));
-    host.give(&[b'x'; 64_000]);
+    host.give(&lines(1_000 * 1024));
     assert_eq!(host.server.deadline(), start + Duration::from_secs(1100));
     host.server.timed_out();
     assert_eq!(codes(&host.say("\r\n.\r\nNOOP\r\n")), ["421 4.4.2"]);
+    assert!(host.closed && host.messages.is_empty());
+}
+
+/// Text of this many octets or a few more, in lines.
+fn lines(octets: usize) -> Vec<u8> {
+    let line = [[b'x'; 78].as_slice(), b"\r\n"].concat();
+    line.repeat(octets.div_ceil(line.len()))
+}
+
+/// What was sent bought a second for each 64 octets: 33 MB held a connection, and its memory, for six days.
+#[test]
+fn nothing_that_was_sent_buys_days() {
+    let mut host = with(|_| {});
+    let start = host.now;
+    host.say(format!("{MAIL}{RCPT}DATA\r\n"));
+    host.give(&lines(33 * 1024 * 1024));
+    let mut asked = 0;
+    while host.server.deadline() > host.now {
+        // An octet every nine minutes, as often as it helps.
+        host.now = (host.now + Duration::from_secs(540)).min(host.server.deadline());
+        if host.now < host.server.deadline() {
+            host.give(b"x");
+        }
+        asked += 1;
+        assert!(asked < 100, "still held");
+    }
+    assert_eq!(host.now, start + Duration::from_secs(7_200));
+    host.server.timed_out();
+    assert_eq!(codes(&host.say("")), ["421 4.4.2"]);
     assert!(host.closed && host.messages.is_empty());
 }
 
