@@ -118,12 +118,12 @@ impl FrameReader {
         self.buffer.capacity().saturating_add(self.tail.capacity())
     }
 
-    /// The memory that a message on its way takes.
+    /// The octets here of a message on its way. What is announced or reserved and has not come takes no memory.
     pub(super) fn message_memory(&self) -> usize {
         if self.message == 0 {
             return 0;
         }
-        self.buffer.capacity()
+        self.buffer.len()
     }
 
     /// Lets go of the message on its way; its command is refused at its end.
@@ -233,7 +233,8 @@ impl FrameReader {
             // Without leave the literal does not come, and the command ends here.
             return Some(self.end_command());
         }
-        if literal.octets > bounds.limits.refused_size_max.as_u64() {
+        // A stranger's literal is not read to its end for the sake of the reply.
+        if !bounds.logged_in || literal.octets > bounds.limits.refused_size_max.as_u64() {
             return Some(Framed::Hopeless);
         }
         self.tail.clear();
@@ -457,6 +458,34 @@ mod tests {
             all(b"a append x {30}\r\nb\r\n", 3, false),
             ["\"a\" TooLong", "[b]"]
         );
+    }
+
+    #[test]
+    fn a_literal_refused_before_login_ends_the_connection() {
+        for piece in [1, 3, 100] {
+            assert_eq!(
+                all(b"a login x {30+}\r\n", piece, false),
+                ["Hopeless"],
+                "by {piece}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_message_takes_the_memory_of_what_came() {
+        let limits = limits();
+        let bounds = Bounds {
+            limits: &limits,
+            logged_in: true,
+        };
+        let mut reader = FrameReader::default();
+        let announced = b"a append x {90+}\r\n";
+        let (taken, framed) = reader.take(announced, bounds);
+        assert!(taken == announced.len() && framed.is_none(), "{framed:?}");
+        assert_eq!(reader.message_memory(), announced.len());
+        let (taken, framed) = reader.take(&[b'm'; 50], bounds);
+        assert!(taken == 50 && framed.is_none(), "{framed:?}");
+        assert_eq!(reader.message_memory(), announced.len() + 50);
     }
 
     #[test]

@@ -153,8 +153,9 @@ impl Collector {
         self.refused
     }
 
+    /// The octets of the body that are here, not what is reserved for more.
     pub(super) fn memory(&self) -> usize {
-        self.body.capacity()
+        self.body.len()
     }
 
     /// Walks from line end to line end, copying what lies between two dropped dots in one piece. Lines without any
