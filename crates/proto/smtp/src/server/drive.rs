@@ -95,7 +95,9 @@ impl Server {
         let Some(earned) = received.checked_div(limits.data_octets_per_second_min) else {
             return idle;
         };
-        let slow = limits.data_timeout + std::time::Duration::from_secs(earned);
+        let slow = limits
+            .data_timeout
+            .saturating_add(std::time::Duration::from_secs(earned));
         idle.min(began + slow.min(limits.data_time_max))
     }
 
