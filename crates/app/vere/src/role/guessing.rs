@@ -11,6 +11,9 @@ use tokio::sync::Notify;
 use vere_ports::directory::AccountName;
 
 use super::places::Client;
+use strangers::Strangers;
+
+mod strangers;
 
 /// The wait after the first failure of a client; it doubles with each.
 const WAIT_MIN: Duration = Duration::from_millis(250);
@@ -39,12 +42,16 @@ pub(super) const EXCHANGE_PATIENCE: Duration = Duration::from_secs(10);
 /// whose outcome is open holds back the others, and no other client waits. A success forgives the failures
 /// at its own account only, or who has one account could guess at all others. For a day it also keeps others'
 /// failures from slowing that account there: of those behind one address who mistypes waits.
+///
+/// Who guesses at one account from many addresses is slowed as well ([`Strangers`]): clients that the account is
+/// not used from wait for each other.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Throttle(Rc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     clients: RefCell<HashMap<Client, Attempts>>,
+    strangers: RefCell<Strangers>,
     /// An attempt has ended.
     ended: Notify,
     last: Cell<u64>,
@@ -81,6 +88,8 @@ struct Of {
 struct Open {
     id: u64,
     account: Account,
+    /// The account was not used from there of late.
+    stranger: bool,
     /// When it counts as failed.
     until: Instant,
 }
@@ -96,12 +105,21 @@ impl Attempts {
     }
 
     /// What has ended without a word has failed; what failed long ago is forgotten.
-    fn look(&mut self, now: Instant) {
+    fn look(&mut self, strangers: &mut Strangers, now: Instant) {
         self.forget(now);
         let over = self.open.extract_if(.., |open| open.until <= now);
         for open in over.collect::<Vec<_>>() {
             self.fail(open.account, now);
+            if open.stranger {
+                strangers.fail(open.account, now);
+            }
         }
+    }
+
+    /// Whether an account was used from there of late.
+    fn knows(&self, account: Account) -> bool {
+        let mut accounts = self.accounts.iter();
+        accounts.any(|of| of.account == account && of.known.is_some())
     }
 
     fn forget(&mut self, now: Instant) {
@@ -278,32 +296,46 @@ impl Throttle {
         until: Instant,
     ) -> Result<u64, Duration> {
         let mut clients = self.0.clients.borrow_mut();
+        let mut strangers = self.0.strangers.borrow_mut();
         if !clients.contains_key(&client) {
-            make_room(&mut clients, now);
+            make_room(&mut clients, &mut strangers, now);
         }
         let attempts = clients.entry(client).or_insert_with(|| Attempts::new(now));
-        attempts.look(now);
+        attempts.look(&mut strangers, now);
+        let stranger = !attempts.knows(account);
         let wait = attempts.wait(account, now);
         if !wait.is_zero() {
             return Err(wait);
         }
+        if stranger {
+            strangers.begin(account, now)?;
+        }
         let id = self.0.last.get() + 1;
         self.0.last.set(id);
-        attempts.open.push(Open { id, account, until });
+        attempts.open.push(Open {
+            id,
+            account,
+            stranger,
+            until,
+        });
         Ok(id)
     }
 
     fn settle(&self, client: Client, account: Account, id: u64, outcome: Outcome, now: Instant) {
         let mut clients = self.0.clients.borrow_mut();
         if let Some(attempts) = clients.get_mut(&client) {
-            let open = attempts.open.len();
-            attempts.open.retain(|open| open.id != id);
+            let at = attempts.open.iter().position(|open| open.id == id);
             // One that took too long has failed already.
-            let was_open = attempts.open.len() < open;
-            match outcome {
-                Outcome::Succeeded => attempts.succeed(account, now),
-                Outcome::Failed if was_open => attempts.fail(account, now),
-                Outcome::Failed | Outcome::Unknown => {}
+            let open = at.map(|at| attempts.open.swap_remove(at));
+            match (outcome, open) {
+                (Outcome::Succeeded, _) => attempts.succeed(account, now),
+                (Outcome::Failed, Some(open)) => {
+                    attempts.fail(account, now);
+                    if open.stranger {
+                        self.0.strangers.borrow_mut().fail(account, now);
+                    }
+                }
+                (Outcome::Failed, None) | (Outcome::Unknown, _) => {}
             }
             if attempts.is_idle() && attempts.accounts.is_empty() {
                 clients.remove(&client);
@@ -316,12 +348,12 @@ impl Throttle {
 
 /// Forgets clients when there are too many: those without a failure of late, then the oldest, a tenth of all at
 /// once, so that who comes from ever new addresses does not have all looked at each time.
-fn make_room(clients: &mut HashMap<Client, Attempts>, now: Instant) {
+fn make_room(clients: &mut HashMap<Client, Attempts>, strangers: &mut Strangers, now: Instant) {
     if clients.len() < CLIENTS_MAX {
         return;
     }
     clients.retain(|_, one| {
-        one.look(now);
+        one.look(strangers, now);
         !one.is_idle()
     });
     let Some(over) = clients

@@ -186,12 +186,59 @@ fn memory_is_bounded() {
             client(number.to_be_bytes()),
             now + Duration::from_micros(number.into()),
         );
-        let id = begin(&throttle, one, now).expect("a new client");
-        throttle.settle(one, ALICE, id, Outcome::Failed, now);
+        // Each at another account: at one they would wait for each other.
+        let account = number.into();
+        let id = begin_at(&throttle, one, account, now).expect("a new client");
+        throttle.settle(one, account, id, Outcome::Failed, now);
     }
     let clients = throttle.0.clients.borrow();
     assert!((CLIENTS_KEPT..=CLIENTS_MAX).contains(&clients.len()));
     // The newest are among them.
     assert!(clients.contains_key(&client(19_999_u32.to_be_bytes())));
     assert!(!clients.contains_key(&client([0; 4])));
+}
+
+#[test]
+fn who_guesses_from_many_addresses_is_slowed_and_the_owner_is_not() {
+    let throttle = Throttle::default();
+    let home = client([192, 0, 2, 1]);
+    let mut now = Instant::now();
+    attempt(&throttle, home, ALICE, Outcome::Succeeded, &mut now);
+    let mut guesses = 0;
+    let begun = now;
+    // Each address guesses once: none of them has to wait for itself.
+    for address in 0..2_000_u32 {
+        let [_, _, high, low] = address.to_be_bytes();
+        let bot = client([198, 51, high, low]);
+        attempt(&throttle, bot, ALICE, Outcome::Failed, &mut now);
+        guesses += 1;
+    }
+    let took = now.duration_since(begun);
+    assert!(took >= Duration::from_secs(4) * (guesses - 25), "{took:?}");
+    assert_eq!(wait_of(&throttle, home, ALICE, now), Duration::ZERO);
+    assert_eq!(
+        wait_of(&throttle, client([203, 0, 113, 1]), BOB, now),
+        Duration::ZERO
+    );
+    // What fails where the account is used slows no stranger.
+    let before = wait_of(&throttle, client([203, 0, 113, 1]), ALICE, now);
+    attempt(&throttle, home, ALICE, Outcome::Failed, &mut now);
+    assert!(wait_of(&throttle, client([203, 0, 113, 1]), ALICE, now) <= before);
+}
+
+#[test]
+fn an_exchange_of_a_stranger_left_open_counts_at_the_account() {
+    let throttle = Throttle::default();
+    let mut now = Instant::now();
+    for address in 0..40 {
+        let bot = client([198, 51, 100, address]);
+        if begin(&throttle, bot, now).is_err() {
+            now += WAIT_MAX;
+            begin(&throttle, bot, now).expect("it has waited");
+        }
+        // It comes back only when its exchange is over.
+        now += EXCHANGE_PATIENCE;
+        let _ = begin_at(&throttle, bot, BOB, now);
+    }
+    assert!(throttle.0.strangers.borrow_mut().begin(ALICE, now).is_err());
 }
