@@ -86,6 +86,7 @@ impl Assembly {
             records: self.records(),
             xclient: self.networks("xclient.networks"),
             proxy: self.networks("proxy.networks"),
+            imap_proxy: self.networks("proxy.imap_networks"),
             auth: Auth {
                 plaintext_networks: self.networks("auth.plaintext_networks"),
             },

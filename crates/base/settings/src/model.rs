@@ -57,8 +57,10 @@ pub struct Settings {
     pub records: Option<Records>,
     /// Who may use XCLIENT.
     pub xclient: Networks,
-    /// Whose connections begin with a PROXY header.
+    /// Whose SMTP connections begin with a PROXY header.
     pub proxy: Networks,
+    /// Whose IMAP connections begin with a PROXY header.
+    pub imap_proxy: Networks,
     /// Authentication.
     pub auth: Auth,
     /// Certificates in files.

@@ -21,12 +21,13 @@ use vere_telemetry::metrics::Refusal;
 use super::intake::{Intake as _, ServiceIntake};
 use super::session::{self, SessionContext};
 use super::state::Gateway;
-use super::{proxy, tls::ServerTls};
+use super::tls::ServerTls;
 use crate::cli::Failure;
 use crate::role::accept;
 use crate::role::login::Logins;
 use crate::role::memory::BodyMemory;
 use crate::role::places::{Client, Places};
+use crate::role::proxy;
 use crate::secret;
 
 /// A service of the gateway, by the settings section that configures it.

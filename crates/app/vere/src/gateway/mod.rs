@@ -28,7 +28,6 @@ mod orders;
 pub(crate) mod outbound;
 mod policy;
 mod pressure;
-mod proxy;
 mod records;
 mod recovery;
 mod relay;

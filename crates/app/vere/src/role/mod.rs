@@ -11,5 +11,6 @@ pub(crate) mod login;
 pub(crate) mod login_log;
 pub(crate) mod memory;
 pub(crate) mod places;
+pub(crate) mod proxy;
 pub(crate) mod upgrade;
 pub(crate) mod wire;

@@ -12,7 +12,7 @@ use vere_smtp::proxy::{Decoder, HEADER_LENGTH_MAX, Header};
 ///
 /// # Errors
 /// When no valid header comes in time: the connection must be closed.
-pub(super) async fn read(
+pub(crate) async fn read(
     stream: &mut TcpStream,
     patience: Duration,
 ) -> io::Result<Option<(SocketAddr, SocketAddr)>> {

@@ -29,6 +29,7 @@ use crate::role::accept;
 use crate::role::login::Logins;
 use crate::role::memory::{BodyMemory, Share};
 use crate::role::places::{self, Places};
+use crate::role::proxy;
 use crate::secret;
 
 /// A service of the store, by the settings section that configures it.
@@ -213,9 +214,10 @@ impl Reception {
         self: Rc<Self>,
         service: Service,
         mut stream: TcpStream,
-        address: SocketAddr,
+        from: SocketAddr,
     ) -> io::Result<()> {
         stream.set_nodelay(true)?;
+        let address = self.client_address(service, &mut stream, from).await?;
         let visitor = places::Client::at(address.ip());
         let place = self.places.take(&self.settings.borrow(), visitor);
         let Ok(_place) = place else {
@@ -252,6 +254,26 @@ impl Reception {
                 Box::pin(lmtp::serve(stream, peer, config, Rc::clone(&self))).await
             }
         }
+    }
+
+    /// Who the client is: behind a load balancer it is whom the PROXY header names.
+    async fn client_address(
+        &self,
+        service: Service,
+        stream: &mut TcpStream,
+        from: SocketAddr,
+    ) -> io::Result<SocketAddr> {
+        let proxied =
+            service != Service::Lmtp && self.settings.borrow().imap_proxy.contains(from.ip());
+        if !proxied {
+            return Ok(from);
+        }
+        // Boxed: its buffer must not make every session larger.
+        let read = Box::pin(proxy::read(stream, self.write_patience())).await;
+        if let Err(error) = &read {
+            tracing::info!(peer = %from, %error, "no PROXY header came from a network of proxy.imap_networks");
+        }
+        Ok(read?.map_or(from, |(client, _)| client))
     }
 
     fn lmtp_config(&self) -> smtp::ServerConfig {

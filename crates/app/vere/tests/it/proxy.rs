@@ -1,8 +1,10 @@
 //! Front ends that speak for others: PROXY headers and XCLIENT, from named networks only.
 
-use std::net::SocketAddr;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 
 use crate::harness::{Authority, Options, Session, System};
+use crate::imap::{Imap, with_store};
 
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
@@ -171,6 +173,48 @@ fn the_limit_for_one_client_holds_for_the_client_not_the_proxy() {
     third.send(&header(1));
     third.expect("421");
     drop(held);
+    system.stop();
+}
+
+/// Everybody behind a balancer shared one limit of connections and one throttle of logins over IMAP.
+#[test]
+fn imap_behind_a_proxy_tells_clients_apart() {
+    let (options, ports) = with_store(Options::default());
+    let options = options
+        .set("proxy.imap_networks", "[\"127.0.0.0/8\"]")
+        .set("auth.plaintext_networks", "[\"198.51.100.0/24\"]")
+        .set("limits.connections_per_client_max", "2");
+    let system = System::start(&options);
+    let open = |header: &[u8]| {
+        let mut stream = TcpStream::connect(ports.imap).expect("the IMAP port");
+        stream.write_all(header).expect("a header");
+        stream
+    };
+    let held: Vec<Imap> = (1..=4)
+        .flat_map(|last| [last, last])
+        .map(|last| Imap::greeted(open(&version_2([198, 51, 100, last], 4711))))
+        .collect();
+    let mut third = String::new();
+    let refused = open(&version_2([198, 51, 100, 1], 4711)).read_to_string(&mut third);
+    assert!(
+        refused.is_ok() && third.starts_with("* BYE [LIMIT]"),
+        "{third}"
+    );
+    drop(held);
+    // What the client may do goes by its address: it may log in without TLS, the balancer may not.
+    let mut session = Imap::greeted(open(b"PROXY TCP4 198.51.100.9 192.0.2.25 4711 143\r\n"));
+    session.ok("LOGIN alice@example.org secret");
+    let mut stranger = Imap::greeted(open(b"PROXY TCP4 203.0.113.9 192.0.2.25 4711 143\r\n"));
+    let said = stranger.command("LOGIN alice@example.org secret");
+    assert!(said.contains("NO [PRIVACYREQUIRED]"), "{said}");
+    let mut nothing = String::new();
+    let closed = open(b"a1 NOOP\r\n").read_to_string(&mut nothing);
+    assert!(closed.is_err() || nothing.is_empty(), "{nothing}");
+    let log = system.log();
+    assert!(
+        log.contains("198.51.100.9") && log.contains("no PROXY header came"),
+        "{log}"
+    );
     system.stop();
 }
 

@@ -348,12 +348,20 @@ pub(super) static SECTIONS: &[Section] = &[
         name: "proxy",
         shape: Shape::Always,
         text: "Whose connections begin with a PROXY header, version 1 or 2.",
-        options: &[live(
-            "networks",
-            NetworkList,
-            Is("[]"),
-            "Networks of load balancers. A connection from there without the header is closed.",
-        )],
+        options: &[
+            live(
+                "networks",
+                NetworkList,
+                Is("[]"),
+                "Networks of load balancers before the SMTP ports. A connection from there without the header is closed.",
+            ),
+            live(
+                "imap_networks",
+                NetworkList,
+                Is("[]"),
+                "Networks of load balancers before the IMAP ports. A connection from there without the header is closed.",
+            ),
+        ],
     },
     Section {
         name: "auth",
