@@ -32,7 +32,7 @@ use instant_acme::{
 };
 use tokio::time::{sleep, timeout};
 
-use crate::tls::{CertificateFiles, Roots};
+use crate::tls::{CertificateFiles, Roots, TlsError};
 use challenges::Answers;
 pub use challenges::{Challenges, serve_challenges};
 pub use error::AcmeError;
@@ -78,24 +78,23 @@ pub struct Acme {
     options: AcmeOptions,
     store: Store,
     challenges: Challenges,
-    http: ClientFactory,
+    /// Without it the system's roots are looked for at each order: a machine may have none yet, and mail goes on.
+    http: Option<ClientFactory>,
 }
 
 impl Acme {
     /// Prepares the folder and the roots; nothing is asked yet.
     ///
     /// # Errors
-    /// The folder cannot be made, there is no name, or the roots cannot be loaded.
+    /// The folder cannot be made, there is no name, or the file of roots cannot be used. A system without CA
+    /// certificates is an error of each order, not of this.
     pub fn new(options: AcmeOptions) -> Result<Self, AcmeError> {
-        let roots = match &options.root {
-            Some(path) => Roots::only(path),
-            None => Roots::load(None),
-        };
-        let http = ClientFactory::https(&roots.map_err(AcmeError::Roots)?)?;
+        let root = options.root.as_deref();
+        let http = root.map(|path| https(Roots::only(path))).transpose()?;
         Self::with_http(options, http)
     }
 
-    fn with_http(options: AcmeOptions, http: ClientFactory) -> Result<Self, AcmeError> {
+    fn with_http(options: AcmeOptions, http: Option<ClientFactory>) -> Result<Self, AcmeError> {
         if options.domains.is_empty() {
             return Err(AcmeError::NoDomain);
         }
@@ -171,12 +170,16 @@ impl Acme {
     }
 
     async fn obtain_untimed(&self) -> Result<(), AcmeError> {
-        let (account, restored) = self.account().await?;
+        let http = match &self.http {
+            Some(http) => http.clone(),
+            None => https(Roots::load(None))?,
+        };
+        let (account, restored) = self.account(&http).await?;
         let (chain, key) = match self.order(&account).await {
             // The authority has lost the account, as test servers do at each start.
             Err(error) if restored && error.account_is_unknown() => {
                 tracing::warn!("the authority does not know the account, making a new one");
-                let account = self.new_account().await?;
+                let account = self.new_account(&http).await?;
                 self.order(&account).await?
             }
             ordered => ordered?,
@@ -185,17 +188,17 @@ impl Acme {
     }
 
     /// The stored account or a new one; whether it was stored.
-    async fn account(&self) -> Result<(Account, bool), AcmeError> {
+    async fn account(&self, http: &ClientFactory) -> Result<(Account, bool), AcmeError> {
         let Some(credentials) = self.store.account()? else {
-            return self.new_account().await.map(|account| (account, false));
+            return self.new_account(http).await.map(|account| (account, false));
         };
-        let account = self.http.builder().from_credentials(credentials).await;
+        let account = http.builder().from_credentials(credentials).await;
         account
             .map(|account| (account, true))
             .map_err(AcmeError::authority)
     }
 
-    async fn new_account(&self) -> Result<Account, AcmeError> {
+    async fn new_account(&self, http: &ClientFactory) -> Result<Account, AcmeError> {
         let contact: Vec<&str> = self.options.contact.iter().map(String::as_str).collect();
         let wanted = NewAccount {
             contact: &contact,
@@ -204,8 +207,7 @@ impl Acme {
             only_return_existing: false,
         };
         let directory = self.options.directory.clone();
-        let (account, credentials) = self
-            .http
+        let (account, credentials) = http
             .builder()
             .create(&wanted, directory, None)
             .await
@@ -303,6 +305,11 @@ fn pause(failures: usize, error: &AcmeError) -> Duration {
     } else {
         pause
     }
+}
+
+/// Clients that trust these roots.
+fn https(roots: Result<Roots, TlsError>) -> Result<ClientFactory, AcmeError> {
+    ClientFactory::https(&roots.map_err(AcmeError::Roots)?)
 }
 
 #[cfg(test)]

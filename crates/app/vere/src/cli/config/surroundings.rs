@@ -56,14 +56,28 @@ fn records(settings: &Settings) -> Option<Fault> {
     Some(Fault::new("records.file", &text))
 }
 
-/// Whether next hops and policy hosts can prove who they are.
-fn no_roots(settings: &Settings) -> Option<Fault> {
-    if settings.delivery.ca.is_some() {
-        return None;
-    }
-    let error = Roots::load(None).err()?;
-    let text = format!("{error}; mail waits wherever a certificate has to be verified");
-    Some(Fault::new("delivery.ca", &text))
+/// Whether next hops, policy hosts and the certificate authority can prove who they are.
+fn no_roots(settings: &Settings) -> Vec<Fault> {
+    let Err(error) = Roots::load(None) else {
+        return Vec::new();
+    };
+    let waits = |option, is_wanted: bool, what| {
+        is_wanted.then(|| Fault::new(option, &format!("{error}; {what}")))
+    };
+    let acme = settings.acme.as_ref();
+    let faults = [
+        waits(
+            "delivery.ca",
+            settings.delivery.ca.is_none(),
+            "mail waits wherever a certificate has to be verified",
+        ),
+        waits(
+            "acme.root",
+            acme.is_some_and(|acme| acme.root.is_none()),
+            "no certificate can be ordered",
+        ),
+    ];
+    faults.into_iter().flatten().collect()
 }
 
 /// What works and is hardly meant.

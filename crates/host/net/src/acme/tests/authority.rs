@@ -74,7 +74,7 @@ impl Authority {
         let client = self.clone();
         let acme = Acme::with_http(
             options,
-            ClientFactory::new(move || Box::new(client.clone())),
+            Some(ClientFactory::new(move || Box::new(client.clone()))),
         )?;
         self.state.lock().expect("no panic").challenges = Some(acme.challenges());
         Ok(acme)
