@@ -111,8 +111,9 @@ fn plain(account: &str) -> String {
 #[test]
 fn own_mail_is_signed_twice_and_keys_rotate_without_a_gap() {
     let sink = Sink::start();
-    let system = start(&sink, "defer");
+    let mut system = start(&sink, "defer");
     let made = system.command(&["dkim", "keygen", "example.org"]);
+    assert!(made.starts_with("the keys sign within seconds"), "{made}");
     assert!(
         made.contains("._domainkey.example.org. IN TXT ( \"v=DKIM1; k=rsa; p="),
         "{made}"
@@ -173,7 +174,9 @@ fn own_mail_is_signed_twice_and_keys_rotate_without_a_gap() {
         said.contains("nothing signs the mail of example.org"),
         "{said}"
     );
-    system.stop();
+    system.end();
+    let made = system.command(&["dkim", "keygen", "example.com"]);
+    assert!(made.starts_with("no signer runs"), "{made}");
 }
 
 #[test]
