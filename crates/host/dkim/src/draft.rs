@@ -47,6 +47,8 @@ const PRESENT: [&str; 13] = [
 pub enum NotSignable {
     /// It has no From field, which every signature must cover (RFC 6376 section 5.4).
     NoFrom,
+    /// It has several From fields: which of them readers are shown is not known (RFC 5322 section 3.6 has one).
+    SeveralFrom,
     /// It has more fields to sign, or larger ones, than a signer takes.
     TooLarge(usize),
 }
@@ -55,6 +57,7 @@ impl fmt::Display for NotSignable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoFrom => f.write_str("no From field"),
+            Self::SeveralFrom => f.write_str("several From fields"),
             Self::TooLarge(octets) => write!(f, "{octets} octets of header to sign"),
         }
     }
@@ -114,8 +117,10 @@ pub fn drafts<'a>(
     octets_max: usize,
 ) -> Result<Vec<Draft>, NotSignable> {
     let counts = FieldCounts::of(message);
-    if counts.of_name("From") == 0 {
-        return Err(NotSignable::NoFrom);
+    match counts.of_name("From") {
+        0 => return Err(NotSignable::NoFrom),
+        1 => {}
+        _ => return Err(NotSignable::SeveralFrom),
     }
     let signed: Vec<String> = FIXED
         .iter()

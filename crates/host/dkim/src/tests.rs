@@ -162,6 +162,10 @@ fn what_cannot_be_signed_is_named() {
         Err(NotSignable::NoFrom)
     );
     assert_eq!(draft("", 1000), Err(NotSignable::NoFrom));
+    assert_eq!(
+        draft("From: a@b\r\nfrom: c@d\r\n\r\n", 1000),
+        Err(NotSignable::SeveralFrom)
+    );
     let long = format!("From: a@b\r\nSubject: {}\r\n\r\n", "x".repeat(2000));
     assert!(matches!(draft(&long, 1000), Err(NotSignable::TooLarge(octets)) if octets > 2000));
     let field = String::from_utf8(sign("From: a@b\r\n\r\n").into_bytes()).expect("text");

@@ -199,6 +199,26 @@ fn nobody_gets_a_signature_under_another_name() {
         0,
         "a domain without keys"
     );
+    // Two authors: nobody knows which of them a reader is shown.
+    let both = |word: &str| {
+        message(
+            &format!("{ALICE}\r\nFrom: Alice <alice@elsewhere.example>"),
+            word,
+        )
+    };
+    let mut session = Session::greeted(system.submission);
+    session.command(&format!("AUTH PLAIN {}", plain("alice@example.org")), "235");
+    session.command("MAIL FROM:<alice@example.org>", "250");
+    session.command("RCPT TO:<x@remote.example>", "250");
+    session.command("DATA", "354");
+    session.command(&format!("{}\r\n.", both("refused")), "554");
+    let unsigned = word();
+    Session::greeted(system.smtp).submit(
+        "alice@example.org",
+        &["x@remote.example"],
+        &both(&unsigned),
+    );
+    assert_eq!(signatures_of(&arrived(&sink, &unsigned)), 0, "two authors");
     // A domain below that has no keys of its own is the parent's.
     let word = word();
     let below = message("robot@lists.example.org", &word);
