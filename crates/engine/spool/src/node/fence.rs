@@ -189,7 +189,7 @@ impl<S: SpoolLogStore> Node<S> {
             acknowledged,
             refused: group.store.refused(seen, acknowledged),
         };
-        group.welcome(id);
+        group.welcome(&mut self.memory, id);
         if let Some(connection) = &mut self.connections[id.0] {
             connection.phase = Phase::Owner(index);
             connection.output.write(|out| attached.encode(out));

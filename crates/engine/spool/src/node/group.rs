@@ -187,21 +187,32 @@ impl<L: SpoolLog> Group<L> {
     }
 
     /// An owner was welcomed who knows what was acknowledged.
-    pub(super) fn welcome(&mut self, owner: ConnectionId) {
+    pub(super) fn welcome(&mut self, memory: &mut Memory, owner: ConnectionId) {
         self.owner = Some(owner);
-        self.tail.reset(&mut self.store);
+        self.forget_input(memory);
         self.told = self.acknowledged;
         self.due = Done::default();
     }
 
     /// The owner's connection is gone.
-    pub(super) fn part(&mut self) {
+    pub(super) fn part(&mut self, memory: &mut Memory) {
         self.owner = None;
-        self.tail.reset(&mut self.store);
+        self.forget_input(memory);
         if let Some(journal) = &mut self.log {
             journal.promises.clear();
             // The next one counts on it when it is told that there is a log.
             journal.leaving = false;
+        }
+    }
+
+    fn forget_input(&mut self, memory: &mut Memory) {
+        let log = self.journal();
+        let logged = log.is_none_or(|journal| journal.logged == self.tail.start);
+        self.tail.reset(&mut self.store, memory, logged);
+        if let Some(journal) = &mut self.log
+            && self.tail.segment.is_none()
+        {
+            journal.logged = 0;
         }
     }
 

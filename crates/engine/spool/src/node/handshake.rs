@@ -76,7 +76,7 @@ impl<S: SpoolLogStore> Node<S> {
         match hello.role {
             Role::Owner => {
                 connection.phase = Phase::Owner(index);
-                group.welcome(id);
+                group.welcome(&mut self.memory, id);
                 self.hand_over(id, index);
             }
             Role::Reader => connection.phase = Phase::Reader(index),

@@ -106,11 +106,31 @@ impl Tail {
         let Some(key) = self.segment else { return true };
         let segment = store.segments.at(key);
         let (len, room) = (segment.octets.len(), segment.octets.len() - segment.fill);
-        if self.need > HEADER_LEN {
-            self.start + self.need > len
+        if self.need <= HEADER_LEN {
+            room < read_min(memory) || self.is_outgrown(segment, memory)
+        } else if self.grows(memory) {
+            self.need > len && room == 0
         } else {
-            room < read_min(memory)
+            self.start + self.need > len || self.is_outgrown(segment, memory)
         }
+    }
+
+    /// Whether nothing lies in the segment but the beginning of a frame that is longer than one usually is. Its
+    /// memory is taken as its octets come: what is announced alone takes nothing from others.
+    const fn grows(&self, memory: &Memory) -> bool {
+        self.start == 0 && self.next == 0 && self.need > memory.segment_len
+    }
+
+    /// How long the segment of such a frame is to be when so many octets of it are there.
+    fn grown(&self, memory: &Memory, there: usize) -> usize {
+        let twice = there.saturating_mul(2).max(memory.segment_len);
+        self.need.min(twice).max(there)
+    }
+
+    /// Whether the segment is one of a long frame that is gone, and not needed for another one.
+    const fn is_outgrown(&self, segment: &Segment, memory: &Memory) -> bool {
+        let long = segment.octets.len() > memory.segment_len;
+        long && self.need <= memory.segment_len && self.next == self.start && segment.is_done_with()
     }
 
     /// Octets of memory that reading on will take.
@@ -118,21 +138,26 @@ impl Tail {
         if !self.is_short(store, memory) {
             return 0;
         }
-        let begins_again = self.segment.is_some_and(|key| {
-            let segment = store.segments.at(key);
-            self.begins_again(segment) && self.need <= segment.octets.len()
-        });
-        if begins_again {
+        let Some(key) = self.segment else {
+            return memory.segment_len as u64;
+        };
+        let segment = store.segments.at(key);
+        let len = segment.octets.len();
+        if self.grows(memory) {
+            (self.grown(memory, segment.fill) - len) as u64
+        } else if self.begins_again(segment, memory) && self.need <= len {
             0
         } else {
-            self.need.max(memory.segment_len) as u64
+            self.grown(memory, segment.fill - self.next)
+                .max(memory.segment_len) as u64
         }
     }
 
     /// Whether everything before the tail is done with, so that it can begin at the start of its
     /// segment again. No more is moved for that than is done with.
-    const fn begins_again(&self, segment: &Segment) -> bool {
-        segment.is_done_with() && self.next == self.start && segment.fill - self.start <= self.start
+    const fn begins_again(&self, segment: &Segment, memory: &Memory) -> bool {
+        let done = segment.is_done_with() && self.next == self.start;
+        done && segment.fill - self.start <= self.start && !self.is_outgrown(segment, memory)
     }
 
     /// Makes sure that there is room to read into. What was processed must be in the log by now.
@@ -140,13 +165,19 @@ impl Tail {
         if let Some(key) = self.segment {
             let segment = store.segments.at_mut(key);
             // At its start it is in the cache.
-            if self.begins_again(segment) {
+            if self.begins_again(segment, memory) {
                 segment.octets.copy_within(self.start..segment.fill, 0);
                 (segment.fill, segment.log_segment) = (segment.fill - self.start, log_segment);
                 (self.start, self.next) = (0, 0);
             }
         }
         if !self.is_short(store, memory) {
+            return;
+        }
+        if let Some(key) = self.segment.filter(|_| self.grows(memory)) {
+            let segment = store.segments.at_mut(key);
+            let len = self.grown(memory, segment.fill);
+            segment.grow(memory, len);
             return;
         }
         self.begin_segment(store, memory, log_segment);
@@ -165,7 +196,7 @@ impl Tail {
             segment.fill = self.start;
             pending
         });
-        let len = self.need.max(pending.len()).max(FRAME_MIN);
+        let len = self.grown(memory, pending.len()).max(FRAME_MIN);
         let new = store.segments.add(memory, len, log_segment);
         let segment = store.segments.at_mut(new);
         segment.octets[..pending.len()].copy_from_slice(&pending);
@@ -211,6 +242,7 @@ impl Tail {
         self.make_room(store, memory, log_segment);
         let key = self.segment.unwrap_or_default();
         let segment = store.segments.at_mut(key);
+        segment.grow(memory, self.start + frame.len());
         let place = Place {
             segment: key,
             offset: self.start as u32,
@@ -221,11 +253,16 @@ impl Tail {
         place
     }
 
-    /// Forgets what was received and not processed: its connection is gone.
-    pub(super) fn reset(&mut self, store: &mut Store) {
+    /// Forgets what was received and not processed: its connection is gone. The memory of a long frame goes
+    /// with it, unless the log has yet to be given what is kept there.
+    pub(super) fn reset(&mut self, store: &mut Store, memory: &mut Memory, logged: bool) {
         (self.need, self.discard, self.next) = (0, None, self.start);
-        if let Some(key) = self.segment {
-            store.segments.at_mut(key).fill = self.start;
+        let Some(key) = self.segment else { return };
+        let segment = store.segments.at_mut(key);
+        segment.fill = self.start;
+        if logged && segment.octets.len() > memory.segment_len {
+            store.segments.close(memory, key);
+            (self.segment, self.start, self.next) = (None, 0, 0);
         }
     }
 
@@ -270,9 +307,18 @@ impl Tail {
         let segment = store.segments.at_mut(key);
         (segment.octets, segment.fill) = (octets, cursor.fill);
         (self.start, self.next) = (cursor.keep, cursor.read);
-        let need = self.need as u64;
-        if self.need > memory.segment_len && memory.is_full(need) && !memory.should_wait(need) {
-            result = self.begin_discard(store, key).and(result);
+        if self.need > memory.segment_len {
+            let segment = store.segments.at(key);
+            let there = if self.grows(memory) {
+                segment.octets.len()
+            } else {
+                0
+            };
+            // There must be room for all that is to come of it, whoever takes it first.
+            let more = self.need.saturating_sub(there) as u64;
+            if more > 0 && memory.is_full(more) && !memory.should_wait(more) {
+                result = self.begin_discard(store, key).and(result);
+            }
         }
         result
     }

@@ -170,6 +170,13 @@ impl Memory {
         recycled.unwrap_or_else(|| vec![0; len])
     }
 
+    /// Makes octets that were taken more.
+    pub(super) fn grow(&mut self, octets: &mut Vec<u8>, len: usize) {
+        self.used += (len - octets.len()) as u64;
+        octets.reserve_exact(len - octets.len());
+        octets.resize(len, 0);
+    }
+
     pub(super) fn give(&mut self, octets: Vec<u8>) {
         self.used -= octets.len() as u64;
         // One kept beyond need spares the page faults of the next burst; more than the budget never.

@@ -347,7 +347,7 @@ impl<S: SpoolLogStore> Node<S> {
         };
         match std::mem::replace(&mut connection.phase, Phase::Closing) {
             Phase::Greeted(_) => self.strangers -= 1,
-            Phase::Owner(group) => self.groups[group].part(),
+            Phase::Owner(group) => self.groups[group].part(&mut self.memory),
             Phase::Reader(_) | Phase::Standby(_) => {}
             Phase::Closing => return,
         }
@@ -405,7 +405,7 @@ impl<S: SpoolLogStore> Node<S> {
         connection.output.clear(segments);
         match connection.phase {
             Phase::Greeted(_) => self.strangers -= 1,
-            Phase::Owner(group) => self.groups[group].part(),
+            Phase::Owner(group) => self.groups[group].part(&mut self.memory),
             Phase::Reader(_) | Phase::Standby(_) | Phase::Closing => {}
         }
     }

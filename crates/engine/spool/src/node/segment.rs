@@ -116,6 +116,14 @@ impl Segment {
     pub(super) const fn is_done_with(&self) -> bool {
         self.live == 0 && self.pins == 0
     }
+
+    /// Makes an open one longer, if it is not as long as that.
+    pub(super) fn grow(&mut self, memory: &mut Memory, len: usize) {
+        if len > self.octets.len() {
+            memory.grow(&mut self.octets, len);
+            self.len = len;
+        }
+    }
 }
 
 /// The segments of one group.

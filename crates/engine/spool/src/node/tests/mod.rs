@@ -1,4 +1,5 @@
 mod access;
+mod announced;
 mod busy;
 mod cases;
 mod damage;
