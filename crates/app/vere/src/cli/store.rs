@@ -78,6 +78,9 @@ pub(crate) enum StoreCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Goes on with a log that was put back from a copy: makes everything else anew from it, and gives every mailbox a
+    /// new UIDVALIDITY, so that clients read their mail again and take no new message for one that they know.
+    Restored,
     /// Gives back the room of messages that no mailbox holds any more.
     Compact {
         /// Leaves segments alone of which less than this goes, in percent.
@@ -101,7 +104,7 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
         return Ok(Outcome::Print(text));
     }
     let folder = &settings.data.join("store");
-    let files = || Ok::<_, Failure>(Files::lock(folder)?.with_spare(settings.store.reserve));
+    let files = || Files::of(settings);
     let decoders = Decoders::new(settings.limits.parse_timeout.duration()).never_put_off();
     match command {
         StoreCommand::Check { json } => {
@@ -141,6 +144,12 @@ pub(crate) fn run(command: &StoreCommand, settings: &Settings) -> Result<Outcome
             accounts::remove(settings, account, *yes).map(Outcome::Print)
         }
         StoreCommand::Repair { dry_run, json } => repair(&files()?, *dry_run, *json),
+        StoreCommand::Restored => {
+            let changes = files()?.restored()?;
+            Ok(Outcome::Print(format!(
+                "the metadata were made anew from {changes} changes in the log; every mailbox has a new UIDVALIDITY\n"
+            )))
+        }
         StoreCommand::Compact { dead_min } => {
             let files = files()?;
             let saved = compact(&mut files.open()?, folder, *dead_min)?;

@@ -13,6 +13,7 @@ use vere_store::{OpenError, OpenReport, RepairReport, Sharing, Store, StoreConfi
 use vere_units::ByteSize;
 
 use super::keeper::MailStore;
+use super::mark::{self, Mark, Place};
 use crate::cli::Failure;
 use crate::role::clock::now;
 
@@ -45,6 +46,8 @@ pub(crate) struct Files {
     /// Octets kept for removing messages.
     spare: ByteSize,
     sharing: Sharing,
+    /// Where it is told how far the log got; none where nobody looks.
+    mark: Option<PathBuf>,
     /// Locked as long as it is open.
     _lock: File,
 }
@@ -76,7 +79,7 @@ impl Files {
         private(&folder)
             .and_then(|()| private(&folder.join("log")))
             .map_err(|error| wrong(&folder, &error))?;
-        let files = Self::lock(&folder)?.with_spare(settings.store.reserve);
+        let files = Self::of(settings)?;
         let sharing = match settings.store.sharing {
             BodySharing::Account => Sharing::Account,
             BodySharing::All => Sharing::All,
@@ -84,12 +87,19 @@ impl Files {
         Ok(Self { sharing, ..files })
     }
 
-    /// Keeps so much room for removing messages.
-    pub(crate) fn with_spare(self, spare: ByteSize) -> Self {
-        Self { spare, ..self }
+    /// Locks the folder of the store that these settings name.
+    ///
+    /// # Errors
+    /// When it is not there, or in use.
+    pub(crate) fn of(settings: &Settings) -> Result<Self, Failure> {
+        Ok(Self {
+            spare: settings.store.reserve,
+            mark: Some(settings.data.join("store.mark")),
+            ..Self::lock(&settings.data.join("store"))?
+        })
     }
 
-    /// Locks the folder of a store that is there.
+    /// Locks the folder of a store that is there; no room is kept in it, and nobody told how far its log gets.
     ///
     /// # Errors
     /// When it is not there, or in use.
@@ -109,6 +119,7 @@ impl Files {
                 folder: folder.to_owned(),
                 spare: ByteSize::new(0),
                 sharing: Sharing::default(),
+                mark: None,
                 _lock: lock,
             }),
             Err(TryLockError::WouldBlock) => Err(wrong(folder, &IN_USE)),
@@ -169,9 +180,23 @@ impl Files {
         // Those of a store that is new as well, or somebody took the old ones away.
         let is_new = meta.applied().map_err(|error| wrong(&error))? == 0;
         let was_begun = self.note_if(is_new).map_err(|error| wrong(&error))?;
+        let told = self.told()?;
         let (mut store, report) = self.open_with(meta, begun)?;
-        if was_begun || (is_new && report.cut > 0) {
+        let is_older = match told {
+            Some(told) => told.log != store.log_id() || told.synced > store.end(),
+            // Whoever puts back the log alone, on another machine.
+            None => self.mark.is_some() && is_new && report.replayed > 0,
+        };
+        if is_older {
+            tracing::warn!(
+                "the mail store is not the one that was here last, or a copy from before: all mailboxes have a new UIDVALIDITY, and the search index is made anew"
+            );
+        }
+        if is_older || was_begun || (is_new && report.cut > 0) {
             self.renew(&mut store)?;
+        }
+        if let Some(mut mark) = self.mark(&store) {
+            mark.reached(store.synced());
         }
         self.forget_rebuilding().map_err(|error| wrong(&error))?;
         tracing::info!(
@@ -180,6 +205,34 @@ impl Files {
             "mail store opened"
         );
         Ok(store)
+    }
+
+    /// How far the log got when it was used last, as far as that is told.
+    fn told(&self) -> Result<Option<Place>, Failure> {
+        let Some(path) = &self.mark else {
+            return Ok(None);
+        };
+        mark::read(path).map_err(|error| wrong(path, &error))
+    }
+
+    /// Where it is told how far the log of this store gets.
+    pub(super) fn mark(&self, store: &MailStore) -> Option<Mark> {
+        let path = self.mark.as_deref()?;
+        Some(Mark::open(path, store.log_id()))
+    }
+
+    /// Forgets how far the log got: the next opening takes it as it is.
+    fn forget_mark(&self) -> Result<(), Failure> {
+        match self
+            .mark
+            .as_deref()
+            .map(|path| (path, fs::remove_file(path)))
+        {
+            Some((path, Err(error))) if error.kind() != io::ErrorKind::NotFound => {
+                Err(wrong(path, &error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Opens the store with these metadata. What is `begun` has a log.
@@ -195,7 +248,7 @@ impl Files {
         };
         Store::open(disk, meta, config).map_err(|error| match error {
             OpenError::Damaged { .. } => wrong(&format!(
-                "{error} (`vere store repair --dry-run` says what can be had of it)"
+                "{error} (`vere store repair --dry-run` says what can be had of it; `vere store restored` goes on with a log that was put back from a copy)"
             )),
             other => wrong(&other),
         })
@@ -209,11 +262,7 @@ impl Files {
         self.remove(META_NEW)?;
         let is_cut = self.note_rebuilding();
         let is_cut = is_cut.map_err(|error| wrong(&self.folder, &error))?;
-        // What failed is what is to be told, and half of the metadata are of no use.
-        let made = self.replay_all(is_cut);
-        let report = made.inspect_err(|_| drop(self.remove(META_NEW)))?;
-        self.exchange(META_TORN)
-            .map_err(|error| wrong(&self.folder, &error))?;
+        let report = self.remake(is_cut)?;
         let OpenReport { replayed, cut } = report;
         if cut > 0 || is_cut {
             tracing::warn!(
@@ -231,6 +280,35 @@ impl Files {
             );
         }
         Ok(report)
+    }
+
+    /// Puts metadata made from the log alone in the place of those that are there, which are kept aside.
+    fn remake(&self, is_cut: bool) -> Result<OpenReport, Failure> {
+        // What failed is what is to be told, and half of the metadata are of no use.
+        let made = self.replay_all(is_cut);
+        let report = made.inspect_err(|_| drop(self.remove(META_NEW)))?;
+        self.exchange(META_TORN)
+            .map_err(|error| wrong(&self.folder, &error))?;
+        Ok(report)
+    }
+
+    /// Goes on with a log that was put back from a copy: everything else is made anew from it, and nothing that
+    /// clients know of the mail that came after it counts. Gives the changes in it.
+    ///
+    /// # Errors
+    /// When the log cannot be read or is seen to lack something; the metadata stay then.
+    pub(crate) fn restored(&self) -> Result<u64, Failure> {
+        self.remove(META_NEW)?;
+        self.note_rebuilding()
+            .map_err(|error| wrong(&self.folder, &error))?;
+        let report = self.remake(true)?;
+        for aside in [META_TORN, META_OLD] {
+            self.remove(aside)?;
+        }
+        self.forget_mark()?;
+        self.forget_rebuilding()
+            .map_err(|error| wrong(&self.folder, &error))?;
+        Ok(report.replayed)
     }
 
     /// Notes that metadata are being made anew; says whether that was begun before and not finished: what was cut
@@ -320,6 +398,10 @@ impl Files {
             let is_cut = report.cut > 0 || !report.damage.is_empty();
             if was_begun || (without && is_cut) {
                 self.renew_repaired()?;
+            }
+            if !without {
+                // They knew which numbers were given.
+                self.forget_mark()?;
             }
             self.forget_rebuilding().map_err(|error| wrong(&error))?;
             self.exchange(META_OLD).map_err(|error| wrong(&error))?;

@@ -19,6 +19,7 @@ use vere_store::{
     Committed, Counts, MailboxId, Position, ReclaimOutcome, Store, StoreError, SyncJob, SyncOutcome,
 };
 
+use super::mark::Mark;
 use super::metrics::Figures;
 use super::parser::Processes;
 use super::search::{Indexer, SharedIndex};
@@ -55,11 +56,14 @@ struct Sync {
 
 impl Sync {
     /// Runs it; those who wait come back with an outcome that is none.
-    fn run(self) -> (SyncOutcome, Vec<Waiter>) {
+    fn run(self, mark: &mut Option<Mark>) -> (SyncOutcome, Vec<Waiter>) {
         let outcome = self.job.run();
         match outcome.synced() {
             None => (outcome, self.waiting),
             Some(synced) => {
+                if let Some(mark) = mark {
+                    mark.reached(synced);
+                }
                 for waiter in self.waiting {
                     waiter(Ok(synced));
                 }
@@ -113,12 +117,12 @@ impl End {
 
 impl Keeper {
     /// Starts both threads, the one that indexes and the one that reclaims: as the plan says, in the
-    /// store's folder.
+    /// store's folder. How far the log got is noted in the mark.
     ///
     /// # Errors
     /// When the system gives no threads.
     pub(super) fn start(
-        mut store: MailStore,
+        (mut store, mut mark): (MailStore, Option<Mark>),
         index: SharedIndex,
         (plan, folder): (Plan, PathBuf),
         figures: Figures,
@@ -133,7 +137,7 @@ impl Keeper {
             .spawn(move || {
                 for job in jobs {
                     let began = Instant::now();
-                    let (outcome, waiting) = job.run();
+                    let (outcome, waiting) = job.run(&mut mark);
                     timed.synced(began.elapsed());
                     if back.send(Message::Synced(outcome, waiting)).is_err() {
                         return;

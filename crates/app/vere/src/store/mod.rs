@@ -5,7 +5,8 @@
 //! answers what the IMAP machine asks, [`filing`] finds the folder of a delivery, [`search`] finds
 //! messages and keeps their index, [`parser`] has messages taken apart by other processes, [`upkeep`] reclaims
 //! room, [`used`] reads the mailboxes that were used last, [`watchers`] tells sessions of changes, [`metrics`] counts, [`sessions`] ends those of accounts that are removed, [`steps`] are what questions are made of, [`quota`] knows what accounts may hold,
-//! [`admin`] lets the administrator in, [`accounts`] lists and removes what accounts have, [`files`] knows where everything lies.
+//! [`admin`] lets the administrator in, [`accounts`] lists and removes what accounts have, [`files`] knows where everything lies, [`mark`] tells
+//! beside it how far the log got.
 
 pub(crate) mod accounts;
 pub(crate) mod admin;
@@ -18,6 +19,7 @@ pub(crate) mod filled;
 pub(crate) mod keeper;
 mod listeners;
 mod lmtp;
+mod mark;
 mod messages;
 mod metrics;
 mod opened;
@@ -91,13 +93,14 @@ async fn serve(
     let admin = admin::bind(&settings);
     let files = Files::make(&settings)?;
     let store = files.open()?;
+    let mark = files.mark(&store);
     let index = SharedIndex::open(files.folder(), store.log_id())?;
     let plan = (settings.store.clone(), files.folder().to_owned());
     let figures = Figures::default();
     let (health, _) = watch::channel(Health::Ready);
     figures.serve(metrics, &health)?;
     let processes = Processes::new(settings.limits.parse_timeout.duration());
-    let (keeper, mut end) = Keeper::start(store, index, plan, figures, processes)?;
+    let (keeper, mut end) = Keeper::start((store, mark), index, plan, figures, processes)?;
     let tls = ServerTls::new(&settings)?;
     let (stop, stopping) = watch::channel(false);
     let reception = Rc::new(Reception::new(settings, keeper.clone(), tls, stopping)?);

@@ -18,7 +18,7 @@ fn listed(system: &System, name: &str) -> Option<Value> {
 }
 
 /// The UIDVALIDITY of INBOX.
-fn uid_validity(session: &mut Imap) -> u32 {
+pub(crate) fn uid_validity(session: &mut Imap) -> u32 {
     let said = session.ok("STATUS INBOX (UIDVALIDITY)");
     let number = said.split("UIDVALIDITY ").nth(1);
     let number = number.and_then(|rest| rest.split(')').next());

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::harness::{Options, System, output_of, vere};
-use crate::imap::{Imap, with_store};
+use crate::imap::{Imap, Ports, with_store};
+use crate::store_accounts::uid_validity;
 
 const MARK: &str = "kept as it came";
 
@@ -65,4 +66,63 @@ fn a_damaged_message_is_told_and_can_be_put_back() {
     alice.append("INBOX", &message);
     assert!(alice.body(3).contains(MARK));
     system.stop();
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = std::process::Command::new("cp")
+        .args(["-a", "-T"])
+        .args([from, to])
+        .status();
+    assert!(copied.expect("cp runs").success());
+}
+
+fn put_back(copy_of: &Path, to: &Path) {
+    fs::remove_dir_all(to).expect("what was there goes");
+    copy(copy_of, to);
+}
+
+/// Starts the system, has alice add a message, and stops it; gives the UIDVALIDITY and how many messages there are.
+fn run_once(system: &mut System, ports: &Ports) -> (u32, usize) {
+    system.start_again();
+    system.wait_ready();
+    let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
+    let validity = uid_validity(&mut alice);
+    alice.append("INBOX", "Subject: another\r\n\r\ntext\r\n");
+    let count = alice.exists("INBOX");
+    drop(alice);
+    system.end();
+    (validity, count)
+}
+
+/// What was added after a copy was taken has UIDs that are given again once the copy was put back.
+#[test]
+fn a_restored_copy_gives_no_uid_twice() {
+    let (options, ports) = with_store(Options::default());
+    let mut system = System::start(&options);
+    system.wait_ready();
+    system.end();
+    let (first, _) = run_once(&mut system, &ports);
+    let data = system.directory.path().join("data");
+    let (store, backup) = (data.join("store"), system.directory.path().join("backup"));
+    copy(&store, &backup);
+    assert_eq!(run_once(&mut system, &ports), (first, 2));
+    // All of the store, which is noticed.
+    put_back(&backup, &store);
+    let (second, count) = run_once(&mut system, &ports);
+    assert!(second > first && count == 2, "{second} {count}");
+    assert_eq!(run_once(&mut system, &ports), (second, 3));
+    // The log alone, beside metadata that know more of it, which has to be said.
+    put_back(&backup.join("log"), &store.join("log"));
+    let (code, said) = system.failing_command(&["store", "stats"]);
+    assert!(
+        code == Some(1) && said.contains("`vere store restored`"),
+        "{said}"
+    );
+    let said = system.command(&["store", "restored"]);
+    assert!(
+        said.contains("every mailbox has a new UIDVALIDITY"),
+        "{said}"
+    );
+    let (third, count) = run_once(&mut system, &ports);
+    assert!(third > second && count == 2, "{third} {count}");
 }

@@ -273,10 +273,16 @@ fn scan<F: StorageFile>(
         let again = segment.head.is_some_and(|head| head.end > 0);
         again || SEGMENT_HEAD as u64 + (from - start) <= segment.len
     };
-    if !found
+    let segment = found
         .get(&start)
-        .is_some_and(|segment| segment.head.is_some() && reaches(segment))
-    {
+        .filter(|segment| segment.head.is_some() && reaches(segment));
+    let was_taken = match segment {
+        Some(segment) => {
+            goes_on_to(segment, (start, id), from).map_err(io_error(&segment_name(start)))?
+        }
+        None => false,
+    };
+    if !was_taken {
         return Err(OpenError::Damaged {
             file: segment_name(start),
             offset: 0,
@@ -313,6 +319,34 @@ fn scan<F: StorageFile>(
     }
     refuse_damage(found, id, &end)?;
     Ok(end)
+}
+
+/// Whether the records of a segment go on to this position. One of an older copy, put back, ends before; a head that is
+/// damaged says nothing, and is found by a check.
+fn goes_on_to<F: StorageFile>(
+    segment: &Found<F>,
+    (first, id): (u64, u64),
+    position: u64,
+) -> io::Result<bool> {
+    if segment.head.is_some_and(|head| head.end > 0) {
+        return Ok(true);
+    }
+    let mut reader = Windowed::new(&segment.file, segment.len);
+    let mut at = first;
+    while at < position {
+        let octets = reader.get(SEGMENT_HEAD as u64 + (at - first), RECORD_HEAD)?;
+        let Some(octets) = octets.filter(|octets| octets.iter().any(|octet| *octet != 0)) else {
+            return Ok(false);
+        };
+        let head = octets
+            .first_chunk()
+            .and_then(|octets| RecordHead::decode(octets, id));
+        match head.filter(|head| head.position == at) {
+            Some(head) => at = head.end(),
+            None => return Ok(true),
+        }
+    }
+    Ok(at == position)
 }
 
 /// Gives the records of a segment that was written again; it was synced before it got its name.

@@ -110,3 +110,44 @@ fn a_head_that_never_was_whole_is_no_damage() {
         safe(&mut store, inbox);
     }
 }
+
+/// A disk with these files.
+fn disk_of(files: &[(String, Option<Vec<u8>>)]) -> MemoryDisk {
+    let disk = MemoryDisk::default();
+    for (name, octets) in files {
+        put(&disk, name, octets.as_ref().unwrap());
+    }
+    disk
+}
+
+/// The log was put back from a copy and the metadata were not: where the copy ends there are zeros, and records that the
+/// metadata know are not there.
+#[test]
+fn a_log_that_ends_before_what_was_taken_from_it_is_not_opened() {
+    let mut bench = Bench::new();
+    let inbox = bench.inbox;
+    bench.fill(inbox, 1..=3);
+    let copy = files(&bench.disk);
+    bench.fill(inbox, 4..=5);
+    let opened = Store::open(disk_of(&copy), bench.meta.clone(), config());
+    let said = opened.unwrap_err().to_string();
+    assert!(
+        said.contains("it ends before what was taken from it"),
+        "{said}"
+    );
+    Store::open(disk_of(&files(&bench.disk)), bench.meta.clone(), config()).unwrap();
+}
+
+/// A head that is damaged among those that were taken: all others are read, and a check finds it.
+#[test]
+fn a_damaged_head_before_what_was_taken_keeps_nobody_from_the_rest() {
+    let mut bench = Bench::new();
+    let inbox = bench.inbox;
+    bench.fill(inbox, 1..=5);
+    let mut damaged = files(&bench.disk);
+    let octets = damaged[0].1.as_mut().unwrap();
+    // The position of the first record.
+    octets[64 + 8] ^= 1;
+    let (mut store, _) = Store::open(disk_of(&damaged), bench.meta.clone(), config()).unwrap();
+    assert!(!store.check_all().unwrap().findings.is_empty());
+}

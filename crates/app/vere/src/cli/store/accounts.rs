@@ -138,6 +138,5 @@ fn alone<T>(
     settings: &Settings,
     act: impl FnOnce(&mut MailStore) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let files = Files::lock(&settings.data.join("store"))?.with_spare(settings.store.reserve);
-    act(&mut files.open()?)
+    act(&mut Files::of(settings)?.open()?)
 }

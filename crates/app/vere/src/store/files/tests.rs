@@ -330,3 +330,132 @@ fn a_torn_end_is_told_when_metadata_are_made_anew() {
     files.repair(false).unwrap();
     assert!(!torn.exists());
 }
+
+/// A store with a mark beside it, of which a copy was taken when half of its mail was there.
+struct Marked {
+    folder: tempfile::TempDir,
+}
+
+impl Marked {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("store/log")).unwrap();
+        let marked = Self { folder };
+        marked.deliver(0..5);
+        copy(&marked.path("store"), &marked.path("backup"));
+        marked.deliver(5..10);
+        marked
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn files(&self) -> Files {
+        let mark = Some(self.path("store.mark"));
+        Files {
+            mark,
+            ..filled::lock(&self.path("store"))
+        }
+    }
+
+    fn deliver(&self, numbers: std::ops::Range<u8>) {
+        let files = self.files();
+        let mut store = files.open().unwrap();
+        let mut mark = files.mark(&store).unwrap();
+        for number in numbers {
+            let text = format!("Subject: {number}\r\n\r\n");
+            let body = Prepared::new(text.as_bytes(), b"parsed", &[u64::from(number)]).unwrap();
+            deliver(&mut store, &body, SystemFlags::default(), number);
+        }
+        mark.reached(store.synced());
+        store.persist().unwrap();
+    }
+
+    /// Puts back one of the folders of the copy, or all of it.
+    fn put_back(&self, name: &str) {
+        fs::remove_dir_all(self.path("store").join(name)).unwrap();
+        copy(
+            &self.path("backup").join(name),
+            &self.path("store").join(name),
+        );
+    }
+}
+
+/// Numbers that were given after the copy are given again: no client is to take the one message for the other.
+#[test]
+fn a_copy_that_is_put_back_is_noticed_once() {
+    let marked = Marked::new();
+    assert_eq!(uid_validity(&mut marked.files().open().unwrap()), 1);
+    marked.put_back("");
+    let renewed = renewed(&marked.files());
+    let mut store = marked.files().open().unwrap();
+    assert_eq!(uid_validity(&mut store), renewed);
+    assert_eq!(contents(&mut store).len(), 5);
+}
+
+#[test]
+fn a_log_of_another_store_is_noticed() {
+    let (marked, other) = (Marked::new(), Marked::new());
+    other.deliver(10..20);
+    fs::remove_dir_all(marked.path("store")).unwrap();
+    copy(&other.path("store"), &marked.path("store"));
+    renewed(&marked.files());
+}
+
+/// On a machine where there was no store before, as the manual says: the log alone.
+#[test]
+fn a_log_without_metadata_and_mark_is_one_that_was_put_back() {
+    let marked = Marked::new();
+    fs::remove_dir_all(marked.path("store").join(META)).unwrap();
+    fs::remove_file(marked.path("store.mark")).unwrap();
+    renewed(&marked.files());
+}
+
+/// A store of a version that made no mark.
+#[test]
+fn a_store_without_mark_gets_one() {
+    let marked = Marked::new();
+    fs::remove_file(marked.path("store.mark")).unwrap();
+    assert_eq!(uid_validity(&mut marked.files().open().unwrap()), 1);
+    marked.put_back("");
+    renewed(&marked.files());
+}
+
+/// Metadata that know more than the log are no store; whoever put the log back says so.
+#[test]
+fn a_log_that_was_put_back_alone_is_gone_on_with_by_command() {
+    let marked = Marked::new();
+    marked.put_back("log");
+    let error = marked.files().open().unwrap_err().to_string();
+    assert!(error.contains("`vere store restored`"), "{error}");
+    assert!(marked.files().restored().unwrap() > 0);
+    let renewed = renewed(&marked.files());
+    let mut store = marked.files().open().unwrap();
+    assert_eq!(uid_validity(&mut store), renewed);
+    assert_eq!(contents(&mut store).len(), 5);
+}
+
+/// Where everything was put back, the mark as well, nothing but the command says so.
+#[test]
+fn a_copy_of_everything_is_gone_on_with_by_command() {
+    let marked = Marked::new();
+    marked.put_back("");
+    fs::remove_file(marked.path("store.mark")).unwrap();
+    assert_eq!(uid_validity(&mut marked.files().open().unwrap()), 1);
+    marked.files().restored().unwrap();
+    let renewed = renewed(&marked.files());
+    assert_eq!(uid_validity(&mut marked.files().open().unwrap()), renewed);
+}
+
+/// Old metadata tell a repair which numbers were given.
+#[test]
+fn a_repair_with_the_old_metadata_renews_nothing() {
+    let marked = Marked::new();
+    let log = marked.path("store").join(SEGMENT);
+    let octets = fs::read(&log).unwrap();
+    let last = octets.iter().rposition(|octet| *octet != 0).unwrap();
+    Damage::Flip(last as u64).to(&log);
+    marked.files().repair(false).unwrap();
+    assert_eq!(uid_validity(&mut marked.files().open().unwrap()), 1);
+}

@@ -85,7 +85,7 @@ fn the_next_sync_begins_where_one_ends() {
     let (_folder, files) = files();
     let (mut owner, syncs) = owner(&files);
     owner.turn(iter::once(change("a@demo.test")));
-    let (outcome, waiting) = syncs.try_recv().unwrap().run();
+    let (outcome, waiting) = syncs.try_recv().unwrap().run(&mut None);
     let came = [change("b@demo.test"), Message::Synced(outcome, waiting)];
     let mut begun = 0;
     let behind = iter::once_with(|| {
