@@ -14,6 +14,10 @@ use crate::log::format::{RECORD_HEAD, RecordHead, RecordKind, u32_at};
 use crate::log::{Place, Segments, locate};
 use crate::model::BlobId;
 
+mod pieces;
+
+pub use pieces::{PIECES_MEMORY, Pieces};
+
 /// The version of a body's record.
 const VERSION: u8 = 1;
 /// Octets before the three parts.

@@ -36,7 +36,7 @@ mod store;
 
 pub use account::{Holding, Holdings, ListEntry};
 pub use add::{Added, QuotaLimit, QuotaUsage, Target};
-pub use body::{Body, BodyReader, Prepared, Unpacker, compress};
+pub use body::{Body, BodyReader, PIECES_MEMORY, Pieces, Prepared, Unpacker, compress};
 pub use change::Stored;
 pub use check::{CheckReport, Finding};
 pub use copying::Copied;

@@ -6,6 +6,7 @@ mod emptying;
 mod full_disk;
 mod joining;
 mod names;
+mod pieces;
 mod reclaiming;
 mod repairing;
 mod snapshots;
