@@ -142,6 +142,11 @@ impl Settings {
                 "messages that arrive",
                 self.limits.body_memory_max.as_u64(),
             )
+            .with(
+                "limits.fetch_memory_max",
+                "messages that clients fetch",
+                self.limits.fetch_memory_max.as_u64(),
+            )
             .with("limits.connections_max", "connections", self.connections())
     }
 

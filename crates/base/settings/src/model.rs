@@ -151,6 +151,8 @@ pub struct Limits {
     pub connections_per_client_max: u32,
     /// Memory for messages that are being received.
     pub body_memory_max: ByteSize,
+    /// Memory for messages that clients fetch and have not read.
+    pub fetch_memory_max: ByteSize,
     /// Messages in all queues, counted once per destination.
     pub queued_messages_max: u64,
     /// Percent of what may wait, or of memory, from which nothing new is begun.

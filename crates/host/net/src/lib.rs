@@ -6,6 +6,7 @@
 //! - [`connect`]: a connection to the first of several addresses that answers;
 //! - [`resolver`]: MX, address and TXT records, from name servers or from a zone file for tests;
 //! - [`tls`]: certificates with reload and server names, handshakes on both sides;
+//! - [`unsent`]: how much the kernel takes of what the other side does not read;
 //! - [`sts`]: what domains demand of connections to their mail exchangers (MTA-STS);
 //! - [`acme`]: certificates from an authority, kept and renewed.
 //!
@@ -19,3 +20,4 @@ pub mod listen;
 pub mod resolver;
 pub mod sts;
 pub mod tls;
+pub mod unsent;

@@ -31,6 +31,8 @@ pub struct Limits {
     /// Octets of messages that FETCH asks the host for at once: fewer questions for more memory while
     /// one is answered.
     pub fetch_octets_max: usize,
+    /// Octets of a long message that are asked for at once, when the client has read those before.
+    pub piece_octets_max: usize,
     /// How long a client may take before it has logged in; then `BYE`.
     pub login_timeout: Duration,
     /// How long a client may say nothing; then `BYE`. RFC 9051 section 5.4 asks for at least 30 minutes.
@@ -49,6 +51,7 @@ impl Default for Limits {
             auth_failures_max: 3,
             output_octets_max: 64 * 1024,
             fetch_octets_max: 256 * 1024,
+            piece_octets_max: 128 * 1024,
             login_timeout: Duration::from_secs(60),
             command_timeout: Duration::from_secs(1800),
         }

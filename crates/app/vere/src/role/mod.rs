@@ -10,6 +10,7 @@ pub(crate) mod log;
 pub(crate) mod login;
 pub(crate) mod login_log;
 pub(crate) mod memory;
+pub(crate) mod pace;
 pub(crate) mod places;
 pub(crate) mod proxy;
 pub(crate) mod upgrade;

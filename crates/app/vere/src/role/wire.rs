@@ -81,6 +81,24 @@ pub(crate) async fn write(
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
+/// Writes some of `octets` and tells how many; where there are none, what waits within TLS. Nothing when the peer takes
+/// nothing for `patience`.
+pub(crate) async fn write_some(
+    connection: &mut impl Connection,
+    octets: &[u8],
+    patience: Duration,
+) -> io::Result<Option<usize>> {
+    if octets.is_empty() {
+        let flushed = within(patience, connection.flush()).await;
+        return flushed.ok().transpose().map(|done| done.map(|()| 0));
+    }
+    match within(patience, connection.write(octets)).await {
+        Ok(Ok(0)) => Err(io::ErrorKind::WriteZero.into()),
+        Ok(written) => written.map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
 /// Waits for something so long at most. No timer is made for what is done at once, as nearly every write is.
 pub(crate) async fn within<T>(
     patience: Duration,

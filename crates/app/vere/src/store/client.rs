@@ -16,8 +16,9 @@ use vere_sasl::server::PasswordAttempt;
 use vere_store::{MailboxId, MailboxName, ModSeq, StoreError};
 
 use super::convert::{self, among, flags_of, refusal};
+use super::fetcher::Fetcher;
 use super::keeper::Keeper;
-use super::messages::{Fetcher, opened_gone};
+use super::messages::opened_gone;
 use super::opened::{self, OpenMailbox, Since};
 use super::quota::SharedQuotas;
 use super::search;
@@ -54,6 +55,7 @@ impl Client {
         quotas: SharedQuotas,
         address: places::Client,
         (sessions, let_in): (Rc<Sessions>, LetIn),
+        fetcher: Fetcher,
     ) -> Self {
         Self {
             keeper,
@@ -66,7 +68,7 @@ impl Client {
             let_in,
             place: None,
             open: None,
-            fetcher: Fetcher::default(),
+            fetcher,
         }
     }
 
@@ -83,6 +85,12 @@ impl Client {
         if let Some(open) = &mut self.open {
             open.rest();
         }
+        self.fetcher.rest();
+    }
+
+    /// What is fetched.
+    pub(super) const fn fetcher(&mut self) -> &mut Fetcher {
+        &mut self.fetcher
     }
 
     /// Waits until the mailbox that is open may be other than before.
@@ -195,8 +203,9 @@ impl Client {
                     .await,
             ),
             Question::Fetch(query) => {
-                Answer::Messages(self.fetcher.fetch(&self.keeper, query).await)
+                Answer::Messages(self.fetcher.fetch(&self.keeper, &account, query).await)
             }
+            Question::Piece(query) => Answer::Piece(self.fetcher.piece(query).await),
             Question::Store(query) => Answer::Flags(self.store(query).await),
             Question::Expunge { mailbox, uids } => {
                 Answer::Done(self.expunge(MailboxId(mailbox), uids).await)

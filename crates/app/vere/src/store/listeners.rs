@@ -13,12 +13,15 @@ use tokio::sync::watch;
 use vere_directory::Directory;
 use vere_imap::limits::Limits;
 use vere_imap::server::{Peer, ServerConfig};
+use vere_net::unsent::limit_unsent;
 use vere_sasl::{Mechanism, NonceSource};
 use vere_settings::Settings;
 use vere_smtp::server as smtp;
 use vere_units::ByteSize;
 
 use super::client::Client;
+use super::fetch_memory::FetchMemory;
+use super::fetcher::Fetcher;
 use super::keeper::Keeper;
 use super::quota::{Quotas, SharedQuotas};
 use super::sessions::{LetIn, Sessions};
@@ -31,6 +34,9 @@ use crate::role::memory::{BodyMemory, Share};
 use crate::role::places::{self, Places};
 use crate::role::proxy;
 use crate::secret;
+
+/// Octets that the kernel takes of what a client does not read.
+const UNSENT_MAX: u32 = 128 * 1024;
 
 /// A service of the store, by the settings section that configures it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +79,7 @@ pub(super) struct Reception {
     sessions: Rc<Sessions>,
     imap: RefCell<Arc<ServerConfig>>,
     memory: Rc<BodyMemory>,
+    fetch_memory: Rc<FetchMemory>,
     places: Rc<Places>,
     stop: watch::Receiver<bool>,
 }
@@ -98,6 +105,8 @@ impl Reception {
         };
         let memory = BodyMemory::default();
         memory.set_max(settings.limits.body_memory_max.as_usize());
+        let fetch_memory = Rc::new(FetchMemory::new(keeper.figures().fetch_bytes()));
+        fetch_memory.set_max(settings.limits.fetch_memory_max.as_usize());
         Ok(Self {
             settings: RefCell::new(settings),
             keeper,
@@ -108,6 +117,7 @@ impl Reception {
             sessions: Rc::default(),
             imap: RefCell::new(Arc::new(imap)),
             memory: Rc::new(memory),
+            fetch_memory,
             places: Rc::default(),
             stop,
         })
@@ -128,6 +138,8 @@ impl Reception {
         *self.imap.borrow_mut() = Arc::new(imap);
         self.memory
             .set_max(settings.limits.body_memory_max.as_usize());
+        self.fetch_memory
+            .set_max(settings.limits.fetch_memory_max.as_usize());
         *self.settings.borrow_mut() = Arc::new(settings);
         Ok(())
     }
@@ -180,6 +192,7 @@ impl Reception {
             self.quotas.clone(),
             places::Client::at(address),
             (Rc::clone(&self.sessions), let_in),
+            Fetcher::new(Rc::clone(&self.fetch_memory)),
         )
     }
 
@@ -217,6 +230,9 @@ impl Reception {
         from: SocketAddr,
     ) -> io::Result<()> {
         stream.set_nodelay(true)?;
+        if service != Service::Lmtp {
+            limit_unsent(&stream, UNSENT_MAX)?;
+        }
         let address = self.client_address(service, &mut stream, from).await?;
         let visitor = places::Client::at(address.ip());
         let place = self.places.take(&self.settings.borrow(), visitor);

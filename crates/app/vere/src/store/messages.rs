@@ -1,9 +1,8 @@
-//! Messages out of the store: which ones fit in a batch, and their content.
+//! Messages out of the store: which ones fit in a batch, and their content, or where it is found in pieces.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::task::{JoinHandle, spawn_local};
 use vere_disk::log::{Directory as LogDirectory, DirectoryFile as LogFile};
 use vere_imap::message::header_fields;
 use vere_imap::server::{FetchQuery, Messages, Need, Refusal, Row};
@@ -15,6 +14,7 @@ use vere_store::{
 
 use super::convert::{among, flags_of, refusal, time};
 use super::keeper::{Keeper, MailStore};
+use super::large::Large;
 use super::parser::Parsers;
 use super::search::{MISSED_MAX, SharedIndex};
 use super::summaries::{FIELDS_OCTETS, Fields, has_all};
@@ -45,68 +45,53 @@ fn refer(store: &MailStore, id: MailboxId, message: &Message) -> Result<Referred
     Ok((*message, own.render()))
 }
 
-/// Gives messages, and reads those ahead that will be asked for next: while some are sent, others are
-/// read.
-#[derive(Debug, Default)]
-pub(super) struct Fetcher {
-    ahead: Option<Ahead>,
-}
-
+/// What was read of a mailbox.
 #[derive(Debug)]
-struct Ahead {
-    query: FetchQuery,
-    messages: JoinHandle<Result<Messages, Refusal>>,
+pub(super) struct Batch {
+    pub(super) messages: Messages,
+    /// The last one, where it is given in pieces.
+    pub(super) large: Option<Large>,
+    /// Octets of memory that the first one would take; no other was read either.
+    pub(super) needs: Option<usize>,
 }
 
-impl Drop for Ahead {
-    fn drop(&mut self) {
-        self.messages.abort();
-    }
-}
-
-impl Fetcher {
-    /// Gives the first of the messages that are asked for.
-    ///
-    /// # Errors
-    /// What the client is told.
-    pub(super) async fn fetch(
-        &mut self,
-        keeper: &Keeper,
-        query: FetchQuery,
-    ) -> Result<Messages, Refusal> {
-        // What was read for another question is of no use any more.
-        let ahead = self.ahead.take().filter(|ahead| ahead.query == query);
-        let messages = match ahead {
-            Some(mut ahead) => (&mut ahead.messages)
-                .await
-                .map_err(|_| Refusal::Unavailable)??,
-            None => fetch(keeper, query.clone()).await?,
-        };
-        if !messages.rest.is_empty() {
-            let query = FetchQuery {
-                uids: messages.rest.clone(),
-                ..query
-            };
-            let (keeper, next) = (keeper.clone(), query.clone());
-            let messages = spawn_local(async move { fetch(&keeper, next).await });
-            self.ahead = Some(Ahead { query, messages });
-            // It begins now, and not when the connection has to wait for something.
-            tokio::task::yield_now().await;
+impl From<Messages> for Batch {
+    fn from(messages: Messages) -> Self {
+        Self {
+            messages,
+            large: None,
+            needs: None,
         }
-        Ok(messages)
-    }
-
-    /// Lets go of what was read ahead.
-    pub(super) fn rest(&mut self) {
-        self.ahead = None;
     }
 }
 
-async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> {
-    let (need, parsed) = (query.need, query.parsed);
+/// Why a message is not given.
+#[derive(Debug)]
+enum Unread {
+    Error(StoreError),
+    /// It would take so much memory.
+    Needs(usize),
+}
+
+impl From<StoreError> for Unread {
+    fn from(error: StoreError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Reads messages, none of which takes more memory than `alone_max`.
+///
+/// # Errors
+/// What the client is told.
+pub(super) async fn fetch(
+    keeper: &Keeper,
+    query: FetchQuery,
+    alone_max: usize,
+) -> Result<Batch, Refusal> {
+    let (need, parsed, large_from) = (query.need, query.parsed, query.large_from);
     let fields = query.fields.clone();
     if let Some(names) = fields.clone().filter(|names| has_all(names)) {
-        return fetch_fields(keeper, query, names).await;
+        return fetch_fields(keeper, query, names, alone_max).await;
     }
     let question = move |store: &mut MailStore| choose(store, &query);
     let done = if need == Need::Nothing {
@@ -120,6 +105,8 @@ async fn fetch(keeper: &Keeper, query: FetchQuery) -> Result<Messages, Refusal> 
                 need,
                 parsed,
                 fields,
+                large_from,
+                alone_max,
                 memory: Vec::new(),
             };
             let read = |chosen: Chosen| {
@@ -143,7 +130,8 @@ async fn fetch_fields(
     keeper: &Keeper,
     query: FetchQuery,
     names: Arc<[String]>,
-) -> Result<Messages, Refusal> {
+    alone_max: usize,
+) -> Result<Batch, Refusal> {
     let asked = keeper.ask(move |store| choose(store, &query)).await;
     let chosen = asked
         .and_then(|chosen| chosen)
@@ -152,7 +140,7 @@ async fn fetch_fields(
         Ok(messages) => Ok(messages),
         Err(chosen) => {
             let keeper = keeper.clone();
-            tokio::task::spawn_blocking(move || field_rows(*chosen, names, &keeper))
+            tokio::task::spawn_blocking(move || field_rows(*chosen, names, &keeper, alone_max))
                 .await
                 .map_err(|_| Refusal::Unavailable)
         }
@@ -191,26 +179,38 @@ impl Chosen {
             &Referred,
             &BodyReader<LogDirectory>,
             &mut Vec<u8>,
-        ) -> Result<Content, StoreError>,
-    ) -> Messages {
+        ) -> Result<Content, Unread>,
+    ) -> Batch {
         let mut rows = Vec::with_capacity(self.messages.len());
         let mut found = Vec::with_capacity(self.together);
         let mut places = Vec::with_capacity(self.messages.len());
         let (mut messages, mut octets) = (self.messages.iter(), 0);
         let (mut damaged, mut unavailable) = (0, 0);
+        let (mut large, mut needs) = (None, None);
         while (rows.is_empty() || octets + found.len() < self.octets_max)
+            && large.is_none()
             && let Some(referred) = messages.next()
         {
             let start = found.len();
+            let (message, own) = referred;
             match content(referred, &self.reader, &mut found) {
                 Ok(content) => {
                     octets += content.octets.len();
                     places.push((start, found.len() - content.header, found.len()));
-                    rows.push(row(&self.snapshot, &referred.0, content));
+                    let is_large = content.behind > 0;
+                    large = is_large.then(|| Large::new(message, own, &self.reader));
+                    rows.push(row(&self.snapshot, message, content));
                 }
-                Err(error) => {
+                Err(Unread::Needs(octets)) => {
                     found.truncate(start);
-                    let uid = referred.0.uid.get();
+                    // Only where it is the first one has it to be now.
+                    needs = (rows.is_empty() && damaged + unavailable == 0).then_some(octets);
+                    self.rest.insert(message.uid.get());
+                    break;
+                }
+                Err(Unread::Error(error)) => {
+                    found.truncate(start);
+                    let uid = message.uid.get();
                     tracing::error!(%error, uid, "message cannot be read");
                     // That of which the checksum is wrong stays so; the rest is this machine's trouble.
                     match error {
@@ -221,18 +221,28 @@ impl Chosen {
             }
         }
         messages.for_each(|(message, _)| self.rest.insert(message.uid.get()));
-        let found = Bytes::from(found);
-        for (row, (parsed, header, end)) in rows.iter_mut().zip(places) {
-            row.parsed = found.slice(parsed..header);
-            if header < end {
-                row.content = found.slice(header..end);
-            }
-        }
-        Messages {
+        put_found(&mut rows, found, places);
+        let messages = Messages {
             rows,
             rest: self.rest,
             damaged,
             unavailable,
+        };
+        Batch {
+            messages,
+            large,
+            needs,
+        }
+    }
+}
+
+/// Gives each row its part of what was put together: what the parser found, and the header behind it.
+fn put_found(rows: &mut [Row], found: Vec<u8>, places: Vec<(usize, usize, usize)>) {
+    let found = Bytes::from(found);
+    for (row, (parsed, header, end)) in rows.iter_mut().zip(places) {
+        row.parsed = found.slice(parsed..header);
+        if header < end {
+            row.content = found.slice(header..end);
         }
     }
 }
@@ -265,6 +275,10 @@ fn choose(
                 Need::Whole => message.size as usize,
             };
             chosen.push(*message);
+            let is_large = |from| query.need == Need::Whole && message.size as usize > from;
+            if query.large_from.is_some_and(is_large) {
+                break;
+            }
         }
         let behind = among(&snapshot, &query.uids).any(|message| message.uid.get() > last);
         let rest = match behind {
@@ -303,6 +317,9 @@ struct Content {
     /// Octets of the header, where it was put behind what the parser found.
     header: usize,
     own: usize,
+    /// Octets that are given in pieces, and how many of them are header.
+    behind: usize,
+    header_behind: usize,
 }
 
 impl Content {
@@ -322,6 +339,8 @@ fn row(snapshot: &Snapshot, message: &Message, content: Content) -> Row {
         parsed: Bytes::new(),
         content: content.octets,
         own: content.own,
+        behind: content.behind,
+        header: content.header_behind,
     }
 }
 
@@ -330,7 +349,7 @@ fn fields_at_hand(
     chosen: Box<Chosen>,
     names: &Arc<[String]>,
     index: &SharedIndex,
-) -> Result<Messages, Box<Chosen>> {
+) -> Result<Batch, Box<Chosen>> {
     let Some(segments) = index.segments_at_hand(chosen.snapshot.mailbox()) else {
         return Err(chosen);
     };
@@ -345,13 +364,19 @@ fn fields_at_hand(
 }
 
 /// Fields, cut out of what summaries have; those of messages that have none are read.
-fn field_rows(chosen: Chosen, names: Arc<[String]>, keeper: &Keeper) -> Messages {
+fn field_rows(chosen: Chosen, names: Arc<[String]>, keeper: &Keeper, alone_max: usize) -> Batch {
     let mailbox = chosen.snapshot.mailbox();
     let index = keeper.index();
     let segments = index.segments(mailbox);
     let mut fields = Fields::new(names, index.columns(), &segments);
-    let messages =
-        chosen.rows(|(message, _), reader, _| fields.of(message, reader).map(Content::of));
+    let messages = chosen.rows(|(message, _), reader, _| {
+        // As long as all of the message, when it is all header.
+        if message.size as usize > alone_max {
+            let header = reader.open(message.blob)?.header_octets();
+            may_take(header, alone_max)?;
+        }
+        Ok(fields.of(message, reader).map(Content::of)?)
+    });
     if fields.doubt {
         index.doubt(mailbox);
     }
@@ -368,8 +393,22 @@ struct Reading {
     /// Whether what the parser found is wanted beside header or message.
     parsed: bool,
     fields: Option<Arc<[String]>>,
+    /// What is longer is given in pieces, or else must not take more memory than that.
+    large_from: Option<usize>,
+    alone_max: usize,
     /// What the message before was read into.
     memory: Vec<u8>,
+}
+
+/// How many times its octets reading a message takes: as it is in the log, as it came, and what is made of it.
+const READING: usize = 2;
+
+/// Whether so many octets may be read at once.
+fn may_take(octets: usize, alone_max: usize) -> Result<(), Unread> {
+    match octets > alone_max {
+        true => Err(Unread::Needs(octets.saturating_mul(READING))),
+        false => Ok(()),
+    }
 }
 
 impl Reading {
@@ -378,7 +417,7 @@ impl Reading {
         (message, own): &Referred,
         reader: &BodyReader<LogDirectory>,
         found: &mut Vec<u8>,
-    ) -> Result<Content, StoreError> {
+    ) -> Result<Content, Unread> {
         if matches!(self.need, Need::Nothing | Need::Parsed) {
             let memory = std::mem::take(&mut self.memory);
             let mut body = reader.open_parsed(message.blob, memory)?;
@@ -394,6 +433,19 @@ impl Reading {
             own: own.len(),
             ..Content::default()
         };
+        let header = own.len() + body.header_octets();
+        let octets = match self.need {
+            Need::Whole => own.len() + body.octets(),
+            _ => header,
+        };
+        if self.large_from.is_some_and(|from| octets > from) {
+            // Nobody can be told in the middle of it that it is damaged.
+            body.check()?;
+            (content.behind, content.header_behind) = (octets, header);
+            self.keep(body);
+            return Ok(content);
+        }
+        may_take(octets, self.alone_max)?;
         match (&self.fields, self.need) {
             (Some(names), _) => {
                 let header = [own, body.header()?].concat();

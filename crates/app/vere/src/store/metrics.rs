@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_local;
 use vere_sasl::server::Login;
 use vere_store::{Counts, ReclaimReport};
-use vere_telemetry::metrics::{Counter, Health, Metrics, StoreMetrics, serve};
+use vere_telemetry::metrics::{Counter, Gauge, Health, Metrics, StoreMetrics, serve};
 
 use super::keeper::MailStore;
 use super::search::Leaf;
@@ -63,6 +63,11 @@ impl Figures {
         add(&of.change_bytes, before.change_octets, now.change_octets);
         add(&of.bodies, before.bodies, now.bodies);
         add(&of.body_bytes, before.body_octets, now.body_octets);
+    }
+
+    /// What is held of messages that clients fetch.
+    pub(super) fn fetch_bytes(&self) -> Gauge {
+        self.of.fetch_bytes.clone()
     }
 
     /// An attempt to log in has ended.

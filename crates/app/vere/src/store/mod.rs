@@ -2,7 +2,7 @@
 //!
 //! One thread owns the store and one syncs its log ([`keeper`]); this one has the connections:
 //! [`listeners`] accept, [`session`] drives an IMAP connection and [`lmtp`] an LMTP one, [`client`]
-//! answers what the IMAP machine asks, [`filing`] finds the folder of a delivery, [`search`] finds
+//! answers what the IMAP machine asks, [`fetcher`] gives messages ([`large`] ones piece by piece) within [`fetch_memory`], [`filing`] finds the folder of a delivery, [`search`] finds
 //! messages and keeps their index, [`parser`] has messages taken apart by other processes, [`upkeep`] reclaims
 //! room, [`used`] reads the mailboxes that were used last, [`watchers`] tells sessions of changes, [`metrics`] counts, [`sessions`] ends those of accounts that are removed, [`steps`] are what questions are made of, [`quota`] knows what accounts may hold,
 //! [`admin`] lets the administrator in, [`accounts`] lists and removes what accounts have, [`files`] knows where everything lies, [`mark`] tells
@@ -12,11 +12,14 @@ pub(crate) mod accounts;
 pub(crate) mod admin;
 mod client;
 mod convert;
+mod fetch_memory;
+mod fetcher;
 pub(crate) mod files;
 mod filing;
 #[cfg(test)]
 pub(crate) mod filled;
 pub(crate) mod keeper;
+mod large;
 mod listeners;
 mod lmtp;
 mod mark;

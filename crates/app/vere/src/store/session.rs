@@ -17,7 +17,7 @@ use crate::role::clock::{now, until};
 use crate::role::login_log;
 use crate::role::wire::{self, Connection};
 
-/// Octets that a client may send while a search for it is under way.
+/// Octets that a client may send while a search for it, or what it fetches, is under way.
 const AHEAD_MAX: usize = 64 * 1024;
 /// How long who has closed its side is still waited with: it may read what was found all the same.
 const CLOSED_PATIENCE: Duration = Duration::from_secs(10);
@@ -126,8 +126,10 @@ async fn run(
         match server.step() {
             Step::Send => {
                 let octets = server.output().len();
-                wire::write(stream, server.output(), patience).await?;
+                let fetcher = client.fetcher();
+                fetcher.send(stream, server.output(), patience).await?;
                 server.sent(octets);
+                fetcher.keep(server.fetch_memory());
             }
             Step::NeedInput => {
                 // Not before a question: while it is answered the message takes its memory still.
@@ -158,7 +160,7 @@ async fn run(
                 }
                 let answer = match question {
                     // It may take long, and is for nobody when the client is gone.
-                    Question::Search { .. } => {
+                    Question::Search { .. } | Question::Fetch(_) | Question::Piece(_) => {
                         let answer = Box::pin(client.answer(question));
                         match Box::pin(while_there(stream, &mut unread, answer, CLOSED_PATIENCE))
                             .await?
@@ -170,6 +172,7 @@ async fn run(
                     question => client.answer(question).await,
                 };
                 server.answer(answer, now());
+                client.fetcher().keep(server.fetch_memory());
             }
             // What came before the handshake is not looked at (RFC 9051 section 6.2.1).
             Step::StartTls => return Ok(Pause::StartTls),

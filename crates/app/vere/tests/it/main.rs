@@ -28,6 +28,7 @@ mod destinations;
 mod dial;
 mod dkim;
 mod extensions;
+mod fetch_memory;
 mod filing;
 mod gateways;
 mod harness;

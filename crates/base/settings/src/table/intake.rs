@@ -258,6 +258,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 "Memory for messages that are being received, of the gateway and of the mail store each; beyond it clients get 452 (IMAP: NO [LIMIT]) and come again.",
             ),
             live(
+                "fetch_memory_max",
+                Size(8 * MIB, TIB),
+                Is("\"64 MiB\""),
+                "Memory of the mail store for messages that IMAP clients asked for and have not read; the sessions of one account get a quarter. Short answers take theirs at once, others wait for room in turn. A client that reads less than 1 KiB/s over a minute while it holds some of it is disconnected. A message whose parts are to be decoded and that is larger than half of this is read while no other one is.",
+            ),
+            live(
                 "queued_messages_max",
                 Integer(1, 1_000_000_000),
                 Is("10000000"),

@@ -47,6 +47,8 @@ pub struct StoreMetrics {
     pub operation_collisions: Counter,
     /// Searches for text.
     pub searches: Counter,
+    /// Octets held of messages that clients fetch.
+    pub fetch_bytes: Gauge,
     /// Messages that were looked into.
     pub search_messages_read: Counter,
     /// Octets that were read for it.
@@ -100,6 +102,10 @@ impl StoreMetrics {
             operation_collisions: to.counter(
                 "store_operation_collisions",
                 "Operations refused since their id was used before with other content; the log of the program says whose",
+            ),
+            fetch_bytes: to.gauge(
+                "store_fetch_bytes",
+                "Memory for messages that clients asked for and have not read; limits.fetch_memory_max bounds it",
             ),
             searches: to.counter("store_searches", "Searches for text"),
             search_messages_read: to.counter(

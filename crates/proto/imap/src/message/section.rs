@@ -23,18 +23,29 @@ pub struct Content<'a> {
     pub octets: &'a [u8],
     /// How many octets the own fields have; the parser has not seen them.
     pub own: usize,
+    /// How many octets there are where they are not at hand; those of ranges can be told all the same.
+    pub behind: usize,
+    /// How many of these are header, the own fields among them.
+    pub header: usize,
 }
 
 impl Content<'_> {
+    fn len(self) -> usize {
+        self.octets.len().saturating_add(self.behind)
+    }
+
     /// Finds a section of the message itself, for which its parts need not be known.
     #[must_use]
     pub fn whole(self, wanted: &Wanted) -> Extract {
         let own = self.own.min(self.octets.len());
         let message = self.octets.get(own..).unwrap_or_default();
-        let body = own.saturating_add(header_len(message));
+        let body = match self.behind {
+            0 => own.saturating_add(header_len(message)),
+            _ => self.header,
+        };
         match wanted {
-            Wanted::All => Extract::Range(0..self.octets.len()),
-            Wanted::Text => Extract::Range(body..self.octets.len()),
+            Wanted::All => Extract::Range(0..self.len()),
+            Wanted::Text => Extract::Range(body..self.len()),
             other => self.of_header(0..body, other),
         }
     }
@@ -99,7 +110,7 @@ impl Content<'_> {
 
     /// Where what the parser found lies behind the own fields, and within the octets at hand.
     fn place(self, range: &Range<usize>) -> Range<usize> {
-        let at = |place: usize| place.saturating_add(self.own).min(self.octets.len());
+        let at = |place: usize| place.saturating_add(self.own).min(self.len());
         at(range.start)..at(range.end)
     }
 

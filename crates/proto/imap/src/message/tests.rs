@@ -34,6 +34,8 @@ fn show_behind(own: &str, message: &str, text: &str) -> Option<String> {
     let content = Content {
         octets: whole.as_bytes(),
         own: own.len(),
+        behind: 0,
+        header: 0,
     };
     let found = content.section(&Parsed::of(message.as_bytes()), &section(text));
     found.map(|found| match found {
@@ -190,6 +192,8 @@ fn binary_is_decoded() {
         let content = Content {
             octets: message.as_bytes(),
             own: 0,
+            behind: 0,
+            header: 0,
         };
         let found = content.binary(&Parsed::of(message.as_bytes()), path);
         found.map(|found| {
@@ -296,7 +300,12 @@ proptest! {
         for path in ["1", "1.1", "2", "1.MIME", "2.TEXT", "TEXT", "HEADER"] {
             // Also when what was found is of another message.
             for (octets, own) in [(message, 0), (&message[..message.len() / 2], 3)] {
-                let content = Content { octets, own };
+                let content = Content {
+                    octets,
+                    own,
+                    behind: 0,
+                    header: 0,
+                };
                 if let Some(Extract::Range(range)) = content.section(&parsed, &section(path)) {
                     prop_assert!(range.start <= range.end && range.end <= octets.len());
                 }

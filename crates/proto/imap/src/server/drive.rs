@@ -147,6 +147,7 @@ impl Server {
             }
             (About::Seen(work), Answer::Flags(result)) => self.seen_answered(work, result),
             (About::Fetch(work), Answer::Messages(result)) => self.fetch_answered(work, result),
+            (About::Piece(work), Answer::Piece(result)) => self.piece_answered(work, result),
             (About::Store(work), Answer::Flags(result)) => self.store_answered(work, result),
             (About::Expunge { tag, close }, Answer::Done(result)) => {
                 self.expunge_answered(tag, close, result)
@@ -244,7 +245,7 @@ impl Server {
     /// Ends the session where it is, because of what became of its account; not within an answer that is half
     /// written: to be called again then.
     pub fn end(&mut self, reason: Refusal) {
-        if !matches!(self.phase, Phase::Writing(_)) {
+        if !self.is_within_response() {
             self.bye(reason.text());
         }
     }

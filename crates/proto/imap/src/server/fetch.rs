@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::ModSeq;
 use crate::command::{FetchCommand, FetchItem, StoreAction};
 use crate::flags::{Flag, SystemFlag};
@@ -9,10 +11,10 @@ use crate::set::UidSet;
 
 use super::output::SHARED_OCTETS_MIN;
 use super::question::{
-    Changes, FetchQuery, FlagsChanged, Messages, Need, Question, Row, StoreQuery,
+    Changes, FetchQuery, FlagsChanged, Messages, Need, PieceQuery, Question, Row, StoreQuery,
 };
 use super::refusal::Refusal;
-use super::row::{self, RowWork, RowWriter};
+use super::row::{self, RowWork, RowWriter, Written};
 use super::sync::vanished;
 use super::{About, Phase, Server, Session};
 
@@ -205,6 +207,11 @@ impl Server {
             parsed: work.items.iter().any(row::needs_parsed),
             fields: work.fields.clone(),
             octets_max,
+            large_from: work
+                .items
+                .iter()
+                .all(row::lies_in_message)
+                .then_some(octets_max),
         };
         self.ask(Question::Fetch(query), About::Fetch(work));
     }
@@ -257,15 +264,59 @@ impl Server {
                 work: &mut row,
                 unknown_encoding: false,
             };
-            let is_whole = writer.write(&work.items, &work.labels, octets_max);
+            let written = writer.write(&work.items, &work.labels, octets_max);
             work.unknown_encoding |= writer.unknown_encoding;
-            if !is_whole {
-                work.row = Some(row);
-                self.phase = Phase::Writing(Box::new(work));
-                return;
+            match written {
+                Written::Whole => {}
+                Written::Full => {
+                    work.row = Some(row);
+                    self.phase = Phase::Writing(Box::new(work));
+                    return;
+                }
+                Written::UntilPiece => {
+                    work.row = Some(row);
+                    return self.ask_piece(work);
+                }
             }
         }
         self.fetch_rows(work);
+    }
+
+    /// Asks for the next octets of the literal that is begun.
+    fn ask_piece(&mut self, work: FetchWork) {
+        let octets_max = self.config.limits.piece_octets_max;
+        let Some(selected) = self.selected() else {
+            return;
+        };
+        let Some((uid, piece)) = work.row.as_ref().map(|row| row.next_piece(octets_max)) else {
+            return self.write_rows(work);
+        };
+        let query = PieceQuery {
+            mailbox: selected.key,
+            uid,
+            first: piece.start,
+            octets: piece.len(),
+        };
+        self.ask(Question::Piece(query), About::Piece(work));
+    }
+
+    pub(super) fn piece_answered(&mut self, mut work: FetchWork, result: Result<Bytes, Refusal>) {
+        let octets_max = self.config.limits.piece_octets_max;
+        let wanted = work.row.as_mut().zip(result.ok()).filter(|(row, octets)| {
+            let (_, piece) = row.next_piece(octets_max);
+            octets.len() == piece.len()
+        });
+        let Some((row, octets)) = wanted else {
+            // The client was told how long the literal is: no response can be told from its octets any more.
+            self.output.discard();
+            return self.close();
+        };
+        let more = row.piece_came(octets.len());
+        self.output.content(row::without_nul(octets));
+        match more {
+            true => self.ask_piece(work),
+            false => self.write_rows(work),
+        }
     }
 
     /// The next message that the client knows.

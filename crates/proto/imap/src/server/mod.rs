@@ -61,8 +61,8 @@ use selected::Selected;
 pub use config::{Peer, ServerConfig};
 pub use question::{
     Answer, AppendQuery, Appended, Changes, Copied, FetchQuery, FlagsChanged, FlagsOf, Found, Gone,
-    LoginOutcome, MailboxChange, MailboxEntry, MailboxKey, Messages, Need, Opened, Question, Quota,
-    Row, ScramLookup, Status, Step, StoreQuery,
+    LoginOutcome, MailboxChange, MailboxEntry, MailboxKey, Messages, Need, Opened, PieceQuery,
+    Question, Quota, Row, ScramLookup, Status, Step, StoreQuery,
 };
 pub use refusal::Refusal;
 
@@ -138,6 +138,8 @@ enum About {
     Vanished(fetch::FetchWork),
     Seen(fetch::FetchWork),
     Fetch(fetch::FetchWork),
+    /// In the middle of a literal: nothing else can be said.
+    Piece(fetch::FetchWork),
     Store(store::StoreWork),
     Expunge {
         tag: String,
@@ -232,7 +234,9 @@ impl Server {
         self.write_on();
         let much_waits = self.output.len() >= self.config.limits.output_octets_max;
         if let Phase::Asking(asking) = &mut self.phase {
-            if asking.question.is_some() && much_waits {
+            // A piece is not made before those in front of it are read.
+            let is_early = matches!(asking.about, About::Piece(_)) && !self.output.is_empty();
+            if asking.question.is_some() && (much_waits || is_early) {
                 return Step::Send;
             }
             return asking.question.take().map_or(Step::NeedAnswer, Step::Ask);
@@ -294,13 +298,31 @@ impl Server {
             Session::Selected { mailbox, .. } => mailbox.memory(),
             _ => 0,
         };
+        view.saturating_add(self.frames.memory())
+            .saturating_add(self.fetch_memory())
+    }
+
+    /// Octets of memory of responses that the client has not read yet, and of messages for them.
+    #[must_use]
+    pub fn fetch_memory(&self) -> usize {
         let held = match &self.phase {
             Phase::Writing(work) => work.memory(),
+            Phase::Asking(asking) => match &asking.about {
+                About::Piece(work) => work.memory(),
+                _ => 0,
+            },
             _ => 0,
         };
-        view.saturating_add(self.output.memory())
-            .saturating_add(self.frames.memory())
-            .saturating_add(held)
+        self.output.memory().saturating_add(held)
+    }
+
+    /// Whether a response is half written, so that nothing else can be said.
+    fn is_within_response(&self) -> bool {
+        match &self.phase {
+            Phase::Writing(_) => true,
+            Phase::Asking(asking) => matches!(asking.about, About::Piece(_)),
+            _ => false,
+        }
     }
 
     /// Octets of memory of a message that is being received.

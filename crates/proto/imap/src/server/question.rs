@@ -76,6 +76,9 @@ pub enum Question {
     },
     /// Give messages, rising by UID. Answered by [`Answer::Messages`].
     Fetch(FetchQuery),
+    /// Give a piece of a message whose row came without its octets ([`Row::behind`]). Asked once the client has read
+    /// what came before. Answered by [`Answer::Piece`].
+    Piece(PieceQuery),
     /// Change flags. Answered by [`Answer::Flags`].
     Store(StoreQuery),
     /// Remove messages with `\Deleted`. Answered by [`Answer::Done`].
@@ -158,6 +161,22 @@ pub struct FetchQuery {
     pub fields: Option<Arc<[String]>>,
     /// Octets of content after which to stop; at least one message is given.
     pub octets_max: usize,
+    /// What is longer than so many octets may be given without them ([`Row::behind`]), as the last row; never where an
+    /// item is made of them.
+    pub large_from: Option<usize>,
+}
+
+/// Which octets of a message to give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PieceQuery {
+    /// The mailbox.
+    pub mailbox: MailboxKey,
+    /// The message, whose row was the last that was given.
+    pub uid: Uid,
+    /// The first octet.
+    pub first: usize,
+    /// How many.
+    pub octets: usize,
 }
 
 /// What of a message is needed beside its flags, date and size.
@@ -223,6 +242,8 @@ pub enum Answer {
     Changes(Result<Changes, Refusal>),
     /// To [`Question::Fetch`].
     Messages(Result<Messages, Refusal>),
+    /// To [`Question::Piece`]: all of what was asked for.
+    Piece(Result<Bytes, Refusal>),
     /// To [`Question::Store`].
     Flags(Result<FlagsChanged, Refusal>),
     /// To [`Question::Copy`].
@@ -392,12 +413,19 @@ pub struct Row {
     pub content: Bytes,
     /// How many octets the own fields have.
     pub own: usize,
+    /// Octets of what was needed where it is too long to be in `content`, which is empty then: they are asked for in
+    /// pieces.
+    pub behind: usize,
+    /// How many octets of them are header, the own fields among them.
+    pub header: usize,
 }
 
 impl Row {
-    /// Octets of memory that it holds beside itself.
+    /// Octets of memory that it takes.
     pub(super) fn memory(&self) -> usize {
-        self.parsed.len().saturating_add(self.content.len())
+        size_of::<Self>()
+            .saturating_add(self.parsed.len())
+            .saturating_add(self.content.len())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The FETCH response of a message (RFC 9051 section 7.5.2).
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -104,6 +105,24 @@ pub(super) fn needs_parsed(item: &FetchItem) -> bool {
     }
 }
 
+/// Whether what an item shows of a message is one range of its octets, or nothing of them.
+pub(super) fn lies_in_message(item: &FetchItem) -> bool {
+    let is_range = |part: &Part| !matches!(part, Part::Fields(_) | Part::FieldsNot(_));
+    match item {
+        FetchItem::Section { section, .. } => is_range(&section.part),
+        FetchItem::Rfc822(part) => is_range(part),
+        FetchItem::Binary { .. } | FetchItem::BinarySize(_) => false,
+        FetchItem::Envelope
+        | FetchItem::Body
+        | FetchItem::BodyStructure
+        | FetchItem::Uid
+        | FetchItem::Flags
+        | FetchItem::InternalDate
+        | FetchItem::Size
+        | FetchItem::ModSeq => true,
+    }
+}
+
 /// The names of all fields that are asked for, when nothing else of a message is needed.
 pub(super) fn fields_alone(items: &[FetchItem]) -> Option<Arc<[String]>> {
     let mut all = Vec::new();
@@ -146,6 +165,24 @@ pub(super) struct RowWork {
     /// Parts that were decoded, all of them together not longer than the message: no part of what is
     /// encoded lies in another.
     decoded: Vec<(Vec<u32>, Bytes)>,
+    /// What of the message is still to come of the literal that is begun.
+    to_come: Range<usize>,
+}
+
+/// How far a response is written.
+pub(super) enum Written {
+    Whole,
+    /// Until as much waits as may.
+    Full,
+    /// Until the octets of a literal that are not here.
+    UntilPiece,
+}
+
+/// Octets that an item shows.
+enum Shown {
+    Here(Bytes),
+    /// This range of the message, which is not here.
+    Behind(Range<usize>),
 }
 
 impl RowWork {
@@ -157,7 +194,21 @@ impl RowWork {
             written: 0,
             parsed: None,
             decoded: Vec::new(),
+            to_come: 0..0,
         }
+    }
+
+    /// The octets of the message that come next, and which message it is.
+    pub(super) fn next_piece(&self, octets_max: usize) -> (crate::Uid, Range<usize>) {
+        let first = self.to_come.start;
+        let end = self.to_come.end.min(first.saturating_add(octets_max));
+        (self.row.flags.uid, first..end)
+    }
+
+    /// Takes note of octets that came; says whether there are more to come.
+    pub(super) fn piece_came(&mut self, octets: usize) -> bool {
+        self.to_come.start = self.to_come.start.saturating_add(octets);
+        !self.to_come.is_empty()
     }
 
     pub(super) fn memory(&self) -> usize {
@@ -170,6 +221,13 @@ impl RowWork {
         match found {
             Extract::Range(range) => self.row.content.slice(range),
             Extract::Made(octets) => Bytes::from(octets),
+        }
+    }
+
+    fn shown(&self, found: Extract) -> Shown {
+        match found {
+            Extract::Range(range) if self.row.behind > 0 => Shown::Behind(range),
+            found => Shown::Here(self.octets(found)),
         }
     }
 
@@ -206,18 +264,18 @@ pub(super) struct RowWriter<'a> {
 }
 
 impl RowWriter<'_> {
-    /// Writes items with what they are called, until so much waits to be sent; says whether that was the
-    /// whole response. It goes on where it was.
+    /// Writes items with what they are called, until so much waits to be sent or octets are needed that are not
+    /// here; says whether that was the whole response. It goes on where it was.
     pub(super) fn write(
         &mut self,
         items: &[FetchItem],
         labels: &[String],
         octets_max: usize,
-    ) -> bool {
+    ) -> Written {
         let with_flags = self.work.seen && !items.contains(&FetchItem::Flags);
         for (item, label) in items.iter().zip(labels).skip(self.work.written) {
             if self.output.len() >= octets_max {
-                return false;
+                return Written::Full;
             }
             match self.work.written {
                 0 => self.begin(with_flags || items.contains(&FetchItem::Flags)),
@@ -225,13 +283,16 @@ impl RowWriter<'_> {
             }
             self.item(item, label);
             self.work.written = self.work.written.saturating_add(1);
+            if !self.work.to_come.is_empty() {
+                return Written::UntilPiece;
+            }
         }
         if with_flags {
             self.output.text(" ");
             self.flags();
         }
         self.output.line(")");
-        true
+        Written::Whole
     }
 
     fn begin(&mut self, with_flags: bool) {
@@ -304,24 +365,39 @@ impl RowWriter<'_> {
     fn section(&mut self, label: &str, section: &Section, partial: Option<Partial>) {
         let is_header = self.is_header && section.path.is_empty() && section.part == Part::Header;
         if self.is_cut || is_header {
-            return self.string(label, Some(self.work.row.content.clone()), partial, "");
+            let all = match self.work.row.behind {
+                0 => Shown::Here(self.work.row.content.clone()),
+                behind => Shown::Behind(0..behind),
+            };
+            return self.string(label, Some(all), partial, "");
         }
         let content = content(&self.work.row);
         let found = match section.path.as_slice() {
             [] => Some(content.whole(&section.part)),
             _ => content.section(parsed(&mut self.work.parsed, &self.work.row), section),
         };
-        let found = found.map(|found| self.work.octets(found));
+        let found = found.map(|found| self.work.shown(found));
         self.string(label, found, partial, "");
     }
 
-    fn string(&mut self, label: &str, found: Option<Bytes>, partial: Option<Partial>, mark: &str) {
+    fn string(&mut self, label: &str, found: Option<Shown>, partial: Option<Partial>, mark: &str) {
         self.output.text(label);
         if let Some(partial) = partial {
             self.output.text(&format!("<{}>", partial.first));
         }
-        let Some(found) = found else {
-            return self.output.text(" NIL");
+        let found = match found {
+            None => return self.output.text(" NIL"),
+            Some(Shown::Behind(range)) => {
+                let range = match partial {
+                    Some(partial) => within(&range, partial),
+                    None => range,
+                };
+                self.output.text(" ");
+                write::literal_head(self.output.buffer(), range.len());
+                self.work.to_come = range;
+                return;
+            }
+            Some(Shown::Here(found)) => found,
         };
         let found = match partial {
             Some(partial) => cut(&found, partial),
@@ -345,7 +421,8 @@ impl RowWriter<'_> {
         let holds_nul = found
             .as_ref()
             .is_some_and(|found| memchr::memchr(0, found).is_some());
-        self.string(label, found, partial, if holds_nul { "~" } else { "" });
+        let mark = if holds_nul { "~" } else { "" };
+        self.string(label, found.map(Shown::Here), partial, mark);
     }
 
     fn binary_size(&mut self, label: &str, path: &[u32]) {
@@ -371,12 +448,14 @@ fn content(row: &Row) -> Content<'_> {
     Content {
         octets: &row.content,
         own: row.own,
+        behind: row.behind,
+        header: row.header,
     }
 }
 
 /// What may stand in a literal, which NUL may not (RFC 9051 section 9, CHAR8): it is shown as 0x80, so that
 /// every place and size is as it was. `BINARY[]` gives it as it is (RFC 3516 section 4.2).
-fn without_nul(octets: Bytes) -> Bytes {
+pub(super) fn without_nul(octets: Bytes) -> Bytes {
     match memchr::memchr(0, &octets) {
         None => octets,
         Some(_) => octets
@@ -388,6 +467,16 @@ fn without_nul(octets: Bytes) -> Bytes {
 
 /// Of how much less than all its octets a range is copied.
 const COPIED_BELOW: usize = 4;
+
+/// A part of a range, less where that ends before it does.
+fn within(range: &Range<usize>, partial: Partial) -> Range<usize> {
+    let place = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let first = range
+        .start
+        .saturating_add(place(partial.first))
+        .min(range.end);
+    first..first.saturating_add(place(partial.count)).min(range.end)
+}
 
 /// The octets of a range, fewer where they end before it does. A small one does not keep all of them in
 /// memory until it is sent.

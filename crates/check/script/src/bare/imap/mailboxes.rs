@@ -8,7 +8,8 @@ use vere_imap::flags::{Flags, SystemFlag};
 use vere_imap::message::header_fields;
 use vere_imap::server::{
     Answer, AppendQuery, Appended, Changes, Copied, FetchQuery, FlagsChanged, Found, MailboxChange,
-    MailboxEntry, Messages, Need, Opened, Question, Quota, Refusal, Row, Status, StoreQuery,
+    MailboxEntry, Messages, Need, Opened, PieceQuery, Question, Quota, Refusal, Row, Status,
+    StoreQuery,
 };
 use vere_imap::set::UidSet;
 use vere_mime::{Parsed, header_len};
@@ -58,6 +59,7 @@ impl Mailboxes {
                 read_only,
             } => Answer::Changes(self.changes(mailbox, since, uid_next, read_only)),
             Question::Fetch(query) => Answer::Messages(self.fetch(&query)),
+            Question::Piece(query) => Answer::Piece(self.piece(&query)),
             Question::Store(query) => Answer::Flags(self.store(&query)),
             Question::Expunge { mailbox, uids } => {
                 Answer::Done(self.expunge(mailbox, uids.as_ref()))
@@ -307,8 +309,11 @@ impl Mailboxes {
     fn fetch(&mut self, query: &FetchQuery) -> Result<Messages, Refusal> {
         let mailbox = self.open_mailbox(query.mailbox)?;
         let mut rest = query.uids.clone();
-        // In small batches, so that every script sees how they join.
-        let batch = rest.split_front(3);
+        // In small batches, so that every script sees how they join; every other one is a message in pieces.
+        let in_pieces = query.large_from.is_some()
+            && query.need == Need::Whole
+            && rest.iter().next().is_some_and(|uid| uid % 2 == 0);
+        let batch = rest.split_front(if in_pieces { 1 } else { 3 });
         let rows = batch.iter().filter_map(|uid| {
             let message = mailbox.messages.get(&uid)?;
             let header = || message.octets.slice(..header_len(&message.octets));
@@ -318,8 +323,10 @@ impl Mailboxes {
                 }
                 Need::Nothing | Need::Parsed => Bytes::new(),
                 Need::Header => header(),
+                Need::Whole if in_pieces => Bytes::new(),
                 Need::Whole => message.octets.clone(),
             };
+            let behind = if in_pieces { message.octets.len() } else { 0 };
             // What was not asked for is missed when it is used.
             let parsed = match query.parsed {
                 true => Parsed::of(&message.octets).encode().into(),
@@ -332,6 +339,8 @@ impl Mailboxes {
                 parsed,
                 content,
                 own: 0,
+                behind,
+                header: header_len(&message.octets),
             })
         });
         let since = query.changed_since.unwrap_or(0);
@@ -342,6 +351,13 @@ impl Mailboxes {
             damaged: 0,
             unavailable: 0,
         })
+    }
+
+    fn piece(&mut self, query: &PieceQuery) -> Result<Bytes, Refusal> {
+        let mailbox = self.open_mailbox(query.mailbox)?;
+        let message = mailbox.messages.get(&query.uid).ok_or(Refusal::Gone)?;
+        let end = query.first + query.octets;
+        Ok(message.octets.slice(query.first..end))
     }
 
     fn store(&mut self, query: &StoreQuery) -> Result<FlagsChanged, Refusal> {
