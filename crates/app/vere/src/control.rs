@@ -4,6 +4,8 @@
 //! `{"command": NAME, ...}`, its answer `{"ok": VALUE}` or `{"error": TEXT}`. Who may connect is decided
 //! by the permissions of the socket's file: its owner only.
 
+mod top;
+
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -12,6 +14,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use vere_units::TraceId;
+
+pub(crate) use top::{Budget, HeaviestClient, TopSample, TopTotals};
 
 /// Longest request line, in octets.
 pub(crate) const REQUEST_MAX: usize = 64 * 1024;
@@ -320,52 +324,6 @@ pub(crate) struct QueueRow {
     /// What its hosts said last about a message, good or bad.
     #[serde(default)]
     pub(crate) last_answer: Option<String>,
-}
-
-/// All that `vere queue top` shows of one moment.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct TopSample {
-    /// `gateway.name`.
-    pub(crate) gateway: String,
-    pub(crate) time: String,
-    /// The same in milliseconds, for rates.
-    pub(crate) millis: u64,
-    /// Why no mail is taken now.
-    pub(crate) closed: Option<String>,
-    pub(crate) totals: TopTotals,
-    pub(crate) budgets: Vec<Budget>,
-    pub(crate) replicas: Vec<ReplicaLine>,
-    /// The queues, with those of adopted groups.
-    pub(crate) queues: Vec<QueueRow>,
-    /// How many there are of which `queues` may be a part.
-    pub(crate) matching: usize,
-}
-
-/// All queues together.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct TopTotals {
-    pub(crate) messages: usize,
-    pub(crate) deferred: usize,
-    pub(crate) in_flight: usize,
-    /// Messages that an operator holds one by one.
-    pub(crate) held: usize,
-    pub(crate) came: u64,
-    pub(crate) left: u64,
-    /// Destinations that have messages, and those that are paused.
-    pub(crate) destinations: usize,
-    pub(crate) paused: usize,
-    pub(crate) oldest_seconds: Option<u64>,
-}
-
-/// Something of which there is so much, and how much of it is used.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Budget {
-    pub(crate) name: String,
-    pub(crate) used: u64,
-    /// Absent: without a limit.
-    pub(crate) max: Option<u64>,
-    /// Whether octets are counted.
-    pub(crate) octets: bool,
 }
 
 /// One replica of the gateway's queues as `vere spool stat --json` prints it.

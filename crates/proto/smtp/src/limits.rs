@@ -59,9 +59,12 @@ pub struct Limits {
     pub command_timeout: Duration,
     /// How long a client may pause within a message; then `421 4.4.2`.
     pub data_timeout: Duration,
-    /// Octets of a message per second that a client must reach, after `data_timeout` without any; then
-    /// `421 4.4.2`. Stops clients that send an octet now and then to hold a connection.
+    /// Octets of a message per second that a client must reach; then `421 4.4.2`. Stops clients that send an octet
+    /// now and then to hold a connection. What came faster counts for `data_window` and no longer; a message that
+    /// is not longer than what is due in it has `data_timeout` in all, for those who type.
     pub data_octets_per_second_min: u64,
+    /// Over how long the rate counts.
+    pub data_window: Duration,
     /// The longest time for one message, however fast it came before; then `421 4.4.2`. What a client has sent
     /// buys no more than this.
     pub data_time_max: Duration,
@@ -88,6 +91,7 @@ impl Default for Limits {
             command_timeout: Duration::from_secs(300),
             data_timeout: Duration::from_secs(600),
             data_octets_per_second_min: 1024,
+            data_window: Duration::from_secs(60),
             data_time_max: Duration::from_secs(2 * 3_600),
         }
     }

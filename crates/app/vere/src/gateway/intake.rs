@@ -124,7 +124,8 @@ impl Intake for ServiceIntake {
     }
 
     async fn mail(&self, session: &Server, mail: &MailFrom) -> Result<(), Refusal> {
-        if let Some(closed) = self.gateway.closed() {
+        let known = session.account().is_some() || self.service == Service::Sendmail;
+        if let Some(closed) = self.gateway.closed(known) {
             if closed == Closed::Lines {
                 self.gateway.metrics.turned_away_for_lines();
             }

@@ -25,7 +25,6 @@ use super::tls::ServerTls;
 use crate::cli::Failure;
 use crate::role::accept;
 use crate::role::login::Logins;
-use crate::role::memory::BodyMemory;
 use crate::role::places::{Client, Places};
 use crate::role::proxy;
 use crate::secret;
@@ -77,7 +76,6 @@ pub(super) struct Reception {
     configs: RefCell<HashMap<Service, Arc<ServerConfig>>>,
     nonces: Arc<NonceSource>,
     fake_keys: FakeKeys,
-    memory: Rc<BodyMemory>,
     places: Rc<Places>,
     logins: Logins,
     stop: watch::Receiver<bool>,
@@ -96,7 +94,6 @@ impl Reception {
             fake_keys: secret::fake_keys(&gateway.settings().data)?,
             tls,
             configs: RefCell::default(),
-            memory: Rc::new(BodyMemory::new(gateway.metrics.body_memory())),
             places: Rc::default(),
             logins: Logins::default(),
             stop,
@@ -109,7 +106,8 @@ impl Reception {
     /// Takes the gateway's settings over for connections to come.
     pub(super) fn configure(&self) {
         let settings = self.gateway.settings();
-        self.memory
+        self.gateway
+            .memory
             .set_max(settings.limits.body_memory_max.as_usize());
         let configs =
             Service::ALL.map(|service| (service, Arc::new(self.server_config(&settings, service))));
@@ -220,7 +218,7 @@ impl Reception {
                 return stream.write_all(busy.as_bytes()).await;
             }
         };
-        let context = self.context(service);
+        let context = self.context(service, client);
         let peer = self.peer(&settings, address, local, &context.intake);
         // Boxed each: most of a session's life is waiting, and its size is what an idle client costs.
         match service {
@@ -233,14 +231,14 @@ impl Reception {
         }
     }
 
-    fn context(&self, service: Service) -> SessionContext<ServiceIntake> {
+    fn context(&self, service: Service, client: Client) -> SessionContext<ServiceIntake> {
         SessionContext {
             config: Arc::clone(&self.configs.borrow()[&service]),
             intake: self.intake(service),
             service,
             tls: self.tls.clone(),
             metrics: Rc::clone(&self.gateway.metrics),
-            memory: Rc::clone(&self.memory),
+            held: self.gateway.memory.share(Some(client)),
             stop: self.stop.clone(),
         }
     }

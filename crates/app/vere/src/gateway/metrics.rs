@@ -11,11 +11,12 @@ use vere_smtp::server::Tally;
 use vere_telemetry::metrics::{
     AuthResult, CommitResult, ConnectionResult, Counter, DeliveryResult, DsnAction, Gauge,
     Handshake, HandshakeResult, Metrics, NodeName, PolicyOutcome, PolicyResult,
-    Refusal as TurnedAway, ReplyClass, SignResult, SmtpService, TlsPolicy, TlsSide,
+    Refusal as TurnedAway, ReplyClass, Shortage, SignResult, SmtpService, TlsPolicy, TlsSide,
 };
 
 use super::clock;
 use super::listeners::Service;
+use crate::role::memory::MemoryFigures;
 use crate::spool::link::SpoolError;
 
 pub(super) use gauges::start;
@@ -147,9 +148,15 @@ impl GatewayMetrics {
         u64::try_from(self.all.smtp.body_memory_bytes.get()).unwrap_or(0)
     }
 
-    /// The gauge of the memory that messages take while they are received.
-    pub(super) fn body_memory(&self) -> Gauge {
-        self.all.smtp.body_memory_bytes.clone()
+    /// The figures of the memory that messages take while they are received.
+    pub(super) fn body_memory(&self) -> MemoryFigures {
+        let smtp = &self.all.smtp;
+        let shortages = |result| smtp.body_memory_shortages.get_or_create_owned(&result);
+        MemoryFigures {
+            held: smtp.body_memory_bytes.clone(),
+            refused: shortages(Shortage::Refused),
+            ended: shortages(Shortage::Ended),
+        }
     }
 }
 

@@ -1,8 +1,12 @@
 //! Whether new mail is taken: what stands against it.
 //!
-//! Near a bound of what waits or of memory, here or in the nodes, everything new is turned away, so that what is under way finds
+//! Near a bound of what waits, here or in the nodes, everything new is turned away, so that what is under way finds
 //! room: new connections by 421, new messages of those that are open by 452. It begins at
 //! `limits.throttle_from` and ends below `limits.throttle_until`, so that it does not flutter.
+//!
+//! Memory of messages that are being received is another matter: clients take it that nobody has let in. Those that hold
+//! it and do not move are refused first; if that does not help, new messages of clients that have not authenticated get
+//! 452. No connection is turned away for it.
 
 use std::cell::Cell;
 use std::fmt;
@@ -47,6 +51,8 @@ impl fmt::Display for Bound {
 #[derive(Debug, Default)]
 pub(super) struct Pressure {
     bound: Cell<Option<Bound>>,
+    /// Whether memory for messages of clients that have not authenticated is short.
+    short: Cell<bool>,
     /// What the nodes said last.
     held: Cell<Held>,
 }
@@ -149,8 +155,8 @@ pub(super) async fn watch_nodes(gateway: Rc<Gateway>) {
 }
 
 impl Gateway {
-    /// Why no message is begun now; `None`: they are.
-    pub(super) fn closed(&self) -> Option<Closed> {
+    /// Why no message is begun now, by a client that has authenticated or not; `None`: they are.
+    pub(super) fn closed(&self, authenticated: bool) -> Option<Closed> {
         if !self.is_recovered() {
             return Some(Closed::Recovering);
         }
@@ -160,6 +166,9 @@ impl Gateway {
         if let Some(bound) = self.throttled() {
             return Some(Closed::Pressure(bound));
         }
+        if !authenticated && self.is_short() {
+            return Some(Closed::Pressure(Bound::Bodies));
+        }
         self.too_many_lines().then_some(Closed::Lines)
     }
 
@@ -168,16 +177,11 @@ impl Gateway {
         let settings = self.settings();
         let limits = &settings.limits;
         let queued = self.queues.borrow().messages() as u64;
-        let bodies = self.metrics.body_octets();
         let held = self.pressure.held.get();
         let shares = [
             (Bound::Nodes, held.node),
             (Bound::Group, held.group),
             (Bound::Messages, share(queued, limits.queued_messages_max)),
-            (
-                Bound::Bodies,
-                share(bodies, limits.body_memory_max.as_u64()),
-            ),
         ];
         let marks = Marks {
             from: limits.throttle_from.into(),
@@ -194,10 +198,43 @@ impl Gateway {
             (Some(_), None) => tracing::info!("intake as before"),
             _ => {}
         }
-        if before.is_some() != now.is_some() {
-            self.metrics.throttled(now.is_some());
-        }
+        self.show_throttled();
         now
+    }
+
+    /// Whether memory for messages of clients that have not authenticated is so far used up that they begin no more,
+    /// though those that do not move were refused.
+    pub(super) fn is_short(&self) -> bool {
+        let settings = self.settings();
+        let limits = &settings.limits;
+        let before = self.pressure.short.get();
+        let (from, until) = (limits.throttle_from, limits.throttle_until);
+        let now = self.memory.is_short(from, until, before);
+        self.pressure.short.set(now);
+        match (before, now) {
+            (false, true) => {
+                let heaviest = self.memory.heaviest();
+                let client =
+                    heaviest.map_or_else(String::new, |heaviest| heaviest.client.to_string());
+                let octets = heaviest.map_or(0, |heaviest| heaviest.octets);
+                let bound = Bound::Bodies;
+                tracing::warn!(%bound, %client, octets, "intake throttled: new messages of clients that have not authenticated get 452");
+            }
+            (true, false) => tracing::info!("intake as before"),
+            _ => {}
+        }
+        self.show_throttled();
+        now
+    }
+
+    /// Whether memory for messages that are being received is short, or was a moment ago.
+    pub(super) fn is_memory_short(&self) -> bool {
+        self.pressure.short.get() || self.memory.was_short()
+    }
+
+    fn show_throttled(&self) {
+        let throttled = self.pressure.bound.get().is_some() || self.pressure.short.get();
+        self.metrics.throttled(throttled);
     }
 }
 
@@ -212,16 +249,16 @@ mod tests {
             from: 95,
             until: 90,
         };
-        let look = |messages, bodies| {
-            let shares = [(Bound::Messages, messages), (Bound::Bodies, bodies)];
+        let look = |messages, group| {
+            let shares = [(Bound::Messages, messages), (Bound::Group, group)];
             pressure.look(&shares, marks)
         };
         assert_eq!(look(94, 0), None);
         assert_eq!(look(95, 0), Some(Bound::Messages));
         assert_eq!(look(90, 0), Some(Bound::Messages));
-        assert_eq!(look(90, 97), Some(Bound::Bodies));
+        assert_eq!(look(90, 97), Some(Bound::Group));
         assert_eq!(look(89, 89), None);
         assert_eq!(look(94, 94), None);
-        assert_eq!(look(0, 100), Some(Bound::Bodies));
+        assert_eq!(look(0, 100), Some(Bound::Group));
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use vere_net::tls::ServerStream;
+use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Answer, Peer, Question, Server, ServerConfig, Step, TlsInfo};
 use vere_telemetry::metrics::{HandshakeResult, TlsSide};
 
@@ -17,7 +18,7 @@ use super::mail_log;
 use super::metrics::GatewayMetrics;
 use super::tls::ServerTls;
 use crate::role::clock;
-use crate::role::memory::BodyMemory;
+use crate::role::memory::Share;
 use crate::role::wire::{self, Connection};
 
 /// What a session needs besides its connection.
@@ -28,7 +29,8 @@ pub(super) struct SessionContext<I> {
     pub(super) service: Service,
     pub(super) tls: ServerTls,
     pub(super) metrics: Rc<GatewayMetrics>,
-    pub(super) memory: Rc<BodyMemory>,
+    /// What it holds of messages.
+    pub(super) held: Share,
     /// Becomes true when the gateway stops: the session ends at its next command boundary.
     pub(super) stop: watch::Receiver<bool>,
 }
@@ -117,20 +119,27 @@ async fn run<I: Intake>(
     context: &mut SessionContext<I>,
 ) -> io::Result<Pause> {
     let mut unread = Unread::default();
-    let mut held = context.memory.share();
     loop {
         // What is at hand goes in before replies go out, so that those to pipelined commands leave in one
         // write.
         unread.feed(server);
-        held.count(server);
         let notes = server.take_notes();
         if !notes.is_empty() {
             mail_log::noted(context.service, server, &notes);
         }
         context.intake.follow(server);
         match server.step() {
-            Step::Send => send(stream, server, context).await?,
-            Step::NeedInput => match receive(stream, server, &mut context.stop).await? {
+            // What it was called to do may change what is next.
+            Step::Send | Step::NeedInput if context.held.count(server) => {}
+            Step::Send => {
+                tokio::select! {
+                    biased;
+                    sent = send(stream, server, context) => sent?,
+                    // It does not read, and holds memory that others need.
+                    () = context.held.called() => return Ok(Pause::Closed),
+                }
+            }
+            Step::NeedInput => match receive(stream, server, context).await? {
                 Some(rest) => {
                     unread = Unread {
                         octets: rest,
@@ -140,13 +149,24 @@ async fn run<I: Intake>(
                 None => return Ok(Pause::Closed),
             },
             Step::Ask(question) => {
-                let answer = answer(context, server, question).await;
+                let answer = match has_room(&mut context.held, server, &question) {
+                    true => answer(context, server, question).await,
+                    false => Answer::Stored(Err(Refusal::StorageFull)),
+                };
                 server.answer(answer, clock::now());
             }
             // What came before the handshake is not looked at (RFC 3207 section 5).
             Step::StartTls => return Ok(Pause::StartTls),
             Step::NeedAnswer | Step::Close => return Ok(Pause::Closed),
         }
+    }
+}
+
+/// Whether a message that is whole finds room while it is made safe; others are asked less.
+fn has_room(held: &mut Share, server: &Server, question: &Question) -> bool {
+    match question {
+        Question::Message(message) => held.keep(message.body.len(), server.account().is_some()),
+        _ => true,
     }
 }
 
@@ -183,22 +203,27 @@ async fn send<I>(
     Ok(())
 }
 
-/// Waits for octets, the deadline or the stop. `None`: the client closed the connection.
-async fn receive(
+/// Waits for octets, the deadline, the stop or the need of others for memory. `None`: the client closed the connection.
+async fn receive<I>(
     stream: &mut impl Connection,
     server: &mut Server,
-    stop: &mut watch::Receiver<bool>,
+    context: &mut SessionContext<I>,
 ) -> io::Result<Option<Vec<u8>>> {
+    let SessionContext { stop, held, .. } = context;
     let patience = clock::until(server.deadline());
     let stopping = *stop.borrow();
+    // In this order: what has come is taken before its time is called over.
     tokio::select! {
+        biased;
+        _ = stop.changed(), if !stopping => {
+            server.shut_down();
+            Ok(Some(Vec::new()))
+        }
+        // What it was called to do is done where it is counted.
+        () = held.called() => Ok(Some(Vec::new())),
         read = wire::read(stream, |octets| server.input(octets, clock::now())) => read,
         () = tokio::time::sleep(patience) => {
             server.timed_out();
-            Ok(Some(Vec::new()))
-        }
-        _ = stop.changed(), if !stopping => {
-            server.shut_down();
             Ok(Some(Vec::new()))
         }
     }

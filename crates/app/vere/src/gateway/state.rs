@@ -28,6 +28,7 @@ use super::reporting::STORING_MAX;
 use super::routing::Router;
 use super::signing::Signer;
 use crate::cli::Failure;
+use crate::role::memory::BodyMemory;
 use crate::secret;
 use crate::spool::link::{Commit, SpoolError, SpoolLink};
 
@@ -79,6 +80,8 @@ pub(super) struct Gateway {
     pub(super) behind: Behind,
     /// What signs own users' mail and reports, if the settings want that.
     pub(super) signer: Option<Rc<Signer>>,
+    /// Memory of messages that are being received.
+    pub(super) memory: Rc<BodyMemory>,
     /// Whether so much waits that the intake is throttled.
     pub(super) pressure: Pressure,
     trace: TraceLog,
@@ -117,6 +120,7 @@ impl Gateway {
             outbound: parts.outbound,
             queues: RefCell::new(queues),
             changed: Notify::new(),
+            memory: Rc::new(BodyMemory::new(parts.metrics.body_memory())),
             metrics: parts.metrics,
             records: parts.records,
             pressure: Pressure::default(),
@@ -150,6 +154,7 @@ impl Gateway {
             queues: RefCell::new(Queues::new(super::policy(&settings))),
             settings: RefCell::new(settings),
             changed: Notify::new(),
+            memory: Rc::clone(&self.memory),
             metrics: Rc::clone(&self.metrics),
             records: self.records.beside(),
             pressure: Pressure::default(),

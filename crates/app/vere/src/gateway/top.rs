@@ -8,7 +8,7 @@ use vere_spoolwire::NodeStat;
 
 use super::state::Gateway;
 use super::{clock, control, look};
-use crate::control::{Budget, QueueRow, TopOrder, TopSample, TopTotals};
+use crate::control::{Budget, HeaviestClient, QueueRow, TopOrder, TopSample, TopTotals};
 
 /// Queues in one answer, at most: what the others wait for meanwhile stays below some milliseconds.
 const ROWS_MAX: usize = 1_000;
@@ -31,9 +31,14 @@ pub(super) async fn sample(
         gateway: gateway.settings().gateway.name.clone(),
         time: now.to_string(),
         millis: now.as_millis(),
-        closed: gateway.closed().map(|closed| closed.to_string()),
+        closed: gateway.closed(false).map(|closed| closed.to_string()),
         totals: totals(gateway),
         budgets: budgets(gateway, fullest),
+        heaviest: gateway.memory.heaviest().map(|heaviest| HeaviestClient {
+            client: heaviest.client.to_string(),
+            octets: heaviest.octets as u64,
+            messages: heaviest.messages,
+        }),
         replicas: control::replica_lines(gateway),
         queues,
         matching,

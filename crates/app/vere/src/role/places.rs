@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 
@@ -88,6 +89,16 @@ impl Client {
             }
             v4 => v4,
         })
+    }
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(IpAddr::V6(network)) => write!(f, "{network}/64"),
+            Self::Address(address) => write!(f, "{address}"),
+            Self::User(number) => write!(f, "uid {number}"),
+        }
     }
 }
 

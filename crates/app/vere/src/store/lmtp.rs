@@ -27,7 +27,7 @@ pub(super) async fn serve(
     let patience = config.limits.command_timeout;
     let mut server = Server::new(config, peer, now());
     let mut stop = reception.stopping();
-    let mut held = reception.memory();
+    let mut held = reception.memory(None);
     let mut unread: Vec<u8> = Vec::new();
     loop {
         let taken = server.input(&unread, now());
@@ -39,9 +39,9 @@ pub(super) async fn serve(
                 server.sent(octets);
                 let _ = server.take_tally();
             }
+            // Not before a question: while it is answered the message takes its memory still.
+            Step::NeedInput if held.count(&mut server) => {}
             Step::NeedInput => {
-                // Not before a question: while it is answered the message takes its memory still.
-                held.count(&mut server);
                 let deadline = until(server.deadline());
                 let stopping = *stop.borrow();
                 tokio::select! {
@@ -49,11 +49,13 @@ pub(super) async fn serve(
                         Some(rest) => unread = rest,
                         None => return Ok(()),
                     },
+                    () = held.called() => {}
                     () = tokio::time::sleep(deadline) => server.timed_out(),
                     _ = stop.changed(), if !stopping => server.shut_down(),
                 }
             }
             Step::Ask(question) => {
+                held.keep_counted();
                 let answer = answer(&reception, question).await;
                 server.answer(answer, now());
             }

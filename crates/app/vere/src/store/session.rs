@@ -105,15 +105,10 @@ async fn run(
 ) -> io::Result<Pause> {
     let patience = reception.write_patience();
     let mut stop = reception.stopping();
-    let mut held = reception.memory();
+    let mut held = reception.memory(Some(server.peer().address.ip()));
     let mut unread: Vec<u8> = Vec::new();
     loop {
-        let taken = server.input(&unread, now());
-        unread.drain(..taken);
-        if unread.is_empty() {
-            // An idle connection holds no buffer.
-            unread = Vec::new();
-        }
+        feed(server, &mut unread);
         if let Some(reason) = client.ended() {
             server.end(reason);
         }
@@ -131,9 +126,9 @@ async fn run(
                 server.sent(octets);
                 fetcher.keep(server.fetch_memory());
             }
+            // Not before a question: while it is answered the message takes its memory still.
+            Step::NeedInput if held.count(server) => {}
             Step::NeedInput => {
-                // Not before a question: while it is answered the message takes its memory still.
-                held.count(server);
                 // SCRAM ends in the machine: the account is known here once it has.
                 if client.enter(server.account()).await.is_err() {
                     return Ok(Pause::Closed);
@@ -146,6 +141,7 @@ async fn run(
                         Some(rest) => unread = rest,
                         None => return Ok(Pause::Closed),
                     },
+                    () = held.called() => {}
                     () = client.end() => {}
                     mailbox = client.changed() => {
                         client.note_change();
@@ -155,6 +151,7 @@ async fn run(
                 }
             }
             Step::Ask(question) => {
+                held.keep_counted();
                 if client.enter(server.account()).await.is_err() {
                     return Ok(Pause::Closed);
                 }
@@ -178,6 +175,15 @@ async fn run(
             Step::StartTls => return Ok(Pause::StartTls),
             Step::NeedAnswer | Step::Close => return Ok(Pause::Closed),
         }
+    }
+}
+
+fn feed(server: &mut Server, unread: &mut Vec<u8>) {
+    let taken = server.input(unread, now());
+    unread.drain(..taken);
+    if unread.is_empty() {
+        // An idle connection holds no buffer.
+        *unread = Vec::new();
     }
 }
 

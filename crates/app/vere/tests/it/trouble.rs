@@ -1,16 +1,19 @@
 //! Trouble on our own side: a full disk, a node that does not answer, too much at once. The client
 //! is told to come again, and what was acknowledged is kept.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
+use serde_json::Value;
 
 use crate::harness::{
     Options, PATIENCE, Session, Sink, System, free_address, skip, wait_for, wait_within,
 };
+use crate::proxy::start_behind_proxy;
 
 /// A small file system in memory, unmounted at the end.
 struct SmallDisk(PathBuf);
@@ -208,6 +211,70 @@ fn more_text_at_once_than_memory_is_answered_452() {
     let mut session = Session::greeted(system.smtp);
     session.submit("a@example.net", &["alice@example.org"], &text);
     system.wait_mail("alice", count("250") + 1);
+    system.stop();
+}
+
+/// Connects through the balancer as this client, and begins a message.
+fn begin_as(address: SocketAddr, client: &str) -> Session {
+    let mut session = Session::open(address).expect("a connection");
+    session.send(format!("PROXY TCP4 {client} 192.0.2.25 4711 25\r\n").as_bytes());
+    session.expect("220");
+    session.command("EHLO client.example.net", "250");
+    session
+}
+
+/// Four clients held the memory for messages on their way and sent nothing: nobody could connect to any port.
+#[test]
+fn those_who_hold_memory_and_do_nothing_stop_nobody() {
+    let options = Options::default()
+        .set("limits.message_size_max", "\"1 MiB\"")
+        .set("limits.body_memory_max", "\"4 MiB\"")
+        .set("auth.plaintext_networks", "[\"198.51.100.0/24\"]")
+        .set("proxy.networks", "[\"127.0.0.0/8\"]");
+    let system = start_behind_proxy(&options);
+    let top = || -> Value {
+        let text = system.command(&["queue", "top", "--once", "--json", "--interval", "100ms"]);
+        serde_json::from_str(&text).expect("JSON")
+    };
+    // Strangers get 3.5 of the 4 MiB.
+    let text = format!("{}\r\n", "A".repeat(998)).repeat(890);
+    let parked: Vec<Session> = (0..4)
+        .map(|number| {
+            let mut session = begin_as(system.smtp, &format!("203.0.113.{number}"));
+            session.command("MAIL FROM:<a@example.net>", "250");
+            session.command("RCPT TO:<alice@example.org>", "250");
+            session.command("DATA", "354");
+            session.send(text.as_bytes());
+            session
+        })
+        .collect();
+    wait_for("the bound to be held", || {
+        let top = top();
+        let mut budgets = top["budgets"].as_array().expect("budgets").iter();
+        let held = budgets.find(|budget| budget["name"] == "receiving");
+        (held?["used"].as_u64()? >= 4 * 890 * 1_000).then_some(())
+    });
+    assert_eq!(top()["heaviest"]["octets"], 890 * 1_000);
+    // At once: a user, for whom a part is kept.
+    let mut user = begin_as(system.submission, "198.51.100.7");
+    user.command("AUTH PLAIN AGFsaWNlQGV4YW1wbGUub3JnAHNlY3JldA==", "235");
+    let body = format!("{}\r\n", "B".repeat(998)).repeat(400);
+    user.submit("alice@example.org", &["alice@example.org"], &body);
+    // As soon as those who hold it stand still: everybody. Nobody is turned away at the door.
+    wait_for("the mail of a stranger", || {
+        let mut stranger = begin_as(system.smtp, "203.0.113.77");
+        let reply = stranger.offer("b@example.net", "alice@example.org", &body);
+        reply.starts_with("250").then_some(())
+    });
+    system.wait_mail("alice", 2);
+    system.wait_log(&["memory for arriving messages short", "client=203.0.113."]);
+    // Those that were refused hear of it where their message ends.
+    let refused = parked.into_iter().filter_map(|mut session| {
+        session.try_send(b".\r\n").ok()?;
+        let reply = session.try_reply().ok()?;
+        reply.starts_with("452 4.3.1").then_some(())
+    });
+    assert!(refused.count() >= 1);
     system.stop();
 }
 

@@ -255,7 +255,7 @@ pub(super) static SECTIONS: &[Section] = &[
                 "body_memory_max",
                 Size(MIB, TIB),
                 Is("\"256 MiB\""),
-                "Memory for messages that are being received, of the gateway and of the mail store each; beyond it clients get 452 (IMAP: NO [LIMIT]) and come again.",
+                "Memory for messages that are being received, of the gateway and of the mail store each. Beyond it messages that do not move are refused, those that hold most for their rate first: 452 (IMAP: NO [LIMIT]), and the client comes again. One client gets a quarter of it, or one message; an eighth is for those who have authenticated.",
             ),
             live(
                 "fetch_memory_max",
@@ -273,7 +273,7 @@ pub(super) static SECTIONS: &[Section] = &[
                 "throttle_from",
                 Integer(1, 100),
                 Is("95"),
-                "Percent of `queued_messages_max`, of `body_memory_max`, of what the fullest spool node has room for (`spool.memory_max` and `spool.spill_max`) or of `spool.group_max` from which new connections get 421 and new messages 452, so that what is under way finds room.",
+                "Percent of `queued_messages_max`, of what the fullest spool node has room for (`spool.memory_max` and `spool.spill_max`) or of `spool.group_max` from which new connections get 421 and new messages 452, so that what is under way finds room. The same percent of what is for strangers in `body_memory_max`, with nothing in it that does not move, is where their new messages get 452.",
             ),
             live(
                 "throttle_until",

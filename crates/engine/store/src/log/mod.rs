@@ -8,6 +8,7 @@
 mod error;
 pub(crate) mod format;
 mod job;
+mod reach;
 mod reclaiming;
 mod recover;
 mod rewrite;

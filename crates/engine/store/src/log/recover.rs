@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use memchr::memmem;
 use vere_ports::storage::{Storage, StorageFile};
 
 use super::error::{OpenError, io_error};
@@ -12,6 +11,7 @@ use super::format::{
     FIRST_POSITION, HeadError, PAYLOAD_MAX, RECORD_HEAD, RecordHead, RecordKind, SEGMENT_HEAD,
     SegmentHead, segment_name, segment_position,
 };
+use super::reach::{goes_on_to, proof_behind};
 use super::rewrite::{joined, read_index, records};
 use super::spare::{SPARES, Spare};
 use super::windowed::{WINDOW, Windowed};
@@ -321,34 +321,6 @@ fn scan<F: StorageFile>(
     Ok(end)
 }
 
-/// Whether the records of a segment go on to this position. One of an older copy, put back, ends before; a head that is
-/// damaged says nothing, and is found by a check.
-fn goes_on_to<F: StorageFile>(
-    segment: &Found<F>,
-    (first, id): (u64, u64),
-    position: u64,
-) -> io::Result<bool> {
-    if segment.head.is_some_and(|head| head.end > 0) {
-        return Ok(true);
-    }
-    let mut reader = Windowed::new(&segment.file, segment.len);
-    let mut at = first;
-    while at < position {
-        let octets = reader.get(SEGMENT_HEAD as u64 + (at - first), RECORD_HEAD)?;
-        let Some(octets) = octets.filter(|octets| octets.iter().any(|octet| *octet != 0)) else {
-            return Ok(false);
-        };
-        let head = octets
-            .first_chunk()
-            .and_then(|octets| RecordHead::decode(octets, id));
-        match head.filter(|head| head.position == at) {
-            Some(head) => at = head.end(),
-            None => return Ok(true),
-        }
-    }
-    Ok(at == position)
-}
-
 /// Gives the records of a segment that was written again; it was synced before it got its name.
 fn scan_again<F: StorageFile>(
     segment: &Found<F>,
@@ -449,35 +421,6 @@ fn refuse_damage<F: StorageFile>(
         }
     }
     Ok(())
-}
-
-/// The `synced` of a record behind `offset` that claims more than `position`.
-fn proof_behind<F: StorageFile>(
-    file: &F,
-    len: u64,
-    mut offset: u64,
-    id: u64,
-    position: u64,
-) -> io::Result<Option<u64>> {
-    let needle = id.to_le_bytes();
-    let finder = memmem::Finder::new(&needle);
-    let mut octets = Vec::new();
-    while offset + RECORD_HEAD as u64 <= len {
-        let count = (len - offset).min(WINDOW as u64);
-        octets.resize(usize::try_from(count).map_err(io::Error::other)?, 0);
-        file.read_at(&mut octets, offset)?;
-        for at in finder.find_iter(&octets) {
-            let head = octets[at..]
-                .first_chunk()
-                .and_then(|head| RecordHead::decode(head, id));
-            if let Some(head) = head.filter(|head| head.synced > position) {
-                return Ok(Some(head.synced));
-            }
-        }
-        // A head may lie across the border of two windows.
-        offset += (count + 1).saturating_sub(RECORD_HEAD as u64).max(1);
-    }
-    Ok(None)
 }
 
 /// Octets behind `used` up to the last that is not zero.

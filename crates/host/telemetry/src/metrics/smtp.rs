@@ -1,11 +1,12 @@
 //! Receiving mail.
 
+use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
-use super::declarations::{Declarations, label};
+use super::declarations::{Declarations, Label, escape, label};
 
 label! {
     /// The service a client talks to.
@@ -34,6 +35,32 @@ label! {
         Spool = "spool",
         /// Queues or memory are nearly used up.
         Pressure = "pressure",
+    }
+}
+
+label! {
+    /// What became of a message, or its connection, when memory was short.
+    Shortage("result") {
+        /// The message was refused.
+        Refused = "refused",
+        /// The connection was ended: its client brought next to nothing.
+        Ended = "ended",
+    }
+}
+
+/// A client by its address or network.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClientName(pub String);
+
+impl EncodeLabelSet for ClientName {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
+        [("client", escape(&self.0))].encode(encoder)
+    }
+}
+
+impl Label for ClientName {
+    fn describe() -> String {
+        "`client`: address, IPv6 network or user of this machine; one at a time".to_owned()
     }
 }
 
@@ -88,6 +115,10 @@ pub struct SmtpMetrics {
     pub store_seconds: Histogram,
     /// Memory held by bodies that are being received.
     pub body_memory_bytes: Gauge,
+    /// What the client holds of it that holds most, while memory is short or was within the last minute.
+    pub body_memory_heaviest_bytes: Family<ClientName, Gauge>,
+    /// Messages that let go of memory while it was short.
+    pub body_memory_shortages: Family<Shortage, Counter>,
     /// Whether new mail is turned away because queues or memory are nearly used up.
     pub throttled: Gauge,
 }
@@ -127,6 +158,14 @@ impl SmtpMetrics {
             body_memory_bytes: to.gauge(
                 "smtp_body_memory_bytes",
                 "Memory of messages that are being received",
+            ),
+            body_memory_heaviest_bytes: to.gauges(
+                "smtp_body_memory_heaviest_bytes",
+                "Memory of the messages of the client that holds most, while memory is short and a minute longer",
+            ),
+            body_memory_shortages: to.counters(
+                "smtp_body_memory_shortages",
+                "Messages refused, and connections ended, for their memory",
             ),
             throttled: to.gauge(
                 "smtp_throttled",

@@ -8,6 +8,7 @@ use crate::command::{Bdat, BodyType};
 
 use super::collector::{Collector, Form};
 use super::output::Fixed;
+use super::pace::Pace;
 use super::session::Transaction;
 use super::{Phase, Server, replies};
 
@@ -20,7 +21,7 @@ pub(super) struct ChunkPhase {
     last: bool,
     /// Why the chunk is thrown away.
     refused: Option<Fixed>,
-    began: Timestamp,
+    pace: Pace,
 }
 
 impl Server {
@@ -34,7 +35,7 @@ impl Server {
             received: 0,
             last: bdat.last,
             refused,
-            began: now,
+            pace: Pace::new(now),
         };
         if bdat.size == 0 {
             return self.end_chunk(&chunk);
@@ -81,10 +82,12 @@ impl Server {
         let octets = u64::try_from(piece.len()).unwrap_or(u64::MAX);
         chunk.remaining = chunk.remaining.saturating_sub(octets);
         chunk.received = chunk.received.saturating_add(octets);
+        chunk.pace.take(piece.len(), &self.config.limits, now);
         if chunk.refused.is_none()
             && let Some(collector) = collector_of(&mut self.session.transaction)
         {
             collector.take(piece);
+            collector.pace().take(piece.len(), &self.config.limits, now);
         }
         if chunk.remaining == 0
             && let Phase::Chunk(chunk) = std::mem::replace(&mut self.phase, Phase::Command)
@@ -94,18 +97,23 @@ impl Server {
         piece.len()
     }
 
-    /// When the text or a refused chunk began, and how many octets of it have come: time earned with
-    /// one chunk serves the next, and many small ones earn no more.
-    pub(super) fn chunk_progress(&self, chunk: &ChunkPhase) -> (Timestamp, u64) {
+    /// When the text is too late, or a refused chunk: time earned with one chunk serves the next, and many small ones
+    /// earn no more.
+    pub(super) fn chunk_due(&self, chunk: &ChunkPhase) -> Timestamp {
+        match chunk.refused {
+            Some(_) => chunk.pace.due(&self.config.limits),
+            None => self.chunks_due(),
+        }
+    }
+
+    /// When the text of the chunks so far is too late, if there are any: who pauses between them holds it as well.
+    pub(super) fn chunks_due(&self) -> Timestamp {
         let open = self
             .session
             .transaction
             .as_ref()
             .and_then(|open| open.chunks.as_ref());
-        match open {
-            Some(collector) if chunk.refused.is_none() => (collector.began(), collector.received()),
-            _ => (chunk.began, chunk.received),
-        }
+        open.map_or(Timestamp::MAX, |text| text.due(&self.config.limits))
     }
 
     fn end_chunk(&mut self, chunk: &ChunkPhase) {

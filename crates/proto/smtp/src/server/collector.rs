@@ -8,7 +8,10 @@
 use memchr::{memchr, memchr3, memmem, memrchr};
 use vere_units::Timestamp;
 
+use crate::limits::Limits;
 use crate::text::{is_paired, lines_fit};
+
+use super::pace::Pace;
 
 /// What is wrong with a message. The first fault counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +72,7 @@ pub(super) struct Collector {
     fault: Option<Fault>,
     /// Octets taken since the fault.
     refused: u64,
-    received: u64,
-    began: Timestamp,
+    pace: Pace,
 }
 
 impl Collector {
@@ -83,8 +85,7 @@ impl Collector {
             body: Vec::new(),
             fault: None,
             refused: 0,
-            received: 0,
-            began,
+            pace: Pace::new(began),
         }
     }
 
@@ -101,9 +102,8 @@ impl Collector {
                 (bytes.len(), false)
             }
         };
-        let octets = u64::try_from(taken).unwrap_or(u64::MAX);
-        self.received = self.received.saturating_add(octets);
         if faulty_before {
+            let octets = u64::try_from(taken).unwrap_or(u64::MAX);
             self.refused = self.refused.saturating_add(octets);
         }
         (taken, ended)
@@ -138,14 +138,14 @@ impl Collector {
         self.fault
     }
 
-    /// When the text began to come.
-    pub(super) fn began(&self) -> Timestamp {
-        self.began
+    /// How fast the text comes: the server takes note of what it gave.
+    pub(super) fn pace(&mut self) -> &mut Pace {
+        &mut self.pace
     }
 
-    /// Octets taken in all.
-    pub(super) fn received(&self) -> u64 {
-        self.received
+    /// When the text is too late, unless more of it comes.
+    pub(super) fn due(&self, limits: &Limits) -> Timestamp {
+        self.pace.due(limits)
     }
 
     /// Octets taken in vain.

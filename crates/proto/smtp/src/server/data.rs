@@ -46,6 +46,7 @@ impl Server {
         };
         self.waiting_since = now;
         let (taken, ended) = collector.take(bytes);
+        collector.pace().take(taken, &self.config.limits, now);
         if ended {
             if let Phase::Data(collector) = std::mem::replace(&mut self.phase, Phase::Command) {
                 self.end_message(collector.finish());

@@ -85,20 +85,17 @@ impl Server {
     #[must_use]
     pub fn deadline(&self) -> Timestamp {
         let limits = &self.config.limits;
-        let (began, received) = match &self.phase {
+        let due = match &self.phase {
             Phase::Asking(_) => return Timestamp::MAX,
-            Phase::Data(collector) => (collector.began(), collector.received()),
-            Phase::Chunk(chunk) => self.chunk_progress(chunk),
-            _ => return self.waiting_since + limits.command_timeout,
+            Phase::Data(collector) => collector.due(limits),
+            Phase::Chunk(chunk) => self.chunk_due(chunk),
+            _ => {
+                return self
+                    .chunks_due()
+                    .min(self.waiting_since + limits.command_timeout);
+            }
         };
-        let idle = self.waiting_since + limits.data_timeout;
-        let Some(earned) = received.checked_div(limits.data_octets_per_second_min) else {
-            return idle;
-        };
-        let slow = limits
-            .data_timeout
-            .saturating_add(std::time::Duration::from_secs(earned));
-        idle.min(began + slow.min(limits.data_time_max))
+        due.min(self.waiting_since + limits.data_timeout)
     }
 
     /// Takes note that the deadline has passed: the session ends, with 421 unless the client does not

@@ -65,6 +65,7 @@ mod mail;
 mod message;
 mod notes;
 mod output;
+mod pace;
 mod question;
 mod rcpt;
 mod received;
@@ -286,17 +287,23 @@ impl Server {
     /// Octets of memory that the session holds beside itself: text, replies, an unfinished line.
     #[must_use]
     pub fn memory(&self) -> usize {
+        self.message_memory()
+            .saturating_add(self.output.memory())
+            .saturating_add(self.lines.memory())
+    }
+
+    /// Octets of the message that is being received.
+    #[must_use]
+    pub fn message_memory(&self) -> usize {
         let chunks = self
             .session
             .transaction
             .as_ref()
             .and_then(|open| open.chunks.as_ref());
-        let text = match &self.phase {
+        match &self.phase {
             Phase::Data(collector) => collector.memory(),
             _ => chunks.map_or(0, |collector| collector.memory()),
-        };
-        text.saturating_add(self.output.memory())
-            .saturating_add(self.lines.memory())
+        }
     }
 }
 

@@ -34,8 +34,9 @@ impl Reception {
 
     async fn serve_local(self: &Rc<Self>, mut stream: UnixStream) -> io::Result<()> {
         let user = stream.peer_cred()?.uid();
+        let client = Client::User(user);
         let settings = self.gateway.settings();
-        let _place = match self.places.take(&settings, Client::User(user)) {
+        let _place = match self.places.take(&settings, client) {
             Ok(place) => place,
             Err(reason) => {
                 self.gateway.metrics.turned_away(reason);
@@ -43,7 +44,7 @@ impl Reception {
                 return stream.write_all(busy).await;
             }
         };
-        let context = self.context(Service::Sendmail);
+        let context = self.context(Service::Sendmail, client);
         Box::pin(session::serve_local(stream, local_peer(user), context)).await
     }
 }

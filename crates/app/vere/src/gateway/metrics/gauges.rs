@@ -13,7 +13,8 @@ use tokio::task::spawn_local;
 use vere_queue::{GateTotals, Queues};
 use vere_spool::owner::{NetworkState, SyncState};
 use vere_telemetry::metrics::{
-    CertificateFile, Family, Gauge, GroupName, Health, NodeName, QueueMetrics, TlsMetrics, serve,
+    CertificateFile, ClientName, Family, Gauge, GroupName, Health, NodeName, QueueMetrics,
+    TlsMetrics, serve,
 };
 use vere_units::Timestamp;
 
@@ -80,7 +81,9 @@ async fn measure(gateway: Rc<Gateway>, tls: ServerTls) {
         // It ends also when nobody asks.
         if gateway.is_recovered() {
             gateway.throttled();
+            gateway.is_short();
         }
+        body_memory(&gateway, &mut shown.clients);
         queues(&gateway, &gateway.metrics.all.queue);
         spool(&gateway, &mut shown);
         let mut ends = tls.certificate_ends();
@@ -88,6 +91,21 @@ async fn measure(gateway: Rc<Gateway>, tls: ServerTls) {
         certificates(&gateway.metrics.all.tls, ends, &mut shown.files);
         tokio::time::sleep(INTERVAL).await;
     }
+}
+
+/// Who holds most memory of those that send messages, as long as that matters: one client, so that there are never
+/// many labels.
+fn body_memory(gateway: &Gateway, shown: &mut HashSet<ClientName>) {
+    let heaviest = match gateway.is_memory_short() {
+        true => gateway.memory.heaviest(),
+        false => None,
+    };
+    let row = heaviest.map(|heaviest| {
+        let octets = i64::try_from(heaviest.octets).unwrap_or(i64::MAX);
+        (ClientName(heaviest.client.to_string()), octets)
+    });
+    let family = &gateway.metrics.all.smtp.body_memory_heaviest_bytes;
+    show(family, shown, row);
 }
 
 fn queues(gateway: &Gateway, queue: &QueueMetrics) {
@@ -150,6 +168,7 @@ struct Shown {
     files: HashSet<CertificateFile>,
     groups: HashSet<GroupName>,
     nodes: HashSet<NodeName>,
+    clients: HashSet<ClientName>,
 }
 
 /// Sets the gauges of a family, and takes away those of labels that are no more, one by one: whoever

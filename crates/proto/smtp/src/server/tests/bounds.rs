@@ -223,10 +223,15 @@ fn time_runs_out_for_text() {
         start + Duration::from_secs(600),
         "an octet does not help"
     );
-    host.give(&lines(100 * 1024));
-    assert_eq!(host.server.deadline(), start + Duration::from_secs(700));
+    host.give(&lines(30 * 1024));
+    assert_eq!(host.server.deadline(), start + Duration::from_secs(630));
+    // From here on the rate of the last minute counts.
     host.give(&lines(1_000 * 1024));
-    assert_eq!(host.server.deadline(), start + Duration::from_secs(1100));
+    assert_eq!(host.server.deadline(), start + Duration::from_secs(560));
+    host.now = start + Duration::from_secs(550);
+    host.give(&lines(20 * 1024));
+    let left = host.server.deadline().saturating_since(host.now);
+    assert_eq!(left.as_secs(), 30, "10 s were left, and 20 s are earned");
     host.server.timed_out();
     assert_eq!(codes(&host.say("\r\n.\r\nNOOP\r\n")), ["421 4.4.2"]);
     assert!(host.closed && host.messages.is_empty());
@@ -245,20 +250,48 @@ fn nothing_that_was_sent_buys_days() {
     let start = host.now;
     host.say(format!("{MAIL}{RCPT}DATA\r\n"));
     host.give(&lines(33 * 1024 * 1024));
-    let mut asked = 0;
-    while host.server.deadline() > host.now {
-        // An octet every nine minutes, as often as it helps.
-        host.now = (host.now + Duration::from_secs(540)).min(host.server.deadline());
+    // Octets now and then, as often as it helps.
+    for _ in 0..10 {
+        host.now = host.now + Duration::from_secs(10);
         if host.now < host.server.deadline() {
-            host.give(b"x");
+            host.give(&lines(1024));
         }
-        asked += 1;
-        assert!(asked < 100, "still held");
     }
-    assert_eq!(host.now, start + Duration::from_secs(7_200));
+    let end = host.server.deadline();
+    assert!(end < start + Duration::from_secs(70), "{end:?}");
     host.server.timed_out();
     assert_eq!(codes(&host.say("")), ["421 4.4.2"]);
     assert!(host.closed && host.messages.is_empty());
+}
+
+#[test]
+fn no_rate_buys_more_than_the_time_of_one_message() {
+    let mut host = with(|_| {});
+    let start = host.now;
+    host.say(format!("{MAIL}{RCPT}DATA\r\n"));
+    while host.now < host.server.deadline() {
+        host.give(&lines(2 * 1024));
+        host.now = host.now + Duration::from_secs(1);
+        assert!(host.now <= start + Duration::from_secs(7_200));
+    }
+    assert_eq!(host.now, start + Duration::from_secs(7_200));
+}
+
+/// A NOOP every five minutes held the text of a chunk for eight hours.
+#[test]
+fn who_pauses_between_chunks_is_as_slow_as_within_one() {
+    let mut host = with(|_| {});
+    let start = host.now;
+    host.say(format!("{MAIL}{RCPT}"));
+    let text = lines(100 * 1024);
+    host.say(format!("BDAT {}\r\n", text.len()));
+    host.give(&text);
+    host.now = host.now + Duration::from_secs(50);
+    host.say("NOOP\r\n");
+    assert_eq!(host.server.deadline(), start + Duration::from_secs(60));
+    host.server.timed_out();
+    assert_eq!(codes(&host.say("")), ["421 4.4.2"]);
+    assert!(host.server.message_memory() == 0);
 }
 
 #[test]

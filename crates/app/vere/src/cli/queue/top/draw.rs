@@ -8,7 +8,7 @@ use vere_units::ByteSize;
 
 use super::sample::{Rates, Row};
 use super::screen::{Mode, Screen, Sort};
-use crate::control::{Budget, ReplicaLine};
+use crate::control::{Budget, HeaviestClient, ReplicaLine};
 
 /// Columns of one budget, with the gap behind it.
 const BUDGET_WIDTH: u16 = 40;
@@ -140,8 +140,20 @@ fn top(screen: &Screen, width: u16) -> Vec<Line<'static>> {
     for some in sample.budgets.chunks(in_line) {
         lines.push(Line::from(some.iter().map(budget).collect::<Vec<_>>()));
     }
+    lines.extend(sample.heaviest.as_ref().map(heaviest));
     lines.extend(sample.replicas.iter().map(replica));
     lines
+}
+
+fn heaviest(heaviest: &HeaviestClient) -> Line<'static> {
+    let octets = ByteSize::new(heaviest.octets).to_string();
+    let plural = if heaviest.messages == 1 { "" } else { "s" };
+    Line::raw(format!(
+        "receiving most from {}: {} in {} message{plural}",
+        heaviest.client,
+        short_size(&octets),
+        count(heaviest.messages as u64),
+    ))
 }
 
 fn budget(budget: &Budget) -> Span<'static> {

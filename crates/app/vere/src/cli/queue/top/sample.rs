@@ -168,6 +168,7 @@ pub(super) mod tests {
                     octets: true,
                 },
             ],
+            heaviest: None,
             replicas: vec![ReplicaLine {
                 node: "a".to_owned(),
                 active: "run".to_owned(),

@@ -3,7 +3,6 @@
 mod damage;
 mod faults;
 mod figures;
-mod host;
 mod spill;
 mod tls;
 
