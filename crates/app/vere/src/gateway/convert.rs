@@ -21,6 +21,23 @@ pub(super) fn notify(notify: Option<Notify>) -> queue::Notify {
     }
 }
 
+/// The same wish, without reports of success.
+pub(super) const fn without_success(notify: Notify) -> Notify {
+    match notify {
+        Notify::On {
+            failure: false,
+            delay: false,
+            ..
+        }
+        | Notify::Never => Notify::Never,
+        Notify::On { failure, delay, .. } => Notify::On {
+            success: false,
+            failure,
+            delay,
+        },
+    }
+}
+
 /// What the queue keeps of a BODY parameter.
 pub(super) fn body_type(mail: &MailFrom) -> queue::BodyType {
     match mail.body {

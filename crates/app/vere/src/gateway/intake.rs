@@ -47,7 +47,7 @@ pub(super) trait Intake {
     /// Whether mail for this recipient is taken from this client.
     async fn recipient(&self, session: &Server, rcpt: &RcptTo) -> Result<(), Refusal>;
     /// Takes responsibility for a message: when this gives its queue id, it is safe.
-    async fn message(&self, message: Message) -> Result<String, Refusal>;
+    async fn message(&self, session: &Server, message: Message) -> Result<String, Refusal>;
     /// What a client may do that a trusted proxy speaks for.
     fn rights(&self, peer: &Peer) -> ClientRights;
 }
@@ -141,19 +141,23 @@ impl Intake for ServiceIntake {
     }
 
     async fn recipient(&self, session: &Server, rcpt: &RcptTo) -> Result<(), Refusal> {
-        let may_relay = session.peer().may_relay || session.account().is_some();
         let gateway = &self.gateway;
         let settings = gateway.settings();
         gateway
             .router
-            .check(&settings, &rcpt.forward_path, may_relay)?;
+            .check(&settings, &rcpt.forward_path, self.is_known(session))?;
         room(gateway, &settings, &rcpt.forward_path)
     }
 
-    async fn message(&self, message: Message) -> Result<String, Refusal> {
+    async fn message(&self, session: &Server, mut message: Message) -> Result<String, Refusal> {
         let trace = self.gateway.trace_id();
         let begun = Instant::now();
         let (octets, recipients) = (message.body.len(), message.recipients.len());
+        if !self.is_known(session) {
+            for rcpt in &mut message.recipients {
+                rcpt.notify = rcpt.notify.map(convert::without_success);
+            }
+        }
         // Boxed: it is large, and every session that waits would have room for it.
         let stored = Box::pin(accept(&self.gateway, self.service, trace, message)).await;
         self.gateway.metrics.received(
@@ -176,6 +180,14 @@ impl Intake for ServiceIntake {
             may_auth_in_clear: settings.auth.plaintext_networks.contains(address),
             may_prioritise: settings.priority.networks.contains(address),
         }
+    }
+}
+
+impl ServiceIntake {
+    /// Whether the client is one of ours: it may send to any domain, and its senders hear of success. A stranger's reverse
+    /// path may be anybody's, who would be sent a report for each message of his.
+    fn is_known(&self, session: &Server) -> bool {
+        session.peer().may_relay || session.account().is_some() || self.service == Service::Sendmail
     }
 }
 
@@ -283,7 +295,8 @@ async fn tell_expanded(
 }
 
 /// The message as it goes on: our Received field in front; a submitted message without a date gets one
-/// (RFC 6409 section 8.1).
+/// (RFC 6409 section 8.1). A first line that begins with a blank would go on our last field (RFC 5322 section 2.2.3): an
+/// empty line goes before it, for what it belongs to is no header.
 fn with_trace_header(hostname: &str, trace: TraceId, message: &Message, submitted: bool) -> Bytes {
     let only = match message.recipients.as_slice() {
         [one] => Some(&one.forward_path),
@@ -293,13 +306,18 @@ fn with_trace_header(hostname: &str, trace: TraceId, message: &Message, submitte
     let received = received_header(&message.session, hostname, &trace.to_string(), now, only);
     let mut body = Vec::with_capacity(received.len() + message.body.len() + 128);
     body.extend_from_slice(&received);
+    let is_headless = matches!(message.body.first(), Some(b' ' | b'\t'));
+    let has = |name| !is_headless && header::has(&message.body, name);
     if submitted {
-        if !header::has(&message.body, "date") {
+        if !has("date") {
             body.extend_from_slice(format!("Date: {}\r\n", now.rfc5322()).as_bytes());
         }
-        if !header::has(&message.body, "message-id") {
+        if !has("message-id") {
             body.extend_from_slice(format!("Message-ID: <{trace}@{hostname}>\r\n").as_bytes());
         }
+    }
+    if is_headless {
+        body.extend_from_slice(b"\r\n");
     }
     body.extend_from_slice(&message.body);
     Bytes::from(body)

@@ -260,7 +260,7 @@ async fn answer<I: Intake>(
         }
         Question::Message(message) => {
             let mail = message.reverse_path.reverse_path.clone();
-            let answer = intake.message(*message).await;
+            let answer = intake.message(server, *message).await;
             if let Err(refusal) = &answer {
                 mail_log::refused(service, server, mail.as_str(), None, refusal);
             }

@@ -56,7 +56,10 @@ fn ask(imap: std::net::SocketAddr, user: &str, items: &str) -> TcpStream {
 fn system() -> (System, std::net::SocketAddr, [String; 2]) {
     let (options, ports) = with_store(Options::default());
     let options = options
-        .set("limits.fetch_memory_max", &format!("\"{} MiB\"", BOUND / MIB))
+        .set(
+            "limits.fetch_memory_max",
+            &format!("\"{} MiB\"", BOUND / MIB),
+        )
         .set("limits.connections_per_client_max", "1000");
     let system = System::start(&options);
     let texts = [large(1), large(2)];
@@ -77,7 +80,10 @@ fn what_is_fetched_and_not_read_takes_bounded_memory() {
         assert!(bob.octets(number) == text.as_bytes(), "message {number}");
     }
     let before = private_memory(store);
-    for items in ["BODY.PEEK[]", "(BODY.PEEK[HEADER.FIELDS (SUBJECT)] BODY.PEEK[TEXT])"] {
+    for items in [
+        "BODY.PEEK[]",
+        "(BODY.PEEK[HEADER.FIELDS (SUBJECT)] BODY.PEEK[TEXT])",
+    ] {
         let began = Instant::now();
         let mut unread: Vec<TcpStream> = (0..SESSIONS)
             .map(|_| ask(imap, "alice@example.org", items))
@@ -108,7 +114,12 @@ fn what_is_fetched_and_not_read_takes_bounded_memory() {
         drop(unread);
         let mut said = Vec::new();
         let end = b"\r\nc OK";
-        while !said.windows(end.len()).rev().take(100).any(|found| found == end) {
+        while !said
+            .windows(end.len())
+            .rev()
+            .take(100)
+            .any(|found| found == end)
+        {
             let mut piece = [0; 64 * 1024];
             let octets = last.read(&mut piece).expect("an answer");
             assert!(octets > 0, "closed after {}", said.len());
@@ -116,7 +127,10 @@ fn what_is_fetched_and_not_read_takes_bounded_memory() {
         }
         for text in &texts {
             let body = text.split_once("\r\n\r\n").expect("a body").1.as_bytes();
-            let at = said.windows(60).position(|found| found == &body[..60]).expect("the body");
+            let at = said
+                .windows(60)
+                .position(|found| found == &body[..60])
+                .expect("the body");
             assert!(said[at..].starts_with(body));
         }
         drop(last);

@@ -191,6 +191,54 @@ fn an_address_that_stands_for_several_is_reported_once() {
     system.stop();
 }
 
+/// A stranger's reverse path may be anybody's: who does not say who they are get no report of success, by which others are
+/// sent mail that they did not ask for.
+#[test]
+fn success_is_reported_to_known_clients_alone() {
+    let options = Options::default().set("relay.networks", "[\"192.0.2.0/24\"]");
+    let system = System::start(&options);
+    system.add_account("carol@example.org");
+    let ask = |session: &mut Session, subject: &str| {
+        session.command("MAIL FROM:<carol@example.org>", "250");
+        session.command("RCPT TO:<alice@example.org> NOTIFY=SUCCESS,FAILURE", "250");
+        session.command("DATA", "354");
+        session.command(
+            &format!("From: carol@example.org\r\nSubject: {subject}\r\n\r\nbody\r\n."),
+            "250",
+        );
+    };
+    ask(&mut Session::greeted(system.smtp), "by a stranger");
+    system.wait_mail("alice", 1);
+    system.wait_empty();
+    let mut session = Session::greeted(system.submission);
+    session.command("AUTH PLAIN AGNhcm9sQGV4YW1wbGUub3JnAHNlY3JldA==", "235");
+    ask(&mut session, "by herself");
+    system.wait_mail("alice", 2);
+    system.wait_empty();
+    let reports = system.wait_mail("carol", 1);
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    assert!(
+        reports[0].contains("Action: delivered") && reports[0].contains("by herself"),
+        "{reports:?}"
+    );
+    system.stop();
+}
+
+/// The first line became part of our Received field.
+#[test]
+fn a_first_line_that_begins_with_a_blank_is_no_part_of_our_header() {
+    let system = System::start(&Options::default());
+    let mut session = Session::greeted(system.smtp);
+    session.submit(
+        "a@remote.example",
+        &["alice@example.org"],
+        " for eve\r\nSubject: x\r\n\r\nbody",
+    );
+    let mail = &system.wait_mail("alice", 1)[0];
+    assert!(mail.contains("\n\n for eve\nSubject: x\n"), "{mail}");
+    system.stop();
+}
+
 #[test]
 fn reports_are_signed_by_the_key_of_the_hosts_domain() {
     let (sink, refuses) = (Sink::start(), Sink::with_faults(&["rcpt=550 5.1.1 nobody"]));
