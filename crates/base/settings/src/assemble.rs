@@ -213,6 +213,7 @@ impl Assembly {
             connections_max: self.need("limits.connections_max"),
             connections_per_client_max: self.need("limits.connections_per_client_max"),
             body_memory_max: self.need("limits.body_memory_max"),
+            body_disk_max: self.need("limits.body_disk_max"),
             fetch_memory_max: self.need("limits.fetch_memory_max"),
             queued_messages_max: self.need("limits.queued_messages_max"),
             throttle_from: self.need("limits.throttle_from"),

@@ -179,13 +179,15 @@ fn certificates(settings: &Settings, found: &mut Found<'_>) {
 }
 
 fn limits(settings: &Settings, found: &mut Found<'_>) {
-    let (size, memory) = (
-        settings.limits.message_size_max,
-        settings.limits.body_memory_max,
-    );
-    if size.as_u64() > memory.as_u64() / 2 {
-        let text = format!("{size} is more than half of limits.body_memory_max ({memory})");
-        found.add("limits.message_size_max", text);
+    let size = settings.limits.message_size_max;
+    for (name, room) in [
+        ("body_memory_max", settings.limits.body_memory_max),
+        ("body_disk_max", settings.limits.body_disk_max),
+    ] {
+        if size.as_u64() > room.as_u64() / 2 {
+            let text = format!("{size} is more than half of limits.{name} ({room})");
+            found.add("limits.message_size_max", text);
+        }
     }
     let (from, until) = (
         settings.limits.throttle_from,

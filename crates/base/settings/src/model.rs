@@ -151,6 +151,8 @@ pub struct Limits {
     pub connections_per_client_max: u32,
     /// Memory for messages that are being received.
     pub body_memory_max: ByteSize,
+    /// Room on the disk for what has come of long ones.
+    pub body_disk_max: ByteSize,
     /// Memory for messages that clients fetch and have not read.
     pub fetch_memory_max: ByteSize,
     /// Messages in all queues, counted once per destination.

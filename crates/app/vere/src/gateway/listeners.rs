@@ -18,6 +18,7 @@ use vere_smtp::limits::Limits;
 use vere_smtp::server::{AuthConfig, Peer, Role, ServerConfig};
 use vere_telemetry::metrics::Refusal;
 
+use super::aside::Aside;
 use super::intake::{Intake as _, ServiceIntake};
 use super::session::{self, SessionContext};
 use super::state::Gateway;
@@ -109,6 +110,9 @@ impl Reception {
         self.gateway
             .memory
             .set_max(settings.limits.body_memory_max.as_usize());
+        self.gateway
+            .disk
+            .set_max(settings.limits.body_disk_max.as_usize());
         let configs =
             Service::ALL.map(|service| (service, Arc::new(self.server_config(&settings, service))));
         *self.configs.borrow_mut() = configs.into_iter().collect();
@@ -239,6 +243,7 @@ impl Reception {
             tls: self.tls.clone(),
             metrics: Rc::clone(&self.gateway.metrics),
             held: self.gateway.memory.share(Some(client)),
+            aside: Aside::new(self.gateway.settings(), &self.gateway.disk, client),
             stop: self.stop.clone(),
         }
     }

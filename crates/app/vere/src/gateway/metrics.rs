@@ -150,10 +150,21 @@ impl GatewayMetrics {
 
     /// The figures of the memory that messages take while they are received.
     pub(super) fn body_memory(&self) -> MemoryFigures {
-        let smtp = &self.all.smtp;
-        let shortages = |result| smtp.body_memory_shortages.get_or_create_owned(&result);
+        self.figures(&self.all.smtp.body_memory_bytes)
+    }
+
+    /// The figures of what is written of long ones.
+    pub(super) fn body_disk(&self) -> MemoryFigures {
+        self.figures(&self.all.smtp.body_disk_bytes)
+    }
+
+    fn figures(&self, held: &Gauge) -> MemoryFigures {
+        let shortages = |result| {
+            let family = &self.all.smtp.body_memory_shortages;
+            family.get_or_create_owned(&result)
+        };
         MemoryFigures {
-            held: smtp.body_memory_bytes.clone(),
+            held: held.clone(),
             refused: shortages(Shortage::Refused),
             ended: shortages(Shortage::Ended),
         }

@@ -7,6 +7,7 @@
 //! answers commands.
 
 mod adopt;
+mod aside;
 mod audit;
 mod behind;
 pub(crate) mod control;

@@ -12,6 +12,7 @@ use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{Answer, Peer, Question, Server, ServerConfig, Step, TlsInfo};
 use vere_telemetry::metrics::{HandshakeResult, TlsSide};
 
+use super::aside::Aside;
 use super::intake::Intake;
 use super::listeners::Service;
 use super::mail_log;
@@ -31,6 +32,8 @@ pub(super) struct SessionContext<I> {
     pub(super) metrics: Rc<GatewayMetrics>,
     /// What it holds of messages.
     pub(super) held: Share,
+    /// The same of long ones, on the disk.
+    pub(super) aside: Aside,
     /// Becomes true when the gateway stops: the session ends at its next command boundary.
     pub(super) stop: watch::Receiver<bool>,
 }
@@ -128,6 +131,7 @@ async fn run<I: Intake>(
             mail_log::noted(context.service, server, &notes);
         }
         context.intake.follow(server);
+        context.aside.take(server).await;
         match server.step() {
             // What it was called to do may change what is next.
             Step::Send | Step::NeedInput if context.held.count(server) => {}
@@ -135,8 +139,9 @@ async fn run<I: Intake>(
                 tokio::select! {
                     biased;
                     sent = send(stream, server, context) => sent?,
-                    // It does not read, and holds memory that others need.
+                    // It does not read, and holds what others need.
                     () = context.held.called() => return Ok(Pause::Closed),
+                    () = context.aside.called() => return Ok(Pause::Closed),
                 }
             }
             Step::NeedInput => match receive(stream, server, context).await? {
@@ -148,8 +153,8 @@ async fn run<I: Intake>(
                 }
                 None => return Ok(Pause::Closed),
             },
-            Step::Ask(question) => {
-                let answer = match has_room(&mut context.held, server, &question) {
+            Step::Ask(mut question) => {
+                let answer = match has_room(context, server, &mut question).await {
                     true => answer(context, server, question).await,
                     false => Answer::Stored(Err(Refusal::StorageFull)),
                 };
@@ -162,12 +167,24 @@ async fn run<I: Intake>(
     }
 }
 
-/// Whether a message that is whole finds room while it is made safe; others are asked less.
-fn has_room(held: &mut Share, server: &Server, question: &Question) -> bool {
-    match question {
-        Question::Message(message) => held.keep(message.body.len(), server.account().is_some()),
-        _ => true,
+/// Whether a message that is whole finds room while it is made safe, all of it in memory; others are asked less.
+async fn has_room<I>(
+    context: &mut SessionContext<I>,
+    server: &Server,
+    question: &mut Question,
+) -> bool {
+    let Question::Message(message) = question else {
+        return true;
+    };
+    let aside = usize::try_from(message.aside).unwrap_or(usize::MAX);
+    let octets = message.body.len().saturating_add(aside);
+    if !context.held.keep(octets, server.account().is_some()) {
+        return false;
     }
+    let joined = context.aside.join(message).await;
+    joined
+        .inspect_err(|error| tracing::warn!(%error, "a message that was received cannot be read: it is refused"))
+        .is_ok()
 }
 
 /// Octets that were read and not taken yet.
@@ -209,7 +226,9 @@ async fn receive<I>(
     server: &mut Server,
     context: &mut SessionContext<I>,
 ) -> io::Result<Option<Vec<u8>>> {
-    let SessionContext { stop, held, .. } = context;
+    let SessionContext {
+        stop, held, aside, ..
+    } = context;
     let patience = clock::until(server.deadline());
     let stopping = *stop.borrow();
     // In this order: what has come is taken before its time is called over.
@@ -221,6 +240,7 @@ async fn receive<I>(
         }
         // What it was called to do is done where it is counted.
         () = held.called() => Ok(Some(Vec::new())),
+        () = aside.called() => Ok(Some(Vec::new())),
         read = wire::read(stream, |octets| server.input(octets, clock::now())) => read,
         () = tokio::time::sleep(patience) => {
             server.timed_out();

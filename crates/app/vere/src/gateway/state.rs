@@ -28,7 +28,7 @@ use super::reporting::STORING_MAX;
 use super::routing::Router;
 use super::signing::Signer;
 use crate::cli::Failure;
-use crate::role::memory::BodyMemory;
+use crate::role::memory::{BodyMemory, DISK, MEMORY};
 use crate::secret;
 use crate::spool::link::{Commit, SpoolError, SpoolLink};
 
@@ -82,6 +82,8 @@ pub(super) struct Gateway {
     pub(super) signer: Option<Rc<Signer>>,
     /// Memory of messages that are being received.
     pub(super) memory: Rc<BodyMemory>,
+    /// Room on the disk for long ones.
+    pub(super) disk: Rc<BodyMemory>,
     /// Whether so much waits that the intake is throttled.
     pub(super) pressure: Pressure,
     trace: TraceLog,
@@ -120,7 +122,8 @@ impl Gateway {
             outbound: parts.outbound,
             queues: RefCell::new(queues),
             changed: Notify::new(),
-            memory: Rc::new(BodyMemory::new(parts.metrics.body_memory())),
+            memory: Rc::new(BodyMemory::new(MEMORY, parts.metrics.body_memory())),
+            disk: Rc::new(BodyMemory::new(DISK, parts.metrics.body_disk())),
             metrics: parts.metrics,
             records: parts.records,
             pressure: Pressure::default(),
@@ -155,6 +158,7 @@ impl Gateway {
             settings: RefCell::new(settings),
             changed: Notify::new(),
             memory: Rc::clone(&self.memory),
+            disk: Rc::clone(&self.disk),
             metrics: Rc::clone(&self.metrics),
             records: self.records.beside(),
             pressure: Pressure::default(),

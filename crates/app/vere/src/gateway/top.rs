@@ -118,6 +118,11 @@ fn budgets(gateway: &Gateway, node: Option<&NodeStat>) -> Vec<Budget> {
             Some(limits.body_memory_max.as_u64()),
         ),
         octets(
+            "receiving, on disk",
+            gateway.disk.held() as u64,
+            Some(limits.body_disk_max.as_u64()),
+        ),
+        octets(
             "leaving next",
             heads,
             Some(limits.queue_memory_max.as_u64()),

@@ -97,9 +97,15 @@ pub(crate) struct MemoryFigures {
     pub(crate) ended: Counter,
 }
 
+/// What is shared out, for the log.
+pub(crate) const MEMORY: &str = "memory";
+/// See [`MEMORY`].
+pub(crate) const DISK: &str = "the disk";
+
 /// The bounds of all, and who holds what.
 #[derive(Debug)]
 pub(crate) struct BodyMemory {
+    what: &'static str,
     ledger: RefCell<Ledger>,
     figures: MemoryFigures,
     /// When somebody was called last.
@@ -111,8 +117,9 @@ pub(crate) struct BodyMemory {
 
 impl BodyMemory {
     /// Nothing is held, and nothing may be.
-    pub(crate) fn new(figures: MemoryFigures) -> Self {
+    pub(crate) fn new(what: &'static str, figures: MemoryFigures) -> Self {
         Self {
+            what,
             ledger: RefCell::new(Ledger::new(Instant::now())),
             figures,
             short: Cell::default(),
@@ -121,7 +128,7 @@ impl BodyMemory {
         }
     }
 
-    /// Sets the bound: `limits.body_memory_max`. One client gets a quarter, and an eighth is for those who have
+    /// Sets the bound: `limits.body_memory_max`, or `limits.body_disk_max`. One client gets a quarter, and an eighth is for those who have
     /// authenticated.
     pub(crate) fn set_max(&self, max: usize) {
         self.ledger.borrow_mut().set_max(max);
@@ -151,6 +158,11 @@ impl BodyMemory {
         drop(ledger);
         self.note(called);
         short
+    }
+
+    /// Octets held.
+    pub(crate) fn held(&self) -> usize {
+        self.ledger.borrow().here()
     }
 
     /// The client that holds most, of all its connections together.
@@ -188,7 +200,8 @@ impl BodyMemory {
             messages = worst.messages,
             refused = unsaid.refused,
             ended = unsaid.ended,
-            "memory for arriving messages short: messages refused that hold most for their rate"
+            "{} for arriving messages short: messages refused that hold most for their rate",
+            self.what
         );
     }
 }

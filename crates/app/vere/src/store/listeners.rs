@@ -30,7 +30,7 @@ use crate::cli::Failure;
 use crate::gateway::tls::ServerTls;
 use crate::role::accept;
 use crate::role::login::Logins;
-use crate::role::memory::{BodyMemory, MemoryFigures, Share};
+use crate::role::memory::{BodyMemory, MEMORY, MemoryFigures, Share};
 use crate::role::places::{self, Places};
 use crate::role::proxy;
 use crate::secret;
@@ -103,7 +103,7 @@ impl Reception {
             nonces: Arc::new(NonceSource::new(random()?)),
             fake_keys: secret::fake_keys(&settings.data)?,
         };
-        let memory = BodyMemory::new(MemoryFigures::default());
+        let memory = BodyMemory::new(MEMORY, MemoryFigures::default());
         memory.set_max(settings.limits.body_memory_max.as_usize());
         let fetch_memory = Rc::new(FetchMemory::new(keeper.figures().fetch_bytes()));
         fetch_memory.set_max(settings.limits.fetch_memory_max.as_usize());

@@ -278,6 +278,115 @@ fn those_who_hold_memory_and_do_nothing_stop_nobody() {
     system.stop();
 }
 
+/// The most memory that a process had, and has now, in KiB.
+fn memory(pid: u32) -> (u64, u64) {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
+    let field = |name: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        number.and_then(|number| number.parse().ok()).expect(name)
+    };
+    (field("VmHWM:"), field("VmRSS:"))
+}
+
+fn begin(system: &System) -> Session {
+    let mut session = Session::greeted(system.smtp);
+    session.command("EHLO client.example.net", "250");
+    session.command("MAIL FROM:<a@example.net>", "250");
+    session.command("RCPT TO:<alice@example.org>", "250");
+    session
+}
+
+/// Octets of files without a name that a process has open.
+fn nameless(pid: u32) -> u64 {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors");
+    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    let deleted = paths.filter(|path| {
+        std::fs::read_link(path).is_ok_and(|to| to.to_string_lossy().ends_with(" (deleted)"))
+    });
+    let files = deleted.filter_map(|path| std::fs::metadata(path).ok());
+    files
+        .filter(|file| file.is_file())
+        .map(|file| file.len())
+        .sum()
+}
+
+/// Long messages that are on their way take the disk, not memory, and a message beyond the limit took twice the limit.
+#[test]
+fn long_messages_on_their_way_take_no_memory() {
+    const MIB: usize = 1024 * 1024;
+    let options = Options::default().set("limits.message_size_max", "\"32 MiB\"");
+    let system = System::start(&options);
+    let pid = system.role_pids("gateway")[0];
+    let line = format!("{}\r\n", "A".repeat(1022));
+    let text = line.repeat(MIB / 1024);
+    let (_, before) = memory(pid);
+    // One beyond the limit.
+    let mut session = begin(&system);
+    session.command("DATA", "354");
+    for _ in 0..33 {
+        session.send(text.as_bytes());
+    }
+    session.command("\r\n.", "552 5.3.4");
+    let (most, _) = memory(pid);
+    assert!(
+        most < before + 12 * 1024,
+        "{before} KiB before, {most} KiB at most"
+    );
+    // One by DATA, one by BDAT, each with what comes before it dropped, and one that goes on waiting.
+    let mut parked = begin(&system);
+    parked.command("DATA", "354");
+    for _ in 0..20 {
+        parked.send(text.as_bytes());
+    }
+    let mut chunks = begin(&system);
+    chunks.send(format!("BDAT {}\r\n{text}{text}", 2 * MIB).as_bytes());
+    chunks.expect("250");
+    // Less than 1 MiB of each is in memory.
+    let (with, without) = (20 * MIB as u64, 19 * MIB as u64);
+    wait_for("both files", || (nameless(pid) >= with).then_some(()));
+    chunks.command("RSET", "250");
+    wait_for("one to go", || {
+        (without..=with).contains(&nameless(pid)).then_some(())
+    });
+    let (most, _) = memory(pid);
+    assert!(
+        most < before + 16 * 1024,
+        "{before} KiB before, {most} KiB at most"
+    );
+    chunks.command("MAIL FROM:<a@example.net>", "250");
+    chunks.command("RCPT TO:<alice@example.org>", "250");
+    let head = "Subject: in chunks\r\n\r\n";
+    chunks.send(format!("BDAT {}\r\n{head}{text}{text}", head.len() + 2 * MIB).as_bytes());
+    chunks.expect("250");
+    chunks.send(b"BDAT 6 LAST\r\nlast\r\n");
+    chunks.expect("250 2.0.0");
+    let mut whole = begin(&system);
+    whole.command("DATA", "354");
+    whole.send(format!("Subject: as data\r\n\r\n{}", text.repeat(5)).as_bytes());
+    whole.command("..last\r\n.", "250 2.0.0");
+    parked.command("\r\n.", "250 2.0.0");
+    let mails = system.wait_mail("alice", 3);
+    let found = |subject: &str| {
+        mails
+            .iter()
+            .find(|mail| mail.contains(subject))
+            .expect(subject)
+    };
+    let body = |subject: &str| {
+        found(subject)
+            .split_once("\n\n")
+            .expect("a body")
+            .1
+            .to_owned()
+    };
+    let text = text.replace("\r\n", "\n");
+    assert!(body("in chunks") == format!("{text}{text}last\n"));
+    assert!(body("as data") == format!("{}.last\n", text.repeat(5)));
+    assert_eq!(nameless(pid), 0);
+    system.stop();
+}
+
 #[test]
 fn a_second_system_on_the_same_port_names_the_owner_of_the_port() {
     let system = System::start(&Options::default());

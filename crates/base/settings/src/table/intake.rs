@@ -171,7 +171,7 @@ pub(super) static SECTIONS: &[Section] = &[
                 "message_size_max",
                 Size(64 * KIB, 2 * GIB),
                 Is("\"50 MiB\""),
-                "Octets of one message, announced by SIZE. Large providers take 25 to 50 MB, in base64 a third more than the files in it. At most half of `body_memory_max`.",
+                "Octets of one message, announced by SIZE. Large providers take 25 to 50 MB, in base64 a third more than the files in it. At most half of `body_memory_max` and of `body_disk_max`.",
             ),
             live(
                 "recipients_max",
@@ -262,6 +262,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 Size(8 * MIB, TIB),
                 Is("\"64 MiB\""),
                 "Memory of the mail store for messages that IMAP clients asked for and have not read; the sessions of one account get a quarter. Short answers take theirs at once, others wait for room in turn. A client that reads less than 1 KiB/s over a minute while it holds some of it is disconnected. A message whose parts are to be decoded and that is larger than half of this is read while no other one is.",
+            ),
+            live(
+                "body_disk_max",
+                Size(MIB, TIB),
+                Is("\"1 GiB\""),
+                "Room on the disk for what has come of messages above 1 MiB that are being received, in files without a name in `data`. Shared out as `body_memory_max` is: beyond it 452, to those first that hold most for their rate.",
             ),
             live(
                 "queued_messages_max",

@@ -115,9 +115,11 @@ pub struct SmtpMetrics {
     pub store_seconds: Histogram,
     /// Memory held by bodies that are being received.
     pub body_memory_bytes: Gauge,
+    /// Files of long bodies that are being received.
+    pub body_disk_bytes: Gauge,
     /// What the client holds of it that holds most, while memory is short or was within the last minute.
     pub body_memory_heaviest_bytes: Family<ClientName, Gauge>,
-    /// Messages that let go of memory while it was short.
+    /// Messages that let go of memory, or of the disk, while it was short.
     pub body_memory_shortages: Family<Shortage, Counter>,
     /// Whether new mail is turned away because queues or memory are nearly used up.
     pub throttled: Gauge,
@@ -159,13 +161,17 @@ impl SmtpMetrics {
                 "smtp_body_memory_bytes",
                 "Memory of messages that are being received",
             ),
+            body_disk_bytes: to.gauge(
+                "smtp_body_disk_bytes",
+                "Octets of long messages that are being received, in files",
+            ),
             body_memory_heaviest_bytes: to.gauges(
                 "smtp_body_memory_heaviest_bytes",
                 "Memory of the messages of the client that holds most, while memory is short and a minute longer",
             ),
             body_memory_shortages: to.counters(
                 "smtp_body_memory_shortages",
-                "Messages refused, and connections ended, for their memory",
+                "Messages refused, and connections ended, for the memory or the disk that they take",
             ),
             throttled: to.gauge(
                 "smtp_throttled",

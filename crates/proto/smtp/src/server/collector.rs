@@ -68,6 +68,8 @@ pub(super) struct Collector {
     place: Place,
     /// Octets of the current line that came with earlier pieces.
     line_octets: usize,
+    /// Octets of the text that the host keeps elsewhere; `body` follows them.
+    aside: u64,
     body: Vec<u8>,
     fault: Option<Fault>,
     /// Octets taken since the fault.
@@ -82,6 +84,7 @@ impl Collector {
             limits,
             place: Place::LineStart,
             line_octets: 0,
+            aside: 0,
             body: Vec::new(),
             fault: None,
             refused: 0,
@@ -111,26 +114,40 @@ impl Collector {
 
     /// Takes note that so many octets are coming, which may be too many before the first arrives.
     pub(super) fn announce(&mut self, octets: u64) {
-        let size = u64::try_from(self.body.len())
-            .unwrap_or(u64::MAX)
-            .saturating_add(octets);
-        if size > self.limits.size_max {
+        if self.size().saturating_add(octets) > self.limits.size_max {
             self.fail(Fault::TooBig);
         }
     }
 
-    /// The text, when it has ended.
+    /// Octets of the text that have come.
+    fn size(&self) -> u64 {
+        let here = u64::try_from(self.body.len()).unwrap_or(u64::MAX);
+        self.aside.saturating_add(here)
+    }
+
+    /// Gives out what is here of the text: it is kept elsewhere.
+    pub(super) fn set_aside(&mut self) -> Vec<u8> {
+        self.aside = self.size();
+        std::mem::take(&mut self.body)
+    }
+
+    /// Octets of the text that are kept elsewhere.
+    pub(super) const fn aside(&self) -> u64 {
+        self.aside
+    }
+
+    /// The text, when it has ended: how many octets of it are kept elsewhere, and those behind them.
     ///
     /// # Errors
     ///
     /// What was wrong with it.
-    pub(super) fn finish(mut self) -> Result<Vec<u8>, Fault> {
+    pub(super) fn finish(mut self) -> Result<(u64, Vec<u8>), Fault> {
         if self.place == Place::Cr && self.form == Form::Lines {
             self.fail(Fault::BareCr);
         }
         match self.fault {
             Some(fault) => Err(fault),
-            None => Ok(self.body),
+            None => Ok((self.aside, self.body)),
         }
     }
 
@@ -248,8 +265,8 @@ impl Collector {
         if self.fault.is_some() {
             return;
         }
-        let size = self.body.len().saturating_add(octets.len());
-        if u64::try_from(size).unwrap_or(u64::MAX) > self.limits.size_max {
+        let more = u64::try_from(octets.len()).unwrap_or(u64::MAX);
+        if self.size().saturating_add(more) > self.limits.size_max {
             self.fail(Fault::TooBig);
         } else {
             self.body.extend_from_slice(octets);
@@ -259,6 +276,7 @@ impl Collector {
     pub(super) fn fail(&mut self, fault: Fault) {
         if self.fault.is_none() {
             self.fault = Some(fault);
+            self.aside = 0;
             self.body = Vec::new();
         }
     }
@@ -290,15 +308,25 @@ mod tests {
             nul,
         };
         let mut collector = Collector::new(form, limits, Timestamp::ZERO);
-        let mut all = 0;
+        let (mut all, mut aside) = (0, Vec::new());
         for piece in text.chunks(piece) {
             let (taken, ended) = collector.take(piece);
             all += taken;
+            // The longer the pieces, the more of the text is kept elsewhere.
+            if collector.memory() > 150 - piece.len().min(150) {
+                aside.extend(collector.set_aside());
+            }
             if ended {
-                return (all, true, collector.finish().ok());
+                return (all, true, whole(collector, &aside));
             }
         }
-        (all, false, collector.finish().ok())
+        (all, false, whole(collector, &aside))
+    }
+
+    fn whole(collector: Collector, aside: &[u8]) -> Option<Vec<u8>> {
+        let (octets, rest) = collector.finish().ok()?;
+        assert_eq!(octets, aside.len() as u64);
+        Some([aside, &rest].concat())
     }
 
     fn text() -> impl Strategy<Value = Vec<u8>> {

@@ -58,17 +58,18 @@ impl Server {
     }
 
     /// Ends the transaction: the host has to make the message safe, or its text is refused.
-    pub(super) fn end_message(&mut self, text: Result<Vec<u8>, Fault>) {
+    pub(super) fn end_message(&mut self, text: Result<(u64, Vec<u8>), Fault>) {
         let Some(transaction) = self.session.transaction.take() else {
             return self.fail(replies::MAIL_FIRST);
         };
         let recipients = transaction.recipients.len();
         match text {
-            Ok(body) => {
+            Ok((aside, body)) => {
                 let session = self.session_info(&transaction.mail);
                 let message = Message {
                     reverse_path: transaction.mail,
                     recipients: transaction.recipients,
+                    aside,
                     body,
                     session,
                 };

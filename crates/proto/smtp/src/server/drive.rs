@@ -8,7 +8,7 @@ use crate::command::{Command, CommandError};
 use crate::refusal::Refusal;
 
 use super::bdat::collector_of;
-use super::collector::Fault;
+use super::collector::{Collector, Fault};
 use super::config::Role;
 use super::line::{Expect, Line, LineError};
 use super::output::Fixed;
@@ -117,6 +117,31 @@ impl Server {
         } else if let Some(collector) = collector_of(&mut self.session.transaction) {
             collector.fail(Fault::NoRoom);
         }
+    }
+
+    /// Gives out what is here of the message that is being received, for the host to keep elsewhere. What follows comes with
+    /// the next call, or with the message, which says how much of it was given out. Whether it is still wanted is what
+    /// [`Server::aside`] says.
+    pub fn set_aside(&mut self) -> Vec<u8> {
+        match &mut self.phase {
+            Phase::Data(collector) => collector.set_aside(),
+            _ => match collector_of(&mut self.session.transaction) {
+                Some(collector) => collector.set_aside(),
+                None => Vec::new(),
+            },
+        }
+    }
+
+    /// Octets of the message that is being received, or is to be asked about, that were given out by [`Server::set_aside`]: none
+    /// once it was refused, or its transaction ended without it.
+    #[must_use]
+    pub fn aside(&self) -> u64 {
+        if let Phase::Asking(asking) = &self.phase
+            && let Some(Question::Message(message)) = &asking.question
+        {
+            return message.aside;
+        }
+        self.coming().map_or(0, Collector::aside)
     }
 
     /// Ends the session with 421 at the next place where a command could begin; a message that is on

@@ -15,6 +15,8 @@ pub struct Message {
     pub reverse_path: MailFrom,
     /// The recipients that were accepted, in order; never empty.
     pub recipients: Vec<RcptTo>,
+    /// Octets at its beginning that the host was given by [`Server::set_aside`](super::Server::set_aside); `body` follows them.
+    pub aside: u64,
     /// The message as it was received, without the dots of DATA.
     ///
     /// Unless it is `BODY=BINARYMIME` it has no NUL and no CR or LF but in CRLF. Received by BDAT, it

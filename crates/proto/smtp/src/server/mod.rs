@@ -292,17 +292,21 @@ impl Server {
             .saturating_add(self.lines.memory())
     }
 
-    /// Octets of the message that is being received.
+    /// Octets of the message that is being received, without those that were set aside.
     #[must_use]
     pub fn message_memory(&self) -> usize {
-        let chunks = self
-            .session
-            .transaction
-            .as_ref()
-            .and_then(|open| open.chunks.as_ref());
+        self.coming().map_or(0, Collector::memory)
+    }
+
+    /// The message that is being received.
+    fn coming(&self) -> Option<&Collector> {
         match &self.phase {
-            Phase::Data(collector) => collector.memory(),
-            _ => chunks.map_or(0, |collector| collector.memory()),
+            Phase::Data(collector) => Some(collector),
+            _ => self
+                .session
+                .transaction
+                .as_ref()
+                .and_then(|open| open.chunks.as_deref()),
         }
     }
 }

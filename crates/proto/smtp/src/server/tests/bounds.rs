@@ -337,3 +337,41 @@ fn shutdown_waits_for_the_message() {
         ["250 2.0.0", "421 4.3.2"]
     );
 }
+
+/// The host keeps what came elsewhere; what it has counts, and nothing that is over does.
+#[test]
+fn what_was_set_aside_belongs_to_one_message() {
+    let mut host = with(|config| config.limits.message_size_max = ByteSize::new(2_400));
+    host.say(format!("{MAIL}{RCPT}BDAT 800\r\n"));
+    host.give(&lines(800));
+    assert_eq!(host.server.set_aside(), lines(800));
+    assert_eq!(
+        (host.server.aside(), host.server.message_memory()),
+        (800, 0)
+    );
+    host.say("RSET\r\n");
+    assert_eq!((host.server.aside(), host.server.set_aside().len()), (0, 0));
+    host.say(format!("{MAIL}{RCPT}DATA\r\n"));
+    host.give(&lines(800));
+    host.server.set_aside();
+    host.give(&lines(800));
+    assert_eq!(
+        (host.server.aside(), host.server.message_memory()),
+        (800, 800)
+    );
+    host.give(b".\r\n");
+    host.say("");
+    let message = host.messages.pop().expect("a message");
+    assert_eq!((message.aside, message.body), (800, lines(800)));
+    assert_eq!(host.server.aside(), 0);
+    // All of it is bounded.
+    host.say(format!("{MAIL}{RCPT}DATA\r\n"));
+    for _ in 0..3 {
+        host.give(&lines(800));
+        host.server.set_aside();
+    }
+    assert_eq!(host.server.aside(), 2_400);
+    host.give(b"x");
+    assert_eq!(host.server.aside(), 0);
+    assert_eq!(codes(&host.say("\r\n.\r\n")), ["552 5.3.4"]);
+}
