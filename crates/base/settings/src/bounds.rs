@@ -143,6 +143,11 @@ impl Settings {
                 self.limits.body_memory_max.as_u64(),
             )
             .with(
+                "limits.body_memory_max",
+                "messages that are delivered",
+                self.limits.body_memory_max.as_u64(),
+            )
+            .with(
                 "limits.fetch_memory_max",
                 "messages that clients fetch",
                 self.limits.fetch_memory_max.as_u64(),
@@ -216,8 +221,8 @@ mod tests {
     fn a_setting_raises_the_sum_by_what_it_allows() {
         let before = bounds("").max().as_u64();
         let after = bounds("[limits]\nbody_memory_max = \"257 MiB\"\n");
-        // The gateway and the store each.
-        assert_eq!(after.max().as_u64() - before, 2 * MIB);
+        // The gateway, the clients of the store and deliveries to it each.
+        assert_eq!(after.max().as_u64() - before, 3 * MIB);
         let after = bounds("[spool]\nmemory_max = \"2 GiB\"\n");
         assert_eq!(after.max().as_u64() - before, 2 * 1024 * MIB);
         assert_eq!(

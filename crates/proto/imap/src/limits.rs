@@ -33,6 +33,13 @@ pub struct Limits {
     pub fetch_octets_max: usize,
     /// Octets of a long message that are asked for at once, when the client has read those before.
     pub piece_octets_max: usize,
+    /// Octets of a literal per second that a client must reach over [`Limits::literal_window`]; then `BYE`. What
+    /// came faster counts for a window and no longer. 0: no such bound.
+    pub literal_octets_per_second_min: u64,
+    /// Over how long the rate counts, and how long a literal has for its first octets.
+    pub literal_window: Duration,
+    /// The longest time for one command with literals, however fast they came before; then `BYE`.
+    pub literal_time_max: Duration,
     /// How long a client may take before it has logged in; then `BYE`.
     pub login_timeout: Duration,
     /// How long a client may say nothing; then `BYE`. RFC 9051 section 5.4 asks for at least 30 minutes.
@@ -52,6 +59,9 @@ impl Default for Limits {
             output_octets_max: 64 * 1024,
             fetch_octets_max: 256 * 1024,
             piece_octets_max: 128 * 1024,
+            literal_octets_per_second_min: 1024,
+            literal_window: Duration::from_secs(60),
+            literal_time_max: Duration::from_secs(2 * 3_600),
             login_timeout: Duration::from_secs(60),
             command_timeout: Duration::from_secs(1800),
         }

@@ -79,6 +79,7 @@ pub(super) struct Reception {
     sessions: Rc<Sessions>,
     imap: RefCell<Arc<ServerConfig>>,
     memory: Rc<BodyMemory>,
+    delivery_memory: Rc<BodyMemory>,
     fetch_memory: Rc<FetchMemory>,
     places: Rc<Places>,
     stop: watch::Receiver<bool>,
@@ -103,8 +104,12 @@ impl Reception {
             nonces: Arc::new(NonceSource::new(random()?)),
             fake_keys: secret::fake_keys(&settings.data)?,
         };
-        let memory = BodyMemory::new(MEMORY, MemoryFigures::default());
-        memory.set_max(settings.limits.body_memory_max.as_usize());
+        let memory = || {
+            let memory = BodyMemory::new(MEMORY, MemoryFigures::default());
+            memory.set_max(settings.limits.body_memory_max.as_usize());
+            Rc::new(memory)
+        };
+        let (memory, delivery_memory) = (memory(), memory());
         let fetch_memory = Rc::new(FetchMemory::new(keeper.figures().fetch_bytes()));
         fetch_memory.set_max(settings.limits.fetch_memory_max.as_usize());
         Ok(Self {
@@ -116,7 +121,8 @@ impl Reception {
             quotas,
             sessions: Rc::default(),
             imap: RefCell::new(Arc::new(imap)),
-            memory: Rc::new(memory),
+            memory,
+            delivery_memory,
             fetch_memory,
             places: Rc::default(),
             stop,
@@ -136,8 +142,9 @@ impl Reception {
             ..ServerConfig::clone(&self.imap.borrow())
         };
         *self.imap.borrow_mut() = Arc::new(imap);
-        self.memory
-            .set_max(settings.limits.body_memory_max.as_usize());
+        let body_memory_max = settings.limits.body_memory_max.as_usize();
+        self.memory.set_max(body_memory_max);
+        self.delivery_memory.set_max(body_memory_max);
         self.fetch_memory
             .set_max(settings.limits.fetch_memory_max.as_usize());
         *self.settings.borrow_mut() = Arc::new(settings);
@@ -169,9 +176,14 @@ impl Reception {
         self.places.taken()
     }
 
-    /// A connection's part of the memory for messages on their way; `None` hands over for many.
-    pub(super) fn memory(&self, client: Option<IpAddr>) -> Share {
-        self.memory.share(client.map(places::Client::at))
+    /// A client's part of the memory for messages on their way.
+    pub(super) fn memory(&self, client: IpAddr) -> Share {
+        self.memory.share(Some(places::Client::at(client)))
+    }
+
+    /// The same for who hands over mail for many: as much again, which no client can take.
+    pub(super) fn delivery_memory(&self) -> Share {
+        self.delivery_memory.share(None)
     }
 
     /// How long a client may take none of what is sent to it.

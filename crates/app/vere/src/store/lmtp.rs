@@ -27,7 +27,7 @@ pub(super) async fn serve(
     let patience = config.limits.command_timeout;
     let mut server = Server::new(config, peer, now());
     let mut stop = reception.stopping();
-    let mut held = reception.memory(None);
+    let mut held = reception.delivery_memory();
     let mut unread: Vec<u8> = Vec::new();
     loop {
         let taken = server.input(&unread, now());

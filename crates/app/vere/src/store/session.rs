@@ -105,7 +105,7 @@ async fn run(
 ) -> io::Result<Pause> {
     let patience = reception.write_patience();
     let mut stop = reception.stopping();
-    let mut held = reception.memory(Some(server.peer().address.ip()));
+    let mut held = reception.memory(server.peer().address.ip());
     let mut unread: Vec<u8> = Vec::new();
     loop {
         feed(server, &mut unread);
@@ -155,18 +155,8 @@ async fn run(
                 if client.enter(server.account()).await.is_err() {
                     return Ok(Pause::Closed);
                 }
-                let answer = match question {
-                    // It may take long, and is for nobody when the client is gone.
-                    Question::Search { .. } | Question::Fetch(_) | Question::Piece(_) => {
-                        let answer = Box::pin(client.answer(question));
-                        match Box::pin(while_there(stream, &mut unread, answer, CLOSED_PATIENCE))
-                            .await?
-                        {
-                            Some(answer) => answer,
-                            None => return Ok(Pause::Closed),
-                        }
-                    }
-                    question => client.answer(question).await,
+                let Some(answer) = answered(stream, client, question, &mut unread).await? else {
+                    return Ok(Pause::Closed);
                 };
                 server.answer(answer, now());
                 client.fetcher().keep(server.fetch_memory());
@@ -184,6 +174,26 @@ fn feed(server: &mut Server, unread: &mut Vec<u8>) {
     if unread.is_empty() {
         // An idle connection holds no buffer.
         *unread = Vec::new();
+    }
+}
+
+/// What is answered to a question of the machine; none when the client has gone.
+///
+/// # Errors
+/// When the connection breaks.
+async fn answered(
+    stream: &mut impl Connection,
+    client: &mut Client,
+    question: Question,
+    unread: &mut Vec<u8>,
+) -> io::Result<Option<Answer>> {
+    match question {
+        // It may take long, and is for nobody when the client is gone.
+        Question::Search { .. } | Question::Fetch(_) | Question::Piece(_) => {
+            let answer = Box::pin(client.answer(question));
+            Box::pin(while_there(stream, unread, answer, CLOSED_PATIENCE)).await
+        }
+        question => Ok(Some(client.answer(question).await)),
     }
 }
 

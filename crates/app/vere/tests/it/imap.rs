@@ -385,6 +385,45 @@ fn more_messages_at_once_than_memory_are_refused() {
     system.stop();
 }
 
+/// Who announced messages and sends next to nothing held the memory of everybody; who sends a lot and does not end
+/// it may take that of APPEND, but not that of deliveries.
+#[test]
+fn parked_literals_stop_no_append_and_no_delivery() {
+    let (options, ports) = with_store(Options::default());
+    let options = options
+        .set("limits.message_size_max", "\"2 MiB\"")
+        .set("limits.body_memory_max", "\"4 MiB\"")
+        .set("limits.connections_per_client_max", "1000");
+    let system = System::start(&options);
+    let park = |octets: usize| {
+        let mut session = Imap::login(ports.imap, "alice@example.org", "secret");
+        session.send("p APPEND INBOX {1500000}\r\n");
+        assert!(session.line().starts_with("+ "));
+        session.send(&"x".repeat(octets));
+        session
+    };
+    let text = format!(
+        "Subject: x\r\n\r\n{}",
+        format!("{}\r\n", "A".repeat(998)).repeat(200)
+    );
+    let deliver = || {
+        let mut lmtp = Session::try_connect(ports.lmtp).expect("the LMTP port");
+        lmtp.command("LHLO client.example", "250");
+        lmtp.envelope("me@example.net", &["bob@example.org"]);
+        lmtp.send(format!("{text}.\r\n").as_bytes());
+        lmtp.expect("250 2.1.5");
+    };
+    let parked: Vec<Imap> = (0..265).map(|_| park(1)).collect();
+    let mut bob = Imap::login(ports.imap, "bob@example.org", "secret");
+    bob.append("INBOX", &text);
+    deliver();
+    let heavy: Vec<Imap> = (0..10).map(|_| park(1_400_000)).collect();
+    deliver();
+    wait_messages(&ports, "bob@example.org", "INBOX", 3);
+    drop((parked, heavy));
+    system.stop();
+}
+
 #[test]
 fn a_store_whose_disk_fails_is_opened_anew() {
     if !in_soak("a store whose disk fails is opened anew") {

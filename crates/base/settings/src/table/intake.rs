@@ -255,7 +255,7 @@ pub(super) static SECTIONS: &[Section] = &[
                 "body_memory_max",
                 Size(MIB, TIB),
                 Is("\"256 MiB\""),
-                "Memory for messages that are being received, of the gateway and of the mail store each. Beyond it messages that do not move are refused, those that hold most for their rate first: 452 (IMAP: NO [LIMIT]), and the client comes again. One client gets a quarter of it, or one message; an eighth is for those who have authenticated.",
+                "Memory for messages that are being received: of the gateway, of the mail store's clients and of deliveries to it each. Beyond it messages that do not move are refused, those that hold most for their rate first: 452 (IMAP: NO [LIMIT]), and the client comes again. One client gets a quarter of it, or one message; an eighth is for those who have authenticated.",
             ),
             live(
                 "fetch_memory_max",

@@ -5,6 +5,7 @@ use vere_units::Timestamp;
 use crate::command::{CommandError, beginning, parse};
 
 use super::frame::{Bounds, FrameError, Framed};
+use super::pace::Pace;
 use super::question::{Answer, MailboxKey, Question};
 use super::refusal::Refusal;
 use super::sync::SyncWork;
@@ -47,6 +48,12 @@ impl Server {
         };
         let (taken, framed) = self.frames.take(bytes, bounds);
         self.wait_from(now);
+        let limits = &self.config.limits;
+        match (self.frames.has_literal(), &mut self.pace) {
+            (false, _) => self.pace = None,
+            (true, Some(pace)) => pace.take(taken, limits, now),
+            (true, None) => self.pace = Some(Box::new(Pace::new(limits, now))),
+        }
         if let Some(framed) = framed {
             let more = taken < bytes.len();
             self.framed(framed, more);
@@ -184,11 +191,13 @@ impl Server {
         if let Some(due) = self.alive_due() {
             return due;
         }
-        match (&self.phase, &self.session) {
-            (Phase::Asking(_) | Phase::Writing(_), _) => Timestamp::MAX,
+        let due = match (&self.phase, &self.session) {
+            (Phase::Asking(_) | Phase::Writing(_), _) => return Timestamp::MAX,
             (_, Session::NotAuthenticated) => self.began + limits.login_timeout,
             _ => self.waiting_since + limits.command_timeout,
-        }
+        };
+        let literal_due = self.pace.as_ref().map(|pace| pace.due(limits));
+        literal_due.map_or(due, |literal_due| literal_due.min(due))
     }
 
     /// When a client that idles is told next that the connection lives, if that is before its time is over.
@@ -213,6 +222,8 @@ impl Server {
         if self.output.is_empty() && self.alive_due().is_some() {
             self.told_alive = self.told_alive.saturating_add(1);
             self.output.line("* OK Still here");
+        } else if self.output.is_empty() && self.pace.is_some() {
+            self.bye("[UNAVAILABLE] the literal comes too slowly");
         } else if self.output.is_empty() {
             self.bye("[UNAVAILABLE] idle for too long");
         } else {

@@ -9,6 +9,7 @@ use crate::command::{FetchCommand, FetchItem, StoreAction};
 use crate::flags::{Flag, SystemFlag};
 use crate::set::UidSet;
 
+use super::asked;
 use super::output::SHARED_OCTETS_MIN;
 use super::question::{
     Changes, FetchQuery, FlagsChanged, Messages, Need, PieceQuery, Question, Row, StoreQuery,
@@ -92,15 +93,17 @@ impl Server {
         }
         // To ask for the numbers of changes is to want them (RFC 7162 section 3.1).
         self.enabled.condstore |= items.contains(&FetchItem::ModSeq);
-        let fields = row::fields_alone(&items);
-        let with_content = items.iter().filter(|item| row::need(item) != Need::Nothing);
+        let fields = asked::fields_alone(&items);
+        let with_content = items
+            .iter()
+            .filter(|item| asked::need(item) != Need::Nothing);
         let work = FetchWork {
             tag,
             uid: command.uid,
-            need: items.iter().map(row::need).max().unwrap_or_default(),
+            need: items.iter().map(asked::need).max().unwrap_or_default(),
             is_cut: fields.is_some() && with_content.count() == 1,
             fields,
-            labels: items.iter().map(row::label).collect(),
+            labels: items.iter().map(asked::label).collect(),
             items,
             missing: uids.len(),
             uids,
@@ -204,13 +207,13 @@ impl Server {
             uids: work.uids.clone(),
             changed_since: work.changed_since,
             need: work.need,
-            parsed: work.items.iter().any(row::needs_parsed),
+            parsed: work.items.iter().any(asked::needs_parsed),
             fields: work.fields.clone(),
             octets_max,
             large_from: work
                 .items
                 .iter()
-                .all(row::lies_in_message)
+                .all(asked::lies_in_message)
                 .then_some(octets_max),
         };
         self.ask(Question::Fetch(query), About::Fetch(work));

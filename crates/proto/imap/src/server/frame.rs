@@ -114,6 +114,11 @@ impl FrameReader {
         !self.buffer.is_empty() || self.refused.is_some()
     }
 
+    /// Whether octets of a literal are to come, or a message waits for the end of its command.
+    pub(super) fn has_literal(&self) -> bool {
+        self.message > 0 || !matches!(self.expect, Expect::Line)
+    }
+
     pub(super) fn memory(&self) -> usize {
         self.buffer.capacity().saturating_add(self.tail.capacity())
     }

@@ -25,6 +25,7 @@
 //! message numbers are answered, nor while no command is (RFC 9051 section 7.5.1).
 
 mod append;
+mod asked;
 mod auth;
 mod command;
 mod config;
@@ -35,6 +36,7 @@ mod frame;
 mod list;
 mod mailbox;
 mod output;
+mod pace;
 mod pattern;
 mod question;
 mod refusal;
@@ -74,6 +76,8 @@ pub struct Server {
     phase: Phase,
     session: Session,
     frames: FrameReader,
+    /// While a literal comes.
+    pace: Option<Box<pace::Pace>>,
     output: Output,
     /// Attempts to log in that ended, until they are taken.
     logins: Vec<Login>,
@@ -211,6 +215,7 @@ impl Server {
             phase: Phase::Command,
             session,
             frames: FrameReader::default(),
+            pace: None,
             output: Output::default(),
             logins: Vec::new(),
             enabled: Enabled::default(),

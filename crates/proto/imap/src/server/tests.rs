@@ -196,7 +196,7 @@ fn who_idles_hears_every_two_minutes() {
     let mut server = server();
     say(&mut server, "i IDLE");
     let memory = server.memory();
-    assert!(size_of::<Server>() <= 320, "{}", size_of::<Server>());
+    assert!(size_of::<Server>() <= 328, "{}", size_of::<Server>());
     for minutes in (2..30).step_by(2) {
         assert_eq!(server.deadline(), NOW + Duration::from_secs(minutes * 60));
         server.timed_out();
@@ -238,4 +238,46 @@ fn an_account_that_is_removed_ends_its_session_at_once() {
         assert_eq!(said, "* BYE [CONTACTADMIN] the account was removed\r\n");
         assert!(matches!(server.step(), Step::Close), "{begun}");
     }
+}
+
+/// Octets that come now and then hold memory, and what was sent before buys little.
+#[test]
+fn a_literal_that_comes_slowly_ends_the_session() {
+    let at = |seconds: u64| NOW + Duration::from_secs(seconds);
+    let slow = "* BYE [UNAVAILABLE] the literal comes too slowly\r\n";
+    // One octet, and no more for ever; then what waits whole for the end of its command.
+    for rest in ["x", &"x".repeat(1_500_000)] {
+        let mut server = server();
+        server.input(b"a APPEND INBOX {1500000+}\r\n", NOW);
+        assert_eq!(server.deadline(), at(60));
+        server.input(rest.as_bytes(), at(30));
+        assert!(server.deadline() <= at(90), "{:?}", server.deadline());
+        server.timed_out();
+        assert_eq!(server.output(), slow.as_bytes());
+        assert_eq!(server.message_memory(), 0);
+    }
+    // An octet every minute, after a lot: no time is left of that.
+    let mut server = self::server();
+    server.input(b"a APPEND INBOX {50000000+}\r\n", NOW);
+    server.input(&vec![b'x'; 40_000_000], at(1));
+    let late = (2..10_000).find(|second| {
+        if second % 50 == 0 {
+            server.input(b"x", at(*second));
+        }
+        server.deadline() <= at(*second)
+    });
+    assert_eq!(late, Some(61));
+    // As fast as wanted, but not for ever.
+    let mut server = self::server();
+    server.input(b"a APPEND INBOX {50000000+}\r\n", NOW);
+    let late = (1..10_000).find(|second| {
+        server.input(&[b'x'; 1_100], at(*second));
+        server.deadline() <= at(*second)
+    });
+    assert_eq!(late, Some(7_200));
+    // Behind it the session goes on as ever.
+    let mut server = self::server();
+    server.input(b"a NOOP {3+}\r\nabc\r\n", at(5));
+    let _ = say(&mut server, "");
+    assert!(server.deadline() >= at(1_800));
 }
