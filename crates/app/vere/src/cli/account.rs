@@ -8,8 +8,9 @@ use clap::Subcommand;
 use serde_json::json;
 use vere_directory::Directory;
 use vere_ports::directory::{AccountName, ChangeError, DomainName, Page};
-use vere_settings::Settings;
+use vere_settings::{LocalDelivery, Settings};
 
+use super::confirm::confirm;
 use super::store::accounts;
 use super::{Failure, is_there};
 
@@ -29,15 +30,24 @@ pub(crate) enum AccountCommand {
         address: String,
         #[command(flatten)]
         password: PasswordArgs,
+        /// Gives it the mail that an earlier account of this name left; without this such a name is refused.
+        #[arg(long)]
+        inherit: bool,
         /// Prints JSON: an object with `account` and, if one was generated, `password`.
         #[arg(long)]
         json: bool,
     },
-    /// Removes an account; its mail stays where it is (`vere store remove-account` removes that).
+    /// Removes an account; its mail stays where it is, unless `--purge` is given.
     Del {
         /// The address.
         address: String,
-        /// Prints JSON: an object with `account`, `mailbox` and `aliases` that still lead there.
+        /// Removes all its mailboxes and mail from the mail store as well, for good.
+        #[arg(long)]
+        purge: bool,
+        /// Does it without asking.
+        #[arg(long, requires = "purge")]
+        yes: bool,
+        /// Prints JSON: an object with `account`, `mailbox`, `aliases` that still lead there and `purged`.
         #[arg(long)]
         json: bool,
     },
@@ -70,6 +80,7 @@ pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<Strin
         AccountCommand::Add {
             address,
             password,
+            inherit,
             json,
         } => {
             let name = AccountName::parse(address)?;
@@ -82,15 +93,21 @@ pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<Strin
             if directory.store().account(&name)?.is_some() {
                 return Err(explained(ChangeError::AccountExists(name)));
             }
+            let inherited = match inherit {
+                true => kept(&name, settings).unwrap_or(None),
+                false => refuse_kept(&name, settings).map(|()| None)?,
+            };
             let chosen = password.choose(&name)?;
             let credentials = chosen.credentials()?;
             directory
                 .add_account(name.clone(), credentials)
                 .map_err(explained)?;
             let added = report("added", &name, &chosen, *json);
-            Ok(match *json {
-                true => added,
-                false => added + &mail_there(&name, settings),
+            Ok(match inherited {
+                Some(what) if !json => {
+                    format!("{added}it has what was kept of this name: {what}\n")
+                }
+                _ => added,
             })
         }
         AccountCommand::Passwd {
@@ -110,21 +127,62 @@ pub(crate) fn run(command: &AccountCommand, settings: &Settings) -> Result<Strin
                 .map_err(explained)?;
             Ok(report("password set for", &name, &chosen, *json))
         }
-        AccountCommand::Del { address, json } => remove(address, *json, settings),
+        AccountCommand::Del {
+            address,
+            purge,
+            yes,
+            json,
+        } => remove(address, (*purge, *yes), *json, settings),
         AccountCommand::List { domain, json } => list(domain.as_deref(), *json, settings),
     }
 }
 
-/// What is said to who adds an account that has mail already.
-fn mail_there(name: &AccountName, settings: &Settings) -> String {
-    match accounts::mail_of(settings, name).filter(|row| row.messages > 0) {
-        Some(row) => format!(
-            "mail of this name is there already, which it has now: {}; to begin without: \
-             vere account del {name}; vere store remove-account {name}; and add it again\n",
-            accounts::amount(&row)
-        ),
-        None => String::new(),
+/// The mail that is kept under a name, in words.
+///
+/// # Errors
+/// When the mail store cannot say.
+fn kept(name: &AccountName, settings: &Settings) -> Result<Option<String>, Failure> {
+    if settings.delivery.local == LocalDelivery::Maildir {
+        let mailbox = maildir(name, settings);
+        let has_mail = ["new", "cur"].iter().any(|part| {
+            let files = std::fs::read_dir(mailbox.join(part));
+            files.is_ok_and(|mut files| files.next().is_some())
+        });
+        return Ok(has_mail.then(|| format!("mail in {}", mailbox.display())));
     }
+    let row = accounts::kept(settings, name)?;
+    Ok(row
+        .filter(|row| row.messages > 0)
+        .map(|row| accounts::amount(&row)))
+}
+
+/// Whoever gets the name of somebody who left does not get their mail by that.
+fn refuse_kept(name: &AccountName, settings: &Settings) -> Result<(), Failure> {
+    let found = kept(name, settings).map_err(|error| {
+        Failure::new(format!(
+            "whether mail of an earlier {name} is kept cannot be told: {error}; to take what there is: \
+             vere account add --inherit {name}"
+        ))
+    })?;
+    let Some(what) = found else {
+        return Ok(());
+    };
+    let remove = match settings.delivery.local {
+        LocalDelivery::Maildir => "remove that folder".to_owned(),
+        LocalDelivery::Store => format!("vere store remove-account {name}"),
+    };
+    Err(Failure::new(format!(
+        "{what} of an earlier {name} would belong to the new account; if that is right: \
+         vere account add --inherit {name}; to begin without it: {remove}"
+    )))
+}
+
+fn maildir(name: &AccountName, settings: &Settings) -> std::path::PathBuf {
+    vere_disk::maildir::maildir_path(
+        &settings.delivery.maildir,
+        name.local(),
+        name.domain().as_str(),
+    )
 }
 
 /// What is said to who removes an account that has, or may have, mail in the store.
@@ -136,8 +194,8 @@ fn mail_stays(name: &AccountName, settings: &Settings) -> String {
         None => return String::new(),
     };
     format!(
-        "in the mail store stays, for the next account of this name: {what}; it is removed by: \
-         vere store remove-account {name}\n"
+        "in the mail store stays: {what}; the next account of this name gets it by `vere account add --inherit`; \
+         it is removed by: vere store remove-account {name}\n"
     )
 }
 
@@ -225,15 +283,23 @@ fn report(what: &str, name: &AccountName, chosen: &Chosen, json: bool) -> String
     }
 }
 
-fn remove(address: &str, json: bool, settings: &Settings) -> Result<String, Failure> {
+fn remove(
+    address: &str,
+    (purge, yes): (bool, bool),
+    json: bool,
+    settings: &Settings,
+) -> Result<String, Failure> {
     let name = AccountName::parse(address)?;
     let directory = open(settings)?;
+    let mailbox = maildir(&name, settings);
+    if purge {
+        may_purge(&directory, &name, yes, settings)?;
+    }
     directory.remove_account(name.clone()).map_err(explained)?;
-    let mailbox = vere_disk::maildir::maildir_path(
-        &settings.delivery.maildir,
-        name.local(),
-        name.domain().as_str(),
-    );
+    let purged = match purge {
+        true => Some(accounts::remove(settings, &name, true)?),
+        false => None,
+    };
     let mut leading: Vec<String> = Vec::new();
     each_alias(&directory, None, |alias| {
         let there = |target: &String| AccountName::parse(target).as_ref() == Ok(&name);
@@ -243,18 +309,46 @@ fn remove(address: &str, json: bool, settings: &Settings) -> Result<String, Fail
     })?;
     if json {
         let mailbox = mailbox.display().to_string();
-        let value = json!({ "account": name.to_string(), "mailbox": mailbox, "aliases": leading });
+        let mut value =
+            json!({ "account": name.to_string(), "mailbox": mailbox, "aliases": leading });
+        value["purged"] = purge.into();
         return Ok(format!("{value:#}\n"));
     }
     let mut out = format!("removed {name}\n");
     if mailbox.exists() {
         let _ = writeln!(out, "its mailbox is still there: {}", mailbox.display());
     }
-    out += &mail_stays(&name, settings);
+    match purged {
+        Some(what) => out += &what,
+        None => out += &mail_stays(&name, settings),
+    }
     if !leading.is_empty() {
         let _ = writeln!(out, "aliases that still lead to it: {}", leading.join(", "));
     }
     Ok(out)
+}
+
+/// Whether all mail of an account may be removed with it, which whoever wants it is asked before.
+fn may_purge(
+    directory: &Directory,
+    name: &AccountName,
+    yes: bool,
+    settings: &Settings,
+) -> Result<(), Failure> {
+    if directory.store().account(name)?.is_none() {
+        return Err(explained(ChangeError::NoSuchAccount(name.clone())));
+    }
+    if settings.delivery.local == LocalDelivery::Maildir {
+        return Err(Failure::new(format!(
+            "--purge is for the mail store; found delivery.local = \"maildir\": remove {} yourself",
+            maildir(name, settings).display()
+        )));
+    }
+    let what = kept(name, settings)?;
+    match what.filter(|_| !yes) {
+        Some(what) => confirm(&format!("{name} and {what} would be removed")),
+        None => Ok(()),
+    }
 }
 
 fn list(domain: Option<&str>, json: bool, settings: &Settings) -> Result<String, Failure> {

@@ -58,8 +58,13 @@ fn mail_of_a_removed_account_goes_when_that_is_said() {
     let said = system.command(&["store", "accounts"]);
     assert!(said.contains("(not in the directory)"), "{said}");
 
-    // The next of that name has it, and hears of that.
-    let said = add(&system, ALICE);
+    // The next of that name has it only if that is said.
+    let (code, said) = system.failing_command(&["account", "add", ALICE, "--generate"]);
+    assert!(
+        code == Some(1) && said.contains("2 messages") && said.contains("--inherit"),
+        "{said}"
+    );
+    let said = system.command(&["account", "add", ALICE, "--generate", "--inherit"]);
     assert!(said.contains("2 messages"), "{said}");
     system.command(&["account", "del", ALICE]);
     let (_, said) = system.failing_command(&remove[..3]);
@@ -105,6 +110,40 @@ fn mail_of_a_removed_account_goes_while_the_system_is_stopped() {
     assert_eq!(listed(&system, ALICE).expect("alice")["messages"], 1);
     let said = system.command(&["store", "check"]);
     assert!(said.contains("nothing is wrong"), "{said}");
+    // Also whoever comes while it is stopped does not get the mail of somebody who left.
+    system.command(&["account", "del", ALICE]);
+    let (_, said) = system.failing_command(&["account", "add", ALICE, "--generate"]);
+    assert!(said.contains("1 message (11 B)"), "{said}");
+}
+
+#[test]
+fn an_account_is_removed_with_its_mail() {
+    let (options, ports) = with_store(Options::default());
+    let mut system = System::start(&options);
+    for name in [ALICE, BOB] {
+        let mut session = Imap::login(ports.imap, name, "secret");
+        session.append("INBOX", "a: b\r\n\r\nc\r\n");
+    }
+    // Nobody is there to be asked.
+    let (_, said) = system.failing_command(&["account", "del", ALICE, "--purge"]);
+    assert!(
+        said.contains("1 message (11 B) in 1 mailbox would be removed"),
+        "{said}"
+    );
+    assert_eq!(listed(&system, ALICE).expect("alice")["known"], true);
+    let said = system.command(&["account", "del", ALICE, "--purge", "--yes"]);
+    assert!(
+        said.contains("removed alice") && said.contains("1 message"),
+        "{said}"
+    );
+    assert_eq!(listed(&system, ALICE), None);
+    add(&system, ALICE);
+    system.end();
+    let said = system.command(&["account", "del", BOB, "--purge", "--yes", "--json"]);
+    let said: Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(said["purged"], true);
+    add(&system, BOB);
+    assert_eq!(listed(&system, BOB), None);
 }
 
 /// The system, whose directory is of both kinds in turn.

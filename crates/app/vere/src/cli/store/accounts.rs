@@ -60,7 +60,7 @@ pub(super) fn list(settings: &Settings, json: bool) -> Result<String, Failure> {
 }
 
 /// Removes what an account has that the directory does not know, once that is wanted.
-pub(super) fn remove(
+pub(in crate::cli) fn remove(
     settings: &Settings,
     account: &AccountName,
     yes: bool,
@@ -92,6 +92,24 @@ pub(super) fn remove(
 pub(in crate::cli) fn mail_of(settings: &Settings, account: &AccountName) -> Option<AccountRow> {
     let account = account.to_string();
     ask(settings, &StoreRequest::Account { account }).ok()?
+}
+
+/// What a store has of an account, by the store that runs or from its files; `None` where there is no store.
+///
+/// # Errors
+/// When it cannot say.
+pub(in crate::cli) fn kept(
+    settings: &Settings,
+    account: &AccountName,
+) -> Result<Option<AccountRow>, Failure> {
+    let name = account.to_string();
+    if let Some(row) = ask(settings, &StoreRequest::Account { account: name })? {
+        return Ok(Some(row));
+    }
+    if !settings.data.join("store/log").is_dir() {
+        return Ok(None);
+    }
+    alone(settings, |store| accounts::one_alone(store, account)).map(Some)
 }
 
 /// What an account has, in words.
