@@ -360,11 +360,11 @@ impl<L: SpoolLog> Group<L> {
     }
 
     /// Takes note of what the log has synced. True when there is something to tell the owner.
-    pub(super) fn settle(&mut self) -> bool {
+    pub(super) fn settle(&mut self, now: Timestamp) -> bool {
         let Some(journal) = &mut self.log else {
             return false;
         };
-        if let Some(txn) = journal.settle() {
+        if let Some(txn) = journal.settle(now) {
             self.acknowledged = self.acknowledged.max(txn);
         }
         if let Duty::Ends(at) = journal.duty

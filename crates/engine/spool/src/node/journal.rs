@@ -12,6 +12,12 @@ use super::segment::{Memory, Piece, Segments};
 /// So much that nobody waits for is synced at once, so that it does not fill its owner's window.
 const LAZY_OCTETS_MAX: usize = 64 << 10;
 
+/// With nothing urgent about, what nobody waits for is synced when nothing more has come for as long as this, and
+/// for as long as some syncs take: who ends records step by step, and waits for each step, need not wait long, and
+/// no more than a third of a disk's time goes into what nobody waits for.
+const LULL_MIN: Duration = Duration::from_millis(2);
+const LULL_SYNCS: u32 = 2;
+
 /// So few transactions, the end of one record and the beginning of another, are synced alone: more would wait
 /// for the thread that syncs them.
 const ALONE_MAX: u64 = 2;
@@ -50,6 +56,10 @@ impl Urgency {
 struct Unsynced {
     octets: usize,
     urgent: bool,
+    /// Whether some of it came since that was looked at last.
+    fresh: bool,
+    /// When the first and the last of it came.
+    came: Option<(Timestamp, Timestamp)>,
     /// When it is synced at the latest.
     due: Option<Timestamp>,
 }
@@ -102,6 +112,12 @@ pub(super) struct Journal<L> {
     /// The log is lost, and why.
     pub(super) failure: Option<LogError>,
     unsynced: Unsynced,
+    /// When something was synced last that somebody waited for.
+    urgent: Option<Timestamp>,
+    /// Up to where a sync under way goes, and when it began.
+    under_way: Option<(LogPosition, Timestamp)>,
+    /// How long the last one took.
+    took: Duration,
     /// At most [`PROMISES_MAX`], since nothing more is done of what the owner sent until one is kept.
     pub(super) promises: Vec<Promise>,
     pub(super) duty: Duty,
@@ -125,6 +141,9 @@ impl<L: SpoolLog> Journal<L> {
             blocked: false,
             failure: None,
             unsynced: Unsynced::default(),
+            urgent: None,
+            under_way: None,
+            took: Duration::ZERO,
             promises: Vec::new(),
             duty: Duty::Logs,
             leaving: false,
@@ -152,6 +171,7 @@ impl<L: SpoolLog> Journal<L> {
                 self.end = position;
                 self.blocked = false;
                 self.unsynced.octets += entry.len();
+                self.unsynced.fresh = true;
                 self.unsynced.urgent |= urgency == Urgency::Now;
                 true
             }
@@ -175,18 +195,18 @@ impl<L: SpoolLog> Journal<L> {
     /// Starts a sync of what was appended, when somebody waits for it or it has waited long enough. Everything
     /// up to `acknowledged` is synced.
     pub(super) fn start_sync(&mut self, now: Timestamp, delay: Duration, acknowledged: Txn) {
-        let Unsynced {
-            octets,
-            urgent,
-            due,
-        } = self.unsynced;
+        let Unsynced { octets, urgent, .. } = self.unsynced;
         if octets == 0 {
             return;
         }
-        let due = due.unwrap_or(now + delay);
+        let due = self.due(now, delay);
         let many = octets >= LAZY_OCTETS_MAX;
         if urgent || many || now >= due || !self.promises.is_empty() {
             self.unsynced = Unsynced::default();
+            self.under_way.get_or_insert((self.end, now));
+            if urgent {
+                self.urgent = Some(now);
+            }
             let last = self.awaiting.back().map_or(acknowledged, |(_, txn)| *txn);
             // What takes its time is no work for the thread that answers everybody.
             if urgent && !many && last.0.saturating_sub(acknowledged.0) <= ALONE_MAX {
@@ -199,13 +219,30 @@ impl<L: SpoolLog> Journal<L> {
         }
     }
 
+    /// When what nobody waits for is to be synced.
+    fn due(&mut self, now: Timestamp, delay: Duration) -> Timestamp {
+        let fresh = std::mem::take(&mut self.unsynced.fresh);
+        let (first, last) = self.unsynced.came.get_or_insert((now, now));
+        if fresh {
+            *last = now;
+        }
+        let latest = *first + delay;
+        // A sync for others comes soon, by all appearances.
+        let lively = |at: Timestamp| now.saturating_since(at) < delay;
+        if self.urgent.is_some_and(lively) {
+            return latest;
+        }
+        let lull = LULL_MIN.max(self.took.saturating_mul(LULL_SYNCS));
+        latest.min(*last + lull)
+    }
+
     /// When a sync is due that was not started yet.
     pub(super) const fn sync_due(&self) -> Option<Timestamp> {
         self.unsynced.due
     }
 
     /// The last transaction that became safe since, if any.
-    pub(super) fn settle(&mut self) -> Option<Txn> {
+    pub(super) fn settle(&mut self, now: Timestamp) -> Option<Txn> {
         if self.duty == Duty::Rests {
             return None;
         }
@@ -217,6 +254,9 @@ impl<L: SpoolLog> Journal<L> {
             }
         };
         self.synced = synced;
+        if let Some((_, began)) = self.under_way.take_if(|(end, _)| *end <= synced) {
+            self.took = now.saturating_since(began);
+        }
         let mut settled = None;
         while let Some((position, txn)) = self.awaiting.front().copied()
             && position <= synced

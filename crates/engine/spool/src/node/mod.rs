@@ -421,7 +421,7 @@ impl<S: SpoolLogStore> Node<S> {
             let blocked = group.log.as_ref().is_some_and(|journal| journal.blocked);
             group.flush(&mut self.memory, self.incarnation);
             group.start_sync(now, delay);
-            let tell = group.settle();
+            let tell = group.settle(now);
             let unblocked = blocked && group.takes_input();
             if self.compact && group.compact(&mut self.memory, self.config.log_spare) {
                 group.remove_old_log();

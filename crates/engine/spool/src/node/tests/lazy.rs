@@ -96,6 +96,61 @@ fn a_delete_alone_is_synced_soon_and_acknowledged_then() {
     );
 }
 
+/// Long after anybody waited for a sync, who ends records and waits for that need not wait for others.
+#[test]
+fn deletes_are_synced_when_nothing_more_comes() {
+    let (mut site, mut owner) = filled(40);
+    let ms = Duration::from_millis;
+    let delay = site.config.sync_delay;
+    let begin = now() + Duration::from_secs(1);
+    let before = asked(&mut site, begin);
+    owner.send(&mut site.node, &delete(42, 1));
+    assert_eq!(asked(&mut site, begin), before);
+    assert_eq!(site.node.deadline(), Some(begin + ms(2)));
+    // As long as more comes it is put off, though not for ever.
+    let mut at = begin;
+    for txn in 43.. {
+        owner.send(&mut site.node, &delete(txn, txn - 41));
+        at = at + ms(1);
+        if asked(&mut site, at) > before {
+            break;
+        }
+        assert!(at < begin + delay, "{txn}");
+        assert_eq!(
+            site.node.deadline(),
+            Some((at + ms(2)).min(begin + delay)),
+            "{txn}"
+        );
+        if txn == 60 {
+            break;
+        }
+    }
+    assert_eq!(asked(&mut site, at + ms(1)), before);
+    assert_eq!(asked(&mut site, at + ms(2)), before + 1);
+    assert_eq!(site.node.deadline(), None);
+    // A disk that takes its time is left alone for longer.
+    let done = at + ms(9);
+    site.log.as_ref().unwrap().0.borrow_mut().sync();
+    site.node.end_turn(done);
+    assert!(!owner.answers(&mut site.node).is_empty());
+    owner.send(&mut site.node, &delete(61, 20));
+    assert_eq!(asked(&mut site, done), before + 1);
+    assert_eq!(site.node.deadline(), Some(done + ms(14)), "two syncs of 7");
+}
+
+/// As long as records come in as well, their ends go with the syncs that these need.
+#[test]
+fn deletes_beside_records_wait_for_their_syncs() {
+    let (mut site, owner) = filled(10);
+    let begin = now() + Duration::from_secs(1);
+    owner.send(&mut site.node, &put(12, 11));
+    let before = asked(&mut site, begin);
+    let later = begin + Duration::from_millis(49);
+    owner.send(&mut site.node, &delete(13, 1));
+    assert_eq!(asked(&mut site, later), before);
+    assert_eq!(site.node.deadline(), Some(later + site.config.sync_delay));
+}
+
 /// What a sync by the node itself, which stops it meanwhile, is for.
 #[test]
 fn one_that_waits_alone_is_acknowledged_in_the_same_turn() {
