@@ -4,6 +4,7 @@
 //! whoever waits.
 
 mod clock;
+mod complaints;
 pub(crate) mod encryption;
 pub(crate) mod link;
 pub(crate) mod mark;

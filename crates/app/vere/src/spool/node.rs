@@ -20,6 +20,7 @@ use vere_spoolwire::Incarnation;
 use vere_units::Timestamp;
 
 use super::clock::Clock;
+use super::complaints::Complaints;
 use super::encryption::Encryption;
 use super::restore::{restore, tell};
 use super::socket::{Listener, Socket};
@@ -211,6 +212,7 @@ struct Host<S: SpoolLogStore> {
     /// Connections may be waiting to be accepted.
     accepting: bool,
     failure_told: bool,
+    complaints: Complaints,
 }
 
 impl<S: SpoolLogStore> Host<S> {
@@ -237,6 +239,7 @@ impl<S: SpoolLogStore> Host<S> {
             queue: VecDeque::new(),
             accepting: true,
             failure_told: false,
+            complaints: Complaints::default(),
         })
     }
 
@@ -244,6 +247,9 @@ impl<S: SpoolLogStore> Host<S> {
         let mut events = Events::with_capacity(256);
         let mut next_tick = Instant::now() + TICK;
         let mut stop_by = None;
+        for listener in &self.listeners {
+            listener.tell();
+        }
         ready();
         loop {
             let busy = !self.queue.is_empty() || self.node.is_busy();
@@ -294,7 +300,8 @@ impl<S: SpoolLogStore> Host<S> {
             WAKE => {}
             Token(index) => {
                 if let Some(Some(socket)) = self.sockets.get_mut(index) {
-                    socket.readable |= event.is_readable() || event.is_error();
+                    socket.ended |= event.is_read_closed();
+                    socket.readable |= event.is_readable() || event.is_error() || socket.ended;
                     socket.writable |= event.is_writable() || event.is_error();
                     self.enqueue(index);
                 }
@@ -487,6 +494,9 @@ impl<S: SpoolLogStore> Host<S> {
 
     fn close(&mut self, index: usize) {
         if let Some(mut socket) = self.sockets[index].take() {
+            if let Some(parting) = self.node.parting(ConnectionId(index)) {
+                self.complaints.note(socket.peer, &parting, Instant::now());
+            }
             socket.part(true);
             // The socket goes with its registration in any case.
             let _ = self.poll.registry().deregister(&mut socket.stream);

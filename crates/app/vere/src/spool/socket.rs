@@ -33,6 +33,18 @@ impl Listener {
         })
     }
 
+    /// Says where it listens.
+    pub(super) fn tell(&self) {
+        let tls = if self.tls.is_some() {
+            "required"
+        } else {
+            "none"
+        };
+        if let Ok(address) = self.socket.local_addr() {
+            tracing::info!(%address, tls, "listening for gateways");
+        }
+    }
+
     pub(super) fn accept(&self) -> io::Result<Accepted> {
         let (stream, peer) = self.socket.accept()?;
         let line = self.tls.as_ref().map(MutualTls::accept).transpose();
@@ -43,16 +55,13 @@ impl Listener {
 /// A socket and what is known of its readiness.
 pub(super) struct Socket {
     pub(super) stream: TcpStream,
-    pub(super) tls: Option<Box<Tls>>,
+    pub(super) peer: SocketAddr,
+    pub(super) tls: Option<Box<Line>>,
+    /// The peer sends no more: what is left to read ends with that, and nothing tells of it again.
+    pub(super) ended: bool,
     pub(super) readable: bool,
     pub(super) writable: bool,
     pub(super) queued: bool,
-}
-
-/// An encrypted connection.
-pub(super) struct Tls {
-    line: Line,
-    peer: SocketAddr,
 }
 
 impl Socket {
@@ -60,7 +69,9 @@ impl Socket {
     pub(super) fn new(stream: TcpStream, peer: SocketAddr, line: Option<Line>) -> Self {
         Self {
             stream,
-            tls: line.map(|line| Box::new(Tls { line, peer })),
+            peer,
+            ended: false,
+            tls: line.map(Box::new),
             readable: true,
             writable: true,
             queued: false,
@@ -69,19 +80,17 @@ impl Socket {
 
     /// Whether the peer still has to show its certificate, so that nothing can be written.
     pub(super) fn is_handshaking(&self) -> bool {
-        self.tls
-            .as_ref()
-            .is_some_and(|tls| tls.line.is_handshaking())
+        self.tls.as_ref().is_some_and(|line| line.is_handshaking())
     }
 
     /// Reads as the socket does: what is read is plaintext.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.tls {
             None => self.stream.read(buffer),
-            Some(tls) => {
-                let result = tls.line.read(&mut self.stream, buffer);
+            Some(line) => {
+                let result = line.read(&mut self.stream, buffer);
                 if let Err(error) = &result {
-                    tls.tell(error);
+                    tell(self.peer, line, error);
                 }
                 result
             }
@@ -92,14 +101,14 @@ impl Socket {
     /// what comes next makes an event of its own.
     pub(super) fn is_drained(&self, count: usize, room: usize) -> bool {
         // Plaintext may be left of what the socket gave.
-        self.tls.is_none() && count < room
+        self.tls.is_none() && !self.ended && count < room
     }
 
     /// Writes as the socket does; [`Self::flush`] has to follow.
     pub(super) fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match &mut self.tls {
             None => self.stream.write_vectored(slices),
-            Some(tls) => tls.line.write(&mut self.stream, slices),
+            Some(line) => line.write(&mut self.stream, slices),
         }
     }
 
@@ -107,32 +116,30 @@ impl Socket {
     pub(super) fn flush(&mut self) -> io::Result<()> {
         match &mut self.tls {
             None => Ok(()),
-            Some(tls) => tls.line.flush(&mut self.stream),
+            Some(line) => line.flush(&mut self.stream),
         }
     }
 
     /// Tells the peer, and whoever reads the log when it was not proven who it is.
     pub(super) fn part(&mut self, in_time: bool) {
-        if let Some(tls) = &mut self.tls {
-            if !in_time && tls.line.is_handshaking() {
-                let peer = tls.peer;
+        if let Some(line) = &mut self.tls {
+            if !in_time && line.is_handshaking() {
+                let peer = self.peer;
                 tracing::warn!(%peer, "connection refused: no TLS handshake in time; does it use TLS?");
             }
-            tls.line.close(&mut self.stream);
+            line.close(&mut self.stream);
         }
     }
 }
 
-impl Tls {
-    fn tell(&self, error: &io::Error) {
-        let peer = self.peer;
-        match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {}
-            io::ErrorKind::InvalidData => tracing::warn!(%peer, "connection refused: {error}"),
-            _ if self.line.is_handshaking() => {
-                tracing::warn!(%peer, %error, "connection broke in the TLS handshake");
-            }
-            _ => {}
+/// Says why an encrypted connection ended.
+fn tell(peer: SocketAddr, line: &Line, error: &io::Error) {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {}
+        io::ErrorKind::InvalidData => tracing::warn!(%peer, "connection refused: {error}"),
+        _ if line.is_handshaking() => {
+            tracing::warn!(%peer, %error, "connection broke in the TLS handshake");
         }
+        _ => {}
     }
 }

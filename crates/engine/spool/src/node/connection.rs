@@ -1,6 +1,6 @@
 //! One connection of a node: who it is, and what is on its way.
 
-use vere_spoolwire::{Greeting, HANDSHAKE_FRAME_MAX, Request, Seq};
+use vere_spoolwire::{CloseReason, Greeting, HANDSHAKE_FRAME_MAX, Request, Seq};
 use vere_units::Timestamp;
 
 use super::output::Output;
@@ -41,6 +41,8 @@ pub(super) struct Connection {
     pub(super) heard: Timestamp,
     /// Whether the host was told that there is something to do.
     pub(super) touched: bool,
+    /// Why it is closed.
+    pub(super) told: Option<CloseReason>,
 }
 
 impl Connection {
@@ -57,6 +59,7 @@ impl Connection {
             group: None,
             heard: now,
             touched: false,
+            told: None,
         }
     }
 

@@ -72,6 +72,17 @@ pub use replay::Replay;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub usize);
 
+/// A connection that the node closes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parting<'a> {
+    /// Who it was, once that was proven.
+    pub account: Option<&'a str>,
+    /// Which group it was about, then.
+    pub group: Option<&'a str>,
+    /// What it is told.
+    pub reason: CloseReason,
+}
+
 /// A spool node. `S` makes the logs of its groups; without one it acknowledges at once.
 #[derive(Debug)]
 pub struct Node<S: SpoolLogStore> {
@@ -351,10 +362,24 @@ impl<S: SpoolLogStore> Node<S> {
             Phase::Reader(_) | Phase::Standby(_) => {}
             Phase::Closing => return,
         }
+        connection.told = Some(reason);
         connection
             .output
             .write(|out| Answer::Close(reason).encode(out));
         self.touch(id);
+    }
+
+    /// Why the node closes a connection, if it does: the account that proved itself, the group that it had, and
+    /// what it is told.
+    #[must_use]
+    pub fn parting(&self, id: ConnectionId) -> Option<Parting<'_>> {
+        let connection = self.connections.get(id.0)?.as_ref()?;
+        let group = connection.group.map(|group| &*self.groups[group].name);
+        Some(Parting {
+            account: group.map(|_| &*connection.account),
+            group,
+            reason: connection.told?,
+        })
     }
 
     /// Fills `slices` with what is to be written next and gives how many.

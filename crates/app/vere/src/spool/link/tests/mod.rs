@@ -3,6 +3,7 @@
 mod damage;
 mod faults;
 mod figures;
+mod host;
 mod spill;
 mod tls;
 
