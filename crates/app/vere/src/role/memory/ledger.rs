@@ -97,6 +97,7 @@ pub(super) struct Ledger {
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     octets: usize,
+    /// Of those that were not called.
     messages: usize,
 }
 
@@ -235,11 +236,12 @@ impl Ledger {
         let Some(client) = holder.owner.client else {
             return;
         };
-        if let Some(sum) = self.clients.get_mut(&client) {
-            sum.messages = sum.messages.saturating_sub(1);
-            if sum.messages == 0 {
-                self.clients.remove(&client);
-            }
+        if self
+            .clients
+            .get(&client)
+            .is_some_and(|sum| sum.messages == 0)
+        {
+            self.clients.remove(&client);
         }
     }
 
@@ -337,6 +339,9 @@ impl Ledger {
         };
         let (mut called, mut freed) = (Called::default(), 0_usize);
         for (rank, octets, id) in ranked {
+            if self.is_last(among) {
+                break;
+            }
             let verdict = match rank {
                 Rank::Idles => Verdict::End,
                 Rank::Drags(_) if freed < with_relief => Verdict::Refuse,
@@ -347,6 +352,17 @@ impl Ledger {
             called = called.and(self.call(id, verdict));
         }
         called
+    }
+
+    /// Whether a client has one message only, which may be larger than its part.
+    fn is_last(&self, among: Among) -> bool {
+        match among {
+            Among::Client(client) => self
+                .clients
+                .get(&client)
+                .is_none_or(|sum| sum.messages <= 1),
+            Among::All | Among::Guests => false,
+        }
     }
 
     fn call(&mut self, id: u64, verdict: Verdict) -> Called {
@@ -393,6 +409,7 @@ impl Ledger {
             .and_then(|client| self.clients.get_mut(&client))
         {
             sum.octets = sum.octets.saturating_sub(octets);
+            sum.messages = sum.messages.saturating_sub(1);
         }
     }
 
@@ -401,11 +418,10 @@ impl Ledger {
         if owner.guest {
             self.guests = self.guests.saturating_add(octets);
         }
-        if let Some(sum) = owner
-            .client
-            .and_then(|client| self.clients.get_mut(&client))
-        {
+        if let Some(client) = owner.client {
+            let sum = self.clients.entry(client).or_default();
             sum.octets = sum.octets.saturating_add(octets);
+            sum.messages = sum.messages.saturating_add(1);
         }
     }
 }

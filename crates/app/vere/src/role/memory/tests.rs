@@ -252,3 +252,25 @@ fn nothing_is_left_of_those_that_have_gone() {
     assert_eq!(world.ledger.heaviest(), None);
     assert!(!world.ledger.is_at(1));
 }
+
+/// The last message of a client may be larger than its part: one of several goes on, whichever grows.
+#[test]
+fn of_one_clients_messages_one_goes_on() {
+    let mut world = World::new();
+    let mut all: Vec<Sender> = (0..5).map(|_| world.guest(1, MIB)).collect();
+    for _ in 0..24 {
+        for sender in &mut all {
+            if sender.verdict().is_none() {
+                sender.octets += MIB;
+                // Those that were called have not heard of it yet.
+                world.ledger.set(sender.id, sender.octets, false, world.now);
+            }
+        }
+    }
+    let going: Vec<usize> = (0..5).filter(|at| all[*at].verdict().is_none()).collect();
+    assert_eq!(going.len(), 1);
+    assert_eq!(world.ledger.heaviest().map(|most| most.messages), Some(1));
+    all.iter().for_each(|one| world.ledger.remove(one.id));
+    assert!(world.ledger.heaviest().is_none());
+    assert_eq!(world.ledger.here(), 0);
+}
