@@ -299,17 +299,35 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         &mut self,
         account: &vere_ports::directory::AccountName,
     ) -> Result<QuotaUsage, StoreError> {
-        let ids: Vec<_> = self
-            .account(account)?
-            .mailboxes
-            .values()
-            .map(|row| row.id)
-            .collect();
+        let ids: Vec<_> = self.mailboxes_of(account)?;
         let mut usage = QuotaUsage::default();
         for id in ids {
             let head = self.mailbox(id)?.head;
             usage.octets += head.octets;
             usage.messages += u64::from(head.messages);
+        }
+        Ok(usage)
+    }
+
+    fn mailboxes_of(
+        &mut self,
+        account: &vere_ports::directory::AccountName,
+    ) -> Result<Vec<MailboxId>, StoreError> {
+        let account = self.account(account)?;
+        Ok(account.mailboxes.values().map(|row| row.id).collect())
+    }
+
+    /// The same of what can be read: a damaged mailbox is no reason to take nothing into the others.
+    fn readable_quota(
+        &mut self,
+        account: &vere_ports::directory::AccountName,
+    ) -> Result<QuotaUsage, StoreError> {
+        let mut usage = QuotaUsage::default();
+        for id in self.mailboxes_of(account)? {
+            if let Ok(mailbox) = self.mailbox(id) {
+                usage.octets += mailbox.head.octets;
+                usage.messages += u64::from(mailbox.head.messages);
+            }
         }
         Ok(usage)
     }
@@ -329,7 +347,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         if limit == QuotaLimit::default() {
             return Ok(());
         }
-        let usage = self.quota(&owner)?;
+        let usage = self.readable_quota(&owner)?;
         let over = |limit: Option<u64>, used: u64, more: u64| {
             limit.is_some_and(|limit| used + more > limit)
         };

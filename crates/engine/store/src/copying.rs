@@ -95,6 +95,21 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok((Some(edit), row))
     }
 
+    /// Removes copies again, whatever became of their flags meanwhile; those that are gone are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoMailbox`].
+    pub fn take_back(
+        &mut self,
+        to: MailboxId,
+        copies: &[Uid],
+    ) -> Result<Committed<()>, StoreError> {
+        let leaving = self.expunging(to, copies)?;
+        self.commit_expunge(leaving)?;
+        Ok(Committed::new((), self.log.end()))
+    }
+
     fn commit_copy(&mut self, edit: Option<Edit>, row: &OperationRow) -> Result<(), StoreError> {
         if let Some(edit) = edit {
             self.commit_edit(edit)?;

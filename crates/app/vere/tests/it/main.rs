@@ -21,6 +21,7 @@ mod bad_input;
 mod benchmarks;
 mod clients;
 mod commands;
+mod copying;
 mod dane;
 mod decoding;
 mod delivery;

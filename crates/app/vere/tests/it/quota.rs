@@ -131,7 +131,7 @@ fn a_full_account_takes_nothing_more_and_can_be_tidied_up() {
     system.reload();
     wait_for("another limit", || {
         let said = bob.ok("GETQUOTA \"\"");
-        said.contains(" 1024)").then_some(())
+        said.contains(" 1024 MESSAGE ").then_some(())
     });
     bob.append("INBOX", &large);
     let [to_alice, to_bob] = file(ports.lmtp);

@@ -50,7 +50,7 @@ fn an_import_ends_where_the_account_is_full_and_goes_on_when_it_has_room() {
     system.reload();
     wait_for("the new quota", || {
         let said = alice.ok("GETQUOTAROOT INBOX");
-        said.contains(" 1024)").then_some(())
+        said.contains(" 1024 MESSAGE ").then_some(())
     });
     let said = system.command(&import);
     assert!(

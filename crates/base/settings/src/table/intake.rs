@@ -120,8 +120,8 @@ pub(super) static SECTIONS: &[Section] = &[
             live(
                 "messages_max",
                 Integer(1, 4_000_000_000),
-                Nothing("no limit"),
-                "Messages of an account.",
+                Is("1000000"),
+                "Messages of an account; copies count, which take no room for their text but memory and time of all.",
             ),
             live(
                 "over",

@@ -493,3 +493,42 @@ fn an_empty_line_of_either_kind_ends_the_header() {
         assert_eq!(lens, [header.len(), rest.len()], "{message:?}");
     }
 }
+
+/// What a copy that fails in its middle has added goes again, also where somebody has marked it meanwhile.
+#[test]
+fn copies_are_taken_back() {
+    let mut bench = Bench::new();
+    let archive = bench.create("Archive");
+    bench.fill(bench.inbox, 1..=10);
+    bench.deliver(archive, 11);
+    let of = bench.snapshot(bench.inbox);
+    let uids: Vec<Uid> = of.iter_from(0).map(|message| message.uid).collect();
+    let copied = bench.store.copy(
+        bench.inbox,
+        &uids,
+        archive,
+        QuotaLimit::default(),
+        operation(900),
+    );
+    let copied = safe(&mut bench.store, copied.unwrap());
+    let marked = bench.store.store_flags(
+        archive,
+        &copied.to[..3],
+        FlagMode::Add,
+        &flags(SystemFlags::SEEN, &[]),
+        None,
+    );
+    safe(&mut bench.store, marked.unwrap());
+    // Also in pieces, and once more than needed.
+    for piece in [&copied.to[..4], &copied.to[4..], &copied.to] {
+        let back = bench.store.take_back(archive, piece).unwrap();
+        safe(&mut bench.store, back);
+    }
+    for forget in [false, true] {
+        assert_eq!(bench.snapshot(archive).len(), 1);
+        assert_eq!(bench.snapshot(bench.inbox).len(), 10);
+        let usage = bench.store.quota(&account("ann")).unwrap();
+        assert_eq!(usage.messages, 11);
+        bench.reopen(forget);
+    }
+}

@@ -74,22 +74,15 @@ fn quota(settings: &Settings) -> String {
     let size = quota.default.size.map(|size| size.to_string());
     let messages = quota.default.messages.map(super::super::messages);
     let bounds: Vec<String> = size.into_iter().chain(messages).collect();
-    let mut text = if bounds.is_empty() {
-        "none".to_owned()
-    } else {
-        bounds.join(", ")
-    };
+    let mut text = bounds.join(", ");
     if !quota.accounts.is_empty() {
         let _ = write!(text, ", {} accounts of their own", quota.accounts.len());
     }
-    if text != "none" {
-        let over = match quota.over {
-            OverQuota::Defer => "waits",
-            OverQuota::Reject => "is returned",
-        };
-        let _ = write!(text, "; mail beyond it {over}");
-    }
-    text
+    let over = match quota.over {
+        OverQuota::Defer => "waits",
+        OverQuota::Reject => "is returned",
+    };
+    text + "; mail beyond it " + over
 }
 
 #[cfg(test)]
@@ -108,7 +101,7 @@ mod tests {
             "lmtp        127.0.0.1:24\n",
             "routes      1\n",
             "own mail    mail store\n",
-            "quota       2 GiB; mail beyond it waits\n",
+            "quota       2 GiB, 1000000 messages; mail beyond it waits\n",
             "dkim        signs\n",
         ] {
             assert!(said.contains(row), "{row} in:\n{said}");

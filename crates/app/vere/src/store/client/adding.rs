@@ -3,15 +3,72 @@
 use vere_imap::server::{AppendQuery, Appended, Copied, Refusal};
 use vere_imap::set::UidSet;
 use vere_ports::directory::AccountName;
-use vere_store::{MailboxId, QuotaLimit, RecipientFields, StoreError, Target};
+use vere_store::{
+    Committed, MailboxId, OperationId, QuotaLimit, QuotaUsage, RecipientFields, Snapshot,
+    StoreError, Target, Uid,
+};
 
 use super::super::convert::{self, refusal};
+use super::super::keeper::MailStore;
 use super::super::messages::opened_gone;
 use super::super::steps::{named, operation, report};
 use super::Client;
 use crate::role::clock::now;
 
+/// Messages that are copied or moved at once: others have their turn behind each such piece. They take the store's
+/// thread some milliseconds.
+const COPIED_AT_ONCE: usize = 1_000;
+
+/// What is copied or moved.
+#[derive(Debug, Clone)]
+struct Copying {
+    account: AccountName,
+    from: MailboxId,
+    target: String,
+    remove: bool,
+    quota: QuotaLimit,
+}
+
+impl Copying {
+    /// One piece of it. The first one finds the target, and looks whether there is room for `all` of them.
+    fn piece(
+        &self,
+        store: &mut MailStore,
+        (to, uids): (Option<MailboxId>, &[Uid]),
+        all: QuotaUsage,
+        operation: OperationId,
+    ) -> Result<Committed<(MailboxId, vere_store::Copied)>, StoreError> {
+        let to = match to {
+            Some(to) => to,
+            None => {
+                // That the one which is open is gone is something else.
+                let to = named(store, &self.account, &self.target).map_err(no_target)?;
+                store.room_for(to, self.quota, all)?;
+                to
+            }
+        };
+        let copied = match self.remove {
+            true => store.move_to(self.from, uids, to, self.quota, operation),
+            false => store.copy(self.from, uids, to, self.quota, operation),
+        };
+        match copied {
+            Ok(copied) => Ok(copied.map(|copied| (to, copied))),
+            Err(error) if store.status(to).is_err() => Err(no_target(error)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn no_target(error: StoreError) -> StoreError {
+    match error {
+        StoreError::NoMailbox => StoreError::Name,
+        other => other,
+    }
+}
+
 impl Client {
+    /// Copies or moves messages, a piece at a time. Of a copy that fails nothing stays; of a move that fails, what was
+    /// moved before. A crash leaves what was done before it.
     pub(super) async fn copy(
         &self,
         account: AccountName,
@@ -20,32 +77,95 @@ impl Client {
         target: String,
         remove: bool,
     ) -> Result<Copied, Refusal> {
-        let operation = operation()?;
-        let quota = self.quotas.now().of(&account);
-        let figures = self.keeper.figures().clone();
-        let asked = self.keeper.ask(move |store| {
-            let to = named(store, &account, &target).map_err(|error| match error {
-                // That the one which is open is gone is something else.
-                StoreError::NoMailbox => StoreError::Name,
-                other => other,
-            })?;
-            let uids = convert::uids(&uids);
-            let copied = match remove {
-                // What moves is held once before and after: a full account can be tidied up.
-                true => store.move_to(from, &uids, to, QuotaLimit::default(), operation),
-                false => store.copy(from, &uids, to, quota, operation),
-            };
-            copied.inspect_err(|error| report(error, &figures, &account, &target, operation))
-        });
-        let copied = asked.await.map_err(|error| match error {
-            StoreError::Name => Refusal::NoTarget,
-            other => opened_gone(&other),
-        })?;
+        let quota = match remove {
+            // What moves is held once before and after: a full account can be tidied up.
+            true => QuotaLimit::default(),
+            false => self.quotas.now().of(&account),
+        };
+        let copying = Copying {
+            account,
+            from,
+            target,
+            remove,
+            quota,
+        };
+        let all = self.octets_of(&copying, &uids).await;
+        let all = all.map_err(|error| opened_gone(&error))?;
+        let uids = convert::uids(&uids);
+        let (first, rest) = uids.split_at(uids.len().min(COPIED_AT_ONCE));
+        let done = self.copy_piece(&copying, (None, first), all).await;
+        let (to, mut copied) = done.map_err(copy_refused)?;
+        for piece in rest.chunks(COPIED_AT_ONCE) {
+            let done = self.copy_piece(&copying, (Some(to), piece), all).await;
+            match done {
+                Ok((_, more)) => {
+                    copied.from.extend(more.from);
+                    copied.to.extend(more.to);
+                }
+                Err(error) => {
+                    if !remove {
+                        self.take_back(to, &copied.to).await;
+                    }
+                    return Err(copy_refused(error));
+                }
+            }
+        }
         Ok(Copied {
             uid_validity: copied.uid_validity,
             from: convert::set(copied.from),
             to: convert::set(copied.to),
         })
+    }
+
+    /// What messages add to an account that is bounded, where they are more than one piece: that sees to itself.
+    async fn octets_of(&self, copying: &Copying, uids: &UidSet) -> Result<QuotaUsage, StoreError> {
+        if copying.quota == QuotaLimit::default() || uids.len() as usize <= COPIED_AT_ONCE {
+            return Ok(QuotaUsage::default());
+        }
+        let (from, uids) = (copying.from, uids.clone());
+        let sum = move |snapshot: Snapshot| {
+            let mut usage = QuotaUsage::default();
+            for message in convert::among(&snapshot, &uids) {
+                usage.octets += u64::from(message.size);
+                usage.messages += 1;
+            }
+            usage
+        };
+        let snapshot = move |store: &mut MailStore| store.snapshot(from);
+        self.keeper.ask_then(snapshot, |_| None, sum).await
+    }
+
+    async fn copy_piece(
+        &self,
+        copying: &Copying,
+        (to, uids): (Option<MailboxId>, &[Uid]),
+        all: QuotaUsage,
+    ) -> Result<(MailboxId, vere_store::Copied), StoreError> {
+        let operation = operation().map_err(|_| no_number())?;
+        let figures = self.keeper.figures().clone();
+        let (copying, uids) = (copying.clone(), uids.to_vec());
+        let asked = self.keeper.ask(move |store| {
+            let done = copying.piece(store, (to, &uids), all, operation);
+            let (account, target) = (&copying.account, &copying.target);
+            done.inspect_err(|error| report(error, &figures, account, target, operation))
+        });
+        asked.await
+    }
+
+    /// Removes what a copy has added that is not done: whoever is told so copies again.
+    async fn take_back(&self, to: MailboxId, copies: &[Uid]) {
+        for piece in copies.chunks(COPIED_AT_ONCE) {
+            let piece = piece.to_vec();
+            let taken = self.keeper.ask(move |store| store.take_back(to, &piece));
+            match taken.await {
+                // It has gone with all that was in it.
+                Ok(()) | Err(StoreError::NoMailbox) => {}
+                Err(error) => {
+                    tracing::error!(%error, mailbox = to.0, "copies of a copy that failed stay");
+                    return;
+                }
+            }
+        }
     }
 
     pub(super) async fn append(
@@ -93,4 +213,15 @@ impl Client {
             None => Err(Refusal::Unavailable),
         }
     }
+}
+
+fn copy_refused(error: StoreError) -> Refusal {
+    match error {
+        StoreError::Name => Refusal::NoTarget,
+        other => opened_gone(&other),
+    }
+}
+
+fn no_number() -> StoreError {
+    StoreError::Failed("no random numbers".to_owned())
 }
