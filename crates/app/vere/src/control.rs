@@ -341,6 +341,9 @@ pub(crate) struct ReplicaLine {
     pub(crate) transactions: u64,
     /// Transactions sent to it and not acknowledged.
     pub(crate) in_flight: u64,
+    /// Whether acknowledged mail is in its memory and nowhere else.
+    #[serde(default)]
+    pub(crate) alone: bool,
     /// Records copied to it, while it is being rebuilt.
     pub(crate) copied: Option<u64>,
     /// Why it is not connected.

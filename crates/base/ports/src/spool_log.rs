@@ -154,6 +154,14 @@ pub trait SpoolLogStore {
     /// As [`SpoolLog::append`].
     fn replace(&mut self, group: &str, head: &[u8]) -> Result<Self::Log, LogError>;
 
+    /// Removes the log of a group that has ended, and what was set aside of it. When this returns no crash brings
+    /// it back. What its log is still asked for fails.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError::Failed`]; the log may be there still.
+    fn remove(&mut self, group: &str) -> Result<(), LogError>;
+
     /// Whether something of a group is set aside.
     fn is_aside(&self, group: &str) -> bool;
 

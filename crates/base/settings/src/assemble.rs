@@ -334,6 +334,7 @@ impl Assembly {
             queues: self.spool_queues(),
             group_max: self.maybe("spool.group_max"),
             queues_max: self.need("spool.queues_max"),
+            groups_max: self.need("spool.groups_max"),
             memory_max: self.need("spool.memory_max"),
             spill_max: self.need("spool.spill_max"),
             segment_size: self.need("spool.segment_size"),

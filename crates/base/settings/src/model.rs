@@ -350,6 +350,8 @@ pub struct Spool {
     pub group_max: Option<ByteSize>,
     /// Queues that a group may have on one node.
     pub queues_max: u32,
+    /// Groups on one node.
+    pub groups_max: u32,
     /// Memory of one node.
     pub memory_max: ByteSize,
     /// Disk of one node for what its memory does not hold; 0: none.

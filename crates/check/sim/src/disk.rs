@@ -474,6 +474,13 @@ impl SpoolLogStore for Disk {
         self.create(group, head)
     }
 
+    fn remove(&mut self, group: &str) -> Result<(), LogError> {
+        let mut state = self.0.borrow_mut();
+        state.groups.remove(group);
+        state.aside.remove(group);
+        Ok(())
+    }
+
     fn is_aside(&self, group: &str) -> bool {
         self.0.borrow().aside.contains(group)
     }

@@ -337,6 +337,10 @@ impl SpoolLogStore for Log {
         self.create(group, head)
     }
 
+    fn remove(&mut self, _: &str) -> Result<(), LogError> {
+        Ok(())
+    }
+
     fn is_aside(&self, _: &str) -> bool {
         false
     }

@@ -39,6 +39,8 @@ pub const FLAG_UNKNOWN: u8 = 0x02;
 pub const FLAG_NO_LOG: u8 = 0x01;
 /// DUTY: log from now on.
 pub const FLAG_LOG: u8 = 0x01;
+/// END: with the records that the group holds.
+pub(crate) const FLAG_RECORDS: u8 = 0x01;
 /// WELCOME, STATS: acknowledgements wait for the disk.
 pub const FLAG_SYNCED: u8 = 0x01;
 /// WELCOME: the group is incomplete here.
@@ -107,6 +109,8 @@ pub enum Op {
     Complete = 0x53,
     /// Owner: log from now on, or no more.
     Duty = 0x54,
+    /// Owner: the group is to be gone from the node.
+    End = 0x55,
     /// Only in a node's log: transaction `number` was refused.
     Refused = 0x60,
     /// Only in a node's log: after transaction `number` another owner came.
@@ -116,7 +120,7 @@ pub enum Op {
 }
 
 impl Op {
-    const ALL: [Self; 28] = [
+    const ALL: [Self; 29] = [
         Self::Greeting,
         Self::Hello,
         Self::Welcome,
@@ -142,6 +146,7 @@ impl Op {
         Self::Reset,
         Self::Complete,
         Self::Duty,
+        Self::End,
         Self::Refused,
         Self::Owned,
         Self::Chartered,

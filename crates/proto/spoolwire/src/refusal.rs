@@ -103,8 +103,8 @@ codes! {
         TooLong = 7, "frame is too long";
         /// Nothing came in time.
         Timeout = 8, "timed out";
-        /// The node has as many connections or groups as it allows.
-        TooMany = 9, "too many connections or groups";
+        /// The node has as many connections as it allows.
+        TooMany = 9, "too many connections";
         /// The node's log failed; it acknowledges nothing any more.
         LogFailed = 10, "log failed";
         /// The node is stopping.
@@ -127,6 +127,12 @@ codes! {
         MayNotRead = 19, "the account may not read the group";
         /// The peer's account is none of those that may read the queue.
         MayNotReadQueue = 20, "the account may not read the queue";
+        /// The node has as many groups as it may, or as one account may have.
+        TooManyGroups = 21, "the node has as many groups as it may, or as one account may make there";
+        /// The group was ended.
+        Ended = 22, "the group was ended";
+        /// A group is to be ended that holds records.
+        NotEmpty = 23, "the group holds records";
     }
 }
 

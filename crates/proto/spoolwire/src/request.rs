@@ -1,7 +1,7 @@
-//! What is answered: FETCH, STAT, QUEUES, HEARTBEAT, which only read, and ATTACH, COMPLETE, DUTY, which
+//! What is answered: FETCH, STAT, QUEUES, HEARTBEAT, which only read, and ATTACH, COMPLETE, DUTY, END, which
 //! are an owner's. `number` is a sequence number.
 
-use crate::frame::{FLAG_LOG, Fields, Frame, Op, WireError, write_frame};
+use crate::frame::{FLAG_LOG, FLAG_RECORDS, Fields, Frame, Op, WireError, write_frame};
 use crate::handshake::expect;
 use crate::types::{QueueId, RecordId, Seq, Txn};
 
@@ -62,6 +62,16 @@ pub enum Request {
         /// Everything goes into the log, also what is held already; otherwise the log is removed.
         log: bool,
     },
+    /// The group is to be gone from the node, with its log; the number that it took is free. Answered by CLOSE, once
+    /// that is safe. No payload.
+    ///
+    /// ```text
+    /// flags: 0x01 with the records that it holds
+    /// ```
+    End {
+        /// Also when it holds records.
+        records: bool,
+    },
 }
 
 impl Request {
@@ -87,7 +97,11 @@ impl Request {
             Self::Attach { acknowledged } => {
                 out.extend_from_slice(&acknowledged.0.to_le_bytes());
             }
-            Self::Stat | Self::Heartbeat | Self::Complete | Self::Duty { .. } => {}
+            Self::Stat
+            | Self::Heartbeat
+            | Self::Complete
+            | Self::Duty { .. }
+            | Self::End { .. } => {}
         });
     }
 
@@ -98,10 +112,10 @@ impl Request {
     /// [`WireError::Operation`] for another frame, [`WireError::Layout`], [`WireError::Reserved`].
     pub fn decode(frame: &Frame<'_>) -> Result<Self, WireError> {
         let flags = frame.header.flags;
-        let allowed = if frame.header.op == Op::Duty {
-            FLAG_LOG
-        } else {
-            0
+        let allowed = match frame.header.op {
+            Op::Duty => FLAG_LOG,
+            Op::End => FLAG_RECORDS,
+            _ => 0,
         };
         expect(frame, frame.header.op, allowed)?;
         let mut fields = Fields(frame.payload);
@@ -131,6 +145,9 @@ impl Request {
                 Op::Duty => Self::Duty {
                     log: flags & FLAG_LOG != 0,
                 },
+                Op::End => Self::End {
+                    records: flags & FLAG_RECORDS != 0,
+                },
                 _ => return None,
             };
             fields.end()?;
@@ -143,7 +160,8 @@ impl Request {
             | Op::Heartbeat
             | Op::Attach
             | Op::Complete
-            | Op::Duty => read().ok_or_else(|| frame.layout()),
+            | Op::Duty
+            | Op::End => read().ok_or_else(|| frame.layout()),
             other => Err(WireError::Operation(other.code())),
         }
     }
@@ -157,12 +175,14 @@ impl Request {
             Self::Attach { .. } => Op::Attach,
             Self::Complete => Op::Complete,
             Self::Duty { .. } => Op::Duty,
+            Self::End { .. } => Op::End,
         }
     }
 
     const fn flags(&self) -> u8 {
         match self {
             Self::Duty { log: true } => FLAG_LOG,
+            Self::End { records: true } => FLAG_RECORDS,
             _ => 0,
         }
     }

@@ -2,6 +2,7 @@
 
 mod groups;
 mod read;
+mod remove;
 mod salvage;
 
 use std::fmt::Write as _;
@@ -46,6 +47,7 @@ pub(crate) enum SpoolCommand {
     /// Prints what stands beside the bodies of a queue's records, which of `@finished` and `@notices` are their
     /// lines: each behind its number and a tab. What is printed need not be safe on all nodes yet.
     Read(read::ReadArgs),
+    RemoveGroup(remove::RemoveArgs),
     /// Says which node counts after the membership register or all full replicas were lost.
     Salvage(salvage::SalvageArgs),
 }
@@ -68,6 +70,7 @@ pub(crate) fn run(command: &SpoolCommand, settings: &Settings) -> Result<String,
         } => stat(settings, group.as_deref(), *queues, *json),
         SpoolCommand::Groups(args) => groups::run(args, settings),
         SpoolCommand::Read(args) => read::run(args, settings),
+        SpoolCommand::RemoveGroup(args) => remove::run(args, settings),
         SpoolCommand::Salvage(args) => salvage::run(args, settings),
     }
 }
@@ -272,7 +275,10 @@ fn table(out: &mut String, rows: &[ReplicaLine]) {
             sync,
             row.transactions,
             row.in_flight,
-            row.trouble.as_deref().unwrap_or("-"),
+            match (row.alone, row.trouble.as_deref()) {
+                (true, _) => "acknowledged mail is in this memory only",
+                (false, trouble) => trouble.unwrap_or("-"),
+            },
         );
     }
 }

@@ -167,6 +167,7 @@ fn replica_line(gateway: &Gateway, row: ReplicaRow) -> ReplicaLine {
         sync,
         transactions: row.transactions.0,
         in_flight: row.in_flight,
+        alone: row.alone,
         copied,
         trouble: gateway.link.trouble(&row.node),
         node: row.node,

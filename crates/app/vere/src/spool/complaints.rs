@@ -35,6 +35,7 @@ impl Complaints {
         }
         self.lines += 1;
         let left_out = std::mem::take(&mut self.left_out);
+        let left_out = (left_out > 0).then_some(left_out);
         let Parting {
             account,
             group,
@@ -44,7 +45,7 @@ impl Complaints {
     }
 }
 
-/// Whether it is for what the peer sent, and nothing else says so.
+/// Whether it is for what the peer sent or wants, and nothing else says so.
 const fn is_fault(reason: CloseReason) -> bool {
     matches!(
         reason,
@@ -54,5 +55,6 @@ const fn is_fault(reason: CloseReason) -> bool {
             | CloseReason::Checksum
             | CloseReason::TxnGap
             | CloseReason::TooLong
+            | CloseReason::TooManyGroups
     )
 }

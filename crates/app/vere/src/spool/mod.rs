@@ -217,6 +217,7 @@ fn config(settings: &Settings) -> Result<NodeConfig, Failure> {
         accounts: accounts(settings)?,
         memory_max: settings.spool.memory_max.as_u64(),
         queues_max: settings.spool.queues_max as usize,
+        groups_max: settings.spool.groups_max as usize,
         frame_max: frame_max(settings),
         ..NodeConfig::new(key)
     })

@@ -182,7 +182,67 @@ pub(crate) fn make_whole(
     }
 }
 
+/// What a node holds of a group; `None`: it has no such group. The error is a text for people.
+pub(crate) fn look_for(
+    node: &SpoolNode,
+    tls: Option<&MutualTls>,
+    whose: (&Credentials, &str),
+) -> Result<Option<NodeStat>, String> {
+    let mut errors = Vec::new();
+    for address in node.addresses() {
+        match Handshake::make(address, node, tls, whose, (Role::Reader, 0, 0)) {
+            Ok(made) => return Reader::of(address, made).stat().map(Some),
+            Err(NoAnswer::Closed(CloseReason::NoGroup)) => return Ok(None),
+            Err(error) => errors.push(format!("{address}: {error}")),
+        }
+    }
+    Err(errors.join("; "))
+}
+
+/// Ends a group on a node, as an owner of this epoch; one with records only if that is said. The error is a text
+/// for people.
+pub(crate) fn end_group(
+    node: &SpoolNode,
+    tls: Option<&MutualTls>,
+    whose: (&Credentials, &str),
+    (epoch, records): (u64, bool),
+) -> Result<(), String> {
+    let mut errors = Vec::new();
+    for address in node.addresses() {
+        let role = (Role::Owner, crate::secret::random_number(), epoch);
+        let ended = Handshake::make(address, node, tls, whose, role).and_then(|mut made| {
+            let end = Request::End { records };
+            send(&mut made.stream, |out| end.encode(out, Seq(1)))?;
+            next(&mut made.stream, &mut made.octets, ANSWER_FRAME_MAX, |_| {
+                Err::<(), _>("it gave an answer to something else".to_owned())
+            })
+        });
+        match ended {
+            Err(NoAnswer::Closed(CloseReason::Ended)) => return Ok(()),
+            Err(error) => errors.push(format!("{address}: {error}")),
+            Ok(()) => {}
+        }
+    }
+    Err(errors.join("; "))
+}
+
 impl Reader {
+    fn of(address: SocketAddr, made: Handshake) -> Self {
+        let Handshake {
+            stream,
+            octets,
+            greeting,
+            welcome,
+        } = made;
+        Self {
+            address,
+            stream,
+            octets,
+            greeting,
+            welcome,
+        }
+    }
+
     /// Connects to a node to read a group, at the first of its addresses that answers. The error is a
     /// text for people.
     pub(crate) fn connect(
@@ -209,22 +269,11 @@ impl Reader {
         (key, group): (&Credentials, &str),
     ) -> Result<Self, String> {
         let made = Handshake::make(address, node, tls, (key, group), (Role::Reader, 0, 0));
-        let Handshake {
-            stream,
-            octets,
-            greeting,
-            welcome,
-        } = made.map_err(|error| match error {
+        let made = made.map_err(|error| match error {
             NoAnswer::Closed(_) => format!("account {:?}: {error}", key.account),
             NoAnswer::Failed(error) => error,
         })?;
-        Ok(Self {
-            address,
-            stream,
-            octets,
-            greeting,
-            welcome,
-        })
+        Ok(Self::of(address, made))
     }
 
     /// The node and the group in figures.

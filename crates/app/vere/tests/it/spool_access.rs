@@ -1,5 +1,7 @@
 //! What accounts may do on the nodes, and how much a gateway's queues may hold, with real processes.
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::path::Path;
 
 use nix::sys::signal::Signal;
@@ -111,6 +113,69 @@ fn who_may_not_have_queues_does_not_end_the_gateway_whose_they_are() {
     submit(&first, "after that");
     assert_eq!(first.queued(), 2);
     first.stop();
+}
+
+/// A gateway beside too many, and the removal of one that is gone.
+#[test]
+fn a_group_is_removed_when_its_gateway_is_gone() {
+    let next_hop = free_address();
+    let options = || soon(Options::to(next_hop)).set("spool.groups_max", "2");
+    let first = System::start(&options());
+    wait_states(&first, ["sync", "sync"]);
+    let second = System::start(&beside(&first, options(), "second"));
+    submit(&second, "waits");
+    let third = System::start_shut(&beside(&first, options(), "third"));
+    third.wait_log(&["the node has as many groups as it may"]);
+    first.wait_log(&["the node has as many groups as it may", "127.0.0.1"]);
+    third.stop();
+    let remove = |more: &[&str]| {
+        let mut command = vere();
+        command.args(["spool", "remove-group", "second"]).args(more);
+        let output = output_of(command.arg("-c").arg(&first.config), "");
+        let text = [output.stdout, output.stderr].concat();
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&text).into_owned(),
+        )
+    };
+    let (done, text) = remove(&["--force"]);
+    assert!(!done && text.contains("stop it first"), "{text}");
+    second.stop();
+    let (done, text) = remove(&[]);
+    assert!(!done && text.contains("1 records on node"), "{text}");
+    let (done, text) = remove(&["--force"]);
+    assert!(done && text.contains("node a: removed"), "{text}");
+    assert!(text.contains("node b: removed"), "{text}");
+    let groups = first.command(&["spool", "groups", "--json"]);
+    assert!(!groups.contains("second"), "{groups}");
+    let (done, text) = remove(&[]);
+    assert!(!done && text.contains("has a group second"), "{text}");
+    // It lasts, and the place is free: for the next one, or for that gateway again, from nothing.
+    first.kill_and_wait("spool a");
+    let again = System::start(&beside(&first, options(), "second"));
+    assert_eq!(again.queued(), 0);
+    submit(&again, "another");
+    assert_eq!(again.queued(), 1);
+    again.stop();
+    first.stop();
+}
+
+/// What a node's log says of who connects and does not speak as it should.
+#[test]
+fn a_node_logs_where_it_listens_and_whom_it_turns_away() {
+    let system = System::start(&Options::to(free_address()));
+    system.wait_log(&["listening for gateways", &system.nodes[0].to_string()]);
+    let mut stream = TcpStream::connect(system.nodes[0]).expect("the node");
+    stream.write_all(&[0xff; 64]).expect("octets");
+    system.wait_log(&["connection closed", "frame is too long", "127.0.0.1"]);
+    let other = tempfile::tempdir().expect("a temporary directory");
+    let key = other.path().join("other.key");
+    std::fs::write(&key, format!("{}\n", "ab".repeat(32))).expect("a key");
+    let options = beside(&system, Options::to(free_address()), "second");
+    let config = System::write_config(other.path(), &options.set("spool.secret", &quoted(&key)));
+    run(vere().args(["spool", "stat", "-c"]).arg(&config));
+    system.wait_log(&["connection closed", "authentication failed", "127.0.0.1"]);
+    system.stop();
 }
 
 #[test]

@@ -115,6 +115,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 "Queues that a group may have on one node, one for each destination; for those that are empty see `delivery.queue_idle`. Beyond it empty ones are ended at once, and if there are none the gateway answers 452.",
             ),
             fixed(
+                "groups_max",
+                Integer(1, 512),
+                Is("64"),
+                "Groups of queues that one node keeps: one for each gateway name there was, until `vere spool remove-group`. Where several accounts may make groups, each may have half of them.",
+            ),
+            fixed(
                 "memory_max",
                 Size(16 * MIB, 16 * TIB),
                 Is("\"1 GiB\""),

@@ -27,7 +27,7 @@ pub struct NodeConfig {
     pub frame_max: u32,
     /// Octets of records in one BLOCK, at most.
     pub block_max: u32,
-    /// Groups.
+    /// Groups; of one account no more than half of them where others may make some.
     pub groups_max: usize,
     /// Queues of one group.
     pub queues_max: usize,
@@ -79,6 +79,15 @@ impl NodeConfig {
 }
 
 impl NodeConfig {
+    /// How many groups may be of one account: half where others may make some.
+    pub(super) fn groups_of_one_max(&self) -> usize {
+        let makers = self.accounts.iter().filter(|account| account.makes_groups);
+        match makers.count() {
+            0 | 1 => self.groups_max,
+            _ => self.groups_max.div_ceil(2),
+        }
+    }
+
     /// Connections that are no owner's and have proven themselves. With as many there is a place for every
     /// stranger, and for the owner of each group that one may turn out to be.
     pub(super) fn readers_max(&self) -> usize {
@@ -157,6 +166,10 @@ impl SpoolLogStore for NoLog {
     }
 
     fn replace(&mut self, _: &str, _: &[u8]) -> Result<Self, LogError> {
+        match *self {}
+    }
+
+    fn remove(&mut self, _: &str) -> Result<(), LogError> {
         match *self {}
     }
 

@@ -204,6 +204,6 @@ impl<S: SpoolLogStore> Node<S> {
 const fn is_owners(request: &Request) -> bool {
     matches!(
         request,
-        Request::Attach { .. } | Request::Complete | Request::Duty { .. }
+        Request::Attach { .. } | Request::Complete | Request::Duty { .. } | Request::End { .. }
     )
 }

@@ -260,6 +260,9 @@ impl<L: SpoolLog> Group<L> {
                 Ok(Event::Request(seq, Request::Duty { log })) => {
                     break Ok(Some(Errand::Duty { seq, log }));
                 }
+                Ok(Event::Request(_, Request::End { records })) => {
+                    break Ok(Some(Errand::End { records }));
+                }
                 Ok(Event::Request(_, Request::Attach { .. })) => {
                     break Err(CloseReason::Malformed);
                 }
@@ -441,7 +444,10 @@ impl<L: SpoolLog> Group<L> {
             }
             Request::Heartbeat => self.alive(seq, output),
             // Not for reading: done before, or refused.
-            Request::Attach { .. } | Request::Complete | Request::Duty { .. } => {}
+            Request::Attach { .. }
+            | Request::Complete
+            | Request::Duty { .. }
+            | Request::End { .. } => {}
         }
         true
     }
@@ -489,6 +495,8 @@ pub(super) enum Errand {
     Duty { seq: Seq, log: bool },
     /// A RESET of a group whose log is damaged.
     Renew { through: Txn },
+    /// An END.
+    End { records: bool },
 }
 
 /// What groups need of the node.

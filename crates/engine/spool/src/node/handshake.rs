@@ -37,6 +37,9 @@ impl<S: SpoolLogStore> Node<S> {
         let Some(hello) = self.believe(id)? else {
             return Ok(());
         };
+        if let Some(connection) = &mut self.connections[id.0] {
+            connection.account = hello.deed.account.clone();
+        }
         let index = self.group_for(&hello).inspect_err(|reason| {
             if reason.is_denial() {
                 self.denials.note(Denial {
@@ -70,7 +73,6 @@ impl<S: SpoolLogStore> Node<S> {
         };
         self.strangers -= 1;
         connection.group = Some(index);
-        connection.account = hello.deed.account.clone();
         connection.output.write(|out| welcome.encode(out));
         connection.consume(hello.len);
         match hello.role {
@@ -165,9 +167,7 @@ impl<S: SpoolLogStore> Node<S> {
             self.groups[index].charter(hello.deed.clone())?;
             return Ok(index);
         }
-        if self.groups.len() >= self.config.groups_max {
-            return Err(CloseReason::TooMany);
-        }
+        self.check_groups(&hello.deed.account)?;
         let mut store = Store::new(self.config.queues_max);
         store.deed = hello.deed.clone();
         // By a record this node may hold something of it: it is whole when its owner says that it is. An
@@ -190,8 +190,7 @@ impl<S: SpoolLogStore> Node<S> {
         if let Some(journal) = group.log.as_mut().filter(|_| !hello.logged) {
             journal.duty = Duty::Rests;
         }
-        self.groups.push(group);
-        Ok(self.groups.len() - 1)
+        Ok(self.enter(group))
     }
 
     /// What an owner sent after its HELLO goes where the rest will be read.

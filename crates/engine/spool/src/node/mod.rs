@@ -7,7 +7,7 @@
 //!
 //! Reading order: `access` (who may do what), `ingest` (octets to mutations), `perform`, `check` and `store` (what they do),
 //! `queue` and `segment` (where records are), `group` and `journal` (acknowledgement and log), `fence`
-//! (whose group it is), `rebuild` (what another node holds), `damage` (what is given up for it), `duty`
+//! (whose group it is), `ending` (when it goes), `rebuild` (what another node holds), `damage` (what is given up for it), `duty`
 //! (with a log or without), `serve`,
 //! `compact`, `snapshot`, `outline` and `replay`.
 
@@ -18,6 +18,7 @@ mod config;
 mod connection;
 mod damage;
 mod duty;
+mod ending;
 mod fence;
 mod group;
 mod handshake;
@@ -338,6 +339,7 @@ impl<S: SpoolLogStore> Node<S> {
                 None => break,
                 Some(Errand::Duty { seq, log }) => self.duty(id, group, seq, log)?,
                 Some(Errand::Renew { through }) => self.renew(group, through)?,
+                Some(Errand::End { records }) => return Err(self.end_group(id, group, records)),
             }
         }
         Ok(())
@@ -376,7 +378,7 @@ impl<S: SpoolLogStore> Node<S> {
         let connection = self.connections.get(id.0)?.as_ref()?;
         let group = connection.group.map(|group| &*self.groups[group].name);
         Some(Parting {
-            account: group.map(|_| &*connection.account),
+            account: (!connection.account.is_empty()).then_some(&*connection.account),
             group,
             reason: connection.told?,
         })
@@ -583,6 +585,7 @@ impl<S: SpoolLogStore> Node<S> {
         let stat = |group: &Group<S::Log>| group.stat(&self.memory, self.incarnation);
         self.groups
             .iter()
+            .filter(|group| !group.is_ended())
             .map(|group| (group.name.to_string(), stat(group)))
             .collect()
     }

@@ -97,4 +97,8 @@ pub enum ReplicaChange {
     Slow,
     /// It keeps up with the others again, or they do no better.
     Keeps,
+    /// What was acknowledged is in its memory and nowhere else: not in another's, and in no log.
+    Alone,
+    /// Another one holds it too, or a log does.
+    Joined,
 }

@@ -22,6 +22,7 @@
 
 mod absence;
 mod adoption;
+mod alone;
 mod batch;
 mod changes;
 mod config;
@@ -129,6 +130,8 @@ pub struct Owner {
     drops: VecDeque<(Link, OwnerError)>,
     /// What was told last; `None`: open.
     shut: Option<ShutReason>,
+    /// The replica that alone holds what was acknowledged, as it was told last.
+    alone: Option<usize>,
     now: Timestamp,
     /// When the part of the window ends in which members are compared.
     part_ends: Timestamp,
@@ -151,6 +154,7 @@ impl Owner {
             untold: VecDeque::new(),
             drops: VecDeque::new(),
             shut: Some(ShutReason::Starting),
+            alone: None,
             now: Timestamp::ZERO,
             part_ends: Timestamp::ZERO,
             config,
@@ -390,5 +394,6 @@ impl Owner {
         self.ask_register(now);
         self.drop_unwanted();
         self.tell_whether_open(now);
+        self.tell_who_is_alone();
     }
 }

@@ -51,14 +51,21 @@ pub struct ReplicaRow {
     pub transactions: Txn,
     /// Transactions sent to it and not acknowledged.
     pub in_flight: u64,
+    /// Whether what was acknowledged is in its memory and nowhere else.
+    pub alone: bool,
 }
 
 impl Owner {
     /// The table, in the order of the configured nodes.
     #[must_use]
     pub fn table(&self) -> Vec<ReplicaRow> {
-        let row = |replica| row(replica, self.now);
-        self.replicas.iter().map(row).collect()
+        let alone = self.alone();
+        let rows = self.replicas.iter().enumerate();
+        rows.map(|(index, replica)| ReplicaRow {
+            alone: alone == Some(index),
+            ..row(replica, self.now)
+        })
+        .collect()
     }
 }
 
@@ -87,5 +94,6 @@ fn row(replica: &Replica, now: Timestamp) -> ReplicaRow {
         sync,
         transactions: replica.acked,
         in_flight: replica.position.0.saturating_sub(replica.acked.0),
+        alone: false,
     }
 }

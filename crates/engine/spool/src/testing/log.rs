@@ -326,6 +326,17 @@ impl SpoolLogStore for MemoryLog {
         self.create(group, head)
     }
 
+    fn remove(&mut self, _: &str) -> Result<(), LogError> {
+        let mut state = self.0.borrow_mut();
+        if state.failed {
+            return Err(LogError::Failed("as the test says".to_owned()));
+        }
+        state.segments.clear();
+        (state.position, state.synced) = (0, 0);
+        state.aside = None;
+        Ok(())
+    }
+
     fn is_aside(&self, _: &str) -> bool {
         self.0.borrow().aside.is_some()
     }

@@ -146,7 +146,7 @@ impl Aside {
     }
 
     /// Removes a directory, on a thread of its own: it may hold much.
-    fn throw_away(&self, name: &str) -> io::Result<()> {
+    pub(super) fn throw_away(&self, name: &str) -> io::Result<()> {
         let gone = self.next_name(GONE)?;
         self.directory.rename(name, &gone)?;
         self.directory.sync()?;
@@ -154,7 +154,7 @@ impl Aside {
         let remove = move || {
             if let Err(error) = remove_leftover(&at) {
                 // The next start removes it.
-                tracing::warn!(directory = %at.display(), %error, "cannot remove a damaged log");
+                tracing::warn!(directory = %at.display(), %error, "cannot remove a log that is not needed");
             }
         };
         let thread = std::thread::Builder::new().name("log-remove".to_owned());

@@ -314,6 +314,21 @@ impl SpoolLogStore for NodeDirectory {
         self.create(group, head)
     }
 
+    fn remove(&mut self, group: &str) -> Result<(), LogError> {
+        for (name, path) in self.groups().map_err(log_error)? {
+            if name != group {
+                continue;
+            }
+            let name = path.file_name().and_then(|name| name.to_str());
+            let gone = self.aside.throw_away(name.unwrap_or_default());
+            gone.map_err(io_error(&path)).map_err(log_error)?;
+        }
+        if self.is_aside(group) {
+            self.discard(group);
+        }
+        Ok(())
+    }
+
     fn is_aside(&self, group: &str) -> bool {
         self.aside.holds(group)
     }

@@ -61,6 +61,8 @@ pub struct SpoolMetrics {
     pub connected: Family<NodeName, Gauge>,
     /// 1 while the node answers later than the others for long, or is left alone for that, else 0.
     pub slow: Family<NodeName, Gauge>,
+    /// 1 while what was acknowledged is in the memory of one node and in no log, else 0.
+    pub one_memory: Gauge,
     /// Connections to the node that broke.
     pub disconnections: Family<NodeName, Counter>,
     /// When the certificate ends that the node showed last, in seconds since 1970.
@@ -88,6 +90,10 @@ impl SpoolMetrics {
             slow: to.gauges(
                 "spool_slow",
                 "1 while the node answers later than the others for long, or is left alone for that",
+            ),
+            one_memory: to.gauge(
+                "spool_one_memory",
+                "1 while acknowledged mail is in the memory of one node and in no log",
             ),
             disconnections: to
                 .counters("spool_disconnections", "Connections to the node that broke"),

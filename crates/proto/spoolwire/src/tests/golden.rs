@@ -156,6 +156,10 @@ fn other_frames() -> Vec<(&'static str, Vec<u8>)> {
             "duty",
             encoded(|out| Request::Duty { log: true }.encode(out, seq)),
         ),
+        (
+            "end",
+            encoded(|out| Request::End { records: true }.encode(out, seq)),
+        ),
         ("ack", encoded(|out| encode_ack(out, Txn(9), &refused))),
         (
             "block",

@@ -87,3 +87,47 @@ fn handshake_frames_are_read_back() {
         ));
     }
 }
+
+/// Octets that count up from a number.
+fn counting(from: u8) -> [u8; SECRET_LEN] {
+    std::array::from_fn(|at| from + at as u8)
+}
+
+/// The vectors on the page, by which a client is written that shares no code with this.
+#[test]
+fn the_proofs_of_the_page_are_right() {
+    let secret = Secret::new(counting(0));
+    let greeting = Greeting {
+        incarnation: Incarnation(0x0102_0304_0506_0708),
+        version_min: VERSION,
+        version_max: VERSION,
+        challenge: counting(0x20),
+    };
+    let hello = Hello {
+        acknowledged: Txn(0),
+        version: VERSION,
+        role: Role::Owner,
+        owner: 1,
+        epoch: 0,
+        logged: true,
+        group: "gateway",
+        account: DEFAULT_ACCOUNT,
+        charter: Charter::OWN,
+        nonce: counting(0x40),
+        proof: [0; SECRET_LEN],
+    };
+    let hello = hello.sign(&greeting, &secret);
+    let hex =
+        |octets: &[u8]| -> String { octets.iter().map(|octet| format!("{octet:02x}")).collect() };
+    let page = include_str!("../../../../../docs/internals/spoolwire.md");
+    let page: String = page.split_whitespace().collect();
+    let vectors = [
+        ("GREETING", encoded(|out| greeting.encode(out))),
+        ("owner's proof", hello.proof.to_vec()),
+        ("HELLO", encoded(|out| hello.encode(out))),
+        ("node's proof", hello.answer(&greeting, &secret).to_vec()),
+    ];
+    let vectors = vectors.map(|(name, octets)| (name, hex(&octets)));
+    let missing = vectors.iter().filter(|(_, octets)| !page.contains(octets));
+    assert_eq!(missing.collect::<Vec<_>>(), <Vec<&(&str, String)>>::new());
+}

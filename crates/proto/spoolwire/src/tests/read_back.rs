@@ -111,6 +111,7 @@ fn request() -> impl Strategy<Value = Request> {
         }),
         Just(Request::Complete),
         any::<bool>().prop_map(|log| Request::Duty { log }),
+        any::<bool>().prop_map(|records| Request::End { records }),
     ]
 }
 

@@ -138,6 +138,7 @@ fn only_a_duty_has_flags() {
     for (request, flag) in [
         (Request::Complete, 0x01),
         (Request::Duty { log: true }, 0x02),
+        (Request::End { records: true }, 0x02),
     ] {
         let mut octets = encoded(|out| request.encode(out, Seq(1)));
         octets[5] |= flag;

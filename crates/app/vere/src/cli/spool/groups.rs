@@ -77,7 +77,12 @@ pub(super) fn run(args: &GroupsArgs, settings: &Settings) -> Result<String, Fail
     };
     let (groups, leases) = (list("group/")?, list("lease/")?);
     let mut lines = Vec::with_capacity(groups.len());
-    for (name, record) in &groups {
+    // One that was removed, or not begun, has no members.
+    let is_void = |record: &[u8]| {
+        let record = Membership::decode(record);
+        record.is_ok_and(|record| record.members.is_empty())
+    };
+    for (name, record) in groups.iter().filter(|(_, record)| !is_void(&record.value)) {
         let group = name.strip_prefix("group/").unwrap_or(name);
         let lease = leases.iter().find_map(|(name, lease)| {
             let of = name.strip_prefix("lease/") == Some(group);

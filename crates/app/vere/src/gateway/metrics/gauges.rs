@@ -56,6 +56,9 @@ async fn follow_nodes(gateway: Rc<Gateway>) {
     // The first look needs no change.
     let mut table = gateway.link.table();
     loop {
+        let alone = table.iter().any(|row| row.alone);
+        let one_memory = &gateway.metrics.all.spool.one_memory;
+        one_memory.set(i64::from(alone));
         for row in &table {
             let node = NodeName(row.node.clone());
             let spool = &gateway.metrics.all.spool;

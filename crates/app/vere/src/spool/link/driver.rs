@@ -462,6 +462,13 @@ fn tell_replica(node: &str, change: ReplicaChange) {
         ReplicaChange::Keeps => {
             tracing::info!(node, "spool node is no slower than the others any more")
         }
+        ReplicaChange::Alone => tracing::warn!(
+            node,
+            "acknowledged mail is in the memory of this spool node only, and in no log"
+        ),
+        ReplicaChange::Joined => {
+            tracing::info!(node, "acknowledged mail is not in one memory only any more");
+        }
         ReplicaChange::Switched => tracing::warn!(node, "changed to the standby connection"),
     }
 }

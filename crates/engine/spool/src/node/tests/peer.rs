@@ -239,7 +239,13 @@ impl Site {
 
     /// Everything it holds: queues in full, and their records.
     pub(super) fn contents(&self) -> Contents {
-        let store = &self.node.groups[0].store;
+        self.contents_of("gateway")
+    }
+
+    /// The same of another group.
+    pub(super) fn contents_of(&self, name: &str) -> Contents {
+        let mut groups = self.node.groups.iter();
+        let store = &groups.find(|group| &*group.name == name).unwrap().store;
         let records = |id: QueueId| {
             let queue = store.queue(id).unwrap();
             let octets = |piece| store.segments.octets(piece).to_vec();
@@ -248,7 +254,7 @@ impl Site {
                 .map(|(id, slot)| (id, octets(store.meta(slot)), octets(store.body(slot))))
                 .collect()
         };
-        let queues = self.node.queues("gateway").into_iter();
+        let queues = self.node.queues(name).into_iter();
         queues
             .map(|stat| (stat.clone(), records(stat.id)))
             .collect()

@@ -312,3 +312,30 @@ impl LogReader for Puzzled {
         Err(UnreadableEntry("it is new to me".to_owned()))
     }
 }
+
+#[test]
+fn the_log_of_a_group_that_ended_does_not_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let segment = filled(path);
+    flip(&segment, 100);
+    let mut directory = open(path);
+    synced(&mut directory.replace(GROUP, b"anew").unwrap());
+    synced(&mut directory.create("another", b"other").unwrap());
+    directory.remove(GROUP).unwrap();
+    assert!(!directory.is_aside(GROUP));
+    directory.remove("unknown").unwrap();
+    let names = |directory: &NodeDirectory| {
+        let groups = directory.groups().unwrap().into_iter();
+        groups.map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&directory), ["another"]);
+    drop(directory);
+
+    let mut directory = open(path);
+    assert_eq!(names(&directory), ["another"]);
+    assert!(directory.missing().unwrap().is_empty());
+    // Another one of that name begins with nothing.
+    synced(&mut directory.create(GROUP, b"once more").unwrap());
+    assert_eq!(names(&directory), ["another", GROUP]);
+}

@@ -212,6 +212,18 @@ fn a_keeper_whose_disk_is_lost_leaves_at_once() {
     circle.pass(Duration::from_secs(1));
     assert!(!circle.owner.is_open());
     assert!(circle.owner.acknowledged() < circle.owner.submitted());
+    // What was acknowledged is in one memory until the other log has it.
+    assert!(circle.told(&of_one("n1", ReplicaChange::Alone)));
+    assert!(!circle.told(&of_one("n1", ReplicaChange::Joined)));
+    let alone = |circle: &Circle| {
+        circle
+            .owner
+            .table()
+            .iter()
+            .map(|row| row.alone)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(alone(&circle), [false, true]);
     circle.hung.clear();
     circle.pass(Duration::from_secs(1));
     assert!(circle.all_acknowledged());
@@ -219,6 +231,31 @@ fn a_keeper_whose_disk_is_lost_leaves_at_once() {
     assert_eq!(circle.states(), [SyncState::Sync; 2]);
     assert_eq!(circle.keepers().len(), 1);
     assert_eq!(circle.held(0), circle.held(1));
+    assert!(circle.told(&of_one("n1", ReplicaChange::Joined)));
+    assert_eq!(alone(&circle), [false; 2]);
+}
+
+/// A keeper that is only away has what was acknowledged on its disk.
+#[test]
+fn nobody_is_alone_beside_a_log() {
+    let mut circle = circle(2);
+    let queue = circle.queue("q");
+    circle.fill(queue, 10);
+    circle.restart(0);
+    circle.pass(Duration::from_secs(1));
+    circle.kill(1);
+    circle.pass(Duration::from_secs(10));
+    circle.owner.commit(put(queue, 10)).unwrap();
+    circle.pass(Duration::from_secs(1));
+    assert!(circle.all_acknowledged());
+    for node in ["n0", "n1"] {
+        assert!(!circle.told(&of_one(node, ReplicaChange::Alone)), "{node}");
+    }
+}
+
+fn of_one(node: &str, change: ReplicaChange) -> OwnerEvent {
+    let node = node.to_owned();
+    OwnerEvent::Replica { node, change }
 }
 
 /// The group waits for the log that has everything.
