@@ -1,7 +1,8 @@
 //! The host of a spool node: one thread with a readiness loop, and one that syncs the logs.
 
+mod error;
+
 use std::collections::VecDeque;
-use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use vere_disk::log::{LogOptions, NodeDirectory, Wake};
 use vere_disk::spill::{SpillFile, SpillOptions};
 use vere_net::tls::Line;
-use vere_ports::spool_log::{LogError, OpenLogError, SpoolLogStore};
+use vere_ports::spool_log::SpoolLogStore;
 use vere_spool::node::{ConnectionId, NoLog, Node, NodeConfig};
 use vere_spoolwire::Incarnation;
 use vere_units::Timestamp;
@@ -24,6 +25,8 @@ use super::complaints::Complaints;
 use super::encryption::Encryption;
 use super::restore::{restore, tell};
 use super::socket::{Listener, Socket};
+pub(crate) use error::NodeError;
+use error::io_error;
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKE: Token = Token(usize::MAX - 1);
@@ -62,58 +65,6 @@ pub(crate) struct NodeOptions {
     pub(crate) encryption: Option<Encryption>,
     /// Called about once a second from the loop that does the work.
     pub(crate) alive: fn(),
-}
-
-/// Why a node did not start, or ended.
-#[derive(Debug)]
-pub(crate) enum NodeError {
-    /// A log cannot be opened. The node does not serve: its queues are unknown, not empty.
-    Log(OpenLogError),
-    /// The log of a group is damaged, and no other one can be begun in its place.
-    Damaged {
-        /// The group.
-        group: String,
-        /// What is damaged.
-        reason: String,
-        /// Why there is no other one.
-        error: LogError,
-    },
-    /// The system refused something that the loop cannot do without.
-    Io {
-        /// What was tried.
-        what: &'static str,
-        /// What the system says.
-        error: io::Error,
-    },
-}
-
-impl fmt::Display for NodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Log(error) => write!(f, "spool log: {error}"),
-            Self::Damaged {
-                group,
-                reason,
-                error,
-            } => write!(
-                f,
-                "spool log of group {group} is damaged ({reason}) and cannot be replaced: {error}"
-            ),
-            Self::Io { what, error } => write!(f, "cannot {what}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for NodeError {}
-
-impl From<OpenLogError> for NodeError {
-    fn from(error: OpenLogError) -> Self {
-        Self::Log(error)
-    }
-}
-
-fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> NodeError {
-    move |error| NodeError::Io { what, error }
 }
 
 /// Ends a node from another thread.

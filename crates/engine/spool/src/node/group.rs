@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use vere_ports::spool_log::{LogError, LogRoom, SpoolLog};
 use vere_spoolwire::{
-    Answer, CloseReason, Incarnation, NodeStat, Request, Seq, Txn, encode_ack, encode_chartered,
-    encode_owned,
+    Answer, CloseReason, Incarnation, Request, Seq, Txn, encode_ack, encode_chartered, encode_owned,
 };
 use vere_units::Timestamp;
 
@@ -15,7 +14,6 @@ use super::damage::Mending;
 use super::fence::Title;
 use super::ingest::{Done, Event, Tail, Terms};
 use super::journal::{Duty, Journal, PROMISES_MAX, Urgency};
-use super::memory::FULL;
 use super::output::Output;
 use super::segment::{Memory, SegmentKey};
 use super::serve;
@@ -450,41 +448,6 @@ impl<L: SpoolLog> Group<L> {
             | Request::End { .. } => {}
         }
         true
-    }
-
-    pub(super) fn alive(&self, seq: Seq, output: &mut Output) {
-        let alive = Answer::Alive {
-            seq,
-            processed: self.store.processed,
-            acknowledged: self.acknowledged,
-        };
-        output.write(|out| alive.encode(out));
-    }
-
-    pub(super) fn stat(&self, memory: &Memory, incarnation: Incarnation) -> NodeStat {
-        let disk_full = self
-            .journal()
-            .is_some_and(|log| log.log.room() == LogRoom::Reserve);
-        let full = disk_full || memory.is_full(0);
-        NodeStat {
-            incarnation,
-            processed: self.store.processed,
-            acknowledged: self.acknowledged,
-            queues: self.store.queue_count() as u64,
-            records: self.store.records,
-            bytes: self.store.octets,
-            memory_used: memory.used(),
-            memory_max: memory.max(),
-            log_bytes: self.log.as_ref().map_or(0, |journal| journal.log.octets()),
-            epoch: self.store.title.epoch,
-            spilled: self.store.segments.spilled(),
-            bytes_max: self.store.deed.bytes_max,
-            synced: self.is_logged(),
-            syncing: self.store.syncing,
-            fill: if full { FULL } else { memory.fill() },
-            full,
-            damaged: self.mending.is_some(),
-        }
     }
 }
 

@@ -3,9 +3,10 @@
 
 use vere_spoolwire::{
     CloseReason, FLAG_KEPT, FRAME_MIN, Frame, HANDSHAKE_FRAME_MAX, HEADER_LEN, Header, Mutation,
-    Plain, REFUSED_FRAME_LEN, Refusal, Request, Seq, Txn, WireError, encode_refused,
+    Plain, REFUSED_FRAME_LEN, Refusal, Request, Seq, Txn, WireError,
 };
 
+use super::cursor::{Cursor, note_refusal, refuse};
 use super::journal::Urgency;
 use super::segment::{Memory, Place, Segment, SegmentKey};
 use super::store::Store;
@@ -79,25 +80,6 @@ pub(super) struct Terms {
     pub(super) logged: bool,
     /// Whether the log says that the group is whole when its owner says so.
     pub(super) completes: bool,
-}
-
-/// How far the octets of a segment are looked at and kept.
-pub(super) struct Cursor {
-    pub(super) read: usize,
-    pub(super) keep: usize,
-    fill: usize,
-}
-
-impl Cursor {
-    /// Keeps the frame that was read, of this length.
-    #[inline]
-    fn keep(&mut self, octets: &mut [u8], len: usize) {
-        if self.keep != self.read {
-            octets.copy_within(self.read..self.read + len, self.keep);
-        }
-        self.keep += len;
-        self.read += len;
-    }
 }
 
 impl Tail {
@@ -488,29 +470,6 @@ impl Tail {
             self.next = self.start;
         }
     }
-}
-
-/// Notes that a frame that was read is refused.
-#[cold]
-fn refuse(
-    store: &mut Store,
-    terms: &Terms,
-    octets: &mut [u8],
-    cursor: &mut Cursor,
-    (txn, refusal): (Txn, Refusal),
-) {
-    store.refuse(txn, refusal);
-    if terms.logged {
-        note_refusal(octets, &mut cursor.keep, txn, refusal);
-    }
-}
-
-/// Leaves a REFUSED where the request would have been kept; it is never longer.
-fn note_refusal(octets: &mut [u8], keep: &mut usize, txn: Txn, refusal: Refusal) {
-    let mut frame = Vec::with_capacity(REFUSED_FRAME_LEN);
-    encode_refused(&mut frame, txn, refusal);
-    octets[*keep..*keep + frame.len()].copy_from_slice(&frame);
-    *keep += frame.len();
 }
 
 /// What a connection that sent such octets is told.

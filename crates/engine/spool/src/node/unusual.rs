@@ -6,7 +6,8 @@ use vere_spoolwire::{
     decode_reset, encode_reset,
 };
 
-use super::ingest::{Cursor, Event, Terms, reason};
+use super::cursor::Cursor;
+use super::ingest::{Event, Terms, reason};
 use super::segment::{Memory, Place};
 use super::store::Store;
 

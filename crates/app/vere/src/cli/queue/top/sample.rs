@@ -176,6 +176,7 @@ pub(super) mod tests {
                 sync: "sync".to_owned(),
                 transactions: 17,
                 in_flight: 2,
+                alone: false,
                 copied: None,
                 trouble: None,
             }],
