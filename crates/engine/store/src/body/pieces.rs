@@ -11,8 +11,8 @@ use crate::model::BlobId;
 /// Octets read from the log at once.
 const WINDOW: usize = 64 * 1024;
 
-/// Octets that reading a message in pieces takes at most beside the piece: what [`super::LEVEL`] looks back to, and
-/// blocks on their way.
+/// Octets that reading a message in pieces takes at most beside the piece: the window that decompression
+/// looks back to, and blocks on their way.
 pub const PIECES_MEMORY: usize = 1024 * 1024;
 
 impl<F: StorageFile> Body<F> {
