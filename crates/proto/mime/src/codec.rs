@@ -289,7 +289,7 @@ impl<'a> In<'a> {
     }
 
     fn envelope(&mut self) -> Option<Envelope> {
-        Some(Envelope {
+        let mut envelope = Envelope {
             date: self.text()?,
             subject: self.text()?,
             in_reply_to: self.text()?,
@@ -306,7 +306,12 @@ impl<'a> In<'a> {
                     day: i64::from_le_bytes(octets.eight()?),
                 })
             })?,
-        })
+        };
+        // Parsers before understood fewer dates.
+        if envelope.sent.is_none() {
+            envelope.sent = envelope.date.as_deref().and_then(crate::sent);
+        }
+        Some(envelope)
     }
 
     fn address(&mut self) -> Option<Address> {

@@ -1,9 +1,8 @@
 //! Envelopes (RFC 9051 section 7.5.2) and what threads are made of.
 
-use mail_parser::DateTime;
-
 use crate::address::{Address, addresses};
 use crate::header::{Field, fields, unfold};
+use crate::sent::sent;
 use crate::{REFERENCES_MAX, VALUE_OCTETS_MAX};
 
 /// The fields of an envelope, as they came: unfolded, nothing decoded.
@@ -42,9 +41,6 @@ pub struct SentDate {
     /// time and zone (RFC 9051 section 6.4.4).
     pub day: i64,
 }
-
-/// Seconds of a day.
-const DAY: i64 = 86_400;
 
 impl Envelope {
     /// Reads the envelope of a header. Of fields that may come once the first counts; lists that come
@@ -102,18 +98,6 @@ fn list(list: &mut Vec<Address>, field: &Field<'_>) {
     let octets = field.value.get(..crate::ADDRESSES_MAX.saturating_mul(128));
     let line = unfold(octets.unwrap_or(field.value));
     list.extend(addresses(&line).into_iter().take(kept));
-}
-
-/// Reads a date (RFC 5322 section 3.3, obsolete forms included).
-fn sent(date: &[u8]) -> Option<SentDate> {
-    let date = DateTime::parse_rfc822(std::str::from_utf8(date).ok()?)?;
-    if !date.is_valid() {
-        return None;
-    }
-    Some(SentDate {
-        seconds: date.to_timestamp(),
-        day: date.to_timestamp_local().div_euclid(DAY),
-    })
 }
 
 /// Hashes of the message id (0 without one) and of the ids referred to, newest first.

@@ -35,6 +35,7 @@ mod envelope;
 mod fits;
 mod header;
 mod search;
+mod sent;
 mod structure;
 pub mod text;
 pub mod wire;
@@ -46,6 +47,7 @@ pub use content::Parameterized;
 pub use envelope::{Envelope, SentDate};
 pub use header::{Field, Fields, fields, header_len, unfold};
 pub use search::{Searched, Zone};
+pub use sent::sent;
 pub use structure::{Part, PartKind};
 
 /// The most parts of a message that are told apart; what comes after belongs to the last.

@@ -192,3 +192,19 @@ proptest! {
         let _ = (Parsed::decode(&octets), EnvelopeView::read(&octets).is_ok());
     }
 }
+
+/// A parser that understood no date left none beside it; the date is kept as it was written.
+#[test]
+fn dates_that_were_not_understood_are_read_again() {
+    let mut parsed = Parsed::of(b"Date: Sat, 14 Sep 2002 13:36:40\r\n\r\nx\r\n");
+    let sent = |parsed: &Parsed| parsed.envelope().and_then(|envelope| envelope.sent);
+    let expected = sent(&parsed).expect("a date");
+    assert_eq!((expected.seconds, expected.day), (1_032_010_600, 11_944));
+    for part in &mut parsed.parts {
+        if let Some(envelope) = &mut part.envelope {
+            envelope.sent = None;
+        }
+    }
+    let again = Parsed::decode(&parsed.encode()).expect("what was encoded");
+    assert_eq!(sent(&again), Some(expected));
+}

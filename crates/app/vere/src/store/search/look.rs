@@ -297,16 +297,19 @@ impl<'a> Look<'a> {
             _ => false,
         };
         let mut fit = Bits::none(self.snapshot.len());
+        let mut unknown = self.unknown.clone();
         for (segment, places) in self.segments.iter().zip(&self.places) {
             for (document, place) in segment.documents().iter().zip(places) {
-                if let Some(place) = place.filter(|_| fits(document.sent)) {
-                    fit.set(place as usize);
+                match place {
+                    Some(place) if fits(document.sent) => fit.set(*place as usize),
+                    // Segments of before have no day where the parser did not understand the date.
+                    Some(place) if document.sent.is_none() => unknown.set(*place as usize),
+                    _ => {}
                 }
             }
         }
         fit.keep(domain);
         let certain = fit.count();
-        let mut unknown = self.unknown.clone();
         unknown.keep(domain);
         if self.goes_far(&unknown) {
             return Ok(fit);
