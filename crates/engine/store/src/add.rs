@@ -87,6 +87,21 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(Committed::new(results, self.log.end()))
     }
 
+    /// Whether an operation added the message to a mailbox already, so that it takes no more room there.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::IdCollision`], [`StoreError::Damaged`], [`StoreError::Failed`].
+    pub fn is_delivered(
+        &mut self,
+        message: &Prepared,
+        id: MailboxId,
+        operation: OperationId,
+    ) -> Result<bool, StoreError> {
+        let before = self.done_before(id, operation, &message.content())?;
+        Ok(before.is_some())
+    }
+
     fn deliver_to(
         &mut self,
         message: &Prepared,

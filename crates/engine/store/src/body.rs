@@ -96,8 +96,9 @@ impl Prepared {
         self.octets
     }
 
-    /// What names the content.
-    pub(crate) fn content(&self) -> [u8; 16] {
+    /// What names the content: messages with the same octets have the same.
+    #[must_use]
+    pub fn content(&self) -> [u8; 16] {
         let mut content = [0; 16];
         content.copy_from_slice(&self.hash[..16]);
         content

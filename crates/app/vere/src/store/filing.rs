@@ -22,6 +22,9 @@ use super::quota::Quotas;
 use super::steps::{at_once, inbox, operation, report};
 use crate::role::clock::now;
 
+/// Octets of a message in which its first field is looked for.
+const TRACE_OCTETS_MAX: usize = 8 * 1024;
+
 /// A recipient that is ours.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Recipient {
@@ -90,7 +93,7 @@ async fn file_all(
         .iter()
         .map(|rcpt| resolve(directory, rcpt))
         .collect();
-    let operation = operation().map_err(|_| Refusal::LocalError)?;
+    let carried = is_carried(&message.body);
     let return_path = message.reverse_path.reverse_path.as_str().as_bytes().into();
     let parsers = reception.keeper().processes().delivering.clone();
     let turn = parsers.turn().await;
@@ -100,6 +103,11 @@ async fn file_all(
     });
     let prepared = prepared.await.map_err(|_| Refusal::LocalError)?;
     let prepared = prepared.map_err(|error| refusal(&error, OverQuota::Defer))?;
+    let operation = if carried {
+        OperationId(prepared.content())
+    } else {
+        operation().map_err(|_| Refusal::LocalError)?
+    };
     let filing = Filing {
         directory: directory.clone(),
         prepared,
@@ -113,6 +121,23 @@ async fn file_all(
         .keeper()
         .ask(move |store| filing.run(store, resolved));
     asked.await.map_err(|error| refusal(&error, over))
+}
+
+/// Whether a server that gave the message an id hands it over: its first field is `Received` with the clause ID
+/// (RFC 5321 section 4.4). The same octets come twice from such a server only when it did not hear that they are
+/// filed, so that they name the operation; each mailbox remembers its own, and thereby the recipient. Without that
+/// field two messages may well be the same, each to be filed.
+fn is_carried(message: &[u8]) -> bool {
+    let head = message.get(..TRACE_OCTETS_MAX).unwrap_or(message);
+    let Some(field) = vere_mime::fields(head).next() else {
+        return false;
+    };
+    let stamp = field.value.split(|octet| *octet == b';').next();
+    let words = stamp.unwrap_or_default().split(u8::is_ascii_whitespace);
+    let mut words = words.filter(|word| !word.is_empty());
+    field.is("Received")
+        && words.any(|word| word.eq_ignore_ascii_case(b"id"))
+        && words.next().is_some()
 }
 
 /// A message that is being filed.
@@ -190,6 +215,11 @@ impl Filing {
             }
             let refused = |error| self.refused(member, &error);
             let target = self.target(store, member).map_err(refused)?;
+            let before = store.is_delivered(&self.prepared, target.mailbox, self.operation);
+            if before.map_err(refused)? {
+                with.targets.insert(member.clone(), target);
+                continue;
+            }
             let octets = target.fields.render().len() as u64 + u64::from(self.prepared.octets());
             let before = chosen.more.get(&member.account).copied();
             let more = with.more.entry(member.account.clone());

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use crate::harness::{Options, Session, System};
+use nix::sys::signal::Signal;
+
+use crate::harness::{Options, Session, System, wait_for};
 use crate::imap::{Imap, Ports, wait_messages, with_store};
 
 const ALICE: &str = "alice@example.org";
@@ -178,5 +180,83 @@ fn the_stores_folders_are_nobody_elses_business() {
     std::fs::set_permissions(&store, std::fs::Permissions::from_mode(0o755)).expect("the mode");
     system.restart();
     assert_eq!(folders(), Vec::<PathBuf>::new());
+    system.stop();
+}
+
+/// The store files, while nodes that stand still keep the gateway from noting that before it is killed: the message
+/// comes once more then, as the same one.
+#[test]
+fn a_gateway_killed_between_filing_and_noting_it_files_nothing_twice() {
+    let (system, ports) = office();
+    let count = || with_subject(&ports, ALICE, "INBOX", "once");
+    // The connection that this one leaves open is the next one's, which is in flight without a greeting.
+    let mut session = Session::greeted(system.smtp);
+    session.submit("me@example.net", &[ALICE], "Subject: first\r\n\r\ntext");
+    system.wait_empty();
+    assert_eq!(system.signal_role("store", Signal::SIGSTOP), 1);
+    let mut session = Session::greeted(system.smtp);
+    let id = session.submit("me@example.net", &[ALICE], "Subject: once\r\n\r\ntext");
+    wait_for("the attempt", || {
+        let queues = system.queues();
+        (queues.iter().any(|queue| queue["in_flight"] == 1)).then_some(())
+    });
+    assert_eq!(system.signal_role("spool", Signal::SIGSTOP), 2);
+    assert_eq!(system.signal_role("store", Signal::SIGCONT), 1);
+    wait_for("the message", || (count() == 1).then_some(()));
+    assert_eq!(system.signal_role("gateway", Signal::SIGKILL), 1);
+    assert_eq!(system.signal_role("spool", Signal::SIGCONT), 2);
+    wait_for("the end of the message", || {
+        (system.queued_if_up() == Some(0)).then_some(())
+    });
+    let log = system.wait_log(&["delivered", &id]);
+    assert!(log.contains(&id), "{log}");
+    assert_eq!(count(), 1);
+    system.stop();
+}
+
+/// Two messages of no server that gives them ids may well be the same; from one that does they are one.
+#[test]
+fn the_same_message_is_filed_again_unless_a_server_named_it() {
+    let (system, ports) = office();
+    let named = "Received: from a by mx.example.net with ESMTP id 7;\r\n\tTue, 24 Nov 2026 07:00:00 +0000\r\n";
+    for (trace, subject, expected) in [("", "plain", 2), (named, "named", 1)] {
+        for _ in 0..2 {
+            let text = format!("{trace}Subject: {subject}\r\n\r\ntext");
+            for reply in hand_over(ports.lmtp, &[ALICE, BOB], &text) {
+                assert!(reply.starts_with("250 2."), "{subject}: {reply}");
+            }
+        }
+        for user in [ALICE, BOB] {
+            assert_eq!(
+                with_subject(&ports, user, "INBOX", subject),
+                expected,
+                "{user}"
+            );
+        }
+    }
+    system.stop();
+}
+
+#[test]
+fn messages_are_found_by_the_day_of_dates_without_a_zone() {
+    let (system, ports) = office();
+    let mut session = Imap::login(ports.imap, ALICE, "secret");
+    for date in [
+        "Sat, 14 Sep 2002 13:36:40",
+        "Sat Sep 14 13:36:40 2002",
+        "Sun, 15 Sep 2002 01:02:03 +0200",
+        "no date",
+    ] {
+        session.append("INBOX", &format!("Date: {date}\r\n\r\ntext\r\n"));
+    }
+    session.ok("SELECT INBOX");
+    for (key, expected) in [
+        ("SENTON 14-Sep-2002", "* SEARCH 1 2"),
+        ("SENTSINCE 14-Sep-2002", "* SEARCH 1 2 3"),
+        ("SENTBEFORE 15-Sep-2002", "* SEARCH 1 2"),
+    ] {
+        let said = session.ok(&format!("SEARCH {key}"));
+        assert!(said.lines().any(|line| line == expected), "{key}: {said}");
+    }
     system.stop();
 }

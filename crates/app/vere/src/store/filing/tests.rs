@@ -122,3 +122,39 @@ fn a_full_member_of_an_alias_does_not_multiply_the_mail_of_the_others() {
     );
     assert_eq!((bench.holds("ann"), bench.holds("bob")), (1, 1));
 }
+
+/// What a gateway sends again, because it died before it could note the answer, has its place already.
+#[test]
+fn a_message_that_is_handed_over_once_more_is_filed_once_though_the_account_is_full_now() {
+    let mut bench = bench();
+    bench.file(&[&["ann"]]);
+    for _ in 0..2 {
+        // Each counts the operation on by one.
+        bench.filing.operation.0[0] = 7;
+        assert_eq!(bench.file(&[&["ann", "bob"]]), [Ok(())]);
+        assert_eq!((bench.holds("ann"), bench.holds("bob")), (2, 1));
+    }
+    assert_eq!(bench.file(&[&["ann"]]), [Err(Refusal::MailboxFull)]);
+}
+
+#[test]
+fn the_field_of_a_server_that_names_its_message_makes_it_known_again() {
+    let carried = [
+        "Received: from a ([127.0.0.1])\r\n\tby mx.example.org with ESMTP\r\n\tid 01HZX; Tue, 24 Nov 2026\r\nA: b\r\n\r\n",
+        "received: by x ID y\n",
+    ];
+    for text in carried {
+        assert!(is_carried(text.as_bytes()), "{text}");
+    }
+    let others = [
+        "",
+        "\r\nReceived: by x id y\r\n",
+        "Received: by x id\r\n",
+        "Received: by x; id y\r\n",
+        "Received: from identity by x\r\n",
+        "Subject: id y\r\nReceived: by x id y\r\n",
+    ];
+    for text in others {
+        assert!(!is_carried(text.as_bytes()), "{text}");
+    }
+}
