@@ -33,7 +33,7 @@ pub use order::{Detour, FOREVER, Order};
 pub use policy::Policy;
 pub use queues::{
     Answered, Expected, GateTotals, Job, MessageSummary, Next, QueueNumber, QueueSummary, Queues,
-    RecordId, Sign, Standing, Supplied, TopOrder, Totals, Wanted,
+    RecordId, Sign, Standing, Step, Supplied, TopOrder, Totals, Wanted,
 };
 pub use report::{Report, ReportKind, ReportedRecipient};
 pub use report_limit::ReportLimit;

@@ -53,6 +53,12 @@ impl Policy {
         failures.saturating_sub(u16::from(by_hand))
     }
 
+    /// The longest wait between two attempts.
+    #[must_use]
+    pub fn longest_retry(&self) -> Duration {
+        self.retry.iter().copied().max().unwrap_or_default()
+    }
+
     /// The wait after `attempts` earlier failures.
     #[must_use]
     pub fn retry_after(&self, attempts: u16) -> Duration {

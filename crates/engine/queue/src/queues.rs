@@ -26,6 +26,7 @@ mod retire;
 mod schedule;
 mod share;
 mod starved;
+mod step;
 mod wheel;
 mod work;
 
@@ -56,6 +57,7 @@ pub use gates::{Answered, GateTotals, Sign};
 pub use heads::Supplied;
 pub use look::{MessageSummary, QueueSummary, TopOrder, Totals};
 pub use retire::Expected;
+pub use step::Step;
 
 /// The number of a queue within the gateway's group, as the spool knows it.
 pub type QueueNumber = u32;
@@ -149,6 +151,8 @@ pub struct Queues {
     /// The next queue to be looked at for whether it is needed.
     retire_at: QueueNumber,
     totals: Totals,
+    /// Nothing expires before.
+    spared_until: Timestamp,
 }
 
 impl Queues {
@@ -178,6 +182,7 @@ impl Queues {
             orders: HashMap::new(),
             retire_at: 0,
             totals: Totals::default(),
+            spared_until: Timestamp::from_millis(0),
         }
     }
 
@@ -239,15 +244,19 @@ impl Queues {
             return false;
         };
         let mut entry = Entry::new(number, record, trace);
-        entry.accepted = envelope.accepted;
+        // A clock that was ahead may have stamped it: no wait is longer than the longest, no age negative.
+        let latest = now + self.policy.longest_retry();
+        let not_before = envelope.not_before.map(|time| time.min(latest));
+        let accepted = envelope.accepted.min(now);
+        entry.accepted = accepted;
         entry.size = envelope.size;
         entry.priority = envelope.priority;
         entry.attempts = envelope.attempts;
-        entry.due = envelope.not_before.unwrap_or(now);
+        entry.due = not_before.unwrap_or(now);
         let slot = self.entries.insert(entry);
         self.entries.push_back(&mut queue.order, Chain::Order, slot);
         if !queue.aged.replace(true) {
-            self.ages.note(number, envelope.accepted);
+            self.ages.note(number, accepted);
         }
         queue.used_at = now;
         queue.messages += 1;
@@ -258,10 +267,10 @@ impl Queues {
         self.totals.destinations += usize::from(queue.messages == 1);
         self.totals.octets += u64::from(envelope.size);
         if let Some(until) = envelope.held_until.filter(|until| *until > now) {
-            let due = envelope.not_before.unwrap_or(Timestamp::from_millis(0));
+            let due = not_before.unwrap_or(Timestamp::from_millis(0));
             self.keep_held(slot, until, due);
-        } else if envelope.not_before.is_some_and(|time| time > now) {
-            self.defer(slot, entry.due);
+        } else if let Some(due) = not_before.filter(|time| *time > now) {
+            self.defer(slot, due);
         } else {
             queue.push_ready(&mut self.entries, slot);
             let suspended = queue.is_suspended(now) || self.gates.suspend(queue, now);

@@ -83,11 +83,22 @@ pub fn settle(
     policy: &Policy,
     now: Timestamp,
 ) -> Settlement {
+    let over = now.saturating_since(envelope.accepted) >= policy.expire;
+    settle_aged(envelope, attempt, policy, now, over)
+}
+
+/// The same for a message of which somebody else says whether its time is over.
+pub(crate) fn settle_aged(
+    envelope: &Envelope,
+    attempt: &Attempt,
+    policy: &Policy,
+    now: Timestamp,
+    over: bool,
+) -> Settlement {
     let mut remaining = Vec::new();
     let mut success = Vec::new();
     let mut failure = Vec::new();
     let mut expired = Vec::new();
-    let over = now.saturating_since(envelope.accepted) >= policy.expire;
     let mut last_reply = None;
     for (index, recipient) in envelope.recipients.iter().enumerate() {
         let result = attempt.results.get(index);
@@ -151,7 +162,10 @@ fn deferred(
         return None;
     }
     // Before its time it was tried by an operator's order, which leaves the times of all others as they are.
-    let by_hand = envelope.not_before.filter(|due| *due > now);
+    let latest = now + policy.longest_retry();
+    let by_hand = envelope
+        .not_before
+        .filter(|due| *due > now && *due <= latest);
     let (attempts, due) = match by_hand {
         Some(due) => (envelope.attempts, due),
         None => (

@@ -267,6 +267,11 @@ impl GatewayMetrics {
         }
     }
 
+    /// The wall clock was put ahead or back.
+    pub(super) fn clock_stepped(&self) {
+        self.all.queue.clock_steps.inc();
+    }
+
     /// One recipient of an attempt: what it came to.
     pub(super) fn settled(&self, disposition: Disposition, local: bool, expired: bool) {
         match disposition {

@@ -16,6 +16,9 @@ use super::{clock, local, recovery, relay};
 /// How long a queue waits before it asks for records again that the spool could not give.
 const FETCH_RETRY: Duration = Duration::from_millis(500);
 
+/// How long a step of the wall clock may stay unnoticed while nothing else is to be done.
+const CLOCK_PAUSE: Duration = Duration::from_secs(1);
+
 /// Runs until the gateway stops.
 pub(super) async fn run(gateway: Rc<Gateway>) {
     loop {
@@ -36,13 +39,18 @@ pub(super) async fn run(gateway: Rc<Gateway>) {
         tokio::select! {
             () = gateway.changed.notified() => {}
             () = timer => {}
+            // A clock that was put back makes what is due seem far away.
+            () = tokio::time::sleep(CLOCK_PAUSE) => {
+                gateway.queue_time();
+            }
         }
     }
 }
 
 fn dispatch(gateway: &Rc<Gateway>) {
     loop {
-        let next = gateway.queues.borrow_mut().poll(clock::now());
+        let now = gateway.queue_time();
+        let next = gateway.queues.borrow_mut().poll(now);
         match next {
             Some(Next::Wake(queue) | Next::Release(queue)) => gateway.waker(queue).notify_one(),
             Some(Next::Open(queue)) => {

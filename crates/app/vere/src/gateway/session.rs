@@ -53,10 +53,10 @@ pub(super) async fn serve<I: Intake>(
     peer: Peer,
     mut context: SessionContext<I>,
 ) -> io::Result<()> {
-    let mut server = Server::new(Arc::clone(&context.config), peer, clock::now());
+    let mut server = Server::new(Arc::clone(&context.config), peer, clock::steady());
     // What is here before the greeting left comes from a client that does not wait for it.
     wire::take_arrived(&stream, |octets| {
-        server.input(octets, clock::now());
+        server.input(octets, clock::steady());
     });
     match run(&mut stream, &mut server, &mut context).await? {
         Pause::Closed => Ok(()),
@@ -73,7 +73,7 @@ pub(super) async fn serve_local<I: Intake>(
     peer: Peer,
     mut context: SessionContext<I>,
 ) -> io::Result<()> {
-    let mut server = Server::new(Arc::clone(&context.config), peer, clock::now());
+    let mut server = Server::new(Arc::clone(&context.config), peer, clock::steady());
     run(&mut stream, &mut server, &mut context).await.map(drop)
 }
 
@@ -98,7 +98,7 @@ pub(super) async fn serve_tls<I: Intake>(
 ) -> io::Result<()> {
     let (mut stream, info) = handshake(stream, &context).await?;
     peer.tls = Some(info);
-    let mut server = Server::new(Arc::clone(&context.config), peer, clock::now());
+    let mut server = Server::new(Arc::clone(&context.config), peer, clock::steady());
     run(&mut stream, &mut server, &mut context).await.map(drop)
 }
 
@@ -158,7 +158,7 @@ async fn run<I: Intake>(
                     true => answer(context, server, question).await,
                     false => Answer::Stored(Err(Refusal::StorageFull)),
                 };
-                server.answer(answer, clock::now());
+                server.answer(answer, clock::steady());
             }
             // What came before the handshake is not looked at (RFC 3207 section 5).
             Step::StartTls => return Ok(Pause::StartTls),
@@ -200,7 +200,7 @@ impl Unread {
         if rest.is_empty() {
             return;
         }
-        self.taken += server.input(rest, clock::now()).min(rest.len());
+        self.taken += server.input(rest, clock::steady()).min(rest.len());
         if self.taken == self.octets.len() {
             *self = Self::default();
         }
@@ -229,7 +229,7 @@ async fn receive<I>(
     let SessionContext {
         stop, held, aside, ..
     } = context;
-    let patience = clock::until(server.deadline());
+    let patience = clock::until_steady(server.deadline());
     let stopping = *stop.borrow();
     // In this order: what has come is taken before its time is called over.
     tokio::select! {
@@ -241,7 +241,7 @@ async fn receive<I>(
         // What it was called to do is done where it is counted.
         () = held.called() => Ok(Some(Vec::new())),
         () = aside.called() => Ok(Some(Vec::new())),
-        read = wire::read(stream, |octets| server.input(octets, clock::now())) => read,
+        read = wire::read(stream, |octets| server.input(octets, clock::steady())) => read,
         () = tokio::time::sleep(patience) => {
             server.timed_out();
             Ok(Some(Vec::new()))

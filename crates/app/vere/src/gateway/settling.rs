@@ -29,10 +29,8 @@ pub(super) fn end_of(queue: u32, job: &Job, settlement: &Settlement) -> Batch {
 impl Gateway {
     /// Settles an attempt: updates the schedule now and the spool behind it. Gives how many reports are on their way.
     pub(super) fn settle(self: &Rc<Self>, queue: u32, job: &Job, attempt: &Attempt) -> usize {
-        let settled = self
-            .queues
-            .borrow_mut()
-            .settle(queue, job, attempt, clock::now());
+        let now = self.queue_time();
+        let settled = self.queues.borrow_mut().settle(queue, job, attempt, now);
         let Some(mut settlement) = settled else {
             return 0;
         };

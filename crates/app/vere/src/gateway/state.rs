@@ -14,7 +14,7 @@ use vere_settings::Settings;
 use vere_spool::owner::Batch;
 use vere_spoolwire::{QueueId, RecordId, Refusal};
 use vere_telemetry::trace::{Event, EventKind, TraceLog};
-use vere_units::TraceId;
+use vere_units::{Timestamp, TraceId};
 
 use super::behind::Behind;
 use super::clock;
@@ -100,12 +100,35 @@ pub(super) struct Gateway {
     stopping: Cell<bool>,
     /// Groups of dead gateways that are delivered here meanwhile, by name.
     pub(super) adopted: RefCell<Vec<(String, Rc<Self>)>>,
+    clock: clock::Watch,
+}
+
+/// Queues that hold nothing yet. What the spool has of them may be of a time when the clock was another.
+fn begin_queues(settings: &Settings) -> Queues {
+    let mut queues = Queues::new(super::policy(settings));
+    queues.spare_until(clock::now());
+    queues
 }
 
 impl Gateway {
+    /// The time now, by which the queues go: where the wall clock was put ahead or back, they have followed it.
+    pub(super) fn queue_time(&self) -> Timestamp {
+        let (now, step) = self.clock.look();
+        if let Some(step) = step {
+            self.metrics.clock_stepped();
+            tracing::warn!(
+                seconds = step.seconds(),
+                "wall clock was put ahead or back: retries wait as long as before, and nothing expires for one full retry"
+            );
+            self.queues.borrow_mut().clock_stepped(step, now);
+            self.changed.notify_one();
+        }
+        now
+    }
+
     /// Puts a gateway together.
     pub(super) fn new(parts: Parts) -> Self {
-        let queues = Queues::new(super::policy(&parts.settings));
+        let queues = begin_queues(&parts.settings);
         let signer = parts.settings.dkim.as_ref();
         let signer = signer.map(|dkim| Signer::new(&dkim.socket, Rc::clone(&parts.metrics)));
         Self {
@@ -121,6 +144,7 @@ impl Gateway {
             link: parts.link,
             outbound: parts.outbound,
             queues: RefCell::new(queues),
+            clock: clock::Watch::default(),
             changed: Notify::new(),
             memory: Rc::new(BodyMemory::new(MEMORY, parts.metrics.body_memory())),
             disk: Rc::new(BodyMemory::new(DISK, parts.metrics.body_disk())),
@@ -154,7 +178,8 @@ impl Gateway {
             },
             link,
             outbound: Rc::clone(&self.outbound),
-            queues: RefCell::new(Queues::new(super::policy(&settings))),
+            queues: RefCell::new(begin_queues(&settings)),
+            clock: clock::Watch::default(),
             settings: RefCell::new(settings),
             changed: Notify::new(),
             memory: Rc::clone(&self.memory),
@@ -313,8 +338,9 @@ impl Gateway {
             }
             return None;
         }
+        let now = self.queue_time();
         let mut queues = self.queues.borrow_mut();
-        let job = queues.take(queue, fresh, clock::now());
+        let job = queues.take(queue, fresh, now);
         if queues.has_next() {
             self.changed.notify_one();
         }

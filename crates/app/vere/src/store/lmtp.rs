@@ -11,7 +11,7 @@ use vere_smtp::server::{
 
 use super::filing;
 use super::listeners::Reception;
-use crate::role::clock::{now, until};
+use crate::role::clock::{steady, until_steady};
 use crate::role::wire;
 
 /// Serves a connection until it ends.
@@ -25,12 +25,12 @@ pub(super) async fn serve(
     reception: Rc<Reception>,
 ) -> io::Result<()> {
     let patience = config.limits.command_timeout;
-    let mut server = Server::new(config, peer, now());
+    let mut server = Server::new(config, peer, steady());
     let mut stop = reception.stopping();
     let mut held = reception.delivery_memory();
     let mut unread: Vec<u8> = Vec::new();
     loop {
-        let taken = server.input(&unread, now());
+        let taken = server.input(&unread, steady());
         unread.drain(..taken);
         match server.step() {
             Step::Send => {
@@ -42,10 +42,10 @@ pub(super) async fn serve(
             // Not before a question: while it is answered the message takes its memory still.
             Step::NeedInput if held.count(&mut server) => {}
             Step::NeedInput => {
-                let deadline = until(server.deadline());
+                let deadline = until_steady(server.deadline());
                 let stopping = *stop.borrow();
                 tokio::select! {
-                    read = wire::read(&mut stream, |octets| server.input(octets, now())) => match read? {
+                    read = wire::read(&mut stream, |octets| server.input(octets, steady())) => match read? {
                         Some(rest) => unread = rest,
                         None => return Ok(()),
                     },
@@ -57,7 +57,7 @@ pub(super) async fn serve(
             Step::Ask(question) => {
                 held.keep_counted();
                 let answer = answer(&reception, question).await;
-                server.answer(answer, now());
+                server.answer(answer, steady());
             }
             // No certificate is offered, so that no handshake is asked for.
             Step::StartTls | Step::NeedAnswer | Step::Close => return Ok(()),

@@ -13,7 +13,7 @@ use vere_imap::server::{Answer, Peer, Question, Server, ServerConfig, Step};
 use super::client::Client;
 use super::listeners::Reception;
 use super::sessions::LetIn;
-use crate::role::clock::{now, until};
+use crate::role::clock::{steady, until_steady};
 use crate::role::login_log;
 use crate::role::wire::{self, Connection};
 
@@ -39,7 +39,7 @@ pub(super) async fn serve(
     reception: Rc<Reception>,
 ) -> io::Result<()> {
     let mut client = reception.client(peer.address.ip(), LetIn::Password(None));
-    let mut server = Server::new(config, peer, now());
+    let mut server = Server::new(config, peer, steady());
     let parties = (&mut server, &mut client);
     match run(&mut stream, parties, "imap", &reception).await? {
         Pause::Closed => Ok(()),
@@ -54,7 +54,7 @@ async fn upgrade(
     reception: Rc<Reception>,
 ) -> io::Result<()> {
     let (mut stream, _) = reception.tls().accept(stream).await?;
-    server.tls_started(now());
+    server.tls_started(steady());
     run(&mut stream, (&mut server, &mut client), "imap", &reception)
         .await
         .map(drop)
@@ -73,7 +73,7 @@ pub(super) async fn serve_tls(
     let (mut stream, _) = reception.tls().accept(stream).await?;
     peer.tls = true;
     let mut client = reception.client(peer.address.ip(), LetIn::Password(None));
-    let mut server = Server::new(config, peer, now());
+    let mut server = Server::new(config, peer, steady());
     run(&mut stream, (&mut server, &mut client), "imaps", &reception)
         .await
         .map(drop)
@@ -91,7 +91,7 @@ pub(super) async fn serve_known(
 ) -> io::Result<()> {
     let mut client = reception.client(peer.address.ip(), LetIn::Administrator);
     let config = reception.administrators();
-    let mut server = Server::preauthenticated(config, peer, account, now());
+    let mut server = Server::preauthenticated(config, peer, account, steady());
     run(stream, (&mut server, &mut client), "imap", reception)
         .await
         .map(drop)
@@ -136,8 +136,8 @@ async fn run(
                 client.rest();
                 let stopping = *stop.borrow();
                 tokio::select! {
-                    () = tokio::time::sleep(until(server.deadline())) => server.timed_out(),
-                    read = wire::read(stream, |octets| server.input(octets, now())) => match read? {
+                    () = tokio::time::sleep(until_steady(server.deadline())) => server.timed_out(),
+                    read = wire::read(stream, |octets| server.input(octets, steady())) => match read? {
                         Some(rest) => unread = rest,
                         None => return Ok(Pause::Closed),
                     },
@@ -158,7 +158,7 @@ async fn run(
                 let Some(answer) = answered(stream, client, question, &mut unread).await? else {
                     return Ok(Pause::Closed);
                 };
-                server.answer(answer, now());
+                server.answer(answer, steady());
                 client.fetcher().keep(server.fetch_memory());
             }
             // What came before the handshake is not looked at (RFC 9051 section 6.2.1).
@@ -169,7 +169,7 @@ async fn run(
 }
 
 fn feed(server: &mut Server, unread: &mut Vec<u8>) {
-    let taken = server.input(unread, now());
+    let taken = server.input(unread, steady());
     unread.drain(..taken);
     if unread.is_empty() {
         // An idle connection holds no buffer.

@@ -20,6 +20,7 @@ mod auth;
 mod bad_input;
 mod benchmarks;
 mod clients;
+mod clock;
 mod commands;
 mod copying;
 mod dane;

@@ -1,14 +1,14 @@
 //! Processes of a replicated spool that are killed and paused in turn, that have no descriptors
 //! left, and whose clock is moved: every acknowledged message arrives.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+use crate::clock::FakedClock;
 use crate::harness::{
-    Counted, Session, System, in_soak, is_full, probe, program, run, skip, wait_for, wait_greeting,
+    Counted, Session, System, in_soak, is_full, probe, program, run, wait_for, wait_greeting,
 };
 use crate::replicas::{states, wait_states};
 
@@ -97,35 +97,19 @@ fn a_clock_that_jumps_by_more_than_a_year_changes_nothing() {
     if !in_soak("a clock that jumps by more than a year changes nothing") {
         return;
     }
-    let Some(library) = faketime() else {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let Some(clock) = FakedClock::in_folder(directory.path()) else {
         return;
     };
     let sink = Counted::start();
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let file = directory.path().join("time");
-    let set = |offset: &str| {
-        // Replaced at once, so that nobody reads half of it.
-        let new = file.with_extension("new");
-        std::fs::write(&new, offset).expect("the time");
-        std::fs::rename(&new, &file).expect("the time");
-    };
-    set("+0d\n");
     let system = System::start_as(directory, &sink.options(), |command, _| {
-        command
-            .env("LD_PRELOAD", library)
-            .env("FAKETIME_TIMESTAMP_FILE", &file)
-            .env("FAKETIME_NO_CACHE", "1")
-            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        clock.command(command)
     });
     wait_states(&system, ["sync", "sync"]);
     let ids = || ROLES.map(|role| system.role_pids(role));
     let before = ids();
     sink.run(system.smtp, rounds() * 2, |number| {
-        set(if number % 2 == 0 {
-            "+400d\n"
-        } else {
-            "-400d\n"
-        });
+        clock.set(if number % 2 == 0 { "+400d" } else { "-400d" });
         let days = if number % 2 == 0 {
             "400 days"
         } else {
@@ -145,19 +129,4 @@ fn a_clock_that_jumps_by_more_than_a_year_changes_nothing() {
     assert_eq!(ids(), before, "nothing was restarted");
     system.wait_empty();
     system.stop();
-}
-
-fn faketime() -> Option<PathBuf> {
-    let folders = std::fs::read_dir("/usr/lib")
-        .into_iter()
-        .flatten()
-        .flatten();
-    let found = folders
-        .map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"))
-        .find(|file| file.is_file());
-    if found.is_none() {
-        let why = "no libfaketime (scripts/install-test-tools.sh installs it)";
-        skip("a clock that jumps", why);
-    }
-    found
 }

@@ -270,6 +270,11 @@ impl Entries {
             .filter(move |slot| self[*slot].trace == trace)
     }
 
+    /// All entries, in no order.
+    pub(super) fn slots(&self) -> Vec<Slot> {
+        self.by_trace.iter().copied().collect()
+    }
+
     /// The entry of one record.
     pub(super) fn find_record(
         &self,

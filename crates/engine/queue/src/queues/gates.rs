@@ -17,6 +17,7 @@ use vere_units::Timestamp;
 
 use super::QueueNumber;
 use super::idle::Idlers;
+use super::step::Step;
 use crate::destination::Destination;
 use crate::limits::Limits;
 use crate::policy::Policy;
@@ -101,6 +102,19 @@ impl Gate {
             last_reply: None,
             lines: [VecDeque::new(), VecDeque::new()],
             timer: None,
+        }
+    }
+
+    /// Follows a step of the wall clock.
+    fn step(&mut self, step: Step) {
+        step.apply(&mut self.next_open);
+        step.apply_to(&mut self.suspended_until);
+        step.apply_to(&mut self.timer);
+        if let Some(bucket) = &mut self.bucket {
+            bucket.step(step);
+        }
+        if let Some(window) = &mut self.window {
+            window.step(step);
         }
     }
 

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use vere_units::{Timestamp, TraceId};
 
 use super::entries::{Slot, Standing};
+use super::step::Step;
 use super::{MessageSummary, QueueNumber, Queues, RecordId};
 use crate::order::FOREVER;
 
@@ -25,6 +26,11 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// Follows a step of the wall clock.
+    pub(super) fn step(&mut self, step: Step) {
+        self.due.values_mut().for_each(|due| step.apply(due));
+    }
+
     /// When the next attempt at a held message is due, if not at once.
     pub(super) fn due(&self, slot: Slot) -> Option<Timestamp> {
         let due = self.due.get(&slot).copied();

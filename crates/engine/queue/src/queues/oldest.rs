@@ -11,6 +11,7 @@ use std::collections::{BinaryHeap, HashSet};
 
 use vere_units::Timestamp;
 
+use super::step::Step;
 use super::{QueueNumber, Queues};
 
 /// So many more than twice the queues with messages are kept before some are looked for that have none.
@@ -22,6 +23,16 @@ const SPARE: usize = 1_024;
 pub(super) struct Ages(RefCell<BinaryHeap<Reverse<(Timestamp, QueueNumber)>>>);
 
 impl Ages {
+    /// Follows a step of the wall clock.
+    pub(super) fn step(&mut self, step: Step) {
+        let noted = std::mem::take(self.0.get_mut());
+        let stepped = noted.into_iter().map(|Reverse((mut time, number))| {
+            step.apply(&mut time);
+            Reverse((time, number))
+        });
+        *self.0.get_mut() = stepped.collect();
+    }
+
     /// A queue that is not in it has a message.
     pub(super) fn note(&self, number: QueueNumber, accepted: Timestamp) {
         self.0.borrow_mut().push(Reverse((accepted, number)));

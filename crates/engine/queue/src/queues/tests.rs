@@ -12,6 +12,7 @@ mod held;
 mod model;
 mod retire;
 mod sites;
+mod step;
 
 const QUEUE: QueueNumber = 4;
 

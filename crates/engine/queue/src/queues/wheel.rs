@@ -42,6 +42,25 @@ impl Default for Wheel {
 }
 
 impl Wheel {
+    /// An empty one, for times from now on.
+    pub(super) fn at(now: Timestamp) -> Self {
+        let current = (now.as_millis() / TICK_MS).min(TICKS_MAX);
+        Self {
+            current,
+            ..Self::default()
+        }
+    }
+
+    /// Takes out everything, due or not.
+    pub(super) fn drain(&mut self, entries: &mut Entries) -> Vec<Slot> {
+        let mut all = Vec::with_capacity(self.len);
+        for list in &mut self.lists {
+            all.extend(std::iter::from_fn(|| entries.pop_front(list, Chain::Place)));
+        }
+        *self = Self::default();
+        all
+    }
+
     #[cfg(test)]
     pub(super) const fn len(&self) -> usize {
         self.len

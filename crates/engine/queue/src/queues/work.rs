@@ -8,7 +8,7 @@ use vere_units::{Timestamp, TraceId};
 use super::entries::{Chain, Slot, Standing};
 use super::{Job, QueueNumber, Queues, RecordId};
 use crate::envelope::Envelope;
-use crate::settlement::{Attempt, Disposition, RecipientResult, Settlement, settle};
+use crate::settlement::{Attempt, Disposition, RecipientResult, Settlement, settle_aged};
 
 impl Queues {
     /// Gives a worker its next message; `None`: nothing is ready, the destination is paused, or the rate
@@ -139,7 +139,7 @@ impl Queues {
     /// Whether a message accepted then is given up at its next failure.
     #[must_use]
     pub fn is_expired(&self, accepted: Timestamp, now: Timestamp) -> bool {
-        now.saturating_since(accepted) >= self.policy.expire
+        now >= self.spared_until && now.saturating_since(accepted) >= self.policy.expire
     }
 
     /// Tells that a worker has ended, and whether it never came for a message since it was opened or
@@ -214,7 +214,18 @@ impl Queues {
             queue.last_answer.clear();
             queue.last_answer.push_str(&result.reply);
         }
-        let settlement = settle(&job.envelope, attempt, &self.policy, now);
+        let accepted = self.entries[job.slot].accepted;
+        let over = self.is_expired(accepted, now);
+        let settlement = if accepted == job.envelope.accepted {
+            settle_aged(&job.envelope, attempt, &self.policy, now, over)
+        } else {
+            // The clock was put ahead or back: what remains is written with the time by the clock as it is.
+            let envelope = Envelope {
+                accepted,
+                ..Envelope::clone(&job.envelope)
+            };
+            settle_aged(&envelope, attempt, &self.policy, now, over)
+        };
         if settlement.remaining.is_none() {
             self.forget(job.slot);
         }

@@ -1,5 +1,6 @@
 //! What waits for delivery.
 
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::declarations::Declarations;
@@ -33,6 +34,8 @@ pub struct QueueMetrics {
     pub messages_held: Gauge,
     /// Age of the oldest message.
     pub oldest_seconds: Gauge,
+    /// Times that the wall clock was put ahead or back while messages waited by it.
+    pub clock_steps: Counter,
 }
 
 impl QueueMetrics {
@@ -81,6 +84,10 @@ impl QueueMetrics {
             oldest_seconds: to.gauge(
                 "queue_oldest_seconds",
                 "Age of the oldest message that waits",
+            ),
+            clock_steps: to.counter(
+                "queue_clock_steps",
+                "Times that the wall clock was put ahead or back while the gateway ran",
             ),
         }
     }

@@ -45,7 +45,7 @@ pub(crate) struct Opened {
 impl Opened {
     /// Says goodbye; nothing depends on the answer.
     pub(crate) async fn quit(&mut self) {
-        self.client.quit(clock::now());
+        self.client.quit(clock::steady());
         drive(&mut self.stream, &mut self.client).await;
     }
 
@@ -306,15 +306,15 @@ impl Outbound {
         let machine = client_config(&config, hosts, tls);
         if tls == TlsMode::Implicit {
             let (stream, info) = self.shake_hands(&config, host, security, stream).await?;
-            let client = Client::new(machine, clock::now());
+            let client = Client::new(machine, clock::steady());
             return finish(Box::new(stream), client, remote, info, policy).await;
         }
         let mut stream = stream;
-        let mut client = Client::new(machine, clock::now());
+        let mut client = Client::new(machine, clock::steady());
         match drive(&mut stream, &mut client).await {
             Progress::StartTls => {
                 let (stream, info) = self.shake_hands(&config, host, security, stream).await?;
-                client.tls_started(clock::now());
+                client.tls_started(clock::steady());
                 finish(Box::new(stream), client, remote, info, policy).await
             }
             progress => ended(progress).map(|()| Opened {
@@ -421,7 +421,7 @@ pub(crate) async fn drive(stream: &mut impl Connection, client: &mut Client) -> 
 /// Sends what the machine has, and listens meanwhile: a server may refuse in the middle of a message, and
 /// one that waits for its own replies to be read must not be waited for.
 async fn send(stream: &mut impl Connection, client: &mut Client) -> io::Result<()> {
-    let patience = clock::until(client.deadline());
+    let patience = clock::until_steady(client.deadline());
     let mut unheard = Vec::new();
     let sent = {
         let exchange = wire::exchange(stream, client.output(), |octets| {
@@ -441,14 +441,14 @@ async fn send(stream: &mut impl Connection, client: &mut Client) -> io::Result<(
         }
     };
     if !unheard.is_empty() {
-        client.input(&unheard, clock::now());
+        client.input(&unheard, clock::steady());
     }
     result
 }
 
 async fn receive(stream: &mut impl Connection, client: &mut Client) -> io::Result<()> {
-    let patience = clock::until(client.deadline());
-    let read = wire::read(stream, |octets| client.input(octets, clock::now()));
+    let patience = clock::until_steady(client.deadline());
+    let read = wire::read(stream, |octets| client.input(octets, clock::steady()));
     match tokio::time::timeout(patience, read).await {
         Ok(Ok(Some(_))) => Ok(()),
         Ok(Ok(None)) => Err(io::ErrorKind::UnexpectedEof.into()),

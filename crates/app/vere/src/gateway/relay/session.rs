@@ -62,7 +62,7 @@ impl RelaySession {
             Err(broken) => return Ok(self.broken_addresses(envelope, &broken)),
         };
         self.note(gateway, envelope);
-        self.opened.client.begin(outgoing, clock::now());
+        self.opened.client.begin(outgoing, clock::steady());
         match self.drive().await {
             // Closed before the server said anything about it.
             Progress::Done(outcome) if outcome.untried && again => Err(SessionEnd::BeforeMessage),
@@ -114,7 +114,7 @@ impl RelaySession {
     pub(super) async fn closed(&mut self) {
         loop {
             let Opened { stream, client, .. } = &mut self.opened;
-            let read = wire::read(stream, |octets| client.input(octets, clock::now())).await;
+            let read = wire::read(stream, |octets| client.input(octets, clock::steady())).await;
             match read {
                 Ok(Some(_)) if matches!(self.opened.client.step(), ClientStep::Ready) => {}
                 Ok(Some(_)) => return,

@@ -6,6 +6,7 @@ use vere_units::Timestamp;
 
 use super::super::QueueNumber;
 use super::super::queue::Queue;
+use super::super::step::Step;
 use super::{Gate, GateId, GateTotals, Key, Line};
 use crate::limits::{Limits, Precedence};
 use crate::policy::Policy;
@@ -27,6 +28,12 @@ impl Gates {
 
     pub(in super::super) fn get_mut(&mut self, id: GateId) -> Option<&mut Gate> {
         self.gates.get_mut(id as usize)?.as_deref_mut()
+    }
+
+    /// Follows a step of the wall clock.
+    pub(in super::super) fn step(&mut self, step: Step) {
+        let gates = self.gates.iter_mut().flatten();
+        gates.for_each(|gate| gate.step(step));
     }
 
     /// Does something to a gate, if there is one of that number.

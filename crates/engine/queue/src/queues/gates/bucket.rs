@@ -2,6 +2,7 @@
 
 use vere_units::Timestamp;
 
+use super::super::step::Step;
 use crate::limits::Rate;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
@@ -43,6 +44,13 @@ impl Bucket {
 
     pub(super) fn is_ready(&self, now: Timestamp) -> bool {
         self.next_at() <= now
+    }
+
+    /// Follows a step of the wall clock.
+    pub(super) fn step(&mut self, step: Step) {
+        let mut full_at = Timestamp::from_millis(self.full_at / NANOS_PER_MILLI);
+        step.apply(&mut full_at);
+        self.full_at = full_at.as_millis().saturating_mul(NANOS_PER_MILLI);
     }
 
     /// Whether nothing of what was taken counts any more.

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use vere_units::Timestamp;
 
+use super::super::step::Step;
+
 use crate::settlement::{Attempt, Disposition, RecipientResult};
 
 /// One connection.
@@ -83,6 +85,12 @@ impl Window {
             latency: 0,
             least: 0,
         }
+    }
+
+    /// Follows a step of the wall clock.
+    pub(super) fn step(&mut self, step: Step) {
+        step.apply(&mut self.shrunk_at);
+        step.apply(&mut self.capped_until);
     }
 
     /// How many connections there may be.

@@ -1,0 +1,107 @@
+//! A wall clock that is wrong, and is put right, while mail waits by it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::harness::{Options, Session, Sink, System, free_address, skip, wait_for};
+
+/// The wall clock of a system's processes, moved by libfaketime; monotonic clocks stay.
+#[derive(Debug)]
+pub(crate) struct FakedClock {
+    library: PathBuf,
+    file: PathBuf,
+}
+
+impl FakedClock {
+    /// One that is right for now, if the library is here.
+    pub(crate) fn in_folder(folder: &Path) -> Option<Self> {
+        let folders = std::fs::read_dir("/usr/lib")
+            .into_iter()
+            .flatten()
+            .flatten();
+        let found = folders
+            .map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"))
+            .find(|file| file.is_file());
+        let Some(library) = found else {
+            let why = "no libfaketime (scripts/install-test-tools.sh installs it)";
+            skip("a clock that jumps", why);
+            return None;
+        };
+        let clock = Self {
+            library,
+            file: folder.join("time"),
+        };
+        clock.set("+0d");
+        Some(clock)
+    }
+
+    /// Puts it ahead or back, by an offset as libfaketime reads it, like `+400d`.
+    pub(crate) fn set(&self, offset: &str) {
+        // Replaced at once, so that nobody reads half of it.
+        let new = self.file.with_extension("new");
+        std::fs::write(&new, format!("{offset}\n")).expect("the time");
+        std::fs::rename(&new, &self.file).expect("the time");
+    }
+
+    /// Has a program and all that it starts live by it.
+    pub(crate) fn command(&self, command: &mut Command) {
+        command
+            .env("LD_PRELOAD", &self.library)
+            .env("FAKETIME_TIMESTAMP_FILE", &self.file)
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    }
+}
+
+/// How often a message was tried in vain. `None`: it is in no queue.
+fn attempts(system: &System, id: &str) -> Option<u64> {
+    let shown = system.command(&["queue", "show", id, "--json"]);
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    shown[0]["attempts"].as_u64()
+}
+
+fn wait_attempts(system: &System, id: &str, count: u64) {
+    wait_for("attempts", || {
+        let made = attempts(system, id).expect("the message is not given up");
+        (made >= count).then_some(())
+    });
+}
+
+/// The next attempt stayed away for the length of the jump, over restarts as well; put back, retries stopped; put
+/// ahead beyond `delivery.expire`, what was deferred bounced.
+#[test]
+fn deferred_mail_outlives_a_clock_that_is_put_ahead_and_back() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let Some(clock) = FakedClock::in_folder(directory.path()) else {
+        return;
+    };
+    let next_hop = free_address();
+    let options = Options::to(next_hop)
+        .set("delivery.retry", "[\"2s\"]")
+        .set("delivery.expire", "\"5d\"");
+    let mut system = System::start_as(directory, &options, |command, _| clock.command(command));
+    let id =
+        Session::greeted(system.smtp).submit("a@example.net", &["x@example.com"], "A: b\r\n\r\nc");
+    wait_attempts(&system, &id, 1);
+    let mut before = 1;
+    for offset in ["+400d", "-1d", "+6d"] {
+        clock.set(offset);
+        system.wait_log(&["wall clock was put ahead or back"]);
+        before = attempts(&system, &id).expect("it is queued").max(before) + 2;
+        wait_attempts(&system, &id, before);
+        // Nobody is told of a delay that is none.
+        assert_eq!(system.queued(), 1, "after {offset}");
+    }
+    // What the record says now is of next week, and of another process than the one that saw the clock move.
+    system.crash();
+    clock.set("+0d");
+    system.start_again();
+    system.wait_ready();
+    wait_attempts(&system, &id, before + 1);
+    let sink = Sink::start_at(next_hop, &[]);
+    assert_eq!(sink.wait_mail(1).len(), 1);
+    system.wait_empty();
+    system.stop();
+}
