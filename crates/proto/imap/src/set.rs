@@ -252,6 +252,14 @@ pub enum SequenceSet {
 }
 
 impl SequenceSet {
+    /// Whether it is ranges up to `*` alone, like `1:*`: everything from somewhere on, which may be nothing.
+    #[must_use]
+    pub fn is_open_ended(&self) -> bool {
+        use SeqNumber::{Largest, Value};
+        let is_open = |range: &_| matches!(range, (Value(_), Largest) | (Largest, Value(_)));
+        matches!(self, Self::Ranges(ranges) if ranges.iter().all(is_open))
+    }
+
     /// The numbers meant, where the greatest in use is `largest`; of numbers beyond it those that are
     /// written stay.
     #[must_use]

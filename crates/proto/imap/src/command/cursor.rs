@@ -229,7 +229,7 @@ impl<'a> Cursor<'a> {
         let name = if self.utf8 || !name.is_ascii() {
             name.to_owned()
         } else {
-            utf7::decode(name).map_or_else(|| expected(WHAT), Ok)?
+            utf7::decode(name).ok_or(CommandError::NameEncoding)?
         };
         Ok(canonical(name))
     }

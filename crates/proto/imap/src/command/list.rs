@@ -87,8 +87,19 @@ pub(super) fn lsub(cursor: &mut Cursor<'_>) -> Result<Command> {
     })
 }
 
+/// A pattern that fits no name: none has control characters.
+const NOTHING: &str = "\0";
+
 /// `list-mailbox = 1*(ATOM-CHAR / list-wildcards / resp-specials) / string`.
 fn pattern(cursor: &mut Cursor<'_>) -> Result<String> {
+    match written_pattern(cursor) {
+        // What no name can be fits none.
+        Err(CommandError::NameEncoding) => Ok(NOTHING.to_owned()),
+        pattern => pattern,
+    }
+}
+
+fn written_pattern(cursor: &mut Cursor<'_>) -> Result<String> {
     if matches!(cursor.peek(), Some(b'"' | b'{')) {
         return cursor.mailbox();
     }

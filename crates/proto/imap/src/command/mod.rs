@@ -156,6 +156,8 @@ pub enum CommandError {
     Expected(&'static str),
     /// A mailbox name is over its bound.
     NameTooLong,
+    /// A mailbox name looks like modified UTF-7 and is not: no mailbox can have it.
+    NameEncoding,
     /// There is more of something than may be.
     TooMany(&'static str),
     /// The keys of a search are nested too deeply.
@@ -172,6 +174,7 @@ impl fmt::Display for CommandError {
             Self::Unknown => f.write_str("unknown command"),
             Self::Expected(what) => write!(f, "expected {what}"),
             Self::NameTooLong => f.write_str("mailbox name too long"),
+            Self::NameEncoding => f.write_str("mailbox name is not modified UTF-7"),
             Self::TooMany(bound) => f.write_str(bound),
             Self::TooDeep => f.write_str("search keys nested too deeply"),
             Self::Charset => f.write_str("unknown charset"),

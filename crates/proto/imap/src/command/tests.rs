@@ -155,7 +155,7 @@ fn mailbox_names_are_what_they_mean() {
     assert_eq!(name("inboxes"), "inboxes");
     assert_eq!(name("\"Entw&APw-rfe\""), "Entwürfe");
     assert_eq!(name("\"Entwürfe\""), "Entwürfe");
-    error("subscribe a&b");
+    assert_eq!(error("subscribe a&b"), CommandError::NameEncoding);
     error("subscribe \"a\x07\"");
     assert_eq!(
         error(&format!("subscribe {}", "x".repeat(1_001))),

@@ -202,10 +202,10 @@ impl Server {
         for name in names {
             match name.as_str() {
                 "IMAP4REV2" => self.enabled.rev2 = true,
-                "CONDSTORE" => self.enabled.condstore = true,
+                "CONDSTORE" => self.want_mod_seqs(),
                 "QRESYNC" => {
                     self.enabled.qresync = true;
-                    self.enabled.condstore = true;
+                    self.want_mod_seqs();
                 }
                 _ => continue,
             }
@@ -218,5 +218,19 @@ impl Server {
         }
         self.output.line(&line);
         self.complete(tag, "OK done");
+    }
+
+    /// The client wants to be told the numbers of changes from now on; of the mailbox that it has open it is told
+    /// where they stand (RFC 7162 section 3.1).
+    pub(super) fn want_mod_seqs(&mut self) {
+        let before = std::mem::replace(&mut self.enabled.condstore, true);
+        if let Some(number) = self
+            .selected()
+            .map(|selected| selected.mod_seq)
+            .filter(|_| !before)
+        {
+            self.output
+                .line(&format!("* OK [HIGHESTMODSEQ {number}] the last change"));
+        }
     }
 }

@@ -118,6 +118,11 @@ impl Server {
                 self.output
                     .line(&format!("{tag} NO [CANNOT] the name is too long"));
             }
+            // RFC 3501 section 5.1.3: it is no name, which is no fault of syntax.
+            (Some(tag), Err(CommandError::NameEncoding)) => {
+                self.output
+                    .line(&format!("{tag} NO [CANNOT] the name is not modified UTF-7"));
+            }
             (tag, Err(error)) => self.bad(tag.as_deref(), &error.to_string()),
             (None, Ok(_)) => self.bad(None, "expected a tag"),
         }

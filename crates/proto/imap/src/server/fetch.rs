@@ -77,6 +77,10 @@ impl Server {
         if command.vanished && !self.enabled.qresync {
             return self.bad(Some(&tag), "enable QRESYNC first");
         }
+        // To ask for the numbers of changes is to want them (RFC 7162 section 3.1).
+        if command.changed_since.is_some() || command.items.contains(&FetchItem::ModSeq) {
+            self.want_mod_seqs();
+        }
         let Some(selected) = self.selected() else {
             return;
         };
@@ -91,8 +95,6 @@ impl Server {
         if command.changed_since.is_some() && !items.contains(&FetchItem::ModSeq) {
             items.push(FetchItem::ModSeq);
         }
-        // To ask for the numbers of changes is to want them (RFC 7162 section 3.1).
-        self.enabled.condstore |= items.contains(&FetchItem::ModSeq);
         let fields = asked::fields_alone(&items);
         let with_content = items
             .iter()

@@ -20,8 +20,10 @@ pub(super) struct ListWork {
     stops: bool,
     selection: ListSelection,
     returns: ListReturn,
-    /// Mailboxes whose numbers are still to be told.
-    waiting: VecDeque<String>,
+    /// What is still to be told.
+    waiting: VecDeque<(String, Shown)>,
+    /// The mailbox that was told last, whose numbers follow directly: clients pair neighbours (RFC 5819).
+    asked: String,
 }
 
 /// A name as it is shown.
@@ -55,6 +57,7 @@ impl Server {
             selection,
             returns,
             waiting: VecDeque::new(),
+            asked: String::new(),
         };
         self.ask(Question::Mailboxes, About::List(work));
     }
@@ -72,6 +75,7 @@ impl Server {
             },
             returns: ListReturn::default(),
             waiting: VecDeque::new(),
+            asked: String::new(),
         };
         self.ask(Question::Mailboxes, About::List(work));
     }
@@ -87,39 +91,33 @@ impl Server {
         };
         let mut places = Vec::new();
         for (name, shown) in tree(&entries) {
-            if !work.shows(name, shown, &mut places) {
-                continue;
+            if work.shows(name, shown, &mut places) {
+                work.waiting.push_back((name.to_owned(), shown));
             }
-            self.tell_name(&work, name, shown);
+        }
+        self.tell_names(work);
+    }
+
+    /// Tells names up to the first of which numbers are wanted too.
+    fn tell_names(&mut self, mut work: ListWork) {
+        while let Some((name, shown)) = work.waiting.pop_front() {
+            self.tell_name(&work, &name, shown);
             if shown.exists && !work.returns.status.is_empty() {
-                work.waiting.push_back(name.to_owned());
+                work.asked.clone_from(&name);
+                let question = Question::Status { mailbox: name };
+                return self.ask(question, About::ListStatus(work));
             }
         }
-        self.next_status(work);
+        self.complete(work.tag, "OK done");
     }
 
-    fn next_status(&mut self, work: ListWork) {
-        match work.waiting.front() {
-            Some(mailbox) => {
-                let mailbox = mailbox.clone();
-                self.ask(Question::Status { mailbox }, About::ListStatus(work));
-            }
-            None => self.complete(work.tag, "OK done"),
-        }
-    }
-
-    pub(super) fn list_status_answered(
-        &mut self,
-        mut work: ListWork,
-        result: Result<Status, Refusal>,
-    ) {
-        let mailbox = work.waiting.pop_front();
+    pub(super) fn list_status_answered(&mut self, work: ListWork, result: Result<Status, Refusal>) {
         // One that has gone meanwhile has no numbers.
-        if let (Some(mailbox), Ok(status)) = (mailbox, result) {
+        if let Ok(status) = result {
             let items: Vec<StatusItem> = work.returns.status.clone();
-            self.tell_status(&mailbox, &items, &status);
+            self.tell_status(&work.asked, &items, &status);
         }
-        self.next_status(work);
+        self.tell_names(work);
     }
 
     fn tell_name(&mut self, work: &ListWork, name: &str, shown: Shown) {

@@ -17,7 +17,9 @@ pub(super) struct StatusWork {
 
 impl Server {
     pub(super) fn status(&mut self, tag: String, mailbox: String, items: Vec<StatusItem>) {
-        self.enabled.condstore |= items.contains(&StatusItem::HighestModSeq);
+        if items.contains(&StatusItem::HighestModSeq) {
+            self.want_mod_seqs();
+        }
         let question = Question::Status {
             mailbox: mailbox.clone(),
         };

@@ -26,7 +26,9 @@ impl Server {
             return self.search_refused(tag, saves, Refusal::ManyTexts);
         }
         let mod_seq = command.key.any(&|key| matches!(key, SearchKey::ModSeq(_)));
-        self.enabled.condstore |= mod_seq;
+        if mod_seq {
+            self.want_mod_seqs();
+        }
         let Some(selected) = self.selected() else {
             return;
         };

@@ -60,6 +60,9 @@ impl Selected {
             let uids = set.resolve(self.view.last());
             return Some(uids.intersection(&self.view.uids()));
         }
+        if self.view.len() == 0 && set.is_open_ended() {
+            return Some(UidSet::new());
+        }
         // `*` in an empty mailbox is no number (RFC 9051 section 9, seq-number).
         let numbers = set.resolve(self.view.len());
         if numbers.is_empty() {

@@ -18,7 +18,9 @@ pub(super) struct StoreWork {
 
 impl Server {
     pub(super) fn store(&mut self, tag: String, command: StoreCommand) {
-        self.enabled.condstore |= command.unchanged_since.is_some();
+        if command.unchanged_since.is_some() {
+            self.want_mod_seqs();
+        }
         let Some(selected) = self.selected() else {
             return;
         };

@@ -187,8 +187,12 @@ fn checked_name(octets: &[u8]) -> Result<&str, Failure> {
     checked(octets, "user name", NAME_LENGTH_MAX)
 }
 
-/// Checks a password: UTF-8, not empty, without NUL, not over its bound.
+/// Checks a password: UTF-8, without NUL, not over its bound. An empty one is nobody's: servers refuse it as wrong, and
+/// clients expect that.
 fn checked_password(octets: &[u8]) -> Result<Secret<String>, Failure> {
+    if octets.is_empty() {
+        return Err(Failure::Credentials);
+    }
     checked(octets, "password", PASSWORD_LENGTH_MAX).map(|text| Secret::new(text.to_owned()))
 }
 
