@@ -148,7 +148,13 @@ impl Server {
                 self.list_status_answered(work, result)
             }
             (About::Status(work), Answer::Status(result)) => self.status_answered(work, result),
-            (About::Change { tag, name }, Answer::Done(result)) => self.done(tag, name, result),
+            (About::Change { tag, name }, Answer::Done(result)) => {
+                // It may be what is open that was removed.
+                if let Some(selected) = self.selected() {
+                    selected.dirty |= name == "deleted";
+                }
+                self.done(tag, name, result);
+            }
             (About::Quota { tag, mailbox }, Answer::Quota(result)) => {
                 self.quota_answered(tag, mailbox, result)
             }
@@ -298,8 +304,7 @@ impl Server {
     /// Passes on why something is not done.
     pub(super) fn no(&mut self, tag: String, refusal: Refusal) {
         if refusal == Refusal::Gone {
-            // What is open is no more, and no number means anything.
-            return self.bye(refusal.text());
+            self.lose_mailbox();
         }
         self.complete(tag, &format!("NO {}", refusal.text()));
     }

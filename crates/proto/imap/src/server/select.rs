@@ -57,6 +57,13 @@ impl Server {
         }
     }
 
+    /// What is open is no more, and no number means anything: the client goes on without (RFC 7162 section 3.2.11).
+    pub(super) fn lose_mailbox(&mut self) {
+        if self.deselect() {
+            self.output.line("* OK [CLOSED] the mailbox is gone");
+        }
+    }
+
     pub(super) fn open_answered(&mut self, work: OpenWork, result: Result<Box<Opened>, Refusal>) {
         let opened = match result {
             Ok(opened) => opened,

@@ -112,10 +112,8 @@ impl Server {
             }
             (Err(Refusal::Gone), _) => {
                 // The command was done all the same; it may be the one that removed the mailbox.
-                if matches!(work.then, Then::Complete { .. }) {
-                    self.synced(work);
-                }
-                return self.bye(Refusal::Gone.text());
+                self.lose_mailbox();
+                return self.synced(work);
             }
             // It is looked at again with the next command.
             (Err(_), Session::Selected { mailbox, .. }) => mailbox.dirty = true,
