@@ -25,6 +25,14 @@ const KEY: MailboxKey = 7;
 /// A mailbox with three messages, of which another session removed the second by change 11 and changed
 /// the third by change 12; nobody has told this session.
 fn server() -> Server {
+    let mut server = opened();
+    assert!(say(&mut server, "e ENABLE QRESYNC").contains("e OK"));
+    assert!(say(&mut server, "s SELECT INBOX").contains("HIGHESTMODSEQ 10"));
+    server
+}
+
+/// The same before any command.
+fn opened() -> Server {
     let config = ServerConfig {
         hostname: "mx.example.org".to_owned(),
         limits: Limits::default(),
@@ -38,10 +46,7 @@ fn server() -> Server {
         tls_available: false,
         may_auth_in_clear: true,
     };
-    let mut server = Server::preauthenticated(Arc::new(config), peer, "a".to_owned(), NOW);
-    assert!(say(&mut server, "e ENABLE QRESYNC").contains("e OK"));
-    assert!(say(&mut server, "s SELECT INBOX").contains("HIGHESTMODSEQ 10"));
-    server
+    Server::preauthenticated(Arc::new(config), peer, "a".to_owned(), NOW)
 }
 
 fn third() -> FlagsOf {
@@ -85,6 +90,11 @@ fn answer(question: &Question) -> Answer {
 
 /// What is said to a command.
 fn say(server: &mut Server, command: &str) -> String {
+    say_to(server, command, answer)
+}
+
+/// The same where questions are answered otherwise.
+fn say_to(server: &mut Server, command: &str, answer: impl Fn(&Question) -> Answer) -> String {
     server.input(format!("{command}\r\n").as_bytes(), NOW);
     let mut said = Vec::new();
     loop {
@@ -280,4 +290,79 @@ fn a_literal_that_comes_slowly_ends_the_session() {
     server.input(b"a NOOP {3+}\r\nabc\r\n", at(5));
     let _ = say(&mut server, "");
     assert!(server.deadline() >= at(1_800));
+}
+
+/// RFC 7162 section 3.1.
+#[test]
+fn the_first_command_that_enables_condstore_tells_where_the_mailbox_stands() {
+    let told = "* OK [HIGHESTMODSEQ 10] the last change\r\n";
+    for command in [
+        "ENABLE CONDSTORE",
+        "ENABLE QRESYNC",
+        "FETCH 1 MODSEQ",
+        "FETCH 1 FLAGS (CHANGEDSINCE 1)",
+        "STORE 3 (UNCHANGEDSINCE 1) +FLAGS (\\Seen)",
+    ] {
+        let mut server = opened();
+        say(&mut server, "s SELECT INBOX");
+        assert!(!say(&mut server, "f FETCH 1 FLAGS").contains("HIGHESTMODSEQ"));
+        let said = say(&mut server, &format!("a {command}"));
+        assert!(said.starts_with(told), "{command}: {said}");
+        let said = say(&mut server, &format!("b {command}"));
+        assert!(!said.contains(told), "{command}, once more: {said}");
+    }
+    // Before a mailbox is open there is nothing to tell.
+    let said = say(&mut opened(), "a ENABLE CONDSTORE");
+    assert!(!said.contains("HIGHESTMODSEQ"), "{said}");
+}
+
+/// RFC 7162 section 3.2.11.
+#[test]
+fn a_session_goes_on_without_a_mailbox_that_is_gone() {
+    let gone = |question: &Question| match question {
+        Question::Changes { .. } => Answer::Changes(Err(Refusal::Gone)),
+        Question::Fetch(_) => Answer::Messages(Err(Refusal::Gone)),
+        Question::Change(_) => Answer::Done(Ok(())),
+        other => answer(other),
+    };
+    let closed = "* OK [CLOSED] the mailbox is gone\r\n";
+    for (command, end) in [
+        ("DELETE INBOX", "a OK deleted\r\n"),
+        (
+            "FETCH 1 FLAGS",
+            "a NO [NONEXISTENT] the mailbox is gone\r\n",
+        ),
+    ] {
+        let mut server = server();
+        assert_eq!(
+            say_to(&mut server, &format!("a {command}"), gone),
+            format!("{closed}{end}")
+        );
+        assert!(say(&mut server, "b FETCH 1 FLAGS").starts_with("b BAD"));
+        assert!(say(&mut server, "c SELECT INBOX").contains("c OK"));
+    }
+}
+
+#[test]
+fn everything_from_somewhere_on_may_be_nothing() {
+    let empty = |question: &Question| match (question, answer(question)) {
+        (_, Answer::Opened(Ok(opened))) => Answer::Opened(Ok(Box::new(Opened {
+            uids: UidSet::new(),
+            ..*opened
+        }))),
+        (_, other) => other,
+    };
+    for (set, end) in [
+        ("1:*", "OK"),
+        ("*:4,1:*", "OK"),
+        ("*", "BAD"),
+        ("1", "BAD"),
+        ("1:2", "BAD"),
+        ("1:*,2", "BAD"),
+    ] {
+        let mut server = opened();
+        say_to(&mut server, "s SELECT INBOX", empty);
+        let said = say(&mut server, &format!("a FETCH {set} FLAGS"));
+        assert!(said.starts_with(&format!("a {end}")), "{set}: {said}");
+    }
 }
