@@ -86,7 +86,7 @@ fn failures_have_their_reply() {
         ("AUTH PLAIN\r\nAA==\n", "554 5.5.2"),
         ("AUTH PLAIN AHRpbQB3cm9uZw==\r\n", "535 5.7.8"),
         ("AUTH PLAIN AGJyb2tlbgBwYXNz\r\n", "454 4.7.0"),
-        ("AUTH LOGIN\r\ndGlt\r\n\r\n", "501 5.5.2"),
+        ("AUTH LOGIN\r\ndGlt\r\n\r\n", "535 5.7.8"),
     ] {
         let reply = submission().say(lines);
         assert_eq!(codes(&reply).last(), Some(&want), "{lines}");
