@@ -75,14 +75,83 @@ impl From<Timestamp> for Moment {
     }
 }
 
+/// The farthest zones that can be written, in minutes ahead of UTC.
+const ZONE_MINUTES_MAX: i16 = 23 * 60 + 59;
+
+/// A `date-time` (RFC 9051 section 9): a moment, and the zone in which it was given. Searches go by its date there
+/// (RFC 9051 section 6.4.4: "disregarding time and timezone").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DateTime {
+    moment: Moment,
+    /// Minutes that its zone is ahead of UTC.
+    zone_minutes: i16,
+}
+
+impl DateTime {
+    /// A moment in a zone so many minutes ahead of UTC; in UTC, where the date there could not be written.
+    #[must_use]
+    pub fn new(moment: Moment, zone_minutes: i16) -> Self {
+        let is_zone = (-ZONE_MINUTES_MAX..=ZONE_MINUTES_MAX).contains(&zone_minutes);
+        let own = Self {
+            moment,
+            zone_minutes,
+        };
+        let can_be_written = is_zone && (FIRST..=LAST).contains(&own.local_seconds());
+        Self {
+            zone_minutes: if can_be_written { zone_minutes } else { 0 },
+            ..own
+        }
+    }
+
+    /// When it is.
+    #[must_use]
+    pub const fn moment(self) -> Moment {
+        self.moment
+    }
+
+    /// The minutes that its zone is ahead of UTC: -1439 to 1439.
+    #[must_use]
+    pub const fn zone_minutes(self) -> i16 {
+        self.zone_minutes
+    }
+
+    /// The day on which it is in its zone.
+    #[must_use]
+    pub fn day(self) -> Day {
+        Day::of(self.local())
+    }
+
+    fn local(self) -> Moment {
+        Moment(self.local_seconds())
+    }
+
+    fn local_seconds(self) -> i64 {
+        let ahead = i64::from(self.zone_minutes).saturating_mul(60);
+        self.moment.0.saturating_add(ahead)
+    }
+}
+
+impl From<Moment> for DateTime {
+    /// In UTC.
+    fn from(moment: Moment) -> Self {
+        Self::new(moment, 0)
+    }
+}
+
+impl From<Timestamp> for DateTime {
+    /// In UTC.
+    fn from(time: Timestamp) -> Self {
+        Moment::from(time).into()
+    }
+}
+
 /// A day, counted from 1970-01-01; those before it are negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Day(pub i32);
 
 impl Day {
     /// The day in UTC on which a moment lies.
-    #[must_use]
-    pub fn of(moment: Moment) -> Self {
+    fn of(moment: Moment) -> Self {
         Self(i32::try_from(moment.0.div_euclid(DAY)).unwrap_or(0))
     }
 
@@ -141,7 +210,7 @@ pub fn month(name: &[u8]) -> Option<u8> {
 
 /// Reads `date-time` without its quotes: `17-Jul-1996 02:44:25 -0700` (RFC 9051 section 9).
 #[must_use]
-pub fn parse_date_time(text: &[u8]) -> Option<Moment> {
+pub fn parse_date_time(text: &[u8]) -> Option<DateTime> {
     let text = std::str::from_utf8(text).ok()?;
     if text.len() != 26 || !text.is_ascii() {
         return None;
@@ -180,14 +249,17 @@ pub fn parse_date_time(text: &[u8]) -> Option<Moment> {
         .checked_mul(DAY)?
         .checked_add(i64::from(seconds(hour, minute)))?
         .checked_add(i64::from(second))?;
-    let zone = i64::from(seconds(zone_hours, zone_minutes));
-    let utc = match text.get(21..22)? {
-        "+" => local.checked_sub(zone)?,
-        "-" => local.checked_add(zone)?,
+    let ahead = zone_hours.saturating_mul(60).saturating_add(zone_minutes);
+    let ahead = i16::try_from(ahead).ok()?;
+    let zone_minutes = match text.get(20..22)? {
+        " +" => ahead,
+        " -" => ahead.checked_neg()?,
         _ => return None,
     };
+    let utc = local.checked_sub(i64::from(zone_minutes).checked_mul(60)?)?;
     // At either end of the calendar the zone may lead out of it.
-    (FIRST..=LAST).contains(&utc).then_some(Moment(utc))
+    let is_there = (FIRST..=LAST).contains(&utc);
+    is_there.then(|| DateTime::new(Moment(utc), zone_minutes))
 }
 
 fn seconds(hours: u32, minutes: u32) -> u32 {
@@ -196,9 +268,9 @@ fn seconds(hours: u32, minutes: u32) -> u32 {
         .saturating_add(minutes.saturating_mul(60))
 }
 
-/// Writes `date-time` with its quotes, in UTC, such as `"04-May-2026 03:02:01 +0000"`.
-pub fn put_date_time(moment: Moment, out: &mut Vec<u8>) {
-    let time = moment.later();
+/// Writes `date-time` with its quotes, such as `"04-May-2026 03:02:01 +0000"`.
+pub fn put_date_time(date: DateTime, out: &mut Vec<u8>) {
+    let time = date.local().later();
     let (year, month, day) = time.date();
     let year = year.saturating_sub(LATER_YEARS);
     let of_day = time.as_millis() % DAY_MILLIS / 1_000;
@@ -220,7 +292,12 @@ pub fn put_date_time(moment: Moment, out: &mut Vec<u8>) {
         out.push(before);
         two_digits(part, out);
     }
-    out.extend_from_slice(b" +0000\"");
+    let is_behind = date.zone_minutes.is_negative();
+    out.extend_from_slice(if is_behind { b" -" } else { b" +" });
+    let minutes = u64::from(date.zone_minutes.unsigned_abs());
+    two_digits(minutes / 60, out);
+    two_digits(minutes % 60, out);
+    out.push(b'"');
 }
 
 /// The last two digits of a number.
@@ -233,9 +310,9 @@ fn two_digits(number: u64, out: &mut Vec<u8>) {
 
 /// The same as a text.
 #[must_use]
-pub fn date_time(moment: Moment) -> String {
+pub fn date_time(date: DateTime) -> String {
     let mut text = Vec::with_capacity("\"04-May-2026 03:02:01 +0000\"".len());
-    put_date_time(moment, &mut text);
+    put_date_time(date, &mut text);
     String::from_utf8(text).unwrap_or_default()
 }
 
@@ -255,7 +332,7 @@ mod tests {
             FIRST,
             LAST,
         ] {
-            let time = Moment(seconds);
+            let time = DateTime::from(Moment(seconds));
             let text = date_time(time);
             assert_eq!(
                 parse_date_time(text.trim_matches('"').as_bytes()),
@@ -273,9 +350,13 @@ mod tests {
         // What no calendar has is written all the same.
         assert_eq!(date_time(Timestamp::MAX.into()).len(), 28);
         let zoned = parse_date_time(b"17-Jul-1996 02:44:25 -0700").unwrap();
-        assert_eq!(date_time(zoned), "\"17-Jul-1996 09:44:25 +0000\"");
+        assert_eq!(date_time(zoned), "\"17-Jul-1996 02:44:25 -0700\"");
         assert_eq!(
-            parse_date_time(b" 7-Jul-1996 02:44:25 -0700").map(Day::of),
+            date_time(zoned.moment().into()),
+            "\"17-Jul-1996 09:44:25 +0000\""
+        );
+        assert_eq!(
+            parse_date_time(b" 7-Jul-1996 02:44:25 -0700").map(DateTime::day),
             Day::from_date(1996, 7, 7)
         );
     }
@@ -296,9 +377,11 @@ mod tests {
                 FIRST + 59 * DAY,
             ),
         ] {
-            let moment = parse_date_time(text.as_bytes()).unwrap();
-            assert_eq!(moment.seconds(), seconds, "{text}");
-            assert_eq!(date_time(moment), format!("\"{shown} +0000\""));
+            let date = parse_date_time(text.as_bytes()).unwrap();
+            assert_eq!(date.moment().seconds(), seconds, "{text}");
+            assert_eq!(date_time(date), format!("\"{text}\""));
+            let in_utc = date_time(date.moment().into());
+            assert_eq!(in_utc, format!("\"{shown} +0000\""));
         }
         // 1 January 1960 was a Friday.
         assert!(
@@ -311,6 +394,33 @@ mod tests {
         let now = Timestamp::from_millis(5_000);
         assert_eq!(Moment(-5).age(now), Duration::from_secs(10));
         assert_eq!(Moment(6).age(now), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_date_keeps_its_zone() {
+        let first = Day::from_date(2007, 3, 25).unwrap();
+        for (text, days_after) in [
+            ("25-Mar-2007 00:30:00 +0200", 0),
+            ("24-Mar-2007 23:30:00 -0930", -1),
+            ("31-Mar-2007 12:00:00 +2359", 6),
+            ("31-Mar-2007 12:00:00 -2359", 6),
+        ] {
+            let date = parse_date_time(text.as_bytes()).unwrap();
+            assert_eq!(date_time(date), format!("\"{text}\""));
+            assert_eq!(date.day(), Day(first.0 + days_after), "{text}");
+            assert_eq!(DateTime::new(date.moment(), date.zone_minutes()), date);
+        }
+        // Where the date in the zone could not be written, it is that of UTC.
+        for (moment, zone) in [
+            (Moment(0), 1_440),
+            (Moment(0), i16::MIN),
+            (Moment(LAST), 1),
+            (Moment(FIRST), -1),
+        ] {
+            assert_eq!(DateTime::new(moment, zone), DateTime::from(moment));
+        }
+        assert_eq!(DateTime::new(Moment(LAST), -1).zone_minutes(), -1);
+        assert_eq!(DateTime::new(Moment(FIRST), 1).zone_minutes(), 1);
     }
 
     #[test]

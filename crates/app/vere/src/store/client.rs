@@ -13,7 +13,7 @@ use vere_imap::server::{
 use vere_imap::set::UidSet;
 use vere_ports::directory::AccountName;
 use vere_sasl::server::PasswordAttempt;
-use vere_store::{MailboxId, MailboxName, ModSeq, StoreError};
+use vere_store::{MailboxId, MailboxName, ModSeq, StoreError, SystemFlags};
 
 use super::convert::{self, among, flags_of, refusal};
 use super::fetcher::Fetcher;
@@ -188,7 +188,10 @@ impl Client {
     async fn of_account(&mut self, account: AccountName, question: Question) -> Answer {
         match question {
             Question::Mailboxes => Answer::Mailboxes(self.mailboxes(account).await),
-            Question::Status { mailbox } => Answer::Status(self.status(account, mailbox).await),
+            Question::Status {
+                mailbox,
+                deleted_octets,
+            } => Answer::Status(self.status(account, mailbox, deleted_octets).await),
             Question::Change(change) => Answer::Done(self.change(account, change).await),
             Question::Open { mailbox, read_only } => {
                 Answer::Opened(self.open(account, mailbox, read_only).await.map(Box::new))
@@ -255,12 +258,23 @@ impl Client {
         }
     }
 
-    async fn status(&self, account: AccountName, mailbox: String) -> Result<Status, Refusal> {
+    async fn status(
+        &self,
+        account: AccountName,
+        mailbox: String,
+        deleted_octets: bool,
+    ) -> Result<Status, Refusal> {
         let found = self.keeper.ask(move |store| {
             let id = named(store, &account, &mailbox)?;
-            store.status(id)
+            if !deleted_octets {
+                return Ok(store.status(id)?.map(|status| (status, None)));
+            }
+            let snapshot = store.snapshot(id)?;
+            Ok(snapshot.map(|snapshot| (snapshot.status(), Some(snapshot))))
         });
-        let status = found.await.map_err(|error| refusal(&error))?;
+        let (status, snapshot) = found.await.map_err(|error| refusal(&error))?;
+        let messages = snapshot.iter().flat_map(|snapshot| snapshot.iter_from(0));
+        let deleted = messages.filter(|message| message.flags.contains(SystemFlags::DELETED));
         Ok(Status {
             messages: status.messages,
             recent: status
@@ -271,6 +285,7 @@ impl Client {
             uid_validity: status.uid_validity,
             unseen: status.unseen,
             deleted: status.deleted,
+            deleted_octets: deleted.map(|message| u64::from(message.size)).sum(),
             size: status.octets,
             mod_seq: status.highest_mod_seq.0,
         })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use vere_imap::command::StoreAction;
-use vere_imap::date::Moment;
+use vere_imap::date::{DateTime, Moment};
 use vere_imap::flags::{Flag, Flags, SystemFlag};
 use vere_imap::server::{FlagsOf, Refusal};
 use vere_imap::set::UidSet;
@@ -110,15 +110,15 @@ pub(super) fn among<'a>(
     })
 }
 
-pub(super) fn date(moment: Moment) -> InternalDate {
+pub(super) fn date(date: DateTime) -> InternalDate {
     InternalDate {
-        seconds: moment.seconds(),
-        zone_minutes: 0,
+        seconds: date.moment().seconds(),
+        zone_minutes: date.zone_minutes(),
     }
 }
 
-pub(super) fn time(date: InternalDate) -> Moment {
-    Moment::from_seconds(date.seconds)
+pub(super) fn time(date: InternalDate) -> DateTime {
+    DateTime::new(Moment::from_seconds(date.seconds), date.zone_minutes)
 }
 
 /// Why the store did not do what an IMAP client asked.

@@ -107,7 +107,7 @@ impl Source {
             items.push(Item {
                 key: base.to_owned(),
                 flags: flags.chars().filter_map(|c| flag(c, &keywords)).collect(),
-                date: about.modified().ok().map(date),
+                date: about.modified().ok().map(|time| date(time).into()),
                 size: about.len(),
                 at: self.files.len() as u64,
             });
@@ -278,7 +278,7 @@ impl Target {
     /// # Errors
     /// When it cannot be written.
     pub(super) fn put(&mut self, item: &Item, message: &mut Message) -> Result<Put, Failure> {
-        let seconds = item.date.map_or(0, Moment::seconds);
+        let seconds = item.date.map_or(0, |date| date.moment().seconds());
         let base = base_name(&item.key, seconds, message.hash);
         if !self.there.insert(base.clone()) {
             return Ok(Put::Kept(None));
@@ -469,7 +469,7 @@ mod tests {
         let mut item = Item {
             key: "1".to_owned(),
             flags: flags.iter().map(|&flag| flag.to_owned()).collect(),
-            date: Some(Moment::from_seconds(-315_586_800)),
+            date: Some(Moment::from_seconds(-315_586_800).into()),
             size: 0,
             at: 0,
         };
@@ -491,7 +491,10 @@ mod tests {
             let mut flags = item.flags.clone();
             flags.sort();
             assert_eq!(flags, ["$Forwarded", "\\Draft", "\\Seen", "work"]);
-            assert_eq!(item.date.map(Moment::seconds), Some(-315_586_800));
+            assert_eq!(
+                item.date.map(|date| date.moment().seconds()),
+                Some(-315_586_800)
+            );
             let mut read = source.read(item).ok().flatten().expect("a message");
             let mut text = Vec::new();
             read.pieces(|piece| {

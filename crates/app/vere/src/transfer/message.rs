@@ -3,7 +3,7 @@
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
 use tempfile::SpooledTempFile;
-use vere_imap::date::Moment;
+use vere_imap::date::DateTime;
 
 /// Octets of a message that are kept in memory; a larger one lies in a file.
 const IN_MEMORY_MAX: usize = 1 << 20;
@@ -22,7 +22,7 @@ pub(super) struct Item {
     /// Its flags and keywords, as IMAP writes them.
     pub(super) flags: Vec<String>,
     /// When it was received, if that is known.
-    pub(super) date: Option<Moment>,
+    pub(super) date: Option<DateTime>,
     /// Its size at the source.
     pub(super) size: u64,
     /// Where it is: an offset, the number of a file, a UID.

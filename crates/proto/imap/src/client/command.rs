@@ -3,7 +3,7 @@
 use vere_sasl::client::Credentials;
 
 use crate::Uid;
-use crate::date::{Moment, date_time};
+use crate::date::{DateTime, date_time};
 use crate::write::quoted;
 
 /// A part of a command.
@@ -67,7 +67,7 @@ pub struct AppendTo {
     /// The flags, as they are written.
     pub flags: Vec<String>,
     /// When it was received.
-    pub date: Option<Moment>,
+    pub date: Option<DateTime>,
     /// Whether it holds NUL, which only servers with BINARY take (RFC 3516 section 4.4).
     pub binary: bool,
 }

@@ -1,6 +1,6 @@
 //! What servers say (RFC 9051 section 7), as far as a client of ours asks.
 
-use crate::date::{Moment, parse_date_time};
+use crate::date::{DateTime, parse_date_time};
 use crate::{ModSeq, Uid};
 
 use super::ProtocolError;
@@ -124,7 +124,7 @@ pub struct Fetched {
     /// Its flags, as they are written.
     pub flags: Option<Vec<String>>,
     /// When it was received.
-    pub date: Option<Moment>,
+    pub date: Option<DateTime>,
     /// Its size.
     pub size: Option<u64>,
     /// The number of its last change.

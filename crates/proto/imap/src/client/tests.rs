@@ -166,7 +166,7 @@ fn large_literals_are_passed_on() {
         assert_eq!(fetched[0].body, Some(Value::PassedOn(5_000)));
         assert_eq!((fetched[0].uid, fetched[0].size), (Some(9), Some(5_000)));
         assert_eq!(fetched[0].flags.as_deref().unwrap(), ["\\Seen", "$x"]);
-        assert_eq!(fetched[0].date.unwrap().seconds(), 837_596_665);
+        assert_eq!(fetched[0].date.unwrap().moment().seconds(), 837_596_665);
         assert_eq!(fetched[1].body, Some(Value::String(b"ab".to_vec())));
     }
 }

@@ -1,6 +1,6 @@
 //! APPEND (RFC 9051 section 6.3.12).
 
-use crate::date::{self, Moment};
+use crate::date::{self, DateTime};
 use crate::flags::Flag;
 
 use super::cursor::{Cursor, Result, expected};
@@ -14,7 +14,7 @@ pub struct AppendCommand {
     /// With which flags.
     pub flags: Vec<Flag>,
     /// Received when; now where nothing is said.
-    pub date: Option<Moment>,
+    pub date: Option<DateTime>,
     /// Whether the message came as `literal8` (RFC 3516) and may hold NUL.
     pub binary: bool,
     /// Octets of the message: it ends where the command does, but for a `)`.

@@ -45,6 +45,8 @@ pub enum StatusItem {
     Unseen,
     /// `DELETED`.
     Deleted,
+    /// `DELETED-STORAGE` (RFC 9208).
+    DeletedStorage,
     /// `SIZE` (RFC 8438).
     Size,
     /// `HIGHESTMODSEQ` (RFC 7162).
@@ -54,13 +56,14 @@ pub enum StatusItem {
 }
 
 impl StatusItem {
-    const ALL: [(Self, &'static str); 9] = [
+    const ALL: [(Self, &'static str); 10] = [
         (Self::Messages, "MESSAGES"),
         (Self::Recent, "RECENT"),
         (Self::UidNext, "UIDNEXT"),
         (Self::UidValidity, "UIDVALIDITY"),
         (Self::Unseen, "UNSEEN"),
         (Self::Deleted, "DELETED"),
+        (Self::DeletedStorage, "DELETED-STORAGE"),
         (Self::Size, "SIZE"),
         (Self::HighestModSeq, "HIGHESTMODSEQ"),
         (Self::AppendLimit, "APPENDLIMIT"),

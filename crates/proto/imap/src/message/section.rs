@@ -127,22 +127,21 @@ impl Content<'_> {
 /// The part that a client calls by this number (RFC 9051 section 6.4.5.1), and its place.
 fn find<'a>(parsed: &'a Parsed, path: &[u32]) -> Option<(usize, &'a Part)> {
     let (mut index, mut part) = (0, parsed.parts.first()?);
-    let mut inside = true;
+    // Whether the parts of a message are counted now, which has one all the same where it is no multipart: its body.
+    // That may be a message in turn, whose parts are counted then.
+    let mut of_message = true;
     for number in path {
-        if part.kind == PartKind::Message {
+        if part.kind == PartKind::Message && !of_message {
             (index, part) = child(parsed, index, 0)?;
-            inside = true;
+            of_message = true;
         }
-        match part.kind {
-            PartKind::Multipart => {
-                let number = usize::try_from(*number).ok()?.checked_sub(1)?;
-                (index, part) = child(parsed, index, number)?;
-                inside = part.kind == PartKind::Multipart;
-            }
-            // A message that has no parts has one all the same: its body.
-            _ if inside && *number == 1 => inside = false,
-            _ => return None,
+        if part.kind == PartKind::Multipart {
+            let number = usize::try_from(*number).ok()?.checked_sub(1)?;
+            (index, part) = child(parsed, index, number)?;
+        } else if !of_message || *number != 1 {
+            return None;
         }
+        of_message = false;
     }
     Some((index, part))
 }

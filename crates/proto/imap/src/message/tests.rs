@@ -313,3 +313,45 @@ proptest! {
         }
     }
 }
+
+/// A message that is a message, and one within that, as it is and with a digest.
+#[test]
+fn messages_that_are_messages_have_one_part() {
+    let inner = "From: c@x\r\nSubject: inner\r\n\r\nHello\r\n";
+    let middle = format!("From: b@x\r\nContent-Type: message/rfc822\r\n\r\n{inner}");
+    let outer = format!("From: a@x\r\nContent-Type: message/rfc822\r\n\r\n{middle}");
+    let outer_header = outer.strip_suffix(&middle);
+    for (path, expected) in [
+        ("1", Some(middle.as_str())),
+        ("1.mime", outer_header),
+        ("1.header", middle.strip_suffix(inner)),
+        ("1.text", Some(inner)),
+        ("1.1", Some(inner)),
+        ("1.1.mime", middle.strip_suffix(inner)),
+        ("1.1.header", Some("From: c@x\r\nSubject: inner\r\n\r\n")),
+        ("1.1.text", Some("Hello\r\n")),
+        ("1.1.1", Some("Hello\r\n")),
+        ("1.1.1.mime", Some("From: c@x\r\nSubject: inner\r\n\r\n")),
+        ("1.1.1.header", None),
+        ("1.1.1.1", None),
+        ("2", None),
+        ("1.2", None),
+    ] {
+        assert_eq!(show(&outer, path).as_deref(), expected, "{path}");
+    }
+    let digest = "Content-Type: message/rfc822\r\n\r\nSubject: d\r\n\
+        Content-Type: multipart/digest; boundary=D\r\n\r\n\
+        --D\r\n\r\nSubject: one\r\n\r\n1\r\n--D\r\n\r\nSubject: two\r\n\r\n2\r\n--D--\r\n";
+    for (path, expected) in [
+        (
+            "1.header",
+            "Subject: d\r\nContent-Type: multipart/digest; boundary=D\r\n\r\n",
+        ),
+        ("1.1.header", "Subject: one\r\n\r\n"),
+        ("1.2", "Subject: two\r\n\r\n2"),
+        ("1.2.1", "2"),
+        ("1.2.text", "2"),
+    ] {
+        assert_eq!(show(digest, path).as_deref(), Some(expected), "{path}");
+    }
+}

@@ -4,7 +4,8 @@ use bytes::Bytes;
 
 use crate::command::AppendCommand;
 
-use super::question::{AppendQuery, Appended, Question};
+use super::answer::Appended;
+use super::question::{AppendQuery, Question};
 use super::refusal::Refusal;
 use super::{About, Server};
 

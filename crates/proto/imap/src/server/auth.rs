@@ -4,7 +4,8 @@ use vere_sasl::server::{Exchange, Failure, Login, LoginResult, PasswordAttempt, 
 use vere_sasl::{Mechanism, NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX};
 use vere_units::Secret;
 
-use super::question::{LoginOutcome, Question, ScramLookup};
+use super::answer::{LoginOutcome, ScramLookup};
+use super::question::Question;
 use super::{About, Phase, Server, Session};
 
 /// Ends of logins that are kept until they are taken; what comes after them is left out.

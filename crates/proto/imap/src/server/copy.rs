@@ -2,7 +2,8 @@
 
 use crate::set::SequenceSet;
 
-use super::question::{Copied, Question};
+use super::answer::Copied;
+use super::question::Question;
 use super::refusal::Refusal;
 use super::{About, Server};
 

@@ -4,9 +4,10 @@ use vere_units::Timestamp;
 
 use crate::command::{CommandError, beginning, parse};
 
+use super::answer::Answer;
 use super::frame::{Bounds, FrameError, Framed};
 use super::pace::Pace;
-use super::question::{Answer, MailboxKey, Question};
+use super::question::{MailboxKey, Question};
 use super::refusal::Refusal;
 use super::sync::SyncWork;
 use super::{About, Asking, Phase, Server, Session};

@@ -9,11 +9,10 @@ use crate::command::{FetchCommand, FetchItem, StoreAction};
 use crate::flags::{Flag, SystemFlag};
 use crate::set::UidSet;
 
+use super::answer::{Changes, FlagsChanged, Messages, Row};
 use super::asked;
 use super::output::SHARED_OCTETS_MIN;
-use super::question::{
-    Changes, FetchQuery, FlagsChanged, Messages, Need, PieceQuery, Question, Row, StoreQuery,
-};
+use super::question::{FetchQuery, Need, PieceQuery, Question, StoreQuery};
 use super::refusal::Refusal;
 use super::row::{self, RowWork, RowWriter, Written};
 use super::sync::vanished;

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::command::{ListCommand, ListReturn, ListSelection, StatusItem};
 use crate::write;
 
+use super::answer::{MailboxEntry, Status};
 use super::pattern::Pattern;
-use super::question::{MailboxEntry, Question, Status};
+use super::question::Question;
 use super::refusal::Refusal;
 use super::{About, Server};
 
@@ -33,7 +34,7 @@ struct Shown {
     subscribed: bool,
     special_use: Option<&'static str>,
     has_children: bool,
-    /// Something below is subscribed.
+    /// Something below is subscribed that no pattern shows.
     subscribed_below: bool,
 }
 
@@ -90,7 +91,7 @@ impl Server {
             Err(refusal) => return self.no(work.tag, refusal),
         };
         let mut places = Vec::new();
-        for (name, shown) in tree(&entries) {
+        for (name, shown) in tree(&entries, |name| work.fits(name, &mut places)) {
             if work.shows(name, shown, &mut places) {
                 work.waiting.push_back((name.to_owned(), shown));
             }
@@ -104,7 +105,10 @@ impl Server {
             self.tell_name(&work, &name, shown);
             if shown.exists && !work.returns.status.is_empty() {
                 work.asked.clone_from(&name);
-                let question = Question::Status { mailbox: name };
+                let question = Question::Status {
+                    mailbox: name,
+                    deleted_octets: work.returns.status.contains(&StatusItem::DeletedStorage),
+                };
                 return self.ask(question, About::ListStatus(work));
             }
         }
@@ -157,9 +161,13 @@ impl Server {
 }
 
 impl ListWork {
-    fn shows(&self, name: &str, shown: Shown, places: &mut Vec<u64>) -> bool {
+    fn fits(&self, name: &str, places: &mut Vec<u64>) -> bool {
         let mut patterns = self.patterns.iter();
-        if !patterns.any(|pattern| pattern.fits(name, places)) {
+        patterns.any(|pattern| pattern.fits(name, places))
+    }
+
+    fn shows(&self, name: &str, shown: Shown, places: &mut Vec<u64>) -> bool {
+        if !self.fits(name, places) {
             return false;
         }
         let recursive = self.selection.recursive_match && shown.subscribed_below;
@@ -177,20 +185,22 @@ impl ListWork {
     }
 }
 
-/// All names in order, with those that have none but others below them.
-fn tree(entries: &[MailboxEntry]) -> BTreeMap<&str, Shown> {
+/// All names in order, with those that have none but others below them. Which names are subscribed below one is told
+/// of those that the client does not see themselves (RFC 5258 section 3.5).
+fn tree(entries: &[MailboxEntry], mut is_seen: impl FnMut(&str) -> bool) -> BTreeMap<&str, Shown> {
     let mut names: BTreeMap<&str, Shown> = BTreeMap::new();
     for entry in entries {
         let own = names.entry(&entry.name).or_default();
         own.exists |= entry.exists;
         own.subscribed |= entry.subscribed;
         own.special_use = own.special_use.or(entry.special_use);
+        let is_hidden = entry.subscribed && !is_seen(&entry.name);
         for (index, _) in entry.name.match_indices('/') {
             let parent = names
                 .entry(entry.name.get(..index).unwrap_or_default())
                 .or_default();
             parent.has_children |= entry.exists;
-            parent.subscribed_below |= entry.subscribed;
+            parent.subscribed_below |= is_hidden;
         }
     }
     names

@@ -3,7 +3,8 @@
 use crate::command::StatusItem;
 use crate::write;
 
-use super::question::{Question, Quota, Status};
+use super::answer::{Quota, Status};
+use super::question::Question;
 use super::refusal::Refusal;
 use super::{About, Server};
 
@@ -22,6 +23,7 @@ impl Server {
         }
         let question = Question::Status {
             mailbox: mailbox.clone(),
+            deleted_octets: items.contains(&StatusItem::DeletedStorage),
         };
         let work = StatusWork {
             tag,
@@ -54,6 +56,8 @@ impl Server {
                 StatusItem::UidValidity => u64::from(status.uid_validity),
                 StatusItem::Unseen => u64::from(status.unseen),
                 StatusItem::Deleted => u64::from(status.deleted),
+                // In units of 1024 octets, as STORAGE (RFC 9208 section 5.1).
+                StatusItem::DeletedStorage => status.deleted_octets.div_ceil(1024),
                 StatusItem::Size => status.size,
                 StatusItem::HighestModSeq => status.mod_seq,
                 StatusItem::AppendLimit => append_limit,

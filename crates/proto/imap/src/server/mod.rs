@@ -24,6 +24,7 @@
 //! Message numbers change only where they may: no EXPUNGE is sent while FETCH, STORE or SEARCH with
 //! message numbers are answered, nor while no command is (RFC 9051 section 7.5.1).
 
+mod answer;
 mod append;
 mod asked;
 mod auth;
@@ -60,11 +61,14 @@ use frame::FrameReader;
 use output::Output;
 use selected::Selected;
 
+pub use answer::{
+    Answer, Appended, Changes, Copied, FlagsChanged, FlagsOf, Found, Gone, LoginOutcome,
+    MailboxEntry, Messages, Opened, Quota, Row, ScramLookup, Status,
+};
 pub use config::{Peer, ServerConfig};
 pub use question::{
-    Answer, AppendQuery, Appended, Changes, Copied, FetchQuery, FlagsChanged, FlagsOf, Found, Gone,
-    LoginOutcome, MailboxChange, MailboxEntry, MailboxKey, Messages, Need, Opened, PieceQuery,
-    Question, Quota, Row, ScramLookup, Status, Step, StoreQuery,
+    AppendQuery, FetchQuery, MailboxChange, MailboxKey, Need, PieceQuery, Question, Step,
+    StoreQuery,
 };
 pub use refusal::Refusal;
 

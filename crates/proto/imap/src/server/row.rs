@@ -12,8 +12,8 @@ use crate::message::{self, Content, Extract, UnknownEncoding};
 use crate::write;
 
 use super::Enabled;
+use super::answer::{FlagsOf, Row};
 use super::output::Output;
-use super::question::{FlagsOf, Row};
 use super::selected::Selected;
 
 /// Writes the flags of a message, `\Recent` among them where the client knows it.

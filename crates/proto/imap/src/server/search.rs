@@ -4,7 +4,8 @@ use crate::command::{SearchCommand, SearchKey, SearchReturn};
 use crate::limits::SEARCH_TEXTS_MAX;
 use crate::set::UidSet;
 
-use super::question::{Found, Question};
+use super::answer::Found;
+use super::question::Question;
 use super::refusal::Refusal;
 use super::selected::Selected;
 use super::{About, Server, Session};

@@ -3,7 +3,8 @@
 use crate::command::{Qresync, SelectCommand};
 use crate::set::UidSet;
 
-use super::question::{Changes, Opened, Question};
+use super::answer::{Changes, Opened};
+use super::question::Question;
 use super::refusal::Refusal;
 use super::selected::Selected;
 use super::sync::{tell_counts, tell_flags, vanished};

@@ -7,7 +7,8 @@ use crate::flags::Flags;
 use crate::set::{SequenceSet, UidSet};
 use crate::{ModSeq, Uid};
 
-use super::question::{FlagsOf, MailboxKey, Opened};
+use super::answer::{FlagsOf, Opened};
+use super::question::MailboxKey;
 use super::view::View;
 
 /// An open mailbox as the client knows it.

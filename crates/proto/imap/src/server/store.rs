@@ -2,7 +2,8 @@
 
 use crate::command::StoreCommand;
 
-use super::question::{FlagsChanged, Question, StoreQuery};
+use super::answer::FlagsChanged;
+use super::question::{Question, StoreQuery};
 use super::refusal::Refusal;
 use super::sync::{tell_flags, tell_mod_seq};
 use super::{About, Server, Session};

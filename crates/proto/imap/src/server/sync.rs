@@ -3,8 +3,9 @@
 use crate::ModSeq;
 use crate::set::UidSet;
 
+use super::answer::{Changes, FlagsOf, Gone};
 use super::output::Output;
-use super::question::{Changes, FlagsOf, Gone, Question};
+use super::question::Question;
 use super::refusal::Refusal;
 use super::row;
 use super::selected::{Selected, from};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use vere_sasl::{FakeKeys, Mechanism, NonceSource, ScramKeys};
 use vere_units::Timestamp;
 
-use super::question::{FlagsChanged, FlagsOf, Gone, Opened};
+use super::answer::{FlagsChanged, FlagsOf, Gone, Opened};
 use super::{
     Answer, Changes, Found, MailboxKey, Messages, Peer, Question, Refusal, Server, ServerConfig,
     Step,

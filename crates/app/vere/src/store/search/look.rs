@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use vere_disk::log::{Directory as LogDirectory, DirectoryFile as LogFile};
 use vere_imap::command::SearchKey;
-use vere_imap::date::Day;
 use vere_imap::server::Found;
 use vere_imap::set::UidSet;
 use vere_mime::Zone;
@@ -270,15 +269,15 @@ impl<'a> Look<'a> {
     /// Whether a message fits by what the mailbox knows of it.
     fn row(&self, key: &SearchKey, message: &Message) -> bool {
         let received = time(message.internal_date);
-        let age = received.age(self.now);
+        let age = received.moment().age(self.now);
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());
         match key {
             SearchKey::Flag(flag) => has_flag(&self.snapshot, message, flag),
             SearchKey::Recent => self.recent.contains(message.uid.get()),
             SearchKey::Messages(uids) => uids.contains(message.uid.get()),
-            SearchKey::Before(day) => Day::of(received) < *day,
-            SearchKey::On(day) => Day::of(received) == *day,
-            SearchKey::Since(day) => Day::of(received) >= *day,
+            SearchKey::Before(day) => received.day() < *day,
+            SearchKey::On(day) => received.day() == *day,
+            SearchKey::Since(day) => received.day() >= *day,
             SearchKey::Younger(span) => age <= seconds(*span),
             SearchKey::Older(span) => age >= seconds(*span),
             SearchKey::Larger(octets) => u64::from(message.size) > *octets,

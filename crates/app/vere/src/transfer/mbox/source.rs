@@ -77,7 +77,7 @@ impl Source {
             items.push(Item {
                 key: format!("{}.{copy}", message.hash.to_hex()),
                 flags: fields.flags.into_iter().collect(),
-                date: place.date,
+                date: place.date.map(Into::into),
                 size: message.size,
                 at: at as u64,
             });

@@ -8,6 +8,8 @@ use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use vere_imap::date::DateTime;
+
 use super::{behind_marks, from_line, header};
 use crate::cli::Failure;
 use crate::transfer::maildir::{make_folder, write_lf};
@@ -87,7 +89,7 @@ impl Target {
         let open = self.open.as_mut();
         let file = &mut open.ok_or_else(|| Failure::new("no mbox is open"))?.file;
         let sender = sender(message)?;
-        file.write_all(from_line::line(&sender, item.date).as_bytes())?;
+        file.write_all(from_line::line(&sender, item.date.map(DateTime::moment)).as_bytes())?;
         file.write_all(header::lines(&item.flags).as_bytes())?;
         let mut quoting = Quoting::new(file);
         write_lf(message, &mut quoting)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use vere_imap::date::Moment;
+use vere_imap::date::DateTime;
 use vere_imap::flags::Flags;
 use vere_imap::server::{FlagsOf, Gone};
 
@@ -28,7 +28,7 @@ pub(super) struct Mailbox {
 pub(super) struct Message {
     pub(super) flags: Flags,
     pub(super) mod_seq: u64,
-    pub(super) date: Moment,
+    pub(super) date: DateTime,
     pub(super) octets: Bytes,
 }
 
@@ -83,5 +83,11 @@ impl Mailbox {
             .values()
             .filter(|message| wanted(message))
             .count() as u32
+    }
+
+    /// The octets of the messages that are wanted.
+    pub(super) fn octets(&self, wanted: impl Fn(&Message) -> bool) -> u64 {
+        let wanted = self.messages.values().filter(|message| wanted(message));
+        wanted.map(|message| message.octets.len() as u64).sum()
     }
 }

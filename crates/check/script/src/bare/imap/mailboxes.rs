@@ -47,7 +47,7 @@ impl Mailboxes {
         self.open_account(account);
         match question {
             Question::Mailboxes => Answer::Mailboxes(Ok(self.list(account))),
-            Question::Status { mailbox } => Answer::Status(self.status(account, &mailbox)),
+            Question::Status { mailbox, .. } => Answer::Status(self.status(account, &mailbox)),
             Question::Change(change) => Answer::Done(self.change(account, change)),
             Question::Open { mailbox, read_only } => {
                 Answer::Opened(self.open(account, &mailbox, read_only).map(Box::new))
@@ -147,11 +147,8 @@ impl Mailboxes {
             uid_validity: mailbox.key as u32,
             unseen: mailbox.count(|message| !message.flags.has(SystemFlag::Seen)),
             deleted: mailbox.count(|message| message.flags.has(SystemFlag::Deleted)),
-            size: mailbox
-                .messages
-                .values()
-                .map(|message| message.octets.len() as u64)
-                .sum(),
+            deleted_octets: mailbox.octets(|message| message.flags.has(SystemFlag::Deleted)),
+            size: mailbox.octets(|_| true),
             mod_seq: mailbox.mod_seq,
         })
     }

@@ -1,7 +1,6 @@
 //! Which messages a search finds, for messages in ASCII without encodings.
 
 use vere_imap::command::SearchKey;
-use vere_imap::date::Day;
 use vere_imap::set::UidSet;
 use vere_mime::{fields, header_len, unfold};
 use vere_units::Timestamp;
@@ -17,7 +16,7 @@ pub(super) fn fits(
 ) -> bool {
     let again = |key: &SearchKey| fits(key, uid, message, recent, now);
     let body = header_len(&message.octets);
-    let age = message.date.age(now).as_secs();
+    let age = message.date.moment().age(now).as_secs();
     match key {
         SearchKey::All => true,
         SearchKey::And(keys) => keys.iter().all(again),
@@ -32,9 +31,9 @@ pub(super) fn fits(
         }
         SearchKey::Body(text) => holds(&message.octets[body..], text),
         SearchKey::Text(text) => holds(&message.octets, text),
-        SearchKey::Before(day) => Day::of(message.date) < *day,
-        SearchKey::On(day) => Day::of(message.date) == *day,
-        SearchKey::Since(day) => Day::of(message.date) >= *day,
+        SearchKey::Before(day) => message.date.day() < *day,
+        SearchKey::On(day) => message.date.day() == *day,
+        SearchKey::Since(day) => message.date.day() >= *day,
         SearchKey::SentBefore(_) | SearchKey::SentOn(_) | SearchKey::SentSince(_) => false,
         SearchKey::Younger(seconds) => age <= u64::from(*seconds),
         SearchKey::Older(seconds) => age >= u64::from(*seconds),

@@ -7,7 +7,7 @@ use super::super::row::{RowWork, cut};
 use super::super::{Answer, Messages, Question, Refusal, Row, Step};
 use super::{NOW, answer, server, third};
 use crate::command::Partial;
-use crate::date::Moment;
+use crate::date::DateTime;
 
 /// Octets of what is encoded.
 const DECODED: usize = 300_000;
@@ -18,7 +18,7 @@ fn row(uid: u32) -> Row {
     message.extend_from_slice(&b"eHh4".repeat(DECODED / 3));
     Row {
         flags: super::FlagsOf { uid, ..third() },
-        date: Moment::from(NOW),
+        date: DateTime::from(NOW),
         size: message.len() as u64,
         parsed: Parsed::of(&message).encode().into(),
         content: message.into(),
@@ -108,7 +108,7 @@ fn large(octets: usize) -> Vec<u8> {
 fn large_row(message: &[u8]) -> Row {
     Row {
         flags: super::FlagsOf { uid: 1, ..third() },
-        date: Moment::from(NOW),
+        date: DateTime::from(NOW),
         size: message.len() as u64,
         parsed: Parsed::of(message).encode().into(),
         content: Bytes::new(),
