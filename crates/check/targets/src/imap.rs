@@ -60,6 +60,7 @@ fn talk(kind: u8, octets: &[u8], piece: usize) -> Vec<u8> {
         message_size_max: ByteSize::kib(2),
         refused_size_max: ByteSize::kib(4),
         command_octets_max: 1_024,
+        sets_octets_max: 2_048,
         login_octets_max: 256,
         ..Limits::default()
     };
@@ -126,7 +127,10 @@ fn events(octets: &[u8], piece: usize) -> Vec<String> {
         date: None,
         binary: false,
     };
-    client.send(&Command::List { special_use: true });
+    client.send(&Command::List {
+        extended: true,
+        special_use: true,
+    });
     client.send(&Command::Noop);
     client.append(&to, 3);
     client.append_octets(b"abcd");

@@ -14,9 +14,12 @@ pub struct Limits {
     /// What a client may go on sending in a literal that is refused already; for more the connection
     /// is closed (RFC 7888 section 4).
     pub refused_size_max: ByteSize,
-    /// A command with its literals, the message of APPEND excepted; beyond it `BAD`. RFC 7162 section 4
-    /// asks for at least 8192, and some clients list thousands of UIDs in one command.
+    /// A command with its literals, the message of APPEND and sets of numbers excepted; beyond it `BAD`. RFC 7162
+    /// section 4 asks for at least 8192.
     pub command_octets_max: usize,
+    /// A command with its sets of numbers: clients list ten thousands of UIDs in one command. What is longer than
+    /// [`Limits::command_octets_max`] takes room and comes as fast as a message does.
+    pub sets_octets_max: usize,
     /// The same before login, where a connection shall cost little.
     pub login_octets_max: usize,
     /// A line of an authentication exchange.
@@ -33,7 +36,7 @@ pub struct Limits {
     pub fetch_octets_max: usize,
     /// Octets of a long message that are asked for at once, when the client has read those before.
     pub piece_octets_max: usize,
-    /// Octets of a literal per second that a client must reach over [`Limits::literal_window`]; then `BYE`. What
+    /// Octets of a literal, or of a long command, per second that a client must reach over [`Limits::literal_window`]; then `BYE`. What
     /// came faster counts for a window and no longer. 0: no such bound.
     pub literal_octets_per_second_min: u64,
     /// Over how long the rate counts, and how long a literal has for its first octets.
@@ -52,6 +55,7 @@ impl Default for Limits {
             message_size_max: ByteSize::mib(50),
             refused_size_max: ByteSize::mib(64),
             command_octets_max: 64 * 1024,
+            sets_octets_max: 1024 * 1024,
             login_octets_max: 8 * 1024,
             auth_octets_max: 12_290,
             errors_max: 20,

@@ -270,9 +270,14 @@ impl SequenceSet {
         };
         let mut set = UidSet::new();
         if let Self::Ranges(ranges) = self {
-            for &(one, other) in ranges {
-                let (one, other) = (value(one), value(other));
-                set.insert_range(one.min(other), one.max(other));
+            let ends = ranges
+                .iter()
+                .map(|&(one, other)| (value(one), value(other)));
+            let mut ends: Vec<_> = ends.map(|(a, b)| (a.min(b), a.max(b))).collect();
+            // A client may name a hundred thousand, the greatest first.
+            ends.sort_unstable();
+            for (first, last) in ends {
+                set.insert_range(first, last);
             }
         }
         set

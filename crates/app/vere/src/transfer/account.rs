@@ -1,6 +1,6 @@
 //! Accounts that are reached by IMAP, as sources and targets.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use vere_imap::Uid;
@@ -12,22 +12,18 @@ use vere_imap::flags::SystemFlag;
 use super::bodies::{Bodies, Room};
 use super::exact::Exact;
 use super::link::{Link, deaf};
+use super::mailboxes;
 use super::message::{Hash, Item, Message, batches};
 use super::names::{self, Folder};
 use super::outcome::Put;
 use super::place::Remote;
 use crate::cli::Failure;
 
-/// Uses of mailboxes that are carried over (RFC 6154 section 2).
-const SPECIAL_USES: [&str; 5] = ["\\Archive", "\\Drafts", "\\Junk", "\\Sent", "\\Trash"];
-
 /// A server that took no message for so long has done what it was sent before.
 const SETTLE: Duration = Duration::from_secs(2);
 /// Others may put messages there all the time.
 const SETTLE_MAX: Duration = Duration::from_secs(20);
 
-/// Octets that the names of mailboxes may take; a server that has more to tell means no good.
-const LISTED_OCTETS_MAX: usize = 64 << 20;
 /// Octets that what is known of the messages of a mailbox may take: some millions of them.
 const ITEMS_OCTETS_MAX: usize = 2 << 30;
 
@@ -35,9 +31,11 @@ const ITEMS_OCTETS_MAX: usize = 2 << 30;
 pub(super) struct Account {
     pub(super) link: Link,
     /// Its mailboxes.
-    listed: Vec<Listed>,
+    pub(super) listed: Vec<Listed>,
+    /// Whether the server told which of them are subscribed.
+    pub(super) tells_subscribed: bool,
     /// Where its own ones are.
-    own: Namespace,
+    pub(super) own: Namespace,
     /// Whether what a session before left behind is done: our own store lets nobody in before.
     settled: bool,
     /// How messages are read.
@@ -76,18 +74,7 @@ impl Account {
     }
 
     async fn new(mut link: Link) -> Result<Self, Failure> {
-        let mut listed = Vec::new();
-        let special_use = link.can("SPECIAL-USE") && link.can("LIST-EXTENDED");
-        let mut room = Room(LISTED_OCTETS_MAX);
-        let mut hear = |event: Event<'_>| {
-            if let Event::Said(Response::Listed(one)) = event {
-                let attributes = one.attributes.iter().map(String::len).sum::<usize>();
-                room.take(size_of::<Listed>() + one.name.len() + attributes)?;
-                listed.push(one);
-            }
-            Ok(())
-        };
-        link.run(&Command::List { special_use }, &mut hear).await?;
+        let (listed, tells_subscribed) = mailboxes::list(&mut link).await?;
         let own = match link.can("NAMESPACE") {
             true => namespace(&mut link).await?,
             false => None,
@@ -99,27 +86,13 @@ impl Account {
         Ok(Self {
             link,
             listed,
+            tells_subscribed,
             own,
             settled: false,
             reading: AS_LITERALS,
             examined: None,
             exact: Exact::default(),
         })
-    }
-
-    /// Its mailboxes that can hold messages.
-    pub(super) fn folders(&self) -> Vec<Folder> {
-        let holds = |one: &&Listed| !one.has("\\Noselect") && !one.has("\\NonExistent");
-        self.listed
-            .iter()
-            .enumerate()
-            .filter(|(_, one)| holds(one))
-            .map(|(number, one)| Folder {
-                path: names::from_wire(&one.name, one.delimiter, &self.own),
-                special_use: special_use(one),
-                number,
-            })
-            .collect()
     }
 
     /// Opens a mailbox without changing it, and lists what is in it.
@@ -212,66 +185,7 @@ impl Account {
         Ok((uids.iter().map(|uid| bodies.take(*uid)).collect(), refused))
     }
 
-    /// Makes a mailbox, if it is not there, and tells its numbers.
-    pub(super) async fn prepare(&mut self, folder: &Folder) -> Result<Begin, Failure> {
-        let name = self.wire_name(folder);
-        if !self.is_there(&name) {
-            let used = |use_: &String| {
-                self.listed
-                    .iter()
-                    .any(|one| special_use(one).as_ref() == Some(use_))
-            };
-            let can = self.link.can("CREATE-SPECIAL-USE");
-            let special_use = folder.special_use.clone().filter(|own| can && !used(own));
-            let create = Command::Create {
-                mailbox: name.clone(),
-                special_use: special_use.clone(),
-            };
-            self.link.run(&create, &mut deaf).await?;
-            self.link
-                .run(&Command::Subscribe(name.clone()), &mut deaf)
-                .await?;
-            self.listed.push(Listed {
-                attributes: special_use.into_iter().collect(),
-                delimiter: self.own.delimiter,
-                name: name.clone(),
-            });
-        }
-        self.numbers(name).await
-    }
-
-    async fn numbers(&mut self, mailbox: Vec<u8>) -> Result<Begin, Failure> {
-        let mut numbers = HashMap::new();
-        let mut hear = |event: Event<'_>| {
-            if let Event::Said(Response::MailboxStatus { numbers: said, .. }) = event {
-                let asked = |name: &str| matches!(name, "UIDVALIDITY" | "UIDNEXT");
-                numbers.extend(said.into_iter().filter(|(name, _)| asked(name)));
-            }
-            Ok(())
-        };
-        self.link.run(&Command::Status(mailbox), &mut hear).await?;
-        let number = |name: &str| {
-            let number = numbers.get(name).copied();
-            number
-                .and_then(|number| u32::try_from(number).ok())
-                .ok_or_else(|| Failure::new(format!("the server does not tell {name}")))
-        };
-        Ok(Begin {
-            uid_validity: number("UIDVALIDITY")?,
-            uid_next: number("UIDNEXT")?,
-        })
-    }
-
-    fn is_there(&self, name: &[u8]) -> bool {
-        let inbox = name.eq_ignore_ascii_case(b"INBOX");
-        let same = |one: &Listed| match inbox {
-            true => one.name.eq_ignore_ascii_case(name),
-            false => one.name == name && !one.has("\\NonExistent") && !one.has("\\Noselect"),
-        };
-        inbox || self.listed.iter().any(same)
-    }
-
-    fn wire_name(&self, folder: &Folder) -> Vec<u8> {
+    pub(super) fn wire_name(&self, folder: &Folder) -> Vec<u8> {
         names::to_wire(&folder.path, &self.own)
     }
 
@@ -476,11 +390,6 @@ fn may_be_set(flag: &str) -> bool {
         Some(name) => SystemFlag::from_name(name).is_some(),
         None => true,
     }
-}
-
-fn special_use(one: &Listed) -> Option<String> {
-    let own = SPECIAL_USES.iter().find(|name| one.has(name));
-    own.map(|name| (*name).to_owned())
 }
 
 fn item(one: Fetched, validity: u32) -> Option<Item> {

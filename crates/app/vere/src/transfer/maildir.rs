@@ -71,6 +71,7 @@ impl Source {
             folders.push(Folder {
                 path,
                 special_use: None,
+                subscribed: None,
                 number,
             });
             self.folders.push(place);
@@ -462,6 +463,7 @@ mod tests {
         let place = Folder {
             path: vec!["a.b".to_owned(), "ü".to_owned()],
             special_use: None,
+            subscribed: None,
             number: 0,
         };
         target.open(&place).expect("a folder");

@@ -11,6 +11,7 @@ mod exact;
 mod link;
 #[cfg(test)]
 mod made_up;
+mod mailboxes;
 mod maildir;
 mod mbox;
 mod message;

@@ -10,6 +10,8 @@ pub(super) struct Folder {
     pub(super) path: Vec<String>,
     /// Its use, such as `\Sent` (RFC 6154).
     pub(super) special_use: Option<String>,
+    /// Whether it is subscribed, where its place tells.
+    pub(super) subscribed: Option<bool>,
     /// Which one it is for its place.
     pub(super) number: usize,
 }

@@ -34,7 +34,10 @@ impl Target {
         match self {
             Self::Mbox(target) => target.open(folder, known.length).map(|()| None),
             Self::Maildir(target) => target.open(folder).map(|()| None),
-            Self::Account(account) => account.prepare(folder).await.map(Some),
+            Self::Account(account) => account
+                .prepare(folder, known.begin.is_none())
+                .await
+                .map(Some),
         }
     }
 

@@ -466,3 +466,32 @@ fn mail_goes_to_dovecot_and_comes_back() {
         assert!(found == wanted, "{mailbox}: {found:?}");
     }
 }
+
+/// Programs that know no date write the beginning of 1970: then a message came when its last server says.
+#[test]
+fn an_mbox_without_dates_has_those_of_its_messages() {
+    let (system, ports) = store();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("mbox");
+    let from = "From MAILER-DAEMON Thu Jan  1 00:00:00 1970\n";
+    let received = "Received: from a by b;\n\tSat, 14 Sep 2002 13:36:40 -0700 (PDT)\n";
+    let text = format!(
+        "{from}{received}Date: Fri, 13 Sep 2002 10:00:00 +0000\n\n1\n\n\
+         {from}Date: Fri, 13 Sep 2002 10:00:00 +0200\n\n2\n\n\
+         From a@b Sun Sep 15 12:00:00 2002\n{received}\n3\n\n"
+    );
+    fs::write(&file, text).expect("room");
+    let source = format!("mbox:{}", file.display());
+    let said = system.command(&["import", "-a", ACCOUNT, &source]);
+    assert!(said.starts_with("3 messages ("), "{said}");
+    let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
+    let found = messages(&mut alice, "INBOX");
+    for ((_, about), date) in found.iter().zip([
+        "14-Sep-2002 20:36:40 +0000",
+        "13-Sep-2002 08:00:00 +0000",
+        "15-Sep-2002 12:00:00 +0000",
+    ]) {
+        assert!(about.contains(date), "{found:?}");
+    }
+    system.stop();
+}

@@ -322,6 +322,49 @@ fn a_common_beginning_of_names_is_left_out() {
     system.stop();
 }
 
+/// Subscriptions go along, once: what somebody changes afterwards stays.
+#[test]
+fn subscriptions_are_carried_and_then_left_alone() {
+    let Some(dovecot) = Dovecot::start() else {
+        return;
+    };
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    let folder = tempfile::tempdir().expect("a folder");
+    let password = password(folder.path());
+    let mut alice = Imap::login(ports.imap, ACCOUNT, "secret");
+    for mailbox in ["INBOX", "Old", "Work"] {
+        if mailbox != "INBOX" {
+            alice.ok(&format!("CREATE {mailbox}"));
+        }
+        alice.append(mailbox, &format!("Subject: {mailbox}\r\n\r\n{mailbox}\r\n"));
+    }
+    for mailbox in ["INBOX", "Work"] {
+        alice.ok(&format!("SUBSCRIBE {mailbox}"));
+    }
+    let place = format!("imap://{ACCOUNT}@{}", dovecot.imap);
+    let at = ["--clear", "--password-file", &password, &place];
+    let said = system.command(&[&["export", "-a", ACCOUNT], at.as_slice()].concat());
+    assert!(said.starts_with("3 messages ("), "{said}");
+    let bob = "bob@example.org";
+    let import = [&["import", "-a", bob], at.as_slice()].concat();
+    let said = system.command(&import);
+    assert!(said.starts_with("3 messages ("), "{said}");
+    let mut bob = Imap::login(ports.imap, bob, "secret");
+    let subscribed = |bob: &mut Imap| {
+        let said = bob.ok("LSUB \"\" *");
+        let names = ["INBOX", "Old", "Work"].into_iter();
+        let names = names.filter(|name| said.contains(&format!("\"{name}\"")));
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(subscribed(&mut bob), ["INBOX", "Work"]);
+    bob.ok("UNSUBSCRIBE Work");
+    let again = system.command(&import);
+    assert!(again.starts_with("0 messages ("), "{again}");
+    assert_eq!(subscribed(&mut bob), ["INBOX"]);
+    system.stop();
+}
+
 /// The same server without the complaint that Courier may have before its greeting: without a login of its own it
 /// comes from a part that usually speaks later.
 fn without_alert(server: SocketAddr) -> SocketAddr {

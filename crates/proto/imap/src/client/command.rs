@@ -24,11 +24,15 @@ pub enum Command {
     Namespace,
     /// LOGIN: where no mechanism of SASL can be used.
     Login(Credentials),
-    /// `LIST "" "*"`, with special uses where the server can tell them (RFC 6154).
+    /// `LIST "" "*"`, with what the server can tell beside names.
     List {
-        /// Whether to ask for special uses.
+        /// Whether to ask for subscriptions: the server has LIST-EXTENDED (RFC 5258).
+        extended: bool,
+        /// Whether to ask for special uses as well (RFC 6154).
         special_use: bool,
     },
+    /// `LSUB "" "*"` (RFC 3501 section 6.3.9), for servers without LIST-EXTENDED.
+    Lsub,
     /// SELECT.
     Select(Vec<u8>),
     /// EXAMINE.
@@ -101,13 +105,18 @@ impl Command {
                 line.name(credentials.password.expose().as_bytes());
                 line.0
             }
-            Self::List { special_use } => {
-                let mut line = Line::new("LIST \"\" \"*\"");
-                if *special_use {
-                    line.text(" RETURN (SPECIAL-USE)");
-                }
-                line.0
+            Self::List {
+                extended,
+                special_use,
+            } => {
+                let returns = match (extended, special_use) {
+                    (false, _) => "",
+                    (true, false) => " RETURN (SUBSCRIBED)",
+                    (true, true) => " RETURN (SUBSCRIBED SPECIAL-USE)",
+                };
+                Line::new(&format!("LIST \"\" \"*\"{returns}")).0
             }
+            Self::Lsub => Line::new("LSUB \"\" \"*\"").0,
             Self::Select(name) => Line::with_name("SELECT", name),
             Self::Examine(name) => Line::with_name("EXAMINE", name),
             Self::Subscribe(name) => Line::with_name("SUBSCRIBE", name),

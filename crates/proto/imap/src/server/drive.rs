@@ -50,7 +50,7 @@ impl Server {
         let (taken, framed) = self.frames.take(bytes, bounds);
         self.wait_from(now);
         let limits = &self.config.limits;
-        match (self.frames.has_literal(), &mut self.pace) {
+        match (self.frames.has_much(), &mut self.pace) {
             (false, _) => self.pace = None,
             (true, Some(pace)) => pace.take(taken, limits, now),
             (true, None) => self.pace = Some(Box::new(Pace::new(limits, now))),
@@ -89,7 +89,7 @@ impl Server {
         let no = |text: &str| tag.as_deref().map(|tag| format!("{tag} NO {text}"));
         let line = match error {
             FrameError::TooBig => no("[TOOBIG] the message is too large"),
-            FrameError::NoRoom => no("[LIMIT] no room for the message now, try again later"),
+            FrameError::NoRoom => no("[LIMIT] no room for the command now, try again later"),
             FrameError::TooLong | FrameError::BareLf | FrameError::Nul => None,
         };
         match line {
@@ -235,7 +235,7 @@ impl Server {
             self.told_alive = self.told_alive.saturating_add(1);
             self.output.line("* OK Still here");
         } else if self.output.is_empty() && self.pace.is_some() {
-            self.bye("[UNAVAILABLE] the literal comes too slowly");
+            self.bye("[UNAVAILABLE] the command comes too slowly");
         } else if self.output.is_empty() {
             self.bye("[UNAVAILABLE] idle for too long");
         } else {

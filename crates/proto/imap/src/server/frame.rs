@@ -20,7 +20,7 @@ pub(super) enum FrameError {
     TooLong,
     /// The message of APPEND is larger than its bound.
     TooBig,
-    /// There is no room for the message now.
+    /// There is no room for the message, or for a command that is long, now.
     NoRoom,
     /// A line ends with LF alone.
     BareLf,
@@ -49,6 +49,8 @@ pub(super) struct FrameReader {
     line: usize,
     /// Octets of the buffer that are messages of APPEND, which have another bound.
     message: usize,
+    /// Whether the command is longer than one without long sets may be.
+    is_long: bool,
     expect: Expect,
     refused: Option<FrameError>,
     /// The end of a line of which no more is kept.
@@ -74,11 +76,21 @@ pub(super) struct Bounds<'a> {
 }
 
 impl Bounds<'_> {
+    /// Of a command without its sets.
     fn command(&self) -> usize {
         if self.logged_in {
             self.limits.command_octets_max
         } else {
             self.limits.login_octets_max
+        }
+    }
+
+    /// Of all of a command.
+    fn whole(&self) -> usize {
+        if self.logged_in {
+            self.limits.sets_octets_max.max(self.command())
+        } else {
+            self.command()
         }
     }
 }
@@ -114,26 +126,29 @@ impl FrameReader {
         !self.buffer.is_empty() || self.refused.is_some()
     }
 
-    /// Whether octets of a literal are to come, or a message waits for the end of its command.
-    pub(super) fn has_literal(&self) -> bool {
-        self.message > 0 || !matches!(self.expect, Expect::Line)
+    /// Whether octets of a literal are to come, or much waits for the end of its command.
+    pub(super) fn has_much(&self) -> bool {
+        self.is_held() || !matches!(self.expect, Expect::Line)
+    }
+
+    /// Whether what is here takes room that all connections share.
+    fn is_held(&self) -> bool {
+        self.message > 0 || self.is_long
     }
 
     pub(super) fn memory(&self) -> usize {
         self.buffer.capacity().saturating_add(self.tail.capacity())
     }
 
-    /// The octets here of a message on its way. What is announced or reserved and has not come takes no memory.
+    /// The octets here of a message on its way, or of a long command. What is announced or reserved and has not come
+    /// takes no memory.
     pub(super) fn message_memory(&self) -> usize {
-        if self.message == 0 {
-            return 0;
-        }
-        self.buffer.len()
+        if self.is_held() { self.buffer.len() } else { 0 }
     }
 
-    /// Lets go of the message on its way; its command is refused at its end.
+    /// Lets go of the message on its way, or of the long command, which is refused at its end.
     pub(super) fn refuse_for_room(&mut self) {
-        if self.message == 0 {
+        if !self.is_held() {
             return;
         }
         if let Expect::Literal(left) = self.expect {
@@ -160,6 +175,7 @@ impl FrameReader {
         self.buffer.shrink_to_fit();
         self.line = self.buffer.len();
         self.message = 0;
+        self.is_long = false;
     }
 
     fn take_line(&mut self, bytes: &[u8], bounds: Bounds<'_>) -> (usize, Option<Framed>) {
@@ -175,11 +191,12 @@ impl FrameReader {
         let mut rest = piece;
         if self.refused.is_none() {
             let text = self.buffer.len().saturating_sub(self.message);
-            let room = bounds.command().saturating_sub(text);
+            let room = bounds.whole().saturating_sub(text);
             // What fits is added even when the piece as a whole does not fit: the tag may be in it, and what is
             // kept of the line must not depend on where it was cut.
             let (fits, excess) = piece.split_at_checked(room).unwrap_or((piece, &[]));
             self.buffer.extend_from_slice(fits);
+            self.is_long |= text.saturating_add(fits.len()) > bounds.command();
             if excess.is_empty() {
                 return;
             }
@@ -206,8 +223,22 @@ impl FrameReader {
         }
         match literal {
             Some(literal) => self.announce(literal, bounds),
-            None => Some(self.end_command()),
+            None => {
+                if self.is_long && self.octets_beside_sets() > bounds.command() {
+                    self.refuse(FrameError::TooLong);
+                }
+                Some(self.end_command())
+            }
         }
+    }
+
+    /// Octets of the command that are neither a message nor of its longest set of numbers.
+    fn octets_beside_sets(&self) -> usize {
+        let is_of_set = |octet: &u8| octet.is_ascii_digit() || matches!(octet, b',' | b':' | b'*');
+        let sets = self.buffer.split(|octet| !is_of_set(octet));
+        let longest = sets.map(<[u8]>::len).max().unwrap_or_default();
+        let text = self.buffer.len().saturating_sub(self.message);
+        text.saturating_sub(longest)
     }
 
     fn end_command(&mut self) -> Framed {
@@ -251,9 +282,14 @@ impl FrameReader {
 
     fn room_for(&mut self, octets: u64, bounds: Bounds<'_>) -> Result<usize, FrameError> {
         let text = self.buffer.len().saturating_sub(self.message);
-        let room = bounds.command().saturating_sub(text);
+        // Behind a long set there is room for a literal all the same.
+        let room = match self.is_long {
+            true => bounds.whole().saturating_sub(text).min(bounds.command()),
+            false => bounds.command().saturating_sub(text),
+        };
         let octets_here = usize::try_from(octets).unwrap_or(usize::MAX);
         if octets_here <= room {
+            self.is_long |= text.saturating_add(octets_here) > bounds.command();
             return Ok(octets_here);
         }
         let (_, word) = beginning(&self.buffer);
@@ -312,6 +348,7 @@ mod tests {
     fn limits() -> Limits {
         Limits {
             command_octets_max: 40,
+            sets_octets_max: 90,
             login_octets_max: 20,
             message_size_max: ByteSize::new(100),
             refused_size_max: ByteSize::new(1_000),
@@ -389,6 +426,69 @@ mod tests {
             &["\"a\" TooLong", "[b]"],
         );
         check("a {4294967296+}\r\n", &["Hopeless"]);
+    }
+
+    #[test]
+    fn sets_alone_may_be_long() {
+        let set = "1,22:3,*,".repeat(6);
+        check(
+            &format!("a uid fetch {set} flags\r\nb\r\n"),
+            &[&format!("[a uid fetch {set} flags]"), "[b]"],
+        );
+        // The longest one counts, and not what stands around it.
+        check(
+            &format!("a uid fetch {} {}\r\nb\r\n", &set[..36], "x".repeat(30)),
+            &["\"a\" TooLong", "[b]"],
+        );
+        check(
+            &format!("a search {} {}\r\nb\r\n", &set[..40], &set[..30]),
+            &["\"a\" TooLong", "[b]"],
+        );
+        check(
+            &format!("a uid fetch {set}{set} x\r\nb\r\n"),
+            &["\"a\" TooLong", "[b]"],
+        );
+        // A literal behind a long set is part of the command, and no message.
+        check(
+            &format!("a uid search uid {set} to {{5+}}\r\nalice\r\nb\r\n"),
+            &[
+                &format!("[a uid search uid {set} to {{5+}}\r\nalice]"),
+                "[b]",
+            ],
+        );
+        check(
+            &format!("a uid search uid {set} to {{9+}}\r\nalice 123\r\nb\r\n"),
+            &["\"a\" TooLong", "[b]"],
+        );
+        // Before login nothing is long.
+        assert_eq!(
+            all(format!("a {set}\r\nb\r\n").as_bytes(), 9, false),
+            ["\"a\" TooLong", "[b]"]
+        );
+    }
+
+    #[test]
+    fn a_long_command_takes_room_and_can_lose_it() {
+        let limits = limits();
+        let bounds = Bounds {
+            limits: &limits,
+            logged_in: true,
+        };
+        let mut reader = FrameReader::default();
+        let (_, framed) = reader.take(&[b'1'; 40], bounds);
+        assert!(framed.is_none() && !reader.has_much(), "{framed:?}");
+        assert_eq!(reader.message_memory(), 0);
+        let (_, framed) = reader.take(b"1", bounds);
+        assert!(framed.is_none() && reader.has_much(), "{framed:?}");
+        assert_eq!(reader.message_memory(), 41);
+        reader.refuse_for_room();
+        assert_eq!(reader.message_memory(), 0);
+        let (_, framed) = reader.take(b"2 x\r\n", bounds);
+        assert!(
+            matches!(framed, Some(Framed::Refused(_, FrameError::NoRoom))),
+            "{framed:?}"
+        );
+        assert!(!reader.is_begun());
     }
 
     #[test]

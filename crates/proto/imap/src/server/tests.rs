@@ -254,7 +254,7 @@ fn an_account_that_is_removed_ends_its_session_at_once() {
 #[test]
 fn a_literal_that_comes_slowly_ends_the_session() {
     let at = |seconds: u64| NOW + Duration::from_secs(seconds);
-    let slow = "* BYE [UNAVAILABLE] the literal comes too slowly\r\n";
+    let slow = "* BYE [UNAVAILABLE] the command comes too slowly\r\n";
     // One octet, and no more for ever; then what waits whole for the end of its command.
     for rest in ["x", &"x".repeat(1_500_000)] {
         let mut server = server();

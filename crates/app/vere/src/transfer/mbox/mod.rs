@@ -5,6 +5,7 @@
 //! length in `Content-Length` too, *mboxcl2* only there. Flags stand in `Status`, `X-Status` and
 //! `X-Keywords`, which are the file's fields and not the message's: they are left out when it is read.
 
+mod arrival;
 mod from_line;
 mod header;
 mod scan;

@@ -5,9 +5,9 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::Variant;
 use super::header::Fields;
 use super::scan::{Lines, Place, scan};
+use super::{Variant, arrival};
 use crate::cli::Failure;
 use crate::transfer::message::{Item, LineEnds, Message, Writer};
 use crate::transfer::names::{self, Folder};
@@ -51,6 +51,7 @@ impl Source {
             folders.push(Folder {
                 path,
                 special_use: None,
+                subscribed: None,
                 number,
             });
             self.files.push(file);
@@ -69,7 +70,11 @@ impl Source {
         let mut copies: HashMap<blake3::Hash, u32> = HashMap::new();
         let mut items = Vec::new();
         for (at, place) in self.places.iter().enumerate() {
-            let (message, fields) = self.extract(*place)?;
+            let (mut message, fields) = self.extract(*place)?;
+            let date = match arrival::told(place.date) {
+                Some(date) => Some(date.into()),
+                None => arrival::of(&mut message)?,
+            };
             // Other programs write the whole file anew when a message goes or is read: not where it stands
             // makes a message what it is, but what it says, and how many such stand before it.
             let copy = copies.entry(message.hash).or_default();
@@ -77,7 +82,7 @@ impl Source {
             items.push(Item {
                 key: format!("{}.{copy}", message.hash.to_hex()),
                 flags: fields.flags.into_iter().collect(),
-                date: place.date.map(Into::into),
+                date,
                 size: message.size,
                 at: at as u64,
             });

@@ -237,6 +237,7 @@ mod tests {
         let place = Folder {
             path: vec!["A".to_owned(), "B".to_owned()],
             special_use: None,
+            subscribed: None,
             number: 0,
         };
         let messages = [
@@ -312,6 +313,7 @@ mod tests {
         let place = Folder {
             path: vec!["A".to_owned()],
             special_use: None,
+            subscribed: None,
             number: 0,
         };
         let root = folder.path().join("new");

@@ -272,6 +272,7 @@ fn limit(limits: &mut Limits, name: &str, value: u64) -> Result<(), String> {
         "message_size_max" => limits.message_size_max = ByteSize::new(value),
         "refused_size_max" => limits.refused_size_max = ByteSize::new(value),
         "command_octets_max" => limits.command_octets_max = count,
+        "sets_octets_max" => limits.sets_octets_max = count,
         "login_octets_max" => limits.login_octets_max = count,
         "errors_max" => limits.errors_max = count,
         "auth_failures_max" => limits.auth_failures_max = count,

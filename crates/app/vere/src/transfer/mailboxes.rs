@@ -1,0 +1,155 @@
+//! The mailboxes of an account: which there are, and such as are made.
+
+use std::collections::{HashMap, HashSet};
+
+use vere_imap::client::{Command, Event, Listed, Response};
+
+use super::account::{Account, Begin};
+use super::bodies::Room;
+use super::link::{Link, deaf};
+use super::names::{self, Folder};
+use crate::cli::Failure;
+
+/// Uses of mailboxes that are carried over (RFC 6154 section 2).
+const SPECIAL_USES: [&str; 5] = ["\\Archive", "\\Drafts", "\\Junk", "\\Sent", "\\Trash"];
+
+/// The attribute of a name that is subscribed.
+const SUBSCRIBED: &str = "\\Subscribed";
+
+/// Octets that the names of mailboxes may take; a server that has more to tell means no good.
+const LISTED_OCTETS_MAX: usize = 64 << 20;
+
+/// Lists the mailboxes, and says whether the server told which of them are subscribed.
+pub(super) async fn list(link: &mut Link) -> Result<(Vec<Listed>, bool), Failure> {
+    let mut listed = Vec::new();
+    let extended = link.can("LIST-EXTENDED");
+    let special_use = extended && link.can("SPECIAL-USE");
+    let mut room = Room(LISTED_OCTETS_MAX);
+    let mut hear = |event: Event<'_>| {
+        if let Event::Said(Response::Listed(one)) = event {
+            let attributes = one.attributes.iter().map(String::len).sum::<usize>();
+            room.take(size_of::<Listed>() + one.name.len() + attributes)?;
+            listed.push(one);
+        }
+        Ok(())
+    };
+    let list = Command::List {
+        extended,
+        special_use,
+    };
+    link.run(&list, &mut hear).await?;
+    let tells_subscribed = extended || mark_subscribed(link, &mut listed).await?;
+    Ok((listed, tells_subscribed))
+}
+
+/// Asks a server without LIST-EXTENDED which of its mailboxes are subscribed, and says whether it told.
+async fn mark_subscribed(link: &mut Link, listed: &mut [Listed]) -> Result<bool, Failure> {
+    let mut names = HashSet::new();
+    let mut room = Room(LISTED_OCTETS_MAX);
+    let mut hear = |event: Event<'_>| {
+        if let Event::Said(Response::Listed(one)) = event
+            && !one.has("\\Noselect")
+        {
+            room.take(size_of::<Vec<u8>>() + one.name.len())?;
+            names.insert(one.name);
+        }
+        Ok(())
+    };
+    let token = link.send(&Command::Lsub);
+    let status = link.wait(token, &mut hear).await?;
+    let subscribed = listed.iter_mut().filter(|one| names.contains(&one.name));
+    subscribed.for_each(|one| one.attributes.push(SUBSCRIBED.to_owned()));
+    Ok(status.is_ok())
+}
+
+impl Account {
+    /// Its mailboxes that can hold messages.
+    pub(super) fn folders(&self) -> Vec<Folder> {
+        let holds = |one: &&Listed| !one.has("\\Noselect") && !one.has("\\NonExistent");
+        self.listed
+            .iter()
+            .enumerate()
+            .filter(|(_, one)| holds(one))
+            .map(|(number, one)| Folder {
+                path: names::from_wire(&one.name, one.delimiter, &self.own),
+                special_use: special_use(one),
+                subscribed: self.tells_subscribed.then(|| one.has(SUBSCRIBED)),
+                number,
+            })
+            .collect()
+    }
+
+    /// Makes a mailbox, if it is not there, and tells its numbers. Subscribed is what is subscribed at its source, or
+    /// is new where the source does not tell; not once more by a later run.
+    pub(super) async fn prepare(
+        &mut self,
+        folder: &Folder,
+        is_first_run: bool,
+    ) -> Result<Begin, Failure> {
+        let name = self.wire_name(folder);
+        let is_new = !self.is_there(&name);
+        if is_new {
+            let used = |use_: &String| {
+                self.listed
+                    .iter()
+                    .any(|one| special_use(one).as_ref() == Some(use_))
+            };
+            let can = self.link.can("CREATE-SPECIAL-USE");
+            let special_use = folder.special_use.clone().filter(|own| can && !used(own));
+            let create = Command::Create {
+                mailbox: name.clone(),
+                special_use: special_use.clone(),
+            };
+            self.link.run(&create, &mut deaf).await?;
+            self.listed.push(Listed {
+                attributes: special_use.into_iter().collect(),
+                delimiter: self.own.delimiter,
+                name: name.clone(),
+            });
+        }
+        let mut same = self.listed.iter().filter(|one| one.name == name);
+        let is_subscribed = same.any(|one| one.has(SUBSCRIBED));
+        let wanted = folder.subscribed.unwrap_or(is_new) && (is_new || is_first_run);
+        if wanted && !is_subscribed {
+            let subscribe = Command::Subscribe(name.clone());
+            self.link.run(&subscribe, &mut deaf).await?;
+        }
+        self.numbers(name).await
+    }
+
+    pub(super) async fn numbers(&mut self, mailbox: Vec<u8>) -> Result<Begin, Failure> {
+        let mut numbers = HashMap::new();
+        let mut hear = |event: Event<'_>| {
+            if let Event::Said(Response::MailboxStatus { numbers: said, .. }) = event {
+                let asked = |name: &str| matches!(name, "UIDVALIDITY" | "UIDNEXT");
+                numbers.extend(said.into_iter().filter(|(name, _)| asked(name)));
+            }
+            Ok(())
+        };
+        self.link.run(&Command::Status(mailbox), &mut hear).await?;
+        let number = |name: &str| {
+            let number = numbers.get(name).copied();
+            number
+                .and_then(|number| u32::try_from(number).ok())
+                .ok_or_else(|| Failure::new(format!("the server does not tell {name}")))
+        };
+        Ok(Begin {
+            uid_validity: number("UIDVALIDITY")?,
+            uid_next: number("UIDNEXT")?,
+        })
+    }
+
+    fn is_there(&self, name: &[u8]) -> bool {
+        let inbox = name.eq_ignore_ascii_case(b"INBOX");
+        let same = |one: &Listed| match inbox {
+            true => one.name.eq_ignore_ascii_case(name),
+            false => one.name == name && !one.has("\\NonExistent") && !one.has("\\Noselect"),
+        };
+        inbox || self.listed.iter().any(same)
+    }
+}
+
+fn special_use(one: &Listed) -> Option<String> {
+    let own = SPECIAL_USES.iter().find(|name| one.has(name));
+    own.map(|name| (*name).to_owned())
+}
