@@ -7,6 +7,7 @@ use toml::de::DeValue;
 use vere_units::{ByteSize, Secret, Span};
 
 use crate::errors::Problem;
+use crate::mail_store::NewMailbox;
 use crate::model::DirectoryStore;
 use crate::outgoing::{NextHop, Rate, RoutePattern};
 use crate::value::Value;
@@ -26,6 +27,8 @@ pub(crate) enum Kind {
     HostNames,
     Name,
     Names,
+    /// Mailboxes, with their uses.
+    Mailboxes,
     SecretText,
     Separator,
     Path,
@@ -59,6 +62,7 @@ impl Kind {
             Self::HostNames => "a list of host names such as [\"mx.example.org\"]",
             Self::Name => "a name in quotes",
             Self::Names => "a list of names such as [\"mx1\", \"mx2\"]",
+            Self::Mailboxes => "a list of mailboxes such as [\"Sent\", \"Entwürfe=Drafts\"]",
             Self::SecretText => "a text in quotes",
             Self::Separator => "one character in quotes such as \"+\", or \"\"",
             Self::Path => "a path in quotes such as \"/etc/vere/cert.pem\"",
@@ -100,6 +104,7 @@ impl Kind {
             Self::Integer(min, max) => self.integer(value, min, max),
             Self::HostNames => self.list(value, host_name).map(Value::Texts),
             Self::Names => self.list(value, name).map(Value::Texts),
+            Self::Mailboxes => self.list(value, mailbox).map(Value::Texts),
             Self::Spans(min, max) => self.spans(value, min, max),
             Self::Addresses => self.list(value, socket_address).map(Value::Addresses),
             Self::NetworkList => {
@@ -304,6 +309,12 @@ fn host_name(text: &str) -> Result<String, String> {
 
 /// Checks a name that may become part of a path or a log line.
 ///
+/// # Errors
+/// When it is no `NAME` or `NAME=USE`.
+fn mailbox(text: &str) -> Result<String, String> {
+    NewMailbox::parse(text).map(|_| text.to_owned())
+}
+
 /// # Errors
 /// When it is empty, too long, `.` or `..`, or holds a slash or a control character.
 pub fn name(text: &str) -> Result<String, String> {

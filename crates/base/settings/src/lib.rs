@@ -51,7 +51,7 @@ pub use changes::Changes;
 pub use document::KeyLines;
 pub use errors::{ConfigError, ConfigErrors, Problem};
 pub use kind::name as checked_name;
-pub use mail_store::{BodySharing, MailStore};
+pub use mail_store::{BodySharing, MailStore, NewMailbox};
 pub use manual::manual;
 pub use model::{
     Acme, Auth, CertificateFiles, Cluster, Directory, DirectoryStore, Durability, Etcd, Gateway,

@@ -119,7 +119,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(version)
     }
 
-    /// Sees to it that an account has its `INBOX`. To be called before anything else is done with the account.
+    /// Sees to it that an account has its `INBOX`. To be called before anything else is done with the account. A new
+    /// one gets the mailboxes of [`StoreConfig::new_account`](crate::StoreConfig) with it, or nothing.
     ///
     /// # Errors
     ///
@@ -130,9 +131,29 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         now: Timestamp,
     ) -> Result<Committed<MailboxId>, StoreError> {
         match self.mailbox_named(name, &MailboxName::inbox()) {
-            Err(StoreError::NoMailbox) => self.make_mailbox(name, &MailboxName::inbox(), None, now),
+            Err(StoreError::NoMailbox) => self.make_account(name, now),
             found => found,
         }
+    }
+
+    fn make_account(
+        &mut self,
+        name: &AccountName,
+        now: Timestamp,
+    ) -> Result<Committed<MailboxId>, StoreError> {
+        let (mut account, mut change) = self.change_account(name)?;
+        for (mailbox, special_use) in self.config.new_account.clone() {
+            if !account.mailboxes.contains_key(&mailbox) {
+                let new = (&mailbox, special_use);
+                self.add_mailbox(name, (&mut account, &mut change), new, now)?;
+                change.put(keys::subscription(&mailbox), Vec::new());
+                account.subscriptions.insert(mailbox);
+            }
+        }
+        let inbox = (&MailboxName::inbox(), None);
+        let id = self.add_mailbox(name, (&mut account, &mut change), inbox, now)?;
+        let version = self.commit_account(name, account, change)?;
+        Ok(Committed::new(id, version + 1))
     }
 
     /// Finds a mailbox by name.
@@ -206,6 +227,20 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         if account.mailboxes.len() >= self.config.mailboxes_max as usize {
             return Err(StoreError::MailboxesFull);
         }
+        let new = (mailbox, special_use);
+        let id = self.add_mailbox(name, (&mut account, &mut change), new, now)?;
+        let version = self.commit_account(name, account, change)?;
+        Ok(Committed::new(id, version + 1))
+    }
+
+    /// Adds a mailbox to a change of an account.
+    fn add_mailbox(
+        &mut self,
+        name: &AccountName,
+        (account, change): (&mut Account, &mut Change),
+        (mailbox, special_use): (&MailboxName, Option<SpecialUse>),
+        now: Timestamp,
+    ) -> Result<MailboxId, StoreError> {
         let uid_validity = account.head.next_uid_validity(now)?;
         // The mailbox first: without its account's list it is not reachable, and goes at the next
         // check; the list never names one that is not there.
@@ -214,8 +249,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         change.put(keys::ACCOUNT_HEAD, account.head.encode());
         change.put(keys::mailbox(mailbox), row.encode());
         account.mailboxes.insert(mailbox.clone(), row);
-        let version = self.commit_account(name, account, change)?;
-        Ok(Committed::new(id, version + 1))
+        Ok(id)
     }
 
     fn create_partition(

@@ -12,7 +12,7 @@ use crate::body::BodyReader;
 use crate::log::format::{RECORD_HEAD, RecordKind};
 use crate::log::{Log, OpenError, OpenReport, Position, SPARES, SyncJob, SyncOutcome, io_error};
 use crate::mailbox::Mailbox;
-use crate::model::MailboxId;
+use crate::model::{MailboxId, MailboxName, SpecialUse};
 use crate::pending::Pending;
 use crate::reclaim::{Pass, Removed};
 use crate::replay::{Applying, Gap};
@@ -42,6 +42,8 @@ pub struct StoreConfig {
     pub resident_max: ByteSize,
     /// Mailboxes of an account.
     pub mailboxes_max: u32,
+    /// What a new account gets beside its `INBOX`, subscribed.
+    pub new_account: Vec<(MailboxName, Option<SpecialUse>)>,
     /// UIDs in the history of what was expunged from a mailbox.
     pub expunged_max: u32,
     /// Rows of deleted mailboxes that are removed at once.
@@ -62,6 +64,7 @@ impl Default for StoreConfig {
             segment_size: ByteSize::mib(64),
             resident_max: ByteSize::mib(256),
             mailboxes_max: 10_000,
+            new_account: Vec::new(),
             expunged_max: 100_000,
             removed_at_once: 2_000,
             spare: ByteSize::new(0),

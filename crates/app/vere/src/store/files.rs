@@ -9,11 +9,14 @@ use vere_disk::log::Directory as LogDirectory;
 use vere_disk::mail_meta::FjallMeta;
 use vere_ports::mail_meta::{MetaEngine as _, MetaError};
 use vere_settings::{BodySharing, Settings};
-use vere_store::{OpenError, OpenReport, RepairReport, Sharing, Store, StoreConfig};
+use vere_store::{
+    MailboxName, OpenError, OpenReport, RepairReport, Sharing, SpecialUse, Store, StoreConfig,
+};
 use vere_units::ByteSize;
 
 use super::keeper::MailStore;
 use super::mark::{self, Mark, Place};
+use super::steps::special_use;
 use crate::cli::Failure;
 use crate::role::clock::now;
 
@@ -46,6 +49,8 @@ pub(crate) struct Files {
     /// Octets kept for removing messages.
     spare: ByteSize,
     sharing: Sharing,
+    /// What new accounts get beside their `INBOX`.
+    new_account: Vec<(MailboxName, Option<SpecialUse>)>,
     /// Where it is told how far the log got; none where nobody looks.
     mark: Option<PathBuf>,
     /// Locked as long as it is open.
@@ -84,7 +89,15 @@ impl Files {
             BodySharing::Account => Sharing::Account,
             BodySharing::All => Sharing::All,
         };
-        Ok(Self { sharing, ..files })
+        let new = settings.store.mailboxes.iter().filter_map(|new| {
+            let name = MailboxName::new(&new.name).ok()?;
+            Some((name, new.special_use.and_then(special_use)))
+        });
+        Ok(Self {
+            sharing,
+            new_account: new.collect(),
+            ..files
+        })
     }
 
     /// Locks the folder of the store that these settings name.
@@ -119,6 +132,7 @@ impl Files {
                 folder: folder.to_owned(),
                 spare: ByteSize::new(0),
                 sharing: Sharing::default(),
+                new_account: Vec::new(),
                 mark: None,
                 _lock: lock,
             }),
@@ -243,6 +257,7 @@ impl Files {
             log_id: random_u64()?,
             spare: self.spare,
             sharing: self.sharing,
+            new_account: self.new_account.clone(),
             begun,
             ..StoreConfig::default()
         };

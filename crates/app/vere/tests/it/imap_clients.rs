@@ -239,7 +239,6 @@ fn mutt_flags_files_and_deletes() {
         return;
     };
     let desk = Desk::new();
-    desk.login().ok("CREATE Archive");
     let settings = desk.write(
         "muttrc",
         "set imap_user = \"alice@example.org\"\nset imap_pass = secret\nset ssl_starttls = no\n\

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::Value;
 
-use crate::harness::{Options, System};
+use crate::harness::{Options, Session, System};
 use crate::imap::{Imap, with_store};
 
 const ALICE: &str = "alice@example.org";
@@ -69,7 +69,7 @@ fn mail_of_a_removed_account_goes_when_that_is_said() {
     system.command(&["account", "del", ALICE]);
     let (_, said) = system.failing_command(&remove[..3]);
     assert!(
-        said.contains("2 messages (22 B) in 2 mailboxes") && said.contains("add --yes"),
+        said.contains("2 messages (22 B) in 7 mailboxes") && said.contains("add --yes"),
         "{said}"
     );
     assert_eq!(listed(&system, ALICE).expect("alice")["messages"], 2);
@@ -105,7 +105,7 @@ fn mail_of_a_removed_account_goes_while_the_system_is_stopped() {
     assert!(said.contains("vere store remove-account"), "{said}");
     assert_eq!(listed(&system, BOB).expect("bob")["known"], false);
     let said = system.command(&remove);
-    assert!(said.contains("1 message (11 B) in 1 mailbox"), "{said}");
+    assert!(said.contains("1 message (11 B) in 6 mailboxes"), "{said}");
     assert_eq!(listed(&system, BOB), None);
     assert_eq!(listed(&system, ALICE).expect("alice")["messages"], 1);
     let said = system.command(&["store", "check"]);
@@ -127,7 +127,7 @@ fn an_account_is_removed_with_its_mail() {
     // Nobody is there to be asked.
     let (_, said) = system.failing_command(&["account", "del", ALICE, "--purge"]);
     assert!(
-        said.contains("1 message (11 B) in 1 mailbox would be removed"),
+        said.contains("1 message (11 B) in 6 mailboxes would be removed"),
         "{said}"
     );
     assert_eq!(listed(&system, ALICE).expect("alice")["known"], true);
@@ -211,4 +211,37 @@ fn sessions_end_with_their_password() {
         Imap::login(imap, ALICE, password).ok("SELECT INBOX");
         bob.ok("NOOP");
     });
+}
+
+/// Clients look for special uses before they make mailboxes of their own.
+#[test]
+fn new_accounts_have_the_mailboxes_that_the_settings_name() {
+    let (options, ports) = with_store(Options::default());
+    let system = System::start(&options);
+    let mut alice = Imap::login(ports.imap, ALICE, "secret");
+    let said = alice.ok("LIST (SPECIAL-USE) \"\" * RETURN (SUBSCRIBED)");
+    for name in ["Archive", "Drafts", "Junk", "Sent", "Trash"] {
+        let line = format!("* LIST (\\Subscribed \\HasNoChildren \\{name}) \"/\" \"{name}\"");
+        assert!(said.contains(&line), "{said}");
+    }
+    // Mail that comes before anybody logs in makes them as well.
+    let mut session = Session::greeted(system.smtp);
+    session.submit("x@example.net", &[BOB], "Subject: x\r\n\r\nx");
+    system.wait_empty();
+    let mut bob = Imap::login(ports.imap, BOB, "secret");
+    assert_eq!(bob.exists("INBOX"), 1);
+    assert_eq!(bob.exists("Sent"), 0);
+    system.stop();
+
+    let own = "[store]\nmailboxes = [\"Entw\u{fc}rfe=Drafts\", \"Lists/2026\"]\n";
+    let (options, ports) = with_store(Options::default().table(own));
+    let system = System::start(&options);
+    let mut alice = Imap::login(ports.imap, ALICE, "secret");
+    let said = alice.ok("LIST \"\" * RETURN (SPECIAL-USE)");
+    let names: Vec<_> = said.lines().filter(|line| line.starts_with("* ")).collect();
+    assert!(
+        names.len() == 4 && names[0].contains("\\Drafts) \"/\" \"Entw&APw-rfe\""),
+        "{said}"
+    );
+    system.stop();
 }

@@ -5,8 +5,8 @@ use super::{
     DAY, HOUR, MIB, MINUTE, ROUTE_TLS_MODES, SECOND, Section, Shape, TIB, TLS_MODES, fixed, live,
 };
 use crate::kind::Kind::{
-    Addresses, Choice, HostName, Integer, Ipv4, Ipv6, MaildirTemplate, Name, NextHop, Path,
-    Pattern, Rate, SecretText, Separator, Size, Span, Spans, Store,
+    Addresses, Choice, HostName, Integer, Ipv4, Ipv6, Mailboxes, MaildirTemplate, Name, NextHop,
+    Path, Pattern, Rate, SecretText, Separator, Size, Span, Spans, Store,
 };
 
 /// The sections, in the order of the reference.
@@ -70,6 +70,12 @@ pub(super) static SECTIONS: &[Section] = &[
                 Choice(&["account", "all"]),
                 Is("\"account\""),
                 "Where a message that arrives again, on its own, is stored as a reference to the copy that is there. `all` stores it once for all accounts; whoever can see how much is stored, or how long it takes, may then find out whether somebody else has a message.",
+            ),
+            fixed(
+                "mailboxes",
+                Mailboxes,
+                Is("[\"Archive\", \"Drafts\", \"Junk\", \"Sent\", \"Trash\"]"),
+                "Mailboxes that a new account gets beside INBOX, subscribed. These five names stand for their special uses (RFC 6154), which clients look for; `\"Entwürfe=Drafts\"` gives a use to another name. Accounts that are there stay as they are.",
             ),
         ],
     },

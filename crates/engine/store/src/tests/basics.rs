@@ -532,3 +532,54 @@ fn copies_are_taken_back() {
         bench.reopen(forget);
     }
 }
+
+/// A new account gets all its mailboxes or nothing; one that is there gets none.
+#[test]
+fn a_new_account_has_its_mailboxes_at_once() {
+    let (disk, meta) = (MemoryDisk::default(), MemoryMeta::default());
+    let name = |text: &str| MailboxName::new(text).unwrap();
+    let with_more = StoreConfig {
+        new_account: vec![
+            (name("Sent"), Some(SpecialUse::Sent)),
+            (name("Lists/2026"), None),
+        ],
+        ..config()
+    };
+    let (mut store, _) = Store::open(disk.clone(), meta.clone(), config()).unwrap();
+    let opened = store.open_account(&account("old"), NOW).unwrap();
+    safe(&mut store, opened);
+    drop(store);
+    let (mut store, _) = Store::open(disk.clone(), meta.clone(), with_more.clone()).unwrap();
+    for owner in ["old", "new"] {
+        let opened = store.open_account(&account(owner), NOW).unwrap();
+        safe(&mut store, opened);
+    }
+    // Whoever removes one of them has it removed.
+    let deleted = store
+        .delete_mailbox(&account("new"), &name("Lists/2026"))
+        .unwrap();
+    safe(&mut store, deleted);
+    let again = store.open_account(&account("new"), NOW).unwrap();
+    safe(&mut store, again);
+    drop(store);
+    let (mut store, _) = Store::open(disk, MemoryMeta::default(), with_more).unwrap();
+    let mut list = |owner: &str| -> Vec<_> {
+        let listed = store.list(&account(owner)).unwrap();
+        let entries = safe(&mut store, listed).into_iter();
+        let about = |entry: crate::ListEntry| {
+            let there = (entry.mailbox.is_some(), entry.subscribed);
+            (entry.name.to_string(), there, entry.special_use)
+        };
+        entries.map(about).collect()
+    };
+    let inbox = ("INBOX".to_owned(), (true, false), None);
+    assert_eq!(list("old"), std::slice::from_ref(&inbox));
+    assert_eq!(
+        list("new"),
+        [
+            inbox,
+            ("Lists/2026".to_owned(), (false, true), None),
+            ("Sent".to_owned(), (true, true), Some(SpecialUse::Sent)),
+        ]
+    );
+}

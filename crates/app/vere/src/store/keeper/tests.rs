@@ -19,6 +19,7 @@ fn owner(files: &Files) -> (Owner, Receiver<Sync>) {
         reclaim_from: 100,
         reclaim_share: 1,
         sharing: BodySharing::Account,
+        mailboxes: Vec::new(),
     };
     let folder = files.folder().to_owned();
     let figures = Figures::default();
