@@ -11,7 +11,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use crate::parse::{Requirement, Script};
-use crate::runner::{Dialect, Failure, Heard, Subject, SubjectError, Verdict, run};
+use crate::runner::{Dialect, Failure, Heard, Subject, SubjectError, Verdict, run, take_line};
 
 use tls::Stream;
 
@@ -208,12 +208,7 @@ impl Subject for Daemon {
 impl Connection {
     fn hear(&mut self, patience: Duration) -> Heard {
         loop {
-            if let Some(end) = self.heard.iter().position(|octet| *octet == b'\n') {
-                let mut line: Vec<u8> = self.heard.drain(..=end).collect();
-                line.pop();
-                if line.last() == Some(&b'\r') {
-                    line.pop();
-                }
+            if let Some(line) = take_line(&mut self.heard) {
                 return Heard::Line(line);
             }
             if self.heard.len() > LINE_MAX {

@@ -87,6 +87,14 @@ pub enum Heard {
     Nothing,
 }
 
+/// Takes the first line of what came, without its CRLF. An LF alone ends none: messages may have such.
+pub(crate) fn take_line(said: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let end = said.windows(2).position(|two| two == b"\r\n")?;
+    let line = said.drain(..end).collect();
+    said.drain(..2);
+    Some(line)
+}
+
 /// Why a subject cannot do something; the text says it all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubjectError(pub String);

@@ -92,7 +92,7 @@ async fn fetch(gateway: Rc<Gateway>, wanted: Wanted) {
 }
 
 /// A message that was known is not in the spool.
-fn note_lost(gateway: &Gateway, trace: TraceId, queue: QueueId) {
+pub(super) fn note_lost(gateway: &Gateway, trace: TraceId, queue: QueueId) {
     tracing::error!(
         queue_id = %trace,
         "record is not in the spool: an operator or another owner has ended it"

@@ -26,6 +26,7 @@ use super::pressure::Pressure;
 use super::records::{self, Lines, Records};
 use super::reporting::STORING_MAX;
 use super::routing::Router;
+use super::scheduler::note_lost;
 use super::signing::Signer;
 use crate::cli::Failure;
 use crate::role::memory::{BodyMemory, DISK, MEMORY};
@@ -347,39 +348,38 @@ impl Gateway {
         job
     }
 
-    /// The body of a job, from memory or from the spool; `None` when the spool cannot give it now: the
-    /// job is given back, and the worker should end.
+    /// The body of a job, from memory or from the spool; `None` when there is none now, and the worker should end: the
+    /// job is given back, or forgotten where the spool does not have it any more.
     pub(super) async fn body(&self, queue: u32, job: &Job) -> Option<Bytes> {
         let body = match &job.body {
-            Some(body) => Some(body.clone()),
+            Some(body) => Ok(Some(body.clone())),
             None => self.fetch_body(queue, job).await,
         };
-        // The delivery begins now: whoever fetched for long, or was stopped, may not do so any more.
-        if body.is_some() && self.delivering() {
-            return body;
-        }
-        self.queues.borrow_mut().give_back(queue, job);
-        if body.is_none() {
-            tokio::time::sleep(POST_RETRY).await;
+        match body {
+            // The delivery begins now: whoever fetched for long, or was stopped, may not do so any more.
+            Ok(Some(body)) if self.delivering() => return Some(body),
+            Ok(Some(_)) => self.queues.borrow_mut().give_back(queue, job),
+            Ok(None) => {
+                self.queues.borrow_mut().lose(queue, job);
+                note_lost(self, job.envelope.trace, QueueId(queue));
+                self.changed.notify_one();
+            }
+            Err(error) => {
+                tracing::warn!(queue_id = %job.envelope.trace, ?error, "cannot fetch a body");
+                self.queues.borrow_mut().give_back(queue, job);
+                tokio::time::sleep(POST_RETRY).await;
+            }
         }
         None
     }
 
-    async fn fetch_body(&self, queue: u32, job: &Job) -> Option<Bytes> {
+    /// Nothing where the spool has no such record.
+    async fn fetch_body(&self, queue: u32, job: &Job) -> Result<Option<Bytes>, SpoolError> {
         let id = RecordId(job.record);
-        let fetched = self.link.fetch(QueueId(queue), id, 1, FETCH_BYTES).await;
-        match fetched {
-            Ok(block) => {
-                if let Some(record) = block.records.into_iter().find(|record| record.id == id) {
-                    return Some(record.body);
-                }
-                tracing::error!(queue_id = %job.envelope.trace, "record is not in the spool");
-            }
-            Err(error) => {
-                tracing::warn!(queue_id = %job.envelope.trace, ?error, "cannot fetch a body");
-            }
-        }
-        None
+        let block = self.link.fetch(QueueId(queue), id, 1, FETCH_BYTES).await?;
+        let mut records = block.records.into_iter();
+        let found = records.find(|record| record.id == id);
+        Ok(found.map(|record| record.body))
     }
 
     /// Messages being delivered.

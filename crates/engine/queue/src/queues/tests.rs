@@ -346,6 +346,23 @@ fn what_the_spool_lost_is_forgotten_and_does_not_hold_up_the_rest() {
 }
 
 #[test]
+fn a_job_whose_record_is_gone_is_forgotten_and_does_not_hold_up_the_rest() {
+    for policy in [Policy::default(), gates::in_order()] {
+        let mut queues = queues(policy);
+        for record in 0..2 {
+            queues.admit(QUEUE, record, fresh(record, at(0)), Some(BODY), at(0));
+        }
+        let job = take(&mut queues, at(0)).expect("the first");
+        assert!(queues.lose(QUEUE, &job));
+        assert_eq!((queues.messages(), queues.totals().in_flight), (1, 0));
+        assert!(!queues.lose(QUEUE, &job), "it is nobody's any more");
+        let next = take(&mut queues, at(0)).expect("the one behind it");
+        assert_eq!(next.record, 1);
+        assert_eq!(queues.messages(), 1);
+    }
+}
+
+#[test]
 fn a_block_that_does_not_come_is_asked_for_again_later() {
     let mut queues = queues(Policy {
         head_memory_max: 0,

@@ -186,6 +186,17 @@ impl Queues {
         self.make_runnable(number);
     }
 
+    /// Forgets a job whose record is not in the spool any more: it would be begun for ever, and hold those behind it.
+    /// False when it is not in flight.
+    pub fn lose(&mut self, number: QueueNumber, job: &Job) -> bool {
+        let is_ours = self.in_flight(number, job);
+        if is_ours {
+            self.forget(job.slot);
+            self.make_runnable(number);
+        }
+        is_ours
+    }
+
     /// Decides what an attempt's results mean and updates the schedule. What is over is gone. What remains
     /// stays in flight until its record says so ([`Queues::written`]): who changed or read the record before
     /// would go by what it was before the attempt. The host does in the spool what the settlement says.

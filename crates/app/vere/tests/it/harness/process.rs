@@ -48,10 +48,30 @@ impl Drop for Child {
     }
 }
 
-/// Sends a signal; false when there is no such process any more.
+/// Sends a signal; false when there is no such process any more. What is stopped stands still when this returns: its
+/// threads go on for a moment, on a busy machine for long enough to read an answer and act on it.
 pub(crate) fn signal(pid: u32, signal: Signal) -> bool {
-    let pid = Pid::from_raw(i32::try_from(pid).expect("a process id"));
-    nix::sys::signal::kill(pid, signal).is_ok()
+    let process = Pid::from_raw(i32::try_from(pid).expect("a process id"));
+    let is_sent = nix::sys::signal::kill(process, signal).is_ok();
+    if is_sent && signal == Signal::SIGSTOP {
+        while !stands_still(pid) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    is_sent
+}
+
+/// Whether all threads of a process are stopped, or it is gone.
+fn stands_still(pid: u32) -> bool {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return true;
+    };
+    let mut states = tasks.flatten().filter_map(|task| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
+        // The name before the state may hold anything.
+        stat.rsplit_once(") ")?.1.chars().next()
+    });
+    states.all(|state| matches!(state, 'T' | 't' | 'Z' | 'X'))
 }
 
 /// Octets of memory that a process has for itself and has written to. Pages of the program are left out: whether they

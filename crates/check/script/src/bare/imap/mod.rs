@@ -18,7 +18,7 @@ use vere_sasl::{FakeKeys, Mechanism, NonceSource};
 use vere_units::{ByteSize, Timestamp};
 
 use crate::parse::{Requirement, Script};
-use crate::runner::{Dialect, Heard, Subject, SubjectError};
+use crate::runner::{Dialect, Heard, Subject, SubjectError, take_line};
 
 use super::Pieces;
 use super::world::{ITERATIONS, password_of, scram_keys_of};
@@ -206,12 +206,8 @@ impl Subject for BareImap {
         let Some(open) = self.connections.get_mut(&connection) else {
             return Ok(Heard::Closed);
         };
-        Ok(match open.said.iter().position(|octet| *octet == b'\n') {
-            Some(end) => {
-                let mut line: Vec<u8> = open.said.drain(..=end).collect();
-                line.truncate(line.len().saturating_sub(2));
-                Heard::Line(line)
-            }
+        Ok(match take_line(&mut open.said) {
+            Some(line) => Heard::Line(line),
             None if !open.said.is_empty() => Heard::Line(std::mem::take(&mut open.said)),
             None if open.closed => Heard::Closed,
             None => Heard::Nothing,
