@@ -43,6 +43,8 @@ enum State {
 pub(super) struct Ended {
     /// The status, when the kernel still had it.
     pub(super) status: Option<ExitStatus>,
+    /// Whether it was ready since it was started.
+    pub(super) was_ready: bool,
     /// Whether it had been asked to end.
     pub(super) expected: bool,
     /// Pause before the next start, when it was not.
@@ -289,6 +291,7 @@ impl Supervised {
         Some(Ended {
             status,
             expected,
+            was_ready,
             pause,
         })
     }

@@ -21,6 +21,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::Timing;
+use super::ballast::Ballast;
 use super::child::Supervised;
 use super::entry::tell;
 use super::error::SupervisorError;
@@ -80,10 +81,12 @@ pub(super) struct Watch {
     failure: Option<SupervisorError>,
     interrupts: u32,
     heartbeat: Option<(Duration, Instant)>,
+    ballast: Ballast,
 }
 
 impl Watch {
-    /// Prepares the supervision; nothing is started yet. `folder` takes the socket that roles notify.
+    /// Prepares the supervision; nothing is started yet. `folder` takes the socket that roles notify, and
+    /// the room that is kept for starting them.
     pub(super) fn new(plan: Plan, folder: &Path, timing: Timing) -> Result<Self, SupervisorError> {
         let system = SupervisorError::system;
         let socket = NotifySocket::open(folder).map_err(system("open the notification socket"))?;
@@ -107,6 +110,7 @@ impl Watch {
             failure: None,
             interrupts: 0,
             heartbeat: super::entry::watchdog_interval().map(|every| (every, Instant::now())),
+            ballast: Ballast::of(folder),
         })
     }
 
@@ -165,6 +169,9 @@ impl Watch {
             Phase::Starting => self.start_in_order(now),
             Phase::Running => {}
             Phase::Stopping => return self.stop_in_order(now),
+        }
+        if self.phase == Phase::Running {
+            self.ballast.keep();
         }
         for index in 0..self.children.len() {
             self.start_if_due(index, now);
@@ -281,6 +288,10 @@ impl Watch {
         }
         if !stopping {
             child.schedule(now + ended.pause);
+            // It may have been for want of room. Given up earlier, another writer would have taken it.
+            if !ended.was_ready {
+                self.ballast.give_up_if_full();
+            }
         }
     }
 

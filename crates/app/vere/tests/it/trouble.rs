@@ -1,6 +1,8 @@
 //! Trouble on our own side: a full disk, a node that does not answer, too much at once. The client
 //! is told to come again, and what was acknowledged is kept.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +15,9 @@ use serde_json::Value;
 use crate::harness::{
     Options, PATIENCE, Session, Sink, System, free_address, skip, wait_for, wait_within,
 };
+use crate::imap::{Imap, with_store};
 use crate::proxy::start_behind_proxy;
+use crate::replicas::wait_states;
 
 /// A small file system in memory, unmounted at the end.
 struct SmallDisk(PathBuf);
@@ -91,6 +95,68 @@ fn a_full_disk_is_answered_452_and_loses_nothing() {
     });
     system.stop();
     drop(disk);
+}
+
+/// Writes until the file system has no block left.
+fn fill(folder: &Path) {
+    let mut options = File::options();
+    let path = folder.join("another-writer");
+    let mut file = options
+        .create(true)
+        .append(true)
+        .open(path)
+        .expect("a file");
+    for size in [1 << 20, 4096, 1] {
+        let octets = vec![b'x'; size];
+        while file.write_all(&octets).is_ok() {}
+    }
+}
+
+/// Another program fills the disk. Every process comes back when it dies, a restart of all succeeds, and what waits leaves.
+#[test]
+fn on_a_full_disk_every_role_comes_back_and_mail_drains() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let Some(disk) = SmallDisk::mount(&directory.path().join("data"), "400m") else {
+        return;
+    };
+    let next_hop = free_address();
+    let (options, ports) = with_store(Options::to(next_hop));
+    let mut system = System::start_in(directory, &options);
+    let mut session = Session::greeted(system.smtp);
+    let ids: Vec<_> = (0..5)
+        .map(|number| {
+            let text = format!("Subject: {number}\r\n\r\ntext");
+            session.submit("a@example.net", &["x@example.com"], &text)
+        })
+        .collect();
+    let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
+    alice.append("INBOX", "Subject: kept\r\n\r\ntext\r\n");
+    fill(&disk.0);
+    for role in ["gateway", "store", "spool a", "spool b"] {
+        system.kill_and_wait(role);
+        // The next kill may not meet the only copy.
+        wait_states(&system, ["sync", "sync"]);
+        wait_for(&format!("{role} to come back"), || {
+            (system.queued_if_up() == Some(5)).then_some(())
+        });
+        let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
+        assert_eq!(alice.exists("INBOX"), 1);
+    }
+    system.wait_log(&["the room kept for starting is given up"]);
+    system.end();
+    system.start_again();
+    system.wait_ready();
+    let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
+    assert_eq!(alice.exists("INBOX"), 1);
+    let sink = Sink::start_at(next_hop, &[]);
+    let texts = wait_within(2 * PATIENCE, "all that was acknowledged", || {
+        let texts = sink.mail();
+        (texts.len() >= ids.len()).then_some(texts)
+    });
+    for id in &ids {
+        assert!(texts.iter().any(|text| text.contains(id)), "{id} is lost");
+    }
+    system.stop();
 }
 
 #[test]

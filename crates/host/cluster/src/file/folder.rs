@@ -139,13 +139,20 @@ impl Folder {
 
     fn replace(&self, key: &Key, octets: &[u8]) -> Result<(), RegisterError> {
         let (new, value) = (self.file(key, NEW), self.file(key, VALUE));
+        let is_kept = new.exists();
+        if is_kept {
+            // On the disk it may still have the other's name, as long as the last exchange is not synced.
+            self.settle()?;
+        }
         let written = self
             .steps
             .write(&new, octets)
             .and_then(|file| self.steps.sync(&file));
         if let Err(error) = written {
-            // What is half written takes room; that it stays is harmless otherwise.
-            let _ = fs::remove_file(&new);
+            // What is half written takes room, unless it is kept for the next one.
+            if !is_kept {
+                let _ = fs::remove_file(&new);
+            }
             return Err(failed("write", &new)(error));
         }
         let unknown = |what, error| match failed(what, &value)(error) {
@@ -214,9 +221,26 @@ impl Folder {
     }
 }
 
+/// Opens a value so that nobody writes over it before it is closed: one that was replaced since it was opened may be
+/// written already, and is not taken.
+pub(super) fn open_value(path: &Path) -> io::Result<File> {
+    loop {
+        let file = File::open(path)?;
+        let is_locked = match file.try_lock_shared() {
+            Ok(()) => true,
+            Err(TryLockError::WouldBlock) => false,
+            Err(TryLockError::Error(error)) => return Err(error),
+        };
+        if is_locked && fs::metadata(path)?.ino() == file.metadata()?.ino() {
+            return Ok(file);
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+}
+
 /// Reads a file whole; renames make that the old one or the new one.
 fn read_file(path: &Path) -> Result<Option<(Key, Versioned)>, RegisterError> {
-    let file = match File::open(path) {
+    let file = match open_value(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed("open", path)(error)),

@@ -1,9 +1,11 @@
 //! The register of one machine: a folder with a synced file for each key.
 //!
 //! A swap locks its key among processes (`flock` on a file that is never removed), looks what is
-//! there, writes the new file beside it, syncs that, renames it over the old one and syncs the
-//! folder. A read takes no lock, so that a process which was stopped in the middle of a swap holds up
-//! the swaps of one key and no reads; it syncs the folder before it tells what it saw.
+//! there, writes the new file beside it, syncs that, exchanges it with the old one and syncs the
+//! folder. The old one stays beside it, and the next swap writes over it: so a swap needs no room, and goes on when the disk
+//! is full. A read waits for no lock, so that a process which was stopped in the middle of a swap holds up
+//! the swaps of one key and no reads; it marks the file that it reads (a shared `flock`), which is written over by
+//! nobody then, and syncs the folder before it tells what it saw.
 
 mod folder;
 mod format;

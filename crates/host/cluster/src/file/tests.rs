@@ -136,7 +136,9 @@ async fn a_failing_disk_leaves_the_old_value_or_says_that_it_may_not() {
             let applied = failing == Step::SyncFolder;
             assert_eq!(now.version, if applied { 2 } else { 1 }, "{failing:?}");
             let left = folder.path().join("group.a.new").exists();
-            assert_eq!(left, failing == Step::Rename, "{failing:?}");
+            // The new value, or the old one, over which the next is written.
+            let is_kept = matches!(failing, Step::Rename | Step::SyncFolder);
+            assert_eq!(left, is_kept, "{failing:?}");
             let next = register.swap(KEY, Some(now.version), b"next").await;
             assert_eq!(next, Ok(Swap::Done(now.version + 1)), "{failing:?}");
         }
@@ -354,4 +356,83 @@ async fn a_swap_that_the_disk_does_not_finish_has_an_unknown_outcome() {
     drop(all);
     assert_eq!(reader.list("group/").await.unwrap().len(), 1 + THREADS_MAX);
     assert_eq!(reader.read("group/x").await, Ok(None));
+}
+
+/// The files of a key, by their inodes and blocks.
+fn blocks(folder: &Path) -> Vec<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let about = files.map(|file| file.metadata().unwrap());
+    let mut found: Vec<_> = about.map(|about| (about.ino(), about.blocks())).collect();
+    found.sort_unstable();
+    found
+}
+
+#[tokio::test]
+async fn a_swap_needs_no_room_once_there_was_one() {
+    let (folder, register) = prepared().await;
+    assert_eq!(
+        register.swap(KEY, Some(1), b"second").await,
+        Ok(Swap::Done(2))
+    );
+    let before = blocks(folder.path());
+    for version in 2..40 {
+        let value = vec![b'x'; usize::try_from(version * 50).unwrap()];
+        let swapped = register.swap(KEY, Some(version), &value).await;
+        assert_eq!(swapped, Ok(Swap::Done(version + 1)));
+        let read = register.read(KEY).await;
+        assert_eq!(read, Ok(Some(versioned(version + 1, &value))));
+    }
+    assert_eq!(
+        blocks(folder.path()),
+        before,
+        "the same files, with the blocks they had"
+    );
+}
+
+/// Whoever opened a value reads that one, however often it is replaced meanwhile.
+#[tokio::test]
+async fn what_is_being_read_is_not_written_over() {
+    let (folder, register) = prepared().await;
+    let place = folder::open_value(&folder.path().join("group.a.value")).unwrap();
+    for version in 1..4 {
+        let swapped = register.swap(KEY, Some(version), b"other").await;
+        assert_eq!(swapped, Ok(Swap::Done(version + 1)));
+    }
+    let mut octets = Vec::new();
+    std::io::Read::read_to_end(&mut &place, &mut octets).unwrap();
+    let (_, found) = format::decode(&octets).unwrap();
+    assert_eq!(found, versioned(1, b"old"));
+}
+
+/// Many read while one writes over the files in turn: each sees whole values, and never an older one than before.
+#[tokio::test]
+async fn readers_see_whole_values_in_their_order() {
+    let (folder, register) = prepared().await;
+    let path = folder.path().to_owned();
+    let readers: Vec<_> = (0..3)
+        .map(|_| {
+            let register = FileRegister::open(&path).unwrap().with_timeout(PATIENCE);
+            tokio::spawn(async move {
+                let mut last = 0;
+                while last < 60 {
+                    let found = register.read(KEY).await.unwrap().expect("a value");
+                    assert!(found.version >= last, "{} after {last}", found.version);
+                    if found.version > 1 {
+                        let wanted = vec![b'a'; 100 * usize::try_from(found.version).unwrap()];
+                        assert_eq!(found.value, wanted);
+                    }
+                    last = found.version;
+                }
+            })
+        })
+        .collect();
+    for version in 1..60_u64 {
+        let value = vec![b'a'; 100 * usize::try_from(version + 1).unwrap()];
+        let swapped = register.swap(KEY, Some(version), &value).await;
+        assert_eq!(swapped, Ok(Swap::Done(version + 1)));
+    }
+    for reader in readers {
+        reader.await.unwrap();
+    }
 }
