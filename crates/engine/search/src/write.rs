@@ -9,7 +9,7 @@ use crate::summary::SummaryWriter;
 /// How a segment begins.
 pub(crate) const MAGIC: &[u8; 8] = b"VERESRCH";
 /// The version of segments, and of what text they see.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 /// Sections of each zone.
 pub(crate) const ZONE_SECTIONS: usize = 6;
 /// What they are, by their number in the zone. The first three lie together and are read at once.

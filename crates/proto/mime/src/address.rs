@@ -9,7 +9,13 @@
 //!
 //! One pass forwards, whatever comes: what fits no rule becomes part of the text around it.
 
+use memchr::memmem;
+
+use crate::header::unfold;
 use crate::{ADDRESSES_MAX, COMMENT_DEPTH_MAX};
+
+/// As many octets of a field as that many long addresses take.
+const LIST_OCTETS_MAX: usize = ADDRESSES_MAX * 128;
 
 /// An address in the terms of RFC 9051 section 7.5.2. A group begins with one that has a mailbox and
 /// no host, and ends with one that has neither.
@@ -44,14 +50,22 @@ struct Angle {
     text: Vec<u8>,
     at: Option<usize>,
     route: Option<Vec<u8>>,
+    /// Whether the `>` came; what stands behind it is of no address.
+    closed: bool,
 }
 
 impl Reading {
     fn push(&mut self, octet: u8) {
         match &mut self.angle {
+            Some(angle) if angle.closed => {}
             Some(angle) => angle.text.push(octet),
             None => {
-                if std::mem::take(&mut self.blank) && !self.text.is_empty() {
+                // Blanks beside an `@` are none of the address.
+                let begins = self.text.is_empty()
+                    || self
+                        .at
+                        .is_some_and(|at| at.saturating_add(1) == self.text.len());
+                if std::mem::take(&mut self.blank) && !begins {
                     self.text.push(b' ');
                 }
                 self.text.push(octet);
@@ -61,6 +75,7 @@ impl Reading {
 
     fn at_sign(&mut self) {
         match &mut self.angle {
+            Some(angle) if angle.closed => {}
             Some(angle) => {
                 angle.at = Some(angle.text.len());
                 angle.text.push(b'@');
@@ -111,25 +126,55 @@ fn split(mut text: Vec<u8>, at: Option<usize>) -> (Vec<u8>, Option<Vec<u8>>) {
     }
 }
 
+/// The list that the value of a field is, in one line, as much of it as is read.
+pub(crate) fn list_of(value: &[u8]) -> Vec<u8> {
+    unfold(value.get(..LIST_OCTETS_MAX).unwrap_or(value))
+}
+
 /// Reads a list in one line; at most [`ADDRESSES_MAX`] of it.
 #[must_use]
 pub fn addresses(list: &[u8]) -> Vec<Address> {
+    let (found, _) = addresses_with_ends(list);
+    found
+}
+
+/// Of a list in one line `mailbox@host` of each address in which these are not written one behind the other:
+/// quotes, comments or blanks are among them.
+pub(crate) fn respelled(list: &[u8]) -> Vec<Vec<u8>> {
+    let (found, ends) = addresses_with_ends(list);
+    let mut start = 0;
+    let of = |(address, end): (Address, usize)| {
+        let written = list.get(start..end);
+        start = end;
+        let host = address.host.filter(|host| !host.is_empty())?;
+        let spelled = [address.mailbox?, host].join(&b'@');
+        memmem::find(written?, &spelled)
+            .is_none()
+            .then_some(spelled)
+    };
+    found.into_iter().zip(ends).filter_map(of).collect()
+}
+
+/// Addresses, and where in the list each of them ends and the next begins.
+fn addresses_with_ends(list: &[u8]) -> (Vec<Address>, Vec<usize>) {
     let mut found = Vec::new();
+    let mut ends = Vec::new();
     let mut reading = Reading::default();
     let mut in_group = false;
-    let mut octets = list.iter().copied();
+    let mut octets = list.iter();
     while let Some(octet) = octets.next() {
-        match octet {
-            b'"' => quoted(&mut octets, &mut reading),
+        match *octet {
+            b'"' => quoted(&mut octets.by_ref().copied(), &mut reading),
             b'(' => {
-                let comment = comment(&mut octets);
+                let comment = comment(&mut octets.by_ref().copied());
                 reading.comment = Some(comment).filter(|text| !text.is_empty());
                 reading.blank = true;
             }
             b'<' if reading.angle.is_none() => reading.angle = Some(Angle::default()),
-            b'>' if reading.angle.is_some() => {}
             b'@' => reading.at_sign(),
+            b'>' if let Some(angle) = &mut reading.angle => angle.closed = true,
             b':' => match &mut reading.angle {
+                Some(angle) if angle.closed => {}
                 Some(angle) => {
                     angle.route = Some(std::mem::take(&mut angle.text));
                     angle.at = None;
@@ -150,21 +195,26 @@ pub fn addresses(list: &[u8]) -> Vec<Address> {
             }
             b',' => match &mut reading.angle {
                 // A route may have several hosts.
-                Some(angle) if angle.text.starts_with(b"@") => angle.text.push(b','),
+                Some(angle) if !angle.closed && angle.text.starts_with(b"@") => {
+                    angle.text.push(b',')
+                }
                 _ => found.extend(reading.finish()),
             },
             b' ' | b'\t' => reading.blank = true,
-            _ => reading.push(octet),
+            octet => reading.push(octet),
         }
+        let rest = octets.as_slice().len();
+        ends.resize(found.len(), list.len().saturating_sub(rest));
         if found.len() >= ADDRESSES_MAX {
-            return found;
+            return (found, ends);
         }
     }
     found.extend(reading.finish());
     if in_group {
         found.push(Address::default());
     }
-    found
+    ends.resize(found.len(), list.len());
+    (found, ends)
 }
 
 /// Reads up to the closing quote.
@@ -252,9 +302,40 @@ mod tests {
         );
         check(r#""a b"@h"#, r#"(NIL NIL "a b" "h")"#);
         check("<@x,@y:joe@h>", r#"(NIL "@x,@y" "joe" "h")"#);
+        check(
+            "<a@h> :x@y, <b@h> <c@h>, <@d@h>, e",
+            r#"(NIL NIL "a" "h")(NIL NIL "b" "h")(NIL NIL "@d" "h")(NIL NIL "e" "")"#,
+        );
         check("<>", r#"(NIL NIL "" "")"#);
+        check("a (x) @ (y) h", r#"("y" NIL "a" "h")"#);
         check("undisclosed", r#"(NIL NIL "undisclosed" "")"#);
         check(", ,", "");
+    }
+
+    #[test]
+    fn addresses_that_are_not_written_in_one_piece_are_spelled_anew() {
+        let check = |list: &str, expected: &[&str]| {
+            let found = respelled(list.as_bytes());
+            let found: Vec<_> = found
+                .iter()
+                .map(|one| String::from_utf8_lossy(one))
+                .collect();
+            assert_eq!(found, expected, "{list}");
+        };
+        check("a@b.c, Joe <joe@h>, <@x:route@h>", &[]);
+        check(
+            "<user-from (comment)@ (comment) domain.org>",
+            &["user-from@domain.org"],
+        );
+        // Each is looked for in its own part of the list alone.
+        check(
+            "a @h, a@h, g:b@ h;, \"c\"@h, d(x)@h",
+            &["a@h", "b@h", "c@h", "d@h"],
+        );
+        check("a@h, a @h", &["a@h"]);
+        check("g: a @h", &["a@h"]);
+        check("undisclosed (x), Group:;, a @, @ b", &["@b"]);
+        check("", &[]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Envelopes (RFC 9051 section 7.5.2) and what threads are made of.
 
-use crate::address::{Address, addresses};
+use crate::address::{Address, addresses, list_of};
 use crate::header::{Field, fields, unfold};
 use crate::sent::sent;
 use crate::{REFERENCES_MAX, VALUE_OCTETS_MAX};
@@ -94,9 +94,7 @@ fn value(field: &Field<'_>) -> Vec<u8> {
 
 fn list(list: &mut Vec<Address>, field: &Field<'_>) {
     let kept = crate::ADDRESSES_MAX.saturating_sub(list.len());
-    // As many octets as that many long addresses take.
-    let octets = field.value.get(..crate::ADDRESSES_MAX.saturating_mul(128));
-    let line = unfold(octets.unwrap_or(field.value));
+    let line = list_of(field.value);
     list.extend(addresses(&line).into_iter().take(kept));
 }
 

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use memchr::memmem::Finder;
 
+use crate::address::{list_of, respelled};
 use crate::casemap::casemap;
 use crate::header::fields;
 use crate::structure::{Part, PartKind};
@@ -17,13 +18,13 @@ pub enum Zone {
     Body,
     /// A field with its name, of the message, of a part or of a message within.
     Header,
-    /// The value of a From field of the message.
+    /// The value of a From field of the message, and its addresses.
     From,
-    /// The value of a To field of the message.
+    /// The value of a To field of the message, and its addresses.
     To,
-    /// The value of a Cc field of the message.
+    /// The value of a Cc field of the message, and its addresses.
     Cc,
-    /// The value of a Bcc field of the message.
+    /// The value of a Bcc field of the message, and its addresses.
     Bcc,
     /// The value of a Subject field of the message.
     Subject,
@@ -54,6 +55,11 @@ impl Zone {
         let found = named.iter().find(|(own, _)| name.eq_ignore_ascii_case(own));
         found.map(|(_, zone)| *zone)
     }
+
+    /// Whether its texts are lists of addresses.
+    const fn has_addresses(self) -> bool {
+        matches!(self, Self::From | Self::To | Self::Cc | Self::Bcc)
+    }
 }
 
 /// A message whose texts are looked at.
@@ -67,26 +73,26 @@ pub struct Searched<'a> {
     pub parts: &'a [Part],
 }
 
-/// How the texts of parts, of fields' values and of their names come about; none where that is not done.
+/// How the texts of parts, of fields' values, and of names and addresses come about; none where that is not done.
 #[derive(Clone, Copy)]
 struct Reading {
     part: for<'a> fn(&Part, &'a [u8]) -> Option<Cow<'a, str>>,
     value: fn(&[u8]) -> Option<String>,
-    name: fn(&[u8]) -> Option<String>,
+    word: fn(&[u8]) -> Option<String>,
 }
 
 /// Everything is undone.
 const DECODED: Reading = Reading {
     part: |part, octets| Some(text::of_single(part, octets).into()),
     value: |value| Some(text::of_field(value)),
-    name: |name| Some(text::in_charset(name, None)),
+    word: |word| Some(text::in_charset(word, None)),
 };
 
 /// Nothing is: what is ASCII and not encoded is its own text.
 const PLAIN: Reading = Reading {
     part: |part, octets| Some(text::plain_single(part, octets)?.into()),
     value: text::plain_field,
-    name: |name| Some(text::plain(name, None)?.to_owned()),
+    word: |word| Some(text::plain(word, None)?.to_owned()),
 };
 
 /// Takes texts; none for one that was not read.
@@ -147,6 +153,7 @@ impl Searched<'_> {
         for field in self.own_fields() {
             if let Some(zone) = Zone::of_field(field.name).filter(|zone| wanted(*zone)) {
                 give(zone, (reading.value)(field.value).as_deref(), each)?;
+                addresses(zone, reading, field.value, each)?;
             }
         }
         if wanted(Zone::Body) {
@@ -184,7 +191,7 @@ impl Searched<'_> {
             // A line that is no field has no name.
             let whole = value.and_then(|value| match field.name {
                 [] => Some(value),
-                name => Some(format!("{}: {value}", (reading.name)(name)?)),
+                name => Some(format!("{}: {value}", (reading.word)(name)?)),
             });
             give(Zone::Header, whole.as_deref(), each)?;
         }
@@ -198,6 +205,17 @@ impl Searched<'_> {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Gives the addresses of a field that its value does not show as those of ENVELOPE are: what is looked for is
+/// theirs (RFC 9051 section 6.4.4), however the field has them.
+fn addresses(zone: Zone, reading: Reading, value: &[u8], each: Each<'_>) -> ControlFlow<()> {
+    if zone.has_addresses() {
+        for address in respelled(&list_of(value)) {
+            give(zone, (reading.word)(&address).as_deref(), each)?;
+        }
+    }
+    ControlFlow::Continue(())
 }
 
 /// Gives a text as it is compared.

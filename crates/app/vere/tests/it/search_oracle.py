@@ -147,6 +147,86 @@ def of_field(value):
     return "".join(text)
 
 
+# Quoted strings, comments (which may lie within each other), and every other character for itself.
+QUOTED = re.compile(r'"((?:\\.|[^"\\])*)(?:"|\\?\Z)', re.DOTALL)
+
+
+def behind_comment(line, at):
+    depth = 0
+    while at < len(line):
+        if line[at] == "\\":
+            at += 1
+        elif line[at] == "(" and depth < 32:
+            depth += 1
+        elif line[at] == ")":
+            depth -= 1
+            if not depth:
+                return at + 1
+        at += 1
+    return len(line)
+
+
+def pieces(line):
+    """What a list of addresses is made of: where each piece ends, and its kind and text."""
+    at = 0
+    while at < len(line):
+        if line[at] == '"':
+            match = QUOTED.match(line, at)
+            at = match.end()
+            yield at, "word", re.sub(r"\\(.)", r"\1", match[1], flags=re.DOTALL)
+        elif line[at] == "(":
+            at = behind_comment(line, at)
+            yield at, "blank", ""
+        else:
+            at += 1
+            blank = line[at - 1] in " \t"
+            yield at, "blank" if blank else line[at - 1] if line[at - 1] in "<>@:;," else "word", line[at - 1]
+
+
+def respelled(line):
+    """mailbox@host of each address of a list that does not have it written in one piece."""
+    found, start, group = [], 0, False
+    bare, angle, closed, blank = "", None, False, False
+
+    def finish(end):
+        nonlocal bare, angle, closed, blank, start
+        text = bare if angle is None else angle
+        if text or angle is not None:
+            mailbox, _, host = text.rpartition("\0")
+            spelled = mailbox.replace("\0", "@") + "@" + host.replace("\0", "@")
+            if "\0" in text and host and spelled not in line[start:end]:
+                found.append(spelled)
+            start = end
+        bare, angle, closed, blank = "", None, False, False
+
+    # An `@` that is not in quotes is NUL, until it is known which of them is the last.
+    for end, kind, text in pieces(line):
+        if kind == "," and not (angle is not None and not closed and angle[:1] == "\0") or kind == ";" and group:
+            finish(end)
+            if kind == ";":
+                group, start = False, end
+        elif kind == ":" and angle is None:
+            bare, blank, group, start = "", False, True, end
+        elif closed:
+            continue
+        elif kind == "blank":
+            blank = True
+        elif angle is not None:
+            if kind == ">":
+                closed = True
+            else:
+                angle = "" if kind == ":" else angle + ("\0" if kind == "@" else text)
+        elif kind == "<":
+            angle = ""
+        elif kind == "@":
+            bare, blank = bare + "\0", False
+        elif text:
+            bare += " " * (blank and bare[-1:] not in ("", "\0")) + text
+            blank = False
+    finish(len(line))
+    return found
+
+
 def texts_of(octets):
     """The texts of a message: zone and text, in any case."""
     message = email.message_from_bytes(octets)
@@ -154,11 +234,15 @@ def texts_of(octets):
 
     def visit(part, root):
         for name, value in part.raw_items():
-            text = of_field(str(value) if not isinstance(value, str) else value)
+            value = value if isinstance(value, str) else str(value)
+            text = of_field(value)
             fields.append(("Header", name.rstrip(" \t") + ": " + text))
             zone = OWN_ZONES.get(name.rstrip(" \t").lower())
             if root and zone:
                 own.append((zone, text))
+                if zone != "Subject":
+                    line = re.sub(r"[\r\n]", "", value).strip(" \t\x0c")
+                    own.extend((zone, in_charset(raw(address), None)) for address in respelled(line))
         kind, subtype = part.get_content_maintype(), part.get_content_subtype()
         encoding = str(part.get("content-transfer-encoding", "")).split(";")[0].strip().lower()
         encoded = encoding in ("base64", "quoted-printable")
@@ -347,7 +431,8 @@ def sent_on(octets):
     if not dates:
         return None, True
     found = DATE.fullmatch(str(dates[0]).strip()) if len(dates) == 1 else None
-    if not found or found[4] > "23" or found[5] > "59" or (found[6] or "00") > "59":
+    # The year 0102 is what a program wrote that counts from 1900.
+    if not found or found[3] < "1900" or found[4] > "23" or found[5] > "59" or (found[6] or "00") > "59":
         return None, False
     try:
         return datetime.date(int(found[3]), MONTHS.index(found[2]) + 1, int(found[1])), True

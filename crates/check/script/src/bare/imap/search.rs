@@ -1,8 +1,10 @@
 //! Which messages a search finds, for messages in ASCII without encodings.
 
+use std::ops::ControlFlow;
+
 use vere_imap::command::SearchKey;
 use vere_imap::set::UidSet;
-use vere_mime::{fields, header_len, unfold};
+use vere_mime::{Parsed, Searched, Zone, casemap, fields, header_len, unfold};
 use vere_units::Timestamp;
 
 use super::mailbox::Message;
@@ -26,9 +28,11 @@ pub(super) fn fits(
         SearchKey::Recent => recent.contains(uid),
         SearchKey::Messages(uids) => uids.contains(uid),
         SearchKey::Sequence(_) | SearchKey::Uid(_) => false,
-        SearchKey::Header { name, text } => {
-            fields(&message.octets).any(|field| field.is(name) && holds(&unfold(field.value), text))
-        }
+        SearchKey::Header { name, text } => match Zone::of_field(name.as_bytes()) {
+            Some(zone) => zone_holds(zone, &message.octets, text),
+            None => fields(&message.octets)
+                .any(|field| field.is(name) && holds(&unfold(field.value), text)),
+        },
         SearchKey::Body(text) => holds(&message.octets[body..], text),
         SearchKey::Text(text) => holds(&message.octets, text),
         SearchKey::Before(day) => message.date.day() < *day,
@@ -41,6 +45,20 @@ pub(super) fn fits(
         SearchKey::Smaller(octets) => (message.octets.len() as u64) < *octets,
         SearchKey::ModSeq(mod_seq) => message.mod_seq >= *mod_seq,
     }
+}
+
+fn zone_holds(zone: Zone, message: &[u8], text: &str) -> bool {
+    let searched = Searched {
+        own: b"",
+        message,
+        parts: &Parsed::of(message).parts,
+    };
+    let text = casemap(text);
+    let each = &mut |_, found: &str| match found.contains(&text) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    searched.texts(|wanted| wanted == zone, each).is_break()
 }
 
 fn holds(octets: &[u8], text: &str) -> bool {
