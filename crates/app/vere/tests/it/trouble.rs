@@ -131,6 +131,8 @@ fn on_a_full_disk_every_role_comes_back_and_mail_drains() {
         .collect();
     let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
     alice.append("INBOX", "Subject: kept\r\n\r\ntext\r\n");
+    // The other writer takes the space that is kept for starting as well.
+    std::fs::remove_file(disk.0.join("ballast")).expect("the ballast of a disk with space");
     fill(&disk.0);
     for role in ["gateway", "store", "spool a", "spool b"] {
         system.kill_and_wait(role);
@@ -142,7 +144,6 @@ fn on_a_full_disk_every_role_comes_back_and_mail_drains() {
         let mut alice = Imap::login(ports.imap, "alice@example.org", "secret");
         assert_eq!(alice.exists("INBOX"), 1);
     }
-    system.wait_log(&["the room kept for starting is given up"]);
     system.end();
     system.start_again();
     system.wait_ready();

@@ -10,8 +10,9 @@
 //!  "mode":"enforce","mx":["mail.example.org"]}                                       (one line)
 //! ```
 //!
-//! The file grows by a line for each policy that is fetched, and is written anew at a start and whenever
-//! three quarters of its lines are replaced ones.
+//! The file grows by a line for each policy that is fetched, and is rewritten at a start and whenever three quarters of
+//! its lines are replaced ones. On a full disk a start keeps the old file, and the next policy that is fetched tries to
+//! rewrite the file again.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -96,6 +97,8 @@ pub(super) struct Cache {
     held: HashMap<String, Arc<Held>>,
     path: Option<PathBuf>,
     lines: usize,
+    /// Whether the file has to be rewritten before a line can be appended.
+    stale: bool,
 }
 
 impl Cache {
@@ -105,18 +108,21 @@ impl Cache {
             held: HashMap::new(),
             path: None,
             lines: 0,
+            stale: false,
         }
     }
 
-    /// Reads the file, which need not exist, and writes it anew without what is over.
+    /// Reads the file, which need not exist, and rewrites it without expired policies. A disk without space for that is
+    /// no error: the policies that were read hold, and a gateway has to start on a full disk too.
     ///
     /// # Errors
-    /// It cannot be read or written, or a newer program wrote it.
+    /// The file cannot be read, or not be written for another reason, or a newer program wrote it.
     pub(super) fn open(path: &Path, now_ms: u64) -> io::Result<Self> {
         let mut cache = Self {
             held: HashMap::new(),
             path: Some(path.to_owned()),
             lines: 0,
+            stale: false,
         };
         match fs::metadata(path) {
             Ok(file) if file.len() > FILE_OCTETS_MAX => {
@@ -126,7 +132,13 @@ impl Cache {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        cache.compact()?;
+        match cache.compact() {
+            Err(error) if is_full(&error) => {
+                tracing::warn!(path = %path.display(), %error, "MTA-STS policies not rewritten: the disk is full");
+                cache.stale = true;
+            }
+            other => other?,
+        }
         Ok(cache)
     }
 
@@ -170,7 +182,7 @@ impl Cache {
         }
         self.held.insert(domain.to_owned(), Arc::clone(&held));
         self.lines += 1;
-        if self.lines > self.held.len() * 4 + LINES_SLACK {
+        if self.stale || self.lines > self.held.len() * 4 + LINES_SLACK {
             self.compact()?;
         } else if let Some(path) = &self.path {
             let mut file = OpenOptions::new().append(true).open(path)?;
@@ -191,7 +203,7 @@ impl Cache {
         self.held.retain(|_, held| held.ends_ms() > cut);
     }
 
-    /// Writes the file anew.
+    /// Rewrites the file.
     fn compact(&mut self) -> io::Result<()> {
         let Some(path) = &self.path else {
             return Ok(());
@@ -214,8 +226,15 @@ impl Cache {
             File::open(folder)?.sync_all()?;
         }
         self.lines = self.held.len();
+        self.stale = false;
         Ok(())
     }
+}
+
+/// Whether the file system has no space left, or none for this user.
+fn is_full(error: &io::Error) -> bool {
+    let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+    kinds.contains(&error.kind())
 }
 
 #[cfg(test)]
@@ -270,6 +289,25 @@ mod tests {
         fs::write(&path, "{\"mta_sts\":2}\n").unwrap();
         let error = Cache::open(&path, 0).unwrap_err().to_string();
         assert!(error.contains("version 2"), "{error}");
+    }
+
+    #[test]
+    fn a_full_disk_keeps_the_policies_that_were_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("policies");
+        let mut cache = Cache::open(&path, 0).unwrap();
+        cache.put("a.example", held("1", 0), 0).unwrap();
+        // Every write to this device fails with ENOSPC.
+        let staged = path.with_extension("new");
+        std::os::unix::fs::symlink("/dev/full", &staged).unwrap();
+        let mut full = Cache::open(&path, 0).unwrap();
+        assert!(full.get("a.example").is_some());
+        full.put("b.example", held("1", 0), 0).unwrap_err();
+        assert!(full.get("b.example").is_some());
+        fs::remove_file(&staged).unwrap();
+        full.put("c.example", held("1", 0), 0).unwrap();
+        let again = Cache::open(&path, 0).unwrap();
+        assert_eq!(again.held.len(), 3);
     }
 
     #[test]
