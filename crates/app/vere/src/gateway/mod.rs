@@ -143,7 +143,7 @@ async fn serve(
     })?;
     let local = inherited.take_local("sendmail");
     // What follows may have to wait for another gateway's lease.
-    spawn_local(life::feed_watchdog());
+    spawn_local(life::beat());
     let (options, _mark) = own(&settings).await?;
     let (link, driver) = SpoolLink::connect(options);
     spawn_local(driver);

@@ -107,7 +107,7 @@ async fn serve(
     let tls = ServerTls::new(&settings)?;
     let (stop, stopping) = watch::channel(false);
     let reception = Rc::new(Reception::new(settings, keeper.clone(), tls, stopping)?);
-    spawn_local(life::feed_watchdog());
+    spawn_local(life::beat());
     spawn_local({
         let tls = reception.tls().clone();
         async move { tls.watch().await }
