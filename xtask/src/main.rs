@@ -8,6 +8,7 @@
 
 mod architecture;
 mod cargo;
+mod circles;
 mod deny;
 mod finding;
 mod generated;
@@ -39,6 +40,11 @@ const CHECKS: &[Check] = &[
         name: "layers",
         about: "crates depend on lower layers only",
         run: layers::check,
+    },
+    Check {
+        name: "circles",
+        about: "no circles between crates and folders, none of files beyond what is agreed",
+        run: circles::check,
     },
     Check {
         name: "sizes",
@@ -125,6 +131,7 @@ fn main() -> ExitCode {
         ["check"] => run(CHECKS.iter(), &workspace),
         ["generated", "--write"] => report("generated", &generated::write(&workspace)),
         ["sizes", "--write"] => report("sizes", &sizes::write(&workspace)),
+        ["circles", "--show", folder] => report("circles", &circles::show(&workspace, folder)),
         [name] if CHECKS.iter().any(|check| check.name == *name) => run(
             CHECKS.iter().filter(|check| check.name == *name),
             &workspace,
@@ -139,6 +146,9 @@ fn usage() -> ExitCode {
         eprintln!("       cargo xtask {:<12} {}", check.name, check.about);
     }
     eprintln!("       cargo xtask generated --write   writes docs/reference anew");
+    eprintln!(
+        "       cargo xtask circles --show CRATE prints the circles of a crate, by its folder"
+    );
     eprintln!("       cargo xtask sizes --write       lowers the numbers in xtask/sizes.txt");
     ExitCode::from(2)
 }
