@@ -50,7 +50,6 @@ const AGREED: &[Agreed] = &[
     agreed("bench", 14, 0),
     agreed("crates/app/vere", 135, 11),
     agreed("crates/base/ports", 2, 0),
-    agreed("crates/base/settings", 16, 11),
     agreed("crates/check/script", 3, 0),
     agreed("crates/check/sim", 12, 0),
     agreed("crates/check/targets", 12, 11),

@@ -1,16 +1,21 @@
 //! From checked values to the structures.
 
+mod mail_store;
 mod outgoing;
+mod quota;
+mod services;
+mod spool_accounts;
 
 use std::path::{Path, PathBuf};
 
 use crate::cross;
+use crate::directory_store::DirectoryStore;
 use crate::document::{self, Document};
 use crate::errors::ConfigErrors;
 use crate::model::{
-    Acme, Auth, CertificateFiles, Cluster, Directory, DirectoryStore, Durability, Etcd, Gateway,
-    Limits, LineTls, Listen, LogBy, Networks, Priority, PriorityPolicy, Register, Resolver,
-    Settings, Sni, Spool, SpoolNode, SpoolTls, Tls,
+    Acme, Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
+    Listen, LogBy, Networks, Priority, PriorityPolicy, Register, Resolver, Settings, Sni, Spool,
+    SpoolNode, SpoolTls, Tls,
 };
 use crate::outgoing::{Delivery, LocalDelivery, TlsMode};
 use crate::value::FromValue;

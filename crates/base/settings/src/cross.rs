@@ -1,21 +1,19 @@
 //! Contradictions between values that are right by themselves.
 
+mod found;
 mod nodes;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::path::Path;
 
 use crate::document::Document;
-use crate::errors::{ConfigError, Problem};
+use crate::errors::ConfigError;
 use crate::model::{Etcd, Register, Settings, Spool};
 use crate::outgoing::{DestinationScope, LocalDelivery, NextHop, Route};
 use crate::services::RecordSink;
 use crate::spool_accounts::DEFAULT_SPOOL_ACCOUNT;
 use crate::value::Value;
-
-/// Linux's `sun_path` has 108 octets, the last one for the end.
-const SOCKET_PATH_MAX: usize = 107;
+use found::Found;
 
 /// Lists the contradictions.
 pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError> {
@@ -44,40 +42,6 @@ pub(crate) fn check(settings: &Settings, document: &Document) -> Vec<ConfigError
         records(&settings.to, &mut found);
     }
     found.errors
-}
-
-struct Found<'a> {
-    document: &'a Document,
-    errors: Vec<ConfigError>,
-}
-
-impl Found<'_> {
-    fn add(&mut self, key: &str, text: impl Into<String>) {
-        let line = self.document.lines.at(key).unwrap_or(1);
-        let problem = Problem::Conflict(text.into());
-        self.errors.push(ConfigError {
-            line,
-            key: key.to_owned(),
-            problem,
-        });
-    }
-
-    fn socket(&mut self, key: &str, path: &Path) {
-        if path.as_os_str().len() > SOCKET_PATH_MAX {
-            let text = format!("a socket's path has at most {SOCKET_PATH_MAX} octets");
-            self.add(key, text);
-        }
-    }
-
-    /// Two keys of which none goes without the other.
-    fn pair(&mut self, first: &str, second: &str) {
-        let values = &self.document.values;
-        match (values.contains_key(first), values.contains_key(second)) {
-            (true, false) => self.add(first, format!("needs {second} beside it")),
-            (false, true) => self.add(second, format!("needs {first} beside it")),
-            _ => {}
-        }
-    }
 }
 
 fn records(to: &RecordSink, found: &mut Found<'_>) {

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use toml::de::DeValue;
 use vere_units::{ByteSize, Secret, Span};
 
+use crate::directory_store::DirectoryStore;
 use crate::errors::Problem;
 use crate::mail_store::NewMailbox;
-use crate::model::DirectoryStore;
+use crate::name::name;
 use crate::outgoing::{NextHop, Rate, RoutePattern};
 use crate::value::Value;
 
@@ -307,27 +308,12 @@ fn host_name(text: &str) -> Result<String, String> {
     Ok(text.to_ascii_lowercase())
 }
 
-/// Checks a name that may become part of a path or a log line.
+/// Checks the name of a mailbox, with its use or without.
 ///
 /// # Errors
 /// When it is no `NAME` or `NAME=USE`.
 fn mailbox(text: &str) -> Result<String, String> {
     NewMailbox::parse(text).map(|_| text.to_owned())
-}
-
-/// # Errors
-/// When it is empty, too long, `.` or `..`, or holds a slash or a control character.
-pub fn name(text: &str) -> Result<String, String> {
-    if text.is_empty() || text.len() > 255 {
-        return Err("must have 1 to 255 octets".to_owned());
-    }
-    if text == "." || text == ".." || text.contains('/') {
-        return Err("must not hold a slash, nor be . or ..".to_owned());
-    }
-    if text.chars().any(char::is_control) {
-        return Err("must not hold control characters".to_owned());
-    }
-    Ok(text.to_owned())
 }
 
 fn separator(text: &str) -> Result<String, String> {

@@ -29,12 +29,14 @@ mod assemble;
 mod bounds;
 mod changes;
 mod cross;
+mod directory_store;
 mod document;
 mod errors;
 mod kind;
 mod mail_store;
 mod manual;
 mod model;
+mod name;
 mod nearest;
 mod network;
 mod outgoing;
@@ -48,16 +50,17 @@ mod watching;
 
 pub use bounds::{MemoryBounds, MemoryPart, RoleMemory};
 pub use changes::Changes;
+pub use directory_store::DirectoryStore;
 pub use document::KeyLines;
 pub use errors::{ConfigError, ConfigErrors, Problem};
-pub use kind::name as checked_name;
 pub use mail_store::{BodySharing, MailStore, NewMailbox};
 pub use manual::manual;
 pub use model::{
-    Acme, Auth, CertificateFiles, Cluster, Directory, DirectoryStore, Durability, Etcd, Gateway,
-    Limits, LineTls, Listen, LogBy, Networks, Priority, PriorityPolicy, Register, Resolver,
-    Settings, Sni, Spool, SpoolNode, SpoolTls, Tls,
+    Acme, Auth, CertificateFiles, Cluster, Directory, Durability, Etcd, Gateway, Limits, LineTls,
+    Listen, LogBy, Networks, Priority, PriorityPolicy, Register, Resolver, Settings, Sni, Spool,
+    SpoolNode, SpoolTls, Tls,
 };
+pub use name::name as checked_name;
 pub use nearest::nearest;
 pub use network::{IpNetwork, ParseNetworkError};
 pub use outgoing::{

@@ -2,8 +2,7 @@
 
 use vere_units::ByteSize;
 
-use crate::assemble::Assembly;
-use crate::kind::name;
+use crate::name::name;
 
 /// What mailboxes are for (RFC 6154 section 2), as far as mail is put into them.
 const USES: [&str; 5] = ["Archive", "Drafts", "Junk", "Sent", "Trash"];
@@ -66,29 +65,6 @@ impl NewMailbox {
             name: path.to_owned(),
             special_use,
         })
-    }
-}
-
-impl Assembly {
-    pub(crate) fn mail_store(&self) -> MailStore {
-        MailStore {
-            reserve: self.need("store.reserve"),
-            reclaim_from: self.need("store.reclaim_from"),
-            reclaim_share: self.need("store.reclaim_share"),
-            sharing: self.choice("store.sharing", |text| match text {
-                "account" => Some(BodySharing::Account),
-                "all" => Some(BodySharing::All),
-                _ => None,
-            }),
-            mailboxes: self.new_mailboxes(),
-        }
-    }
-
-    fn new_mailboxes(&self) -> Vec<NewMailbox> {
-        let texts: Vec<String> = self.need("store.mailboxes");
-        let read = texts.iter().map(|text| NewMailbox::parse(text));
-        // They were read before.
-        read.filter_map(Result::ok).collect()
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use vere_units::{ByteSize, Span};
 
+use crate::directory_store::DirectoryStore;
 use crate::mail_store::MailStore;
 use crate::network::IpNetwork;
 use crate::outgoing::{Delivery, DestinationLimits, Route, Source};
@@ -277,15 +278,6 @@ pub struct Directory {
     pub store: DirectoryStore,
     /// What separates a user name from a tag in `user+tag@domain`; none switches tags off.
     pub subaddress_separator: Option<char>,
-}
-
-/// A store of domains, accounts and aliases.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DirectoryStore {
-    /// One TOML file.
-    File(PathBuf),
-    /// One `SQLite` database.
-    Sqlite(PathBuf),
 }
 
 /// One of the gateways that share nodes and register.

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::assemble::Assembly;
-
 /// The account that the shared secret proves.
 pub const DEFAULT_SPOOL_ACCOUNT: &str = "default";
 
@@ -25,21 +23,4 @@ pub struct SpoolQueue {
     pub name: String,
     /// Accounts that may read it, and no other of those that may only read.
     pub readers: Vec<String>,
-}
-
-impl Assembly {
-    pub(crate) fn spool_accounts(&self) -> Vec<SpoolAccount> {
-        self.each("spool.account", |at| SpoolAccount {
-            name: self.need(&format!("{at}.name")),
-            secret: self.path(&format!("{at}.secret")),
-            makes_groups: self.choice(&format!("{at}.groups"), |text| Some(text == "makes")),
-        })
-    }
-
-    pub(crate) fn spool_queues(&self) -> Vec<SpoolQueue> {
-        self.each("spool.queue", |at| SpoolQueue {
-            name: self.need(&format!("{at}.name")),
-            readers: self.need(&format!("{at}.readers")),
-        })
-    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use vere_units::{ByteSize, Secret, Span};
 
-use crate::model::DirectoryStore;
+use crate::directory_store::DirectoryStore;
 use crate::network::IpNetwork;
 use crate::outgoing::{NextHop, Rate, RoutePattern};
 

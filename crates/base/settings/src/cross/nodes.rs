@@ -1,6 +1,6 @@
 //! Nodes that would be in each other's place.
 
-use super::Found;
+use super::found::Found;
 use crate::model::{LineTls, Spool, SpoolNode};
 
 pub(super) fn check(spool: &Spool, found: &mut Found<'_>) {

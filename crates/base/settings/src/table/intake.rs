@@ -1,7 +1,7 @@
 //! What comes in: who may connect, what they may ask for, and how they are believed.
 
-use super::Fallback::{Is, Nothing, Required};
-use super::{DAY, GIB, HOUR, KIB, MIB, MINUTE, SECOND, Section, Shape, TIB, fixed, live};
+use super::row::Fallback::{Is, Nothing, Required};
+use super::row::{DAY, GIB, HOUR, KIB, MIB, MINUTE, SECOND, Section, Shape, TIB, fixed, live};
 use crate::kind::Kind::{
     Addresses, Choice, HostName, HostNames, Integer, Name, NetworkList, Path, Size, Span, UrlHttps,
     Urls, Version,

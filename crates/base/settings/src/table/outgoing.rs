@@ -1,7 +1,7 @@
 //! What becomes of mail: names, users, delivery, routes and sources.
 
-use super::Fallback::{Is, Nothing, Required};
-use super::{
+use super::row::Fallback::{Is, Nothing, Required};
+use super::row::{
     DAY, HOUR, MIB, MINUTE, ROUTE_TLS_MODES, SECOND, Section, Shape, TIB, TLS_MODES, fixed, live,
 };
 use crate::kind::Kind::{

@@ -1,7 +1,7 @@
 //! Further services of the system: programs of this machine that send mail, and signatures.
 
-use super::Fallback::{Is, Nothing};
-use super::{KIB, MIB, SECOND, Section, Shape, TIB, fixed, live};
+use super::row::Fallback::{Is, Nothing};
+use super::row::{KIB, MIB, SECOND, Section, Shape, TIB, fixed, live};
 use crate::kind::Kind::{Choice, HostName, Path, Size, Span, UrlHttp};
 
 /// The sections, in the order of the reference.

@@ -1,7 +1,7 @@
 //! The gateway among others, storage, and the system itself.
 
-use super::Fallback::{Is, Nothing, Required};
-use super::{DAY, GIB, MIB, MINUTE, SECOND, Section, Shape, TIB, fixed, live};
+use super::row::Fallback::{Is, Nothing, Required};
+use super::row::{DAY, GIB, MIB, MINUTE, SECOND, Section, Shape, TIB, fixed, live};
 use crate::kind::Kind::{Address, Choice, Integer, Name, Names, Path, Size, Span, Urls};
 
 /// The sections, in the order of the reference.

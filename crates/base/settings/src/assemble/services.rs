@@ -1,0 +1,50 @@
+//! Sections of further services.
+
+use super::Assembly;
+use crate::services::{Dkim, RecordSink, Records, Sendmail, WhenUnavailable};
+
+impl Assembly {
+    /// Which of file and webhook is missing, the check of contradictions says.
+    pub(super) fn records(&self) -> Option<Records> {
+        let to = || match self.maybe("records.webhook") {
+            Some(url) => RecordSink::Webhook {
+                url,
+                ca: self.maybe_path("records.webhook_ca"),
+                secret: self
+                    .maybe_path("records.webhook_secret")
+                    .unwrap_or_default(),
+                timeout: self.need("records.webhook_timeout"),
+            },
+            None => RecordSink::File {
+                path: self.maybe_path("records.file").unwrap_or_default(),
+                size_max: self.need("records.file_size_max"),
+            },
+        };
+        self.section("records").then(|| Records {
+            to: to(),
+            waiting_max: self.need("records.waiting_max"),
+        })
+    }
+
+    pub(super) fn dkim(&self) -> Option<Dkim> {
+        let when_unavailable = |text: &str| match text {
+            "defer" => Some(WhenUnavailable::Defer),
+            "unsigned" => Some(WhenUnavailable::Unsigned),
+            _ => None,
+        };
+        self.section("dkim").then(|| Dkim {
+            keys: self.path("dkim.keys"),
+            socket: self.path("dkim.socket"),
+            when_unavailable: self.choice("dkim.when_unavailable", when_unavailable),
+        })
+    }
+
+    pub(super) fn sendmail(&self) -> Option<Sendmail> {
+        self.section("sendmail").then(|| Sendmail {
+            socket: self.path("sendmail.socket"),
+            domain: self
+                .maybe("sendmail.domain")
+                .unwrap_or_else(|| self.need("hostname")),
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! What a row of the table says, and the units that it is written in.
+
+use crate::kind::Kind;
+
+/// A section of the file.
+#[derive(Debug)]
+pub(crate) struct Section {
+    /// The name between the brackets; empty for the keys before the first section.
+    pub(crate) name: &'static str,
+    pub(crate) shape: Shape,
+    pub(crate) text: &'static str,
+    pub(crate) options: &'static [Opt],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// `[name]`; without it, all its defaults hold.
+    Always,
+    /// `[name]`; without it, the service does not exist.
+    Optional,
+    /// `[[name]]`, any number of times up to [`REPEATED_MAX`].
+    Repeated,
+}
+
+/// How many sections of one repeated kind a file may have; large hosters have thousands of routes.
+pub(crate) const REPEATED_MAX: usize = 100_000;
+
+/// One option.
+#[derive(Debug)]
+pub(crate) struct Opt {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) default: Fallback,
+    /// Whether a running system takes over a new value at reload.
+    pub(crate) live: bool,
+    pub(crate) text: &'static str,
+}
+
+/// What holds when a key is absent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fallback {
+    /// The key must be there; an example in TOML.
+    Required(&'static str),
+    /// This value, in TOML. Paths may hold `{data}` and `{name}`.
+    Is(&'static str),
+    /// No value; what that means.
+    Nothing(&'static str),
+}
+
+pub(super) const fn live(
+    name: &'static str,
+    kind: Kind,
+    default: Fallback,
+    text: &'static str,
+) -> Opt {
+    Opt {
+        name,
+        kind,
+        default,
+        live: true,
+        text,
+    }
+}
+
+pub(super) const fn fixed(
+    name: &'static str,
+    kind: Kind,
+    default: Fallback,
+    text: &'static str,
+) -> Opt {
+    Opt {
+        name,
+        kind,
+        default,
+        live: false,
+        text,
+    }
+}
+
+pub(super) const KIB: u64 = 1 << 10;
+pub(super) const MIB: u64 = 1 << 20;
+pub(super) const GIB: u64 = 1 << 30;
+pub(super) const TIB: u64 = 1 << 40;
+pub(super) const SECOND: u64 = 1_000;
+pub(super) const MINUTE: u64 = 60 * SECOND;
+pub(super) const HOUR: u64 = 60 * MINUTE;
+pub(super) const DAY: u64 = 24 * HOUR;
+pub(super) const TLS_MODES: &[&str] = &["off", "opportunistic", "required"];
+pub(super) const ROUTE_TLS_MODES: &[&str] = &["off", "opportunistic", "required", "implicit"];
