@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use vere_settings::Settings;
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 /// Where a file is looked for when neither `-c` nor `VERE_CONFIG` names one.
 const PLACES: [&str; 2] = ["run/vere.toml", "/etc/vere/vere.toml"];

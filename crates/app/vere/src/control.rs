@@ -4,15 +4,17 @@
 //! `{"command": NAME, ...}`, its answer `{"ok": VALUE}` or `{"error": TEXT}`. Who may connect is decided
 //! by the permissions of the socket's file: its owner only.
 
+pub(crate) mod queues;
 mod top;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use vere_settings::Settings;
 use vere_units::TraceId;
 
 pub(crate) use top::{Budget, HeaviestClient, TopSample, TopTotals};
@@ -375,6 +377,11 @@ pub(crate) struct MessageRow {
     pub(crate) reverse_path: Option<String>,
     pub(crate) recipients: Vec<String>,
     pub(crate) last_reply: Option<String>,
+}
+
+/// Where the store's socket is: beside the gateway's.
+pub(crate) fn store_socket(settings: &Settings) -> PathBuf {
+    settings.control.socket.with_file_name("store.sock")
 }
 
 /// Asks the gateway behind `socket` and waits for its answer.

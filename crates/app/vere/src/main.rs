@@ -5,13 +5,16 @@
 //! of a message), [`store`] (the mailboxes), [`spool`] (the node, and the gateway's link to it), [`control`]
 //! (how commands talk to a running gateway), [`sendmail`] (mail from the programs of this machine),
 //! [`transfer`] (mail from other systems and to them),
-//! [`signer`] (the private keys).
+//! [`signer`] (the private keys). What all of them share needs none of them: [`role`], [`secret`], [`failure`],
+//! [`outcome`], [`wording`].
 
 mod address;
 mod cli;
 mod config;
 mod control;
+mod failure;
 mod gateway;
+mod outcome;
 mod role;
 mod secret;
 mod sendmail;
@@ -20,6 +23,7 @@ mod spool;
 mod store;
 mod supervisor;
 mod transfer;
+mod wording;
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -28,7 +32,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::{Cli, Outcome};
+use cli::Cli;
+use outcome::Outcome;
 
 /// Beside thousands of connections the C library's took up to a sixth of a gateway's time.
 #[global_allocator]

@@ -9,7 +9,7 @@ use vere_net::aside::write_private;
 use vere_sasl::FakeKeys;
 use vere_units::Secret;
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 /// Octets of the key.
 const KEY_OCTETS: usize = 32;

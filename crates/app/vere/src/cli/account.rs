@@ -12,7 +12,8 @@ use vere_settings::{LocalDelivery, Settings};
 
 use super::confirm::confirm;
 use super::store::accounts;
-use super::{Failure, is_there};
+use crate::cli::present::is_there;
+use crate::failure::Failure;
 
 pub(super) use password::{generate, new_credentials};
 

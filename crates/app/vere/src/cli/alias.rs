@@ -9,8 +9,8 @@ use vere_ports::directory::{AccountName, Alias, DomainName};
 use vere_settings::Settings;
 use vere_smtp::address::AddrSpec;
 
-use super::Failure;
 use super::account::{create, each_alias, explained, open};
+use crate::failure::Failure;
 
 /// Manages aliases.
 #[derive(Debug, Subcommand)]

@@ -12,8 +12,9 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use vere_settings::{KeyLines, Settings};
 
-use super::{ConfigArg, Failure};
+use super::ConfigArg;
 use crate::config::named::{self, Fault};
+use crate::failure::Failure;
 
 /// Checks a configuration file and says everything that is wrong with it.
 #[derive(Debug, Args)]

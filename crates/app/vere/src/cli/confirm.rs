@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use super::Failure;
+use crate::failure::Failure;
 
 /// Asks at a terminal; elsewhere only `--yes` is an answer.
 ///

@@ -17,8 +17,10 @@ use clap::{Args, Subcommand};
 use vere_net::listen::{ListenOptions, bind};
 use vere_settings::{NextHop, RoutePattern, Settings};
 
-use super::{Failure, Outcome};
 use crate::config;
+use crate::failure::Failure;
+use crate::outcome::Outcome;
+use crate::role::entry;
 use crate::role::log::{self, Level};
 use crate::supervisor::{self, Extra, Readiness, Role};
 
@@ -64,7 +66,7 @@ pub(crate) fn run(command: &DemoCommand) -> Result<Outcome, Failure> {
         }
         DemoCommand::Run(args) => serve(args),
         DemoCommand::Sink(args) => {
-            if let Err(code) = supervisor::child_setup() {
+            if let Err(code) = entry::child_setup() {
                 return Ok(Outcome::Exit(code));
             }
             super::done(vere_bench::sink::run(args))

@@ -20,10 +20,12 @@ use vere_smtp::address::{AddrSpec, ForwardPath, ReversePath};
 use vere_smtp::client::{OutgoingMessage, RecipientOutcome};
 use vere_smtp::command::RcptTo;
 
-use super::{Failure, Outcome, account};
+use super::account;
+use crate::failure::Failure;
 use crate::gateway::outbound::hosts::Host;
 use crate::gateway::outbound::{Hosts, Opened, Outbound, Progress, Unroutable, drive};
 use crate::gateway::{self, convert};
+use crate::outcome::Outcome;
 use crate::role::clock;
 
 /// Exit code when mail would be refused for good.

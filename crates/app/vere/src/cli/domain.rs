@@ -7,8 +7,8 @@ use serde_json::json;
 use vere_ports::directory::{AccountName, DomainName};
 use vere_settings::Settings;
 
-use super::Failure;
 use super::account::{create, explained, open};
+use crate::failure::Failure;
 
 /// Manages domains.
 #[derive(Debug, Subcommand)]

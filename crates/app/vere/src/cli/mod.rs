@@ -9,22 +9,24 @@ mod dial;
 mod dkim;
 mod domain;
 mod examples;
-pub(crate) mod mailq;
 mod pages;
-pub(crate) mod queue;
+mod present;
+mod queue;
 mod quickstart;
 mod spool;
 mod store;
 pub(crate) mod trace;
 
-use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::failure::Failure;
+use crate::outcome::Outcome;
+use crate::role::entry;
 use crate::role::log::{self, Level};
+use crate::role::settings::role_settings;
 use crate::store::parser;
 use crate::{config as file, gateway, supervisor, transfer};
 
@@ -215,17 +217,6 @@ enum RoleCommand {
     },
 }
 
-/// What a command that succeeded leaves to be done.
-#[derive(Debug)]
-pub(crate) enum Outcome {
-    /// Print this.
-    Print(String),
-    /// Print this and end with this code.
-    Report(String, ExitCode),
-    /// End with this code.
-    Exit(ExitCode),
-}
-
 /// Runs a command.
 ///
 /// # Errors
@@ -296,11 +287,11 @@ fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> 
         parser::child::run()?;
         return Ok(Outcome::Exit(ExitCode::SUCCESS));
     }
-    if let Err(code) = supervisor::child_setup() {
+    if let Err(code) = entry::child_setup() {
         return Ok(Outcome::Exit(code));
     }
     let path = file::find(config.config.as_deref())?;
-    let settings = std::sync::Arc::new(supervisor::role_settings(&path)?);
+    let settings = std::sync::Arc::new(role_settings(&path)?);
     match role {
         RoleCommand::Gateway => {
             let log = log::start(&settings, "gateway")?;
@@ -322,109 +313,4 @@ fn run_role(config: &ConfigArg, role: &RoleCommand) -> Result<Outcome, Failure> 
         }
     }
     Ok(Outcome::Exit(ExitCode::SUCCESS))
-}
-
-/// Whether a file of the system is there, for somebody who may read it.
-///
-/// # Errors
-/// When the person who types may not: that is not to be told as absence.
-pub(crate) fn is_there(path: &Path, settings: &vere_settings::Settings) -> Result<bool, Failure> {
-    match std::fs::File::open(path) {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(unreadable(path, &error, settings.user.as_deref())),
-    }
-}
-
-fn unreadable(path: &Path, error: &io::Error, user: Option<&str>) -> Failure {
-    let advice = match (error.kind(), user) {
-        (io::ErrorKind::PermissionDenied, Some(user)) => {
-            format!("; run this as root or as user {user}")
-        }
-        (io::ErrorKind::PermissionDenied, None) => {
-            "; run this as root or as the user that the system runs as".to_owned()
-        }
-        _ => String::new(),
-    };
-    Failure::new(format!("cannot read {}: {error}{advice}", path.display()))
-}
-
-/// A count with its noun, as a person would say it.
-pub(crate) fn counted(count: impl TryInto<u64>, one: &str, several: &str) -> String {
-    match count.try_into().unwrap_or(u64::MAX) {
-        1 => format!("1 {one}"),
-        count => format!("{count} {several}"),
-    }
-}
-
-/// So many messages.
-pub(crate) fn messages(count: impl TryInto<u64>) -> String {
-    counted(count, "message", "messages")
-}
-
-/// Why a command did not do what was asked, for the person who typed it.
-#[derive(Debug)]
-pub(crate) struct Failure(String);
-
-impl Failure {
-    pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl<E: std::error::Error> From<E> for Failure {
-    fn from(error: E) -> Self {
-        let mut text = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            let said = cause.to_string();
-            // Some errors say their cause themselves.
-            if !text.ends_with(&said) {
-                text = format!("{text}: {said}");
-            }
-            source = cause.source();
-        }
-        Self(text)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_may_not_read_is_not_told_that_nothing_is_there() {
-        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
-        let said = |user| unreadable(Path::new("/var/lib/vere/x"), &denied, user).to_string();
-        let text = said(Some("vere"));
-        assert!(text.contains("/var/lib/vere/x: "), "{text}");
-        assert!(text.ends_with("run this as root or as user vere"), "{text}");
-        assert!(said(None).contains("root"));
-        let settings = "version = 1\nhostname = \"a.b\"\n";
-        let settings = vere_settings::Settings::parse(settings, "/f").unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        assert!(matches!(is_there(&path, &settings), Ok(false)));
-        std::fs::write(&path, "").unwrap();
-        assert!(matches!(is_there(&path, &settings), Ok(true)));
-        // A file in place of a folder is another trouble than absence.
-        is_there(&path.join("below"), &settings).unwrap_err();
-    }
-
-    #[test]
-    fn a_cause_is_said_once() {
-        let source = io::Error::from(io::ErrorKind::PermissionDenied);
-        let error = vere_telemetry::trace::FindError {
-            path: "/x".into(),
-            source,
-        };
-        let text = Failure::from(error).to_string();
-        assert_eq!(text.matches("ermission denied").count(), 1, "{text}");
-    }
 }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command, CommandFactory as _};
 use clap_complete::Shell;
 
-use super::{Cli, Failure, examples};
+use super::{Cli, examples};
+use crate::failure::Failure;
 use crate::sendmail;
 
 /// Writes the manual pages.

@@ -4,24 +4,20 @@ mod operate;
 mod top;
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use clap::Subcommand;
-use serde_json::Value;
 use vere_settings::Settings;
 use vere_units::{ByteSize, TraceId};
 
 use self::operate::{
     EndArgs, EndingArgs, HoldArgs, OrderArgs, ReleaseArgs, ReturnArgs, SelectionArgs,
 };
-use super::Failure;
+use crate::control::queues::{all, parse};
 use crate::control::{Action, MessageRow, OrderChange, QueueRow, Request, ask};
+use crate::failure::Failure;
 use crate::gateway;
 use crate::role::log;
-
-/// Queues in one answer of the gateway.
-const PAGE: usize = 2_000;
 
 /// Looks into the queues of a running gateway, and steers them.
 #[derive(Debug, Subcommand)]
@@ -149,38 +145,11 @@ pub(crate) fn run(command: &QueueCommand, settings: &Arc<Settings>) -> Result<St
     }
 }
 
-/// All queues, those of dead gateways that are delivered by this one last.
-pub(super) fn all(socket: &Path) -> Result<Vec<QueueRow>, Failure> {
-    let mut rows = in_group(socket, None)?;
-    let adopted = ask(socket, &Request::Adopted).map_err(Failure::new)?;
-    for group in parse::<Vec<String>>(adopted)? {
-        rows.append(&mut in_group(socket, Some(&group))?);
-    }
-    Ok(rows)
-}
-
 /// A destination, and the dead gateway whose queue it is.
 fn of_group(destination: String, group: Option<String>) -> String {
     match group {
         Some(group) => format!("{destination} (of {group})"),
         None => destination,
-    }
-}
-
-/// Asks page by page, so that the gateway never works long on one.
-fn in_group(socket: &Path, group: Option<&str>) -> Result<Vec<QueueRow>, Failure> {
-    let mut rows: Vec<QueueRow> = Vec::new();
-    loop {
-        let request = Request::QueueList {
-            group: group.map(str::to_owned),
-            after: rows.last().map(|row| row.destination.clone()),
-            limit: PAGE,
-        };
-        let page: Vec<QueueRow> = parse(ask(socket, &request).map_err(Failure::new)?)?;
-        if page.is_empty() {
-            return Ok(rows);
-        }
-        rows.extend(page);
     }
 }
 
@@ -284,9 +253,4 @@ fn show(rows: Vec<MessageRow>) -> String {
         }
     }
     out
-}
-
-fn parse<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Failure> {
-    serde_json::from_value(value)
-        .map_err(|error| Failure::new(format!("the gateway's answer cannot be read: {error}")))
 }

@@ -14,9 +14,9 @@ use vere_ports::directory::{AccountName, DomainName};
 use vere_settings::Settings;
 use vere_units::Secret;
 
-use super::Failure;
 use super::account::{create, explained, generate, new_credentials};
 use super::config::memory::write_drop_in;
+use crate::failure::Failure;
 
 use dns::Record;
 use files::{Plan, Ports};

@@ -16,8 +16,9 @@ use vere_spoolwire::{NodeStat, QueueStat};
 use vere_units::ByteSize;
 
 use super::queue::to_json;
-use super::{Failure, is_there};
+use crate::cli::present::is_there;
 use crate::control::{ReplicaLine, Request, ask};
+use crate::failure::Failure;
 use crate::role::log;
 use crate::spool::reader::Reader;
 use crate::spool::{self, Credentials, encryption};

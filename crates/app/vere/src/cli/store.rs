@@ -12,9 +12,9 @@ use vere_settings::Settings;
 use vere_store::{CheckReport, Finding, Reclaim};
 use vere_units::ByteSize;
 
-use super::{Failure, Outcome};
 use crate::control::{self, StoreRequest};
-use crate::store::admin;
+use crate::failure::Failure;
+use crate::outcome::Outcome;
 use crate::store::files::Files;
 use crate::store::keeper::MailStore as FileStore;
 use crate::store::parser::Decoders;
@@ -173,7 +173,7 @@ fn ask_store(
         mailbox: mailbox.to_owned(),
         search: search.to_owned(),
     };
-    let asked = control::ask_store(&admin::socket(settings), &request, EXPLAIN_PATIENCE);
+    let asked = control::ask_store(&control::store_socket(settings), &request, EXPLAIN_PATIENCE);
     let Some(value) = asked.map_err(Failure::new)? else {
         return Ok(None);
     };

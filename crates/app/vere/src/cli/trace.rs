@@ -6,8 +6,8 @@ use clap::Args;
 use vere_settings::Settings;
 use vere_telemetry::trace::{EventKind, Query, Record, Trace, find};
 
-use super::Failure;
 use crate::control::{Request, ask};
+use crate::failure::Failure;
 
 /// Prints the way of a message with times.
 #[derive(Debug, Args)]

@@ -20,7 +20,7 @@ use vere_spool::owner::Membership;
 use super::group::{self, End};
 use super::link_options;
 use super::state::Gateway;
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::spool as nodes;
 use crate::spool::link::{SpoolLink, random_life};
 use crate::spool::reader::Admission;

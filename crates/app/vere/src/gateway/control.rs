@@ -1,8 +1,6 @@
 //! Answers the control socket.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -17,23 +15,6 @@ use crate::control::{Answer, REQUEST_MAX, ReplicaLine, Request};
 
 /// How long a client may take for a request or to read its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Opens the socket for its owner alone; a socket left by a dead process is replaced.
-///
-/// # Errors
-/// When the path cannot be bound.
-pub(crate) fn bind(path: &Path) -> io::Result<UnixListener> {
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
-}
 
 /// Serves until the gateway stops.
 pub(super) async fn serve(gateway: Rc<Gateway>, listener: UnixListener) {

@@ -16,11 +16,12 @@ use vere_spool::owner::Membership;
 use super::group::{self, End, Progress};
 use super::state::Gateway;
 use super::{drain_trace_directory, link_options, parts, trace_directory};
-use crate::cli::{Failure, messages};
+use crate::failure::Failure;
 use crate::spool as nodes;
 use crate::spool::link::{SpoolLink, random_life};
 use crate::spool::namesake::{self, By, Namesake};
 use crate::spool::reader::Admission;
+use crate::wording::messages;
 
 /// How often the progress is told.
 const TELL: Duration = Duration::from_secs(2);

@@ -22,12 +22,12 @@ use super::aside::Aside;
 use super::intake::{Intake as _, ServiceIntake};
 use super::session::{self, SessionContext};
 use super::state::Gateway;
-use super::tls::ServerTls;
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::role::accept;
 use crate::role::login::Logins;
 use crate::role::places::{Client, Places};
 use crate::role::proxy;
+use crate::role::tls::ServerTls;
 use crate::secret;
 
 /// A service of the gateway, by the settings section that configures it.

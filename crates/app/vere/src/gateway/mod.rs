@@ -10,7 +10,7 @@ mod adopt;
 mod aside;
 mod audit;
 mod behind;
-pub(crate) mod control;
+mod control;
 pub(crate) mod convert;
 mod drain;
 mod group;
@@ -69,17 +69,18 @@ use self::policy::policy;
 use self::records::Records;
 pub(crate) use self::routing::{relay, route as destination_of};
 use self::state::{Gateway, Parts};
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::role::life::{self, Signals};
 use crate::role::log::Level;
-use crate::role::{clock, wire};
+use crate::role::tls::{ServerTls, acme};
+use crate::role::{accept, clock, entry, wire};
+use crate::spool as nodes;
 use crate::spool::encryption::{self, Encryption};
 use crate::spool::link::{
     LinkOptions, LinkState, NodeAddresses, SlowTerms, SpoolError, SpoolLink, random_life,
 };
 use crate::spool::mark::OwnerMark;
 use crate::spool::namesake::{self, By, Namesake};
-use crate::{spool as nodes, supervisor};
 
 /// How long deliveries and sessions may go on after the stop was asked for.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
@@ -135,7 +136,7 @@ async fn serve(
         settings.metrics.listen.as_slice(),
         ListenOptions::default(),
     )?;
-    let control = control::bind(&settings.control.socket).map_err(|error| {
+    let control = accept::bind(&settings.control.socket).map_err(|error| {
         Failure::new(format!(
             "cannot open {}: {error}",
             settings.control.socket.display()
@@ -150,7 +151,7 @@ async fn serve(
     let trace = trace_directory(&settings);
     let gateway = Rc::new(Gateway::new(parts(settings, link, &trace)?));
     let (stop, stopping) = watch::channel(false);
-    let server_tls = tls::ServerTls::new(&gateway.settings())?;
+    let server_tls = ServerTls::new(&gateway.settings())?;
     let reception = Rc::new(Reception::new(Rc::clone(&gateway), server_tls, stopping)?);
 
     keep_queues(&gateway);
@@ -175,7 +176,7 @@ async fn serve(
     // Whoever hears that it is ready may send signals.
     let mut signals = Signals::new()?;
     let apply = |settings| reload(&reception, &gateway, settings);
-    supervisor::notify_ready();
+    entry::notify_ready();
     health.send_replace(Health::Ready);
     let end = tokio::select! {
         () = signals.wait_for_stop(config, &level, apply) => Ok(()),
@@ -300,9 +301,9 @@ pub(crate) fn resolver(settings: &Settings) -> Result<Resolver, Failure> {
 fn keep_certificate(
     settings: &Settings,
     listeners: Vec<std::net::TcpListener>,
-    tls: tls::ServerTls,
+    tls: ServerTls,
 ) -> Result<(), Failure> {
-    let Some(acme) = tls::acme(settings)? else {
+    let Some(acme) = acme(settings)? else {
         return Ok(());
     };
     for listener in listeners {

@@ -22,7 +22,7 @@ use vere_units::{Secret, Timestamp, TraceId};
 
 use super::clock;
 use super::state::{Gateway, POST_RETRY};
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::spool::link::SpoolError;
 
 /// Lines taken at once.

@@ -14,8 +14,8 @@ use vere_telemetry::trace::{Event, EventKind};
 
 use super::state::Gateway;
 use super::{clock, orders, records};
-use crate::cli::{counted, messages};
 use crate::spool::link::SpoolError;
+use crate::wording::{counted, messages};
 
 /// Records in one block.
 const BLOCK_RECORDS: u32 = 1_000;

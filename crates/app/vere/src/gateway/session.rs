@@ -17,9 +17,9 @@ use super::intake::Intake;
 use super::listeners::Service;
 use super::mail_log;
 use super::metrics::GatewayMetrics;
-use super::tls::ServerTls;
 use crate::role::clock;
 use crate::role::memory::Share;
+use crate::role::tls::ServerTls;
 use crate::role::wire::{self, Connection};
 
 /// What a session needs besides its connection.

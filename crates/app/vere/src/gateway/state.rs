@@ -28,7 +28,7 @@ use super::reporting::STORING_MAX;
 use super::routing::Router;
 use super::scheduler::note_lost;
 use super::signing::Signer;
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::role::memory::{BodyMemory, DISK, MEMORY};
 use crate::secret;
 use crate::spool::link::{Commit, SpoolError, SpoolLink};

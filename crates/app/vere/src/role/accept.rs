@@ -1,7 +1,9 @@
-//! The loop that accepts connections, for ports of the internet and sockets in the file system.
+//! Sockets in the file system, and the loop that accepts connections on them and on ports of the internet.
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -58,4 +60,21 @@ pub(crate) async fn accept<L: Listener, F: Future<Output = ()> + 'static>(
             }
         }
     }
+}
+
+/// Opens the socket for its owner alone; a socket left by a dead process is replaced.
+///
+/// # Errors
+/// When the path cannot be bound.
+pub(crate) fn bind(path: &Path) -> io::Result<UnixListener> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
 }

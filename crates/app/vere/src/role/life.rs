@@ -7,9 +7,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 use vere_settings::Settings;
 
+use super::entry;
 use super::log::Level;
-use crate::cli::Failure;
-use crate::supervisor;
+use super::settings::role_settings;
+use crate::failure::Failure;
 
 /// The longest time between two beats: one notice that comes late must not make the supervisor kill the role.
 const BEAT_MAX: Duration = Duration::from_secs(5);
@@ -31,9 +32,9 @@ pub(crate) fn run(role: impl Future<Output = Result<(), Failure>>) -> Result<(),
 
 /// Beats for ever: tells the supervisor that the thread's tasks still run, and gives free memory back to the kernel.
 pub(crate) async fn beat() {
-    let interval = supervisor::watchdog_interval().unwrap_or(BEAT_MAX);
+    let interval = entry::watchdog_interval().unwrap_or(BEAT_MAX);
     loop {
-        supervisor::notify_watchdog();
+        entry::notify_watchdog();
         return_memory();
         tokio::time::sleep(interval.min(BEAT_MAX)).await;
     }
@@ -97,7 +98,7 @@ pub(crate) fn reload(
     level: &Level,
     apply: impl Fn(Settings) -> Result<(), Failure>,
 ) {
-    let reloaded = supervisor::role_settings(config).map_err(Failure::from);
+    let reloaded = role_settings(config).map_err(Failure::from);
     let applied = reloaded.and_then(|settings| {
         let wanted = settings.log.level;
         apply(settings).map(|()| level.set(wanted))
@@ -106,5 +107,5 @@ pub(crate) fn reload(
         Ok(()) => tracing::info!(config = %config.display(), "configuration reloaded"),
         Err(error) => tracing::error!(%error, "configuration kept: the new one is wrong"),
     }
-    supervisor::notify_ready();
+    entry::notify_ready();
 }

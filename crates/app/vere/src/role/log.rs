@@ -3,7 +3,7 @@
 use vere_settings::{LogFormat, Settings};
 use vere_telemetry::log::{self, LevelHandle, LogHandle, LogLevel, LogOptions};
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 /// Starts the log as the settings want it; `role` stands on each line. What waits is written when the handle is
 /// dropped, at the end of the process.

@@ -7,6 +7,7 @@
 //! `docs/sendmail.md`.
 
 mod dialogue;
+mod mailq;
 mod message;
 mod options;
 mod usage;
@@ -30,7 +31,6 @@ use self::options::{Mode, Options, UsageError, bare};
 use self::usage::usage;
 pub(crate) use self::usage::{EXIT_CODES, OPTIONS, SYNOPSIS};
 use crate::address::complete;
-use crate::cli::mailq;
 use crate::config;
 
 /// Where the gateway is looked for by users who may not read the settings.

@@ -9,7 +9,7 @@ use vere_dkim::{KeyAlgorithm, KeyStore, PrivateKey, StoredKey};
 use vere_signwire::{ActiveKey, Algorithm, Answer, Reason, Request};
 use vere_units::Timestamp;
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 /// How long an answer about keys holds at most: so late a new key or the end of one is seen.
 const HOLDS_MAX: Duration = Duration::from_secs(10);

@@ -20,10 +20,9 @@ use vere_net::listen::bind_local;
 use vere_settings::Settings;
 
 use self::keys::Keys;
-use crate::cli::Failure;
-use crate::role::life;
+use crate::failure::Failure;
 use crate::role::log::Level;
-use crate::supervisor;
+use crate::role::{entry, life};
 
 /// Permissions of the socket: who may connect may have anything signed.
 const SOCKET_MODE: u32 = 0o600;
@@ -81,7 +80,7 @@ async fn watch(keys: &Keys, config: &Path, level: &Level) -> Result<(), Failure>
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
     let mut tick = tokio::time::interval(LOOK_INTERVAL);
-    supervisor::notify_ready();
+    entry::notify_ready();
     loop {
         tokio::select! {
             _ = terminate.recv() => return Ok(()),
@@ -92,7 +91,7 @@ async fn watch(keys: &Keys, config: &Path, level: &Level) -> Result<(), Failure>
             }
             _ = tick.tick() => {
                 keys.look();
-                supervisor::notify_watchdog();
+                entry::notify_watchdog();
             }
         }
     }

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use vere_net::tls::{CertificateFiles, MutualTls, MutualTlsOptions};
 use vere_settings::{LineTls, Settings, SpoolNode};
 
-use crate::cli::Failure;
-use crate::supervisor::{Kept, kept_certificate};
+use crate::failure::Failure;
+use crate::role::kept::{Kept, kept_certificate};
 
 /// Mutual TLS with one node.
 #[derive(Debug, Clone)]

@@ -30,10 +30,10 @@ use vere_spool::node::{Account, NodeConfig, OUTLINER};
 use vere_spool::owner::Membership;
 use vere_spoolwire::{Grants, KeptGrants, Right, SharedSecret};
 
-use crate::cli::Failure;
-use crate::role::life;
+use crate::failure::Failure;
 use crate::role::log::Level;
-use crate::{secret, supervisor};
+use crate::role::{entry, life};
+use crate::secret;
 use encryption::Encryption;
 use mark::OwnerMark;
 use node::{Durability, NodeOptions, Stop};
@@ -72,11 +72,11 @@ pub(crate) fn run(
         config,
         durability: durability(settings, &node.data),
         encryption: Encryption::of(encryption::certificates(settings)?.as_ref(), node),
-        alive: supervisor::notify_watchdog,
+        alive: entry::notify_watchdog,
     };
     let stop = Stop::default();
     take_signals(stop.clone(), reload)?;
-    node::serve(options, listeners, stop, supervisor::notify_ready)?;
+    node::serve(options, listeners, stop, entry::notify_ready)?;
     Ok(())
 }
 

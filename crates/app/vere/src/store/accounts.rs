@@ -7,7 +7,7 @@ use vere_store::Holding;
 
 use super::keeper::{Keeper, MailStore};
 use super::listeners::Reception;
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 /// Accounts looked at in one go: others wait for the store that long.
 const PAGE: usize = 100;

@@ -12,7 +12,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +25,8 @@ use vere_settings::Settings;
 
 use super::listeners::Reception;
 use super::{accounts, search, session};
-use crate::cli::Failure;
-use crate::control::{Answer, REQUEST_MAX, StoreRequest};
-use crate::gateway::control;
+use crate::control::{Answer, REQUEST_MAX, StoreRequest, store_socket};
+use crate::failure::Failure;
 use crate::role::accept;
 
 /// How long a client may take for its first line, or to read an answer.
@@ -79,15 +77,10 @@ impl Turns {
     }
 }
 
-/// Where the socket is: beside the one of the commands.
-pub(crate) fn socket(settings: &Settings) -> PathBuf {
-    settings.control.socket.with_file_name("store.sock")
-}
-
 /// Opens the socket for its owner alone. Without it the store still serves everybody else.
 pub(super) fn bind(settings: &Settings) -> Option<UnixListener> {
-    let path = socket(settings);
-    match control::bind(&path) {
+    let path = store_socket(settings);
+    match accept::bind(&path) {
         Ok(listener) => Some(listener),
         Err(error) => {
             tracing::error!(path = %path.display(), %error, "no import and export: socket cannot be made");

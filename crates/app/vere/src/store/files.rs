@@ -17,7 +17,7 @@ use vere_units::ByteSize;
 use super::keeper::MailStore;
 use super::mark::{self, Mark, Place};
 use super::steps::special_use;
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::role::clock::now;
 
 /// Memory for blocks of the metadata.

@@ -26,13 +26,13 @@ use super::keeper::Keeper;
 use super::quota::{Quotas, SharedQuotas};
 use super::sessions::{LetIn, Sessions};
 use super::{lmtp, session};
-use crate::cli::Failure;
-use crate::gateway::tls::ServerTls;
+use crate::failure::Failure;
 use crate::role::accept;
 use crate::role::login::Logins;
 use crate::role::memory::{BodyMemory, MEMORY, MemoryFigures, Share};
 use crate::role::places::{self, Places};
 use crate::role::proxy;
+use crate::role::tls::ServerTls;
 use crate::secret;
 
 /// Octets that the kernel takes of what a client does not read.

@@ -49,11 +49,11 @@ use vere_net::listen::{Inherited, ListenOptions};
 use vere_settings::Settings;
 use vere_telemetry::metrics::Health;
 
-use crate::cli::Failure;
-use crate::gateway::tls::ServerTls;
+use crate::failure::Failure;
+use crate::role::entry;
 use crate::role::life::{self, Signals};
 use crate::role::log::Level;
-use crate::supervisor;
+use crate::role::tls::ServerTls;
 use files::Files;
 use keeper::Keeper;
 use listeners::{Reception, Service};
@@ -121,7 +121,7 @@ async fn serve(
     }
     // Whoever hears that it is ready may send signals.
     let mut signals = Signals::new()?;
-    supervisor::notify_ready();
+    entry::notify_ready();
     tokio::select! {
         () = signals.wait_for_stop(config, &level, |settings| reception.reload(settings)) => {}
         error = end.failed() => return Err(Failure::new(format!(

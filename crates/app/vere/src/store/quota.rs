@@ -10,7 +10,7 @@ use vere_settings::{AccountQuota, OverQuota, Settings};
 use vere_store::{QuotaLimit, QuotaUsage, StoreError};
 
 use super::keeper::MailStore;
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 /// Accounts with what they hold.
 type Held = Vec<(AccountName, QuotaUsage)>;

@@ -6,9 +6,9 @@ use std::io;
 use std::path::PathBuf;
 
 use vere_net::listen::ListenError;
-use vere_settings::ConfigErrors;
 
 use crate::config::named::Fault;
+use crate::role::settings::SettingsError;
 use crate::role::upgrade::Unsaid;
 
 /// Why the system could not be started, or a reload was refused.
@@ -78,15 +78,8 @@ pub(crate) enum SupervisorError {
         /// Their keys.
         keys: Vec<String>,
     },
-    /// The settings file could not be read.
-    ConfigUnreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The settings file is wrong.
-    ConfigWrong(ConfigErrors),
+    /// The settings file could not be read, or is wrong.
+    Settings(SettingsError),
     /// The settings file is right, and files that it names cannot be used.
     FilesWrong {
         /// The settings file.
@@ -107,6 +100,12 @@ impl SupervisorError {
     /// Names the step of a failed system call.
     pub(super) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { what, source }
+    }
+}
+
+impl From<SettingsError> for SupervisorError {
+    fn from(error: SettingsError) -> Self {
+        Self::Settings(error)
     }
 }
 
@@ -156,10 +155,7 @@ impl fmt::Display for SupervisorError {
                     keys.join(", ")
                 )
             }
-            Self::ConfigUnreadable { path, source } => {
-                write!(f, "cannot read {}: {source}", path.display())
-            }
-            Self::ConfigWrong(errors) => errors.fmt(f),
+            Self::Settings(error) => error.fmt(f),
             Self::FilesWrong { path, faults } => {
                 for (n, (line, Fault { key, text })) in faults.iter().enumerate() {
                     let end = if n == 0 { "" } else { "\n" };
@@ -180,11 +176,10 @@ impl Error for SupervisorError {
             Self::Privileges { source, .. }
             | Self::Socket { source, .. }
             | Self::DataDirectory { source, .. }
-            | Self::ConfigUnreadable { source, .. }
             | Self::System { source, .. } => source.source(),
             Self::Listen { source, .. } => source.source(),
-            Self::ConfigWrong(_)
-            | Self::FilesWrong { .. }
+            Self::Settings(error) => error.source(),
+            Self::FilesWrong { .. }
             | Self::UserUnknown { .. }
             | Self::Unsaid(_)
             | Self::DataInUse { .. }

@@ -10,70 +10,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use vere_net::tls::{CertificateFiles as Files, check_files};
-use vere_settings::{CertificateFiles, Settings};
+use vere_settings::Settings;
 
 use crate::config::named::Fault;
-
-/// Name of the folder under the data directory.
-const FOLDER: &str = "accepted";
-
-/// What a certificate is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
-    /// `[tls]`.
-    Default,
-    /// A section `[[tls.sni]]`, from 0 on.
-    Sni(usize),
-    /// `[spool.tls]`.
-    Spool,
-}
-
-impl Kept {
-    /// Where its copy lies.
-    pub(super) fn path(self, settings: &Settings) -> PathBuf {
-        let name = match self {
-            Self::Default => "default.pem".to_owned(),
-            Self::Sni(place) => format!("sni-{}.pem", place + 1),
-            Self::Spool => "spool.pem".to_owned(),
-        };
-        settings.data.join(FOLDER).join(name)
-    }
-
-    /// All that the settings name.
-    fn all(settings: &Settings) -> impl Iterator<Item = Self> {
-        let sni = (0..settings.tls.sni.len()).map(Self::Sni);
-        let all = [Self::Default, Self::Spool].into_iter().chain(sni);
-        all.filter(|kept| kept.files(settings).is_some())
-    }
-
-    /// The files that the settings name, and for whom.
-    fn files(self, settings: &Settings) -> Option<(&str, &CertificateFiles)> {
-        match self {
-            Self::Default => settings.tls.default.as_ref().map(|files| ("", files)),
-            Self::Sni(place) => {
-                let sni = settings.tls.sni.get(place)?;
-                Some((&sni.name, &sni.files))
-            }
-            Self::Spool => settings.spool.tls.as_ref().map(|tls| ("", &tls.files)),
-        }
-    }
-
-    /// What the setting of this key is about.
-    fn of_key(key: &str) -> Option<Self> {
-        let (section, of) = key.rsplit_once('.')?;
-        if !matches!(of, "certificate" | "key") {
-            return None;
-        }
-        match section {
-            "tls" => Some(Self::Default),
-            "spool.tls" => Some(Self::Spool),
-            _ => {
-                let number = section.strip_prefix("tls.sni[")?.strip_suffix(']')?;
-                Some(Self::Sni(number.parse::<usize>().ok()?.checked_sub(1)?))
-            }
-        }
-    }
-}
+use crate::role::kept::{FOLDER, Kept};
 
 /// The copy that serves in the place of files with this fault, where it is one of the same files: `before` are the
 /// settings that were accepted last.
@@ -174,21 +114,6 @@ mod tests {
             let copies = copies();
             forget_changed(&before, &now);
             assert_eq!(copies.map(|path| path.exists()), left);
-        }
-    }
-
-    #[test]
-    fn keys_of_faults_name_copies() {
-        for (key, kept) in [
-            ("tls.key", Some(Kept::Default)),
-            ("tls.sni[2].certificate", Some(Kept::Sni(1))),
-            ("spool.tls.certificate", Some(Kept::Spool)),
-            ("spool.tls.ca", None),
-            ("tls.sni[0].key", None),
-            ("delivery.ca", None),
-            ("route[1].password_file", None),
-        ] {
-            assert_eq!(Kept::of_key(key), kept, "{key}");
         }
     }
 }

@@ -14,7 +14,7 @@
 //! | SIGTERM, SIGINT | gateway stopped, then the nodes; 30 s each, then SIGKILL; exit 0 |
 //! | second SIGINT | all killed, exit 130 |
 //! | full disk | a file of 4 MiB, `ballast` in the data folder, is removed when a role ends before it is ready and the disk is full, and made again when there is room |
-//! | own death | the kernel kills every role ([`child_setup`]) |
+//! | own death | the kernel kills every role ([`child_setup`](crate::role::entry::child_setup)) |
 //!
 //! Roles talk to the supervisor by `sd_notify(3)`, as the supervisor itself does with systemd, so a
 //! role can also be run by systemd directly.
@@ -22,7 +22,6 @@
 mod backoff;
 mod ballast;
 mod child;
-mod entry;
 mod error;
 mod kept;
 mod listeners;
@@ -42,13 +41,10 @@ use std::time::Duration;
 use vere_settings::Settings;
 
 use crate::role::log::Level;
-use crate::role::upgrade;
+use crate::role::{settings, upgrade};
 
-pub(crate) use entry::{child_setup, notify_ready, notify_watchdog, watchdog_interval};
 pub(crate) use error::SupervisorError;
-pub(crate) use kept::Kept;
 pub(crate) use role::{Readiness, Role};
-pub(crate) use snapshot::{kept_certificate, role_settings};
 
 use lock::DataLock;
 use snapshot::Snapshot;
@@ -140,7 +136,7 @@ pub(crate) fn run_with(
     // Before anything is touched that a system which runs already may have: its sockets, its settings.
     let _lock = DataLock::take(&settings.data)?;
     let listeners = listeners::open(&settings)?;
-    let text = snapshot::read(config_path)?;
+    let text = settings::read(config_path)?;
     let executable =
         std::env::current_exe().map_err(SupervisorError::system("find the program's own file"))?;
     privileges::prepare(&settings, &executable)?;

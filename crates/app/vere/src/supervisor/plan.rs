@@ -7,7 +7,7 @@ use vere_settings::Settings;
 
 use super::listeners::Listeners;
 use super::role::{Listener, Readiness, Role};
-use super::snapshot::ACCEPTED_SETTINGS;
+use crate::role::settings::ACCEPTED_SETTINGS;
 
 /// Builds the roles in start order: the nodes, the signer and the mail store, then the gateway that needs
 /// them.

@@ -13,60 +13,15 @@ use std::sync::Arc;
 use vere_settings::{KeyLines, Settings};
 
 use super::error::SupervisorError;
-use super::kept::{self, Kept};
+use super::kept;
 use crate::config::named::{self, Fault};
-
-/// Environment variable with the path of the accepted settings, for roles.
-pub(super) const ACCEPTED_SETTINGS: &str = "VERE_ACCEPTED_SETTINGS";
+use crate::role::settings::{SettingsError, parse, read};
 
 /// Name of the file under the data directory.
 const FILE_NAME: &str = "accepted.toml";
 
-/// Largest settings file, in octets; a larger one is not a settings file.
-const FILE_LENGTH_MAX: u64 = 64 << 20;
-
-/// Reads the settings for a role: those the supervisor accepted, or, for a role started by hand,
-/// those in `config_path`. Errors and relative paths refer to `config_path` in both cases. To be
-/// called at the start and at every SIGHUP.
-///
-/// # Errors
-///
-/// When the file cannot be read or is wrong.
-pub(crate) fn role_settings(config_path: &Path) -> Result<Settings, SupervisorError> {
-    let accepted = std::env::var_os(ACCEPTED_SETTINGS).map(PathBuf::from);
-    let text = read(accepted.as_deref().unwrap_or(config_path))?;
-    parse(&text, config_path)
-}
-
-/// Where a role keeps a copy of a certificate and its key that could be used: restarted while the files
-/// are broken it takes those. Nowhere for a role started by hand, or a command.
-pub(crate) fn kept_certificate(settings: &Settings, of: Kept) -> Option<PathBuf> {
-    std::env::var_os(ACCEPTED_SETTINGS)?;
-    Some(of.path(settings))
-}
-
-/// Reads the text of a settings file.
-pub(super) fn read(path: &Path) -> Result<String, SupervisorError> {
-    let unreadable = |source| SupervisorError::ConfigUnreadable {
-        path: path.to_owned(),
-        source,
-    };
-    let length = fs::metadata(path).map_err(unreadable)?.len();
-    if length > FILE_LENGTH_MAX {
-        return Err(unreadable(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            "larger than 64 MiB",
-        )));
-    }
-    fs::read_to_string(path).map_err(unreadable)
-}
-
-fn parse(text: &str, config_path: &Path) -> Result<Settings, SupervisorError> {
-    Settings::parse(text, &config_path.to_string_lossy()).map_err(SupervisorError::ConfigWrong)
-}
-
 /// The settings that were accepted last.
-fn accepted(settings: &Settings, config_path: &Path) -> Result<Settings, SupervisorError> {
+fn accepted(settings: &Settings, config_path: &Path) -> Result<Settings, SettingsError> {
     read(&settings.data.join(FILE_NAME)).and_then(|text| parse(&text, config_path))
 }
 

@@ -23,10 +23,10 @@ use signal_hook::iterator::Signals;
 use super::Timing;
 use super::ballast::Ballast;
 use super::child::Supervised;
-use super::entry::tell;
 use super::error::SupervisorError;
 use super::notify::{self, Notice, NotifySocket};
 use super::role::{Readiness, Role};
+use crate::role::entry::{tell, watchdog_interval};
 
 /// Exit code after a second SIGINT: 128 + SIGINT, as shells have it.
 const EXIT_INTERRUPTED: u8 = 130;
@@ -109,7 +109,7 @@ impl Watch {
             phase: Phase::Starting,
             failure: None,
             interrupts: 0,
-            heartbeat: super::entry::watchdog_interval().map(|every| (every, Instant::now())),
+            heartbeat: watchdog_interval().map(|every| (every, Instant::now())),
             ballast: Ballast::of(folder),
         })
     }

@@ -17,7 +17,7 @@ use super::message::{Hash, Item, Message, batches};
 use super::names::{self, Folder};
 use super::outcome::Put;
 use super::place::Remote;
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 /// A server that took no message for so long has done what it was sent before.
 const SETTLE: Duration = Duration::from_secs(2);

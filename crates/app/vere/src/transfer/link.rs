@@ -18,7 +18,7 @@ use vere_sasl::{Mechanism, NonceSource};
 
 use super::message::{Message, PIECE};
 use super::place::{Remote, Security};
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::role::wire::Connection;
 use crate::secret;
 

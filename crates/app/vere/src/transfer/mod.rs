@@ -32,8 +32,9 @@ use vere_settings::Settings;
 pub(crate) use mbox::Variant;
 pub(crate) use place::ServerArgs;
 
-use crate::cli::{Failure, Outcome};
-use crate::store::admin;
+use crate::control;
+use crate::failure::Failure;
+use crate::outcome::Outcome;
 use account::Account;
 use link::Link;
 use place::Place;
@@ -98,7 +99,7 @@ pub(crate) struct ExportArgs {
 pub(crate) fn import(args: ImportArgs, settings: &Settings) -> Result<Outcome, Failure> {
     let place = Place::parse(&args.source, &args.common.server)?;
     let state = open_state(&args.common, settings, "import", &place)?;
-    let socket = admin::socket(settings);
+    let socket = control::store_socket(settings);
     run(async {
         let own = Link::local(&socket, &args.common.account.to_string()).await?;
         let target = Target::Account(Box::new(Account::own(own).await?));
@@ -117,7 +118,7 @@ pub(crate) fn export(args: ExportArgs, settings: &Settings) -> Result<Outcome, F
     // A folder that is to be made cannot be looked at.
     let place = Place::parse(&args.target, &args.common.server)?;
     let state = open_state(&args.common, settings, "export", &place)?;
-    let socket = admin::socket(settings);
+    let socket = control::store_socket(settings);
     run(async {
         let own = Link::local(&socket, &args.common.account.to_string()).await?;
         let source = Source::Account(Box::new(Account::own(own).await?));

@@ -23,7 +23,7 @@ use vere_imap::Uid;
 
 use super::account::Begin;
 use super::message::Hash;
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 const VERSION: u32 = 1;
 

@@ -7,7 +7,7 @@ use super::outcome::Put;
 use super::place::Place;
 use super::state::FolderState;
 use super::{maildir, mbox};
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 /// A place that mail goes to.
 pub(super) enum Target {

@@ -15,8 +15,8 @@ use vere_ports::directory::{AccountName, DomainName};
 use vere_settings::Settings;
 use vere_units::Secret;
 
-use crate::cli::Failure;
 use crate::cli::account::new_credentials;
+use crate::failure::Failure;
 
 /// The domain of the demo's own mailboxes.
 pub(super) const DOMAIN: &str = "demo.test";

@@ -8,14 +8,16 @@ use vere_queue::Destination;
 use vere_settings::Settings;
 use vere_units::{ByteSize, Span, TraceId};
 
-use super::{parse, to_json};
+use super::to_json;
 use crate::cli::confirm::confirm as ask_first;
-use crate::cli::{Failure, messages};
+use crate::control::queues::{self, parse};
 use crate::control::{
     Acted, Action, HoldOutcome, HoldRow, MessageChange, OrderChange, OrderRow, Request, Selection,
     ask, ask_for,
 };
+use crate::failure::Failure;
 use crate::gateway;
+use crate::wording::messages;
 
 /// How long a command waits for a gateway that works through its queues; it goes on without.
 const ACTION_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -207,7 +209,7 @@ fn next_hop(text: &str, port: u16) -> Result<Destination, Failure> {
 /// What waits for a destination, here and in adopted queues.
 fn queued(socket: &Path, destination: &str) -> Result<Acted, Failure> {
     let mut all = Acted::default();
-    for row in super::all(socket)? {
+    for row in queues::all(socket)? {
         if row.destination == destination {
             all.messages += row.messages;
             all.octets += row.octets;

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{User, geteuid};
 use vere_ports::directory::{AccountName, DomainName};
 
-use crate::cli::Failure;
 use crate::cli::config::memory::DROP_IN;
+use crate::failure::Failure;
 
 /// The user that a system started as root becomes, where there is such a user.
 const USER: &str = "vere";

@@ -11,7 +11,8 @@ use vere_spool::owner::{MemberState, Membership};
 use vere_spoolwire::NodeStat;
 use vere_units::ByteSize;
 
-use super::{Failure, key, to_json};
+use super::{key, to_json};
+use crate::failure::Failure;
 use crate::spool::reader::Reader;
 use crate::spool::{self, Credentials, encryption};
 

@@ -8,7 +8,7 @@ use vere_settings::{Settings, SpoolNode};
 use vere_spoolwire::RecordId;
 
 use super::key;
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::spool::reader::{ReadRecord, Reader};
 use crate::spool::{Credentials, encryption};
 

@@ -12,7 +12,8 @@ use vere_settings::{Settings, SpoolNode};
 use vere_spool::lease::LeaseRecord;
 use vere_spool::owner::Membership;
 
-use super::{Failure, key};
+use super::key;
+use crate::failure::Failure;
 use crate::spool::reader::{end_group, look_for};
 use crate::spool::{self, Credentials, encryption};
 

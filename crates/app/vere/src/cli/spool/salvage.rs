@@ -14,7 +14,8 @@ use vere_settings::{Settings, SpoolNode};
 use vere_spool::owner::{MemberState, Membership};
 use vere_spoolwire::{Incarnation, NodeStat, Txn};
 
-use super::{Failure, key};
+use super::key;
+use crate::failure::Failure;
 use crate::spool::reader::{Reader, make_whole};
 use crate::spool::{self, Credentials, encryption};
 

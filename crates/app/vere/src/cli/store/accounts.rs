@@ -9,11 +9,11 @@ use vere_ports::directory::AccountName;
 use vere_settings::Settings;
 use vere_units::ByteSize;
 
+use crate::cli::account as directory;
 use crate::cli::confirm::confirm;
-use crate::cli::{Failure, account as directory};
 use crate::control::{self, StoreRequest};
+use crate::failure::Failure;
 use crate::store::accounts::{self, AccountRow, AccountsPage};
-use crate::store::admin;
 use crate::store::files::Files;
 use crate::store::keeper::MailStore;
 
@@ -144,7 +144,7 @@ fn ask<T: DeserializeOwned>(
     settings: &Settings,
     request: &StoreRequest,
 ) -> Result<Option<T>, Failure> {
-    let asked = control::ask_store(&admin::socket(settings), request, PATIENCE);
+    let asked = control::ask_store(&control::store_socket(settings), request, PATIENCE);
     match asked.map_err(Failure::new)? {
         Some(value) => Ok(Some(serde_json::from_value(value)?)),
         None => Ok(None),

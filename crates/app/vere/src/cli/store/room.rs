@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use vere_units::{ByteSize, Timestamp};
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::store::keeper::MailStore;
 use crate::store::upkeep::{Known, LastPass};
 

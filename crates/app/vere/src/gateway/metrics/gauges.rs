@@ -18,10 +18,10 @@ use vere_telemetry::metrics::{
 };
 use vere_units::Timestamp;
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::gateway::clock;
 use crate::gateway::state::Gateway;
-use crate::gateway::tls::ServerTls;
+use crate::role::tls::ServerTls;
 use crate::spool::link::SpoolLink;
 
 /// How often what is measured and not counted is looked at.

@@ -32,7 +32,7 @@ pub(crate) use self::open::{Opened, Progress, drive};
 use self::own::Interfaces;
 use super::metrics::GatewayMetrics;
 use super::tls::ClientTls;
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 /// How often MTA-STS policies are looked through for those that will end.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(60 * 60);

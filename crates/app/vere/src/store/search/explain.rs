@@ -15,10 +15,11 @@ use vere_units::ByteSize;
 use super::look::{Leaf, Look};
 use super::verdicts::Verdicts;
 use super::{Asking, OwnFields, SharedIndex, own_fields};
-use crate::cli::{self, Failure};
+use crate::failure::Failure;
 use crate::role::clock::now;
 use crate::store::keeper::{Keeper, MailStore};
 use crate::store::parser::Decoders;
+use crate::wording;
 
 /// A store that nobody else uses.
 struct Alone<'a>(Mutex<&'a mut MailStore>);
@@ -116,8 +117,8 @@ fn explained(
     let (messages, unknown) = look.counts();
     let mut text = format!(
         "{}; index: {}, {}; not indexed: {unknown}\n",
-        cli::messages(messages),
-        cli::counted(count, "segment", "segments"),
+        wording::messages(messages),
+        wording::counted(count, "segment", "segments"),
         ByteSize::new(octets)
     );
     look.leaves()
@@ -127,7 +128,7 @@ fn explained(
     let _ = writeln!(
         text,
         "{} found in {:.1} ms: {}",
-        cli::messages(hits.uids.len()),
+        wording::messages(hits.uids.len()),
         taken.as_secs_f64() * 1_000.0,
         hits.uids
     );

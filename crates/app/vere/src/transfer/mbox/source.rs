@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::header::Fields;
 use super::scan::{Lines, Place, scan};
 use super::{Variant, arrival};
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::transfer::message::{Item, LineEnds, Message, Writer};
 use crate::transfer::names::{self, Folder};
 

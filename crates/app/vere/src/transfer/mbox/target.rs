@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use vere_imap::date::DateTime;
 
 use super::{behind_marks, from_line, header};
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::transfer::maildir::{make_folder, write_lf};
 use crate::transfer::message::{Item, Message};
 use crate::transfer::names::{self, Folder};

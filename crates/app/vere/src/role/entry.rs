@@ -12,7 +12,7 @@ use nix::unistd::{Pid, getppid};
 use sd_notify::NotifyState;
 
 /// Environment variable with the process id of the supervisor that started this role.
-pub(super) const SUPERVISOR_PID: &str = "VERE_SUPERVISOR_PID";
+pub(crate) const SUPERVISOR_PID: &str = "VERE_SUPERVISOR_PID";
 
 /// Ties the calling process to the life of its supervisor. Call it first in a role, before threads.
 ///
@@ -73,7 +73,7 @@ pub(crate) fn watchdog_interval() -> Option<Duration> {
 }
 
 /// Sends `states` to the socket in `NOTIFY_SOCKET`, if any.
-pub(super) fn tell(states: &[NotifyState<'_>]) {
+pub(crate) fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "cannot notify the service manager");
     }

@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use vere_settings::Settings;
 
-use super::{Failure, queue};
-use crate::control::{MessageRow, Request, ask};
+use crate::control::{MessageRow, Request, ask, queues};
+use crate::failure::Failure;
 
 /// Messages asked for at once.
 const PAGE: usize = 1_000;
@@ -19,7 +19,7 @@ const PAGE: usize = 1_000;
 /// When no gateway answers, or this user may not ask it.
 pub(crate) fn list(settings: &Settings) -> Result<String, Failure> {
     let mut listing = Listing::default();
-    let queues = queue::all(&settings.control.socket)?.into_iter();
+    let queues = queues::all(&settings.control.socket)?.into_iter();
     // What is shown of a name has the adopted queues of that name in it.
     let names: BTreeSet<String> = queues.map(|queue| queue.destination).collect();
     for name in &names {
