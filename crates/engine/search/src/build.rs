@@ -5,22 +5,13 @@ use std::sync::Arc;
 use vere_mime::Zone;
 
 use crate::crossings;
+use crate::document::Document;
+use crate::format::Owner;
 use crate::gist::{Gist, Shelf, signatures};
 use crate::summary::SummaryWriter;
 use crate::words::Words;
-use crate::write::{Owner, ZoneWriter, segment};
+use crate::write::{ZoneWriter, segment};
 use crate::{BUILD_DOCUMENTS_MAX, BUILD_OCTETS_MAX};
-
-/// A message of a mailbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Document {
-    /// Its UID.
-    pub uid: u32,
-    /// Where its body is: the same UID with another body is another message.
-    pub body: u64,
-    /// The day that its Date field names (RFC 9051 section 6.4.4), counted from 1970.
-    pub sent: Option<i64>,
-}
 
 /// Takes the texts of messages and makes a segment of them.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::ops::Range;
 use vere_ports::storage::StorageFile;
 
 use crate::SearchError;
-use crate::codec::{u32_at, u64_at};
-use crate::write::{BLOCK, FIXED, HEAD, MAGIC, Owner, SECTIONS, VERSION};
+use crate::codec::u32_at;
+use crate::format::{BLOCK, HEAD, Head};
 
 /// What is read at once in the hope that head and checksums are in it.
 const FRONT: u64 = 16 * 1024;
@@ -19,50 +19,6 @@ pub(crate) struct Checked<F> {
     start: u64,
     data: u64,
     sums: Vec<u8>,
-}
-
-/// What the head says.
-#[derive(Debug)]
-pub(crate) struct Head {
-    pub(crate) owner: Owner,
-    pub(crate) documents: usize,
-    /// First and last UID.
-    pub(crate) uids: (u32, u32),
-    sections: Vec<Range<u64>>,
-}
-
-impl Head {
-    /// Where a section lies.
-    pub(crate) fn section(&self, number: usize) -> Range<u64> {
-        self.sections.get(number).cloned().unwrap_or(0..0)
-    }
-
-    fn decode(head: &[u8]) -> Option<(Self, u64)> {
-        let sum = u32_at(head, HEAD - 4)?;
-        if !head.starts_with(MAGIC)
-            || u32_at(head, 8)? != VERSION
-            || crc32fast::hash(&head[..HEAD - 4]) != sum
-        {
-            return None;
-        }
-        let data = u64_at(head, 40)?;
-        let mut sections = Vec::with_capacity(SECTIONS);
-        for number in 0..SECTIONS {
-            let start = u64_at(head, FIXED + number * 16)?;
-            let end = start.checked_add(u64_at(head, FIXED + number * 16 + 8)?)?;
-            sections.push(Some(start..end).filter(|section| section.end <= data)?);
-        }
-        let decoded = Self {
-            documents: u32_at(head, 12)? as usize,
-            owner: Owner {
-                log: u64_at(head, 16)?,
-                mailbox: u64_at(head, 24)?,
-            },
-            uids: (u32_at(head, 32)?, u32_at(head, 36)?),
-            sections,
-        };
-        Some((decoded, data))
-    }
 }
 
 impl<F: StorageFile> Checked<F> {

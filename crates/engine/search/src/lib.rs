@@ -19,12 +19,15 @@
 mod build;
 mod codec;
 mod crossings;
+mod document;
 mod edges;
 mod error;
 mod file;
+mod format;
 mod found;
 mod gist;
 mod index;
+mod kept;
 mod long;
 mod memory;
 mod merge;
@@ -34,7 +37,8 @@ mod summary;
 mod words;
 mod write;
 
-pub use build::{Builder, Document};
+pub use build::Builder;
+pub use document::Document;
 pub use error::SearchError;
 pub use found::{Bits, Found};
 pub use gist::Shelf;

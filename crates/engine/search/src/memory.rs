@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vere_mime::Zone;
 
-use crate::segment::Kept;
+use crate::kept::Kept;
 
 /// The most octets that are kept.
 const OCTETS_MAX: usize = 32 * 1024 * 1024;

@@ -3,11 +3,13 @@
 use vere_mime::Zone;
 use vere_ports::storage::StorageFile;
 
+use crate::SearchError;
 use crate::crossings;
+use crate::document::Document;
+use crate::format::Owner;
 use crate::segment::{Runs, RunsWalk, Segment};
 use crate::summary::SummaryWriter;
-use crate::write::{Owner, ZoneWriter, segment};
-use crate::{Document, SearchError};
+use crate::write::{ZoneWriter, segment};
 
 /// Makes one segment of several of a mailbox whose UIDs rise from one to the next, with the messages
 /// that are wanted; none when none is. The same comes out as if it were made of those messages.

@@ -9,21 +9,20 @@ use memchr::memmem::Finder;
 use vere_mime::Zone;
 use vere_ports::storage::StorageFile;
 
-pub(crate) use self::walk::Kept;
 use self::walk::Walk;
 use crate::codec::{each_posting, postings_len, take, u32_at, unzigzag};
 use crate::crossings;
+use crate::document::Document;
 use crate::edges::{self, Edge};
-use crate::file::{Checked, Head};
+use crate::file::Checked;
+use crate::format::{CROSSED, GROUP, GROUPS, Head, LONG, MARK, Owner, PLACES, POSTINGS, RUNS};
 use crate::found::{Bits, Found};
+use crate::kept::Kept;
 use crate::long::{is_anything, may_hold};
 use crate::memory::Memory;
 use crate::runs::{Needle, Place, in_word};
 use crate::summary::Summaries;
-use crate::write::{
-    CROSSED, GROUP, GROUPS, LONG, MARK, Owner, PLACES, POSTINGS, RUNS, SUMMARIES, ZONE_SECTIONS,
-};
-use crate::{DOCUMENTS_MAX, Document, RUN_OCTETS_MAX, SearchError};
+use crate::{DOCUMENTS_MAX, RUN_OCTETS_MAX, SearchError};
 
 /// The texts of some messages of a mailbox.
 #[derive(Debug)]
@@ -141,25 +140,11 @@ impl<F: StorageFile> Segment<F> {
     ///
     /// [`SearchError`]: then messages are to be looked into.
     pub fn summaries(&self) -> Result<Summaries<'_, F>, SearchError> {
-        Summaries::new(self)
-    }
-
-    /// Where the blocks of summaries are, and what says where each is.
-    pub(crate) fn summaries_at(&self, number: usize) -> Range<u64> {
-        self.head.section(SUMMARIES + number)
-    }
-
-    pub(crate) fn read_section(&self, range: Range<u64>) -> Result<Vec<u8>, SearchError> {
-        self.file.read(&range)
+        Summaries::new(&self.file, &self.head)
     }
 
     pub(crate) fn owner(&self) -> Owner {
         self.head.owner
-    }
-
-    fn section(&self, zone: Zone, number: usize) -> Range<u64> {
-        self.head
-            .section(1 + zone as usize * ZONE_SECTIONS + number)
     }
 
     /// Which messages hold a needle in a zone.
@@ -254,7 +239,7 @@ impl<F: StorageFile> Segment<F> {
         if let Some(kept) = self.memory.get(self.number, zone) {
             return Ok(kept);
         }
-        let kept = Arc::new(Kept::read(self, zone)?);
+        let kept = Arc::new(Kept::read(&self.file, &self.head, zone)?);
         self.memory.put(self.number, zone, &kept);
         Ok(kept)
     }
@@ -283,8 +268,8 @@ impl<F: StorageFile> Segment<F> {
         if wanted.is_empty() || among.has_none() || !crossings::are_kept(zone) {
             return Ok(among);
         }
-        let places = self.file.read(&self.section(zone, PLACES))?;
-        let section = self.section(zone, CROSSED);
+        let places = self.file.read(&self.head.of_zone(zone, PLACES))?;
+        let section = self.head.of_zone(zone, CROSSED);
         let end = |ordinal: usize| match places.is_empty() {
             true => Some(0),
             false => u32_at(&places, ordinal * 4).map(u64::from),
@@ -309,7 +294,7 @@ impl<F: StorageFile> Segment<F> {
 
     /// The signatures of a zone's long runs.
     pub(crate) fn long(&self, zone: Zone) -> Result<Vec<(u32, Vec<u8>)>, SearchError> {
-        let octets = self.file.read(&self.section(zone, LONG))?;
+        let octets = self.file.read(&self.head.of_zone(zone, LONG))?;
         let list = signatures(&octets)?.into_iter();
         Ok(list.map(|(ordinal, own)| (ordinal, own.to_vec())).collect())
     }
@@ -317,8 +302,8 @@ impl<F: StorageFile> Segment<F> {
     /// The signatures of a zone's crossings, of each message, and where each ends; nothing when all are
     /// empty.
     pub(crate) fn crossed(&self, zone: Zone) -> Result<(Vec<u8>, Vec<usize>), SearchError> {
-        let places = self.file.read(&self.section(zone, PLACES))?;
-        let crossed = self.file.read(&self.section(zone, CROSSED))?;
+        let places = self.file.read(&self.head.of_zone(zone, PLACES))?;
+        let crossed = self.file.read(&self.head.of_zone(zone, CROSSED))?;
         let count = if crossed.is_empty() {
             0
         } else {
@@ -339,9 +324,9 @@ impl<F: StorageFile> Segment<F> {
     /// Reads the runs of a zone whole.
     pub(crate) fn runs(&self, zone: Zone) -> Result<Runs, SearchError> {
         Ok(Runs {
-            runs: self.file.read(&self.section(zone, RUNS))?,
-            groups: self.file.read(&self.section(zone, GROUPS))?,
-            postings: self.file.read(&self.section(zone, POSTINGS))?,
+            runs: self.file.read(&self.head.of_zone(zone, RUNS))?,
+            groups: self.file.read(&self.head.of_zone(zone, GROUPS))?,
+            postings: self.file.read(&self.head.of_zone(zone, POSTINGS))?,
         })
     }
 
@@ -384,7 +369,7 @@ impl<F: StorageFile> Segment<F> {
             let end = memchr::memchr(MARK, &kept.runs()[at..]).ok_or(SearchError::Damaged)? + at;
             let walk = match &mut walk {
                 Some(walk) => walk,
-                None => walk.insert(Walk::new(self, kept)?),
+                None => walk.insert(Walk::new(&self.file, kept)?),
             };
             walk.take(at, with)?;
             // The mark is the one before the next run.

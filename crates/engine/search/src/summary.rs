@@ -4,8 +4,10 @@ use std::ops::Range;
 
 use vere_ports::storage::StorageFile;
 
+use crate::SearchError;
 use crate::codec::{put, take, u32_at};
-use crate::{SearchError, Segment};
+use crate::file::Checked;
+use crate::format::Head;
 
 /// The fields of a header that a summary has, all that come with these names. Other names are another
 /// version of segments.
@@ -135,7 +137,8 @@ impl Unpacker {
 /// Reads summaries of a segment, best in the order of its messages.
 #[derive(Debug)]
 pub struct Summaries<'a, F> {
-    segment: &'a Segment<F>,
+    file: &'a Checked<F>,
+    head: &'a Head,
     places: Vec<u8>,
     unpacker: Unpacker,
     /// The block that is at hand.
@@ -145,11 +148,12 @@ pub struct Summaries<'a, F> {
 }
 
 impl<'a, F: StorageFile> Summaries<'a, F> {
-    pub(crate) fn new(segment: &'a Segment<F>) -> Result<Self, SearchError> {
+    pub(crate) fn new(file: &'a Checked<F>, head: &'a Head) -> Result<Self, SearchError> {
         Ok(Self {
-            places: segment.read_section(segment.summaries_at(1))?,
+            places: file.read(&head.of_summaries(1))?,
             unpacker: Unpacker::default(),
-            segment,
+            file,
+            head,
             at: None,
             block: Vec::new(),
             summaries: Vec::new(),
@@ -177,7 +181,7 @@ impl<'a, F: StorageFile> Summaries<'a, F> {
     #[must_use]
     pub fn together(&self, block: usize) -> usize {
         let behind = block.saturating_mul(TOGETHER);
-        let messages = self.segment.documents().len();
+        let messages = self.head.documents;
         messages.saturating_sub(behind).min(TOGETHER)
     }
 
@@ -192,12 +196,12 @@ impl<'a, F: StorageFile> Summaries<'a, F> {
         };
         let end = place(block, 0).ok_or(SearchError::Damaged)?;
         let len = place(block, 4).ok_or(SearchError::Damaged)? as usize;
-        let section = self.segment.summaries_at(0);
+        let section = self.head.of_summaries(0);
         let range = section.start + u64::from(start)..section.start + u64::from(end);
         if start > end || range.end > section.end || len > BLOCK_OCTETS_MAX {
             return Err(SearchError::Damaged);
         }
-        let stored = self.segment.read_section(range)?;
+        let stored = self.file.read(&range)?;
         self.block = match stored.len() == len {
             true => stored,
             false => {

@@ -1,45 +1,13 @@
-//! Segments as octets; `docs/internals/search.md` draws them.
+//! Making a segment's octets.
 
 use vere_mime::Zone;
 
-use crate::build::Document;
 use crate::codec::{put, put_postings, zigzag};
+use crate::document::Document;
+use crate::format::{
+    BLOCK, GROUP, HEAD, MAGIC, MARK, Owner, SECTIONS, SUMMARIES, VERSION, ZONE_SECTIONS,
+};
 use crate::summary::SummaryWriter;
-
-/// How a segment begins.
-pub(crate) const MAGIC: &[u8; 8] = b"VERESRCH";
-/// The version of segments, and of what text they see.
-pub(crate) const VERSION: u32 = 6;
-/// Sections of each zone.
-pub(crate) const ZONE_SECTIONS: usize = 6;
-/// What they are, by their number in the zone. The first three lie together and are read at once.
-pub(crate) const RUNS: usize = 0;
-pub(crate) const GROUPS: usize = 1;
-pub(crate) const LONG: usize = 2;
-pub(crate) const POSTINGS: usize = 3;
-pub(crate) const PLACES: usize = 4;
-pub(crate) const CROSSED: usize = 5;
-/// The first section of summaries, behind the documents and the sections of each zone.
-pub(crate) const SUMMARIES: usize = 1 + ZONE_SECTIONS * Zone::ALL.len();
-/// Sections of a segment.
-pub(crate) const SECTIONS: usize = SUMMARIES + 2;
-/// Octets of the head before its sections.
-pub(crate) const FIXED: usize = 48;
-/// Octets of the head.
-pub(crate) const HEAD: usize = FIXED + SECTIONS * 16 + 4;
-/// Octets with a checksum of their own.
-pub(crate) const BLOCK: usize = 16 * 1024;
-/// Octet between runs; in no text.
-pub(crate) const MARK: u8 = 0xFF;
-/// Runs of a group, whose place is known.
-pub(crate) const GROUP: usize = 16;
-
-/// Whose messages a segment has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Owner {
-    pub(crate) log: u64,
-    pub(crate) mailbox: u64,
-}
 
 /// The sections of a zone in the making; runs come sorted.
 #[derive(Debug, Default)]

@@ -1,0 +1,97 @@
+//! The numbers of the format, and the head of a segment; `docs/internals/search.md` draws the file.
+
+use std::ops::Range;
+
+use vere_mime::Zone;
+
+use crate::codec::{u32_at, u64_at};
+
+/// How a segment begins.
+pub(crate) const MAGIC: &[u8; 8] = b"VERESRCH";
+/// The version of segments, and of what text they see.
+pub(crate) const VERSION: u32 = 6;
+/// Sections of each zone.
+pub(crate) const ZONE_SECTIONS: usize = 6;
+/// What they are, by their number in the zone. The first three lie together and are read at once.
+pub(crate) const RUNS: usize = 0;
+pub(crate) const GROUPS: usize = 1;
+pub(crate) const LONG: usize = 2;
+pub(crate) const POSTINGS: usize = 3;
+pub(crate) const PLACES: usize = 4;
+pub(crate) const CROSSED: usize = 5;
+/// The first section of summaries, behind the documents and the sections of each zone.
+pub(crate) const SUMMARIES: usize = 1 + ZONE_SECTIONS * Zone::ALL.len();
+/// Sections of a segment.
+pub(crate) const SECTIONS: usize = SUMMARIES + 2;
+/// Octets of the head before its sections.
+pub(crate) const FIXED: usize = 48;
+/// Octets of the head.
+pub(crate) const HEAD: usize = FIXED + SECTIONS * 16 + 4;
+/// Octets with a checksum of their own.
+pub(crate) const BLOCK: usize = 16 * 1024;
+/// Octet between runs; in no text.
+pub(crate) const MARK: u8 = 0xFF;
+/// Runs of a group, whose place is known.
+pub(crate) const GROUP: usize = 16;
+
+/// Whose messages a segment has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) log: u64,
+    pub(crate) mailbox: u64,
+}
+
+/// What the head says.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) owner: Owner,
+    pub(crate) documents: usize,
+    /// First and last UID.
+    pub(crate) uids: (u32, u32),
+    sections: Vec<Range<u64>>,
+}
+
+impl Head {
+    /// Where a section lies.
+    pub(crate) fn section(&self, number: usize) -> Range<u64> {
+        self.sections.get(number).cloned().unwrap_or(0..0)
+    }
+
+    /// Where a section of a zone lies.
+    pub(crate) fn of_zone(&self, zone: Zone, number: usize) -> Range<u64> {
+        self.section(1 + zone as usize * ZONE_SECTIONS + number)
+    }
+
+    /// Where a section of summaries lies: 0 has their blocks, 1 says where each block is.
+    pub(crate) fn of_summaries(&self, number: usize) -> Range<u64> {
+        self.section(SUMMARIES + number)
+    }
+
+    /// Reads a head, and how many octets of data follow; none of what is no head or damaged.
+    pub(crate) fn decode(head: &[u8]) -> Option<(Self, u64)> {
+        let sum = u32_at(head, HEAD - 4)?;
+        if !head.starts_with(MAGIC)
+            || u32_at(head, 8)? != VERSION
+            || crc32fast::hash(&head[..HEAD - 4]) != sum
+        {
+            return None;
+        }
+        let data = u64_at(head, 40)?;
+        let mut sections = Vec::with_capacity(SECTIONS);
+        for number in 0..SECTIONS {
+            let start = u64_at(head, FIXED + number * 16)?;
+            let end = start.checked_add(u64_at(head, FIXED + number * 16 + 8)?)?;
+            sections.push(Some(start..end).filter(|section| section.end <= data)?);
+        }
+        let decoded = Self {
+            documents: u32_at(head, 12)? as usize,
+            owner: Owner {
+                log: u64_at(head, 16)?,
+                mailbox: u64_at(head, 24)?,
+            },
+            uids: (u32_at(head, 32)?, u32_at(head, 36)?),
+            sections,
+        };
+        Some((decoded, data))
+    }
+}
