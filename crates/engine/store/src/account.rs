@@ -10,9 +10,10 @@ use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
 use vere_units::Timestamp;
 
+use crate::batch::Change;
+use crate::committed::Committed;
 use crate::model::{MailboxId, MailboxName, SpecialUse};
 use crate::rows::{AccountHead, MailboxHead, MailboxRow, keys};
-use crate::store::{Change, Committed};
 use crate::{Store, StoreError};
 
 pub(crate) use emptying::Emptying;

@@ -4,13 +4,14 @@ use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
 
 use crate::body::{Prepared, is_body_of};
+use crate::committed::Committed;
 use crate::log::format::{RECORD_HEAD, RecordKind};
 use crate::mailbox::Edit;
 use crate::model::{
     BlobId, FlagMode, Flags, InternalDate, MailboxId, OperationId, SystemFlags, Uid,
 };
 use crate::rows::{MessageRow, OperationRow, RecipientFields, keys};
-use crate::store::{Committed, Sharing};
+use crate::store::Sharing;
 use crate::{OPERATIONS_MAX, Store, StoreError, batch};
 
 /// What an account may hold.

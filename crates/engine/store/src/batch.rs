@@ -110,6 +110,36 @@ pub(crate) fn remove(key: impl Into<Vec<u8>>) -> RowChange {
     }
 }
 
+/// A change of a partition in the making.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) partition: Partition,
+    pub(crate) expected: u64,
+    pub(crate) clear: bool,
+    pub(crate) rows: Vec<RowChange>,
+    pub(crate) hints: Vec<(Partition, RowChange)>,
+}
+
+impl Change {
+    pub(crate) fn new(partition: Partition, expected: u64) -> Self {
+        Self {
+            partition,
+            expected,
+            clear: false,
+            rows: Vec::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    pub(crate) fn put(&mut self, key: impl Into<Vec<u8>>, value: Vec<u8>) {
+        self.rows.push(put(key, value));
+    }
+
+    pub(crate) fn remove(&mut self, key: impl Into<Vec<u8>>) {
+        self.rows.push(remove(key));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

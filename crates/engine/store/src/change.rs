@@ -3,11 +3,11 @@
 use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
 
+use crate::committed::Committed;
 use crate::mailbox::Edit;
 use crate::model::{FlagMode, Flags, MailboxId, ModSeq, SystemFlags, Uid};
 use crate::rows::{decode_expunged, encode_expunged, keys};
 use crate::snapshot::Message;
-use crate::store::Committed;
 use crate::{Store, StoreError};
 
 /// What a change of flags did.

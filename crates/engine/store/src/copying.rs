@@ -4,12 +4,12 @@ use vere_ports::mail_meta::MetaEngine;
 use vere_ports::storage::Storage;
 
 use crate::add::{QuotaLimit, QuotaUsage};
+use crate::committed::Committed;
 use crate::log::format::PAYLOAD_MAX;
 use crate::mailbox::Edit;
 use crate::model::{FlagMode, Flags, Keyword, MailboxId, OperationId, SystemFlags, Uid};
 use crate::rows::{OperationRow, keys};
 use crate::snapshot::Message;
-use crate::store::Committed;
 use crate::{Store, StoreError};
 
 /// Messages that were copied or moved (RFC 4315 `COPYUID`).

@@ -21,6 +21,7 @@ mod batch;
 mod body;
 mod change;
 mod check;
+mod committed;
 mod copying;
 mod error;
 mod log;
@@ -39,6 +40,7 @@ pub use add::{Added, QuotaLimit, QuotaUsage, Target};
 pub use body::{Body, BodyReader, PIECES_MEMORY, Pieces, Prepared, Unpacker, compress};
 pub use change::Stored;
 pub use check::{CheckReport, Finding};
+pub use committed::Committed;
 pub use copying::Copied;
 pub use error::StoreError;
 pub use log::{
@@ -54,7 +56,7 @@ pub use reclaim::{Reclaim, ReclaimReport, Reclaimable};
 pub use repair::{LostMessage, RepairError, RepairReport};
 pub use rows::RecipientFields;
 pub use snapshot::{Difference, Message, Snapshot, Status};
-pub use store::{Committed, Counts, Published, Sharing, Store, StoreConfig};
+pub use store::{Counts, Published, Sharing, Store, StoreConfig};
 
 /// The longest message, in octets.
 pub const MESSAGE_OCTETS_MAX: u32 = 256 * 1024 * 1024;

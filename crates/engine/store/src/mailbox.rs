@@ -6,11 +6,12 @@ use vere_ports::directory::AccountName;
 use vere_ports::mail_meta::{MetaEngine, Partition, RowChange};
 use vere_ports::storage::Storage;
 
+use crate::batch::Change;
+use crate::committed::Committed;
 use crate::log::format::RECORD_HEAD;
 use crate::model::{FlagMode, Flags, Keyword, MailboxId, ModSeq, SystemFlags, Uid};
 use crate::rows::{MailboxHead, MessageRow, RecipientFields, decode_expunged, keys};
 use crate::snapshot::{Chunks, Message, Snapshot, Status};
-use crate::store::{Change, Committed};
 use crate::{KEYWORDS_MAX, Store, StoreError, batch};
 
 /// Mailboxes whose counters are kept in memory; one takes some hundred octets.

@@ -3,11 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 
 use vere_ports::directory::AccountName;
-use vere_ports::mail_meta::{Batch, MetaEngine, Partition, RowChange};
+use vere_ports::mail_meta::{Batch, MetaEngine, Partition};
 use vere_ports::storage::Storage;
 use vere_units::ByteSize;
 
+use crate::StoreError;
 use crate::account::{Account, Emptying};
+use crate::batch::{self, Change};
 use crate::body::BodyReader;
 use crate::log::format::{RECORD_HEAD, RecordKind};
 use crate::log::{Log, OpenError, OpenReport, Position, SPARES, SyncJob, SyncOutcome, io_error};
@@ -16,7 +18,6 @@ use crate::model::{MailboxId, MailboxName, SpecialUse};
 use crate::pending::Pending;
 use crate::reclaim::{Pass, Removed};
 use crate::replay::{Applying, Gap};
-use crate::{StoreError, batch};
 
 /// Uses of mailboxes are counted from here on, and those that nobody asked for yet down from here.
 const FIRST_USE: u64 = 1 << 32;
@@ -71,51 +72,6 @@ impl Default for StoreConfig {
             sharing: Sharing::default(),
             log_id: 0,
             begun: false,
-        }
-    }
-}
-
-/// A value that may be shown to nobody before the log is synced up to a position: else a crash could
-/// take back what was seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "it is not safe yet"]
-pub struct Committed<T> {
-    value: T,
-    position: Position,
-}
-
-impl<T> Committed<T> {
-    pub(crate) fn new(value: T, position: u64) -> Self {
-        Self {
-            value,
-            position: Position(position),
-        }
-    }
-
-    /// Once this is synced, it is safe.
-    #[must_use]
-    pub fn position(&self) -> Position {
-        self.position
-    }
-
-    /// The value.
-    ///
-    /// # Errors
-    ///
-    /// Itself, when what is synced does not reach its position.
-    pub fn when(self, synced: Position) -> Result<T, Self> {
-        if self.position <= synced {
-            Ok(self.value)
-        } else {
-            Err(self)
-        }
-    }
-
-    /// Makes another value of it, as safe as it.
-    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Committed<U> {
-        Committed {
-            value: make(self.value),
-            position: self.position,
         }
     }
 }
@@ -321,35 +277,5 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             hints: change.hints,
         });
         Ok(version)
-    }
-}
-
-/// A change of a partition in the making.
-#[derive(Debug)]
-pub(crate) struct Change {
-    pub(crate) partition: Partition,
-    pub(crate) expected: u64,
-    pub(crate) clear: bool,
-    pub(crate) rows: Vec<RowChange>,
-    pub(crate) hints: Vec<(Partition, RowChange)>,
-}
-
-impl Change {
-    pub(crate) fn new(partition: Partition, expected: u64) -> Self {
-        Self {
-            partition,
-            expected,
-            clear: false,
-            rows: Vec::new(),
-            hints: Vec::new(),
-        }
-    }
-
-    pub(crate) fn put(&mut self, key: impl Into<Vec<u8>>, value: Vec<u8>) {
-        self.rows.push(batch::put(key, value));
-    }
-
-    pub(crate) fn remove(&mut self, key: impl Into<Vec<u8>>) {
-        self.rows.push(batch::remove(key));
     }
 }

@@ -8,10 +8,10 @@ use vere_ports::directory::AccountName;
 use vere_ports::mail_meta::{MetaEngine, Partition};
 use vere_ports::storage::Storage;
 
+use crate::batch::Change;
 use crate::model::MailboxId;
 use crate::reclaim::marking::{partitions, unreadable_rows};
 use crate::rows::keys;
-use crate::store::Change;
 use crate::{Store, StoreError};
 
 /// What a mailbox costs beside its rows, in rows.

@@ -9,8 +9,8 @@ use vere_units::Timestamp;
 
 use super::Account;
 use crate::add::QuotaUsage;
+use crate::committed::Committed;
 use crate::rows::keys;
-use crate::store::Committed;
 use crate::{Store, StoreError};
 
 /// What is stored of an account.

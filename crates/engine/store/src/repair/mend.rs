@@ -6,9 +6,9 @@ use vere_ports::directory::AccountName;
 use vere_ports::mail_meta::{MetaEngine, MetaError, Partition};
 
 use super::{Broken, LostMessage, PARTITIONS, RepairReport, Told};
+use crate::batch::Change;
 use crate::model::{BlobId, MailboxId, MailboxName, ModSeq, Uid};
 use crate::rows::{AccountHead, MailboxHead, MailboxRow, MessageRow, encode_expunged, keys};
-use crate::store::Change;
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 

@@ -149,7 +149,7 @@ fn a_log_that_says_what_cannot_be_is_mended() {
     let version = bench.store.mailbox(bench.inbox).unwrap().version;
     let mut head = bench.store.mailbox(bench.inbox).unwrap().head;
     (head.messages, head.octets) = (7, 9);
-    let mut change = crate::store::Change::new(partition, version);
+    let mut change = crate::batch::Change::new(partition, version);
     change.put(crate::rows::keys::HEAD, head.encode());
     bench.store.commit(change).unwrap();
     sync(&mut bench.store);

@@ -1,0 +1,48 @@
+//! What may be shown when.
+
+use crate::log::Position;
+
+/// A value that may be shown to nobody before the log is synced up to a position: else a crash could
+/// take back what was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "it is not safe yet"]
+pub struct Committed<T> {
+    value: T,
+    position: Position,
+}
+
+impl<T> Committed<T> {
+    pub(crate) fn new(value: T, position: u64) -> Self {
+        Self {
+            value,
+            position: Position(position),
+        }
+    }
+
+    /// Once this is synced, it is safe.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    ///
+    /// Itself, when what is synced does not reach its position.
+    pub fn when(self, synced: Position) -> Result<T, Self> {
+        if self.position <= synced {
+            Ok(self.value)
+        } else {
+            Err(self)
+        }
+    }
+
+    /// Makes another value of it, as safe as it.
+    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Committed<U> {
+        Committed {
+            value: make(self.value),
+            position: self.position,
+        }
+    }
+}
