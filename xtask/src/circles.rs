@@ -55,7 +55,6 @@ const AGREED: &[Agreed] = &[
     agreed("crates/check/targets", 12, 11),
     agreed("crates/engine/queue", 17, 0),
     agreed("crates/engine/search", 3, 0),
-    agreed("crates/engine/spool", 23, 0),
     agreed("crates/engine/store", 6, 5),
     agreed("crates/host/cluster", 8, 4),
     agreed("crates/host/disk", 8, 0),

@@ -10,8 +10,10 @@ use vere_spoolwire::{
 
 use super::group::Group;
 use super::journal::Urgency;
+use super::memory::Memory;
+use super::place::{Piece, Place, SegmentKey};
 use super::queue::Slot;
-use super::segment::{LIVE_PERCENT_MAX, Memory, Piece, Place, Segment, SegmentKey};
+use super::segment::{LIVE_PERCENT_MAX, Segment};
 use super::store::{Name, Store};
 
 /// What lives in a segment.

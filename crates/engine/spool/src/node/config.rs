@@ -7,7 +7,7 @@ use vere_ports::spool_log::{
 };
 use vere_spoolwire::{HANDSHAKE_FRAME_MAX, SharedSecret};
 
-use super::access::Account;
+use super::account::Account;
 
 /// Limits of a node.
 #[derive(Debug, Clone)]

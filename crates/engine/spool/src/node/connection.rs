@@ -8,6 +8,10 @@ use super::output::Output;
 /// Octets that a peer who is not an owner may send ahead.
 const INPUT_LEN: usize = HANDSHAKE_FRAME_MAX;
 
+/// A connection of a node; the host's name for a socket until [`Node::closed`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub usize);
+
 /// What a connection is there for.
 #[derive(Debug)]
 pub(super) enum Phase {

@@ -2,7 +2,7 @@
 
 use vere_spoolwire::{REFUSED_FRAME_LEN, Refusal, Txn, encode_refused};
 
-use super::ingest::Terms;
+use super::block::Terms;
 use super::store::Store;
 
 /// How far the octets of a segment are looked at and kept.

@@ -10,42 +10,17 @@
 //! What is set aside goes when the group is whole here again and all of it is in the new log. Damage is not
 //! a disk that fails to write or to sync: such a log stays failed until the node starts again.
 
-use vere_ports::spool_log::{LogError, LogPosition, LogRead, SpoolLog, SpoolLogStore};
+use vere_ports::spool_log::{LogError, LogRead, SpoolLog, SpoolLogStore};
 use vere_spoolwire::{CloseReason, Seq, Txn};
 
-use super::access::Deed;
+use super::deed::Deed;
 use super::group::Group;
 use super::ingest::Tail;
 use super::journal::{Duty, Journal, Promise, Until};
-use super::segment::Memory;
+use super::memory::Memory;
+use super::mending::{Mending, Notice};
 use super::store::Store;
 use super::{Node, snapshot};
-
-/// Something about a group that an operator should know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
-    /// What it held here is damaged: its owner has to fill it again.
-    Damaged {
-        /// Which.
-        group: String,
-        /// What was found, and where.
-        reason: String,
-    },
-    /// It is whole again, and what was set aside of it goes.
-    Repaired {
-        /// Which.
-        group: String,
-    },
-}
-
-/// How far a damaged group is on its way to be whole again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mending {
-    /// It is incomplete, or not all of it was given to the log.
-    Lacks,
-    /// It is whole once the log is synced up to here.
-    Until(LogPosition),
-}
 
 impl<S: SpoolLogStore> Node<S> {
     /// Begins a group again whose log cannot be read: what there is of it is set aside, and it is

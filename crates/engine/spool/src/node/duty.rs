@@ -8,10 +8,11 @@
 use vere_ports::spool_log::{LogError, SpoolLog, SpoolLogStore};
 use vere_spoolwire::{CloseReason, Incarnation, Request, Seq, encode_reset};
 
+use super::connection::ConnectionId;
 use super::group::Group;
 use super::journal::{Duty, Journal, Until, Urgency};
-use super::segment::Memory;
-use super::{ConnectionId, Node, snapshot};
+use super::memory::Memory;
+use super::{Node, snapshot};
 
 /// Segments brought back at the same time from a log that is to be given up.
 const LEAVING_AT_ONCE: usize = 4;

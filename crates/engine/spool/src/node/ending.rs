@@ -4,12 +4,13 @@
 use vere_ports::spool_log::{SpoolLog, SpoolLogStore};
 use vere_spoolwire::{CloseReason, Txn};
 
-use super::access::Deed;
-use super::fence::Title;
+use super::Node;
+use super::connection::ConnectionId;
+use super::deed::Deed;
 use super::group::Group;
 use super::ingest::Tail;
-use super::segment::Memory;
-use super::{ConnectionId, Node};
+use super::memory::Memory;
+use super::title::Title;
 
 impl<S: SpoolLogStore> Node<S> {
     /// Whether an account may make one more group.

@@ -3,24 +3,16 @@
 use vere_ports::spool_log::SpoolLogStore;
 use vere_spoolwire::{Answer, CloseReason, Frame, REQUEST_FRAME_MAX, Request, Role, Seq, Txn};
 
-use super::access::{Denial, Sight};
-use super::connection::Phase;
+use super::Node;
+use super::access::Sight;
+use super::account::Denial;
+use super::block::reason;
+use super::connection::{ConnectionId, Phase};
 use super::group::Shared;
 use super::handshake::Believed;
-use super::ingest::reason;
-use super::{ConnectionId, Node};
 
 /// Standby connections of one group.
 const STANDBYS_MAX: usize = 4;
-
-/// By what an owner has a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Title {
-    /// The life of the owner's memory.
-    pub(super) owner: u64,
-    /// 0 while nobody fenced the group.
-    pub(super) epoch: u64,
-}
 
 impl<S: SpoolLogStore> Node<S> {
     /// Lets a peer in, or not. A new owner makes the group its own; the one before is told.
@@ -45,7 +37,7 @@ impl<S: SpoolLogStore> Node<S> {
             return Err(CloseReason::Fenced);
         }
         self.groups[index].own(new)?;
-        if let Some(deed) = self.groups[index].store.deed.after(hello) {
+        if let Some(deed) = self.groups[index].store.deed.after(&hello.deed) {
             self.groups[index].charter(deed)?;
             self.close_former_readers(index);
         }

@@ -4,9 +4,8 @@ use vere_ports::spool_log::{LogRoom, SpoolLog};
 use vere_spoolwire::{Answer, Incarnation, NodeStat, Seq};
 
 use super::group::Group;
-use super::memory::FULL;
+use super::memory::{FULL, Memory};
 use super::output::Output;
-use super::segment::Memory;
 
 impl<L: SpoolLog> Group<L> {
     pub(super) fn alive(&self, seq: Seq, output: &mut Output) {

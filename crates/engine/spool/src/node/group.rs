@@ -8,17 +8,20 @@ use vere_spoolwire::{
 };
 use vere_units::Timestamp;
 
-use super::ConnectionId;
-use super::access::{Deed, Sight};
-use super::damage::Mending;
-use super::fence::Title;
-use super::ingest::{Done, Event, Tail, Terms};
+use super::access::Sight;
+use super::block::{Done, Event, Terms};
+use super::connection::ConnectionId;
+use super::deed::Deed;
+use super::ingest::Tail;
 use super::journal::{Duty, Journal, PROMISES_MAX, Urgency};
+use super::memory::Memory;
+use super::mending::Mending;
 use super::output::Output;
-use super::segment::{Memory, SegmentKey};
+use super::place::SegmentKey;
 use super::serve;
 use super::snapshot;
 use super::store::Store;
+use super::title::Title;
 
 /// A group of queues with one owner.
 #[derive(Debug)]

@@ -6,15 +6,17 @@ use vere_spoolwire::{
     VERSION, Welcome,
 };
 
-use super::access::{Deed, Denial};
-use super::connection::Phase;
-use super::fence::Title;
+use super::Node;
+use super::account::Denial;
+use super::block::reason;
+use super::connection::{ConnectionId, Phase};
+use super::deed::Deed;
 use super::group::Group;
-use super::ingest::{Tail, reason};
+use super::ingest::Tail;
 use super::journal::Duty;
 use super::snapshot;
 use super::store::Store;
-use super::{ConnectionId, Node};
+use super::title::Title;
 
 /// A HELLO that was believed.
 pub(super) struct Believed {

@@ -3,12 +3,15 @@
 
 use vere_spoolwire::{
     CloseReason, FLAG_KEPT, FRAME_MIN, Frame, HANDSHAKE_FRAME_MAX, HEADER_LEN, Header, Mutation,
-    Plain, REFUSED_FRAME_LEN, Refusal, Request, Seq, Txn, WireError,
+    Plain, REFUSED_FRAME_LEN, Refusal, Txn,
 };
 
+use super::block::{Done, Event, Terms, reason};
 use super::cursor::{Cursor, note_refusal, refuse};
 use super::journal::Urgency;
-use super::segment::{Memory, Place, Segment, SegmentKey};
+use super::memory::Memory;
+use super::place::{Place, SegmentKey};
+use super::segment::Segment;
 use super::store::Store;
 use super::unusual::{has_reserve, keep_other, other, take_over};
 
@@ -40,46 +43,6 @@ pub(super) struct Tail {
 struct Discard {
     left: usize,
     txn: Txn,
-}
-
-/// What the owner's frames came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Event {
-    /// More octets are needed.
-    Incomplete,
-    /// A request; to be answered before going on.
-    Request(Seq, Request),
-    /// Everything goes, and transactions begin after this one.
-    Reset(Txn),
-}
-
-/// What the connection is to be told about mutations.
-#[derive(Debug, Default)]
-pub(super) struct Done {
-    /// Whether any had been done before.
-    pub(super) repeated: bool,
-    /// Refusals among these.
-    pub(super) again: Vec<(Txn, Refusal)>,
-}
-
-impl Done {
-    fn repeat(&mut self, store: &Store, txn: Txn) {
-        self.repeated = true;
-        self.again
-            .extend(store.refusal(txn).map(|refusal| (txn, refusal)));
-    }
-}
-
-/// What holds for a block of frames.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Terms {
-    pub(super) frame_max: usize,
-    /// No new records, for want of disk.
-    pub(super) disk_full: bool,
-    /// Whether refusals are kept in the log.
-    pub(super) logged: bool,
-    /// Whether the log says that the group is whole when its owner says so.
-    pub(super) completes: bool,
 }
 
 impl Tail {
@@ -468,18 +431,6 @@ impl Tail {
             segment.fill += REFUSED_FRAME_LEN;
             note_refusal(&mut segment.octets, &mut self.start, txn, Refusal::NodeFull);
             self.next = self.start;
-        }
-    }
-}
-
-/// What a connection that sent such octets is told.
-pub(super) const fn reason(error: WireError) -> CloseReason {
-    match error {
-        WireError::Length { .. } => CloseReason::TooLong,
-        WireError::Checksum => CloseReason::Checksum,
-        WireError::Earlier => CloseReason::Version,
-        WireError::Operation(_) | WireError::Reserved | WireError::Layout(_) => {
-            CloseReason::Malformed
         }
     }
 }

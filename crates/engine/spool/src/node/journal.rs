@@ -7,7 +7,9 @@ use vere_ports::spool_log::{LogError, LogPosition, SpoolLog};
 use vere_spoolwire::{Change, Mutation, Seq, Txn};
 use vere_units::Timestamp;
 
-use super::segment::{Memory, Piece, Segments};
+use super::memory::Memory;
+use super::place::Piece;
+use super::segment::Segments;
 
 /// So much that nobody waits for is synced at once, so that it does not fill its owner's window.
 const LAZY_OCTETS_MAX: usize = 64 << 10;

@@ -12,12 +12,15 @@
 //! `compact`, `snapshot`, `outline` and `replay`.
 
 mod access;
+mod account;
+mod block;
 mod check;
 mod compact;
 mod config;
 mod connection;
 mod cursor;
 mod damage;
+mod deed;
 mod duty;
 mod ending;
 mod fence;
@@ -27,9 +30,11 @@ mod handshake;
 mod ingest;
 mod journal;
 mod memory;
+mod mending;
 mod outline;
 mod output;
 mod perform;
+mod place;
 mod queue;
 mod queues;
 mod rebuild;
@@ -41,6 +46,7 @@ mod serve;
 mod snapshot;
 mod spill;
 mod store;
+mod title;
 mod unusual;
 
 #[cfg(test)]
@@ -55,25 +61,22 @@ use vere_spoolwire::{
 };
 use vere_units::Timestamp;
 
-use access::Denials;
+use account::Denials;
 use connection::{Connection, Phase};
-use damage::Mending;
 use group::{Errand, Group, Shared};
 use ingest::Tail;
 use journal::Journal;
-use segment::Memory;
+use memory::Memory;
+use mending::Mending;
 use spill::Spill;
 use store::Store;
 
-pub use access::{Account, Denial};
+pub use account::{Account, Denial};
 pub use config::{NoLog, NodeConfig, SEGMENT_LEN_MIN};
-pub use damage::Notice;
+pub use connection::ConnectionId;
+pub use mending::Notice;
 pub use outline::OUTLINER;
 pub use replay::Replay;
-
-/// A connection of a node; the host's name for a socket until [`Node::closed`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub usize);
 
 /// A connection that the node closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -321,3 +321,16 @@ fn u32_at(octets: &[u8], at: usize) -> Option<u32> {
 fn u64_at(octets: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*octets.get(at..)?.first_chunk()?))
 }
+
+/// How many records share the body of a PUT that `rest` follows.
+pub(super) fn sharers(rest: impl Iterator<Item = (usize, Shape)>) -> u32 {
+    let mut count = 1;
+    for (_, shape) in rest {
+        match shape {
+            Shape::Put { body: None, .. } => count += 1,
+            Shape::Put { body: Some(_), .. } => break,
+            _ => {}
+        }
+    }
+    count
+}

@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-use super::segment::{Memory, Piece, Segments};
+use super::memory::Memory;
+use super::place::Piece;
+use super::segment::Segments;
 
 /// Beyond this no further request of the connection is answered until some of it is out.
 const PENDING_MAX: usize = 4 << 20;

@@ -2,9 +2,9 @@
 
 use vere_spoolwire::{Mutation, Plain, PlainPut, RecordId, Refusal};
 
-use super::outline::Shape;
+use super::memory::Memory;
+use super::place::Place;
 use super::queue::{Detail, Slot};
-use super::segment::{Memory, Place};
 use super::store::{RECORD_OVERHEAD, Store};
 
 impl Store {
@@ -60,17 +60,4 @@ impl Store {
         self.segments.retain(home.segment, len + RECORD_OVERHEAD);
         Ok(())
     }
-}
-
-/// How many records share the body of a PUT that `rest` follows.
-pub(super) fn sharers(rest: impl Iterator<Item = (usize, Shape)>) -> u32 {
-    let mut count = 1;
-    for (_, shape) in rest {
-        match shape {
-            Shape::Put { body: None, .. } => count += 1,
-            Shape::Put { body: Some(_), .. } => break,
-            _ => {}
-        }
-    }
-    count
 }

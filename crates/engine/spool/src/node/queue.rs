@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use vere_spoolwire::{KeptGrants, QueueCharter, QueueId, QueueLimits, QueueStat, RecordId};
 
-use super::segment::{Memory, Place, SegmentKey};
+use super::memory::Memory;
+use super::place::{Place, SegmentKey};
 
 /// Slots of a run.
 const RUN_LEN: usize = 1024;

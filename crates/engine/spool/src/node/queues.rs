@@ -2,8 +2,8 @@
 
 use vere_spoolwire::{QueueCharter, QueueId, RecordId};
 
+use super::memory::Memory;
 use super::queue::{Queue, Slot};
-use super::segment::Memory;
 use super::store::Store;
 
 impl Store {

@@ -4,11 +4,11 @@
 use vere_ports::spool_log::SpoolLog;
 use vere_spoolwire::{Seq, Txn};
 
+use super::block::Done;
 use super::group::Group;
-use super::ingest::Done;
 use super::journal::{Duty, Promise, Until};
+use super::memory::Memory;
 use super::output::Output;
-use super::segment::Memory;
 
 impl<L: SpoolLog> Group<L> {
     /// Discards everything; transactions go on after `through`. The RESET itself lies in the tail, if

@@ -6,14 +6,15 @@ use vere_spoolwire::{
     decode_chartered, decode_owned, decode_refused, decode_reset,
 };
 
-use super::access::Deed;
-use super::fence::Title;
+use super::deed::Deed;
 use super::ingest::Tail;
+use super::memory::Memory;
 use super::outline::{OUTLINER, Shape, Sketch, Sketches, outline_frame};
-use super::segment::{Memory, Place, SegmentKey};
+use super::place::{Place, SegmentKey};
 use super::snapshot;
 use super::spill::Spill;
 use super::store::Store;
+use super::title::Title;
 
 /// Rebuilds one group from what its log gives back.
 #[derive(Debug)]

@@ -3,37 +3,9 @@
 use vere_ports::spill::SpillSlot;
 use vere_ports::spool_log::LogStretch;
 
-use super::segment::{Memory, Place, Segment, SegmentKey, Segments};
-
-/// Where the octets of a segment are that is not only in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Backing {
-    /// In the spill store, as they were written out.
-    Spill(SpillSlot),
-    /// In the log, as they were found at the start.
-    Log(LogStretch),
-}
-
-/// Where the octets of a segment are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Residence {
-    /// In memory and nowhere else.
-    Memory,
-    /// With the spill store, which writes them there.
-    Leaving,
-    /// On disk.
-    Spilled(Backing),
-    /// On disk, and being read.
-    Returning(Backing),
-    /// In memory and on disk.
-    Copied(Backing),
-}
-
-impl Residence {
-    pub(super) const fn is_memory(self) -> bool {
-        matches!(self, Self::Memory | Self::Copied(_))
-    }
-}
+use super::memory::Memory;
+use super::place::{Backing, Place, Residence, SegmentKey};
+use super::segment::{Segment, Segments};
 
 impl Segments {
     /// The octets of a segment are there from now on.

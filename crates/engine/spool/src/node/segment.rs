@@ -3,40 +3,11 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-pub(super) use super::memory::Memory;
-use super::residence::{Backing, Residence};
+use super::memory::Memory;
+use super::place::{Backing, Piece, Residence, SegmentKey};
 
 /// A segment of which more lives, in percent of what was put in, is never compacted.
 pub(super) const LIVE_PERCENT_MAX: u64 = 85;
-
-/// A segment within its group.
-pub(super) type SegmentKey = u32;
-
-/// A place in a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    pub(super) segment: SegmentKey,
-    pub(super) offset: u32,
-}
-
-/// A stretch of octets in a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub(super) at: Place,
-    pub(super) len: u32,
-}
-
-impl Place {
-    pub(super) const fn piece(self, skip: usize, len: usize) -> Piece {
-        Piece {
-            at: Self {
-                segment: self.segment,
-                offset: self.offset + skip as u32,
-            },
-            len: len as u32,
-        }
-    }
-}
 
 /// One segment.
 #[derive(Debug)]

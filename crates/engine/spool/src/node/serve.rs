@@ -7,9 +7,10 @@ use vere_spoolwire::{
 };
 
 use super::access::Sight;
+use super::memory::Memory;
 use super::output::Output;
+use super::place::{Piece, SegmentKey};
 use super::queue::Slot;
-use super::segment::{Memory, Piece, SegmentKey};
 use super::store::{RECORD_OVERHEAD, Store};
 
 /// Octets of a QUEUE_LIST, about.

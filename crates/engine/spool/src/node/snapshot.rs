@@ -13,9 +13,9 @@
 use vere_ports::spool_log::UnreadableEntry;
 use vere_spoolwire::{Incarnation, QueueStat, Refusal, Txn};
 
-use super::access::Deed;
-use super::fence::Title;
+use super::deed::Deed;
 use super::store::Store;
+use super::title::Title;
 
 /// The version written, and the first one that is read.
 pub(super) const VERSION: u32 = 3;
@@ -127,7 +127,7 @@ mod tests {
     use vere_spoolwire::{QueueId, QueueLimits, RecordId};
 
     use super::super::config::NodeConfig;
-    use super::super::segment::Memory;
+    use super::super::memory::Memory;
     use super::*;
     use crate::testing::secret;
 

@@ -9,12 +9,13 @@ use vere_spoolwire::{
     FRAME_MIN, HEADER_LEN, ITEM_HEADER_LEN, Mutation, QueueId, RecordId, Refusal, TARGET_LEN, Txn,
 };
 
-use super::access::Deed;
-use super::fence::Title;
-use super::outline::Shape;
-use super::perform::sharers;
+use super::deed::Deed;
+use super::memory::Memory;
+use super::outline::{Shape, sharers};
+use super::place::{Piece, Place};
 use super::queue::{Detail, Queue, Slot};
-use super::segment::{Memory, Piece, Place, Segments};
+use super::segment::Segments;
+use super::title::Title;
 
 /// Octets of a PUT frame beside metadata and body.
 pub(super) const RECORD_OVERHEAD: u64 = (FRAME_MIN + TARGET_LEN) as u64;

@@ -6,9 +6,10 @@ use vere_spoolwire::{
     decode_reset, encode_reset,
 };
 
+use super::block::{Event, Terms, reason};
 use super::cursor::Cursor;
-use super::ingest::{Event, Terms, reason};
-use super::segment::{Memory, Place};
+use super::memory::Memory;
+use super::place::Place;
 use super::store::Store;
 
 /// Reads what is no mutation.

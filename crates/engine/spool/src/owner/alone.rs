@@ -3,8 +3,9 @@
 //! everything; nothing is acknowledged meanwhile. Without logs it lasts as long as one full replica is there, and
 //! `replicas_min` says whether mail is taken then.
 
+use super::phase::Phase;
 use super::replica::{Fault, Replica};
-use super::{Owner, OwnerEvent, Phase, ReplicaChange};
+use super::{Owner, OwnerEvent, ReplicaChange};
 
 impl Owner {
     /// The replica in whose memory alone everything is that was acknowledged.

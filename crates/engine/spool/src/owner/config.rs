@@ -5,6 +5,15 @@ use std::time::Duration;
 
 use vere_spoolwire::{Charter, CloseReason, DEFAULT_ACCOUNT, Grants, SharedSecret};
 
+/// One way to one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Link {
+    /// The node: its place in [`OwnerConfig::nodes`].
+    pub node: usize,
+    /// The address: its place among those of the node.
+    pub address: usize,
+}
+
 /// A node of the group's circle and the ways to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeName {

@@ -15,9 +15,10 @@
 use vere_spoolwire::{Request, Seq};
 use vere_units::Timestamp;
 
-use super::links::Link;
+use super::Owner;
+use super::config::Link;
+use super::phase::Phase;
 use super::replica::{Replica, Standing};
-use super::{Owner, Phase};
 
 impl Owner {
     /// Whether the log of a full member holds everything that was acknowledged, if there must be one.

@@ -7,20 +7,13 @@ use vere_spoolwire::{
 };
 use vere_units::Timestamp;
 
-use super::config::OwnerError;
+use super::config::{Link, OwnerError};
 use super::connection::{Connection, HEARTBEAT, Said, Terms};
+use super::phase::Phase;
+use super::question::{Purpose, Read};
 use super::replica::{Fault, Progress, Standing};
 use super::title::Noted;
-use super::{Owner, OwnerEvent, Phase, Purpose, Read, ReplicaChange};
-
-/// One way to one node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Link {
-    /// The node: its place in [`super::OwnerConfig::nodes`].
-    pub node: usize,
-    /// The address: its place among those of the node.
-    pub address: usize,
-}
+use super::{Owner, OwnerEvent, ReplicaChange};
 
 impl Owner {
     /// Every link there is.

@@ -35,6 +35,8 @@ mod membership;
 mod names;
 mod opening;
 mod pace;
+mod phase;
+mod question;
 mod reads;
 mod rebuild;
 mod register;
@@ -53,61 +55,19 @@ use vere_units::Timestamp;
 
 use changes::{Changes, What};
 use names::Names;
+use phase::Phase;
+use question::{Purpose, Read};
 use register::Register;
 use replica::Replica;
 
 pub use batch::{Batch, Block, Committed, Operation, Record};
-pub use config::{NodeName, OwnerConfig, OwnerError, SubmitError};
+pub use config::{Link, NodeName, OwnerConfig, OwnerError, SubmitError};
 pub use event::{OwnerEvent, ReplicaChange, ShutReason};
-pub use links::Link;
 pub use membership::{MEMBERS_MAX, Member, MemberState, Membership, MembershipError};
 pub use register::{RegisterFailed, RegisterRequest, RegisterSwap};
 pub use replica::Fault;
 pub use table::{NetworkState, ReplicaRow, SyncState};
 pub use title::Title;
-
-/// Queues asked for at once.
-const QUEUES_AT_ONCE: u32 = 4096;
-
-#[derive(Debug, Clone, Copy)]
-enum Phase {
-    /// The group is not this owner's yet.
-    Start,
-    /// It is; its members are being looked at since then.
-    Claimed {
-        since: Timestamp,
-    },
-    /// They are asked which queues there are, and make safe what they have.
-    Learning {
-        leader: usize,
-    },
-    Open,
-    /// It is another owner's.
-    Fenced,
-}
-
-/// For what something is read.
-#[derive(Debug, Clone, Copy)]
-enum Purpose {
-    /// The host asked.
-    Caller,
-    /// To know names and numbers.
-    Learn,
-    /// To rebuild this replica.
-    CopyQueues(usize),
-    /// To rebuild this replica: records of a queue.
-    CopyRecords(usize, QueueId),
-}
-
-#[derive(Debug)]
-struct Read {
-    request: Request,
-    purpose: Purpose,
-    /// The replica that was asked.
-    asked: Option<usize>,
-    /// When it was.
-    asked_at: Timestamp,
-}
 
 /// The owner of one group.
 #[derive(Debug)]

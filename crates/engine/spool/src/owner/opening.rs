@@ -5,9 +5,11 @@ use vere_spoolwire::{QueueId, QueueStat, Request, Txn};
 use vere_units::Timestamp;
 
 use super::config::OwnerError;
+use super::phase::Phase;
+use super::question::{Purpose, QUEUES_AT_ONCE};
 use super::replica::Replica;
 use super::title::Noted;
-use super::{Owner, OwnerEvent, Phase, Purpose, QUEUES_AT_ONCE, ShutReason};
+use super::{Owner, OwnerEvent, ShutReason};
 
 impl Owner {
     /// From Claimed to Learning, when the record names just the members to go on with; and back.

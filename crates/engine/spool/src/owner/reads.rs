@@ -5,9 +5,11 @@ use std::time::Duration;
 use vere_spoolwire::{Request, Seq};
 use vere_units::Timestamp;
 
+use super::Owner;
+use super::config::Link;
 use super::config::OwnerError;
 use super::connection::Connection;
-use super::{Link, Owner, Purpose, Read};
+use super::question::{Purpose, Read};
 
 /// How long a rebuild waits for an answer of its source. Reading back what is spilled may take seconds.
 const PATIENCE: Duration = Duration::from_secs(10);

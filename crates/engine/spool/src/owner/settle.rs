@@ -5,10 +5,12 @@ use vere_units::Timestamp;
 
 use super::batch::Batch;
 use super::changes::What;
+use super::config::Link;
 use super::config::OwnerError;
+use super::phase::Phase;
 use super::replica::{Fault, Replica};
 use super::title::Noted;
-use super::{Link, Owner, OwnerEvent, Phase};
+use super::{Owner, OwnerEvent};
 
 /// Frames are made up to about so many octets ahead of what is written.
 const OUTPUT_AHEAD: usize = 256 << 10;

@@ -7,12 +7,10 @@
 //! here. So a new owner asks each member to say when everything it was told is safe, which is what
 //! COMPLETE asks of a group that is whole.
 
-use vere_spoolwire::{Request, Seq};
-use vere_units::Timestamp;
+mod steps;
 
-use super::links::Link;
-use super::replica::{Fault, Replica};
-use super::{Owner, Phase};
+use vere_spoolwire::Seq;
+use vere_units::Timestamp;
 
 /// How far a node is with noting, for good, that the group is this owner's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,101 +33,4 @@ pub struct Title {
     pub fences: bool,
     /// Every full member has answered, under this epoch, what was sent then or later.
     pub confirmed: Option<Timestamp>,
-}
-
-impl Owner {
-    /// The title; `None` before the group is claimed, and after another owner took it.
-    #[must_use]
-    pub fn title(&self) -> Option<Title> {
-        if matches!(self.phase, Phase::Start | Phase::Fenced) {
-            return None;
-        }
-        let fences = |replica: &Replica| {
-            let noted = replica.noted == Noted::Safe && replica.is_up();
-            noted && replica.is_full() && self.is_recorded(replica)
-        };
-        Some(Title {
-            epoch: self.record.epoch,
-            fences: self.replicas.iter().any(fences),
-            confirmed: self.confirmed(),
-        })
-    }
-
-    /// Asks members to tell when it is safe that the group is this owner's.
-    pub(super) fn secure_title(&mut self) {
-        if !matches!(self.phase, Phase::Claimed { .. } | Phase::Learning { .. }) {
-            return;
-        }
-        if self.record.members.is_empty() {
-            self.make_whole();
-            return;
-        }
-        for index in 0..self.replicas.len() {
-            let replica = &self.replicas[index];
-            // To an incomplete group it would say that it is whole.
-            let whole = replica
-                .progress
-                .as_ref()
-                .is_some_and(|progress| !progress.syncing);
-            let asks = replica.noted == Noted::No && whole && replica.is_sound();
-            if asks && self.is_recorded(replica) {
-                self.ask_noted(index);
-            }
-        }
-    }
-
-    /// A group that nobody held before is whole on every node as it is, with nothing in it. A node that
-    /// makes it later, when the record may say that it holds something, is not told so.
-    fn make_whole(&mut self) {
-        if self.replicas.iter().any(Replica::is_used) {
-            return;
-        }
-        for index in 0..self.replicas.len() {
-            let replica = &self.replicas[index];
-            let asked = matches!(replica.noted, Noted::Asked(_));
-            if replica.is_up() && !asked && !replica.is_made() {
-                self.ask_noted(index);
-            }
-        }
-    }
-
-    fn ask_noted(&mut self, index: usize) {
-        let seq = self.next_seq;
-        let replica = &mut self.replicas[index];
-        let Some(connection) = replica.active_connection() else {
-            return;
-        };
-        connection.write(|out| Request::Complete.encode(out, seq));
-        replica.noted = Noted::Asked(seq);
-        self.next_seq = Seq(seq.0 + 1);
-    }
-
-    /// A node says that what came before a request is safe.
-    pub(super) fn title_noted(&mut self, link: Link, seq: Seq) {
-        let replica = &mut self.replicas[link.node];
-        if replica.noted == Noted::Asked(seq) && replica.active == Some(link.address) {
-            replica.noted = Noted::Safe;
-            if let Some(progress) = &mut replica.progress {
-                progress.syncing = false;
-            }
-            if replica.fault == Some(Fault::Stalled) {
-                replica.fault = None;
-            }
-        }
-    }
-
-    /// Also of members that the register may have made full without this owner knowing it yet: one that
-    /// follows may have reached them alone.
-    fn confirmed(&self) -> Option<Timestamp> {
-        if !matches!(self.phase, Phase::Open) {
-            return None;
-        }
-        let mut all = None;
-        for replica in self.replicas.iter().filter(|one| one.is_required()) {
-            let connection = replica.connections.get(replica.active?)?;
-            let confirmed = connection.confirmed.filter(|_| replica.fault.is_none())?;
-            all = Some(all.map_or(confirmed, |least: Timestamp| least.min(confirmed)));
-        }
-        all
-    }
 }

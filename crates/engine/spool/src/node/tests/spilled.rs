@@ -1,7 +1,7 @@
 //! With a spill store: whatever is written out and comes back whenever, records are what was put.
 
-use super::super::residence::Residence;
-use super::super::segment::{Segment, SegmentKey};
+use super::super::place::{Residence, SegmentKey};
+use super::super::segment::Segment;
 use super::busy::{Busy, seeds};
 use super::*;
 

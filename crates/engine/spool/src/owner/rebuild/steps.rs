@@ -1,0 +1,242 @@
+//! The steps by which the owner rebuilds a node.
+
+use vere_spoolwire::{
+    Change, FLAG_KEPT, QueueId, QueueStat, Request, Seq, encode_change, encode_kept_create,
+    encode_reset,
+};
+
+use super::super::Owner;
+use super::super::batch::Block;
+use super::super::phase::Phase;
+use super::super::question::{Purpose, QUEUES_AT_ONCE};
+use super::super::replica::Standing;
+use super::super::title::Noted;
+use super::{BLOCK_OCTETS, BLOCK_RECORDS, Copied, OUTPUT_MAX, Rebuild, Step};
+
+impl Owner {
+    /// Takes the rebuild of a node as far as it goes now.
+    pub(in crate::owner) fn rebuild(&mut self, target: usize) {
+        if !matches!(self.phase, Phase::Open)
+            || self.replicas[target].standing != Standing::Syncing
+            || !self.replicas[target].is_up()
+            || self.replicas[target].fault.is_some()
+        {
+            return;
+        }
+        if self.replicas[target].rebuild.is_none() {
+            // It may be full already by the record.
+            if self.replicas[target].promised.is_some() || !self.begin_rebuild(target) {
+                return;
+            }
+        }
+        self.fill(target);
+        self.put_copied(target);
+        self.copy_next(target);
+    }
+
+    fn begin_rebuild(&mut self, target: usize) -> bool {
+        let Some(source) = self.readable() else {
+            return false;
+        };
+        let at = self.replicas[source].position;
+        self.assign_duty_of(target, self.now);
+        let replica = &mut self.replicas[target];
+        if replica.awaited {
+            replica.rebuild = Some(Rebuild::of_nothing());
+            return true;
+        }
+        let Some(connection) = replica.active_connection() else {
+            return false;
+        };
+        connection.write(|out| encode_reset(out, at));
+        (replica.position, replica.acked, replica.compared) = (at, at, at);
+        if let Some(progress) = &mut replica.progress {
+            progress.syncing = true;
+        }
+        replica.rebuild = Some(Rebuild::new(at));
+        self.changes.forget_refusals(target);
+        true
+    }
+
+    /// A replica is full no more: what was copied from it and is not decided may not be what the others
+    /// have, and is copied again, with everything.
+    pub(in crate::owner) fn doubt_copies(&mut self, source: usize) {
+        let decided = self.changes.decided();
+        for replica in &mut self.replicas {
+            let depends = |rebuild: &mut Rebuild| rebuild.depends_on(source, decided);
+            // One that may be full already has nothing that is not decided.
+            if replica.promised.is_none() {
+                replica.rebuild.take_if(|rebuild| depends(rebuild));
+            }
+        }
+    }
+
+    /// Puts what was copied into the stream, once that is where the copy was taken.
+    fn put_copied(&mut self, target: usize) {
+        let replica = &mut self.replicas[target];
+        let position = replica.position;
+        let Some(rebuild) = &mut replica.rebuild else {
+            return;
+        };
+        if rebuild.hold != Some(position) {
+            return;
+        }
+        let Some(copied) = rebuild.copied.take() else {
+            return;
+        };
+        let Some(connection) = replica
+            .active
+            .and_then(|slot| replica.connections.get_mut(slot))
+        else {
+            return;
+        };
+        rebuild.hold = None;
+        match copied {
+            Copied::Queues(queues, end) => {
+                for queue in &queues {
+                    connection.write(|out| encode_kept_create(out, position, queue));
+                    if queue.length > 0 {
+                        rebuild.cursors.insert(queue.id, queue.first);
+                    }
+                }
+                let after = queues
+                    .last()
+                    .map(|last| QueueId(last.id.0.saturating_add(1)));
+                rebuild.unlisted = if end { None } else { after };
+            }
+            Copied::Records(queue, None) => {
+                rebuild.cursors.remove(&queue);
+            }
+            Copied::Records(queue, Some(block)) => {
+                rebuild.records += block.records.len() as u64;
+                for record in &block.records {
+                    let put = Change::Put {
+                        queue,
+                        id: record.id,
+                        meta: &record.meta,
+                        body: Some(&record.body),
+                    };
+                    connection.write(|out| encode_change(out, position, &put, FLAG_KEPT));
+                }
+                if block.end {
+                    rebuild.cursors.remove(&queue);
+                } else {
+                    rebuild.cursors.insert(queue, block.next);
+                }
+            }
+        }
+    }
+
+    /// Whom to copy from: one that was not late, if there is one; the slow one last.
+    fn source_of(&self, target: usize) -> Option<usize> {
+        let rebuild = self.replicas[target].rebuild.as_ref();
+        let late = |index: &usize| rebuild.is_some_and(|rebuild| rebuild.late.contains(index));
+        let sources = (0..self.replicas.len()).filter(|index| self.replicas[*index].is_sound());
+        let prompt = sources.filter(|index| !late(index));
+        let chosen = prompt.min_by_key(|index| self.replicas[*index].pace.is_slow());
+        chosen.or_else(|| self.readable())
+    }
+
+    /// Asks the source for the next piece, or the node whether everything is safe.
+    fn copy_next(&mut self, target: usize) {
+        let Some(source) = self.source_of(target) else {
+            return;
+        };
+        let at = self.replicas[source].position;
+        let (seq, decided) = (self.next_seq, self.changes.decided());
+        let replica = &mut self.replicas[target];
+        let position = replica.position;
+        let Some(rebuild) = &mut replica.rebuild else {
+            return;
+        };
+        let busy = rebuild.asked.is_some() || rebuild.copied.is_some();
+        if busy || !matches!(rebuild.step, Step::Copying) {
+            return;
+        }
+        let Some(connection) = replica
+            .active
+            .and_then(|slot| replica.connections.get_mut(slot))
+        else {
+            return;
+        };
+        let request = match (rebuild.unlisted, rebuild.cursors.first_key_value()) {
+            (Some(from), _) => Request::Queues {
+                from,
+                count: QUEUES_AT_ONCE,
+            },
+            (None, Some((&queue, &from))) => Request::Fetch {
+                queue,
+                from,
+                records: BLOCK_RECORDS,
+                octets: BLOCK_OCTETS,
+            },
+            // It would count from the answer on, and everybody wait for what it missed.
+            (None, None) if replica.awaited && position < decided => return,
+            (None, None) => {
+                connection.write(|out| Request::Complete.encode(out, seq));
+                rebuild.step = Step::Completing(seq);
+                replica.whole_after = position;
+                rebuild.hold = None;
+                self.next_seq = Seq(seq.0 + 1);
+                return;
+            }
+        };
+        // The copy must not be older than what the node has seen.
+        if at < position || connection.waiting() > OUTPUT_MAX {
+            return;
+        }
+        rebuild.hold = Some(at);
+        rebuild.asked = Some(seq);
+        rebuild.sources.insert(source, at);
+        let purpose = match request {
+            Request::Fetch { queue, .. } => Purpose::CopyRecords(target, queue),
+            _ => Purpose::CopyQueues(target),
+        };
+        self.ask(source, request, purpose);
+    }
+
+    /// Queues came from the source.
+    pub(in crate::owner) fn copied_queues(
+        &mut self,
+        target: usize,
+        seq: Seq,
+        queues: Vec<QueueStat>,
+        end: bool,
+    ) {
+        self.copied(target, seq, Copied::Queues(queues, end));
+    }
+
+    /// Records came from the source.
+    pub(in crate::owner) fn copied_records(
+        &mut self,
+        target: usize,
+        seq: Seq,
+        queue: QueueId,
+        block: Option<Block>,
+    ) {
+        self.copied(target, seq, Copied::Records(queue, block));
+    }
+
+    fn copied(&mut self, target: usize, seq: Seq, copied: Copied) {
+        if let Some(rebuild) = &mut self.replicas[target].rebuild
+            && rebuild.asked == Some(seq)
+        {
+            rebuild.asked = None;
+            rebuild.copied = Some(copied);
+        }
+    }
+
+    /// The node says that everything before is safe.
+    pub(in crate::owner) fn completed(&mut self, target: usize, seq: Seq) {
+        let replica = &mut self.replicas[target];
+        if let Some(rebuild) = &mut replica.rebuild
+            && matches!(rebuild.step, Step::Completing(asked) if asked == seq)
+        {
+            rebuild.step = Step::Complete;
+            replica.noted = Noted::Safe;
+            if let Some(progress) = &mut replica.progress {
+                progress.syncing = false;
+            }
+        }
+    }
+}
