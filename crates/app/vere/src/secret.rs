@@ -1,18 +1,60 @@
 //! Random octets, and the key that the gateway and the spool nodes share.
 
+use std::error::Error;
+use std::fmt;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use vere_directory::password::SCRAM_ITERATIONS;
 use vere_net::aside::write_private;
 use vere_sasl::FakeKeys;
 use vere_units::Secret;
 
-use crate::failure::Failure;
-
 /// Octets of the key.
 const KEY_OCTETS: usize = 32;
+
+/// Why a key cannot be had.
+#[derive(Debug)]
+pub(crate) enum SecretError {
+    /// Its file cannot be read or made.
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file holds something else.
+    Malformed {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl fmt::Display for SecretError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unusable { path, source } => {
+                write!(f, "cannot use the secret {}: {source}", path.display())
+            }
+            Self::Malformed { path } => write!(
+                f,
+                "{} does not hold a key of 64 hexadecimal digits",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl Error for SecretError {
+    /// The display holds the text of the direct cause already; what is behind that follows here.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unusable { source, .. } => source.source(),
+            Self::Malformed { .. } => None,
+        }
+    }
+}
 
 /// 32 octets that nobody can guess.
 pub(crate) fn random() -> [u8; KEY_OCTETS] {
@@ -39,19 +81,18 @@ pub(crate) fn random_number() -> u64 {
 ///
 /// # Errors
 /// When the file cannot be read or made, or is not 64 hexadecimal digits.
-pub(crate) fn load_or_make(path: &Path) -> Result<Secret<[u8; KEY_OCTETS]>, Failure> {
-    let failed = |error: io::Error| {
-        Failure::new(format!("cannot use the secret {}: {error}", path.display()))
+pub(crate) fn load_or_make(path: &Path) -> Result<Secret<[u8; KEY_OCTETS]>, SecretError> {
+    let failed = |source| SecretError::Unusable {
+        path: path.to_owned(),
+        source,
     };
     if !path.exists() {
         make(path).map_err(failed)?;
     }
     let text = fs::read_to_string(path).map_err(failed)?;
-    parse(text.trim()).map(Secret::new).ok_or_else(|| {
-        Failure::new(format!(
-            "{} does not hold a key of 64 hexadecimal digits",
-            path.display()
-        ))
+    let key = parse(text.trim()).map(Secret::new);
+    key.ok_or_else(|| SecretError::Malformed {
+        path: path.to_owned(),
     })
 }
 
@@ -63,7 +104,7 @@ const LOGIN_KEY: &str = "login.key";
 ///
 /// # Errors
 /// As [`load_or_make`].
-pub(crate) fn fake_keys(data: &Path) -> Result<FakeKeys, Failure> {
+pub(crate) fn fake_keys(data: &Path) -> Result<FakeKeys, SecretError> {
     let secret = load_or_make(&data.join(LOGIN_KEY))?;
     Ok(FakeKeys::new(*secret.expose(), SCRAM_ITERATIONS))
 }

@@ -244,7 +244,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         }
         Command::CheckConfig { config, args } => {
             let (text, code) = config::check(&args, config.config.as_deref(), || {
-                file::find(config.config.as_deref())
+                Ok(file::find(config.config.as_deref())?)
             })?;
             Ok(Outcome::Report(text, code))
         }

@@ -217,7 +217,7 @@ fn key(settings: &Settings) -> Result<Credentials, Failure> {
             path.display()
         )));
     }
-    spool::account(settings)
+    Ok(spool::account(settings)?)
 }
 
 fn replicas(socket: &Path) -> Result<Vec<ReplicaLine>, String> {

@@ -20,7 +20,6 @@ use vere_spool::owner::Membership;
 use super::group::{self, End};
 use super::link_options;
 use super::state::Gateway;
-use crate::failure::Failure;
 use crate::spool as nodes;
 use crate::spool::link::{SpoolLink, random_life};
 use crate::spool::reader::Admission;
@@ -225,7 +224,7 @@ fn take(
     gateway: &Gateway,
     name: &str,
     epoch: u64,
-) -> Result<(Rc<Gateway>, nodes::mark::OwnerMark), Failure> {
+) -> Result<(Rc<Gateway>, nodes::mark::OwnerMark), nodes::SetupError> {
     let settings = gateway.settings();
     let life = random_life();
     let mark = nodes::mark(&settings, name, life)?;

@@ -22,13 +22,12 @@ use super::aside::Aside;
 use super::intake::{Intake as _, ServiceIntake};
 use super::session::{self, SessionContext};
 use super::state::Gateway;
-use crate::failure::Failure;
 use crate::role::accept;
 use crate::role::login::Logins;
 use crate::role::places::{Client, Places};
 use crate::role::proxy;
 use crate::role::tls::ServerTls;
-use crate::secret;
+use crate::secret::{self, SecretError};
 
 /// A service of the gateway, by the settings section that configures it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -89,7 +88,7 @@ impl Reception {
         gateway: Rc<Gateway>,
         tls: ServerTls,
         stop: watch::Receiver<bool>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, SecretError> {
         let reception = Self {
             nonces: Arc::new(NonceSource::new(gateway.random())),
             fake_keys: secret::fake_keys(&gateway.settings().data)?,

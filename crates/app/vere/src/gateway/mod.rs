@@ -56,7 +56,7 @@ use tokio::task::spawn_local;
 use vere_directory::Directory;
 use vere_net::acme::serve_challenges;
 use vere_net::listen::{Inherited, ListenOptions};
-use vere_net::resolver::{Resolver, ResolverOptions};
+use vere_net::resolver::{Resolver, ResolverError, ResolverOptions};
 use vere_settings::{Durability, Settings, SpoolNode};
 use vere_spool::owner::ShutReason;
 use vere_telemetry::metrics::Health;
@@ -226,7 +226,7 @@ async fn own(settings: &Settings) -> Result<(LinkOptions, OwnerMark), Failure> {
 }
 
 /// How the group of that name is reached.
-fn link_options(settings: &Settings, group: &str) -> Result<LinkOptions, Failure> {
+fn link_options(settings: &Settings, group: &str) -> Result<LinkOptions, nodes::SetupError> {
     let spool = &settings.spool;
     let tls = encryption::certificates(settings)?;
     let addresses = |(node, machine): (&SpoolNode, usize)| NodeAddresses {
@@ -286,7 +286,7 @@ fn parts(settings: Arc<Settings>, link: SpoolLink, trace: &Path) -> Result<Parts
 ///
 /// # Errors
 /// When the zone file or the system's list of name servers cannot be used.
-pub(crate) fn resolver(settings: &Settings) -> Result<Resolver, Failure> {
+pub(crate) fn resolver(settings: &Settings) -> Result<Resolver, ResolverError> {
     let options = ResolverOptions {
         servers: settings.resolver.servers.clone(),
         zone: settings.resolver.zone.clone(),
@@ -294,7 +294,7 @@ pub(crate) fn resolver(settings: &Settings) -> Result<Resolver, Failure> {
         trust_anchor: settings.resolver.trust_anchor.clone(),
         ..ResolverOptions::default()
     };
-    Ok(Resolver::new(&options)?)
+    Resolver::new(&options)
 }
 
 /// Keeps a certificate from a certificate authority, if the settings want one, and answers its challenges.

@@ -2,6 +2,8 @@
 //! what they tell of, and from there into a file or to a web server. `docs/internals/records.md` says what
 //! holds for them.
 
+mod error;
+
 use std::cell::Cell;
 use std::fs;
 use std::rc::Rc;
@@ -22,8 +24,8 @@ use vere_units::{Secret, Timestamp, TraceId};
 
 use super::clock;
 use super::state::{Gateway, POST_RETRY};
-use crate::failure::Failure;
 use crate::spool::link::SpoolError;
+use error::RecordsError;
 
 /// Lines taken at once.
 const BLOCK_LINES: u32 = 1_000;
@@ -72,7 +74,7 @@ impl Records {
     ///
     /// # Errors
     /// When the secret or the authorities cannot be read, or the library for TLS not be used.
-    pub(super) fn new(settings: &Settings) -> Result<Self, Failure> {
+    pub(super) fn new(settings: &Settings) -> Result<Self, RecordsError> {
         let target = match settings.records.as_ref().map(|records| &records.to) {
             None => return Ok(Self::default()),
             Some(RecordSink::File { path, size_max }) => Target::File(FileSink::new(FileOptions {
@@ -86,8 +88,9 @@ impl Records {
                 timeout,
             }) => {
                 let read = fs::read_to_string(secret);
-                let key = read.map_err(|error| {
-                    Failure::new(format!("cannot read {}: {error}", secret.display()))
+                let key = read.map_err(|source| RecordsError::Secret {
+                    path: secret.clone(),
+                    source,
                 })?;
                 let options = WebhookOptions {
                     url: url.clone(),
@@ -96,7 +99,7 @@ impl Records {
                     timeout: timeout.duration(),
                 };
                 let sink = WebhookSink::new(options);
-                Target::Webhook(sink.map_err(|error| Failure::new(error.to_string()))?)
+                Target::Webhook(sink.map_err(RecordsError::Webhook)?)
             }
         };
         Ok(Self {

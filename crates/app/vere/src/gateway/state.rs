@@ -21,14 +21,13 @@ use super::clock;
 use super::ids::TraceIds;
 use super::known::Expected;
 use super::metrics::GatewayMetrics;
-use super::outbound::Outbound;
+use super::outbound::{Outbound, OutboundError};
 use super::pressure::Pressure;
 use super::records::{self, Lines, Records};
 use super::reporting::STORING_MAX;
 use super::routing::Router;
 use super::scheduler::note_lost;
 use super::signing::Signer;
-use crate::failure::Failure;
 use crate::role::memory::{BodyMemory, DISK, MEMORY};
 use crate::secret;
 use crate::spool::link::{Commit, SpoolError, SpoolLink};
@@ -217,7 +216,7 @@ impl Gateway {
     ///
     /// # Errors
     /// When roots of certificates or passwords cannot be used; then nothing changes.
-    pub(super) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), Failure> {
+    pub(super) fn set_settings(&self, settings: Arc<Settings>) -> Result<(), OutboundError> {
         self.outbound.set_settings(&settings)?;
         for (_, adopted) in self.adopted.borrow().iter() {
             adopted.set_settings(Arc::clone(&settings))?;

@@ -2,12 +2,10 @@
 
 use tokio::net::TcpStream;
 use vere_net::tls::{
-    ClientStream, ClientTls as Client, ConnectTlsError, Dane, Roots, TlsInfo as ClientTlsInfo,
-    Verification,
+    ClientStream, ClientTls as Client, ConnectTlsError, Dane, Roots, TlsError,
+    TlsInfo as ClientTlsInfo, Verification,
 };
 use vere_settings::Settings;
-
-use crate::failure::Failure;
 
 /// The client side: which servers are trusted.
 #[derive(Debug, Clone)]
@@ -22,7 +20,7 @@ impl ClientTls {
     ///
     /// # Errors
     /// When the file of roots is wrong.
-    pub(super) fn new(settings: &Settings) -> Result<Self, Failure> {
+    pub(super) fn new(settings: &Settings) -> Result<Self, TlsError> {
         let ca = settings.delivery.ca.as_deref();
         let roots = match Roots::load(ca) {
             Err(error) if ca.is_none() => {

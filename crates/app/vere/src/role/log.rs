@@ -1,24 +1,22 @@
 //! The log of a process, and its level, which follows the settings.
 
 use vere_settings::{LogFormat, Settings};
-use vere_telemetry::log::{self, LevelHandle, LogHandle, LogLevel, LogOptions};
-
-use crate::failure::Failure;
+use vere_telemetry::log::{self, LevelHandle, LogError, LogHandle, LogLevel, LogOptions};
 
 /// Starts the log as the settings want it; `role` stands on each line. What waits is written when the handle is
 /// dropped, at the end of the process.
 ///
 /// # Errors
 /// When the environment asks for what is not understood, or there is a log already.
-pub(crate) fn start(settings: &Settings, role: &str) -> Result<LogHandle, Failure> {
-    Ok(log::init(&LogOptions {
+pub(crate) fn start(settings: &Settings, role: &str) -> Result<LogHandle, LogError> {
+    log::init(&LogOptions {
         level: level(settings.log.level),
         format: match settings.log.format {
             LogFormat::Text => log::LogFormat::Text,
             LogFormat::Json => log::LogFormat::Json,
         },
         role: Some(role.to_owned()),
-    })?)
+    })
 }
 
 const fn level(level: vere_settings::LogLevel) -> LogLevel {

@@ -1,21 +1,58 @@
 //! TLS of the server side, as the settings want it.
 
+use std::error::Error;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
-use vere_net::acme::{Acme, AcmeOptions};
-use vere_net::tls::{CertificateFiles, ServerStream, ServerTls as Server, ServerTlsOptions};
+use vere_net::acme::{Acme, AcmeError, AcmeOptions};
+use vere_net::tls::{
+    CertificateFiles, ServerStream, ServerTls as Server, ServerTlsOptions, TlsError,
+};
 use vere_settings::Settings;
 use vere_smtp::server::TlsInfo;
 use vere_units::Timestamp;
 
 use super::kept::{Kept, kept_certificate};
-use crate::failure::Failure;
 
 /// How often certificate files are looked at.
 const WATCH_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Why certificates cannot be shown.
+#[derive(Debug)]
+pub(crate) enum ServerTlsError {
+    /// A file is missing or wrong.
+    Certificates(TlsError),
+    /// What a certificate authority is asked by cannot be made.
+    Acme(AcmeError),
+}
+
+impl fmt::Display for ServerTlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Certificates(error) => error.fmt(f),
+            Self::Acme(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for ServerTlsError {
+    /// The display is that of the direct cause; what is behind that follows here.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Certificates(error) => error.source(),
+            Self::Acme(error) => error.source(),
+        }
+    }
+}
+
+impl From<TlsError> for ServerTlsError {
+    fn from(error: TlsError) -> Self {
+        Self::Certificates(error)
+    }
+}
 
 /// The server side: which certificates are shown.
 #[derive(Debug, Clone)]
@@ -26,7 +63,7 @@ impl ServerTls {
     ///
     /// # Errors
     /// When a file is missing or wrong, and none that could be used is kept.
-    pub(crate) fn new(settings: &Settings) -> Result<Self, Failure> {
+    pub(crate) fn new(settings: &Settings) -> Result<Self, ServerTlsError> {
         Ok(Self(Server::new(options(settings)?)?))
     }
 
@@ -34,7 +71,7 @@ impl ServerTls {
     ///
     /// # Errors
     /// As [`new`](Self::new); then nothing changes.
-    pub(crate) fn reload(&self, settings: &Settings) -> Result<(), Failure> {
+    pub(crate) fn reload(&self, settings: &Settings) -> Result<(), ServerTlsError> {
         Ok(self.0.reload_with(options(settings)?)?)
     }
 
@@ -75,13 +112,15 @@ impl ServerTls {
     }
 }
 
-fn options(settings: &Settings) -> Result<ServerTlsOptions, Failure> {
+fn options(settings: &Settings) -> Result<ServerTlsOptions, ServerTlsError> {
     let files = |files: &vere_settings::CertificateFiles, of| CertificateFiles {
         kept: kept_certificate(settings, of),
         ..CertificateFiles::new(&files.certificate, &files.key)
     };
     let default = settings.tls.default.as_ref();
-    let acme = acme(settings)?.map(|acme| acme.files());
+    let acme = acme(settings)
+        .map_err(ServerTlsError::Acme)?
+        .map(|acme| acme.files());
     let named = settings
         .tls
         .sni
@@ -100,7 +139,7 @@ fn options(settings: &Settings) -> Result<ServerTlsOptions, Failure> {
 ///
 /// # Errors
 /// When its folder cannot be made or the authority's roots cannot be loaded.
-pub(crate) fn acme(settings: &Settings) -> Result<Option<Acme>, Failure> {
+pub(crate) fn acme(settings: &Settings) -> Result<Option<Acme>, AcmeError> {
     let Some(acme) = &settings.acme else {
         return Ok(None);
     };

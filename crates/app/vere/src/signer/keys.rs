@@ -5,11 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use vere_dkim::{KeyAlgorithm, KeyStore, PrivateKey, StoredKey};
+use vere_dkim::{KeyAlgorithm, KeyError, KeyStore, PrivateKey, StoredKey};
 use vere_signwire::{ActiveKey, Algorithm, Answer, Reason, Request};
 use vere_units::Timestamp;
-
-use crate::failure::Failure;
 
 /// How long an answer about keys holds at most: so late a new key or the end of one is seen.
 const HOLDS_MAX: Duration = Duration::from_secs(10);
@@ -41,7 +39,7 @@ impl Keys {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(super) fn load(folder: &Path) -> Result<Self, Failure> {
+    pub(super) fn load(folder: &Path) -> Result<Self, KeyError> {
         let store = KeyStore::new(folder);
         let keys = Self {
             seen: Mutex::new(store.stamp()),
@@ -65,7 +63,7 @@ impl Keys {
         }
     }
 
-    fn read(&self) -> Result<(), Failure> {
+    fn read(&self) -> Result<(), KeyError> {
         let (keys, wrong) = self.store.keys()?;
         for error in wrong {
             tracing::error!(%error, "key left out");

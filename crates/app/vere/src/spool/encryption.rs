@@ -2,10 +2,9 @@
 
 use std::net::SocketAddr;
 
-use vere_net::tls::{CertificateFiles, MutualTls, MutualTlsOptions};
+use vere_net::tls::{CertificateFiles, MutualTls, MutualTlsOptions, TlsError};
 use vere_settings::{LineTls, Settings, SpoolNode};
 
-use crate::failure::Failure;
 use crate::role::kept::{Kept, kept_certificate};
 
 /// Mutual TLS with one node.
@@ -42,7 +41,7 @@ impl Encryption {
 ///
 /// # Errors
 /// When a file is missing or wrong, and none that could be used is kept.
-pub(crate) fn certificates(settings: &Settings) -> Result<Option<MutualTls>, Failure> {
+pub(crate) fn certificates(settings: &Settings) -> Result<Option<MutualTls>, TlsError> {
     let Some(tls) = &settings.spool.tls else {
         return Ok(None);
     };

@@ -6,6 +6,7 @@
 mod clock;
 mod complaints;
 pub(crate) mod encryption;
+mod error;
 pub(crate) mod link;
 pub(crate) mod mark;
 pub(crate) mod namesake;
@@ -30,10 +31,12 @@ use vere_spool::node::{Account, NodeConfig, OUTLINER};
 use vere_spool::owner::Membership;
 use vere_spoolwire::{Grants, KeptGrants, Right, SharedSecret};
 
+pub(crate) use error::SetupError;
+
 use crate::failure::Failure;
 use crate::role::log::Level;
 use crate::role::{entry, life};
-use crate::secret;
+use crate::secret::{self, SecretError};
 use encryption::Encryption;
 use mark::OwnerMark;
 use node::{Durability, NodeOptions, Stop};
@@ -84,9 +87,8 @@ pub(crate) fn run(
 ///
 /// # Errors
 /// When it cannot be used.
-pub(crate) fn register(settings: &Settings) -> Result<Register, Failure> {
-    Register::open(&settings.cluster)
-        .map_err(|error| Failure::new(format!("cannot open the membership register: {error}")))
+pub(crate) fn register(settings: &Settings) -> Result<Register, SetupError> {
+    Register::open(&settings.cluster).map_err(SetupError::Register)
 }
 
 /// How long a delivery lease lasts.
@@ -101,20 +103,22 @@ pub(crate) fn lease_terms(settings: &Settings) -> LeaseTerms {
 ///
 /// # Errors
 /// When the file cannot be used, or the group's name, which may come from the register, can be none.
-pub(crate) fn mark(settings: &Settings, group: &str, life: u64) -> Result<OwnerMark, Failure> {
-    vere_settings::checked_name(group)
-        .map_err(|problem| Failure::new(format!("name of a group {group:?}: {problem}")))?;
+pub(crate) fn mark(settings: &Settings, group: &str, life: u64) -> Result<OwnerMark, SetupError> {
+    vere_settings::checked_name(group).map_err(|problem| SetupError::GroupName {
+        group: group.to_owned(),
+        problem,
+    })?;
     let local = matches!(settings.cluster.register, vere_settings::Register::File(_));
     let folder = settings.data.join("owner");
     OwnerMark::take(&folder, group, life, local)
-        .map_err(|error| Failure::new(format!("cannot use {}: {error}", folder.display())))
+        .map_err(|source| SetupError::Mark { folder, source })
 }
 
 /// As whom this machine speaks to nodes, and by which key; made when it is absent.
 ///
 /// # Errors
 /// When the file of the key cannot be used.
-pub(crate) fn account(settings: &Settings) -> Result<Credentials, Failure> {
+pub(crate) fn account(settings: &Settings) -> Result<Credentials, SecretError> {
     let spool = &settings.spool;
     let file = spool.secret_of(&spool.speaks_as).unwrap_or(&spool.secret);
     Ok(Credentials {
@@ -139,7 +143,7 @@ pub(crate) async fn admission(
     settings: &Arc<Settings>,
     group: &str,
     record: &Membership,
-) -> Result<Admission, Failure> {
+) -> Result<Admission, SetupError> {
     if record.members.is_empty() {
         // Nobody holds anything of it yet.
         return Ok(Admission::Granted);
@@ -150,11 +154,11 @@ pub(crate) async fn admission(
     let nodes = settings.spool.nodes.iter();
     let members: Vec<SpoolNode> = nodes.filter(is_member).cloned().collect();
     if members.is_empty() {
-        let known: Vec<&str> = record.members.iter().map(|one| &*one.node).collect();
-        return Err(Failure::new(format!(
-            "{group}: none of the nodes that hold it ({}) stands in the settings",
-            known.join(", ")
-        )));
+        let nodes = record.members.iter().map(|one| one.node.clone());
+        return Err(SetupError::NoMember {
+            group: group.to_owned(),
+            nodes: nodes.collect(),
+        });
     }
     let group = group.to_owned();
     let ask = move || {
@@ -172,7 +176,7 @@ pub(crate) async fn admission(
 }
 
 /// Everybody who may connect to a node.
-fn accounts(settings: &Settings) -> Result<Vec<Account>, Failure> {
+fn accounts(settings: &Settings) -> Result<Vec<Account>, SecretError> {
     let spool = &settings.spool;
     let first = Account::default_with(secret::load_or_make(&spool.secret)?);
     let others = spool.accounts.iter().map(|account| {
@@ -211,7 +215,7 @@ pub(crate) fn queue_readers(settings: &Settings) -> BTreeMap<String, KeptGrants>
     readers.collect()
 }
 
-fn config(settings: &Settings) -> Result<NodeConfig, Failure> {
+fn config(settings: &Settings) -> Result<NodeConfig, SecretError> {
     let key = secret::load_or_make(&settings.spool.secret)?;
     Ok(NodeConfig {
         accounts: accounts(settings)?,

@@ -1,16 +1,69 @@
 //! Whole accounts: what each has in the mail store, and the end of what one has that the directory does not know.
 
+use std::error::Error;
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use vere_directory::Directory;
-use vere_ports::directory::AccountName;
-use vere_store::Holding;
+use vere_ports::directory::{AccountName, NameError, StoreError as DirectoryError};
+use vere_store::{Holding, StoreError};
 
 use super::keeper::{Keeper, MailStore};
 use super::listeners::Reception;
-use crate::failure::Failure;
 
 /// Accounts looked at in one go: others wait for the store that long.
 const PAGE: usize = 100;
+
+/// Why accounts cannot be told of, or mail not be removed.
+#[derive(Debug)]
+pub(crate) enum AccountsError {
+    /// What was asked for can be no account.
+    Name(NameError),
+    /// The store cannot be read or written.
+    Store(StoreError),
+    /// The directory cannot be read.
+    Directory(DirectoryError),
+    /// The directory knows the account: its mail is not to go.
+    Known(AccountName),
+    /// The store did not sync what was changed.
+    NotSynced,
+}
+
+impl fmt::Display for AccountsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+            Self::Directory(error) => error.fmt(f),
+            Self::Known(account) => write!(
+                f,
+                "the directory knows {account}, its mail stays; to remove both begin with: vere account del {account}"
+            ),
+            Self::NotSynced => f.write_str("the store is not synced"),
+        }
+    }
+}
+
+/// The causes have none of their own.
+impl Error for AccountsError {}
+
+impl From<NameError> for AccountsError {
+    fn from(error: NameError) -> Self {
+        Self::Name(error)
+    }
+}
+
+impl From<StoreError> for AccountsError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<DirectoryError> for AccountsError {
+    fn from(error: DirectoryError) -> Self {
+        Self::Directory(error)
+    }
+}
 
 /// What an account has in the mail store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +95,10 @@ fn row(holding: Holding) -> AccountRow {
 ///
 /// # Errors
 /// When they cannot be read.
-pub(super) async fn page(keeper: &Keeper, after: Option<String>) -> Result<AccountsPage, Failure> {
+pub(super) async fn page(
+    keeper: &Keeper,
+    after: Option<String>,
+) -> Result<AccountsPage, AccountsError> {
     let after = after.as_deref().map(AccountName::parse).transpose()?;
     let asked = keeper.ask(move |store| store.holdings(after, PAGE)).await;
     let (holdings, after) = asked?;
@@ -56,7 +112,7 @@ pub(super) async fn page(keeper: &Keeper, after: Option<String>) -> Result<Accou
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) async fn one(keeper: &Keeper, account: &str) -> Result<AccountRow, Failure> {
+pub(super) async fn one(keeper: &Keeper, account: &str) -> Result<AccountRow, AccountsError> {
     let account = AccountName::parse(account)?;
     let asked = keeper.ask(move |store| store.holding(&account)).await;
     Ok(row(asked?))
@@ -70,7 +126,7 @@ pub(super) async fn remove(
     reception: &Reception,
     account: &AccountName,
     operator: u32,
-) -> Result<AccountRow, Failure> {
+) -> Result<AccountRow, AccountsError> {
     unknown(reception.directory(), account)?;
     let name = account.clone();
     let asked = reception
@@ -85,12 +141,10 @@ pub(super) async fn remove(
 ///
 /// # Errors
 /// When it does, or cannot be read.
-pub(crate) fn unknown(directory: &Directory, account: &AccountName) -> Result<(), Failure> {
+pub(crate) fn unknown(directory: &Directory, account: &AccountName) -> Result<(), AccountsError> {
     match directory.store().account(account)? {
         None => Ok(()),
-        Some(_) => Err(Failure::new(format!(
-            "the directory knows {account}, its mail stays; to remove both begin with: vere account del {account}"
-        ))),
+        Some(_) => Err(AccountsError::Known(account.clone())),
     }
 }
 
@@ -109,7 +163,7 @@ fn log(gone: &AccountRow, operator: u32) {
 ///
 /// # Errors
 /// When they cannot be read.
-pub(crate) fn all_alone(store: &MailStore) -> Result<Vec<AccountRow>, Failure> {
+pub(crate) fn all_alone(store: &MailStore) -> Result<Vec<AccountRow>, AccountsError> {
     let held = store.holdings(None, usize::MAX)?.when(store.end());
     let (holdings, _) = held.map_err(|_| not_synced())?;
     Ok(holdings.into_iter().map(row).collect())
@@ -119,7 +173,10 @@ pub(crate) fn all_alone(store: &MailStore) -> Result<Vec<AccountRow>, Failure> {
 ///
 /// # Errors
 /// When it cannot be read.
-pub(crate) fn one_alone(store: &MailStore, account: &AccountName) -> Result<AccountRow, Failure> {
+pub(crate) fn one_alone(
+    store: &MailStore,
+    account: &AccountName,
+) -> Result<AccountRow, AccountsError> {
     let held = store.holding(account)?.when(store.end());
     Ok(row(held.map_err(|_| not_synced())?))
 }
@@ -131,7 +188,7 @@ pub(crate) fn one_alone(store: &MailStore, account: &AccountName) -> Result<Acco
 pub(crate) fn remove_alone(
     store: &mut MailStore,
     account: &AccountName,
-) -> Result<AccountRow, Failure> {
+) -> Result<AccountRow, AccountsError> {
     let gone = store.remove_account(account)?;
     sync(store)?;
     while store.is_emptying() {
@@ -147,13 +204,13 @@ pub(crate) fn remove_alone(
     Ok(gone)
 }
 
-fn sync(store: &mut MailStore) -> Result<(), Failure> {
+fn sync(store: &mut MailStore) -> Result<(), AccountsError> {
     while let Some(job) = store.sync_job()? {
         store.finish_sync(job.run())?;
     }
     Ok(())
 }
 
-fn not_synced() -> Failure {
-    Failure::new("the store is not synced")
+fn not_synced() -> AccountsError {
+    AccountsError::NotSynced
 }

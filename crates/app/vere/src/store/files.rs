@@ -1,5 +1,7 @@
 //! Where the store lies, and who may use it: one process at a time.
 
+mod error;
+
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -9,15 +11,15 @@ use vere_disk::log::Directory as LogDirectory;
 use vere_disk::mail_meta::FjallMeta;
 use vere_ports::mail_meta::{MetaEngine as _, MetaError};
 use vere_settings::{BodySharing, Settings};
-use vere_store::{
-    MailboxName, OpenError, OpenReport, RepairReport, Sharing, SpecialUse, Store, StoreConfig,
-};
+use vere_store::{MailboxName, OpenReport, RepairReport, Sharing, SpecialUse, Store, StoreConfig};
 use vere_units::ByteSize;
+
+pub(crate) use error::FilesError;
+use error::Trouble;
 
 use super::keeper::MailStore;
 use super::mark::{self, Mark, Place};
 use super::steps::special_use;
-use crate::failure::Failure;
 use crate::role::clock::now;
 
 /// Memory for blocks of the metadata.
@@ -28,9 +30,6 @@ const OPENING_ROOM: u64 = 1024 * 1024;
 
 /// The mode of folders with mail.
 const PRIVATE: u32 = 0o700;
-
-const IN_USE: &str =
-    "it is in use; stop the system first (its metrics vere_store_* tell much while it runs)";
 
 /// The metadata, those that are being made, those that were there before a repair, and those that could not be
 /// read when they were made anew.
@@ -79,11 +78,11 @@ impl Files {
     ///
     /// # Errors
     /// When it is in use, or cannot be made.
-    pub(crate) fn make(settings: &Settings) -> Result<Self, Failure> {
+    pub(crate) fn make(settings: &Settings) -> Result<Self, FilesError> {
         let folder = settings.data.join("store");
         private(&folder)
             .and_then(|()| private(&folder.join("log")))
-            .map_err(|error| wrong(&folder, &error))?;
+            .map_err(|error| wrong(&folder, error))?;
         let files = Self::of(settings)?;
         let sharing = match settings.store.sharing {
             BodySharing::Account => Sharing::Account,
@@ -104,7 +103,7 @@ impl Files {
     ///
     /// # Errors
     /// When it is not there, or in use.
-    pub(crate) fn of(settings: &Settings) -> Result<Self, Failure> {
+    pub(crate) fn of(settings: &Settings) -> Result<Self, FilesError> {
         Ok(Self {
             spare: settings.store.reserve,
             mark: Some(settings.data.join("store.mark")),
@@ -116,17 +115,17 @@ impl Files {
     ///
     /// # Errors
     /// When it is not there, or in use.
-    pub(crate) fn lock(folder: &Path) -> Result<Self, Failure> {
+    pub(crate) fn lock(folder: &Path) -> Result<Self, FilesError> {
         // Made by the role alone: a mistyped folder is not an empty store.
         if !folder.join("log").is_dir() {
-            return Err(wrong(folder, &"there is none"));
+            return Err(wrong(folder, Trouble::Absent));
         }
         let lock = File::options()
             .create(true)
             .truncate(false)
             .write(true)
             .open(folder.join("lock"))
-            .map_err(|error| wrong(folder, &error))?;
+            .map_err(|error| wrong(folder, error))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self {
                 folder: folder.to_owned(),
@@ -136,8 +135,8 @@ impl Files {
                 mark: None,
                 _lock: lock,
             }),
-            Err(TryLockError::WouldBlock) => Err(wrong(folder, &IN_USE)),
-            Err(TryLockError::Error(error)) => Err(wrong(folder, &error)),
+            Err(TryLockError::WouldBlock) => Err(wrong(folder, Trouble::InUse)),
+            Err(TryLockError::Error(error)) => Err(wrong(folder, error)),
         }
     }
 
@@ -151,7 +150,7 @@ impl Files {
     ///
     /// # Errors
     /// When it cannot be read, or is damaged.
-    pub(crate) fn open(&self) -> Result<MailStore, Failure> {
+    pub(crate) fn open(&self) -> Result<MailStore, FilesError> {
         loop {
             let opened = self.try_open();
             let full =
@@ -172,8 +171,7 @@ impl Files {
         self.spare.as_u64() > 0 && names.any(|name| fs::remove_file(log.join(name)).is_ok())
     }
 
-    fn try_open(&self) -> Result<MailStore, Failure> {
-        let wrong = |error: &dyn std::fmt::Display| wrong(&self.folder, error);
+    fn try_open(&self) -> Result<MailStore, FilesError> {
         let meta = match self.meta(META) {
             Err(MetaError::Damaged(reason)) => {
                 tracing::error!(
@@ -181,19 +179,20 @@ impl Files {
                     "the metadata are damaged: they are made anew from the log"
                 );
                 self.rebuild()?;
-                self.forget_rebuilding().map_err(|error| wrong(&error))?;
+                self.forget_rebuilding()
+                    .map_err(|error| self.wrong(error))?;
                 self.meta(META)
             }
             meta => meta,
         };
-        let meta = meta.map_err(|error| wrong(&error))?;
+        let meta = meta.map_err(|error| self.wrong(error))?;
         // Metadata that were put aside and not replaced yet.
         let begun = [META_OLD, META_TORN]
             .iter()
             .any(|name| self.folder.join(name).is_dir());
         // Those of a store that is new as well, or somebody took the old ones away.
-        let is_new = meta.applied().map_err(|error| wrong(&error))? == 0;
-        let was_begun = self.note_if(is_new).map_err(|error| wrong(&error))?;
+        let is_new = meta.applied().map_err(|error| self.wrong(error))? == 0;
+        let was_begun = self.note_if(is_new).map_err(|error| self.wrong(error))?;
         let told = self.told()?;
         let (mut store, report) = self.open_with(meta, begun)?;
         let is_older = match told {
@@ -212,7 +211,8 @@ impl Files {
         if let Some(mut mark) = self.mark(&store) {
             mark.reached(store.synced());
         }
-        self.forget_rebuilding().map_err(|error| wrong(&error))?;
+        self.forget_rebuilding()
+            .map_err(|error| self.wrong(error))?;
         tracing::info!(
             replayed = report.replayed,
             cut = report.cut,
@@ -222,11 +222,11 @@ impl Files {
     }
 
     /// How far the log got when it was used last, as far as that is told.
-    fn told(&self) -> Result<Option<Place>, Failure> {
+    fn told(&self) -> Result<Option<Place>, FilesError> {
         let Some(path) = &self.mark else {
             return Ok(None);
         };
-        mark::read(path).map_err(|error| wrong(path, &error))
+        mark::read(path).map_err(|error| wrong(path, error))
     }
 
     /// Where it is told how far the log of this store gets.
@@ -236,23 +236,27 @@ impl Files {
     }
 
     /// Forgets how far the log got: the next opening takes it as it is.
-    fn forget_mark(&self) -> Result<(), Failure> {
+    fn forget_mark(&self) -> Result<(), FilesError> {
         match self
             .mark
             .as_deref()
             .map(|path| (path, fs::remove_file(path)))
         {
             Some((path, Err(error))) if error.kind() != io::ErrorKind::NotFound => {
-                Err(wrong(path, &error))
+                Err(wrong(path, error))
             }
             _ => Ok(()),
         }
     }
 
     /// Opens the store with these metadata. What is `begun` has a log.
-    fn open_with(&self, meta: FjallMeta, begun: bool) -> Result<(MailStore, OpenReport), Failure> {
-        let wrong = |error: &dyn std::fmt::Display| wrong(&self.folder, error);
-        let disk = LogDirectory::open(&self.folder.join("log")).map_err(|error| wrong(&error))?;
+    fn open_with(
+        &self,
+        meta: FjallMeta,
+        begun: bool,
+    ) -> Result<(MailStore, OpenReport), FilesError> {
+        let disk =
+            LogDirectory::open(&self.folder.join("log")).map_err(|error| self.wrong(error))?;
         let config = StoreConfig {
             log_id: random_u64()?,
             spare: self.spare,
@@ -261,22 +265,17 @@ impl Files {
             begun,
             ..StoreConfig::default()
         };
-        Store::open(disk, meta, config).map_err(|error| match error {
-            OpenError::Damaged { .. } => wrong(&format!(
-                "{error} (`vere store repair --dry-run` says what can be had of it; `vere store restored` goes on with a log that was put back from a copy)"
-            )),
-            other => wrong(&other),
-        })
+        Store::open(disk, meta, config).map_err(|error| self.wrong(error))
     }
 
     /// Makes metadata that cannot be read anew from the log, which has everything. Where it is seen to lack
     /// something, nothing is changed: a repair gets more out of it. Whether a torn end was synced cannot be seen
     /// without what the old metadata knew. So these are kept aside, and since what was in it is given again, UIDs and
     /// positions of the log, nothing that clients and the search index know is to be relied on.
-    fn rebuild(&self) -> Result<OpenReport, Failure> {
+    fn rebuild(&self) -> Result<OpenReport, FilesError> {
         self.remove(META_NEW)?;
         let is_cut = self.note_rebuilding();
-        let is_cut = is_cut.map_err(|error| wrong(&self.folder, &error))?;
+        let is_cut = is_cut.map_err(|error| self.wrong(error))?;
         let report = self.remake(is_cut)?;
         let OpenReport { replayed, cut } = report;
         if cut > 0 || is_cut {
@@ -298,12 +297,12 @@ impl Files {
     }
 
     /// Puts metadata made from the log alone in the place of those that are there, which are kept aside.
-    fn remake(&self, is_cut: bool) -> Result<OpenReport, Failure> {
+    fn remake(&self, is_cut: bool) -> Result<OpenReport, FilesError> {
         // What failed is what is to be told, and half of the metadata are of no use.
         let made = self.replay_all(is_cut);
         let report = made.inspect_err(|_| drop(self.remove(META_NEW)))?;
         self.exchange(META_TORN)
-            .map_err(|error| wrong(&self.folder, &error))?;
+            .map_err(|error| self.wrong(error))?;
         Ok(report)
     }
 
@@ -312,17 +311,16 @@ impl Files {
     ///
     /// # Errors
     /// When the log cannot be read or is seen to lack something; the metadata stay then.
-    pub(crate) fn restored(&self) -> Result<u64, Failure> {
+    pub(crate) fn restored(&self) -> Result<u64, FilesError> {
         self.remove(META_NEW)?;
-        self.note_rebuilding()
-            .map_err(|error| wrong(&self.folder, &error))?;
+        self.note_rebuilding().map_err(|error| self.wrong(error))?;
         let report = self.remake(true)?;
         for aside in [META_TORN, META_OLD] {
             self.remove(aside)?;
         }
         self.forget_mark()?;
         self.forget_rebuilding()
-            .map_err(|error| wrong(&self.folder, &error))?;
+            .map_err(|error| self.wrong(error))?;
         Ok(report.replayed)
     }
 
@@ -346,21 +344,20 @@ impl Files {
 
     /// Replays the whole log into new metadata. Where its end `is_cut`, or is now, nothing goes on as before that
     /// may have known what was in it.
-    fn replay_all(&self, is_cut: bool) -> Result<OpenReport, Failure> {
-        let wrong = |error: &dyn std::fmt::Display| wrong(&self.folder, error);
-        let fresh = self.meta(META_NEW).map_err(|error| wrong(&error))?;
+    fn replay_all(&self, is_cut: bool) -> Result<OpenReport, FilesError> {
+        let fresh = self.meta(META_NEW).map_err(|error| self.wrong(error))?;
         let (mut store, report) = self.open_with(fresh, true)?;
         if is_cut || report.cut > 0 {
             self.renew(&mut store)?;
         }
-        store.persist().map_err(|error| wrong(&error))?;
+        store.persist().map_err(|error| self.wrong(error))?;
         Ok(report)
     }
 
     /// Sees to it that nothing goes on as before that may have known what was in an end of the log which is cut.
-    fn renew(&self, store: &mut MailStore) -> Result<(), Failure> {
+    fn renew(&self, store: &mut MailStore) -> Result<(), FilesError> {
         let renewed = store.renew_uid_validities(now());
-        renewed.map_err(|error| wrong(&self.folder, &error))?;
+        renewed.map_err(|error| self.wrong(error))?;
         self.remove(super::search::FOLDER)
     }
 
@@ -380,13 +377,7 @@ impl Files {
     ///
     /// # Errors
     /// When the log cannot be read or written.
-    pub(crate) fn repair(&self, dry_run: bool) -> Result<RepairReport, Failure> {
-        let wrong = |error: &dyn std::fmt::Display| {
-            Failure::new(format!(
-                "cannot repair the mail store in {}: {error}",
-                self.folder.display()
-            ))
-        };
+    pub(crate) fn repair(&self, dry_run: bool) -> Result<RepairReport, FilesError> {
         self.remove(META_NEW)?;
         let old = [META, META_OLD]
             .into_iter()
@@ -398,14 +389,19 @@ impl Files {
                 None
             }
         });
-        let disk = LogDirectory::open(&self.folder.join("log")).map_err(|error| wrong(&error))?;
-        let fresh = self.meta(META_NEW).map_err(|error| wrong(&error))?;
+        let disk = LogDirectory::open(&self.folder.join("log"))
+            .map_err(|error| self.irreparable(error))?;
+        let fresh = self
+            .meta(META_NEW)
+            .map_err(|error| self.irreparable(error))?;
         let config = StoreConfig::default();
         let without = old.is_none() && !dry_run;
-        let was_begun = self.note_if(without).map_err(|error| wrong(&error))?;
+        let was_begun = self
+            .note_if(without)
+            .map_err(|error| self.irreparable(error))?;
         let report = Store::repair(disk, old.as_ref(), fresh, config, dry_run);
         drop(old);
-        let report = report.map_err(|error| wrong(&error))?;
+        let report = report.map_err(|error| self.irreparable(error))?;
         if dry_run {
             self.remove(META_NEW)?;
         } else {
@@ -418,8 +414,10 @@ impl Files {
                 // They knew which numbers were given.
                 self.forget_mark()?;
             }
-            self.forget_rebuilding().map_err(|error| wrong(&error))?;
-            self.exchange(META_OLD).map_err(|error| wrong(&error))?;
+            self.forget_rebuilding()
+                .map_err(|error| self.irreparable(error))?;
+            self.exchange(META_OLD)
+                .map_err(|error| self.irreparable(error))?;
             self.remove(META_OLD)?;
             self.remove(META_TORN)?;
         }
@@ -427,21 +425,31 @@ impl Files {
     }
 
     /// The same for metadata that a repair made of the log alone: as in [`Files::rebuild`].
-    fn renew_repaired(&self) -> Result<(), Failure> {
-        let wrong = |error: &dyn std::fmt::Display| wrong(&self.folder, error);
-        let fresh = self.meta(META_NEW).map_err(|error| wrong(&error))?;
+    fn renew_repaired(&self) -> Result<(), FilesError> {
+        let fresh = self.meta(META_NEW).map_err(|error| self.wrong(error))?;
         let (mut store, _) = self.open_with(fresh, true)?;
         self.renew(&mut store)?;
-        store.persist().map_err(|error| wrong(&error))?;
+        store.persist().map_err(|error| self.wrong(error))?;
         tracing::warn!(
             "the end of the log may have been lost: all mailboxes have a new UIDVALIDITY, clients read their mail again"
         );
         Ok(())
     }
 
+    fn wrong(&self, trouble: impl Into<Trouble>) -> FilesError {
+        wrong(&self.folder, trouble)
+    }
+
+    fn irreparable(&self, trouble: impl Into<Trouble>) -> FilesError {
+        FilesError::Repair {
+            folder: self.folder.clone(),
+            trouble: trouble.into(),
+        }
+    }
+
     /// Puts new metadata in the place of the old ones, which get the name `aside`. The log has everything by
     /// now: wherever this is cut off, what is there is opened, or replayed.
-    fn exchange(&self, aside: &str) -> Result<(), Failure> {
+    fn exchange(&self, aside: &str) -> Result<(), Trouble> {
         let path = |name| self.folder.join(name);
         if path(META).is_dir() {
             self.remove(aside)?;
@@ -452,27 +460,26 @@ impl Files {
         Ok(())
     }
 
-    fn remove(&self, name: &str) -> Result<(), Failure> {
+    fn remove(&self, name: &str) -> Result<(), FilesError> {
         match fs::remove_dir_all(self.folder.join(name)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(wrong(&self.folder.join(name), &error))
+                Err(wrong(&self.folder.join(name), error))
             }
             _ => Ok(()),
         }
     }
 }
 
-fn wrong(folder: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(format!(
-        "cannot open the mail store in {}: {error}",
-        folder.display()
-    ))
+fn wrong(folder: &Path, trouble: impl Into<Trouble>) -> FilesError {
+    FilesError::Open {
+        folder: folder.to_owned(),
+        trouble: trouble.into(),
+    }
 }
 
-fn random_u64() -> Result<u64, Failure> {
+fn random_u64() -> Result<u64, FilesError> {
     let mut octets = [0; 8];
-    getrandom::fill(&mut octets)
-        .map_err(|error| Failure::new(format!("no random numbers: {error}")))?;
+    getrandom::fill(&mut octets).map_err(FilesError::NoRandomNumbers)?;
     Ok(u64::from_le_bytes(octets))
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,7 +11,6 @@ use vere_settings::{AccountQuota, OverQuota, Settings};
 use vere_store::{QuotaLimit, QuotaUsage, StoreError};
 
 use super::keeper::MailStore;
-use crate::failure::Failure;
 
 /// Accounts with what they hold.
 type Held = Vec<(AccountName, QuotaUsage)>;
@@ -24,16 +24,30 @@ pub(super) struct Quotas {
     warn_at: u64,
 }
 
+/// A section `[[quota.account]]` is for what can be no account.
+#[derive(Debug)]
+pub(super) struct QuotaError {
+    name: String,
+}
+
+impl fmt::Display for QuotaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        write!(f, "quota.account: {name:?} is no name of an account")
+    }
+}
+
+impl std::error::Error for QuotaError {}
+
 impl Quotas {
     /// # Errors
     /// When a name of an account is none.
-    pub(super) fn new(settings: &Settings) -> Result<Self, Failure> {
+    pub(super) fn new(settings: &Settings) -> Result<Self, QuotaError> {
         let quota = &settings.quota;
         let mut accounts = HashMap::new();
         for (name, own) in &quota.accounts {
-            let account = AccountName::parse(name).map_err(|_| {
-                Failure::new(format!("quota.account: {name:?} is no name of an account"))
-            })?;
+            let account =
+                AccountName::parse(name).map_err(|_| QuotaError { name: name.clone() })?;
             accounts.insert(account, limit(*own));
         }
         Ok(Self {

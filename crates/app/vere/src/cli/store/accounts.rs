@@ -74,7 +74,7 @@ pub(in crate::cli) fn remove(
         };
         let found = match ask(settings, &request)? {
             Some(row) => row,
-            None => alone(settings, |store| accounts::one_alone(store, account))?,
+            None => alone(settings, |store| Ok(accounts::one_alone(store, account)?))?,
         };
         confirm(&format!("{} of {name} would be removed", amount(&found)))?;
     }
@@ -82,7 +82,7 @@ pub(in crate::cli) fn remove(
         Some(row) => row,
         None => alone(settings, |store| {
             accounts::unknown(&directory::open(settings)?, account)?;
-            accounts::remove_alone(store, account)
+            Ok(accounts::remove_alone(store, account)?)
         })?,
     };
     Ok(format!("{} of {account} removed\n", amount(&gone)))
@@ -109,7 +109,7 @@ pub(in crate::cli) fn kept(
     if !settings.data.join("store/log").is_dir() {
         return Ok(None);
     }
-    alone(settings, |store| accounts::one_alone(store, account)).map(Some)
+    alone(settings, |store| Ok(accounts::one_alone(store, account)?)).map(Some)
 }
 
 /// What an account has, in words.
@@ -130,7 +130,7 @@ fn all(settings: &Settings) -> Result<Vec<AccountRow>, Failure> {
     let (mut rows, mut after) = (Vec::new(), None);
     loop {
         let Some(page) = ask::<AccountsPage>(settings, &StoreRequest::Accounts { after })? else {
-            return alone(settings, |store| accounts::all_alone(store));
+            return alone(settings, |store| Ok(accounts::all_alone(store)?));
         };
         rows.extend(page.accounts);
         after = page.after;

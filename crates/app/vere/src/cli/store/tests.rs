@@ -11,7 +11,7 @@ use crate::store::summaries::{self, Columns, Fields};
 use vere_imap::message::header_fields;
 
 fn open(folder: &Path) -> Result<FileStore, Failure> {
-    Files::lock(folder)?.open()
+    Ok(Files::lock(folder)?.open()?)
 }
 
 fn deliver(store: &mut FileStore, number: u8) {

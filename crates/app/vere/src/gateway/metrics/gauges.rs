@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
+use std::io;
 use std::net::TcpListener as StdListener;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -18,7 +19,6 @@ use vere_telemetry::metrics::{
 };
 use vere_units::Timestamp;
 
-use crate::failure::Failure;
 use crate::gateway::clock;
 use crate::gateway::state::Gateway;
 use crate::role::tls::ServerTls;
@@ -36,7 +36,7 @@ pub(crate) fn start(
     tls: ServerTls,
     listeners: Vec<StdListener>,
     health: &watch::Sender<Health>,
-) -> Result<(), Failure> {
+) -> io::Result<()> {
     for listener in listeners {
         let listener = TcpListener::from_std(listener)?;
         spawn_local(serve(

@@ -7,6 +7,7 @@
 //!
 //! Nothing here knows of queues or messages, so that `vere dial` goes the same way as a delivery.
 
+mod error;
 mod failures;
 pub(crate) mod hosts;
 mod open;
@@ -26,13 +27,13 @@ use vere_sasl::client::Credentials;
 use vere_settings::{Route, Settings};
 use vere_units::Secret;
 
+pub(crate) use self::error::OutboundError;
 use self::failures::Failures;
 pub(crate) use self::hosts::{Hosts, Unroutable};
 pub(crate) use self::open::{Opened, Progress, drive};
 use self::own::Interfaces;
 use super::metrics::GatewayMetrics;
 use super::tls::ClientTls;
-use crate::failure::Failure;
 
 /// How often MTA-STS policies are looked through for those that will end.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -70,12 +71,16 @@ impl Outbound {
         resolver: Resolver,
         metrics: Rc<GatewayMetrics>,
         policies: Option<&Path>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, OutboundError> {
         let config = OutboundConfig::load(settings)?;
         let (https, port) = (config.tls.https(), settings.delivery.mta_sts_port);
         let sts = match policies {
-            Some(path) => Sts::open(resolver.clone(), https, port, path)
-                .map_err(|error| Failure::new(format!("cannot use {}: {error}", path.display())))?,
+            Some(path) => Sts::open(resolver.clone(), https, port, path).map_err(|source| {
+                OutboundError::Unusable {
+                    path: path.to_owned(),
+                    source,
+                }
+            })?,
             None => Sts::in_memory(resolver.clone(), https, port),
         };
         Ok(Self {
@@ -92,7 +97,7 @@ impl Outbound {
     ///
     /// # Errors
     /// When roots or a password cannot be read; then nothing changes.
-    pub(crate) fn set_settings(&self, settings: &Arc<Settings>) -> Result<(), Failure> {
+    pub(crate) fn set_settings(&self, settings: &Arc<Settings>) -> Result<(), OutboundError> {
         let config = OutboundConfig::load(settings)?;
         self.sts
             .set_https(config.tls.https(), settings.delivery.mta_sts_port);
@@ -114,7 +119,7 @@ impl Outbound {
 }
 
 impl OutboundConfig {
-    fn load(settings: &Arc<Settings>) -> Result<Self, Failure> {
+    fn load(settings: &Arc<Settings>) -> Result<Self, OutboundError> {
         let mut passwords = HashMap::new();
         for path in settings
             .routes
@@ -142,17 +147,20 @@ impl OutboundConfig {
 }
 
 /// The first line of a file.
-fn read_password(path: &Path) -> Result<Secret<String>, Failure> {
+fn read_password(path: &Path) -> Result<Secret<String>, OutboundError> {
     use std::io::Read as _;
-    let wrong =
-        |why: &dyn std::fmt::Display| Failure::new(format!("cannot use {}: {why}", path.display()));
     let mut text = String::new();
     std::fs::File::open(path)
         .and_then(|file| file.take(PASSWORD_FILE_MAX).read_to_string(&mut text))
-        .map_err(|error| wrong(&error))?;
+        .map_err(|source| OutboundError::Unusable {
+            path: path.to_owned(),
+            source,
+        })?;
     match text.lines().next() {
         Some(line) if !line.is_empty() => Ok(Secret::new(line.to_owned())),
-        _ => Err(wrong(&"its first line holds no password")),
+        _ => Err(OutboundError::NoPassword {
+            path: path.to_owned(),
+        }),
     }
 }
 
