@@ -8,7 +8,7 @@ use super::output::Output;
 /// Octets that a peer who is not an owner may send ahead.
 const INPUT_LEN: usize = HANDSHAKE_FRAME_MAX;
 
-/// A connection of a node; the host's name for a socket until [`Node::closed`].
+/// A connection of a node; the host's name for a socket until [`closed`](super::Node::closed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub usize);
 

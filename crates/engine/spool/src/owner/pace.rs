@@ -12,7 +12,7 @@
 //!   until it has less than a third itself. So no burst counts, and never all are slow.
 //! - S3: nothing is measured while a node is being rebuilt, or a member is not there.
 //! - S4: the record loses it (R2) when so many others are full and there as must stay:
-//!   [`Owner::must_stay`]. Until then a node that is no member is rebuilt as one more.
+//!   [`must_stay`](super::Owner::must_stay). Until then a node that is no member is rebuilt as one more.
 //! - S5: who left so is left alone, twice as long each time, unless there are too few members; and it is
 //!   chosen after others.
 
