@@ -5,7 +5,7 @@ use vere_mime::wire::{
     HEAD_OCTETS, Item, Question, Request, Scope, answer, answer_head, found, holds, holds_head,
     plainly_holds, read_request_head, request, texts, texts_head,
 };
-use vere_mime::{EnvelopeView, Parsed};
+use vere_mime::{EnvelopeView, Parsed, addr_specs, fields, header, header_len};
 
 use super::choice;
 
@@ -129,6 +129,23 @@ fn message(message: &[u8]) {
         assert_eq!(found(record, message), Ok(scope.parse(message)));
     }
     assert!(Parsed::opaque(message).fits(message.len()));
+    fields_of(message);
+}
+
+/// The fields of a header lie one behind the other, and behind them is the empty line and nothing else of it.
+fn fields_of(message: &[u8]) {
+    let mut walk = fields(message);
+    let mut behind = 0;
+    for field in walk.by_ref() {
+        let begin = message.get(behind..).unwrap_or_default();
+        assert!(!field.raw.is_empty() && begin.starts_with(field.raw));
+        behind += field.raw.len();
+        assert!(addr_specs(field.value).iter().all(|one| !one.is_empty()));
+    }
+    assert_eq!(header(message).len(), behind);
+    assert_eq!(walk.rest(), message.get(behind..).unwrap_or_default());
+    let empty_line = message.get(behind..header_len(message));
+    assert!(matches!(empty_line, Some(b"" | b"\n" | b"\r\n")));
 }
 
 /// The first octet says how long the message is.

@@ -1,13 +1,17 @@
-//! Lists of addresses (RFC 5322 section 3.4), for ENVELOPE: octets are kept, nothing is decoded.
+//! Lists of addresses (RFC 5322 section 3.4), for ENVELOPE and for envelopes of SMTP: octets are kept, nothing is
+//! decoded.
 //!
 //! ```text
-//! address-list = (address *("," address))
-//! address      = mailbox / group
-//! mailbox      = [phrase] "<" [route ":"] addr-spec ">" / addr-spec
-//! group        = phrase ":" [address-list] ";"
+//! address-list   = (address *("," address))
+//! address        = mailbox / group
+//! mailbox        = [phrase] "<" [route ":"] addr-spec ">" / addr-spec
+//! group          = phrase ":" [address-list] ";"
+//! addr-spec      = local-part "@" (domain / domain-literal)
+//! domain-literal = "[" *dtext "]"
 //! ```
 //!
-//! One pass forwards, whatever comes: what fits no rule becomes part of the text around it.
+//! One pass forwards, whatever comes: what fits no rule becomes part of the text around it. A `;` that ends no group
+//! separates addresses too.
 
 use memchr::memmem;
 
@@ -29,6 +33,35 @@ pub struct Address {
     pub mailbox: Option<Vec<u8>>,
     /// The domain.
     pub host: Option<Vec<u8>>,
+}
+
+/// What becomes of the quotes around a local part or a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quotes {
+    /// They are removed, for what they hold is the text.
+    Removed,
+    /// They stay, so that the text can be read as an addr-spec.
+    Kept,
+}
+
+/// An address or what groups them.
+#[derive(Debug)]
+enum Entry {
+    Mailbox(Mailbox),
+    /// The beginning of a group, with its name.
+    Group(Vec<u8>),
+    GroupEnd,
+}
+
+/// One address.
+#[derive(Debug)]
+struct Mailbox {
+    name: Option<Vec<u8>>,
+    route: Option<Vec<u8>>,
+    /// Local part, `@` and domain; where there is no `@`, what stands in their place.
+    text: Vec<u8>,
+    /// Where in `text` the last `@` outside quotes is.
+    at: Option<usize>,
 }
 
 /// What is being read.
@@ -56,72 +89,97 @@ struct Angle {
 
 impl Reading {
     fn push(&mut self, octet: u8) {
-        match &mut self.angle {
-            Some(angle) if angle.closed => {}
-            Some(angle) => angle.text.push(octet),
-            None => {
-                // Blanks beside an `@` are none of the address.
-                let begins = self.text.is_empty()
-                    || self
-                        .at
-                        .is_some_and(|at| at.saturating_add(1) == self.text.len());
-                if std::mem::take(&mut self.blank) && !begins {
-                    self.text.push(b' ');
-                }
-                self.text.push(octet);
-            }
+        let in_angle = self.angle.is_some();
+        let blank = std::mem::take(&mut self.blank);
+        let (text, at) = match &mut self.angle {
+            Some(angle) if angle.closed => return,
+            Some(angle) => (&mut angle.text, angle.at),
+            None => (&mut self.text, self.at),
+        };
+        // Blanks beside an `@` are none of the address, nor are those beside a dot that is no phrase's.
+        let begins = text.is_empty() || at.is_some_and(|at| at.saturating_add(1) == text.len());
+        let joins = (in_angle || at.is_some()) && (octet == b'.' || text.ends_with(b"."));
+        if blank && !begins && !joins {
+            text.push(b' ');
         }
+        text.push(octet);
     }
 
     fn at_sign(&mut self) {
-        match &mut self.angle {
-            Some(angle) if angle.closed => {}
-            Some(angle) => {
-                angle.at = Some(angle.text.len());
-                angle.text.push(b'@');
-            }
-            None => {
-                self.blank = false;
-                self.at = Some(self.text.len());
-                self.text.push(b'@');
-            }
+        self.blank = false;
+        let (text, at) = match &mut self.angle {
+            Some(angle) if angle.closed => return,
+            Some(angle) => (&mut angle.text, &mut angle.at),
+            None => (&mut self.text, &mut self.at),
+        };
+        *at = Some(text.len());
+        text.push(b'@');
+    }
+
+    /// Whether an `@` is the last that came of an address.
+    fn is_before_domain(&self) -> bool {
+        let (text, at) = match &self.angle {
+            Some(angle) => (&angle.text, angle.at),
+            None => (&self.text, self.at),
+        };
+        at.is_some_and(|at| at.saturating_add(1) == text.len())
+    }
+
+    /// Whether there is all that an address needs, or nothing of one.
+    fn may_end(&self) -> bool {
+        match &self.angle {
+            Some(angle) => angle.closed,
+            None => self.at.is_some() || self.text.is_empty(),
         }
     }
 
     /// The address that was read, if there is one.
-    fn finish(&mut self) -> Option<Address> {
+    fn finish(&mut self) -> Option<Entry> {
         let reading = std::mem::take(self);
-        if let Some(angle) = reading.angle {
-            let (mailbox, host) = split(angle.text, angle.at);
-            let name = Some(reading.text).filter(|text| !text.is_empty());
-            return Some(Address {
-                name: name.or(reading.comment),
-                route: angle.route,
-                mailbox: Some(mailbox),
-                // With a host, even when it is empty: without one it would begin a group.
-                host: Some(host.unwrap_or_default()),
-            });
-        }
-        if reading.text.is_empty() {
-            return None;
-        }
-        let (mailbox, host) = split(reading.text, reading.at);
-        Some(Address {
-            name: reading.comment,
-            route: None,
-            mailbox: Some(mailbox),
-            host: Some(host.unwrap_or_default()),
-        })
+        let Some(angle) = reading.angle else {
+            let mailbox = Mailbox {
+                name: reading.comment,
+                route: None,
+                text: reading.text,
+                at: reading.at,
+            };
+            return (!mailbox.text.is_empty()).then_some(Entry::Mailbox(mailbox));
+        };
+        let name = Some(reading.text).filter(|text| !text.is_empty());
+        Some(Entry::Mailbox(Mailbox {
+            name: name.or(reading.comment),
+            route: angle.route,
+            text: angle.text,
+            at: angle.at,
+        }))
     }
 }
 
-fn split(mut text: Vec<u8>, at: Option<usize>) -> (Vec<u8>, Option<Vec<u8>>) {
-    match at {
-        None => (text, None),
-        Some(at) => {
-            let host = text.get(at.saturating_add(1)..).map(<[u8]>::to_vec);
-            text.truncate(at);
-            (text, host)
+impl Mailbox {
+    fn host(&self) -> Option<&[u8]> {
+        self.text.get(self.at?.saturating_add(1)..)
+    }
+}
+
+impl From<Entry> for Address {
+    fn from(entry: Entry) -> Self {
+        match entry {
+            Entry::Mailbox(mut mailbox) => {
+                let host = mailbox.host().unwrap_or_default().to_vec();
+                mailbox.text.truncate(mailbox.at.unwrap_or(usize::MAX));
+                Self {
+                    name: mailbox.name,
+                    route: mailbox.route,
+                    mailbox: Some(mailbox.text),
+                    // With a host, even when it is empty: without one it would begin a group.
+                    host: Some(host),
+                }
+            }
+            Entry::Group(name) => Self {
+                mailbox: Some(name),
+                ..Self::default()
+            },
+            Entry::GroupEnd => Self::default(),
         }
     }
 }
@@ -134,99 +192,182 @@ pub(crate) fn list_of(value: &[u8]) -> Vec<u8> {
 /// Reads a list in one line; at most [`ADDRESSES_MAX`] of it.
 #[must_use]
 pub fn addresses(list: &[u8]) -> Vec<Address> {
-    let (found, _) = addresses_with_ends(list);
-    found
+    let entries = List::of(list, Quotes::Removed);
+    entries.take(ADDRESSES_MAX).map(Address::from).collect()
+}
+
+/// The addresses in the value of a field, folded or not, as SMTP has them: quotes are kept; names, comments, source
+/// routes and blanks are left away. All of them, for each is somebody whom mail is for.
+///
+/// One without a domain comes without, and what is no address as it stands, so that whoever checks it can name it.
+/// Octets that are no UTF-8 are replaced by what no address has.
+#[must_use]
+pub fn addr_specs(value: &[u8]) -> Vec<String> {
+    let text = |entry| match entry {
+        Entry::Mailbox(mailbox) => Some(mailbox.text).filter(|text| !text.is_empty()),
+        Entry::Group(_) | Entry::GroupEnd => None,
+    };
+    List::of(&unfold(value), Quotes::Kept)
+        .filter_map(text)
+        .map(|text| String::from_utf8_lossy(&text).into_owned())
+        .collect()
 }
 
 /// Of a list in one line `mailbox@host` of each address in which these are not written one behind the other:
 /// quotes, comments or blanks are among them.
 pub(crate) fn respelled(list: &[u8]) -> Vec<Vec<u8>> {
-    let (found, ends) = addresses_with_ends(list);
+    let mut entries = List::of(list, Quotes::Removed);
     let mut start = 0;
-    let of = |(address, end): (Address, usize)| {
-        let written = list.get(start..end);
-        start = end;
-        let host = address.host.filter(|host| !host.is_empty())?;
-        let spelled = [address.mailbox?, host].join(&b'@');
-        memmem::find(written?, &spelled)
-            .is_none()
-            .then_some(spelled)
+    let all = std::iter::from_fn(|| {
+        let entry = entries.next()?;
+        let written = list.get(start..entries.read()).unwrap_or_default();
+        start = entries.read();
+        Some((entry, written))
+    });
+    let of = |(entry, written): (Entry, &[u8])| match entry {
+        Entry::Mailbox(mailbox) => {
+            mailbox.host().filter(|host| !host.is_empty())?;
+            let is_written = memmem::find(written, &mailbox.text).is_some();
+            (!is_written).then_some(mailbox.text)
+        }
+        Entry::Group(_) | Entry::GroupEnd => None,
     };
-    found.into_iter().zip(ends).filter_map(of).collect()
+    all.take(ADDRESSES_MAX).filter_map(of).collect()
 }
 
-/// Addresses, and where in the list each of them ends and the next begins.
-fn addresses_with_ends(list: &[u8]) -> (Vec<Address>, Vec<usize>) {
-    let mut found = Vec::new();
-    let mut ends = Vec::new();
-    let mut reading = Reading::default();
-    let mut in_group = false;
-    let mut octets = list.iter();
-    while let Some(octet) = octets.next() {
-        match *octet {
-            b'"' => quoted(&mut octets.by_ref().copied(), &mut reading),
+/// A list that is read, in one line.
+#[derive(Debug)]
+struct List<'a> {
+    octets: std::slice::Iter<'a, u8>,
+    len: usize,
+    quotes: Quotes,
+    reading: Reading,
+    in_group: bool,
+    /// Whether a group ended together with the last address.
+    group_ended: bool,
+}
+
+impl<'a> List<'a> {
+    fn of(list: &'a [u8], quotes: Quotes) -> Self {
+        Self {
+            octets: list.iter(),
+            len: list.len(),
+            quotes,
+            reading: Reading::default(),
+            in_group: false,
+            group_ended: false,
+        }
+    }
+
+    /// Octets that were read: in them the last address ends, and behind them the next one begins.
+    fn read(&self) -> usize {
+        self.len.saturating_sub(self.octets.as_slice().len())
+    }
+
+    /// Takes an octet, and with it what it begins; gives what it ends.
+    fn take(&mut self, octet: u8) -> Option<Entry> {
+        let reading = &mut self.reading;
+        match octet {
+            b'"' => quoted(&mut self.octets, reading, self.quotes),
             b'(' => {
-                let comment = comment(&mut octets.by_ref().copied());
+                let comment = comment(&mut self.octets.by_ref().copied());
                 reading.comment = Some(comment).filter(|text| !text.is_empty());
                 reading.blank = true;
             }
-            b'<' if reading.angle.is_none() => reading.angle = Some(Angle::default()),
+            b'[' if reading.is_before_domain() => literal(&mut self.octets, reading),
+            b'<' if reading.angle.is_none() => {
+                reading.blank = false;
+                reading.angle = Some(Angle::default());
+            }
             b'@' => reading.at_sign(),
             b'>' if let Some(angle) = &mut reading.angle => angle.closed = true,
-            b':' => match &mut reading.angle {
-                Some(angle) if angle.closed => {}
-                Some(angle) => {
-                    angle.route = Some(std::mem::take(&mut angle.text));
-                    angle.at = None;
-                }
-                None => {
-                    in_group = true;
-                    let group = std::mem::take(&mut reading);
-                    found.push(Address {
-                        mailbox: Some(group.text),
-                        ..Address::default()
-                    });
-                }
-            },
-            b';' if in_group => {
-                found.extend(reading.finish());
-                found.push(Address::default());
-                in_group = false;
+            b':' => return self.colon(),
+            b';' if self.in_group => {
+                (self.in_group, self.group_ended) = (false, true);
+                return self.reading.finish().or_else(|| self.group_end());
             }
+            b';' if reading.may_end() => return reading.finish(),
             b',' => match &mut reading.angle {
                 // A route may have several hosts.
                 Some(angle) if !angle.closed && angle.text.starts_with(b"@") => {
-                    angle.text.push(b',')
+                    angle.text.push(b',');
                 }
-                _ => found.extend(reading.finish()),
+                _ => return reading.finish(),
             },
             b' ' | b'\t' => reading.blank = true,
             octet => reading.push(octet),
         }
-        let rest = octets.as_slice().len();
-        ends.resize(found.len(), list.len().saturating_sub(rest));
-        if found.len() >= ADDRESSES_MAX {
-            return (found, ends);
+        None
+    }
+
+    /// The end of a route, or of a group's name.
+    fn colon(&mut self) -> Option<Entry> {
+        match &mut self.reading.angle {
+            Some(angle) if angle.closed => None,
+            Some(angle) => {
+                angle.route = Some(std::mem::take(&mut angle.text));
+                angle.at = None;
+                None
+            }
+            None => {
+                self.in_group = true;
+                Some(Entry::Group(std::mem::take(&mut self.reading).text))
+            }
         }
     }
-    found.extend(reading.finish());
-    if in_group {
-        found.push(Address::default());
+
+    fn group_end(&mut self) -> Option<Entry> {
+        std::mem::take(&mut self.group_ended).then_some(Entry::GroupEnd)
     }
-    ends.resize(found.len(), list.len());
-    (found, ends)
+}
+
+impl Iterator for List<'_> {
+    type Item = Entry;
+
+    fn next(&mut self) -> Option<Entry> {
+        if let Some(end) = self.group_end() {
+            return Some(end);
+        }
+        while let Some(octet) = self.octets.next() {
+            if let Some(entry) = self.take(*octet) {
+                return Some(entry);
+            }
+        }
+        self.group_ended = std::mem::take(&mut self.in_group);
+        self.reading.finish().or_else(|| self.group_end())
+    }
 }
 
 /// Reads up to the closing quote.
-fn quoted(octets: &mut impl Iterator<Item = u8>, reading: &mut Reading) {
+fn quoted(octets: &mut std::slice::Iter<'_, u8>, reading: &mut Reading, quotes: Quotes) {
+    let mark = |octet, reading: &mut Reading| {
+        if quotes == Quotes::Kept {
+            reading.push(octet);
+        }
+    };
+    mark(b'"', reading);
     while let Some(octet) = octets.next() {
         match octet {
-            b'"' => return,
-            b'\\' => octets
-                .next()
-                .into_iter()
-                .for_each(|octet| reading.push(octet)),
-            _ => reading.push(octet),
+            b'"' => return mark(b'"', reading),
+            b'\\' => {
+                mark(b'\\', reading);
+                octets
+                    .next()
+                    .into_iter()
+                    .for_each(|octet| reading.push(*octet));
+            }
+            octet => reading.push(*octet),
+        }
+    }
+}
+
+/// Reads up to the closing bracket.
+fn literal(octets: &mut std::slice::Iter<'_, u8>, reading: &mut Reading) {
+    reading.push(b'[');
+    for octet in octets {
+        reading.push(*octet);
+        if *octet == b']' {
+            return;
         }
     }
 }
@@ -310,6 +451,65 @@ mod tests {
         check("a (x) @ (y) h", r#"("y" NIL "a" "h")"#);
         check("undisclosed", r#"(NIL NIL "undisclosed" "")"#);
         check(", ,", "");
+        check("<a b . c @h . d>", r#"(NIL NIL "a b.c" "h.d")"#);
+        check("J. Q. Public <a@h>", r#"("J. Q. Public" NIL "a" "h")"#);
+    }
+
+    #[test]
+    fn what_is_in_brackets_behind_an_at_sign_is_a_domain() {
+        check(
+            "u@[IPv6:2001:db8::1], <v@ [192.0.2.1]>",
+            r#"(NIL NIL "u" "[IPv6:2001:db8::1]")(NIL NIL "v" "[192.0.2.1]")"#,
+        );
+        check(
+            "[note: x] <a@h>",
+            r#"(NIL NIL "[note" NIL)("x]" NIL "a" "h")(NIL NIL NIL NIL)"#,
+        );
+        check("u@[never, closed", r#"(NIL NIL "u" "[never, closed")"#);
+    }
+
+    /// Some programs write a `;` where a `,` belongs.
+    #[test]
+    fn a_semicolon_behind_an_address_ends_it() {
+        check(
+            "a@h; B <b@h>; c@h",
+            r#"(NIL NIL "a" "h")("B" NIL "b" "h")(NIL NIL "c" "h")"#,
+        );
+        check("Doe; J <j@h>", r#"("Doe; J" NIL "j" "h")"#);
+        check(
+            "g:a@h;; <b;c@h>",
+            r#"(NIL NIL "g" NIL)(NIL NIL "a" "h")(NIL NIL NIL NIL)(NIL NIL "b;c" "h")"#,
+        );
+    }
+
+    #[test]
+    fn every_form_of_an_address_is_found_as_smtp_has_it() {
+        for (value, expected) in [
+            ("a@b.example", &["a@b.example"][..]),
+            (
+                "root, Alice <a@b>,\r\n \"Doe, J.\" <j@d>",
+                &["root", "a@b", "j@d"],
+            ),
+            ("Friends: a@b, c@d; , e@f", &["a@b", "c@d", "e@f"]),
+            ("undisclosed-recipients:;", &[]),
+            ("a@b (work (not) \\) home), (only a comment)", &["a@b"]),
+            ("\"odd, \\\"name\\\"\"@b", &["\"odd, \\\"name\\\"\"@b"]),
+            ("Old <@x,@y:a@b>, p @ q . r", &["a@b", "p@q.r"]),
+            ("u@[IPv6:2001:db8::1], <>", &["u@[IPv6:2001:db8::1]"]),
+            ("a@b; \"c;d\"@e; <f\r\n\t@ g>", &["a@b", "\"c;d\"@e", "f@g"]),
+            ("<\"a . b\" @c>", &["\"a . b\"@c"]),
+            // None of these is one; whoever reads them finds out.
+            ("John Doe, a@", &["John Doe", "a@"]),
+            ("a@b c@d, <a b@c>", &["a@b c@d", "a b@c"]),
+            ("\"never closed, a@b", &["\"never closed, a@b"]),
+            ("", &[]),
+        ] {
+            assert_eq!(addr_specs(value.as_bytes()), expected, "{value}");
+        }
+        assert_eq!(addr_specs(b"\xff@b"), ["\u{FFFD}@b"]);
+        let many = "a@b,".repeat(ADDRESSES_MAX + 1);
+        assert_eq!(addr_specs(many.as_bytes()).len(), ADDRESSES_MAX + 1);
+        assert_eq!(addresses(many.as_bytes()).len(), ADDRESSES_MAX);
     }
 
     #[test]

@@ -40,12 +40,12 @@ mod structure;
 pub mod text;
 pub mod wire;
 
-pub use address::{Address, addresses};
+pub use address::{Address, addr_specs, addresses};
 pub use casemap::casemap;
 pub use codec::{AddressView, AddressesView, CodecError, EnvelopeView};
 pub use content::Parameterized;
 pub use envelope::{Envelope, SentDate};
-pub use header::{Field, Fields, fields, header_len, unfold};
+pub use header::{Field, Fields, fields, header, header_len, unfold};
 pub use search::{Searched, Zone};
 pub use sent::sent;
 pub use structure::{Part, PartKind};
