@@ -170,7 +170,7 @@ impl Transaction {
         if !self.mail.reverse_path.is_ascii() {
             let text = "sender needs SMTPUTF8, which the server does not offer";
             self.settle_rest(&permanent(550, 6, 7, text));
-        } else if asked && !header(&self.octets).is_ascii() {
+        } else if asked && !vere_mime::header(&self.octets).is_ascii() {
             let text = "header needs SMTPUTF8, which the server does not offer";
             self.settle_rest(&permanent(550, 6, 9, text));
         }
@@ -475,12 +475,6 @@ fn goes_in_one_round(text: &[u8], session: &Session, config: &ClientConfig) -> b
     let extensions = &session.extensions;
     let offered = extensions.chunking && extensions.pipelining && !config.lmtp;
     offered && session.recent && text.len() <= config.one_round_max && text.ends_with(b"\r\n")
-}
-
-/// The header of a message, up to the empty line.
-fn header(octets: &[u8]) -> &[u8] {
-    let end = memchr::memmem::find(octets, b"\r\n\r\n").unwrap_or(octets.len());
-    octets.get(..end).unwrap_or(octets)
 }
 
 /// Writes an original recipient of type `utf-8` in ASCII (RFC 6533 section 3, `utf-8-addr-xtext`).
