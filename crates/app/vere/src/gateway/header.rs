@@ -1,82 +1,88 @@
-//! The few header fields that the gateway itself looks at, read in place from the raw message.
+//! The few header fields that the gateway itself looks at, read in place from the raw message, and all at once.
+
+use vere_mime::{Field, addr_specs, fields};
 
 /// Longest Message-ID kept for tracing, in octets; RFC 5322 allows a line of 998.
 const MESSAGE_ID_MAX: usize = 998;
 
-/// The header of a message, by the rule that the parser and the store have: an empty line ends it.
-fn header(message: &[u8]) -> &[u8] {
-    message
-        .get(..vere_mime::header_len(message))
-        .unwrap_or(message)
+/// What was found in the header of a message. Of fields that may come once the first counts.
+#[derive(Debug, Default)]
+pub(super) struct Header<'a> {
+    /// How many `Received` fields there are: so many servers it has passed (RFC 5321 section 6.3).
+    pub(super) received: usize,
+    /// How many `From` fields there are; one is allowed (RFC 5322 section 3.6).
+    pub(super) from_count: usize,
+    pub(super) has_date: bool,
+    message_id: Option<&'a [u8]>,
+    from: Option<&'a [u8]>,
+    tls_required: Option<&'a [u8]>,
 }
 
-/// The lines of a header; a folded continuation counts as a line of its own.
-fn lines(header: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = Some(header);
-    std::iter::from_fn(move || {
-        let all = rest.take()?;
-        let end = memchr::memchr(b'\n', all);
-        rest = end.map(|end| &all[end + 1..]);
-        let line = &all[..end.unwrap_or(all.len())];
-        Some(line.strip_suffix(b"\r").unwrap_or(line))
-    })
-}
-
-fn value_of<'a>(line: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    let (field, rest) = line.split_at_checked(name.len())?;
-    let value = rest.trim_ascii_start().strip_prefix(b":")?;
-    field
-        .eq_ignore_ascii_case(name.as_bytes())
-        .then(|| value.trim_ascii())
-}
-
-/// The value of the first field of this name, with its folding taken out.
-pub(super) fn unfolded(message: &[u8], name: &str) -> Option<String> {
-    let mut lines = lines(header(message));
-    let mut value = lines
-        .by_ref()
-        .find_map(|line| value_of(line, name))?
-        .to_vec();
-    for line in lines {
-        if !line.first().is_some_and(|octet| b" \t".contains(octet)) {
-            break;
+impl<'a> Header<'a> {
+    /// Looks through the header of a message, once. One that is [`is_headless`] has no fields.
+    pub(super) fn of(message: &'a [u8]) -> Self {
+        let mut header = Self::default();
+        if !is_headless(message) {
+            fields(message).for_each(|field| header.take(&field));
         }
-        value.extend_from_slice(line);
+        header
     }
-    Some(String::from_utf8_lossy(&value).into_owned())
+
+    fn take(&mut self, field: &Field<'a>) {
+        // Names are compared with those that are as long, so that most fields cost nothing.
+        match field.name.len() {
+            4 if field.is("From") => {
+                self.from_count += 1;
+                self.from.get_or_insert(field.value);
+            }
+            4 => self.has_date |= field.is("Date"),
+            8 => self.received += usize::from(field.is("Received")),
+            10 if field.is("Message-ID") => {
+                self.message_id.get_or_insert(field.value);
+            }
+            12 if field.is("TLS-Required") => {
+                self.tls_required.get_or_insert(field.value);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) const fn has_message_id(&self) -> bool {
+        self.message_id.is_some()
+    }
+
+    /// The value of the Message-ID field (RFC 5322 section 3.6.4), with its angle brackets; where the field is folded,
+    /// the first line of it that has a value.
+    pub(super) fn message_id(&self) -> Option<String> {
+        let mut lines = self.message_id?.split(|octet| *octet == b'\n');
+        let value =
+            lines.find_map(|line| Some(line.trim_ascii()).filter(|line| !line.is_empty()))?;
+        let text = std::str::from_utf8(value).ok()?;
+        (text.len() <= MESSAGE_ID_MAX).then(|| text.to_owned())
+    }
+
+    /// Whether the sender would rather have the message sent in clear than not at all (RFC 8689 section 5).
+    pub(super) fn is_tls_optional(&self) -> bool {
+        let value = self.tls_required.unwrap_or_default();
+        value.trim_ascii().eq_ignore_ascii_case(b"no")
+    }
+
+    /// The address in the From field, when there is exactly one address in exactly one field: of several fields, a
+    /// reader may show another one than was looked at here.
+    pub(super) fn author(&self) -> Option<String> {
+        let from = self.from.filter(|_| self.from_count == 1)?;
+        let mut found = addr_specs(from);
+        match (found.pop(), found.is_empty()) {
+            (Some(author), true) => Some(author),
+            _ => None,
+        }
+    }
 }
 
-/// The value of the first Message-ID field (RFC 5322 section 3.6.4), with its angle brackets; when the
-/// field is folded before its value, the value on the next line.
-pub(super) fn message_id(message: &[u8]) -> Option<String> {
-    let mut lines = lines(header(message));
-    let value = lines
-        .by_ref()
-        .find_map(|line| value_of(line, "message-id"))?;
-    let value = if value.is_empty() {
-        lines.next()?.trim_ascii()
-    } else {
-        value
-    };
-    let text = std::str::from_utf8(value).ok()?;
-    (!text.is_empty() && text.len() <= MESSAGE_ID_MAX).then(|| text.to_owned())
-}
-
-/// The value of the first such field, as far as it stands on the field's own line.
-pub(super) fn value<'a>(message: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    lines(header(message)).find_map(|line| value_of(line, name))
-}
-
-/// How many fields of this name there are.
-pub(super) fn count(message: &[u8], name: &str) -> usize {
-    lines(header(message))
-        .filter(|line| value_of(line, name).is_some())
-        .count()
-}
-
-/// Whether the field is there.
-pub(super) fn has(message: &[u8], name: &str) -> bool {
-    lines(header(message)).any(|line| value_of(line, name).is_some())
+/// Whether the first line of a message begins with a blank. It would go on the last field of ours before it (RFC 5322
+/// section 2.2.3): what it belongs to is no header, and an empty line goes before it.
+pub(super) fn is_headless(message: &[u8]) -> bool {
+    matches!(message, [b' ' | b'\t', ..])
 }
 
 #[cfg(test)]
@@ -85,7 +91,7 @@ mod tests {
 
     #[test]
     fn the_message_id_is_found_in_any_case_and_folded() {
-        let id = |text: &str| message_id(text.as_bytes());
+        let id = |text: &str| Header::of(text.as_bytes()).message_id();
         assert_eq!(
             id("A: b\r\nMESSAGE-ID: <x@y>\r\n\r\nbody").as_deref(),
             Some("<x@y>")
@@ -94,17 +100,67 @@ mod tests {
             id("Message-Id:\r\n <x@y>\r\n\r\n").as_deref(),
             Some("<x@y>")
         );
+        assert_eq!(
+            id("Message-Id: <x@y>\r\n (z)\r\n\r\n").as_deref(),
+            Some("<x@y>")
+        );
         assert_eq!(id("A: b\r\n\r\nMessage-ID: <x@y>\r\n"), None);
         assert_eq!(id("\r\nMessage-ID: <x@y>\r\n"), None);
         assert_eq!(id("X-Message-ID: <x@y>\r\n\r\n"), None);
         assert_eq!(id("Message-ID:\r\n\r\n"), None);
+        // What is on the next line is another field, and no value of this one.
+        assert_eq!(id("Message-ID:\r\nSubject: x\r\n\r\n"), None);
+        let long = |octets| "x".repeat(octets);
+        assert_eq!(
+            id(&format!("Message-ID: {}\r\n", long(998))),
+            Some(long(998))
+        );
+        assert_eq!(id(&format!("Message-ID: {}\r\n", long(999))), None);
+        assert_eq!(Header::of(b"Message-ID: \xff\r\n").message_id(), None);
     }
 
     #[test]
     fn fields_are_looked_for_in_the_header_only() {
-        let text = b"X: a\r\n\tdate: b\r\ny : c\r\n\r\nDate: e\r\n";
-        assert!(has(text, "x") && has(text, "Y") && !has(text, "date"));
-        assert_eq!(count(b"A: 1\r\n a: 2\r\na : 3\r\n\r\nA: 4\r\n", "a"), 2);
-        assert_eq!(count(b"A: 1\nB: 2\n\nA: 3\n", "a"), 1);
+        let header = Header::of(b"X: a\r\n\tdate: b\r\nfrom : c\r\n\r\nDate: e\r\n");
+        assert!(!header.has_date && header.from_count == 1);
+        let header = Header::of(b"Date: 1\nFrom: 2\n\nFrom: 3\n");
+        assert!(header.has_date && header.from_count == 1);
+        let header = Header::of(b"\n\nDate: 1\n");
+        assert!(!header.has_date);
+    }
+
+    #[test]
+    fn hops_are_counted() {
+        let received = |text: &[u8]| Header::of(text).received;
+        let header = b"Received: a\r\n\tReceived: folded\r\nrEcEiVeD : b\r\nReceivedX: c\r\nX: Received:\r\n\
+            Received:\r\n\r\nReceived: body\r\n";
+        assert_eq!(received(header), 3);
+        assert_eq!(received(b""), 0);
+        assert_eq!(received(b"Received: without end"), 1);
+        assert_eq!(received(&b"Received: x\r\n".repeat(100_000)), 100_000);
+    }
+
+    /// All of it stands below the empty line when it goes on.
+    #[test]
+    fn what_goes_on_with_nothing_is_no_header() {
+        for text in [
+            " a\r\nDate: b\r\nFrom: c@d\r\n\r\n",
+            "\tFrom: c@d\r\nMessage-ID: <x>\r\nReceived: y\r\nDate: b\r\n",
+        ] {
+            let header = Header::of(text.as_bytes());
+            assert!(!header.has_date && !header.has_message_id(), "{text}");
+            assert_eq!((header.received, header.from_count), (0, 0), "{text}");
+        }
+    }
+
+    #[test]
+    fn tls_is_optional_when_the_first_field_says_so() {
+        let optional = |text: &str| Header::of(text.as_bytes()).is_tls_optional();
+        assert!(optional("TLS-Required: No\r\n\r\n"));
+        assert!(optional("tls-required:\r\n nO \r\n\r\n"));
+        assert!(!optional("TLS-Required: Nobody\r\n\r\n"));
+        assert!(!optional("TLS-Required: No\r\n way\r\n\r\n"));
+        assert!(!optional("TLS-Required: Yes\r\nTLS-Required: No\r\n\r\n"));
+        assert!(!optional("A: b\r\n\r\nTLS-Required: No\r\n"));
     }
 }

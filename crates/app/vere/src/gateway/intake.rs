@@ -16,19 +16,19 @@ use vere_smtp::address::ForwardPath;
 use vere_smtp::command::{MailFrom, RcptTo};
 use vere_smtp::refusal::Refusal;
 use vere_smtp::server::{
-    AuthOutcome, ClientRights, Message, Peer, ScramLookup, Server, SessionInfo, count_received,
-    received_header,
+    AuthOutcome, ClientRights, Message, Peer, ScramLookup, Server, SessionInfo, received_header,
 };
 use vere_telemetry::trace::{Event, EventKind};
 use vere_units::TraceId;
 
+use super::header::{Header, is_headless};
 use super::listeners::Service;
 use super::mail_log::Accepted;
 use super::pressure::Closed;
 use super::records::Lines;
 use super::reporting::Notice;
 use super::state::Gateway;
-use super::{clock, convert, header, signing};
+use super::{clock, convert, signing};
 use crate::role::guessing::{Attempt, Outcome};
 use crate::role::login::{self, Checked, Keys, Logins, Print};
 use crate::role::places::Client;
@@ -228,19 +228,19 @@ async fn accept(
 ) -> Result<(), Refusal> {
     let settings = gateway.settings();
     let hops_max = usize::try_from(settings.limits.hops_max).unwrap_or(usize::MAX);
-    if count_received(&message.body, hops_max) >= hops_max {
+    let header = Header::of(&message.body);
+    if header.received >= hops_max {
         return Err(Refusal::RoutingLoop);
     }
-    let message_id = header::message_id(&message.body);
     let local = service == Service::Sendmail;
     let submitted = local || message.session.account.is_some();
     // One field is allowed (RFC 5322 section 3.6), and a reader may show another one than was checked.
-    if submitted && header::count(&message.body, "from") > 1 {
+    if submitted && header.from_count > 1 {
         return Err(Refusal::ContentRefused);
     }
-    let body = with_trace_header(&settings.hostname, trace, &message, submitted);
-    let body = signing::sign_own(gateway, service, &message.session, body).await?;
-    let base = envelope(trace, &message, message_id, body.len());
+    let body = with_trace_header(&settings.hostname, trace, &message, &header, submitted);
+    let body = signing::sign_own(gateway, service, &message.session, &header, body).await?;
+    let base = envelope(trace, &message, &header, body.len());
     // A local program has no account; the user's number stands for it.
     let account = match local {
         true => message.session.name.as_deref(),
@@ -295,9 +295,14 @@ async fn tell_expanded(
 }
 
 /// The message as it goes on: our Received field in front; a submitted message without a date gets one
-/// (RFC 6409 section 8.1). A first line that begins with a blank would go on our last field (RFC 5322 section 2.2.3): an
-/// empty line goes before it, for what it belongs to is no header.
-fn with_trace_header(hostname: &str, trace: TraceId, message: &Message, submitted: bool) -> Bytes {
+/// (RFC 6409 section 8.1).
+fn with_trace_header(
+    hostname: &str,
+    trace: TraceId,
+    message: &Message,
+    header: &Header<'_>,
+    submitted: bool,
+) -> Bytes {
     let only = match message.recipients.as_slice() {
         [one] => Some(&one.forward_path),
         _ => None,
@@ -306,29 +311,22 @@ fn with_trace_header(hostname: &str, trace: TraceId, message: &Message, submitte
     let received = received_header(&message.session, hostname, &trace.to_string(), now, only);
     let mut body = Vec::with_capacity(received.len() + message.body.len() + 128);
     body.extend_from_slice(&received);
-    let is_headless = matches!(message.body.first(), Some(b' ' | b'\t'));
-    let has = |name| !is_headless && header::has(&message.body, name);
     if submitted {
-        if !has("date") {
+        if !header.has_date {
             body.extend_from_slice(format!("Date: {}\r\n", now.rfc5322()).as_bytes());
         }
-        if !has("message-id") {
+        if !header.has_message_id() {
             body.extend_from_slice(format!("Message-ID: <{trace}@{hostname}>\r\n").as_bytes());
         }
     }
-    if is_headless {
+    if is_headless(&message.body) {
         body.extend_from_slice(b"\r\n");
     }
     body.extend_from_slice(&message.body);
     Bytes::from(body)
 }
 
-fn envelope(
-    trace: TraceId,
-    message: &Message,
-    message_id: Option<String>,
-    size: usize,
-) -> Envelope {
+fn envelope(trace: TraceId, message: &Message, header: &Header<'_>, size: usize) -> Envelope {
     let mail = &message.reverse_path;
     Envelope {
         trace,
@@ -346,21 +344,20 @@ fn envelope(
         ret: convert::ret(mail),
         smtputf8: mail.smtputf8,
         body_type: convert::body_type(mail),
-        tls: tls_wish(mail, &message.body),
+        tls: tls_wish(mail, header),
         priority: mail.priority.unwrap_or(0),
         size: u32::try_from(size).unwrap_or(u32::MAX),
         last_reply: None,
-        message_id,
+        message_id: header.message_id(),
         recipients: Vec::new(),
     }
 }
 
 /// What the sender says of encryption. RFC 8689 section 4.1: with REQUIRETLS the field counts for nothing.
-fn tls_wish(mail: &MailFrom, body: &[u8]) -> TlsWish {
-    let field = || header::value(body, "tls-required");
+fn tls_wish(mail: &MailFrom, header: &Header<'_>) -> TlsWish {
     if mail.require_tls {
         TlsWish::Required
-    } else if field().is_some_and(|value| value.eq_ignore_ascii_case(b"no")) {
+    } else if header.is_tls_optional() {
         TlsWish::Optional
     } else {
         TlsWish::None

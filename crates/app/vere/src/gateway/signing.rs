@@ -22,11 +22,10 @@ use vere_telemetry::metrics::SignResult;
 
 use self::line::{Line, NoAnswer};
 use super::clock;
-use super::header;
+use super::header::Header;
 use super::listeners::Service;
 use super::metrics::GatewayMetrics;
 use super::state::Gateway;
-use crate::address::addresses;
 
 /// Connections to the signer: each is a thread there.
 const LINES: usize = 2;
@@ -74,9 +73,13 @@ impl Signer {
     ///
     /// # Errors
     /// When the signer does not answer.
-    pub(super) async fn sign(&self, message: Bytes) -> Result<Bytes, Unavailable> {
+    pub(super) async fn sign(
+        &self,
+        author: Option<String>,
+        message: Bytes,
+    ) -> Result<Bytes, Unavailable> {
         let begun = Instant::now();
-        let signed = self.try_sign(message).await;
+        let signed = self.try_sign(author, message).await;
         let result = match &signed {
             Ok((_, result)) => *result,
             Err(Unavailable) => SignResult::Unavailable,
@@ -85,8 +88,12 @@ impl Signer {
         signed.map(|(message, _)| message)
     }
 
-    async fn try_sign(&self, message: Bytes) -> Result<(Bytes, SignResult), Unavailable> {
-        let Some(author) = author_domain(&message) else {
+    async fn try_sign(
+        &self,
+        author: Option<String>,
+        message: Bytes,
+    ) -> Result<(Bytes, SignResult), Unavailable> {
+        let Some(author) = author.as_deref().and_then(domain_of) else {
             return Ok((message, SignResult::NotSignable));
         };
         // A key may end between the answer and its use: the second time it is asked for anew.
@@ -216,16 +223,19 @@ pub(super) async fn sign_own(
     gateway: &Gateway,
     service: Service,
     session: &SessionInfo,
+    header: &Header<'_>,
     message: Bytes,
 ) -> Result<Bytes, Refusal> {
     let settings = gateway.settings();
     let (Some(signer), Some(dkim)) = (&gateway.signer, &settings.dkim) else {
         return Ok(message);
     };
-    if !is_own(gateway, &settings, service, session, &message) {
+    let author = header.author();
+    if !is_own(gateway, &settings, service, session, author.as_deref()) {
         return Ok(message);
     }
-    match (signer.sign(message.clone()).await, dkim.when_unavailable) {
+    let signed = signer.sign(author, message.clone()).await;
+    match (signed, dkim.when_unavailable) {
         (Ok(signed), _) => Ok(signed),
         (Err(Unavailable), WhenUnavailable::Unsigned) => Ok(message),
         (Err(Unavailable), WhenUnavailable::Defer) => Err(Refusal::LocalError),
@@ -236,7 +246,11 @@ pub(super) async fn sign_own(
 /// them while the signer does not answer: nobody could be told to try again.
 pub(super) async fn sign_report(gateway: &Gateway, report: Bytes) -> Bytes {
     match &gateway.signer {
-        Some(signer) => signer.sign(report.clone()).await.unwrap_or(report),
+        Some(signer) => {
+            let author = Header::of(&report).author();
+            let signed = signer.sign(author, report.clone()).await;
+            signed.unwrap_or(report)
+        }
         None => report,
     }
 }
@@ -248,12 +262,12 @@ fn is_own(
     settings: &Settings,
     service: Service,
     session: &SessionInfo,
-    message: &[u8],
+    author: Option<&str>,
 ) -> bool {
     let Some(account) = &session.account else {
         return service == Service::Sendmail || settings.relay.contains(session.address.ip());
     };
-    let author = author(message).and_then(|author| AddrSpec::parse(&author).ok());
+    let author = author.and_then(|author| AddrSpec::parse(author).ok());
     author.is_some_and(|author| gateway.router.check_sender(account, &author).is_ok())
 }
 
@@ -296,23 +310,9 @@ const fn stored(algorithm: Algorithm) -> KeyAlgorithm {
     }
 }
 
-/// The address in the From field, when there is exactly one address in exactly one field: of several fields,
-/// a reader may show another one than was looked at here.
-pub(super) fn author(message: &[u8]) -> Option<String> {
-    if header::count(message, "from") != 1 {
-        return None;
-    }
-    let mut found = addresses(&header::unfolded(message, "from")?);
-    match (found.pop(), found.is_empty()) {
-        (Some(author), true) => Some(author),
-        _ => None,
-    }
-}
-
-/// The domain of the author, in lower case and ASCII; a name that is not ASCII has no keys under it as it
+/// The domain of an author, in lower case and ASCII; a name that is not ASCII has no keys under it as it
 /// stands.
-fn author_domain(message: &[u8]) -> Option<String> {
-    let author = author(message)?;
+fn domain_of(author: &str) -> Option<String> {
     let (_, domain) = author.rsplit_once('@')?;
     let domain = domain.trim_end_matches('.');
     (domain.is_ascii() && !domain.is_empty() && domain.len() <= 253)
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_author_is_the_only_address_of_from() {
-        let domain = |text: &str| author_domain(text.as_bytes());
+        let domain = |text: &str| domain_of(&Header::of(text.as_bytes()).author()?);
         let of = |domain: &str| Some(domain.to_owned());
         assert_eq!(
             domain("From: A <a@Mail.Example.org>\r\n\r\n"),
@@ -340,5 +340,6 @@ mod tests {
         assert_eq!(domain("Subject: x\r\n\r\nFrom: a@b\r\n"), None);
         assert_eq!(domain("From: a@b\r\nFrom: c@d\r\n\r\n"), None);
         assert_eq!(domain("From: a@b\r\nFROM : a@b\r\n\r\n"), None);
+        assert_eq!(domain(" x\r\nFrom: a@b\r\n\r\n"), None);
     }
 }

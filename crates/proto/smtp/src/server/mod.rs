@@ -94,7 +94,7 @@ pub use config::{AuthConfig, Extensions, Peer, Role, ServerConfig, TlsInfo};
 pub use message::{Message, Protocol, SessionInfo};
 pub use notes::{Notes, Refused};
 pub use question::{Answer, AuthOutcome, ClientRights, Question, ScramLookup, Step};
-pub use received::{count_received, received_header};
+pub use received::received_header;
 pub use tally::Tally;
 
 /// One session with one client.

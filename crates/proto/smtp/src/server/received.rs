@@ -117,27 +117,3 @@ impl Folded {
         self.text
     }
 }
-
-/// Counts the `Received:` fields in a message's header, up to `max`: so many servers it has passed
-/// (RFC 5321 section 6.3).
-///
-/// Reads the header only, up to the first empty line, and stops at `max`.
-#[must_use]
-pub fn count_received(message: &[u8], max: usize) -> usize {
-    const NAME: &[u8] = b"received";
-    let mut count = 0_usize;
-    let mut rest = message;
-    while count < max && !rest.is_empty() && !rest.starts_with(b"\r\n") {
-        if let Some((name, value)) = rest.split_at_checked(NAME.len())
-            && name.eq_ignore_ascii_case(NAME)
-            && value.trim_ascii_start().starts_with(b":")
-        {
-            count = count.saturating_add(1);
-        }
-        let Some(end) = memchr::memchr(b'\n', rest) else {
-            break;
-        };
-        rest = rest.get(end.saturating_add(1)..).unwrap_or_default();
-    }
-    count
-}

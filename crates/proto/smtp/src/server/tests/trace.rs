@@ -2,7 +2,7 @@
 
 use super::{peer, tls};
 use crate::address::{AddrSpec, DomainOrLiteral, ForwardPath};
-use crate::server::{Protocol, SessionInfo, count_received, received_header};
+use crate::server::{Protocol, SessionInfo, received_header};
 use vere_units::Timestamp;
 
 fn session() -> SessionInfo {
@@ -85,21 +85,6 @@ fn protocols_have_their_registered_names() {
     assert_eq!(name(true, false, true, false), "ESMTPS");
     assert_eq!(name(true, false, false, true), "ESMTPA");
     assert_eq!(name(true, true, true, false), "UTF8SMTPS");
-}
-
-#[test]
-fn hops_are_counted_in_the_header_only() {
-    let message =
-        b"Received: a\r\n\tReceived: folded\r\nrEcEiVeD : b\r\nReceivedX: c\r\nX: Received:\r\n\
-        Received:\r\n\r\nReceived: body\r\n";
-    assert_eq!(count_received(message, 100), 3);
-    assert_eq!(count_received(message, 2), 2);
-    assert_eq!(count_received(b"", 9), 0);
-    assert_eq!(count_received(b"Received: without end", 9), 1);
-    assert_eq!(
-        count_received(&b"Received: x\r\n".repeat(1_000_000), 30),
-        30
-    );
 }
 
 #[test]
