@@ -8,7 +8,6 @@
 //! [`signer`] (the private keys). What all of them share needs none of them: [`role`], [`secret`], [`failure`],
 //! [`outcome`], [`wording`].
 
-mod address;
 mod cli;
 mod config;
 mod control;

@@ -1,6 +1,6 @@
 //! The message on standard input, made fit for the mail: line ends, header, recipients.
 
-use crate::address::addresses;
+use vere_mime::{Field, addr_specs, fields};
 
 /// Octets of a line beyond which it is broken (RFC 5322 section 2.1.1).
 const LINE_MAX: usize = 998;
@@ -26,44 +26,46 @@ pub(super) struct Prepared {
 /// NUL octets are dropped, lines that are too long are broken. Unless `dots_are_text`, a line of one dot
 /// is the end.
 pub(super) fn prepare(input: &[u8], dots_are_text: bool) -> Prepared {
-    let mut lines = split(input);
-    if !dots_are_text && let Some(end) = lines.iter().position(|line| *line == b".") {
-        lines.truncate(end);
-    }
-    let mut rest = lines.as_slice();
-    // What mail programs of old put before a message in a mailbox file.
-    if let [first, behind @ ..] = rest
-        && (first.starts_with(b"From ") || first.starts_with(b">From "))
-    {
-        rest = behind;
-    }
-    let header = header_lines(rest);
-    let (header, body) = rest.split_at(header);
+    let text = with_crlf(input, dots_are_text);
+    // A line that cannot belong to a header ends it too.
+    let fields: Vec<_> = fields(&text).take_while(Field::is_named).collect();
+    let octets: usize = fields.iter().map(|field| field.raw.len()).sum();
+    let body = &text[octets..];
     let mut out = Prepared::default();
-    let fields = fields(header);
-    let resent = fields.iter().any(|field| field.is_one_of(&RESENT_FIELDS));
+    let resent = fields.iter().any(|field| is_one_of(field, &RESENT_FIELDS));
     let of_interest = if resent {
         RESENT_FIELDS
     } else {
         RECIPIENT_FIELDS
     };
+    let author = if resent { "Resent-From" } else { "From" };
     for field in &fields {
-        if field.is_one_of(&of_interest) {
-            out.named.extend(addresses(&field.value()));
+        if is_one_of(field, &of_interest) {
+            out.named.extend(addr_specs(field.value));
         }
-        out.has_from |= field.is_one_of(&[if resent { "resent-from" } else { "from" }]);
-        if !field.is_one_of(&BLIND) {
-            field.lines.iter().for_each(|line| out.line(line));
+        out.has_from |= field.is(author);
+        if !is_one_of(field, &BLIND) {
+            out.lines(field.raw);
         }
     }
-    if body.first().is_none_or(|line| !line.is_empty()) {
+    if !body.starts_with(b"\r\n") {
         out.line(b"");
     }
-    body.iter().for_each(|line| out.line(line));
+    out.lines(body);
     out
 }
 
+fn is_one_of(field: &Field<'_>, names: &[&str]) -> bool {
+    names.iter().any(|name| field.is(name))
+}
+
 impl Prepared {
+    /// Takes lines that end with CRLF.
+    fn lines(&mut self, text: &[u8]) {
+        let lines = text.split_inclusive(|octet| *octet == b'\n');
+        lines.for_each(|line| self.line(line.strip_suffix(b"\r\n").unwrap_or(line)));
+    }
+
     fn line(&mut self, line: &[u8]) {
         let kept: Vec<u8> = line.iter().copied().filter(|octet| *octet != 0).collect();
         self.eight_bit |= !kept.is_ascii();
@@ -98,75 +100,27 @@ fn break_at(line: &[u8]) -> usize {
     if is_continuation(&at) { most } else { at }
 }
 
-/// The lines without their ends; what is behind the last end is a line too, unless it is empty.
-fn split(input: &[u8]) -> Vec<&[u8]> {
-    let mut lines = Vec::new();
+/// The text with CRLF at the end of each line, from behind what mail programs of old put before a message in a mailbox
+/// file, up to the dot that ends it.
+fn with_crlf(input: &[u8], dots_are_text: bool) -> Vec<u8> {
+    let mut text = Vec::with_capacity(input.len() + input.len() / 32);
     let mut rest = input;
-    while let Some(at) = memchr::memchr2(b'\r', b'\n', rest) {
-        let (line, behind) = rest.split_at(at);
-        lines.push(line);
+    while !rest.is_empty() {
+        let end = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
+        let (line, behind) = rest.split_at(end);
+        if line == b"." && !dots_are_text {
+            break;
+        }
+        let is_first = rest.len() == input.len();
+        if !(is_first && (line.starts_with(b"From ") || line.starts_with(b">From "))) {
+            text.extend_from_slice(line);
+            text.extend_from_slice(b"\r\n");
+        }
         rest = behind
             .strip_prefix(b"\r\n")
             .unwrap_or_else(|| behind.get(1..).unwrap_or_default());
     }
-    if !rest.is_empty() {
-        lines.push(rest);
-    }
-    lines
-}
-
-/// How many lines the header has; none when the text begins with something else.
-fn header_lines(lines: &[&[u8]]) -> usize {
-    let mut count = 0;
-    for line in lines {
-        let continues = count > 0 && line.first().is_some_and(|octet| b" \t".contains(octet));
-        if !continues && field_name(line).is_none() {
-            break;
-        }
-        count += 1;
-    }
-    count
-}
-
-/// The name of the field that a line begins: printable ASCII without space, then a colon.
-fn field_name(line: &[u8]) -> Option<&[u8]> {
-    let colon = line.iter().position(|octet| *octet == b':')?;
-    let name = line[..colon].trim_ascii_end();
-    (!name.is_empty() && name.iter().all(u8::is_ascii_graphic)).then_some(name)
-}
-
-struct Field<'a> {
-    name: &'a [u8],
-    lines: Vec<&'a [u8]>,
-}
-
-impl Field<'_> {
-    fn is_one_of(&self, names: &[&str]) -> bool {
-        names
-            .iter()
-            .any(|name| self.name.eq_ignore_ascii_case(name.as_bytes()))
-    }
-
-    /// What is behind the colon, unfolded.
-    fn value(&self) -> String {
-        let whole = self.lines.join(&b' ');
-        let colon = whole.iter().position(|octet| *octet == b':');
-        String::from_utf8_lossy(&whole[colon.map_or(0, |at| at + 1)..]).into_owned()
-    }
-}
-
-fn fields<'a>(header: &[&'a [u8]]) -> Vec<Field<'a>> {
-    let mut fields: Vec<Field<'a>> = Vec::new();
-    for line in header {
-        match (line.first(), fields.last_mut()) {
-            (Some(b' ' | b'\t'), Some(field)) => field.lines.push(line),
-            _ => fields.push(Field {
-                name: field_name(line).unwrap_or_default(),
-                lines: vec![line],
-            }),
-        }
-    }
-    fields
+    text
 }
 
 /// The value of a From field: the name, quoted or encoded as it needs (RFC 5322 section 3.2.4, RFC 2047
@@ -250,6 +204,7 @@ mod tests {
         // The line that cannot belong to a header ends it, as everywhere.
         assert_eq!(text("A: b\nno field\n", true), "A: b\r\n\r\nno field\r\n");
         assert_eq!(text("From me Mon\nA: b\n\nx\n", true), "A: b\r\n\r\nx\r\n");
+        assert_eq!(text(" x: y\nA: b\n", true), "\r\n x: y\r\nA: b\r\n");
     }
 
     #[test]

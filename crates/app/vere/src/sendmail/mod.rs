@@ -2,9 +2,8 @@
 //! every Unix program knows. The program is also this when it is called `sendmail`, `mailq` or
 //! `newaliases`.
 //!
-//! Reading order: [`options`] (the command line), [`message`] and [`crate::address`] (what a program wrote,
-//! and whom it names), [`dialogue`] (the conversation with the gateway). The page for users is
-//! `docs/sendmail.md`.
+//! Reading order: [`options`] (the command line), [`message`] (what a program wrote, and whom it names),
+//! [`dialogue`] (the conversation with the gateway). The page for users is `docs/sendmail.md`.
 
 mod dialogue;
 mod mailq;
@@ -30,7 +29,6 @@ use self::message::Prepared;
 use self::options::{Mode, Options, UsageError, bare};
 use self::usage::usage;
 pub(crate) use self::usage::{EXIT_CODES, OPTIONS, SYNOPSIS};
-use crate::address::complete;
 use crate::config;
 
 /// Where the gateway is looked for by users who may not read the settings.
@@ -218,6 +216,17 @@ fn sender(options: &Options, user: &Person, domain: &str) -> Result<String, Fail
         Some("") => Ok(String::new()),
         Some(address) => checked(address, domain),
         None => checked(&user.login, domain),
+    }
+}
+
+/// Puts the domain behind an address that has none.
+fn complete(address: &str, domain: &str) -> String {
+    // An `@` may stand in a quoted local part.
+    let behind_quote = address.rfind('"').map_or(0, |end| end + 1);
+    if address[behind_quote..].contains('@') {
+        address.to_owned()
+    } else {
+        format!("{address}@{domain}")
     }
 }
 
@@ -421,6 +430,13 @@ mod tests {
         };
         let failed = recipients(&broken, &Prepared::default(), "h").expect_err("no address");
         assert_eq!(failed.code, exit::DATA);
+    }
+
+    #[test]
+    fn a_domain_is_added_where_there_is_none() {
+        assert_eq!(complete("root", "h.example"), "root@h.example");
+        assert_eq!(complete("a@b", "h.example"), "a@b");
+        assert_eq!(complete("\"a@b\"", "h.example"), "\"a@b\"@h.example");
     }
 
     #[test]
