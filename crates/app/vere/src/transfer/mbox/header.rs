@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-/// Their names, in lower case.
+use vere_mime::Field;
+
+/// Their names.
 const FIELDS: [&str; 7] = [
     "status",
     "x-status",
@@ -32,15 +34,11 @@ pub(super) struct Fields {
 impl Fields {
     /// Takes note of a line, without its end, if it is such a field.
     pub(super) fn take(&mut self, line: &[u8]) -> bool {
-        let Some(colon) = memchr::memchr(b':', line) else {
+        let field = Field::of(line);
+        let Some(known) = FIELDS.iter().find(|known| field.is(known)) else {
             return false;
         };
-        let (name, value) = line.split_at(colon);
-        let name = name.to_ascii_lowercase();
-        let Some(known) = FIELDS.iter().find(|known| known.as_bytes() == name) else {
-            return false;
-        };
-        let value = value[1..].trim_ascii();
+        let value = field.value.trim_ascii();
         match *known {
             "status" | "x-status" => {
                 for (letter, flag) in LETTERS {
