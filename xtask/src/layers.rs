@@ -43,6 +43,12 @@ const LAYERS: &[Layer] = &[
         ],
         false,
     ),
+    // A signature covers the header that those who read it find.
+    layer(
+        "crates/host/dkim",
+        &["crates/base", "crates/proto/mime"],
+        true,
+    ),
     layer("crates/host", &["crates/base"], true),
     layer(
         "crates/check",
@@ -52,6 +58,7 @@ const LAYERS: &[Layer] = &[
             "crates/proto/mime",
             "crates/proto",
             "crates/engine",
+            "crates/host/dkim",
             "crates/host",
             "crates/check",
         ],
@@ -75,6 +82,7 @@ const LAYERS: &[Layer] = &[
             "crates/proto/mime",
             "crates/proto",
             "crates/engine",
+            "crates/host/dkim",
             "crates/host",
             "bench",
         ],

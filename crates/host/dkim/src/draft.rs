@@ -5,6 +5,7 @@ use std::fmt;
 use mail_auth::common::crypto::{Algorithm, HashContext as _, HashImpl as _, Sha256};
 use mail_auth::common::headers::{HeaderStream, Writable as _};
 use mail_auth::dkim::Signature;
+use vere_mime::{Fields, fields, header_len};
 use vere_units::Timestamp;
 
 use crate::key::KeyAlgorithm;
@@ -134,7 +135,7 @@ pub fn drafts<'a>(
         h: signed,
         ..Signature::default()
     };
-    let (_, _, mut named, body) = template.canonicalize(Fields::of(message));
+    let (_, _, mut named, body) = template.canonicalize(Stream(fields(message)));
     // A name that stands once more than the field means: there is no other one.
     named.extend(
         FIXED
@@ -157,7 +158,7 @@ pub fn drafts<'a>(
             h: named.clone(),
             ..template.clone()
         };
-        let (_, header, ..) = template.canonicalize(Fields::of(message));
+        let (_, header, ..) = template.canonicalize(Stream(fields(message)));
         let mut octets = Vec::with_capacity(2048);
         header.write(&mut octets);
         signature.write(&mut octets, false);
@@ -179,10 +180,9 @@ impl FieldCounts {
             .chain(&PRESENT)
             .map(|name| (*name, 0))
             .collect();
-        let mut fields = Fields::of(message);
-        while let Some((name, _)) = fields.next_header() {
+        for field in fields(message) {
             for (known, count) in &mut counts {
-                *count += usize::from(name.eq_ignore_ascii_case(known.as_bytes()));
+                *count += usize::from(field.is(known));
             }
         }
         Self(counts)
@@ -195,47 +195,20 @@ impl FieldCounts {
 }
 
 /// The fields of a message in order, and then its body, read in place.
-struct Fields<'a> {
-    rest: &'a [u8],
-}
+struct Stream<'a>(Fields<'a>);
 
-impl<'a> Fields<'a> {
-    const fn of(message: &'a [u8]) -> Self {
-        Self { rest: message }
-    }
-}
-
-impl<'a> HeaderStream<'a> for Fields<'a> {
-    /// The name, and the value with its folding and the CRLF at its end.
+impl<'a> HeaderStream<'a> for Stream<'a> {
+    /// The name, and the value with its folding and the line end behind it, which is signed too.
     fn next_header(&mut self) -> Option<(&'a [u8], &'a [u8])> {
-        if self.rest.is_empty() || self.rest.starts_with(b"\r\n") {
-            return None;
-        }
-        let mut end = 0;
-        loop {
-            end = match self.rest[end..].iter().position(|octet| *octet == b'\n') {
-                Some(at) => end + at + 1,
-                None => self.rest.len(),
-            };
-            if !self
-                .rest
-                .get(end)
-                .is_some_and(|octet| b" \t".contains(octet))
-            {
-                break;
-            }
-        }
-        let (field, rest) = self.rest.split_at(end);
-        self.rest = rest;
-        let colon = field.iter().position(|octet| *octet == b':');
-        Some(match colon {
-            Some(colon) => (&field[..colon], &field[colon + 1..]),
-            None => (field, b""),
-        })
+        let field = self.0.next()?;
+        let colon = field.raw.iter().position(|octet| *octet == b':');
+        let value = colon.and_then(|colon| field.raw.get(colon + 1..));
+        Some((field.name, value.unwrap_or_default()))
     }
 
     /// What is behind the empty line; to be asked for once all fields are read.
     fn body(&mut self) -> &'a [u8] {
-        self.rest.strip_prefix(b"\r\n").unwrap_or(self.rest)
+        let rest = self.0.rest();
+        &rest[header_len(rest)..]
     }
 }

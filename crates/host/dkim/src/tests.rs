@@ -153,6 +153,30 @@ async fn bodies_of_every_shape_verify() {
     assert_eq!(results(&sign(thrice)).await, [true, true]);
 }
 
+/// RFC 6376 section 3.4.2: blanks before the colon are none of what is signed. (The library's verifier does not know
+/// such a field.)
+#[test]
+fn a_blank_before_the_colon_is_none_of_a_name() {
+    let key = (KeyAlgorithm::Ed25519Sha256, "e1");
+    let signed = |message: &str| {
+        let drafts = drafts(message.as_bytes(), "a.b", [key], NOW, OCTETS_MAX);
+        drafts.expect("signable").remove(0).octets().to_vec()
+    };
+    let plain = "From: alice@example.org\r\nSubject: x\r\n\r\nbody\r\n";
+    let odd = "FROM : alice@example.org\r\nSubject\t:x\r\n\r\nbody\r\n";
+    let lower = |message| String::from_utf8(signed(message).to_ascii_lowercase()).expect("text");
+    assert_eq!(lower(odd), lower(plain));
+}
+
+/// In a message that came in chunks, lines may end with LF alone.
+#[test]
+fn an_empty_line_of_lf_alone_ends_the_header_that_is_signed() {
+    let key = (KeyAlgorithm::Ed25519Sha256, "e1");
+    let draft = |message: &str| drafts(message.as_bytes(), "a.b", [key], NOW, 1000).map(drop);
+    assert_eq!(draft("From: a@b\n\nFrom: c@d\r\n\r\n"), Ok(()));
+    assert_eq!(draft("Subject: x\n\nFrom: a@b\n"), Err(NotSignable::NoFrom));
+}
+
 #[test]
 fn what_cannot_be_signed_is_named() {
     let key = (KeyAlgorithm::Ed25519Sha256, "e1");
