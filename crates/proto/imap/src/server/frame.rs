@@ -13,6 +13,9 @@ const BEGINNING_OCTETS_MAX: usize = 256;
 /// Octets of memory reserved when a literal is announced: what is announced need not come.
 const RESERVED_OCTETS_MAX: usize = 1 << 20;
 
+/// Octets reserved for what stands behind a long literal, so that it does not move the literal.
+const BEHIND_OCTETS: usize = 1024;
+
 /// Why what came is no command; always the peer's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameError {
@@ -102,6 +105,7 @@ impl FrameReader {
             Expect::Line => self.take_line(bytes, bounds),
             Expect::Literal(left) => {
                 let piece = bytes.get(..left).unwrap_or(bytes);
+                self.make_room(piece.len(), left);
                 self.buffer.extend_from_slice(piece);
                 self.expect = match left.saturating_sub(piece.len()) {
                     0 => self.next_line(),
@@ -155,6 +159,16 @@ impl FrameReader {
             self.expect = Expect::Refused(u64::try_from(left).unwrap_or(u64::MAX));
         }
         self.refuse(FrameError::NoRoom);
+    }
+
+    /// A literal of which much has come gets room for all of it at once: to grow the room by doubling would hold the
+    /// old and the new at the same time, and what is not written to takes no memory.
+    fn make_room(&mut self, octets: usize, left: usize) {
+        let wanted = self.buffer.len().saturating_add(octets);
+        if wanted > self.buffer.capacity() && wanted > RESERVED_OCTETS_MAX {
+            self.buffer
+                .reserve_exact(left.saturating_add(BEHIND_OCTETS));
+        }
     }
 
     fn next_line(&mut self) -> Expect {
@@ -296,10 +310,14 @@ impl FrameReader {
         if !bounds.logged_in || !word.eq_ignore_ascii_case(b"APPEND") {
             return Err(FrameError::TooLong);
         }
-        if octets > bounds.limits.message_size_max.as_u64() {
+        // Of all literals together: a client may announce one after the other.
+        let message = self.message.saturating_add(octets_here);
+        let fits = u64::try_from(message)
+            .is_ok_and(|octets| octets <= bounds.limits.message_size_max.as_u64());
+        if !fits {
             return Err(FrameError::TooBig);
         }
-        self.message = self.message.saturating_add(octets_here);
+        self.message = message;
         Ok(octets_here)
     }
 }
@@ -563,6 +581,49 @@ mod tests {
             all(b"a append x {30}\r\nb\r\n", 3, false),
             ["\"a\" TooLong", "[b]"]
         );
+    }
+
+    /// Each literal had the bound of a message, and there may be any number.
+    #[test]
+    fn the_literals_of_a_command_have_the_bound_together() {
+        let message = "m".repeat(60);
+        check(
+            &format!("a append x {{60+}}\r\n{message} {{60}}\r\nb\r\n"),
+            &["\"a\" TooBig", "[b]"],
+        );
+        check(
+            &format!("a append x {{60+}}\r\n{message} {{60+}}\r\n{message}\r\nb\r\n"),
+            &["\"a\" TooBig", "[b]"],
+        );
+    }
+
+    /// While the buffer was doubled there were two of it.
+    #[test]
+    fn a_long_message_is_not_copied_as_it_comes() {
+        const OCTETS: usize = 9 << 20;
+        let limits = Limits::default();
+        let bounds = Bounds {
+            limits: &limits,
+            logged_in: true,
+        };
+        let mut reader = FrameReader::default();
+        reader.take(format!("a append x {{{OCTETS}+}}\r\n").as_bytes(), bounds);
+        let (mut capacity, mut most) = (0, 0);
+        let piece = vec![b'm'; 60_000];
+        for begin in (0..OCTETS).step_by(piece.len()) {
+            let octets = piece.len().min(OCTETS - begin);
+            reader.take(&piece[..octets], bounds);
+            if reader.buffer.capacity() != capacity {
+                most = most.max(capacity + reader.buffer.len());
+                capacity = reader.buffer.capacity();
+            }
+        }
+        let (_, framed) = reader.take(b"\r\n", bounds);
+        let Some(Framed::Command(text)) = framed else {
+            panic!("expected a command; found {framed:?}");
+        };
+        assert_eq!(text.capacity(), capacity);
+        assert!(most < OCTETS + OCTETS / 5, "{most} octets of {OCTETS}");
     }
 
     #[test]

@@ -49,6 +49,11 @@ enum Place {
     DotCr,
 }
 
+/// A text that is longer than this gets room for all that may come, once. To grow it by doubling would hold the old
+/// and the new room at once, twice the largest message. What is not written to takes no memory. Hosts that keep long
+/// texts elsewhere take them before they are so long.
+const GROWS_TO: usize = 2 << 20;
+
 /// Bounds of a message's text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextLimits {
@@ -269,7 +274,19 @@ impl Collector {
         if self.size().saturating_add(more) > self.limits.size_max {
             self.fail(Fault::TooBig);
         } else {
+            self.make_room(octets.len());
             self.body.extend_from_slice(octets);
+        }
+    }
+
+    /// See [`GROWS_TO`]; texts of a small limit grow less.
+    fn make_room(&mut self, octets: usize) {
+        let size_max = usize::try_from(self.limits.size_max).unwrap_or(usize::MAX);
+        let wanted = self.body.len().saturating_add(octets);
+        if wanted > self.body.capacity() && wanted > GROWS_TO.min(size_max / 8) {
+            let left = self.limits.size_max.saturating_sub(self.size());
+            let left = usize::try_from(left).unwrap_or(octets);
+            self.body.reserve_exact(left.max(octets));
         }
     }
 
@@ -341,6 +358,34 @@ mod tests {
             1 => Just(b"\0".to_vec()),
         ];
         prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    }
+
+    /// The body doubled: while it was copied there were two of it, and a message beyond the limit took twice the limit.
+    #[test]
+    fn a_long_text_is_not_copied_as_it_grows() {
+        let size_max = 16 << 20;
+        let limits = TextLimits {
+            size_max,
+            line_octets_max: 998,
+            nul: false,
+        };
+        let mut collector = Collector::new(Form::Dotted, limits, Timestamp::ZERO);
+        let piece = format!("{}\r\n", "x".repeat(998)).repeat(64);
+        let (mut capacity, mut most) = (0, 0);
+        while collector.fault().is_none() {
+            collector.take(piece.as_bytes());
+            let now = collector.body.capacity();
+            if now != capacity && now != 0 {
+                // Of the new room, only what is copied is written to.
+                most = most.max(capacity + collector.body.len());
+                capacity = now;
+            }
+            most = most.max(collector.body.len());
+        }
+        assert_eq!(collector.fault(), Some(Fault::TooBig));
+        assert_eq!(collector.memory(), 0);
+        assert!(most as u64 <= size_max, "{most} octets of {size_max}");
+        assert!(capacity as u64 <= size_max, "{capacity} octets of room");
     }
 
     proptest! {
