@@ -24,9 +24,14 @@
 //!          passes it over
 //!     from version 3:
 //!     u64  held until, ms since the Unix epoch; 2^64 - 1 = until it is released
+//!     u64  held since; 0 or missing = not known
+//!     any version:
+//!     u64  first seen, by a clock that was behind "accepted"; missing = never; who does not know it passes
+//!          it over
 //! ```
 
 use std::fmt;
+use std::time::Duration;
 
 use vere_units::{Timestamp, TraceId};
 
@@ -40,6 +45,9 @@ const WITH_HOLD: u8 = 3;
 pub const PRIORITY_MIN: i8 = -9;
 /// The highest.
 pub const PRIORITY_MAX: i8 = 9;
+
+/// By so much an acceptance may be in the future before that is written down: clocks of two machines differ.
+const AHEAD_MIN: Duration = Duration::from_secs(30);
 
 const SMTPUTF8: u8 = 1;
 const EIGHT_BIT: u8 = 2;
@@ -151,8 +159,11 @@ pub struct Recipient {
 pub struct Envelope {
     /// Names the message in logs, in the reply to its sender and in `vere trace`.
     pub trace: TraceId,
-    /// When it was accepted; its age counts from here.
+    /// When it was accepted; its age counts from here ([`Envelope::accepted_by`]).
     pub accepted: Timestamp,
+    /// When a clock that was behind `accepted` first saw it. One of the two clocks was wrong; nobody knows which, so
+    /// that both times are kept.
+    pub seen: Option<Timestamp>,
     /// No attempt before this time.
     pub not_before: Option<Timestamp>,
     /// An operator lets it out by no means before this time ([`FOREVER`](crate::order::FOREVER): before it
@@ -246,16 +257,41 @@ impl Envelope {
             push_text(&mut out, &recipient.address);
             push_text(&mut out, recipient.orcpt.as_deref().unwrap_or_default());
         }
-        if self.priority != 0 || self.held_until.is_some() {
+        if self.priority != 0 || self.held_until.is_some() || self.seen.is_some() {
             out.extend_from_slice(&self.priority.to_le_bytes());
         }
         if let Some(until) = self.held_until {
             out.extend_from_slice(&until.as_millis().to_le_bytes());
-            if let Some(since) = self.held_since {
-                out.extend_from_slice(&since.as_millis().to_le_bytes());
+            if self.held_since.is_some() || self.seen.is_some() {
+                let since = self.held_since.map_or(0, Timestamp::as_millis);
+                out.extend_from_slice(&since.to_le_bytes());
             }
         }
+        if let Some(seen) = self.seen {
+            out.extend_from_slice(&seen.as_millis().to_le_bytes());
+        }
         out
+    }
+
+    /// When it was accepted, by a clock that says `now`. An acceptance in the future is one by a clock that was ahead, or
+    /// `now` is behind: the age counts from when that was first seen.
+    #[must_use]
+    pub fn accepted_by(&self, now: Timestamp) -> Timestamp {
+        if self.accepted <= now {
+            return self.accepted;
+        }
+        self.seen.map_or(now, |seen| seen.min(now))
+    }
+
+    /// Notes that a clock which says `now` sees it for the first time, if that is behind the acceptance. True: the
+    /// record is to be written anew, or the age counts anew from each start.
+    pub fn see(&mut self, now: Timestamp) -> bool {
+        let ahead = self.accepted.saturating_since(now) >= AHEAD_MIN;
+        let first = ahead && self.seen.is_none_or(|seen| seen > now);
+        if first {
+            self.seen = Some(now);
+        }
+        first
     }
 
     /// Decodes a record's metadata.
@@ -287,15 +323,15 @@ impl Envelope {
         if version >= WITH_HOLD {
             priority = Ok(priority?);
             held_until = Some(Timestamp::from_millis(u64::from_le_bytes(reader.array()?)));
-            if reader.at < bytes.len() {
-                held_since = Some(Timestamp::from_millis(u64::from_le_bytes(reader.array()?)));
-            }
+            held_since = reader.time_if_any()?;
         }
+        let seen = reader.time_if_any()?;
         let priority = priority.unwrap_or(0);
         Ok(Self {
             priority: priority.clamp(PRIORITY_MIN, PRIORITY_MAX),
             trace,
             accepted,
+            seen,
             not_before: (not_before != 0).then(|| Timestamp::from_millis(not_before)),
             held_until,
             held_since,
@@ -402,6 +438,15 @@ impl<'a> Reader<'a> {
             .map_err(|_| EnvelopeError::Malformed(at))
     }
 
+    /// A time that may be missing at the end, or be 0 for none.
+    fn time_if_any(&mut self) -> Result<Option<Timestamp>, EnvelopeError> {
+        if self.at >= self.bytes.len() {
+            return Ok(None);
+        }
+        let millis = u64::from_le_bytes(self.array()?);
+        Ok((millis != 0).then(|| Timestamp::from_millis(millis)))
+    }
+
     fn text(&mut self) -> Result<Option<String>, EnvelopeError> {
         let length = u16::from_le_bytes(self.array()?);
         let at = self.at;
@@ -431,6 +476,7 @@ pub(crate) mod tests {
         Envelope {
             trace: TraceId::new(7),
             accepted: Timestamp::from_millis(1_000),
+            seen: None,
             not_before: Some(Timestamp::from_millis(2_000)),
             held_until: None,
             held_since: None,
@@ -538,6 +584,52 @@ pub(crate) mod tests {
         for end in plain.len() + 1..bytes.len() {
             assert!(Envelope::decode(&bytes[..end]).is_err(), "cut at {end}");
         }
+    }
+
+    /// Who does not know it passes it over: every reader stops before it.
+    #[test]
+    fn when_it_was_first_seen_stands_behind_everything_else() {
+        let seen = Some(Timestamp::from_millis(0x0908));
+        for (until, since) in [(None, None), (Some(9), None), (Some(9), Some(5))] {
+            let without = Envelope {
+                held_until: until.map(Timestamp::from_millis),
+                held_since: since.map(Timestamp::from_millis),
+                ..sample()
+            };
+            let envelope = Envelope {
+                seen,
+                ..without.clone()
+            };
+            let (mut expected, bytes) = (without.encode(), envelope.encode());
+            match (until, since) {
+                (None, _) => expected.push(0),
+                (Some(_), None) => expected.extend_from_slice(&[0; 8]),
+                _ => {}
+            }
+            assert_eq!(bytes, [&expected[..], &[8, 9, 0, 0, 0, 0, 0, 0]].concat());
+            assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+            for end in expected.len() + 1..bytes.len() {
+                assert!(Envelope::decode(&bytes[..end]).is_err(), "cut at {end}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_acceptance_in_the_future_is_one_at_first_sight() {
+        let at = |seconds: u64| Timestamp::from_millis(seconds * 1_000);
+        let mut envelope = Envelope {
+            accepted: at(1_000),
+            ..sample()
+        };
+        assert!(!envelope.see(at(971)) && !envelope.see(at(1_000)));
+        assert_eq!(envelope.accepted_by(at(971)), at(971));
+        assert!(envelope.see(at(500)) && !envelope.see(at(600)));
+        assert_eq!(envelope.accepted_by(at(600)), at(500));
+        // The clock was behind even then.
+        assert!(envelope.see(at(400)));
+        assert_eq!(envelope.accepted_by(at(450)), at(400));
+        // As soon as the clock is there, by the record; the clock that saw it may have been the wrong one.
+        assert_eq!(envelope.accepted_by(at(1_000)), at(1_000));
     }
 
     #[test]

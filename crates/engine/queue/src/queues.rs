@@ -244,10 +244,10 @@ impl Queues {
             return false;
         };
         let mut entry = Entry::new(number, record, trace);
-        // A clock that was ahead may have stamped it: no wait is longer than the longest, no age negative.
+        // A clock that was ahead may have stamped it: no wait is longer than the longest.
         let latest = now + self.policy.longest_retry();
         let not_before = envelope.not_before.map(|time| time.min(latest));
-        let accepted = envelope.accepted.min(now);
+        let accepted = envelope.accepted_by(now);
         entry.accepted = accepted;
         entry.size = envelope.size;
         entry.priority = envelope.priority;

@@ -16,6 +16,7 @@ use tokio::task::spawn_local;
 use vere_queue::{Envelope, Job, Queues, Report, Standing, delay};
 use vere_spool::owner::{Batch, Block};
 use vere_spoolwire::{QueueId, RecordId};
+use vere_units::Timestamp;
 
 use super::reporting::Unstored;
 use super::state::{FETCH_BYTES, Gateway};
@@ -132,8 +133,9 @@ async fn end(
     let block = fetch(gateway, queue, from).await?;
     let mut ended = false;
     for (record, envelope, body) in recovery::readable(block.records) {
+        let accepted = accepted(gateway, queue, record, &envelope);
         // Whoever was stopped, or waited for long, may not do so any more.
-        if !gateway.delivering() || !is_expired(gateway, &envelope) {
+        if !gateway.delivering() || !is_expired(gateway, accepted) {
             break;
         }
         let Some(job) = claim_unheld(gateway, queue, record, envelope, body) else {
@@ -150,9 +152,16 @@ async fn end(
     Ok(ended)
 }
 
-fn is_expired(gateway: &Gateway, envelope: &Envelope) -> bool {
+/// When a message was accepted, as the queues have it: the record may say so by a clock that was put ahead or back since.
+fn accepted(gateway: &Gateway, queue: u32, record: u64, envelope: &Envelope) -> Timestamp {
     let queues = gateway.queues.borrow();
-    queues.is_expired(envelope.accepted, clock::now())
+    let message = queues.message(queue, record, envelope.trace);
+    message.map_or(envelope.accepted, |message| message.accepted)
+}
+
+fn is_expired(gateway: &Gateway, accepted: Timestamp) -> bool {
+    let queues = gateway.queues.borrow();
+    queues.is_expired(accepted, clock::now())
 }
 
 /// Claims a message as for an attempt; what is held does not leave by its age.
@@ -184,8 +193,9 @@ async fn tell(
         if !gateway.delivering() {
             return Ok(false);
         }
-        if is_young(gateway, &envelope) {
-            let young = Some(envelope.accepted);
+        let accepted = accepted(gateway, queue, record, &envelope);
+        if is_young(gateway, accepted) {
+            let young = Some(accepted);
             gateway.queues.borrow_mut().told(queue, record, young);
             return Ok(false);
         }
@@ -201,9 +211,9 @@ async fn tell(
     Ok(true)
 }
 
-fn is_young(gateway: &Gateway, envelope: &Envelope) -> bool {
+fn is_young(gateway: &Gateway, accepted: Timestamp) -> bool {
     let after = gateway.queues.borrow().policy().delay_notice;
-    after.is_none_or(|after| envelope.accepted + after > clock::now())
+    after.is_none_or(|after| accepted + after > clock::now())
 }
 
 /// Tells the sender of one message; whether there was one to be told. What is under way or held is told of by its
@@ -215,7 +225,7 @@ async fn tell_one(
     envelope: Envelope,
     reason: &Reason,
 ) -> Result<bool, Unstored> {
-    if notice(gateway, &envelope, reason).is_none() {
+    if notice(gateway, (queue, record), &envelope, reason).is_none() {
         return Ok(false);
     }
     let message = gateway
@@ -250,10 +260,21 @@ async fn tell_one(
     told
 }
 
-fn notice(gateway: &Gateway, envelope: &Envelope, reason: &Reason) -> Option<(Envelope, Report)> {
+fn notice(
+    gateway: &Gateway,
+    (queue, record): (u32, u64),
+    envelope: &Envelope,
+    reason: &Reason,
+) -> Option<(Envelope, Report)> {
+    let dated = Envelope {
+        accepted: accepted(gateway, queue, record, envelope),
+        ..envelope.clone()
+    };
     let queues = gateway.queues.borrow();
     let Reason { remote, reply } = reason;
-    delay::notice(envelope, queues.policy(), clock::now(), remote, reply)
+    let (mut rest, report) = delay::notice(&dated, queues.policy(), clock::now(), remote, reply)?;
+    rest.accepted = envelope.accepted;
+    Some((rest, report))
 }
 
 /// Stores the report and what it makes of the record, which nobody else changes meanwhile: it is read once more,
@@ -273,7 +294,7 @@ async fn change(
     let Some((_, envelope, body)) = records.find(|(record, ..)| *record == job.record) else {
         return Ok(false);
     };
-    let Some((rest, report)) = notice(gateway, &envelope, reason) else {
+    let Some((rest, report)) = notice(gateway, (queue, job.record), &envelope, reason) else {
         return Ok(false);
     };
     let mut batch = Batch::new();

@@ -333,6 +333,7 @@ fn envelope(trace: TraceId, message: &Message, header: &Header<'_>, size: usize)
         accepted: clock::now(),
         not_before: None,
         held_until: None,
+        seen: None,
         held_since: None,
         attempts: 0,
         delay_noticed: false,

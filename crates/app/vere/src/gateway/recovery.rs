@@ -12,7 +12,7 @@ use vere_spool::owner::{Batch, Record};
 use vere_spoolwire::{QueueId, QueueStat, RecordId};
 use vere_telemetry::trace::{Event, EventKind};
 
-use super::state::Gateway;
+use super::state::{Gateway, POST_RETRY};
 use super::{clock, orders, records};
 use crate::spool::link::SpoolError;
 use crate::wording::{counted, messages};
@@ -138,13 +138,50 @@ async fn recover_queue(gateway: Rc<Gateway>, queue: QueueStat) -> Result<Recover
             .link
             .fetch(queue.id, from, BLOCK_RECORDS, BLOCK_OCTETS)
             .await?;
-        for record in block.records {
+        let mut records = block.records;
+        see(&gateway, queue.id, &mut records).await;
+        for record in records {
             take(&gateway, queue.id, &queue.name, record, &mut found);
         }
         if block.end {
             return Ok(found);
         }
         from = block.next;
+    }
+}
+
+/// Has those of a block that were accepted in the future, by the clock as it is, note when that was seen first, before
+/// anybody else changes them: their age would count anew from each start. Where that fails it does, once more.
+async fn see(gateway: &Gateway, queue: QueueId, records: &mut [Record]) {
+    let now = clock::now();
+    let mut batch = Batch::new();
+    for record in records {
+        let Ok(mut envelope) = Envelope::decode(&record.meta) else {
+            continue;
+        };
+        if envelope.recipients.is_empty() || !envelope.see(now) {
+            continue;
+        }
+        let place = (queue.0, record.id.0);
+        let queues = gateway.queues.borrow();
+        if queues.places(envelope.trace).any(|known| known == place) {
+            continue;
+        }
+        record.meta = envelope.encode().into();
+        batch.replace(queue, record.id, record.meta.clone());
+    }
+    if batch.is_empty() {
+        return;
+    }
+    loop {
+        match gateway.link.commit(batch.clone()).await {
+            Err(SpoolError::Busy) => tokio::time::sleep(POST_RETRY).await,
+            Err(error) => {
+                tracing::warn!(?error, "ages of messages from the future cannot be kept");
+                return;
+            }
+            Ok(_) => return,
+        }
     }
 }
 

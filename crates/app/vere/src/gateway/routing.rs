@@ -252,6 +252,7 @@ fn fresh(trace: TraceId, accepted: Timestamp) -> Envelope {
         accepted,
         not_before: None,
         held_until: None,
+        seen: None,
         held_since: None,
         attempts: 0,
         delay_noticed: false,

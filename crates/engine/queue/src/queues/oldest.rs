@@ -104,6 +104,7 @@ mod tests {
             accepted,
             not_before: None,
             held_until: None,
+            seen: None,
             held_since: None,
             attempts: 0,
             ..sample()

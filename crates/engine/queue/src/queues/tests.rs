@@ -26,6 +26,7 @@ fn fresh(record: RecordId, accepted: Timestamp) -> Envelope {
         accepted,
         not_before: None,
         held_until: None,
+        seen: None,
         held_since: None,
         attempts: 0,
         delay_noticed: false,

@@ -225,23 +225,38 @@ impl Queues {
             queue.last_answer.clear();
             queue.last_answer.push_str(&result.reply);
         }
-        let accepted = self.entries[job.slot].accepted;
-        let over = self.is_expired(accepted, now);
-        let settlement = if accepted == job.envelope.accepted {
-            settle_aged(&job.envelope, attempt, &self.policy, now, over)
-        } else {
-            // The clock was put ahead or back: what remains is written with the time by the clock as it is.
-            let envelope = Envelope {
-                accepted,
-                ..Envelope::clone(&job.envelope)
-            };
-            settle_aged(&envelope, attempt, &self.policy, now, over)
-        };
+        let settlement = self.settle_by_clock(job, attempt, now);
         if settlement.remaining.is_none() {
             self.forget(job.slot);
         }
         self.make_runnable(number);
         Some(settlement)
+    }
+
+    /// Settles by the times that memory has: those of the record are of the clock as it was when it was written.
+    fn settle_by_clock(&self, job: &Job, attempt: &Attempt, now: Timestamp) -> Settlement {
+        let (entry, recorded) = (&self.entries[job.slot], &job.envelope);
+        let over = self.is_expired(entry.accepted, now);
+        // Its time has come, whatever the record says; else it would seem to be tried by hand before it.
+        let was_due = entry.due <= now && recorded.not_before.is_some_and(|due| due > now);
+        if entry.accepted == recorded.accepted && !was_due {
+            return settle_aged(recorded, attempt, &self.policy, now, over);
+        }
+        let mut envelope = Envelope::clone(recorded);
+        if was_due {
+            envelope.not_before = None;
+        }
+        if entry.accepted != recorded.accepted {
+            (envelope.accepted, envelope.seen) = (entry.accepted, None);
+        }
+        let mut settlement = settle_aged(&envelope, attempt, &self.policy, now, over);
+        // When the clock was put ahead or back what remains is written with the time by the clock as it is. Of a clock
+        // that was read at a start nobody knows whether it is right.
+        let rest = settlement.remaining.as_mut();
+        if let Some(rest) = rest.filter(|_| recorded.seen == Some(entry.accepted)) {
+            (rest.accepted, rest.seen) = (recorded.accepted, recorded.seen);
+        }
+        settlement
     }
 
     /// Tells that what remains of a settled message is in its record, or before everything else that will be

@@ -163,6 +163,60 @@ fn times_of_a_clock_that_was_ahead_are_bounded_on_admission() {
     );
 }
 
+/// Its age counted anew from each start, as long as the clock was not there.
+#[test]
+fn what_is_from_the_future_ages_from_when_that_was_seen_first() {
+    let mut world = World::new(0);
+    let begin = world.wall;
+    let ahead = at(begin + 400 * DAY);
+    let mut record = fresh(0, ahead);
+    for day in 0..6 {
+        // A start each day; the record is written anew when it is seen.
+        world.wall = begin + day * DAY;
+        assert_eq!(record.see(world.now()), day == 0);
+        world.queues = queues(Policy::default());
+        world.queues.spare_until(world.now());
+        assert!((world.queues).admit(QUEUE, 0, record.clone(), None, world.now()));
+        world.wall += 4 * 3_600;
+        let expired = world.queues.first_expired(QUEUE, world.now());
+        assert_eq!(expired, (day == 5).then_some(0), "day {day}");
+    }
+}
+
+/// Which clock was wrong nobody knows who finds an acceptance in the future, so that no attempt decides it.
+#[test]
+fn an_attempt_by_a_clock_that_is_behind_does_not_make_mail_old() {
+    let mut world = World::new(0);
+    let begin = world.wall;
+    let mut record = fresh(0, at(begin));
+    // A start before the clock is set.
+    world.wall = DAY;
+    assert!(record.see(world.now()));
+    let body = Some(BODY);
+    assert!((world.queues).admit(QUEUE, 0, record.clone(), body, world.now()));
+    let now = world.now();
+    let job = take(&mut world.queues, now).expect("it is ready");
+    let settled = put_off(&mut world.queues, &job, &deferred(), now);
+    let rest = settled.remaining.expect("it goes on");
+    assert_eq!((rest.accepted, rest.seen), (record.accepted, Some(now)));
+    // The next start has the right time.
+    world.wall = begin + DAY;
+    world.queues = queues(Policy::default());
+    assert!(world.queues.admit(QUEUE, 0, rest, None, world.now()));
+    assert_eq!(world.queues.oldest(), Some(at(begin)));
+    assert_eq!(world.queues.first_expired(QUEUE, world.now()), None);
+    // Put ahead while it runs, it is known by how much.
+    let mut world = World::new(0);
+    world.wall = DAY;
+    assert!((world.queues).admit(QUEUE, 0, record, Some(BODY), world.now()));
+    world.step(begin as i64);
+    let now = world.now();
+    let job = take(&mut world.queues, now).expect("it is ready");
+    let settled = put_off(&mut world.queues, &job, &deferred(), now);
+    let rest = settled.remaining.expect("it goes on");
+    assert_eq!((rest.accepted, rest.seen), (at(begin + DAY), None));
+}
+
 #[test]
 fn what_an_operator_holds_until_a_time_is_held_until_that_time() {
     let mut world = World::new(1);
