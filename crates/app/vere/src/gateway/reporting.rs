@@ -271,7 +271,9 @@ impl Gateway {
     /// Whether a report may be sent: its address has not had enough in this hour. What is held back is
     /// recorded.
     pub(super) fn may_report(&self, report: &Report, about: TraceId) -> bool {
-        let (max, now) = (self.settings().delivery.reports_per_hour_max, clock::now());
+        let max = self.settings().delivery.reports_per_hour_max;
+        // The wall clock may be put ahead: the hours are not over for that.
+        let now = clock::steady();
         let may = self
             .report_limit
             .borrow_mut()
@@ -281,7 +283,7 @@ impl Gateway {
             self.note(&Event {
                 rcpt: Some(&report.to),
                 reply: Some("limited"),
-                ..Event::new(EventKind::Dsn, about, now)
+                ..Event::new(EventKind::Dsn, about, clock::now())
             });
             tracing::warn!(
                 queue_id = %about,

@@ -69,6 +69,32 @@ fn wait_attempts(system: &System, id: &str, count: u64) {
     });
 }
 
+/// The hours in which reports are counted were those of the wall clock: put ahead, it gave an address its number anew.
+#[test]
+fn a_clock_that_is_put_ahead_gives_nobody_more_reports() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let Some(clock) = FakedClock::in_folder(directory.path()) else {
+        return;
+    };
+    let refuses = Sink::with_faults(&["rcpt=550 5.1.1 nobody"]);
+    let options = Options::to(refuses.address).set("delivery.reports_per_hour_max", "1");
+    let system = System::start_as(directory, &options, |command, _| clock.command(command));
+    let mut session = Session::greeted(system.smtp);
+    let mut bounce = || {
+        let text = "Subject: a\r\n\r\nbody";
+        session.submit("alice@example.org", &["x@refuses.test"], text)
+    };
+    // The hour may end meanwhile: of three, two are in the same.
+    for offset in ["+0d", "+7h", "+14h"] {
+        clock.set(offset);
+        bounce();
+        system.wait_empty();
+    }
+    system.wait_log(&["report not sent"]);
+    assert!((1..=2).contains(&system.mail("alice").len()));
+    system.stop();
+}
+
 /// The next attempt stayed away for the length of the jump, over restarts as well; put back, retries stopped; put
 /// ahead beyond `delivery.expire`, what was deferred bounced.
 #[test]

@@ -198,7 +198,7 @@ impl Outbound {
                 host.tlsa_bases = answer.tlsa_bases;
             }
         }
-        let now = clock::now();
+        let now = clock::steady();
         let failures = self.failures.borrow();
         let fails = |host: &Host| {
             let mut sockets = host.sockets().peekable();

@@ -196,7 +196,7 @@ impl Outbound {
             if matches!(error, OpenError::Handshake(_)) {
                 self.metrics.policy(security.policy, false);
             }
-            self.failures.borrow_mut().failed(address, clock::now());
+            self.failures.borrow_mut().failed(address, clock::steady());
             // A login that is refused at one address is at the others too, and may be locked out.
             let hopeless = matches!(error, OpenError::Login(_));
             if hopeless || left.is_empty() || made >= CONNECTIONS_MAX {
@@ -207,7 +207,7 @@ impl Outbound {
 
     /// The addresses of a host, those last that did not answer a moment ago.
     fn by_health(&self, host: &Host) -> Vec<SocketAddr> {
-        let now = clock::now();
+        let now = clock::steady();
         let failures = self.failures.borrow();
         let all: Vec<SocketAddr> = host.sockets().collect();
         let mut sockets = vere_net::connect::alternate(&all);
@@ -233,7 +233,7 @@ impl Outbound {
         let connected = connect(left, &options).await;
         let connected = connected.map_err(|error| {
             for (address, _) in &error.attempts {
-                self.failures.borrow_mut().failed(*address, clock::now());
+                self.failures.borrow_mut().failed(*address, clock::steady());
             }
             error.to_string()
         });
