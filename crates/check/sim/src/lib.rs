@@ -6,6 +6,7 @@
 
 mod check;
 mod client;
+mod clocks;
 mod damage;
 mod disk;
 mod faults;
@@ -24,6 +25,7 @@ mod wires;
 mod workload;
 mod world;
 
+pub use clocks::{BrokenClock, ClockFigures, run_with_clocks};
 pub use world::Broken;
 
 /// How a run went.
