@@ -18,6 +18,9 @@ pub(crate) struct TopSample {
     pub(crate) budgets: Vec<Budget>,
     /// The client that holds most memory with messages that it is sending.
     pub(crate) heaviest: Option<HeaviestClient>,
+    /// The one whose long messages hold most of the disk.
+    #[serde(default)]
+    pub(crate) heaviest_on_disk: Option<HeaviestClient>,
     pub(crate) replicas: Vec<ReplicaLine>,
     /// The queues, with those of adopted groups.
     pub(crate) queues: Vec<QueueRow>,
@@ -25,7 +28,7 @@ pub(crate) struct TopSample {
     pub(crate) matching: usize,
 }
 
-/// What a client holds of memory for messages that are being received.
+/// What a client holds of memory, or of the disk, for messages that are being received.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct HeaviestClient {
     /// An address, an IPv6 network or a user of this machine.

@@ -1,6 +1,9 @@
 //! What has come of a long message, in a file without a name, so that many of them take the disk and not memory.
 //!
 //! The message is read back when it is whole, for as long as it takes to make it safe.
+//!
+//! The disk is that of the nodes' logs and of the mail store as well, as a rule. So these files never take the last part
+//! of it, whatever `limits.body_disk_max` says: when it is reached those let go that hold most for their rate.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -16,6 +19,13 @@ use crate::role::places::Client;
 
 /// So much of a message is held in memory before it is written.
 const FROM: usize = 1024 * 1024;
+
+/// The part of a disk that is not for these files.
+const KEPT_DIVISOR: u64 = 8;
+/// More than so much need not be kept of a large one.
+const KEPT_MAX: u64 = 1 << 30;
+/// Of what is kept, those that are called may leave some to be taken before they have let go.
+const LAST_DIVISOR: u64 = 2;
 
 /// What one connection keeps in a file.
 #[derive(Debug)]
@@ -60,19 +70,30 @@ impl Aside {
     /// Writes what has come of a long message, and lets go of one that is not wanted any more. Whether the session was told
     /// something: then it has to be asked anew what is next.
     pub(super) async fn take(&mut self, server: &mut Server) -> bool {
+        let called = self.write_and_count(server).await;
+        // What was let go of, now or by the client, is not to wait for the client to say something.
         if server.aside() == 0 {
             self.file = None;
         }
-        if server.message_memory() >= FROM
-            && let Err(error) = self.write(server).await
-        {
-            tracing::warn!(%error, folder = %self.settings.data.display(), "a message that is being received cannot be written: it is refused");
-            server.refuse_for_room();
+        called
+    }
+
+    async fn write_and_count(&mut self, server: &mut Server) -> bool {
+        if server.aside() == 0 {
             self.file = None;
-            self.held.count(&mut Filed(server));
-            return true;
         }
-        self.held.count(&mut Filed(server))
+        if server.message_memory() < FROM {
+            return self.held.count(&mut Filed(server));
+        }
+        match self.write(server).await {
+            Ok(called) => called,
+            Err(error) => {
+                tracing::warn!(%error, folder = %self.settings.data.display(), "a message that is being received cannot be written: it is refused");
+                server.refuse_for_room();
+                self.held.count(&mut Filed(server));
+                true
+            }
+        }
     }
 
     /// Returns when this connection was called to let go of what it holds: [`Aside::take`] does it.
@@ -80,9 +101,22 @@ impl Aside {
         self.held.called().await;
     }
 
-    async fn write(&mut self, server: &mut Server) -> io::Result<()> {
-        let (folder, file) = (self.settings.data.clone(), self.file.take());
+    /// Writes what is in memory, unless this connection is called to let go of it before: whether it was.
+    async fn write(&mut self, server: &mut Server) -> io::Result<bool> {
+        let folder = self.settings.data.clone();
+        let room = tokio::task::spawn_blocking(move || vere_disk::room(&folder));
+        let room = room.await.map_err(io::Error::other)??;
+        let kept = (room.all / KEPT_DIVISOR).min(KEPT_MAX);
+        let signed = |octets: u64| i64::try_from(octets).unwrap_or(i64::MAX);
+        self.held.set_room(signed(room.free) - signed(kept));
         let octets = server.set_aside();
+        if self.held.count(&mut Filed(server)) {
+            return Ok(true);
+        }
+        if room.free < kept / LAST_DIVISOR {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let (folder, file) = (self.settings.data.clone(), self.file.take());
         let written = tokio::task::spawn_blocking(move || {
             let mut file = match file {
                 Some(file) => file,
@@ -92,7 +126,7 @@ impl Aside {
             Ok::<_, io::Error>(file)
         });
         self.file = Some(written.await.map_err(io::Error::other)??);
-        Ok(())
+        Ok(false)
     }
 
     /// Makes a message whole again.

@@ -9,6 +9,7 @@ use vere_spoolwire::NodeStat;
 use super::state::Gateway;
 use super::{clock, control, look};
 use crate::control::{Budget, HeaviestClient, QueueRow, TopOrder, TopSample, TopTotals};
+use crate::role::memory::Heaviest;
 
 /// Queues in one answer, at most: what the others wait for meanwhile stays below some milliseconds.
 const ROWS_MAX: usize = 1_000;
@@ -34,14 +35,19 @@ pub(super) async fn sample(
         closed: gateway.closed(false).map(|closed| closed.to_string()),
         totals: totals(gateway),
         budgets: budgets(gateway, fullest),
-        heaviest: gateway.memory.heaviest().map(|heaviest| HeaviestClient {
-            client: heaviest.client.to_string(),
-            octets: heaviest.octets as u64,
-            messages: heaviest.messages,
-        }),
+        heaviest: gateway.memory.heaviest().map(heaviest),
+        heaviest_on_disk: gateway.disk.heaviest().map(heaviest),
         replicas: control::replica_lines(gateway),
         queues,
         matching,
+    }
+}
+
+fn heaviest(heaviest: Heaviest) -> HeaviestClient {
+    HeaviestClient {
+        client: heaviest.client.to_string(),
+        octets: heaviest.octets as u64,
+        messages: heaviest.messages,
     }
 }
 

@@ -107,6 +107,9 @@ pub(crate) const DISK: &str = "the disk";
 pub(crate) struct BodyMemory {
     what: &'static str,
     ledger: RefCell<Ledger>,
+    /// What may be held by the settings, and by what there is of it.
+    max: Cell<usize>,
+    room: Cell<usize>,
     figures: MemoryFigures,
     /// When somebody was called last.
     short: Cell<Option<Instant>>,
@@ -121,6 +124,8 @@ impl BodyMemory {
         Self {
             what,
             ledger: RefCell::new(Ledger::new(Instant::now())),
+            max: Cell::new(0),
+            room: Cell::new(usize::MAX),
             figures,
             short: Cell::default(),
             said: Cell::default(),
@@ -131,7 +136,18 @@ impl BodyMemory {
     /// Sets the bound: `limits.body_memory_max`, or `limits.body_disk_max`. One client gets a quarter, and an eighth is for those who have
     /// authenticated.
     pub(crate) fn set_max(&self, max: usize) {
-        self.ledger.borrow_mut().set_max(max);
+        self.max.set(max);
+        let bound = max.min(self.room.get());
+        self.ledger.borrow_mut().set_max(bound);
+    }
+
+    /// Bounds what may be held by what is there as well: so many octets more than are held, or fewer. Who holds most for
+    /// its rate lets go of them as soon as anybody wants more.
+    fn set_room(&self, more: i64) {
+        let held = i64::try_from(self.held()).unwrap_or(i64::MAX);
+        let room = usize::try_from(held.saturating_add(more)).unwrap_or(0);
+        self.room.set(room);
+        self.set_max(self.max.get());
     }
 
     /// The part of a connection that begins. `None` hands over for many, such as LMTP: no bound of one client applies,
@@ -266,6 +282,11 @@ impl Share {
         if let Some(holding) = &self.holding {
             self.keep(holding.octets, true);
         }
+    }
+
+    /// Takes note of what there is beside what is held by all, which may be less than nothing.
+    pub(crate) fn set_room(&self, more: i64) {
+        self.memory.set_room(more);
     }
 
     /// Returns when this connection was called to let go of what it holds: [`Share::count`] does it.

@@ -45,6 +45,7 @@ mod imap_views;
 mod kill;
 mod limits;
 mod logins;
+mod long_messages;
 mod mail_log;
 mod metrics;
 mod next_hops;

@@ -30,7 +30,13 @@ fn behind_proxy() -> Options {
 /// `System::start` waits for a greeting, which comes only behind a header: so the reload brings the
 /// proxy in.
 pub(crate) fn start_behind_proxy(options: &Options) -> System {
-    let system = System::start(&options.clone().unset("proxy.networks"));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    start_in_behind_proxy(directory, options)
+}
+
+/// The same with a directory that is there.
+pub(crate) fn start_in_behind_proxy(directory: tempfile::TempDir, options: &Options) -> System {
+    let system = System::start_in(directory, &options.clone().unset("proxy.networks"));
     system.configure(options);
     system.reload();
     crate::harness::wait_for("a connection without header to be closed", || {

@@ -20,10 +20,10 @@ use crate::proxy::start_behind_proxy;
 use crate::replicas::wait_states;
 
 /// A small file system in memory, unmounted at the end.
-struct SmallDisk(PathBuf);
+pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    fn mount(path: &Path, size: &str) -> Option<Self> {
+    pub(crate) fn mount(path: &Path, size: &str) -> Option<Self> {
         if !geteuid().is_root() {
             skip("a full disk", "only root may mount one");
             return None;
@@ -282,7 +282,7 @@ fn more_text_at_once_than_memory_is_answered_452() {
 }
 
 /// Connects through the balancer as this client, and begins a message.
-fn begin_as(address: SocketAddr, client: &str) -> Session {
+pub(crate) fn begin_as(address: SocketAddr, client: &str) -> Session {
     let mut session = Session::open(address).expect("a connection");
     session.send(format!("PROXY TCP4 {client} 192.0.2.25 4711 25\r\n").as_bytes());
     session.expect("220");
@@ -346,7 +346,7 @@ fn those_who_hold_memory_and_do_nothing_stop_nobody() {
 }
 
 /// The most memory that a process had, and has now, in KiB.
-fn memory(pid: u32) -> (u64, u64) {
+pub(crate) fn memory(pid: u32) -> (u64, u64) {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
     let field = |name: &str| -> u64 {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -365,7 +365,7 @@ fn begin(system: &System) -> Session {
 }
 
 /// Octets of files without a name that a process has open.
-fn nameless(pid: u32) -> u64 {
+pub(crate) fn nameless(pid: u32) -> u64 {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors");
     let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
     let deleted = paths.filter(|path| {

@@ -119,6 +119,8 @@ pub struct SmtpMetrics {
     pub body_disk_bytes: Gauge,
     /// What the client holds of it that holds most, while memory is short or was within the last minute.
     pub body_memory_heaviest_bytes: Family<ClientName, Gauge>,
+    /// The same of the disk.
+    pub body_disk_heaviest_bytes: Family<ClientName, Gauge>,
     /// Messages that let go of memory, or of the disk, while it was short.
     pub body_memory_shortages: Family<Shortage, Counter>,
     /// Whether new mail is turned away because queues or memory are nearly used up.
@@ -168,6 +170,10 @@ impl SmtpMetrics {
             body_memory_heaviest_bytes: to.gauges(
                 "smtp_body_memory_heaviest_bytes",
                 "Memory of the messages of the client that holds most, while memory is short and a minute longer",
+            ),
+            body_disk_heaviest_bytes: to.gauges(
+                "smtp_body_disk_heaviest_bytes",
+                "Files of the client whose long messages hold most of the disk, while room for them is short and a minute longer",
             ),
             body_memory_shortages: to.counters(
                 "smtp_body_memory_shortages",

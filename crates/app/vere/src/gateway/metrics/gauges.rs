@@ -21,6 +21,7 @@ use vere_units::Timestamp;
 
 use crate::gateway::clock;
 use crate::gateway::state::Gateway;
+use crate::role::memory::BodyMemory;
 use crate::role::tls::ServerTls;
 use crate::spool::link::SpoolLink;
 
@@ -86,7 +87,7 @@ async fn measure(gateway: Rc<Gateway>, tls: ServerTls) {
             gateway.throttled();
             gateway.is_short();
         }
-        body_memory(&gateway, &mut shown.clients);
+        body_memory(&gateway, &mut shown);
         queues(&gateway, &gateway.metrics.all.queue);
         spool(&gateway, &mut shown);
         let mut ends = tls.certificate_ends();
@@ -96,19 +97,24 @@ async fn measure(gateway: Rc<Gateway>, tls: ServerTls) {
     }
 }
 
-/// Who holds most memory of those that send messages, as long as that matters: one client, so that there are never
-/// many labels.
-fn body_memory(gateway: &Gateway, shown: &mut HashSet<ClientName>) {
-    let heaviest = match gateway.is_memory_short() {
-        true => gateway.memory.heaviest(),
-        false => None,
-    };
-    let row = heaviest.map(|heaviest| {
+/// Who holds most memory of those that send messages, and most of the disk, as long as that matters: one client each, so
+/// that there are never many labels.
+fn body_memory(gateway: &Gateway, shown: &mut Shown) {
+    let (memory, disk) = (&gateway.memory, &gateway.disk);
+    let row = |of: &BodyMemory, short: bool| {
+        let heaviest = of.heaviest().filter(|_| short)?;
         let octets = i64::try_from(heaviest.octets).unwrap_or(i64::MAX);
-        (ClientName(heaviest.client.to_string()), octets)
-    });
-    let family = &gateway.metrics.all.smtp.body_memory_heaviest_bytes;
-    show(family, shown, row);
+        Some((ClientName(heaviest.client.to_string()), octets))
+    };
+    let smtp = &gateway.metrics.all.smtp;
+    let in_memory = row(memory, gateway.is_memory_short());
+    show(
+        &smtp.body_memory_heaviest_bytes,
+        &mut shown.clients,
+        in_memory,
+    );
+    let on_disk = row(disk, disk.was_short());
+    show(&smtp.body_disk_heaviest_bytes, &mut shown.on_disk, on_disk);
 }
 
 fn queues(gateway: &Gateway, queue: &QueueMetrics) {
@@ -172,6 +178,7 @@ struct Shown {
     groups: HashSet<GroupName>,
     nodes: HashSet<NodeName>,
     clients: HashSet<ClientName>,
+    on_disk: HashSet<ClientName>,
 }
 
 /// Sets the gauges of a family, and takes away those of labels that are no more, one by one: whoever

@@ -140,16 +140,19 @@ fn top(screen: &Screen, width: u16) -> Vec<Line<'static>> {
     for some in sample.budgets.chunks(in_line) {
         lines.push(Line::from(some.iter().map(budget).collect::<Vec<_>>()));
     }
-    lines.extend(sample.heaviest.as_ref().map(heaviest));
+    let memory = sample.heaviest.as_ref().map(|one| heaviest("", one));
+    let disk = sample.heaviest_on_disk.as_ref();
+    lines.extend(memory);
+    lines.extend(disk.map(|one| heaviest(", on disk", one)));
     lines.extend(sample.replicas.iter().map(replica));
     lines
 }
 
-fn heaviest(heaviest: &HeaviestClient) -> Line<'static> {
+fn heaviest(place: &str, heaviest: &HeaviestClient) -> Line<'static> {
     let octets = ByteSize::new(heaviest.octets).to_string();
     let plural = if heaviest.messages == 1 { "" } else { "s" };
     Line::raw(format!(
-        "receiving most from {}: {} in {} message{plural}",
+        "receiving most{place} from {}: {} in {} message{plural}",
         heaviest.client,
         short_size(&octets),
         count(heaviest.messages as u64),

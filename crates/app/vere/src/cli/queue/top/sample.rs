@@ -169,6 +169,7 @@ pub(super) mod tests {
                 },
             ],
             heaviest: None,
+            heaviest_on_disk: None,
             replicas: vec![ReplicaLine {
                 node: "a".to_owned(),
                 active: "run".to_owned(),
