@@ -1,23 +1,24 @@
 //! The delivery lease: two owners of one group never deliver at the same time.
 //!
-//! Under the key `lease/GROUP` the register holds a [`LeaseRecord`]. Its holder replaces it again and
-//! again ([`LeaseHolder`]); each replacement lets it deliver for [`LeaseTerms::lease`] from the moment
-//! the request was *sent*. Whoever wants to follow watches the record ([`LeaseWatcher`]) until it was
-//! the same for lease + skew from the moment the answer *arrived*, by its own clock, and then replaces
-//! exactly that version: a renewal in between makes that fail. So clocks need not agree on the time,
-//! only on how long a lease lasts, within the skew; a request of the old holder that arrives late
-//! finds another version.
+//! Under the key `lease/GROUP` the register holds a [`LeaseRecord`]. The holder replaces the record
+//! again and again ([`LeaseHolder`]). Each replacement permits deliveries for [`LeaseTerms::lease`]
+//! from the moment the request was *sent*. A successor watches the record ([`LeaseWatcher`]) until
+//! the version has not changed for lease + skew by the successor's clock, counted from the moment
+//! the answer *arrived*. Then the successor replaces exactly that version; a renewal in between
+//! makes the swap fail. So clocks need not agree on the time, only on the length of a lease, within
+//! the skew. A late request of the old holder finds another version.
 //!
-//! While the register cannot be reached, the holder may deliver on if *every* full member answers it
-//! under its own epoch ([`LeaseHolder::confirmed_by_members`]). Therefore a successor waits also
-//! until lease + skew after a full member was fenced ([`LeaseWatcher::fenced`]), and never takes the
-//! lease of a later epoch than its own, which its fence did not reach.
+//! While the register is unreachable, the holder may go on delivering if *every* full member
+//! answers under the holder's epoch ([`LeaseHolder::confirmed_by_members`]). Therefore a successor
+//! waits also until lease + skew after a full member was fenced ([`LeaseWatcher::fenced`]). A
+//! successor never takes the lease of a later epoch than its own, because the fence did not reach
+//! that epoch.
 //!
-//! A holder that is known to be dead need not be waited for ([`LeaseWatcher::knowing`]).
-//! [`LeaseKeeper`] is both sides as one owner of a group goes through them.
+//! A successor need not wait for a holder that is known to be dead ([`LeaseWatcher::knowing`]).
+//! [`LeaseKeeper`] combines both sides for one owner of a group.
 //!
-//! Times are those of a clock that only goes forward, since any moment that stays the same. It should
-//! count the time in which the machine is suspended (`CLOCK_BOOTTIME`).
+//! Times come from a monotonic clock with a fixed origin. The clock should count the time in which
+//! the machine is suspended (`CLOCK_BOOTTIME`).
 
 use std::time::Duration;
 
@@ -31,48 +32,48 @@ mod tests;
 pub use keeper::{LeaseKeeper, LeaseOptions, LeaseState};
 
 const FORMAT: u32 = 1;
-/// Octets of an encoded record.
+/// Length of an encoded record, in octets.
 const RECORD_LEN: usize = 32;
 /// The holder of a lease that was given back.
 const NOBODY: u64 = 0;
 
-/// How long a lease lasts; the same for all owners of a group.
+/// Duration of a lease; equal for all owners of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseTerms {
-    /// From the sending of a renewal to its end.
+    /// Duration of the lease from the sending of a renewal.
     pub lease: Duration,
-    /// What a successor waits beyond it: by so much two clocks may differ over a lease.
+    /// Extra time a successor waits: the most by which two clocks may differ over a lease.
     pub skew: Duration,
 }
 
 impl LeaseTerms {
-    /// A third: two renewals may fail before the lease ends.
+    /// A third of the lease: two renewals may fail before the lease ends.
     fn renewal(self) -> Duration {
         self.lease / 3
     }
 
-    /// The pause after a register that did not answer.
+    /// Pause after a request that the register did not answer.
     fn retry(self) -> Duration {
         self.lease / 20
     }
 }
 
-/// What the register holds under `lease/GROUP`:
-/// `format version u32 = 1 | adopted u32 | epoch u64 | holder u64 | counter u64`, little-endian.
+/// Value in the register under `lease/GROUP`: `format version u32 = 1 | adopted u32 | epoch u64 |
+/// holder u64 | counter u64`, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseRecord {
     /// Whether the holder is not the gateway that the group is named for.
     pub adopted: bool,
     /// The epoch under which the holder owns the group.
     pub epoch: u64,
-    /// The life of the owner that holds the lease; 0: it was given back.
+    /// The life of the owner that holds the lease; 0 means that the lease was given back.
     pub holder: u64,
-    /// Grows with every renewal, so that each is another value.
+    /// Grows with every renewal, so that each renewal writes a different value.
     pub counter: u64,
 }
 
 impl LeaseRecord {
-    /// Writes it.
+    /// Encodes the record.
     #[must_use]
     pub fn encode(self) -> Vec<u8> {
         let mut out = Vec::with_capacity(RECORD_LEN);
@@ -84,7 +85,7 @@ impl LeaseRecord {
         out
     }
 
-    /// Reads it; `None` if it is something else.
+    /// Decodes a record. Returns `None` for another length, format version or flag.
     #[must_use]
     pub fn decode(octets: &[u8]) -> Option<Self> {
         let octets: &[u8; RECORD_LEN] = octets.try_into().ok()?;
@@ -101,44 +102,44 @@ impl LeaseRecord {
     }
 }
 
-/// What the register is to be asked about `lease/GROUP`.
+/// Request to the register about `lease/GROUP`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaseRequest {
-    /// Its newest value.
+    /// Reads the newest value.
     Read,
-    /// To replace the value of this version; `None`: if there is none.
+    /// Replaces the value of version `expected`; `None` expects an empty register.
     Swap {
-        /// The version it must have.
+        /// Version that the current value must have.
         expected: Option<u64>,
         /// The new value.
         value: Vec<u8>,
     },
 }
 
-/// What the register answers.
+/// Answer of the register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaseAnswer {
-    /// The value there is and its version: to a read, and to a swap that changed nothing.
+    /// The current value and its version: the answer to a read, and to a swap that changed nothing.
     There(Option<(u64, Vec<u8>)>),
-    /// The swap was done; the version now.
+    /// The register swapped the value, which now has this version.
     Done(u64),
-    /// There is no answer; what was asked for may have happened, or may yet.
+    /// The register did not answer; the request may have been executed, or may still be.
     Failed,
 }
 
-/// The side that delivers, or is about to.
+/// The side that delivers or is about to deliver.
 #[derive(Debug, Clone)]
 pub struct LeaseHolder {
     life: u64,
     epoch: u64,
     adopted: bool,
     terms: LeaseTerms,
-    /// What the next swap expects; `None` while that must be read.
+    /// Version that the next swap expects; `None` until a read answers.
     expected: Option<Option<u64>>,
-    /// What the last swap expected.
+    /// Version that the last swap expected.
     based_on: Option<u64>,
     counter: u64,
-    /// When the request was sent that is not answered yet.
+    /// Send time of the unanswered request.
     asked: Option<Duration>,
     ask_at: Duration,
     until: Option<Duration>,
@@ -153,8 +154,8 @@ enum Phase {
 }
 
 impl LeaseHolder {
-    /// Takes a lease that a [`LeaseWatcher`] of the same epoch found free under this version. `life`
-    /// is not 0 and belongs to no other owner, past or present.
+    /// Takes a lease that a [`LeaseWatcher`] of this epoch found free under version `expected`.
+    /// `life` is not 0 and belongs to no other owner, past or present.
     #[must_use]
     pub const fn new(
         life: u64,
@@ -178,7 +179,7 @@ impl LeaseHolder {
         }
     }
 
-    /// Says in its records whether the group is named for another gateway.
+    /// Marks the records of this holder: `adopted` if the group is named for another gateway.
     #[must_use]
     pub const fn adopting(mut self, adopted: bool) -> Self {
         self.adopted = adopted;
@@ -191,33 +192,33 @@ impl LeaseHolder {
         self.until.is_some_and(|until| now < until)
     }
 
-    /// For how long deliveries may begin if nothing prolongs it.
+    /// Time for which deliveries may still begin without another renewal.
     #[must_use]
     pub fn left(&self, now: Duration) -> Duration {
         self.until.unwrap_or_default().saturating_sub(now)
     }
 
-    /// Whether it will never be held again: another owner has it, or it was given back. Whoever still
-    /// owns the group watches on.
+    /// Whether the holder has ended for good: another owner has the lease, or the lease was given
+    /// back. An owner that still owns the group starts a watcher.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Ended
     }
 
-    /// Whether it is over and nothing is asked of the register any more.
+    /// Whether the holder has ended and no request is outstanding.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.is_over() && self.asked.is_none()
     }
 
-    /// What the register is to be asked now; one request at a time.
+    /// Returns the next request to the register; at most one request is outstanding.
     pub fn poll(&mut self, now: Duration) -> Option<LeaseRequest> {
         if self.asked.is_some() || now < self.ask_at || self.is_over() {
             return None;
         }
         let Some(expected) = self.expected else {
             if self.phase == Phase::GivingBack {
-                // Not worth another question: whoever waits for it waits for its end.
+                // Not worth another read: a successor can wait for the end of the lease.
                 self.phase = Phase::Ended;
                 return None;
             }
@@ -227,7 +228,7 @@ impl LeaseHolder {
         let holder = if self.phase == Phase::Holding {
             self.life
         } else {
-            // Whatever becomes of it: nothing is done after it.
+            // Last request of this holder, whatever the register answers.
             self.phase = Phase::Ended;
             NOBODY
         };
@@ -244,14 +245,14 @@ impl LeaseHolder {
         Some(LeaseRequest::Swap { expected, value })
     }
 
-    /// Takes the answer to what was asked last.
+    /// Processes the answer to the last request.
     pub fn answered(&mut self, answer: LeaseAnswer, now: Duration) {
         let Some(sent) = self.asked.take() else {
             return;
         };
         match (self.phase, &answer) {
             (Phase::Holding, _) => {}
-            // A renewal that was on its way: what is given back is that version.
+            // A renewal was outstanding: the lease to give back now has this version.
             (Phase::GivingBack, Answer::Done(version)) => {
                 self.expected = Some(Some(*version));
                 return;
@@ -274,12 +275,13 @@ impl LeaseHolder {
                     self.end();
                 }
             }
-            // The first swap did not happen, or not yet.
+            // The first swap did not happen, or has not happened yet.
             Answer::There(None) if self.based_on.is_none() => {
                 self.expected = Some(None);
                 self.ask_at = now + self.terms.retry();
             }
-            // What there was has vanished: a register to be repaired, not one to begin anew in.
+            // The value has vanished: the register needs repair, so the holder does not write a
+            // first record.
             Answer::There(None) | Answer::Failed => {
                 self.expected = None;
                 self.ask_at = now + self.terms.retry();
@@ -287,8 +289,8 @@ impl LeaseHolder {
         }
     }
 
-    /// Every full member has answered, under this owner's epoch, to something sent at `sent` or
-    /// later. Prolongs a lease that the register gave before.
+    /// Prolongs a lease that the register granted: every full member has answered, under this
+    /// owner's epoch, a request sent at `sent` or later.
     pub fn confirmed_by_members(&mut self, sent: Duration) {
         if self.until.is_some() && self.phase == Phase::Holding {
             self.prolong(sent);
@@ -300,7 +302,7 @@ impl LeaseHolder {
         self.until = Some(self.until.map_or(until, |before| before.max(until)));
     }
 
-    /// Ends deliveries now; a successor need not wait if the register hears of it.
+    /// Ends deliveries now. A successor need not wait if the register receives this.
     pub fn give_back(&mut self, now: Duration) {
         self.until = None;
         if self.phase == Phase::Holding {
@@ -314,7 +316,7 @@ impl LeaseHolder {
         self.phase = Phase::Ended;
     }
 
-    /// When [`LeaseHolder::poll`] or [`LeaseHolder::is_held`] says something else by time alone.
+    /// Time at which [`LeaseHolder::poll`] or [`LeaseHolder::is_held`] changes without an event.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         let ask = (self.asked.is_none() && !self.is_over()).then_some(self.ask_at);
@@ -322,21 +324,21 @@ impl LeaseHolder {
     }
 }
 
-/// What a watcher knows of a lease.
+/// A watcher's knowledge of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watched {
-    /// Somebody may deliver under it, or nobody was asked yet.
+    /// Another owner may deliver under the lease, or the register has not answered yet.
     Held,
-    /// It may be taken by replacing exactly this version ([`LeaseHolder::new`]).
+    /// A swap of exactly this version may take the lease ([`LeaseHolder::new`]).
     Free {
-        /// The version that must still be there; `None`: no value.
+        /// Version that the register must still have; `None`: no value.
         expected: Option<u64>,
     },
-    /// A later epoch has it, or what is there cannot be read: to watch on is of no use.
+    /// A later epoch has the lease, or the value is unreadable: the watcher cannot succeed.
     Lost,
 }
 
-/// The side that wants to follow; one for each takeover.
+/// The side that wants to succeed the holder; one watcher for each takeover.
 #[derive(Debug, Clone)]
 pub struct LeaseWatcher {
     epoch: u64,
@@ -353,7 +355,7 @@ enum Seen {
     Nothing,
     GivenBack(u64),
     Lost(u64),
-    /// The version, when it was seen first, and whether its holder is known to be dead.
+    /// Version, time of the first sight, and whether the holder is known to be dead.
     Held(u64, Duration, bool),
 }
 
@@ -372,14 +374,14 @@ impl LeaseWatcher {
         }
     }
 
-    /// Owners' lives that are known to be over: their lease is free at once.
+    /// Adds lives of owners that are known to be over: their lease is free at once.
     #[must_use]
     pub fn knowing(mut self, dead: &[u64]) -> Self {
         self.dead = dead.to_vec();
         self
     }
 
-    /// What the register is to be asked now; one request at a time.
+    /// Returns the next request to the register; at most one request is outstanding.
     pub fn poll(&mut self, now: Duration) -> Option<LeaseRequest> {
         if self.asked || now < self.ask_at {
             return None;
@@ -388,7 +390,7 @@ impl LeaseWatcher {
         Some(LeaseRequest::Read)
     }
 
-    /// Takes the answer to the last [`LeaseRequest::Read`].
+    /// Processes the answer to the last [`LeaseRequest::Read`].
     pub fn answered(&mut self, answer: LeaseAnswer, now: Duration) {
         self.asked = false;
         self.ask_at = now + self.terms.retry();
@@ -398,7 +400,8 @@ impl LeaseWatcher {
         };
         self.ask_at = now + self.terms.renewal();
         self.seen = Some(match (there, self.seen) {
-            // What was there cannot vanish: a register to be repaired. Nothing new is known.
+            // A value cannot vanish: the register needs repair. The watcher keeps the last value
+            // seen.
             (None, Some(seen)) => seen,
             (None, None) => Seen::Nothing,
             (Some((version, _)), Some(seen)) if seen.version() == Some(version) => seen,
@@ -411,13 +414,13 @@ impl LeaseWatcher {
         });
     }
 
-    /// A full member of the group has answered that it is fenced from all epochs before this one.
-    /// Until then a lease is never found run out.
+    /// Records that a full member of the group is fenced from all earlier epochs. Without this
+    /// fence the watcher never treats a lease as expired.
     pub fn fenced(&mut self, now: Duration) {
         self.fenced.get_or_insert(now);
     }
 
-    /// Whether the lease may be taken.
+    /// Whether the lease may be taken now.
     #[must_use]
     pub fn watched(&self, now: Duration) -> Watched {
         match self.seen {
@@ -444,7 +447,7 @@ impl LeaseWatcher {
         }
     }
 
-    /// When [`LeaseWatcher::poll`] or [`LeaseWatcher::watched`] says something else by time alone.
+    /// Time at which [`LeaseWatcher::poll`] or [`LeaseWatcher::watched`] changes without an event.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         let ask = (!self.asked).then_some(self.ask_at);

@@ -1,4 +1,4 @@
-//! The lease of one owner: watched until it is free, then held until it is given back.
+//! The lease of one owner: watched until free, then held until given back.
 //!
 //! ```text
 //! state      leaves for   when
@@ -7,8 +7,8 @@
 //! Holding    Watching     another owner has it, though the group is still this one's
 //! any        Over         it was given back, and the register was told
 //! ```
-//! An owner that lost the group renews no more and may not begin deliveries; its lease lasts until it is
-//! given back, once what was begun has ended, or runs out.
+//! An owner that lost the group stops renewals and begins no deliveries. The lease lasts until the
+//! owner gives the lease back, once running deliveries have ended, or until the lease expires.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use vere_units::Timestamp;
 use super::{LeaseAnswer, LeaseHolder, LeaseRequest, LeaseTerms, LeaseWatcher, Watched};
 use crate::owner::Title;
 
-/// Whose lease it is.
+/// Parameters of an owner's lease.
 #[derive(Debug, Clone)]
 pub struct LeaseOptions {
     /// The life of the owner, as in [`crate::owner::OwnerConfig::life`].
     pub life: u64,
-    /// How long it lasts.
+    /// Duration of the lease.
     pub terms: LeaseTerms,
     /// Whether the group is named for another gateway.
     pub adopted: bool,
@@ -30,17 +30,17 @@ pub struct LeaseOptions {
     pub dead: Vec<u64>,
 }
 
-/// What a lease is at a moment.
+/// State of a lease at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseState {
     /// Deliveries may not begin, yet or for a while.
     Waiting,
     /// Deliveries may begin.
     Held,
-    /// What the register holds cannot be read, or is a later owner's: a person must look, unless the
-    /// group is lost as well.
+    /// The register's value is unreadable, or a later owner holds the lease. An operator must act,
+    /// unless the group is lost as well.
     Unreadable,
-    /// It was given back.
+    /// The lease was given back.
     Over,
 }
 
@@ -52,13 +52,13 @@ enum State {
     Over,
 }
 
-/// Gets the lease for one owner and keeps it. Times are those of the owner.
+/// Obtains the lease for one owner and renews it. Times are those of the owner.
 #[derive(Debug)]
 pub struct LeaseKeeper {
     options: LeaseOptions,
     epoch: u64,
     state: State,
-    /// The group is another owner's.
+    /// Another owner has the group.
     fenced: bool,
     giving_back: bool,
 }
@@ -68,7 +68,7 @@ fn span(time: Timestamp) -> Duration {
 }
 
 impl LeaseKeeper {
-    /// The lease of an owner that owns nothing yet.
+    /// Creates the keeper for an owner without a group.
     #[must_use]
     pub const fn new(options: LeaseOptions) -> Self {
         Self {
@@ -80,8 +80,8 @@ impl LeaseKeeper {
         }
     }
 
-    /// By what the owner has the group now; to be called before everything else, whenever there is
-    /// something to do.
+    /// Updates the keeper with the owner's current title. The host calls this first, whenever a
+    /// request, answer or deadline is due.
     pub fn look(&mut self, title: Option<Title>, now: Timestamp) {
         let Some(title) = title else {
             self.fenced = !matches!(self.state, State::Waiting);
@@ -120,7 +120,7 @@ impl LeaseKeeper {
         self.state = State::Watching(watcher.knowing(&self.options.dead));
     }
 
-    /// What the register is to be asked now; one request at a time.
+    /// Returns the next request to the register; at most one request is outstanding.
     pub fn poll(&mut self, now: Timestamp) -> Option<LeaseRequest> {
         if self.fenced && !self.giving_back {
             return None;
@@ -132,7 +132,7 @@ impl LeaseKeeper {
         }
     }
 
-    /// Takes the answer to what was asked last.
+    /// Processes the answer to the last request.
     pub fn answered(&mut self, answer: LeaseAnswer, now: Timestamp) {
         match &mut self.state {
             State::Waiting | State::Over => {}
@@ -150,7 +150,7 @@ impl LeaseKeeper {
         !self.fenced && holder.is_held(span(now))
     }
 
-    /// For how long deliveries may begin if nothing prolongs it.
+    /// Time for which deliveries may still begin without another renewal.
     #[must_use]
     pub fn left(&self, now: Timestamp) -> Duration {
         match &self.state {
@@ -159,7 +159,7 @@ impl LeaseKeeper {
         }
     }
 
-    /// What it is at this moment.
+    /// State of the lease at this moment.
     #[must_use]
     pub fn state(&self, now: Timestamp) -> LeaseState {
         match &self.state {
@@ -173,8 +173,8 @@ impl LeaseKeeper {
         }
     }
 
-    /// Ends deliveries for good, and tells the register, so that nobody waits for the lease. What was
-    /// begun must have ended.
+    /// Ends deliveries for good and informs the register, so that a successor need not wait. All
+    /// deliveries must have ended before.
     pub fn give_back(&mut self, now: Timestamp) {
         self.giving_back = true;
         match &mut self.state {
@@ -183,7 +183,7 @@ impl LeaseKeeper {
         }
     }
 
-    /// When it has something to do by time alone.
+    /// Time of the next step that needs no event.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         let deadline = match &self.state {

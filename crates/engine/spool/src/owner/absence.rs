@@ -1,15 +1,16 @@
-//! A full member that left because it was away, and comes back as it was: instead of everything it gets
-//! the changes that it missed.
+//! Catching up: a full member that left because of an absence and returns unchanged gets only the
+//! missed changes.
 //!
-//! They are kept for it from when it leaves. What it holds is a state that all others have been in, and
-//! what it lacks is what follows, if
+//! The owner keeps changes for the absent member from its removal on. The member's state is a
+//! former state of the group, and the kept changes complete this state, if
 //!
-//! - its memory is the same, whole, and this owner's for good: no owner before or after changed anything;
-//! - it has processed what it acknowledged, and no more than it was sent;
-//! - it refused what the others refused, and nothing else.
+//! - the node's memory has the same incarnation, is complete and noted this owner on stable
+//!   storage, so that no earlier or later owner changed the group there;
+//! - the node has processed every change that it acknowledged, and no change that it was not sent;
+//! - the node refused exactly the changes that the other replicas refused.
 //!
-//! When one of these is not so, when the owner forgot (it is another one), and when more would have to be
-//! kept than `lag_max`, the node is filled from nothing.
+//! If a condition fails, if the owner lost its memory (and is another owner by its life), or if
+//! more than `lag_max` octets would have to be kept, the owner fills the node from nothing.
 
 use super::Owner;
 use super::config::OwnerError;
@@ -17,14 +18,14 @@ use super::replica::{Fault, Progress, Replica, Standing};
 use super::title::Noted;
 
 impl Replica {
-    /// Whether it holds what it was sent up to where it says that it is, and nothing else.
+    /// Whether the node has processed exactly the changes sent up to its reported progress.
     fn is_as_it_left(&self, progress: &Progress) -> bool {
-        // Under another incarnation it would not be noted.
+        // Another incarnation would have reset `noted`.
         let ours = self.noted == Noted::Safe && !progress.syncing;
         ours && (self.acked..=self.position).contains(&progress.processed)
     }
 
-    /// Whether it has to have done what the others did without having a vote.
+    /// Whether the replica's results must match the group's although the replica has no vote.
     fn is_compared(&self) -> bool {
         let rebuilt = self.standing == Standing::Syncing && self.rebuild.is_some();
         rebuilt || self.awaited
@@ -32,7 +33,8 @@ impl Replica {
 }
 
 impl Owner {
-    /// A node that is no full member tells how far it is: it goes on there, or is awaited no more.
+    /// Handles the progress of a node that is no full member: catching up continues, or ends if the
+    /// state does not match.
     pub(super) fn returned(&mut self, index: usize, progress: &Progress) -> Result<(), OwnerError> {
         let replica = &mut self.replicas[index];
         replica.awaited &= replica.is_as_it_left(progress);
@@ -43,8 +45,9 @@ impl Owner {
         self.acked(index, progress.acknowledged, &progress.refused)
     }
 
-    /// Finds nodes without a vote that did what the others refused, or the other way round: they are filled
-    /// from nothing. One that is full by then has been looked at up to where its vote begins.
+    /// Finds nodes without a vote whose refusals differ from the group's; such nodes are filled
+    /// from nothing. A node that has become full was compared up to the change at which its vote
+    /// begins.
     pub(super) fn compare(&mut self) {
         let decided = self.changes.decided();
         for (index, replica) in self.replicas.iter_mut().enumerate() {
@@ -63,7 +66,8 @@ impl Owner {
         }
     }
 
-    /// Gives up those for whom too much would have to be kept, or that are not needed any more.
+    /// Fails rebuilds and ends catching up where a node needs more kept changes than the limit.
+    /// Catching up also ends when the group needs no more members.
     pub(super) fn give_up_laggards(&mut self) {
         let (base, decided) = (self.changes.base(), self.changes.decided());
         let (kept, most) = (self.changes.kept(), self.config.lag_max);
@@ -71,7 +75,8 @@ impl Owner {
         for replica in &mut self.replicas {
             let last = replica.acked == base && replica.acked < decided;
             let syncing = replica.standing == Standing::Syncing;
-            // What was kept while it was away may be as much as that already, also when it breaks off once more.
+            // Changes kept during the absence may already reach the limit, also if the connection
+            // breaks again.
             let most = if replica.awaited && syncing {
                 most * 2
             } else {

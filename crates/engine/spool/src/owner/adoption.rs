@@ -1,4 +1,4 @@
-//! Who begins a group, and whom a takeover goes on with (R3, R5).
+//! Which owner begins a group, and which members a takeover adopts (R3, R5).
 
 use vere_spoolwire::Incarnation;
 use vere_units::Timestamp;
@@ -8,9 +8,10 @@ use super::membership::{MemberState, Membership};
 use super::replica::Replica;
 
 impl Owner {
-    /// A group that nobody held before gets its members. None while any node holds something of it:
-    /// then the record was lost, and an operator has to say which node counts. A member has it whole before
-    /// the record says so: one that makes it anew, for it is gone there, says that it is incomplete.
+    /// Members of a group that no owner held before. Returns `None` while any node holds data of
+    /// the group: then the record was lost, and an operator has to choose the authoritative node.
+    /// Each member has the complete group before the record names it: a node that lost the group
+    /// and creates it again reports an incomplete group.
     pub(super) fn formed(&self, since: Timestamp, now: Timestamp) -> Option<Membership> {
         let up = |replica: &&Replica| replica.is_made();
         if self.replicas.iter().any(Replica::is_used) {
@@ -31,8 +32,8 @@ impl Owner {
         Some(chosen.fold(self.record.clone(), add))
     }
 
-    /// R5: whether nobody but an operator can say which node counts. What a node says about another
-    /// owner is believed once the register does not know of one.
+    /// R5: whether only an operator can choose the authoritative node. The owner believes a node's
+    /// report of another owner once the register is known to name no such owner.
     pub(super) fn is_left_to_operator(&self) -> bool {
         let sure = self.register.known.is_some();
         if self.record.members.is_empty() {
@@ -44,8 +45,8 @@ impl Owner {
         lost || sure && full().any(|replica| replica.fenced)
     }
 
-    /// Which members a takeover goes on with: full ones that answered with the highest transaction, when
-    /// one of them has a log that holds everything, or the others hold nothing.
+    /// Members that a takeover adopts: full members that answered with the highest transaction. One
+    /// adopted member must have a complete log, or the members left out must be empty.
     pub(super) fn adopted(&self, since: Timestamp, now: Timestamp) -> Option<Membership> {
         let (record, _) = self.adoptable(since, now)?;
         let logged = |replica: &Replica| replica.logged && record.member(&replica.name).is_some();
@@ -59,7 +60,8 @@ impl Owner {
         safe.then_some(record)
     }
 
-    /// The same, with a log or without, and the place of one of them.
+    /// Like [`Owner::adopted`], with or without a log; also returns the index of one of the adopted
+    /// members.
     pub(super) fn adoptable(
         &self,
         since: Timestamp,
@@ -68,7 +70,8 @@ impl Owner {
         let waited = now.saturating_since(since) >= self.config.adopt_wait;
         let full = || self.replicas.iter().filter(|replica| replica.is_full());
         let answered = |replica: &Replica| replica.is_up() && replica.progress.is_some();
-        // One that knows of a later owner: the register has gone back, and names who no longer counts.
+        // A node that knows of a later owner proves that the register has gone back to an outdated
+        // record.
         let fenced = full().any(|replica| replica.fenced);
         if fenced || !waited && !full().all(answered) {
             return None;
@@ -93,7 +96,7 @@ impl Owner {
         Some((record, leader_at))
     }
 
-    /// Whether a node's memory is the one that the record speaks of.
+    /// Whether the incarnation of a node's memory is the recorded one.
     pub(super) fn is_recorded(&self, replica: &Replica) -> bool {
         let member = self.record.member(&replica.name);
         member.is_some_and(|member| Some(Incarnation(member.incarnation)) == replica.incarnation)

@@ -1,14 +1,15 @@
-//! The window in which a second fault takes mail that was acknowledged: it is in the memory of one node, and in no
-//! log. With logs it begins when the node that kept one is lost with its disk, and ends when another log has
-//! everything; nothing is acknowledged meanwhile. Without logs it lasts as long as one full replica is there, and
-//! `replicas_min` says whether mail is taken then.
+//! The window in which a second fault loses acknowledged mail: only one node's memory holds the
+//! mail, and no log does. With logs the window begins when the node with the log is lost with its
+//! disk, and ends when another log is complete; the owner acknowledges nothing meanwhile. Without
+//! logs the window lasts while only one full replica exists, and `replicas_min` decides whether the
+//! gateway accepts mail in this time.
 
 use super::phase::Phase;
 use super::replica::{Fault, Replica};
 use super::{Owner, OwnerEvent, ReplicaChange};
 
 impl Owner {
-    /// The replica in whose memory alone everything is that was acknowledged.
+    /// Returns the only replica that holds all acknowledged records, unless a log holds them too.
     pub(super) fn alone(&self) -> Option<usize> {
         let open = matches!(self.phase, Phase::Open);
         if !open || self.replicas.iter().any(has_log) {
@@ -20,7 +21,7 @@ impl Owner {
         sound.next().is_none().then_some(first)
     }
 
-    /// Says when that begins and ends.
+    /// Emits events when this state begins and ends.
     pub(super) fn tell_who_is_alone(&mut self) {
         let alone = self.alone();
         let before = std::mem::replace(&mut self.alone, alone);
@@ -39,7 +40,8 @@ impl Owner {
     }
 }
 
-/// Whether a log has everything, also when its node is away: unless it is known to be lost.
+/// Whether the replica's log is complete. The log of an absent node counts unless it is known to be
+/// lost.
 fn has_log(replica: &Replica) -> bool {
     replica.keeps_log() && !matches!(replica.fault, Some(Fault::Lost | Fault::LogFailed))
 }

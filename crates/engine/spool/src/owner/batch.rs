@@ -1,18 +1,18 @@
-//! What an owner asks for, and what it gets back.
+//! Changes that an owner submits, and the results.
 
 use bytes::Bytes;
 use vere_spoolwire::{QueueId, RecordId, Txn};
 
-/// One change of a queue. Record numbers of new records are given out when it is submitted.
+/// One change of a queue. New records get their numbers when the change is submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
     /// Appends a record to a queue.
     Put {
         /// The queue.
         queue: QueueId,
-        /// What may be replaced later: at most [`vere_spoolwire::META_MAX`] octets.
+        /// Replaceable metadata: at most [`vere_spoolwire::META_MAX`] octets.
         meta: Bytes,
-        /// What stays as it is; `None`: the body of the last PUT before it in the same batch.
+        /// Immutable body; `None`: the body of the preceding PUT of this batch.
         body: Option<Bytes>,
     },
     /// Ends a record.
@@ -22,7 +22,7 @@ pub enum Operation {
         /// The record.
         id: RecordId,
     },
-    /// Gives a record other metadata.
+    /// Replaces the metadata of a record.
     Replace {
         /// The queue.
         queue: QueueId,
@@ -31,15 +31,15 @@ pub enum Operation {
         /// The new metadata.
         meta: Bytes,
     },
-    /// Takes a record out of its queue and appends it to another, with its body.
+    /// Takes a record with its body out of its queue and appends it to another queue.
     Move {
-        /// The queue it leaves.
+        /// Source queue.
         queue: QueueId,
-        /// Its number there.
+        /// Number in the source queue.
         id: RecordId,
-        /// The queue it goes to.
+        /// Target queue.
         to: QueueId,
-        /// New metadata, if it changes.
+        /// New metadata, or `None` to keep the old metadata.
         meta: Option<Bytes>,
     },
 }
@@ -51,7 +51,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// No change yet.
+    /// Creates an empty batch.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -59,8 +59,8 @@ impl Batch {
         }
     }
 
-    /// Appends a record to a queue. A body that is the very same memory as that of the PUT before
-    /// travels and lies once.
+    /// Appends a record to a queue. A body in the same memory as the body of the preceding PUT is
+    /// sent and stored once.
     pub fn put(&mut self, queue: QueueId, meta: Bytes, body: Bytes) -> &mut Self {
         let last = self
             .operations
@@ -86,13 +86,13 @@ impl Batch {
         self
     }
 
-    /// Gives a record other metadata.
+    /// Replaces the metadata of a record.
     pub fn replace(&mut self, queue: QueueId, id: RecordId, meta: Bytes) -> &mut Self {
         self.operations.push(Operation::Replace { queue, id, meta });
         self
     }
 
-    /// Moves a record to the end of another queue, where it gets a new number.
+    /// Moves a record to the end of another queue, which assigns a new number.
     pub fn move_to(
         &mut self,
         queue: QueueId,
@@ -109,20 +109,20 @@ impl Batch {
         self
     }
 
-    /// Whether nothing is asked.
+    /// Whether the batch has no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
 
-    /// One change.
+    /// Creates a batch of one change.
     pub(super) fn of(operation: Operation) -> Self {
         Self {
             operations: vec![operation],
         }
     }
 
-    /// The changes, each by itself.
+    /// Returns the changes one by one.
     pub(super) fn into_operations(self) -> Vec<Operation> {
         self.operations
     }
@@ -133,7 +133,7 @@ impl Batch {
         &self.operations
     }
 
-    /// Whether it adds records.
+    /// Whether the batch adds records.
     #[must_use]
     pub fn has_puts(&self) -> bool {
         self.operations
@@ -141,7 +141,7 @@ impl Batch {
             .any(|operation| matches!(operation, Operation::Put { .. }))
     }
 
-    /// How many records get a number by it: one per PUT and MOVE.
+    /// Counts the record numbers that the batch uses: one per PUT and MOVE.
     #[must_use]
     pub fn makes(&self) -> usize {
         let makes = |operation: &&Operation| {
@@ -150,7 +150,7 @@ impl Batch {
         self.operations.iter().filter(makes).count()
     }
 
-    /// Whether it only adds records: nothing is lost when it is undone.
+    /// Whether the batch only adds records, so that undoing the batch loses no data.
     #[must_use]
     pub fn only_puts(&self) -> bool {
         self.operations
@@ -159,33 +159,33 @@ impl Batch {
     }
 }
 
-/// An acknowledged batch: safe at the node's level.
+/// An acknowledged batch, safe at the node's level.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Committed {
-    /// Its transaction number.
+    /// Transaction number.
     pub txn: Txn,
-    /// The numbers of its new records, one per PUT and MOVE, in the order of the batch.
+    /// Numbers of the new records, one per PUT and MOVE, in the order of the batch.
     pub ids: Vec<RecordId>,
 }
 
-/// A record as a node gives it back; its checksum was verified.
+/// A record as returned by a node, with verified checksum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Its number in its queue.
+    /// Number in the queue.
     pub id: RecordId,
-    /// Its metadata as last replaced.
+    /// Metadata as last replaced.
     pub meta: Bytes,
-    /// Its body.
+    /// Body.
     pub body: Bytes,
 }
 
-/// Records of one queue in order, from where was asked.
+/// Consecutive records of one queue, beginning at the requested number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Block {
-    /// The records; they share one piece of memory.
+    /// The records; all share one allocation.
     pub records: Vec<Record>,
-    /// Where the next block begins.
+    /// First number of the next block.
     pub next: RecordId,
-    /// Whether the queue holds nothing from `next` on.
+    /// Whether the queue holds no records from `next` on.
     pub end: bool,
 }

@@ -1,4 +1,5 @@
-//! What was submitted: numbered, and kept until every replica that needs it has acknowledged it.
+//! Submitted changes: numbered, and kept until every replica that needs a change has acknowledged
+//! it.
 
 use std::collections::VecDeque;
 
@@ -10,10 +11,10 @@ use vere_spoolwire::{
 use super::batch::{Batch, Operation};
 use super::config::SubmitError;
 
-/// Frame limit before a node has said its own.
+/// Frame limit until a node has announced its limit.
 const FRAME_MAX_UNKNOWN: u32 = 1 << 20;
 
-/// Octets of memory for a change beside those of its frame, about.
+/// Approximate memory for a change in addition to its frame, in octets.
 const ENTRY_LEN: usize = 256;
 
 /// A change.
@@ -37,9 +38,10 @@ pub(super) enum What {
 }
 
 impl What {
-    /// Whether it ends or changes one record that is there. Where it is not, nothing happens: a replica
-    /// that is being rebuilt passes over what others refuse. A MOVE may also be refused for want of room,
-    /// which does not count there.
+    /// Whether the change ends or replaces exactly one existing record. Without the record the
+    /// change has no effect, so a replica in rebuild ignores a refusal by the other replicas. A
+    /// MOVE is not simple: a replica may refuse a MOVE for lack of space too, which does not count
+    /// in a rebuild.
     pub(super) fn is_simple(&self) -> bool {
         let Self::Batch { batch, .. } = self else {
             return false;
@@ -53,7 +55,8 @@ impl What {
         )
     }
 
-    /// The records it makes, when undoing it loses nothing: it does nothing else.
+    /// Returns the new records of a batch that only adds records; undoing such a batch loses no
+    /// data.
     pub(super) fn made(&self) -> Option<impl Iterator<Item = (QueueId, RecordId)>> {
         let Self::Batch { batch, ids } = self else {
             return None;
@@ -71,25 +74,26 @@ impl What {
     }
 }
 
-/// One change and what the replicas said to it.
+/// One change and the replicas' answers.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) what: What,
-    /// Octets of its frame, about.
+    /// Approximate length of the frame, in octets.
     pub(super) len: usize,
-    /// Octets of all changes up to and with this one.
+    /// Cumulative frame octets, up to and including this change.
     end: u64,
-    /// Which replicas refused it, and why.
+    /// Indexes of the replicas that refused the change, with reasons.
     pub(super) refused: Vec<(usize, Refusal)>,
-    /// It was told to be refused.
+    /// The owner has decided that the change is refused.
     pub(super) void: bool,
-    /// The owner's own: takes back what a replica did and another one refused.
+    /// Change made by the owner: undoes records on a replica that another replica refused.
     pub(super) compensation: bool,
 }
 
 impl Entry {
-    /// Whether a replica did it and the others refused it, or the other way round, for good: what was put
-    /// is taken back. One that is not `whole` refuses nothing for want of the record.
+    /// Whether a replica's answer differs for good from the decision; a compensation removes
+    /// records that were put. A replica that is not `whole` may lack the record, so its refusal of
+    /// a simple change does not differ.
     fn differs(&self, index: usize, whole: bool) -> bool {
         let refused = self.refused.iter().any(|(refuser, _)| *refuser == index);
         let passes = !whole && self.what.is_simple();
@@ -98,22 +102,22 @@ impl Entry {
     }
 }
 
-/// Changes on their way.
+/// Changes in flight.
 #[derive(Debug)]
 pub(super) struct Changes {
-    /// Whether numbers are known.
+    /// Whether record numbers of the queues are known.
     ready: bool,
-    /// The number before the first one kept.
+    /// Number before the oldest change in memory.
     base: Txn,
-    /// Octets up to `base`.
+    /// Cumulative octets up to `base`.
     base_end: u64,
-    /// What became of everything up to here is known.
+    /// Last decided change: accepted or refused by the group.
     decided: Txn,
-    /// So far the caller was told, and octets up to there.
+    /// Last change acknowledged to the caller, and the cumulative octets up to this change.
     acknowledged: Txn,
     acknowledged_end: u64,
     entries: VecDeque<Entry>,
-    /// The least of what the nodes accept, once one has said.
+    /// Smallest frame limit of the nodes, once a node has announced its limit.
     frame_max: Option<u32>,
 }
 
@@ -131,29 +135,29 @@ impl Changes {
         }
     }
 
-    /// Numbers begin after this one, and nothing is on its way.
+    /// Restarts the numbering after `processed`, with no change in flight.
     pub(super) fn restart(&mut self, processed: Txn) {
         self.entries.clear();
         (self.base, self.decided) = (processed, processed);
         self.acknowledge();
     }
 
-    /// The queues are known: changes are taken.
+    /// Accepts changes from now on: the queues are known.
     pub(super) const fn open(&mut self) {
         self.ready = true;
     }
 
-    /// A node accepts frames up to this length.
+    /// Lowers the frame limit to the limit of a node.
     pub(super) fn limit_frame(&mut self, len: u32) {
         self.frame_max = Some(self.frame_max.map_or(len, |least| least.min(len)));
     }
 
-    /// The longest frame that every node accepts.
+    /// Longest frame that every node accepts.
     pub(super) fn frame_max(&self) -> u32 {
         self.frame_max.unwrap_or(FRAME_MAX_UNKNOWN)
     }
 
-    /// What became of everything up to here is known.
+    /// Last decided change.
     pub(super) const fn decided(&self) -> Txn {
         self.decided
     }
@@ -162,7 +166,7 @@ impl Changes {
         self.acknowledged
     }
 
-    /// The number before the first change that can still be sent.
+    /// Number before the first change that can still be sent.
     pub(super) const fn base(&self) -> Txn {
         self.base
     }
@@ -184,36 +188,37 @@ impl Changes {
         self.entries.get_mut(index)
     }
 
-    /// Whether a replica did, after `from` and up to `until`, what is decided otherwise.
+    /// Whether a replica's answer to a change after `from` and up to `until` differs from the
+    /// decision.
     pub(super) fn differs(&self, from: Txn, until: Txn, index: usize, whole: bool) -> bool {
         let mut entries = (from.0 + 1..=until.0).filter_map(|txn| self.get(Txn(txn)));
         entries.any(|entry| entry.differs(index, whole))
     }
 
-    /// What a replica refused does not matter any more: it gets what the others have.
+    /// Drops the refusals of a replica that will be refilled from the others.
     pub(super) fn forget_refusals(&mut self, index: usize) {
         for entry in &mut self.entries {
             entry.refused.retain(|(refuser, _)| *refuser != index);
         }
     }
 
-    /// Octets of all changes up to and with this one.
+    /// Cumulative frame octets, up to and including change `txn`.
     fn end_of(&self, txn: Txn) -> u64 {
         self.get(txn).map_or(self.base_end, |entry| entry.end)
     }
 
-    /// Octets of the changes after `from` up to and with `to`.
+    /// Octets of the changes after `from`, up to and including `to`.
     pub(super) fn octets(&self, from: Txn, to: Txn) -> u64 {
         self.end_of(to).saturating_sub(self.end_of(from))
     }
 
-    /// Octets submitted and not acknowledged.
+    /// Octets of submitted changes without acknowledgement.
     pub(super) fn pending(&self) -> usize {
         self.end_of(self.submitted())
             .saturating_sub(self.acknowledged_end) as usize
     }
 
-    /// Octets kept, with what is spent on each change beside.
+    /// Octets of memory for changes, including the overhead of each change.
     pub(super) fn kept(&self) -> u64 {
         let entries = (self.entries.len() * ENTRY_LEN) as u64;
         self.octets(self.base, self.submitted()) + entries
@@ -257,7 +262,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Takes a change and gives its number.
+    /// Appends a change and returns its number.
     pub(super) fn push(&mut self, what: What, compensation: bool) -> Txn {
         let len = match &what {
             What::Batch { batch, .. } => batch_len(batch),
@@ -278,18 +283,18 @@ impl Changes {
         self.submitted()
     }
 
-    /// What became of everything up to a number is known.
+    /// Marks all changes up to `through` as decided.
     pub(super) fn decide(&mut self, through: Txn) {
         self.decided = self.decided.max(through);
     }
 
-    /// The caller is told what was decided.
+    /// Marks all decided changes as acknowledged to the caller.
     pub(super) fn acknowledge(&mut self) {
         self.acknowledged = self.decided;
         self.acknowledged_end = self.end_of(self.decided);
     }
 
-    /// Takes out the oldest change when it is decided and not above `needed`.
+    /// Removes the oldest change if it is decided and not above `needed`.
     pub(super) fn pop(&mut self, needed: Txn) -> Option<Entry> {
         if self.base >= needed.min(self.decided) {
             return None;
@@ -300,7 +305,7 @@ impl Changes {
         Some(entry)
     }
 
-    /// Appends a change's frame.
+    /// Appends the frame of a change.
     pub(super) fn encode(&self, txn: Txn, out: &mut Vec<u8>) {
         if let Some(entry) = self.get(txn) {
             encode(out, txn, &entry.what);
@@ -308,7 +313,7 @@ impl Changes {
     }
 }
 
-/// Octets of a batch's frame, at most.
+/// Upper bound for the length of a batch's frame, in octets.
 fn batch_len(batch: &Batch) -> usize {
     let change = |operation: &Operation| match operation {
         Operation::Put { meta, body, .. } => meta.len() + body.as_ref().map_or(0, |b| b.len()),

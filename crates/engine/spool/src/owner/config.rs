@@ -1,85 +1,89 @@
-//! What an owner is told at its start, and what may go wrong.
+//! Configuration of an owner, and its errors.
 
 use std::fmt;
 use std::time::Duration;
 
 use vere_spoolwire::{Charter, CloseReason, DEFAULT_ACCOUNT, Grants, SharedSecret};
 
-/// One way to one node.
+/// One network path to one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link {
-    /// The node: its place in [`OwnerConfig::nodes`].
+    /// Index of the node in [`OwnerConfig::nodes`].
     pub node: usize,
-    /// The address: its place among those of the node.
+    /// Index of the address among the node's addresses.
     pub address: usize,
 }
 
-/// A node of the group's circle and the ways to it.
+/// A node that may hold the group, and the paths to this node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeName {
-    /// Its name in the settings, and in the membership record.
+    /// Name in the settings and in the membership record.
     pub name: String,
-    /// Addresses it is reached at, so links to it; at least one. With two of them one connection is
-    /// on standby.
+    /// Number of addresses of the node, and so of links; at least 1. The second address carries a
+    /// standby connection.
     pub links: usize,
-    /// Its machine: nodes of the same number lose power together, and one log is enough for them.
+    /// Machine of the node: nodes with the same number lose power together, and one log is enough
+    /// for them.
     pub machine: usize,
 }
 
-/// Who an owner is, where its group may lie, and how much it has in flight.
+/// Identity of an owner, nodes of its group, and limits of changes in flight.
 #[derive(Debug, Clone)]
 pub struct OwnerConfig {
     /// The group: 1 to 255 octets of UTF-8.
     pub group: String,
-    /// The account as which this owner speaks to the nodes.
+    /// Account with which this owner authenticates to the nodes.
     pub account: String,
-    /// Its secret, shared with the nodes.
+    /// Secret of the account, shared with the nodes.
     pub secret: SharedSecret,
-    /// Octets of metadata and bodies that the group may hold; of a group that this account made.
+    /// Limit for metadata and bodies of the group, in octets; applies to a group created by this
+    /// account.
     pub bytes_max: u64,
-    /// What other accounts may do with such a group: see [`Grants::encode`].
+    /// Grants for other accounts on a group created by this account: see [`Grants::encode`].
     pub grants: Vec<u8>,
-    /// The life of this owner's memory: a number that no owner of the group had before, not 0.
+    /// The life of this owner's memory: not 0, and never used by another owner of the group.
     pub life: u64,
-    /// The group is taken only from the owner of this epoch; `None`: from any, or made when it is new.
+    /// Epoch of the owner from which to take the group; `None` takes the group from any owner, or
+    /// creates it.
     pub takes: Option<u64>,
-    /// The nodes on which the group may lie, in the order of preference.
+    /// Nodes that may hold the group, in the order of preference.
     pub nodes: Vec<NodeName>,
-    /// Whether what is acknowledged must be in a synced log, of one node of each machine.
+    /// Whether acknowledged changes must be in a synced log of one node of each machine.
     pub durable: bool,
-    /// Replicas wanted; 1 to the number of nodes.
+    /// Number of replicas wanted; 1 to the number of nodes.
     pub replicas: usize,
-    /// Full replicas without which nothing is acknowledged; 1 to `replicas`.
+    /// Number of full replicas required for an acknowledgement; 1 to `replicas`.
     pub replicas_min: usize,
-    /// Octets sent to a replica and not acknowledged by it, at most; one change always goes.
+    /// Maximum of octets sent to a replica without acknowledgement; one change may always be sent.
     pub window: usize,
-    /// Octets submitted and not acknowledged beyond which new records are not taken.
+    /// Limit of submitted octets without acknowledgement; above this limit the owner rejects new
+    /// records.
     pub pending_max: usize,
-    /// Octets kept for a replica that is being rebuilt and lags; beyond them it is given up.
+    /// Limit of octets kept for a lagging replica in rebuild; above this limit the rebuild fails.
     pub lag_max: u64,
-    /// After so long without a word a node is asked for one; after three times as long the connection
-    /// is given up.
+    /// Silence of a node after which the owner requests a sign of life. After three times this time
+    /// the owner ends the connection.
     pub heartbeat: Duration,
-    /// How long a full replica may be away before it is isolated.
+    /// Absence of a full replica after which the owner isolates it.
     pub isolate_after: Duration,
-    /// How long a full replica that lives may acknowledge nothing while another one is ahead of it,
-    /// before it is isolated.
+    /// Time after which the owner isolates a connected full replica that acknowledges nothing while
+    /// another replica is ahead.
     pub stall_after: Duration,
-    /// In how long a full member must be slower than the others for most of the time, to be replaced by
-    /// another node; 0: in none.
+    /// Window in which a full member must be slower than the others for most of the time to be
+    /// replaced by another node; 0 disables the comparison.
     pub slow_after: Duration,
-    /// How much later than the others' its answers must come for that.
+    /// Delay of answers behind the other members that counts as slow.
     pub slow_lag: Duration,
-    /// How long a node that left so is left alone; twice as long each time.
+    /// Pause after which a node that left as slow may join again; doubles each time.
     pub slow_rest: Duration,
-    /// How long a takeover waits for full replicas that do not answer.
+    /// Time for which a takeover waits for full replicas that do not answer.
     pub adopt_wait: Duration,
-    /// How long a node is left alone after a rebuild on it failed.
+    /// Pause after a failed rebuild before the owner tries the node again.
     pub rebuild_pause: Duration,
 }
 
 impl OwnerConfig {
-    /// Defaults for everything but who it is: one node, named `node`, with one address.
+    /// Creates a configuration with defaults: one node, named `node`, with one address.
     #[must_use]
     pub fn new(group: &str, secret: SharedSecret, life: u64) -> Self {
         Self {
@@ -114,7 +118,7 @@ impl OwnerConfig {
 }
 
 impl OwnerConfig {
-    /// What a group is made with. Grants that cannot be read are none.
+    /// Charter for creating the group. Unreadable grants become empty grants.
     pub(super) fn charter(&self) -> Charter<'_> {
         Charter {
             bytes_max: self.bytes_max,
@@ -123,25 +127,25 @@ impl OwnerConfig {
     }
 }
 
-/// Why a connection must be given up.
+/// Reason for ending a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnerError {
-    /// The node closed it and said why.
+    /// The node closed the connection for this reason.
     Closed(CloseReason),
     /// The peer does not know the secret.
     NotTheNode,
-    /// The node broke the protocol, or the line damaged a frame.
+    /// The node broke the protocol, or the network damaged a frame.
     Protocol,
-    /// Under the same incarnation the node has not processed what it acknowledged, or has processed
-    /// what was never sent: it is damaged, or not the one it says.
+    /// Under an unchanged incarnation the node has not processed a change that it acknowledged, or
+    /// has processed a change that was never sent: the node is damaged, or another node.
     Behind,
-    /// Where the node was looked for another one is, or the same in another life of its memory.
+    /// Another node answered at the address, or the expected node in another life of its memory.
     AnotherNode,
     /// Three heartbeats went unanswered.
     Silent,
-    /// The node lives and acknowledges nothing.
+    /// The node answers heartbeats and acknowledges nothing.
     Stalled,
-    /// The owner does not need it.
+    /// The owner does not need the connection.
     NotWanted,
 }
 
@@ -164,14 +168,14 @@ impl fmt::Display for OwnerError {
 
 impl std::error::Error for OwnerError {}
 
-/// Why a change was not taken.
+/// Reason for rejecting a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubmitError {
-    /// No full replica was reached yet: what is in the queues is not known.
+    /// No full replica was reached yet: the content of the queues is unknown.
     Unknown,
-    /// Too much is waiting to be acknowledged.
+    /// Too many octets wait for acknowledgement.
     Busy,
-    /// Nothing to do, or over a limit of the protocol or the node.
+    /// The change is empty or exceeds a limit of the protocol or the node.
     Invalid,
 }
 

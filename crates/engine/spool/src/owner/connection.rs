@@ -20,15 +20,15 @@ use super::batch::Block;
 use super::config::OwnerError;
 use super::incoming::{Incoming, Message};
 
-/// A drained buffer keeps so much memory.
+/// Capacity that an empty output buffer keeps, in octets.
 const OUTPUT_KEPT: usize = 512 << 10;
-/// So many heartbeats a handshake may take.
+/// Time limit of a handshake, in heartbeats.
 const HANDSHAKE_BEATS: u32 = 10;
 
-/// The number of questions for a sign of life; all others are higher.
+/// Sequence number of heartbeats; all other requests have higher numbers.
 pub(super) const HEARTBEAT: Seq = Seq(0);
 
-/// What a HELLO says.
+/// Content of a HELLO.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms<'a> {
     pub(super) group: &'a str,
@@ -37,17 +37,17 @@ pub(super) struct Terms<'a> {
     pub(super) charter: Charter<'a>,
     pub(super) life: u64,
     pub(super) epoch: u64,
-    /// `None`: nothing for now.
+    /// `None`: no HELLO for now.
     pub(super) role: Option<Role>,
-    /// The memory that `acknowledged` is about.
+    /// The memory to which `acknowledged` refers.
     pub(super) incarnation: Option<Incarnation>,
-    /// Memories of other nodes.
+    /// Incarnations of other nodes' memories.
     pub(super) taken: &'a [Incarnation],
     pub(super) acknowledged: Txn,
     pub(super) frame_max: u32,
 }
 
-/// What came from the node.
+/// Message from the node.
 #[derive(Debug)]
 pub(super) enum Said {
     /// The handshake is over.
@@ -59,9 +59,9 @@ pub(super) enum Said {
 #[derive(Debug)]
 enum State {
     Down,
-    /// Waits for the greeting; the nonce to answer with.
+    /// Waits for the greeting; the nonce for the reply.
     Greeting([u8; SECRET_LEN]),
-    /// Waits for the welcome; the proof that must be in it.
+    /// Waits for the welcome; the proof that the welcome must contain.
     Welcome {
         incarnation: Incarnation,
         proof: [u8; SECRET_LEN],
@@ -73,23 +73,23 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Connection {
     state: State,
-    /// As what it said HELLO.
+    /// Role announced in the HELLO.
     pub(super) role: Role,
-    /// To which life of a node's memory.
+    /// Incarnation of the node's memory that answered.
     pub(super) incarnation: Option<Incarnation>,
     incoming: Incoming,
     out: Vec<u8>,
     out_sent: usize,
-    /// When something came last.
+    /// Time of the last received octets.
     pub(super) heard: Timestamp,
-    /// When a sign of life is due.
+    /// Time of the next sign of life.
     pub(super) heartbeat_at: Timestamp,
-    /// Signs of life asked for and given; they come in order.
+    /// Heartbeats requested and answered; answers arrive in order.
     beats_asked: u64,
     beats_given: u64,
-    /// The first one asked for since [`Connection::confirmed`], and when.
+    /// First heartbeat requested since [`Connection::confirmed`], and its send time.
     probe: Option<(u64, Timestamp)>,
-    /// When the last question went out that was answered since: the node knows of no later owner then.
+    /// Send time of the last answered heartbeat: at that time the node knew of no later owner.
     pub(super) confirmed: Option<Timestamp>,
 }
 
@@ -135,7 +135,7 @@ impl Connection {
         matches!(self.state, State::Up)
     }
 
-    /// Whether the node knows, or is about to, as what this is.
+    /// Whether the node has received a HELLO with the role, or is about to.
     pub(super) const fn said_hello(&self) -> bool {
         matches!(self.state, State::Welcome { .. } | State::Up)
     }
@@ -145,11 +145,11 @@ impl Connection {
         self.incoming.extend(octets);
     }
 
-    /// The next thing that the node said.
+    /// Returns the next message of the node.
     ///
     /// # Errors
     ///
-    /// Why the connection must be given up.
+    /// Reason for ending the connection.
     pub(super) fn next(
         &mut self,
         terms: &Terms<'_>,
@@ -224,16 +224,17 @@ impl Connection {
         Ok(Said::Welcome(incarnation, welcome))
     }
 
-    /// So much of its silence until now does not count.
+    /// Excludes `silence` from the node's measured silence.
     pub(super) fn forgive(&mut self, silence: Duration, now: Timestamp) {
         self.heard = self.heard.max((self.heard + silence).min(now));
     }
 
-    /// Asks for a sign of life when one is due.
+    /// Requests a sign of life when one is due.
     ///
     /// # Errors
     ///
-    /// [`OwnerError::Silent`] after three that were not answered, or when the handshake takes too long.
+    /// [`OwnerError::Silent`] after a silence of three heartbeats, or when the handshake takes too
+    /// long.
     pub(super) fn timed_out(
         &mut self,
         now: Timestamp,
@@ -256,17 +257,17 @@ impl Connection {
         Ok(())
     }
 
-    /// The read whose answer has begun to come and is not whole.
+    /// Sequence number of the read whose answer has arrived only in part.
     pub(super) fn arriving(&self) -> Option<Seq> {
         self.incoming.arriving()
     }
 
-    /// Whether a sign of life was asked for and did not come yet.
+    /// Whether a heartbeat is unanswered.
     pub(super) const fn is_asked(&self) -> bool {
         self.beats_given < self.beats_asked
     }
 
-    /// The node gave a sign of life that was asked for.
+    /// Counts an answered heartbeat.
     pub(super) fn beat(&mut self) {
         self.beats_given += 1;
         if let Some((_, sent)) = self.probe.take_if(|(beat, _)| *beat <= self.beats_given) {
@@ -279,7 +280,7 @@ impl Connection {
         write(&mut self.out);
     }
 
-    /// Octets that were not written yet.
+    /// Octets not written yet.
     pub(super) fn waiting(&self) -> usize {
         self.out.len() - self.out_sent
     }
@@ -288,9 +289,9 @@ impl Connection {
         self.out.get(self.out_sent..).unwrap_or_default()
     }
 
-    /// So many octets were written. More than the line takes at once goes as fast as the node takes it
-    /// in: that is a sign of life, when its answers wait for the end of a long frame. What goes in one
-    /// piece is none.
+    /// Records that the socket accepted `count` octets. Output longer than the socket buffer drains
+    /// only as fast as the node reads. So progress is a sign of life while the node's answers wait
+    /// for the end of a long frame. Output written in one piece is no sign of life.
     pub(super) fn sent(&mut self, count: usize, now: Timestamp) {
         self.out_sent += count;
         if self.out_sent < self.out.len() {

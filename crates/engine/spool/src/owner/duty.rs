@@ -1,16 +1,17 @@
-//! Which nodes keep a log, where what is acknowledged must be in one: on each machine one of its nodes.
+//! Which nodes keep a log, if acknowledged changes must be in a log: one node of each machine.
 //!
-//! Nodes of one machine lose power together, so that one log says after it what all of them held. What
-//! keeps that true:
+//! Nodes of one machine lose power together, so after the failure one log restores the content of
+//! all of them. These rules guarantee a complete log:
 //!
-//! - Nothing is acknowledged unless the log of one full member holds everything ([`Owner::has_log`]).
-//! - The record does not lose its last such member: before a member leaves, or is not adopted, another
-//!   one writes all that it holds to its log and says that it has (`register`).
-//! - A member gives up its log only while another full one of its machine, that is there, keeps one.
-//! - While the register may still let a member go, though that is not wanted any more, its log does not count
-//!   ([`Replica::keeps_log`]).
+//! - The owner acknowledges nothing unless the log of one full member is complete
+//!   ([`Owner::has_log`]).
+//! - The record never loses its last member with a complete log. Before such a member leaves, or is
+//!   not adopted, another member writes its whole content to its log and confirms (`register`).
+//! - A member gives up its log only while another connected full member of its machine keeps one.
+//! - A member's log does not count while the register may still remove the member by an outdated
+//!   request ([`Replica::keeps_log`]).
 //!
-//! What a node does not say now is taken for no: it may be doing already what it was told.
+//! The owner treats a missing answer as "no log": the node may already have stopped logging.
 
 use vere_spoolwire::{Request, Seq};
 use vere_units::Timestamp;
@@ -21,12 +22,13 @@ use super::phase::Phase;
 use super::replica::{Replica, Standing};
 
 impl Owner {
-    /// Whether the log of a full member holds everything that was acknowledged, if there must be one.
+    /// Whether the log of a full member holds all acknowledged changes, if `durable` requires a
+    /// log.
     pub(super) fn has_log(&self) -> bool {
         !self.config.durable || self.replicas.iter().any(Replica::keeps_log)
     }
 
-    /// Tells nodes to keep a log, or not to.
+    /// Assigns each node its duty to keep a log, or not to.
     pub(super) fn assign_duty(&mut self, now: Timestamp) {
         if !self.config.durable {
             return;
@@ -41,7 +43,7 @@ impl Owner {
                 }
             }
             Phase::Claimed { since } => {
-                // Who is gone on with has to have a log before others are left out.
+                // The adopted member needs a complete log before the record may drop other members.
                 if let Some((record, leader)) = self.adoptable(since, now)
                     && self.adopted(since, now).is_none()
                     && self.replicas[leader].duty.is_none()
@@ -55,7 +57,7 @@ impl Owner {
         }
     }
 
-    /// Tells one node, if it does something else.
+    /// Sends a node its duty if the node's current duty differs.
     pub(super) fn assign_duty_of(&mut self, index: usize, now: Timestamp) {
         let wanted = self.should_log(index, now);
         let replica = &self.replicas[index];
@@ -77,7 +79,7 @@ impl Owner {
         self.next_seq = Seq(seq.0 + 1);
     }
 
-    /// A node has done what it was told.
+    /// Handles a node's answer to its duty.
     pub(super) fn duty_done(&mut self, link: Link, seq: Seq) {
         let replica = &mut self.replicas[link.node];
         if let Some((asked, log)) = replica.duty
@@ -88,8 +90,9 @@ impl Owner {
         }
     }
 
-    /// Whether a node is to keep a log: no other full member of its machine does. One that is away for a
-    /// moment only still does; of several the first that is there.
+    /// Whether a node is to keep a log: no other full member of its machine keeps one. The log of a
+    /// briefly absent member counts. Of several members with logs the first connected one keeps its
+    /// log.
     fn should_log(&self, index: usize, now: Timestamp) -> bool {
         let own = &self.replicas[index];
         let keeps = |replica: &Replica| replica.keeps_log() && !self.must_go(replica, now);

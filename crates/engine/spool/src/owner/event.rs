@@ -1,104 +1,105 @@
-//! What an owner has to tell its host.
+//! Events of an owner for its host.
 
 use vere_spoolwire::{NodeStat, QueueStat, Refusal, Seq, Txn};
 
 use super::batch::Block;
 use super::replica::Fault;
 
-/// What an owner has to tell.
+/// Event of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OwnerEvent {
-    /// Changes are taken and acknowledged from now on.
+    /// The owner accepts and acknowledges changes from now on.
     Opened,
-    /// Nothing is acknowledged for now, and why.
+    /// The owner acknowledges nothing for now, for this reason.
     Shut(ShutReason),
-    /// The register names another owner: this one is done, for good.
+    /// The register names another owner: this owner has ended for good.
     Fenced,
-    /// The register cannot be reached, or what it holds is damaged. Told once until it answers.
+    /// The register is unreachable, or its value is damaged. Emitted once until the register
+    /// answers.
     RegisterUnreachable,
-    /// Something changed about a node.
+    /// The state of a node changed.
     Replica {
-        /// Its name.
+        /// Name of the node.
         node: String,
-        /// What.
+        /// New state.
         change: ReplicaChange,
     },
-    /// One change was refused. Comes before the [`OwnerEvent::Acked`] that covers it.
+    /// A change was refused. Precedes the [`OwnerEvent::Acked`] that covers this change.
     Refused {
-        /// Its number.
+        /// Transaction number.
         txn: Txn,
-        /// Why.
+        /// Reason.
         refusal: Refusal,
     },
-    /// Every change up to this one is safe, but for the refused ones.
+    /// All changes up to and including `through` are safe, except refused ones.
     Acked {
-        /// The last of them.
+        /// Last acknowledged change.
         through: Txn,
     },
-    /// The answer to [`super::Owner::fetch`]; `None` when there is no such queue.
+    /// Answer to [`super::Owner::fetch`]; `None` without such a queue.
     Block {
-        /// Which fetch.
+        /// Sequence number of the fetch.
         seq: Seq,
         /// The records.
         block: Option<Block>,
     },
-    /// The answer to [`super::Owner::stat`], or one of those to [`super::Owner::stats`].
+    /// Answer to [`super::Owner::stat`], or one answer to [`super::Owner::stats`].
     Stat {
-        /// Which one.
+        /// Sequence number of the request.
         seq: Seq,
         /// The figures.
         stat: NodeStat,
     },
-    /// The answer to [`super::Owner::queues`].
+    /// Answer to [`super::Owner::queues`].
     Queues {
-        /// Which one.
+        /// Sequence number of the request.
         seq: Seq,
         /// The queues.
         queues: Vec<QueueStat>,
-        /// Whether there are none after these.
+        /// Whether the list ends here.
         end: bool,
     },
 }
 
-/// Why an owner acknowledges nothing.
+/// Reason why an owner acknowledges nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShutReason {
-    /// It has not begun yet: the register or enough nodes did not answer so far.
+    /// The owner has not opened yet: the register or enough nodes have not answered.
     Starting,
-    /// No full replica is reached.
+    /// No full replica is reachable.
     Unreachable,
-    /// Fewer full replicas are left than there must be.
+    /// The number of full replicas is below the configured minimum.
     TooFew,
-    /// No node holds the group under the incarnation that the record names: what it held may be lost.
+    /// No node holds the group under the incarnation in the record: the group's data may be lost.
     /// An operator has to decide.
     NoFullReplica,
 }
 
-/// What changed about a node.
+/// New state of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplicaChange {
-    /// It is connected.
+    /// Connected.
     Up,
-    /// It is not connected any more.
+    /// Disconnected.
     Down,
-    /// It counts: it holds everything.
+    /// Full: the node holds everything and counts.
     Full,
-    /// It is being rebuilt.
+    /// In rebuild.
     Rebuilding,
-    /// It was only away: it is given what it missed.
+    /// Catching up: the node was only absent and receives the missed changes.
     CatchingUp,
-    /// It has that, so it counts again: it holds everything.
+    /// Full again: the node has received the missed changes and counts.
     CaughtUp,
-    /// It counts no more, and why.
+    /// Isolated: the node does not count any more, for this reason.
     Isolated(Fault),
-    /// Changes go over its standby connection now.
+    /// Changes are sent over the former standby connection.
     Switched,
-    /// Its answers come later than the others' for long: it is to be replaced.
+    /// Persistently slower than the other members: the node is to be replaced.
     Slow,
-    /// It keeps up with the others again, or they do no better.
+    /// No longer slow: the node keeps up with the other members, or they are as slow.
     Keeps,
-    /// What was acknowledged is in its memory and nowhere else: not in another's, and in no log.
+    /// Only this node's memory holds the acknowledged records: no other node and no log holds them.
     Alone,
-    /// Another one holds it too, or a log does.
+    /// Another node or a log holds the acknowledged records too.
     Joined,
 }

@@ -1,4 +1,4 @@
-//! What comes from the node: frames, and blocks of records in one piece of memory.
+//! Input from the node: frames, and blocks of records in one allocation.
 
 use bytes::{Buf, Bytes, BytesMut};
 use vere_spoolwire::{
@@ -9,7 +9,7 @@ use vere_spoolwire::{
 use super::batch::{Block, Record};
 use super::config::OwnerError;
 
-/// Something whole.
+/// A complete message.
 #[derive(Debug)]
 pub(super) enum Message {
     Greeting(Greeting),
@@ -18,11 +18,11 @@ pub(super) enum Message {
     Block { seq: Seq, block: Option<Block> },
 }
 
-/// Octets that are not a whole message yet.
+/// Received octets that do not form a complete message yet.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     octets: BytesMut,
-    /// A BLOCK whose records are still coming.
+    /// A BLOCK with records still to arrive.
     block: Option<(Seq, BlockHead)>,
 }
 
@@ -31,11 +31,11 @@ impl Incoming {
         self.octets.extend_from_slice(octets);
     }
 
-    /// The next message. `frame_max` bounds a record.
+    /// Returns the next complete message. `frame_max` bounds a record.
     ///
     /// # Errors
     ///
-    /// [`OwnerError::Protocol`] for anything that a node does not say.
+    /// [`OwnerError::Protocol`] for input that no node may send.
     pub(super) fn next(
         &mut self,
         in_handshake: bool,
@@ -67,7 +67,7 @@ impl Incoming {
         let Message::Answer(Answer::Block { seq, head }) = message else {
             return Ok(Some(message));
         };
-        // A node gives at most its own block limit, or one record.
+        // A node sends at most its own block limit, or one record.
         if in_handshake || head.octets > u64::from(frame_max).max(64 << 20) {
             return Err(OwnerError::Protocol);
         }
@@ -75,7 +75,7 @@ impl Incoming {
         self.records(seq, head)
     }
 
-    /// The read whose records are on their way.
+    /// Sequence number of the read whose records are arriving.
     pub(super) fn arriving(&self) -> Option<Seq> {
         self.block.map(|(seq, _)| seq)
     }

@@ -1,4 +1,4 @@
-//! Links to nodes: what the host does with sockets, and what that means for the replicas.
+//! Links to nodes: reports of the host about sockets, and their effects on the replicas.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::title::Noted;
 use super::{Owner, OwnerEvent, ReplicaChange};
 
 impl Owner {
-    /// Every link there is.
+    /// Returns all links of the configuration.
     pub fn links(&self) -> impl Iterator<Item = Link> {
         self.replicas
             .iter()
@@ -26,7 +26,7 @@ impl Owner {
             })
     }
 
-    /// Whether the host should be connected over a link now.
+    /// Whether the host should have a connection over the link now.
     #[must_use]
     pub fn wants(&self, link: Link) -> bool {
         let Some(replica) = self.replicas.get(link.node) else {
@@ -44,23 +44,24 @@ impl Owner {
         }
     }
 
-    /// Whether the host has told of a connection over a link.
+    /// Whether the host has reported a connection over the link.
     #[must_use]
     pub fn is_connected(&self, link: Link) -> bool {
         self.connection(link)
             .is_some_and(|connection| !connection.is_down())
     }
 
-    /// Whether the handshake of a link's connection is over.
+    /// Whether the handshake of the link's connection is complete.
     #[must_use]
     pub fn is_up(&self, link: Link) -> bool {
         self.connection(link).is_some_and(Connection::is_up)
     }
 
-    /// Whether something that comes over a link is to be heard at once. Else it may be left unread until
-    /// something comes over another one: the node has acknowledged all that a member has which logs, or will
-    /// have before that does, and an answer of one alone tells nobody anything. Nor is it late (S1): from when
-    /// that member has answered it is heard at once.
+    /// Whether the host should read the link at once. Otherwise the host may leave input unread
+    /// until another link has input. This is safe if the node has acknowledged at least as much as
+    /// every logging member, or will do so first: its answers alone acknowledge nothing to the
+    /// caller. The delay does not make the node late (S1): once the logging members are ahead, the
+    /// host reads the link at once.
     #[must_use]
     pub fn awaits(&self, link: Link) -> bool {
         let Some(replica) = self.replicas.get(link.node) else {
@@ -88,14 +89,14 @@ impl Owner {
         self.replicas.get(link.node)?.connections.get(link.address)
     }
 
-    /// A connection to the node exists; 32 octets nobody can guess.
+    /// Starts the handshake of a new connection; `nonce` is 32 unpredictable octets.
     pub fn connected(&mut self, link: Link, nonce: [u8; SECRET_LEN], now: Timestamp) {
         self.look_at_clock(now);
         let replica = &mut self.replicas[link.node];
         replica.connections[link.address].connected(nonce, now, self.config.heartbeat);
     }
 
-    /// The connection is gone. What was not acknowledged is kept.
+    /// Handles the end of a connection. Unacknowledged changes remain for the next connection.
     pub fn disconnected(&mut self, link: Link, now: Timestamp) {
         let replica = &mut self.replicas[link.node];
         replica.connections[link.address].disconnected();
@@ -111,7 +112,7 @@ impl Owner {
             if replica.noted != Noted::Safe {
                 replica.noted = Noted::No;
             }
-            // Copies that were on their way are lost: what is there is not known any more.
+            // Copies in flight are lost, so the state of the node's rebuild is unknown.
             replica.rebuild = None;
             let node = replica.name.clone();
             let change = ReplicaChange::Down;
@@ -121,11 +122,11 @@ impl Owner {
         self.advance(now);
     }
 
-    /// Octets came from the node.
+    /// Processes octets from the node.
     ///
     /// # Errors
     ///
-    /// Why the connection must be given up; then [`Owner::disconnected`].
+    /// Reason for ending the connection; the host then calls [`Owner::disconnected`].
     pub fn input(&mut self, link: Link, octets: &[u8], now: Timestamp) -> Result<(), OwnerError> {
         self.replicas[link.node].connections[link.address].received(octets, now);
         let result = self.hear(link);
@@ -137,8 +138,9 @@ impl Owner {
         result
     }
 
-    /// The lives of memory that are other nodes', by the record or since they are there: under two names
-    /// one node would be taken for two copies, and reset to be filled from itself.
+    /// Returns the incarnations that belong to other nodes, from the record or from live
+    /// connections. One node under two names would count as two copies, and would be reset and
+    /// filled from itself.
     fn taken_from(&self, index: usize) -> Vec<Incarnation> {
         let others = self.replicas.iter().enumerate();
         let others = others.filter(|(other, _)| *other != index);
@@ -202,7 +204,7 @@ impl Owner {
         incarnation: Incarnation,
         welcome: Welcome,
     ) -> Result<(), OwnerError> {
-        // Two may have said HELLO at the same time.
+        // Two links may have sent their HELLO at the same time.
         if self.taken_from(link.node).contains(&incarnation) {
             return Err(OwnerError::AnotherNode);
         }
@@ -214,7 +216,7 @@ impl Owner {
         replica.active = Some(link.address);
         replica.fenced = false;
         (replica.logged, replica.duty) = (welcome.synced, None);
-        // What comes from a log has one.
+        // A group restored from a log has a log.
         replica.logless &= !welcome.synced && !welcome.syncing;
         if replica.incarnation.replace(incarnation) != Some(incarnation) {
             (replica.progress, replica.logless) = (None, false);
@@ -232,7 +234,7 @@ impl Owner {
         self.resume(link.node, progress)
     }
 
-    /// A replica is there, and so far it is.
+    /// Resumes a connected replica at the reported progress.
     fn resume(&mut self, index: usize, progress: Progress) -> Result<(), OwnerError> {
         if progress.acknowledged > progress.processed {
             return Err(OwnerError::Protocol);
@@ -251,11 +253,13 @@ impl Owner {
         match replica.standing {
             Standing::Out => self.returned(index, &progress),
             Standing::Syncing if recorded && replica.promised.is_none() => {
-                // From the start, unless it is known what it holds: nobody knows which copies arrived.
+                // Restart the rebuild unless the node is catching up: the arrived copies are
+                // unknown.
                 replica.rebuild = None;
                 self.returned(index, &progress)
             }
-            // What may be full already by the record is not rebuilt: it must keep what it has.
+            // A replica that the register may already have made full keeps its content and is not
+            // rebuilt.
             Standing::Full | Standing::Syncing if recorded && !progress.syncing => {
                 if progress.processed < replica.acked || progress.processed > submitted {
                     replica.fault = Some(Fault::Behind);
@@ -325,7 +329,7 @@ impl Owner {
         Ok(())
     }
 
-    /// Without an active connection one on standby becomes it.
+    /// Asks a standby connection to become active if no active connection exists.
     pub(super) fn attach_standby(&mut self, index: usize) {
         let seq = self.next_seq;
         let replica = &mut self.replicas[index];
@@ -359,14 +363,14 @@ impl Owner {
         let progress = Progress {
             processed,
             acknowledged,
-            // Else it would have been refused.
+            // A node refuses to attach to an incomplete group.
             syncing: false,
             refused,
         };
         self.resume(link.node, progress)
     }
 
-    /// What the end of a connection says about the node.
+    /// Draws conclusions about the node from the end of a connection.
     fn failed(&mut self, link: Link, error: OwnerError) {
         let replica = &mut self.replicas[link.node];
         match error {
@@ -374,7 +378,7 @@ impl Owner {
             OwnerError::Closed(CloseReason::NoLog) => replica.logless = true,
             OwnerError::Closed(CloseReason::NoRoom) => replica.fault = Some(Fault::NoRoom),
             OwnerError::Closed(CloseReason::Fenced) => {
-                // On standby it may only not have heard of this owner yet.
+                // On a standby connection the node may not have heard of this owner yet.
                 replica.fenced |= replica.connections[link.address].role == Role::Owner;
                 self.read_register_again();
             }
@@ -382,7 +386,7 @@ impl Owner {
         }
     }
 
-    /// What is to be written next. Changes are put into frames here, as far as the window allows.
+    /// Returns the octets to write next, after encoding changes as far as the window allows.
     pub fn output(&mut self, link: Link) -> &[u8] {
         if self.replicas[link.node].active == Some(link.address) {
             self.fill(link.node);
@@ -390,24 +394,24 @@ impl Owner {
         self.replicas[link.node].connections[link.address].output()
     }
 
-    /// Whether something waits to be written that was put into frames already.
+    /// Whether encoded frames wait to be written.
     #[must_use]
     pub fn has_output(&self, link: Link) -> bool {
         self.connection(link)
             .is_some_and(|connection| connection.waiting() > 0)
     }
 
-    /// So many octets were written.
+    /// Records that `count` octets were written.
     pub fn sent(&mut self, link: Link, count: usize) {
         let connection = &mut self.replicas[link.node].connections[link.address];
         connection.sent(count, self.now);
         if self.replicas[link.node].rebuild.is_some() {
-            // What was too much to be written at once may be copied on now.
+            // The output backlog may now permit the next copy.
             self.rebuild(link.node);
         }
     }
 
-    /// When [`Owner::timed_out`] has something to do, at the latest.
+    /// Latest time for the next call of [`Owner::timed_out`].
     #[must_use]
     pub fn deadline(&self) -> Timestamp {
         let connections = self
@@ -427,7 +431,7 @@ impl Owner {
         deadline.unwrap_or(Timestamp::MAX)
     }
 
-    /// Time has passed.
+    /// Handles the passage of time.
     pub fn timed_out(&mut self, now: Timestamp) {
         self.look_at_clock(now);
         for link in self.links().collect::<Vec<_>>() {
@@ -440,7 +444,8 @@ impl Owner {
         self.advance(now);
     }
 
-    /// While the owner stood still itself nobody else was late: what came meanwhile it has not read yet.
+    /// Updates the clock. A pause of the owner itself does not make nodes late: their input waited
+    /// unread.
     pub(super) fn look_at_clock(&mut self, now: Timestamp) {
         let stood = now.saturating_since(self.now);
         let first = self.now == Timestamp::ZERO;
@@ -448,8 +453,9 @@ impl Owner {
         if first {
             return;
         }
-        // A link that is up makes for a turn with each heartbeat: what is more than that is its own, and who
-        // missed a whole one asks anew.
+        // A live link causes one turn per heartbeat. Time beyond one heartbeat was the owner's own
+        // pause. After a pause of two heartbeats or more the owner forgives all silence and asks
+        // anew.
         let beat = self.config.heartbeat;
         let late = stood.saturating_sub(beat);
         if late > Duration::ZERO {
@@ -472,7 +478,7 @@ impl Owner {
         }
     }
 
-    /// Connections that are needed no more.
+    /// Ends connections that the owner no longer needs.
     pub(super) fn drop_unwanted(&mut self) {
         for link in self.links().collect::<Vec<_>>() {
             let up = self.replicas[link.node].connections[link.address].is_up();

@@ -1,58 +1,58 @@
-//! The membership record of a group, as the register keeps it: who owns the group, and who has it.
+//! The membership record of a group in the register: its owner and its members.
 //!
 //! ```json
 //! {"version":1,"epoch":3,"owner":1234,"members":[{"node":"a","incarnation":77,"state":"full"}]}
 //! ```
-//! It is read and replaced as a whole, by compare-and-set, and only when it changes: never for a
-//! message.
+//! The owner reads and replaces the record as a whole, by compare-and-set, and only for changes of
+//! the membership: never for a message.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use vere_spoolwire::Incarnation;
 
-/// The version written here.
+/// Format version of written records.
 const VERSION: u32 = 1;
 
-/// Members of a group, at most.
+/// Maximum number of members of a group.
 pub const MEMBERS_MAX: usize = 16;
 
-/// Who owns a group and which nodes hold it.
+/// Owner and members of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Membership {
     version: u32,
-    /// Grows with every takeover; a node takes nothing from an owner of a lower one.
+    /// Grows with every takeover; a node rejects owners of lower epochs.
     pub epoch: u64,
     /// The life of the owner's memory.
     pub owner: u64,
-    /// Its members, in no order; [`MEMBERS_MAX`] at most.
+    /// Members in no particular order; at most [`MEMBERS_MAX`].
     pub members: Vec<Member>,
 }
 
-/// One node that holds a group, or is about to.
+/// A node that holds a group or is being filled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
     /// The node's name in the settings.
     pub node: String,
-    /// The life of its memory. Under another one it holds nothing of the group.
+    /// Incarnation of the node's memory. Another incarnation holds nothing of the group.
     pub incarnation: u64,
-    /// What it holds.
+    /// State of the member.
     pub state: MemberState,
 }
 
-/// What a member holds.
+/// State of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemberState {
-    /// Everything acknowledged.
+    /// Holds everything acknowledged.
     Full,
-    /// It is being rebuilt.
+    /// In rebuild.
     Syncing,
 }
 
-/// What the register holds is not a membership record.
+/// The value in the register is no membership record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MembershipError(String);
 
@@ -65,7 +65,7 @@ impl fmt::Display for MembershipError {
 impl std::error::Error for MembershipError {}
 
 impl Membership {
-    /// A group that nobody holds yet.
+    /// Creates the record of a group without members.
     #[must_use]
     pub const fn new(epoch: u64, owner: u64) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Membership {
         }
     }
 
-    /// The same members under the next epoch and another owner.
+    /// Returns a record with these members, the next epoch and another owner.
     #[must_use]
     pub fn claimed_by(&self, owner: u64) -> Self {
         Self {
@@ -86,13 +86,13 @@ impl Membership {
         }
     }
 
-    /// A node's entry.
+    /// Returns the entry of a node.
     #[must_use]
     pub fn member(&self, node: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.node == node)
     }
 
-    /// Without a node.
+    /// Returns a record without the node.
     #[must_use]
     pub fn without(&self, node: &str) -> Self {
         let mut record = self.clone();
@@ -100,7 +100,7 @@ impl Membership {
         record
     }
 
-    /// With a node in this state instead of any other.
+    /// Returns a record with the node in state `state`, replacing the node's former entry.
     #[must_use]
     pub fn with(&self, node: &str, incarnation: Incarnation, state: MemberState) -> Self {
         let mut record = self.without(node);
@@ -112,25 +112,26 @@ impl Membership {
         record
     }
 
-    /// Members that hold everything acknowledged.
+    /// Counts the members that hold everything acknowledged.
     #[must_use]
     pub fn full(&self) -> usize {
         let full = |member: &&Member| member.state == MemberState::Full;
         self.members.iter().filter(full).count()
     }
 
-    /// What is written to the register.
+    /// Encodes the record for the register.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        // Numbers and strings only: there is nothing that could fail.
+        // A record of numbers and strings cannot fail to serialize.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// What was read from the register.
+    /// Decodes a record from the register.
     ///
     /// # Errors
     ///
-    /// When it is not a record of this version, or names a node twice or too many of them.
+    /// For another format version, for invalid JSON, for a node listed twice, and for more than
+    /// [`MEMBERS_MAX`] members.
     pub fn decode(octets: &[u8]) -> Result<Self, MembershipError> {
         let error = |text: String| MembershipError(text);
         let record: Self = serde_json::from_slice(octets).map_err(|e| error(e.to_string()))?;

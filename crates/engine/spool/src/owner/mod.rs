@@ -1,11 +1,12 @@
-//! The owner's side: what a gateway asks of its group's replicas, numbered, in flight and resent.
+//! The owner's side: numbers the requests of a gateway to its group's replicas, sends and resends
+//! them.
 //!
-//! [`Owner`] is a machine. The host connects every [`Link`] that [`Owner::wants`], tells it so
-//! ([`Owner::connected`]), feeds it what arrives ([`Owner::input`]), writes what is pending
-//! ([`Owner::output`], [`Owner::sent`]), asks the register what it is told to
-//! ([`Owner::poll_register`]), and takes events ([`Owner::poll_event`]). Changes are numbered when they
-//! are submitted and kept until every replica that counts has acknowledged them; after a cut they are
-//! sent again from the number on that the node asks for.
+//! [`Owner`] is a machine. The host connects every [`Link`] that [`Owner::wants`] and reports the
+//! connection ([`Owner::connected`]). The host passes received octets ([`Owner::input`]), writes
+//! pending output ([`Owner::output`], [`Owner::sent`]), asks the register
+//! ([`Owner::poll_register`]) and takes events ([`Owner::poll_event`]). A change gets a number when
+//! submitted and stays in memory until every required replica has acknowledged the change. After a
+//! lost connection the owner resends changes from the number that the node requests.
 //!
 //! ```text
 //! phase      leaves for   when
@@ -16,9 +17,10 @@
 //! any        Fenced       the register names another owner
 //! ```
 //!
-//! Reading order: `changes` (what is submitted), `connection` and `replica` (to whom), `settle` (what is
-//! safe when), `register` (who counts: rules R1 to R6), `opening` (from a claim to an open group), `duty` (who keeps a log),
-//! `pace` (who is too slow), `rebuild` (how a node gets what it lacks), `absence` (who lacks little).
+//! Reading order: `changes` (submitted changes), `connection` and `replica` (their receivers),
+//! `settle` (when a change is safe), `register` (which members count: rules R1 to R6), `opening`
+//! (from a claim to an open group), `duty` (which nodes keep a log), `pace` (slow members),
+//! `rebuild` (filling a node), `absence` (members that missed only a few changes).
 
 mod absence;
 mod adoption;
@@ -75,7 +77,7 @@ pub struct Owner {
     config: OwnerConfig,
     phase: Phase,
     register: Register,
-    /// What the register says, as far as this owner knows.
+    /// The membership record in the register, as far as this owner knows.
     record: Membership,
     replicas: Vec<Replica>,
     changes: Changes,
@@ -84,21 +86,21 @@ pub struct Owner {
     reads: BTreeMap<Seq, Read>,
     next_seq: Seq,
     events: VecDeque<OwnerEvent>,
-    /// What is decided, to be told when there are enough full replicas.
+    /// Decided events, held back until enough full replicas exist.
     untold: VecDeque<OwnerEvent>,
-    /// Connections that the host is to end.
+    /// Connections that the host must end.
     drops: VecDeque<(Link, OwnerError)>,
-    /// What was told last; `None`: open.
+    /// State of the last event: reason for being shut, or `None` for open.
     shut: Option<ShutReason>,
-    /// The replica that alone holds what was acknowledged, as it was told last.
+    /// The only replica that holds acknowledged records, as last reported.
     alone: Option<usize>,
     now: Timestamp,
-    /// When the part of the window ends in which members are compared.
+    /// End of the part of the window in which the owner compares members.
     part_ends: Timestamp,
 }
 
 impl Owner {
-    /// An owner that knows nothing yet.
+    /// Creates an owner without knowledge of register and nodes.
     #[must_use]
     pub fn new(config: OwnerConfig) -> Self {
         Self {
@@ -151,8 +153,8 @@ impl Owner {
         &self.record
     }
 
-    /// Submits changes, all or nothing, under one number. New records get theirs here, in the order of
-    /// the batch.
+    /// Submits changes, all or nothing, under one transaction number. New records get their numbers
+    /// here, in the order of the batch.
     ///
     /// # Errors
     ///
@@ -182,13 +184,14 @@ impl Owner {
         Ok(Committed { txn, ids })
     }
 
-    /// Makes a queue under the lowest free number, or gives the one of that name another charter.
+    /// Creates a queue under the lowest free number, or changes the charter of an existing queue of
+    /// this name.
     ///
     /// # Errors
     ///
     /// [`SubmitError::Unknown`]; [`SubmitError::Busy`] when too much is pending;
-    /// [`SubmitError::Invalid`] for a name over its limit, for somebody who is to adopt the queue alone, or
-    /// when all numbers are taken.
+    /// [`SubmitError::Invalid`] for a name over its limit, for readers with a right beyond reading,
+    /// or without a free number.
     pub fn create_queue<'a>(
         &mut self,
         name: &str,
@@ -213,8 +216,8 @@ impl Owner {
         Ok((queue, self.changes.push(what, false)))
     }
 
-    /// Ends all records of a queue up to and with `through`; with `drop` forgets the queue, which must
-    /// be empty then.
+    /// Ends all records of a queue up to and including `through`. With `drop` the node also removes
+    /// the queue, which must then be empty.
     ///
     /// # Errors
     ///
@@ -234,7 +237,7 @@ impl Owner {
         Ok(self.changes.push(what, false))
     }
 
-    /// Asks for records of a queue from one on.
+    /// Requests records of a queue, beginning with number `from`.
     pub fn fetch(&mut self, queue: QueueId, from: RecordId, records: u32, octets: u32) -> Seq {
         self.read(Request::Fetch {
             queue,
@@ -244,12 +247,13 @@ impl Owner {
         })
     }
 
-    /// Asks for figures of the replica that is read from.
+    /// Requests the figures of the replica that serves reads.
     pub fn stat(&mut self) -> Seq {
         self.read(Request::Stat)
     }
 
-    /// Asks every replica that holds everything for figures, and gives under which numbers.
+    /// Requests the figures of every sound full replica. Returns the sequence numbers of the
+    /// requests.
     pub fn stats(&mut self) -> Vec<Seq> {
         if !matches!(self.phase, Phase::Open) {
             return Vec::new();
@@ -262,12 +266,12 @@ impl Owner {
             .collect()
     }
 
-    /// Asks for queues from a number on.
+    /// Requests the list of queues, beginning with number `from`.
     pub fn queues(&mut self, from: QueueId, count: u32) -> Seq {
         self.read(Request::Queues { from, count })
     }
 
-    /// Forgets a read: its answer is not waited for.
+    /// Cancels a read and drops its answer.
     pub fn forget(&mut self, seq: Seq) {
         self.reads.remove(&seq);
     }
@@ -286,7 +290,7 @@ impl Owner {
         seq
     }
 
-    /// Asks one replica something, under the next sequence number.
+    /// Sends a request to one replica under the next sequence number.
     fn ask(&mut self, index: usize, request: Request, purpose: Purpose) -> Seq {
         let seq = self.next_seq;
         self.next_seq = Seq(seq.0 + 1);
@@ -304,7 +308,7 @@ impl Owner {
         seq
     }
 
-    /// Asks what the host wants to know, of a replica that holds everything.
+    /// Sends the host's outstanding reads to a full replica.
     fn ask_reads(&mut self) {
         if !matches!(self.phase, Phase::Open) {
             return;
@@ -323,17 +327,18 @@ impl Owner {
         }
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<OwnerEvent> {
         self.events.pop_front()
     }
 
-    /// A connection that the host is to end now, and why; then [`Owner::disconnected`].
+    /// Returns a connection that the host must end now, and the reason. The host then calls
+    /// [`Owner::disconnected`].
     pub fn poll_drop(&mut self) -> Option<(Link, OwnerError)> {
         self.drops.pop_front()
     }
 
-    /// Does what has become possible.
+    /// Takes every step that input or time has made possible.
     fn advance(&mut self, now: Timestamp) {
         self.look_at_clock(now);
         self.watch_pace(now);
@@ -350,7 +355,7 @@ impl Owner {
         }
         self.settle();
         self.find_stalled(now);
-        // A fault that was found just now, or a rebuild that is complete.
+        // `settle` and `rebuild` may have found a fault or completed a rebuild.
         self.ask_register(now);
         self.drop_unwanted();
         self.tell_whether_open(now);

@@ -1,22 +1,22 @@
-//! What the owner knows of its queues: their names, and the number the next record of each gets.
+//! The owner's knowledge of its queues: names, and the next record number of each queue.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use vere_spoolwire::{QUEUES_MAX, QueueId, QueueStat, RecordId};
 
-/// The number from which on a queue gets no more records: nobody has come so far.
+/// First record number that is never given out; no real queue reaches this number.
 const RECORDS_MAX: u64 = 1 << 62;
 
-/// Names and next records. A number stays its name's from the making of a queue on, however many makings and
-/// ends of it are on their way, until what is known of the last one leaves no queue there.
+/// Names and next record numbers of queues. A number belongs to its name from the queue's creation
+/// on, however many creations and drops are in flight, until the last outcome leaves no queue.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     by_name: BTreeMap<Box<str>, QueueId>,
     by_number: BTreeMap<QueueId, Box<str>>,
-    /// How many makings are on their way, for numbers with any.
+    /// Creations in flight, by queue number.
     making: BTreeMap<QueueId, u32>,
-    /// Numbers below the highest one that nobody has.
+    /// Unused numbers below the highest used one.
     free: BTreeSet<u32>,
     next_ids: Vec<u64>,
 }
@@ -26,7 +26,7 @@ impl Names {
         *self = Self::default();
     }
 
-    /// A queue that the node has. False when its number is beyond all limits.
+    /// Records a queue of a node. Returns false for a number above the protocol's limit.
     pub(super) fn learn(&mut self, queue: &QueueStat) -> bool {
         if queue.id.0 >= QUEUES_MAX {
             return false;
@@ -37,7 +37,8 @@ impl Names {
         true
     }
 
-    /// The number of a queue that is to be made: its own, or the lowest free one, which is taken by this.
+    /// Returns the number for creating a queue: the name's present number, or the lowest free
+    /// number, which is then reserved.
     pub(super) fn make(&mut self, name: &str) -> Option<QueueId> {
         let number = match self.by_name.get(name) {
             Some(number) => *number,
@@ -56,7 +57,7 @@ impl Names {
         Some(QueueId(free))
     }
 
-    /// The number above all that are taken.
+    /// First number above all used ones.
     fn end(&self) -> u32 {
         self.by_number
             .last_key_value()
@@ -70,7 +71,7 @@ impl Names {
         self.by_number.insert(number, name.into());
     }
 
-    /// A queue has come to be under this number.
+    /// Records that a queue was created under the number.
     pub(super) fn made(&mut self, number: QueueId) {
         if let Entry::Occupied(mut making) = self.making.entry(number) {
             *making.get_mut() -= 1;
@@ -80,13 +81,13 @@ impl Names {
         }
     }
 
-    /// A queue was not made.
+    /// Records that the creation of a queue was refused.
     pub(super) fn not_made(&mut self, number: QueueId) {
         self.made(number);
         self.ended(number);
     }
 
-    /// A queue is gone; unless it is being made anew, its number is free.
+    /// Records that a queue was dropped. The number becomes free unless a creation is in flight.
     pub(super) fn ended(&mut self, number: QueueId) {
         if self.making.contains_key(&number) {
             return;
@@ -99,7 +100,8 @@ impl Names {
         }
     }
 
-    /// The number of a new record. None where there are no more, by a node's word: none is given twice.
+    /// Returns the number for a new record, or `None` when no numbers are left. A node's report
+    /// cannot make the owner give a number twice.
     pub(super) fn next_id(&mut self, queue: QueueId) -> Option<RecordId> {
         let next = self.next_id_mut(queue);
         let id = RecordId(*next);
@@ -170,7 +172,8 @@ mod tests {
         let mut names = Names::default();
         let a = names.make("a").expect("a number");
         names.made(a);
-        // Its end and its making are on their way, and are done in this order.
+        // The drop and the second creation of queue `a` are in flight, and are decided in this
+        // order.
         assert_eq!(names.make("a"), Some(a));
         names.ended(a);
         assert_ne!(names.make("b"), Some(a), "it is taken");

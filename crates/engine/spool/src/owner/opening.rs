@@ -1,5 +1,5 @@
-//! From a group that is claimed to one that is open: on what the members hold, once it is known what that
-//! is and safe. And whether it is open.
+//! From a claimed group to an open one: learns the members' content and waits until the content is
+//! safe. Also reports whether the group is open.
 
 use vere_spoolwire::{QueueId, QueueStat, Request, Txn};
 use vere_units::Timestamp;
@@ -12,7 +12,7 @@ use super::title::Noted;
 use super::{Owner, OwnerEvent, ShutReason};
 
 impl Owner {
-    /// From Claimed to Learning, when the record names just the members to go on with; and back.
+    /// Moves from Claimed to Learning when the record names exactly the adopted members; and back.
     pub(super) fn adopt(&mut self, now: Timestamp) {
         match self.phase {
             Phase::Claimed { since }
@@ -31,8 +31,8 @@ impl Owner {
                 if !sound || !agree {
                     self.phase = Phase::Claimed { since: now };
                 } else if safe {
-                    // From now on no crash of a member makes it fall behind where numbers began, or serve
-                    // an owner before.
+                    // From now on no crash of a member can undo transactions before the new
+                    // numbering, or let the member serve an earlier owner.
                     self.phase = Phase::Open;
                     self.changes.open();
                 }
@@ -41,7 +41,7 @@ impl Owner {
         }
     }
 
-    /// Goes on from where the members are, and asks one of them for its queues.
+    /// Restarts the numbering at the members' progress and requests the queues of each full member.
     fn learn(&mut self) {
         let Some(leader) = self.replicas.iter().position(Replica::is_sound) else {
             return;
@@ -57,7 +57,8 @@ impl Owner {
         self.names.clear();
         self.reads
             .retain(|_, read| matches!(read.purpose, Purpose::Caller));
-        // What one refused and another one did and took back used up a number only there.
+        // Ask all members: a record that one member refused and another undid used up a number only
+        // on the latter.
         let full = self.replicas.iter().enumerate();
         let full: Vec<_> = full
             .filter(|(_, replica)| replica.is_full())
@@ -78,7 +79,7 @@ impl Owner {
         self.ask(index, request, Purpose::Learn);
     }
 
-    /// A full replica told queues.
+    /// Processes a list of queues from a full replica.
     pub(super) fn learned_queues(
         &mut self,
         index: usize,
@@ -130,7 +131,8 @@ impl Owner {
                 } else if self.record.full() < self.config.replicas_min {
                     Some(ShutReason::TooFew)
                 } else if full().any(waited) {
-                    // It cannot be removed: the register does not answer.
+                    // The absent member is still in the record because the register does not
+                    // answer.
                     Some(ShutReason::Unreachable)
                 } else {
                     None

@@ -1,20 +1,23 @@
-//! A full member that is persistently slower than the others: how that is measured, and what follows.
+//! A full member that is persistently slower than the others: measurement and consequences.
 //!
-//! R1 makes every change wait for the slowest full member. One that is slow for long, while others are
-//! not, costs more than it is worth where there are other nodes. The window `slow_after` has [`PARTS`]
-//! parts, and a member has one bit for each: whether its answers came late in it. Nothing is kept per
-//! change: of each member one change at a time is looked at.
+//! R1 makes every change wait for the slowest full member. A persistently slow member costs more
+//! than it contributes if other nodes can replace it. The window `slow_after` has [`PARTS`] parts.
+//! Each member has one bit per part: whether its answers were late in this part. The owner stores
+//! nothing per change: it samples one change of each member at a time.
 //!
-//! - S1: late is an answer that comes more than `slow_lag` after those of `replicas_min` others, and later
-//!   than twice the time that those took. Who keeps a log is compared with others that do, if there are.
-//!   A part is slow if a twentieth of the answers looked at, or of the time, was late.
-//! - S2: a member is slow from two thirds of slow parts on, while enough others have less than a third;
-//!   until it has less than a third itself. So no burst counts, and never all are slow.
-//! - S3: nothing is measured while a node is being rebuilt, or a member is not there.
-//! - S4: the record loses it (R2) when so many others are full and there as must stay:
-//!   [`must_stay`](super::Owner::must_stay). Until then a node that is no member is rebuilt as one more.
-//! - S5: who left so is left alone, twice as long each time, unless there are too few members; and it is
-//!   chosen after others.
+//! - S1: an answer is late if it comes more than `slow_lag` after the answers of `replicas_min`
+//!   other members, and after more than twice the time of these members. A member with a log is
+//!   compared with other members with logs, if such members exist. A part is slow if a twentieth of
+//!   the sampled answers, or of the time, was late.
+//! - S2: a member is slow from two thirds of slow parts on, while enough other members have less
+//!   than a third, and until the member itself has less than a third. So no burst counts, and never
+//!   are all members slow.
+//! - S3: the owner measures nothing during a rebuild or while a member is absent.
+//! - S4: the record loses the slow member (R2) when enough other members are full and connected:
+//!   [`must_stay`](super::Owner::must_stay). Until then the owner rebuilds another node as an
+//!   additional member.
+//! - S5: a node that left as slow gets a pause, twice as long each time, unless members are
+//!   lacking. Later the owner prefers nodes that left less often.
 
 mod steps;
 
@@ -25,47 +28,47 @@ use vere_units::Timestamp;
 
 use super::config::OwnerConfig;
 
-/// Parts of the window.
+/// Number of parts of the window.
 const PARTS: u32 = u32::BITS;
-/// From so many slow ones on a member is slow,
+/// Slow parts from which on a member is slow.
 const SLOW_FROM: u32 = 22;
-/// and with so many or fewer it is not.
+/// Slow parts up to which a member keeps pace.
 const WELL_UP_TO: u32 = 10;
-/// A part is slow when more than one in so many is late.
+/// Late share from which on a part is slow: one in `ONE_IN`.
 const ONE_IN: u32 = 20;
-/// The rest is doubled so many times.
+/// Maximum number of times the pause is doubled.
 const DOUBLED_MAX: u32 = 6;
 
-/// How a member answers, compared with the others.
+/// Answers of a member, compared with the other members.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     mark: Option<Mark>,
-    /// In the part that goes on: answers looked at, and those that came late; how late together.
+    /// Current part: sampled answers, late answers, and their total lateness.
     looked_at: u32,
     late: u32,
     late_time: Duration,
     /// Slow parts of the window, the newest in the lowest bit.
     history: u32,
     slow: bool,
-    /// How often it left for that.
+    /// Number of times the node left as slow, reduced with time.
     left: u32,
-    /// Until then it is left alone, unless it is needed.
+    /// End of the pause in which the node joins only if needed.
     rests_until: Timestamp,
-    /// It was well since then.
+    /// Time since which the member keeps pace.
     well_since: Timestamp,
 }
 
-/// The change whose answer is waited for.
+/// The sampled change whose answer is outstanding.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     txn: Txn,
     since: Timestamp,
-    /// When enough others had answered it.
+    /// Time when enough other members had answered.
     others: Option<Timestamp>,
 }
 
 impl Mark {
-    /// How long after the others it is now, when that is too long.
+    /// Returns the time since the answers of the others, if beyond the allowance.
     fn lateness(&self, lag: Duration, now: Timestamp) -> Option<Duration> {
         let others = self.others?;
         let late = now.saturating_since(others);
@@ -75,22 +78,22 @@ impl Mark {
 }
 
 impl Pace {
-    /// Whether the member is persistently slower than others.
+    /// Whether the member is persistently slower than the other members.
     pub(super) const fn is_slow(&self) -> bool {
         self.slow
     }
 
-    /// Whether the node left as too slow and is left alone.
+    /// Whether the node left as slow and its pause lasts.
     pub(super) fn rests(&self, now: Timestamp) -> bool {
         now < self.rests_until
     }
 
-    /// How often it was too slow of late.
+    /// Number of times the node left as slow of late.
     pub(super) const fn times_left(&self) -> u32 {
         self.left
     }
 
-    /// It has become a full member, or is one no more: what was measured says nothing.
+    /// Resets the measurement: the node has become a full member, or has stopped being one.
     pub(super) fn begin(&mut self, now: Timestamp) {
         let (left, rests_until) = (self.left, self.rests_until);
         *self = Self {
@@ -101,23 +104,23 @@ impl Pace {
         };
     }
 
-    /// The group goes on without it, as it was too slow.
+    /// Starts the pause of a member that left as slow.
     pub(super) fn leave(&mut self, pause: Duration, now: Timestamp) {
         self.left = self.left.saturating_add(1);
         self.rests_until = now + rest(pause, self.left);
     }
 
-    /// It could not be made one more member.
+    /// Delays the node after a failed rebuild as an additional member.
     pub(super) fn put_off(&mut self, pause: Duration, now: Timestamp) {
         self.rests_until = self.rests_until.max(now + pause);
     }
 
-    /// What is waited for says nothing: time has passed in which nobody listened.
+    /// Drops the sample: the owner did not read answers for a while.
     pub(super) const fn forget_mark(&mut self) {
         self.mark = None;
     }
 
-    /// Looks whether an answer came, and how late.
+    /// Checks whether the answer to the sample has arrived, and how late.
     fn look(&mut self, acked: Txn, lag: Duration, now: Timestamp) {
         let Some(mark) = self.mark.filter(|mark| acked >= mark.txn) else {
             return;
@@ -130,7 +133,7 @@ impl Pace {
         }
     }
 
-    /// A part is over, and `missed` more in which nothing was heard.
+    /// Ends a part of the window, plus `missed` parts in which the owner received nothing.
     fn end_part(&mut self, part: Duration, missed: u32, config: &OwnerConfig, now: Timestamp) {
         let waits = self
             .mark
@@ -151,7 +154,7 @@ impl Pace {
     }
 }
 
-/// How long a node is left alone that left so often.
+/// Pause of a node that left `left` times as slow.
 fn rest(pause: Duration, left: u32) -> Duration {
     pause.saturating_mul(1 << left.saturating_sub(1).min(DOUBLED_MAX))
 }

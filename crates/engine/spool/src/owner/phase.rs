@@ -1,21 +1,21 @@
-//! How far an owner is; the table stands in the module above.
+//! Phases of an owner; the parent module has their table.
 
 use vere_units::Timestamp;
 
-/// How far an owner is.
+/// Phase of an owner.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Phase {
     /// The group is not this owner's yet.
     Start,
-    /// It is; its members are being looked at since then.
+    /// The owner has claimed the group and inspects its members since then.
     Claimed {
         since: Timestamp,
     },
-    /// They are asked which queues there are, and make safe what they have.
+    /// The members list their queues and make their content safe.
     Learning {
         leader: usize,
     },
     Open,
-    /// It is another owner's.
+    /// Another owner has the group.
     Fenced,
 }

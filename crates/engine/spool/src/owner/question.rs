@@ -1,19 +1,19 @@
-//! What nodes are asked, and for what.
+//! Reads sent to nodes, and their purposes.
 
 use vere_spoolwire::{QueueId, Request};
 use vere_units::Timestamp;
 
-/// Queues asked for at once.
+/// Maximum number of queues in one request.
 pub(super) const QUEUES_AT_ONCE: u32 = 4096;
 
-/// For what something is read.
+/// Purpose of a read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Purpose {
-    /// The host asked.
+    /// For the host.
     Caller,
-    /// To know names and numbers.
+    /// To learn names and numbers of queues.
     Learn,
-    /// To rebuild this replica.
+    /// To rebuild this replica: list of queues.
     CopyQueues(usize),
     /// To rebuild this replica: records of a queue.
     CopyRecords(usize, QueueId),
@@ -24,8 +24,8 @@ pub(super) enum Purpose {
 pub(super) struct Read {
     pub(super) request: Request,
     pub(super) purpose: Purpose,
-    /// The replica that was asked.
+    /// The replica that received the request.
     pub(super) asked: Option<usize>,
-    /// When it was.
+    /// Time of the request.
     pub(super) asked_at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! Reads: what was asked of which replica, and what becomes of it without an answer.
+//! Reads: which replica received a request, and the handling of missing answers.
 
 use std::time::Duration;
 
@@ -11,11 +11,12 @@ use super::config::OwnerError;
 use super::connection::Connection;
 use super::question::{Purpose, Read};
 
-/// How long a rebuild waits for an answer of its source. Reading back what is spilled may take seconds.
+/// Time for which a rebuild waits for its source. A source may need seconds to read spilled
+/// records.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Owner {
-    /// What was asked of a replica will not be answered: others are asked.
+    /// Returns unanswered reads of a lost replica to the queue, and ends those of rebuilds.
     pub(super) fn unasked(&mut self, index: usize) {
         let mut lost = Vec::new();
         self.reads.retain(|seq, read| {
@@ -39,7 +40,7 @@ impl Owner {
         }
     }
 
-    /// A block that is on its way is not late, however long it takes.
+    /// Restarts the timeout of a read whose block is arriving, however long that takes.
     pub(super) fn note_arriving(&mut self, link: Link, now: Timestamp) {
         let arriving = self.connection(link).and_then(Connection::arriving);
         if let Some(read) = arriving.and_then(|seq| self.reads.get_mut(&seq))
@@ -49,8 +50,8 @@ impl Owner {
         }
     }
 
-    /// What a rebuild waits for too long is asked anew, of another replica if there is one. A caller has a
-    /// time of its own.
+    /// Repeats reads of a rebuild that exceed their timeout, with another replica if possible. The
+    /// host has its own timeout for its reads.
     pub(super) fn ask_late_anew(&mut self, now: Timestamp) {
         let late = |read: &Read| now.saturating_since(read.asked_at) >= PATIENCE;
         let copies = |read: &Read| match read.purpose {
@@ -67,11 +68,13 @@ impl Owner {
         }
     }
 
-    /// The read that a node answers, unless another one was asked since.
+    /// Removes and returns the read that a node's answer belongs to, unless another node has the
+    /// read now.
     ///
     /// # Errors
     ///
-    /// [`OwnerError::Protocol`] for an answer that does not fit; the read waits for another one.
+    /// [`OwnerError::Protocol`] for an answer that does not fit the request; the read stays
+    /// outstanding.
     pub(super) fn take_read(
         &mut self,
         seq: Seq,

@@ -1,13 +1,14 @@
 //! How a node gets everything a group holds while the group goes on.
 //!
-//! The node is told to forget what it has (RESET) and gets the group's changes from there on like any
-//! other replica. In between it gets what was there before, in blocks read from a full replica: a block
-//! read from the source after change Y is put into the stream to the node exactly after Y, so the
-//! stream is held at Y until the block is there. Changes of records that were not copied yet mean
-//! nothing to the node. A record that moves from where was not copied yet to where was, is copied
-//! again from there: that queue's cursor goes back.
+//! The owner tells the node to drop its content (RESET) and sends the group's changes from there
+//! on, as to any other replica. In between the node gets the older content, in blocks read from a
+//! full replica. A block read from the source after change Y enters the node's stream exactly after
+//! Y, so the stream pauses at Y until the block has arrived. The node ignores changes of records
+//! that were not copied yet. A record that moves from an uncopied part to a copied part is copied
+//! again from its new place: the cursor of the target queue goes back.
 //!
-//! A node that was only away has nothing copied: it gets the changes from where it is (`absence`).
+//! A node that was only absent needs no copies: it gets the changes from its progress on
+//! (`absence`).
 
 mod steps;
 
@@ -18,48 +19,48 @@ use vere_spoolwire::{QueueId, QueueStat, RecordId, Seq, Txn};
 use super::batch::{Block, Operation};
 use super::changes::What;
 
-/// Records of a block.
+/// Maximum number of records of a block.
 const BLOCK_RECORDS: u32 = 4096;
-/// Octets of a block, about.
+/// Approximate size of a block, in octets.
 const BLOCK_OCTETS: u32 = 2 << 20;
-/// With more octets than this waiting to be written no further block is asked for.
+/// Output backlog above which the owner requests no further block, in octets.
 const OUTPUT_MAX: usize = 4 << 20;
 
-/// A node on its way to be a full replica.
+/// A node on its way to a full replica.
 #[derive(Debug)]
 pub(super) struct Rebuild {
     step: Step,
-    /// The stream does not go beyond this change for now.
+    /// Last change that the stream may send for now.
     hold: Option<Txn>,
-    /// Where copying goes on, of queues that are not copied whole.
+    /// Next record to copy, for each queue that is not completely copied.
     cursors: BTreeMap<QueueId, RecordId>,
-    /// Queues from this number on are not listed yet.
+    /// First queue number not listed yet.
     unlisted: Option<QueueId>,
-    /// Whom copies were taken from, and behind which change the last one.
+    /// Replicas that served copies, each with the change behind its last copy.
     sources: BTreeMap<usize, Txn>,
-    /// Who did not answer in time.
+    /// Replicas that did not answer in time.
     late: BTreeSet<usize>,
-    /// What was asked of the source.
+    /// Outstanding read from the source.
     asked: Option<Seq>,
-    /// What it answered, to be put into the stream at `hold`.
+    /// Answer of the source, to be inserted into the stream at `hold`.
     copied: Option<Copied>,
-    /// Records copied.
+    /// Number of copied records.
     pub(super) records: u64,
 }
 
 #[derive(Debug)]
 enum Step {
     Copying,
-    /// Everything is copied; the node was asked whether it is safe.
+    /// Everything is copied; the node must confirm that its content is safe.
     Completing(Seq),
-    /// It is: the node holds everything.
+    /// The node has confirmed and holds everything.
     Complete,
 }
 
 #[derive(Debug)]
 enum Copied {
     Queues(Vec<QueueStat>, bool),
-    /// `None`: the queue is gone.
+    /// `None`: the queue no longer exists.
     Records(QueueId, Option<Block>),
 }
 
@@ -72,7 +73,7 @@ impl Rebuild {
         }
     }
 
-    /// Nothing is to be copied: the node holds everything but the changes that it missed.
+    /// Creates a rebuild without copies: the node lacks only the missed changes.
     const fn of_nothing() -> Self {
         Self {
             step: Step::Copying,
@@ -92,25 +93,25 @@ impl Rebuild {
         matches!(self.step, Step::Complete)
     }
 
-    /// How far the stream may go.
+    /// Last change that the stream may send.
     pub(super) fn limit(&self, submitted: Txn) -> Txn {
         self.hold.map_or(submitted, |hold| hold.min(submitted))
     }
 
-    /// Whether something was copied from a replica behind a change that is not decided. It may have
-    /// refused what the others did, and then it leaves.
+    /// Whether a copy was taken from a replica behind an undecided change. The replica may have
+    /// refused a change that the other members executed, and then leaves.
     pub(super) fn depends_on(&self, source: usize, decided: Txn) -> bool {
         self.sources.get(&source).is_some_and(|at| *at > decided)
     }
 
-    /// The source is gone: what was asked of it will not be answered.
+    /// Drops the outstanding read after the loss of the source.
     pub(super) fn source_lost(&mut self, seq: Seq) {
         if self.asked == Some(seq) {
             self.asked = None;
         }
     }
 
-    /// The source does not answer: another one is asked, if there is one.
+    /// Drops the outstanding read of a slow source; the next read prefers another replica.
     pub(super) fn source_late(&mut self, seq: Seq, source: usize) {
         self.source_lost(seq);
         self.late.insert(source);
@@ -121,7 +122,8 @@ impl Rebuild {
         listed && self.cursors.get(&queue).is_none_or(|cursor| id < *cursor)
     }
 
-    /// A change goes to the node: what it moves out of what was not copied is copied from where it goes.
+    /// Tracks a change sent to the node: a record moved from an uncopied part to a copied part is
+    /// copied again at its target.
     pub(super) fn note(&mut self, what: &What) {
         let What::Batch { batch, ids } = what else {
             return;

@@ -1,18 +1,22 @@
-//! Membership: what the owner wants the record to be, and what follows when it is.
+//! Membership: the record that the owner wants, and the effects of each accepted record.
 //!
-//! Whoever reads this file should see the rules:
+//! Rules of the membership:
 //!
-//! - R1: acknowledged is what all full members hold, and at least `replicas_min` of them (`settle`).
-//! - R2: a member leaves by a change of the record first; until that succeeded nothing is
-//!   acknowledged without it. A syncing member becomes full when it has everything.
-//! - R3: a takeover raises the epoch, which fences the owner before; then the highest transaction among
-//!   the full members that answer is adopted: all of them are prefixes of one order (`adoption`).
-//! - R5: without a full member under its recorded incarnation the group stays closed. Unknown is never
-//!   taken for empty.
-//! - A member that is slower than the others for long leaves by R2 too, when it is not needed (`pace`).
-//! - With logs (`duty`): a member leaves only when another one's log holds everything, or when it holds
-//!   nothing itself.
-//! - R6: while the register cannot be reached the record stays as it is, and receipt goes on.
+//! - R1: a change is acknowledged when all full members hold it, and at least `replicas_min` of
+//!   them (`settle`).
+//! - R2: a member leaves by a change of the record first; until the register accepts the change,
+//!   nothing is acknowledged without this member. A syncing member becomes full when it has
+//!   everything.
+//! - R3: a takeover raises the epoch, which fences the earlier owner. Then the owner adopts the
+//!   highest transaction among the answering full members: all their states are prefixes of one
+//!   order (`adoption`).
+//! - R5: without a full member under its recorded incarnation the group stays closed. An unknown
+//!   state never counts as empty.
+//! - A persistently slow member also leaves by R2, when it is not needed (`pace`).
+//! - With logs (`duty`): a member leaves only when the log of another member is complete, or when
+//!   the leaving member holds nothing.
+//! - R6: while the register is unreachable the record stays unchanged, and the owner still accepts
+//!   mail.
 
 mod steps;
 
@@ -20,52 +24,52 @@ use vere_units::Timestamp;
 
 use super::membership::Membership;
 
-/// How long to wait before the register is asked again after a failure.
+/// Pause after a failure before the next request to the register.
 const RETRY: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// How often it is looked at again while the group is shut, or its lease is not its own.
+/// Interval of reads while the group is shut, and while another owner seems to have its lease.
 const LOOK: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// What the register is to be asked.
+/// Request to the register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegisterRequest {
-    /// The record of the group, linearizably.
+    /// Reads the record of the group, linearizably.
     Read,
-    /// Replace the record if its version is this one; `None`: if there is none.
+    /// Replaces the record of version `expected`; `None` expects an empty register.
     Swap {
-        /// The version it must have.
+        /// Version that the current record must have.
         expected: Option<u64>,
         /// The new record.
         value: Vec<u8>,
     },
 }
 
-/// The register was not reached, or its value cannot be read.
+/// The register is unreachable, or its value is unreadable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegisterFailed;
 
-/// What the register answered to a [`RegisterRequest::Swap`].
+/// Answer of the register to a [`RegisterRequest::Swap`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegisterSwap {
-    /// It is replaced; the version it has now.
+    /// The record was replaced and now has this version.
     Done(u64),
-    /// Another version was there.
+    /// The register holds another version.
     Conflict,
-    /// The register was not reached or did not answer: replaced or not, nobody knows.
+    /// The register did not answer: the record may or may not have been replaced.
     Unknown,
 }
 
-/// What is known of the record.
+/// The owner's knowledge of the record.
 #[derive(Debug, Default)]
 pub(super) struct Register {
-    /// What was read last, and its version; `None` inside: there is no record.
+    /// Record and version of the last read; `None` inside: the register has no record.
     pub(super) known: Option<Option<(u64, Membership)>>,
     asked: Option<Asked>,
     request: Option<RegisterRequest>,
     retry_at: Timestamp,
-    /// When it was read last.
+    /// Time of the last read.
     read_at: Timestamp,
-    /// What is wrong with the register was told.
+    /// The owner has reported the register's failure to the host.
     alarmed: bool,
 }
 

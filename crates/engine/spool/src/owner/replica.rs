@@ -1,4 +1,4 @@
-//! One node as the owner sees it: its connections, what it has, and what it is to the group.
+//! One node from the owner's view: connections, progress, and standing in the group.
 
 use std::fmt;
 
@@ -12,14 +12,14 @@ use super::pace::Pace;
 use super::rebuild::Rebuild;
 use super::title::Noted;
 
-/// What a node is to the group, by the membership record.
+/// Standing of a node in the group, by the membership record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It holds nothing that counts.
+    /// Not a member: holds nothing that counts.
     Out,
-    /// It holds everything acknowledged; nothing is acknowledged without it.
+    /// Holds everything acknowledged; no change is acknowledged without this replica.
     Full,
-    /// It is being rebuilt.
+    /// In rebuild.
     Syncing,
 }
 
@@ -32,26 +32,27 @@ impl From<MemberState> for Standing {
     }
 }
 
-/// Why a member must leave.
+/// Reason why a member must leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It came back under another incarnation: its memory is lost.
+    /// The node returned under another incarnation: its memory is lost.
     Lost,
-    /// It has not processed what it acknowledged, or has processed what was never sent.
+    /// The node has not processed a change that it acknowledged, or has processed a change never
+    /// sent.
     Behind,
-    /// Its log failed.
+    /// The node's log failed.
     LogFailed,
-    /// It refused what others did.
+    /// The node refused a change that other replicas executed.
     Diverged,
-    /// It was away for too long.
+    /// The node was absent for too long.
     Away,
-    /// It lags too far behind to be rebuilt.
+    /// The node lags too far behind to be rebuilt.
     Lagging,
-    /// It lives and acknowledges nothing, while another one does.
+    /// The node is connected and acknowledges nothing, while another replica does.
     Stalled,
-    /// It has no room for what it is to be given.
+    /// The node has no space for the group's records.
     NoRoom,
-    /// Its answers came later than the others' for long.
+    /// The node's answers were persistently later than the other members'.
     Slow,
 }
 
@@ -71,12 +72,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a node told about the group when it was connected to.
+/// Progress that a node reported when connecting.
 #[derive(Debug, Clone)]
 pub(super) struct Progress {
     pub(super) processed: Txn,
     pub(super) acknowledged: Txn,
-    /// The group is incomplete there.
+    /// The group is incomplete on the node.
     pub(super) syncing: bool,
     pub(super) refused: Vec<(Txn, Refusal)>,
 }
@@ -86,54 +87,55 @@ pub(super) struct Progress {
 pub(super) struct Replica {
     pub(super) name: String,
     pub(super) connections: Vec<Connection>,
-    /// The connection that carries changes.
+    /// Slot of the connection that carries changes.
     pub(super) active: Option<usize>,
-    /// A standby connection that was asked to become the active one.
+    /// Standby connection with an outstanding request to become active.
     pub(super) attaching: Option<(usize, Seq)>,
     pub(super) incarnation: Option<Incarnation>,
-    /// Its machine: one log is enough for all nodes on it.
+    /// Machine of the node: one log is enough for all nodes of a machine.
     pub(super) machine: usize,
-    /// It said last that its log holds everything it has acknowledged, and was told nothing else since.
+    /// The node reported a log with everything it has acknowledged, and has no other duty since.
     pub(super) logged: bool,
-    /// It cannot keep a log, in this life of its memory.
+    /// The node cannot keep a log in this life of its memory.
     pub(super) logless: bool,
-    /// It was told to keep a log, or not to, and has not answered.
+    /// Outstanding duty: to keep a log, or not to.
     pub(super) duty: Option<(Seq, bool)>,
-    /// Whether it has on stable storage that the group is this owner's.
+    /// Whether the node has noted this owner on stable storage.
     pub(super) noted: Noted,
-    /// It said last that the group is another owner's: it holds something.
+    /// The node last reported another owner of the group, and so holds some data.
     pub(super) fenced: bool,
-    /// What it told when it was connected to last.
+    /// Progress reported on the last connection.
     pub(super) progress: Option<Progress>,
-    /// What it answered to changes up to here says nothing: it was being rebuilt and passed over what it
-    /// did not have.
+    /// Last change without a vote of this replica: during the rebuild the replica ignored changes
+    /// of records not copied yet.
     pub(super) whole_after: Txn,
-    /// Whether it told all its queues to this owner when that took over.
+    /// Whether the node has listed all its queues to this owner after the takeover.
     pub(super) listed: bool,
-    /// The last change put into a frame for it.
+    /// Last change encoded for this replica.
     pub(super) position: Txn,
-    /// The last change it acknowledged.
+    /// Last acknowledged change.
     pub(super) acked: Txn,
     pub(super) standing: Standing,
     pub(super) fault: Option<Fault>,
-    /// Since when it has acknowledged nothing, while another one was ahead.
+    /// Time since which the replica has acknowledged nothing while another replica was ahead.
     pub(super) moved_at: Timestamp,
-    /// What it had acknowledged then.
+    /// Last acknowledged change at this time.
     pub(super) moved_to: Txn,
-    /// How fast it answers.
+    /// Measured speed of answers.
     pub(super) pace: Pace,
-    /// Since when it has no active connection.
+    /// Time since which the replica has no active connection.
     pub(super) away_since: Timestamp,
-    /// When it may be tried again.
+    /// Earliest time of the next rebuild.
     pub(super) retry_at: Timestamp,
     pub(super) rebuild: Option<Rebuild>,
-    /// It was full and left because it was away: what it has not acknowledged is kept for it (`absence`).
+    /// The replica was full and left because of an absence: the owner keeps unacknowledged changes
+    /// for it (`absence`).
     pub(super) awaited: bool,
-    /// Up to here it did what the others did, as far as it has to.
+    /// Last change for which this replica's refusals were compared with the group's.
     pub(super) compared: Txn,
-    /// The register was asked to make it full, expecting this version, and may still do so.
+    /// Version of an outstanding swap that makes this replica full.
     pub(super) promised: Option<u64>,
-    /// The register was asked to let it go, expecting this version, and may still do so.
+    /// Version of an outstanding swap that removes this replica.
     pub(super) leaving: Option<u64>,
 }
 
@@ -171,8 +173,8 @@ impl Replica {
         }
     }
 
-    /// What it told, with the refusals that it told before: on a new connection it leaves out those
-    /// that were acknowledged.
+    /// Returns the reported progress, completed by earlier refusals: on a new connection the node
+    /// omits refusals that were acknowledged.
     pub(super) fn told(&self, progress: &Progress) -> Progress {
         let before = self.progress.as_ref().map(|before| &before.refused);
         let mut told = progress.clone();
@@ -183,8 +185,9 @@ impl Replica {
         told
     }
 
-    /// Whether another member with the same last transaction did the same, as far as both are safe.
-    /// One may have had no room for what the other did, and their owner died before it saw that.
+    /// Whether two members with equal last transaction refused the same changes; assumed while one
+    /// of them has changes that are not safe. A member may have refused a change for lack of space,
+    /// and the earlier owner died before noticing.
     pub(super) fn agrees(&self, other: &Self) -> bool {
         let safe = |progress: &&Progress| progress.acknowledged >= progress.processed;
         let one = self.progress.as_ref().filter(safe);
@@ -193,28 +196,28 @@ impl Replica {
             .is_none_or(|(one, another)| one.refused == another.refused)
     }
 
-    /// Whether it is there and holds nothing that counts, though the record may say so: `recorded`, under
-    /// this life of its memory.
+    /// Whether the node is connected and holds nothing that counts, whatever the record says.
+    /// `recorded`: the record names this incarnation.
     pub(super) fn is_empty(&self, recorded: bool) -> bool {
         let progress = self.progress.as_ref();
         let incomplete = progress.is_some_and(|progress| progress.syncing);
         self.is_up() && (!recorded || incomplete)
     }
 
-    /// Whether it has shown that it holds, or held, something of the group.
+    /// Whether the node has shown that it holds or held data of the group.
     pub(super) fn is_used(&self) -> bool {
         let progress = self.progress.as_ref();
         self.fenced || progress.is_some_and(|progress| progress.processed > Txn(0))
     }
 
-    /// Whether the group is whole there, and this owner's, for good.
+    /// Whether the node has the complete group and has noted this owner for good.
     pub(super) fn is_made(&self) -> bool {
         let progress = self.progress.as_ref();
         let whole = progress.is_some_and(|progress| !progress.syncing);
         self.is_up() && whole && self.noted == Noted::Safe
     }
 
-    /// Whether changes can be sent to it.
+    /// Whether changes can be sent to the node.
     pub(super) const fn is_up(&self) -> bool {
         self.active.is_some()
     }
@@ -223,45 +226,47 @@ impl Replica {
         self.standing == Standing::Full
     }
 
-    /// Whether it can answer for the group.
+    /// Whether the replica can answer for the group.
     pub(super) fn is_sound(&self) -> bool {
         self.is_full() && self.is_up() && self.fault.is_none()
     }
 
-    /// Whether it was told nothing that it has not answered, but for changes.
+    /// Whether the replica has no outstanding request except changes.
     pub(super) fn is_settled(&self) -> bool {
         let told = self.duty.is_some() || self.attaching.is_some();
         let noting = matches!(self.noted, Noted::Asked(_));
         !told && !noting && self.rebuild.is_none() && self.promised.is_none()
     }
 
-    /// Whether it refused what others did.
+    /// Whether the replica refused a change that other replicas executed.
     pub(super) fn differs(&self) -> bool {
         self.fault == Some(Fault::Diverged)
     }
 
-    /// Whether nothing is acknowledged without it.
+    /// Whether every acknowledgement requires this replica.
     pub(super) fn is_required(&self) -> bool {
         let complete = self.rebuild.as_ref().is_some_and(Rebuild::is_complete);
         self.is_full() || self.promised.is_some() || complete
     }
 
-    /// Whether it is there, in order as far as is known, and nothing is acknowledged without it.
+    /// Whether acknowledgements wait for this replica: required, connected and without a known
+    /// fault.
     pub(super) fn is_waited_for(&self) -> bool {
         self.is_required() && self.is_up() && self.fault.is_none()
     }
 
-    /// Whether changes go to it.
+    /// Whether the owner sends changes to this replica.
     pub(super) fn takes_changes(&self) -> bool {
         self.is_full() || self.rebuild.is_some() || self.promised.is_some()
     }
 
-    /// Whether its log counts: it holds everything, and nothing that is on its way takes it out of the record.
+    /// Whether the replica's log counts: it is complete, and no outstanding swap removes the
+    /// replica.
     pub(super) fn keeps_log(&self) -> bool {
         self.is_full() && self.logged && self.leaving.is_none()
     }
 
-    /// Whether changes are kept until it has acknowledged them.
+    /// Whether the owner keeps changes until this replica has acknowledged them.
     pub(super) fn needs_changes(&self) -> bool {
         self.takes_changes() || self.awaited
     }
@@ -271,8 +276,9 @@ impl Replica {
         self.connections.get_mut(slot)
     }
 
-    /// As what the connection in `slot` is to say HELLO: only one can be the active one.
-    /// `None` while another one is about to be it: there is nothing to be on standby for yet.
+    /// Role for the HELLO of the connection in `slot`: only one connection can be active. `None`
+    /// while another connection is about to become active, because a standby connection needs an
+    /// active one.
     pub(super) fn role_for(&self, slot: usize) -> Option<Role> {
         let taken = self
             .connections
@@ -288,7 +294,7 @@ impl Replica {
         }
     }
 
-    /// A standby connection to change to.
+    /// Slot of a standby connection that can become active.
     pub(super) fn standby(&self) -> Option<usize> {
         if self.active.is_some() || self.attaching.is_some() {
             return None;

@@ -1,4 +1,5 @@
-//! Sending and acknowledging: what goes to which replica, and when a change is safe.
+//! Sending and acknowledging: distribution of changes to replicas, and the decision that a change
+//! is safe.
 
 use vere_spoolwire::{Refusal, Txn, WINDOW_TXNS_MAX};
 use vere_units::Timestamp;
@@ -12,19 +13,20 @@ use super::replica::{Fault, Replica};
 use super::title::Noted;
 use super::{Owner, OwnerEvent};
 
-/// Frames are made up to about so many octets ahead of what is written.
+/// Approximate limit of encoded output ahead of the socket, in octets.
 const OUTPUT_AHEAD: usize = 256 << 10;
 
-/// What becomes of a change that every replica that counts has answered.
+/// Outcome of a change that every required replica has answered.
 enum Verdict {
     Done,
     Refused(Refusal),
-    /// Some did it and some refused, and it cannot be taken back: the latter must leave first.
+    /// Some replicas executed the change, some refused, and the change cannot be undone: the
+    /// refusing replicas must leave first.
     Split,
 }
 
 impl Owner {
-    /// Puts changes into frames for a replica, as far as its window allows.
+    /// Encodes changes for a replica, as far as its window allows.
     pub(super) fn fill(&mut self, index: usize) {
         if !matches!(self.phase, Phase::Open | Phase::Learning { .. }) {
             return;
@@ -65,7 +67,7 @@ impl Owner {
         }
     }
 
-    /// A replica acknowledged everything up to a number, but for the refused.
+    /// Records that a replica acknowledged everything up to `through`, with these refusals.
     pub(super) fn acked(
         &mut self,
         index: usize,
@@ -76,7 +78,7 @@ impl Owner {
         if !matches!(self.phase, Phase::Open)
             && let Some(progress) = &mut replica.progress
         {
-            // So that members can be compared.
+            // Takeover compares the refusals of members.
             progress.acknowledged = progress.acknowledged.max(through);
             progress.refused.extend_from_slice(refused);
             progress.refused.sort_unstable();
@@ -86,10 +88,11 @@ impl Owner {
             return Ok(());
         }
         if replica.fault == Some(Fault::Stalled) && through > replica.acked {
-            // Its disk moves again.
+            // The disk of the replica makes progress again.
             replica.fault = None;
         }
-        // Who differs may still be gone on with, as the last one, and says nothing of this again.
+        // A diverged replica may remain as the last full one, and does not repeat its
+        // acknowledgements.
         let counts = replica.fault.is_none() || replica.differs();
         if !replica.needs_changes() || !counts {
             return Ok(());
@@ -110,7 +113,7 @@ impl Owner {
         Ok(())
     }
 
-    /// R1: tells what every full replica holds, in order.
+    /// R1: acknowledges changes that every full replica holds, in order.
     pub(super) fn settle(&mut self) {
         if !matches!(self.phase, Phase::Open) {
             return;
@@ -122,8 +125,8 @@ impl Owner {
         }
     }
 
-    /// What became of changes that every full replica has answered. It stands also while there are too
-    /// few of them for anybody to be told: who is rebuilt from one of them copies what came of it.
+    /// Decides changes that every required replica has answered. A decision stands even while too
+    /// few full replicas exist for an acknowledgement: rebuilds copy its outcome.
     fn decide(&mut self) {
         let required = self.replicas.iter().filter(|replica| replica.is_required());
         let Some(through) = required.map(|replica| replica.acked).min() else {
@@ -186,7 +189,7 @@ impl Owner {
         }
     }
 
-    /// Nobody keeps it: who did it all the same is told to take it back.
+    /// Records a refused change and undoes the change on replicas that executed it.
     fn refused(&mut self, txn: Txn, refusal: Refusal) {
         self.untold.push_back(OwnerEvent::Refused { txn, refusal });
         let Some(entry) = self.changes.get_mut(txn) else {
@@ -209,7 +212,7 @@ impl Owner {
         for (queue, id) in entry.what.made().into_iter().flatten() {
             undo.delete(queue, id);
         }
-        // One change each: a replica that does not have one record may have another one.
+        // One change each: a replica may lack one record and have another.
         for operation in undo.into_operations() {
             let what = What::Batch {
                 batch: Batch::of(operation),
@@ -228,13 +231,15 @@ impl Owner {
                 && replica.is_required()
                 && matches!(replica.fault, None | Some(Fault::Stalled))
             {
-                // Any other fault is worse: a last one that only differs is gone on with.
+                // Keep other faults, which are worse: a diverged replica may remain as the last
+                // full one.
                 replica.fault = Some(Fault::Diverged);
             }
         }
     }
 
-    /// A disk that hangs lets its node live and acknowledge nothing: the others must not wait for ever.
+    /// Finds replicas that stopped acknowledging. The disk of a live node may hang, and the other
+    /// replicas must not wait forever.
     pub(super) fn find_stalled(&mut self, now: Timestamp) {
         let sound = self.replicas.iter().filter(|replica| replica.is_sound());
         let Some(ahead) = sound.clone().map(|replica| replica.acked).max() else {
@@ -248,8 +253,9 @@ impl Owner {
                 (replica.moved_at, replica.moved_to) = (now, replica.acked);
             } else if now.saturating_since(replica.moved_at) >= self.config.stall_after {
                 replica.fault = Some(Fault::Stalled);
-                // One that is full by no record, and that nobody may have made so, is not waited for any more
-                // even if the register does not answer. What it says of changes later means nothing.
+                // No record makes this replica full, and no outstanding swap can. So the owner
+                // stops waiting for the replica even without the register, and ignores later
+                // acknowledgements.
                 if !replica.is_full() && replica.promised.is_none() {
                     let active = replica.active.into_iter();
                     let links = active.map(|address| Link {
@@ -263,7 +269,7 @@ impl Owner {
         }
     }
 
-    /// Lets go of what every replica has acknowledged.
+    /// Removes changes that every replica has acknowledged.
     fn trim(&mut self) {
         self.give_up_laggards();
         let takers = self

@@ -1,4 +1,4 @@
-//! The paper's Table I: the state of every replica, as the owner acts on it.
+//! The paper's Table I: state of every replica, as used by the owner.
 
 use vere_spoolwire::Txn;
 use vere_units::Timestamp;
@@ -9,49 +9,49 @@ use super::{Fault, Owner};
 /// State of a connection (Table I, "Network State").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetworkState {
-    /// It carries changes.
+    /// Carries changes.
     Run,
-    /// It is on standby.
+    /// On standby.
     Ready,
-    /// It is not there.
+    /// Not connected.
     Down,
 }
 
-/// What a replica holds (Table I, "Sync. State").
+/// Content of a replica (Table I, "Sync. State").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncState {
     /// Everything.
     Sync,
-    /// Everything, and its answers come later than the others' for long.
+    /// Everything, with answers persistently later than the other members'.
     Slow,
-    /// Everything but the changes that it missed while it was away; it is given them.
+    /// Everything except changes missed during an absence, which are being sent.
     CatchingUp,
-    /// It is being rebuilt; so many records were copied.
+    /// In rebuild; number of copied records.
     Rebuilding(u64),
     /// Nothing that counts.
     Out,
-    /// Nothing that counts: it was too slow and is left alone for a while.
+    /// Nothing that counts: the node left as slow and has a pause.
     Resting,
-    /// It is a member and must leave.
+    /// A member that must leave.
     Faulty(Fault),
 }
 
 /// One row: one replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaRow {
-    /// The node.
+    /// Name of the node.
     pub node: String,
-    /// Its active connection.
+    /// State of the active connection.
     pub active: NetworkState,
-    /// Its connection on standby.
+    /// State of the standby connection.
     pub standby: NetworkState,
-    /// What it holds.
+    /// Content of the replica.
     pub sync: SyncState,
-    /// The last transaction it acknowledged.
+    /// Last acknowledged transaction.
     pub transactions: Txn,
-    /// Transactions sent to it and not acknowledged.
+    /// Number of transactions sent without acknowledgement.
     pub in_flight: u64,
-    /// Whether what was acknowledged is in its memory and nowhere else.
+    /// Whether only this node's memory holds the acknowledged records.
     pub alone: bool,
 }
 

@@ -1,36 +1,36 @@
-//! By what an owner has its group: each full member is to have on stable storage that it is this one's
-//! before anything is acknowledged (R3), and what the delivery lease has to know (rule R4, and R6 for its
-//! second half).
+//! The owner's title to its group. Before anything is acknowledged, each full member must have
+//! noted this owner on stable storage (R3). The delivery lease depends on the title (rule R4, and
+//! R6 for its second half).
 //!
-//! A node notes a new owner in its log like a change. One that loses power before that is synced serves
-//! the owner before again, who would get its changes acknowledged, under numbers that are given out anew
-//! here. So a new owner asks each member to say when everything it was told is safe, which is what
-//! COMPLETE asks of a group that is whole.
+//! A node notes a new owner in its log like a change. A node that loses power before the sync
+//! serves the earlier owner again. That owner would then get acknowledgements under numbers that
+//! this owner gives out anew. So a new owner asks each member to confirm that everything received
+//! is safe, by sending COMPLETE to a complete group.
 
 mod steps;
 
 use vere_spoolwire::Seq;
 use vere_units::Timestamp;
 
-/// How far a node is with noting, for good, that the group is this owner's.
+/// State of a node's permanent note that this owner has the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Noted {
-    /// It may forget it.
+    /// The node may lose its note.
     #[default]
     No,
-    /// It was asked to say when it is.
+    /// The node was asked to confirm its note.
     Asked(Seq),
-    /// No owner before will be served any more under this incarnation.
+    /// The node serves no earlier owner any more under this incarnation.
     Safe,
 }
 
-/// By what an owner has its group at this moment.
+/// The owner's title to its group at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Title {
-    /// The epoch under which it claimed the group.
+    /// Epoch of the claim.
     pub epoch: u64,
-    /// Whether a full member answers it, and will never answer an owner before it any more.
+    /// Whether a connected full member has fenced all earlier owners for good.
     pub fences: bool,
-    /// Every full member has answered, under this epoch, what was sent then or later.
+    /// Every full member has answered, under this epoch, a request sent at this time or later.
     pub confirmed: Option<Timestamp>,
 }

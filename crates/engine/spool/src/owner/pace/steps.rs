@@ -1,4 +1,4 @@
-//! How the owner measures its members, and what it does with slow ones: rules S1 to S5.
+//! The owner's measurement of its members, and its decisions about slow ones: rules S1 to S5.
 
 use vere_units::Timestamp;
 
@@ -8,7 +8,7 @@ use super::super::{MEMBERS_MAX, Owner, OwnerEvent, ReplicaChange};
 use super::{Mark, PARTS, SLOW_FROM, WELL_UP_TO};
 
 impl Owner {
-    /// Compares the members, if that says anything now.
+    /// Compares the members, when a comparison is meaningful.
     pub(in crate::owner) fn watch_pace(&mut self, now: Timestamp) {
         let part = self.config.slow_after / PARTS;
         if part.is_zero() {
@@ -42,7 +42,7 @@ impl Owner {
         }
     }
 
-    /// S3.
+    /// S3: whether the members can be compared now.
     fn is_comparable(&self) -> bool {
         let settled = |replica: &Replica| match replica.standing {
             Standing::Out => true,
@@ -71,7 +71,7 @@ impl Owner {
         let logs = replica.logged;
         let others = self.replicas.iter().enumerate();
         let others = others.filter(|(other, _)| *other != index);
-        // Who syncs is later than who does not, and no worse.
+        // A logging member answers later than one without a log, and is not slow for this reason.
         let alike = others.filter(|(_, other)| other.is_full() && (other.logged || !logs));
         let (mut all, mut answered) = (0, 0);
         for (_, other) in alike {
@@ -86,7 +86,7 @@ impl Owner {
         }
     }
 
-    /// S2. One member at a time.
+    /// S2: decides on at most one member.
     fn judge_pace(&mut self) {
         let parts = |replica: &Replica| replica.pace.history.count_ones();
         let well = |replica: &&Replica| replica.is_full() && parts(replica) <= WELL_UP_TO;
@@ -110,13 +110,13 @@ impl Owner {
         self.events.push_back(OwnerEvent::Replica { node, change });
     }
 
-    /// Full members, and there, without which no slow one leaves: those that must be, and two where there
-    /// are to be two.
+    /// Number of connected full members that must remain when a slow one leaves: `replicas_min`,
+    /// and at least two if two or more replicas are configured.
     fn must_stay(&self) -> usize {
         self.config.replicas_min.max(self.config.replicas.min(2))
     }
 
-    /// S4: whether the group goes on without a member because it is slow.
+    /// S4: whether the group goes on without a slow member.
     pub(in crate::owner) fn goes_on_without(&self, slow: &Replica) -> bool {
         let stays = |replica: &&Replica| replica.is_sound() && replica.name != slow.name;
         slow.is_full()
@@ -130,7 +130,7 @@ impl Owner {
         self.replicas.iter().any(syncing)
     }
 
-    /// Members that there are to be: S4, one more before a slow one leaves.
+    /// Number of members wanted; S4 adds a member before a slow one leaves.
     pub(in crate::owner) fn members_wanted(&self) -> usize {
         let waits = |one: &Replica| one.is_full() && one.pace.slow && !self.goes_on_without(one);
         let spare = !self.is_rebuilding() && self.replicas.iter().any(waits);
@@ -142,7 +142,7 @@ impl Owner {
         self.record.members.len() < self.must_stay() || !replica.pace.rests(now)
     }
 
-    /// Whom to read from: a replica that holds everything and is there; the slow one last.
+    /// Chooses a replica for reads: sound and full, the slow one last.
     pub(in crate::owner) fn readable(&self) -> Option<usize> {
         let sound = |replica: &Replica| replica.is_sound();
         let well = |replica: &Replica| replica.is_sound() && !replica.pace.slow;

@@ -14,7 +14,7 @@ use super::super::title::Noted;
 use super::{BLOCK_OCTETS, BLOCK_RECORDS, Copied, OUTPUT_MAX, Rebuild, Step};
 
 impl Owner {
-    /// Takes the rebuild of a node as far as it goes now.
+    /// Advances the rebuild of a node as far as possible.
     pub(in crate::owner) fn rebuild(&mut self, target: usize) {
         if !matches!(self.phase, Phase::Open)
             || self.replicas[target].standing != Standing::Syncing
@@ -24,7 +24,7 @@ impl Owner {
             return;
         }
         if self.replicas[target].rebuild.is_none() {
-            // It may be full already by the record.
+            // A replica with an outstanding swap may already be full.
             if self.replicas[target].promised.is_some() || !self.begin_rebuild(target) {
                 return;
             }
@@ -58,20 +58,20 @@ impl Owner {
         true
     }
 
-    /// A replica is full no more: what was copied from it and is not decided may not be what the others
-    /// have, and is copied again, with everything.
+    /// Restarts every rebuild that copied from `source`, which has lost full status: its undecided
+    /// changes may differ from the content of the other replicas.
     pub(in crate::owner) fn doubt_copies(&mut self, source: usize) {
         let decided = self.changes.decided();
         for replica in &mut self.replicas {
             let depends = |rebuild: &mut Rebuild| rebuild.depends_on(source, decided);
-            // One that may be full already has nothing that is not decided.
+            // A replica with an outstanding swap to full has only decided changes.
             if replica.promised.is_none() {
                 replica.rebuild.take_if(|rebuild| depends(rebuild));
             }
         }
     }
 
-    /// Puts what was copied into the stream, once that is where the copy was taken.
+    /// Inserts the copy into the node's stream, once the stream is at the transaction of the copy.
     fn put_copied(&mut self, target: usize) {
         let replica = &mut self.replicas[target];
         let position = replica.position;
@@ -127,7 +127,7 @@ impl Owner {
         }
     }
 
-    /// Whom to copy from: one that was not late, if there is one; the slow one last.
+    /// Chooses the source of copies: a replica that was not late if possible, the slow one last.
     fn source_of(&self, target: usize) -> Option<usize> {
         let rebuild = self.replicas[target].rebuild.as_ref();
         let late = |index: &usize| rebuild.is_some_and(|rebuild| rebuild.late.contains(index));
@@ -137,7 +137,8 @@ impl Owner {
         chosen.or_else(|| self.readable())
     }
 
-    /// Asks the source for the next piece, or the node whether everything is safe.
+    /// Requests the next piece from the source, or the confirmation that everything is safe from
+    /// the node.
     fn copy_next(&mut self, target: usize) {
         let Some(source) = self.source_of(target) else {
             return;
@@ -170,7 +171,8 @@ impl Owner {
                 records: BLOCK_RECORDS,
                 octets: BLOCK_OCTETS,
             },
-            // It would count from the answer on, and everybody wait for what it missed.
+            // The node would count from its answer on, and the group would wait for its missed
+            // changes.
             (None, None) if replica.awaited && position < decided => return,
             (None, None) => {
                 connection.write(|out| Request::Complete.encode(out, seq));
@@ -181,7 +183,7 @@ impl Owner {
                 return;
             }
         };
-        // The copy must not be older than what the node has seen.
+        // A copy must not be older than the stream of the node.
         if at < position || connection.waiting() > OUTPUT_MAX {
             return;
         }
@@ -195,7 +197,7 @@ impl Owner {
         self.ask(source, request, purpose);
     }
 
-    /// Queues came from the source.
+    /// Receives queues from the source.
     pub(in crate::owner) fn copied_queues(
         &mut self,
         target: usize,
@@ -206,7 +208,7 @@ impl Owner {
         self.copied(target, seq, Copied::Queues(queues, end));
     }
 
-    /// Records came from the source.
+    /// Receives records from the source.
     pub(in crate::owner) fn copied_records(
         &mut self,
         target: usize,
@@ -226,7 +228,7 @@ impl Owner {
         }
     }
 
-    /// The node says that everything before is safe.
+    /// Handles the node's confirmation that everything before is safe.
     pub(in crate::owner) fn completed(&mut self, target: usize, seq: Seq) {
         let replica = &mut self.replicas[target];
         if let Some(rebuild) = &mut replica.rebuild

@@ -1,4 +1,4 @@
-//! What the owner asks the register, and what follows from its answers: rules R1 to R6.
+//! Requests of the owner to the register, and the effects of the answers: rules R1 to R6.
 
 use vere_units::Timestamp;
 
@@ -9,20 +9,20 @@ use super::super::{Owner, OwnerEvent, ReplicaChange};
 use super::{Asked, LOOK, RETRY, RegisterFailed, RegisterRequest, RegisterSwap};
 
 impl Owner {
-    /// What the host is to ask the register of the group. One request at a time; the answer comes by
+    /// Returns the next request to the register, at most one at a time. The host answers with
     /// [`Owner::register_read`] or [`Owner::register_swapped`].
     pub fn poll_register(&mut self) -> Option<RegisterRequest> {
         self.register.request.take()
     }
 
-    /// Whether [`Owner::poll_register`] has something.
+    /// Whether [`Owner::poll_register`] has a request.
     #[must_use]
     pub const fn has_register_request(&self) -> bool {
         self.register.request.is_some()
     }
 
-    /// The answer to [`RegisterRequest::Read`]: the record and its version, or that there is none;
-    /// `Err` when the register was not reached or its value is damaged.
+    /// Processes the answer to [`RegisterRequest::Read`]: the record and its version, or `None`
+    /// without a record; `Err` for an unreachable register or a damaged value.
     pub fn register_read(
         &mut self,
         result: Result<Option<(u64, Vec<u8>)>, RegisterFailed>,
@@ -44,7 +44,7 @@ impl Owner {
         self.advance(now);
     }
 
-    /// The answer to [`RegisterRequest::Swap`].
+    /// Processes the answer to [`RegisterRequest::Swap`].
     pub fn register_swapped(&mut self, result: &RegisterSwap, now: Timestamp) {
         let Some(Asked::Swap(wanted)) = self.register.asked.take() else {
             return;
@@ -55,7 +55,7 @@ impl Owner {
                 self.register.known = Some(Some((*version, wanted)));
                 self.learned(now);
             }
-            // Read it again: it may be what was wanted, by an answer that was lost.
+            // Read again: an earlier swap with a lost answer may have succeeded.
             RegisterSwap::Conflict => self.register.known = None,
             RegisterSwap::Unknown => {
                 self.register.known = None;
@@ -72,16 +72,16 @@ impl Owner {
         }
     }
 
-    /// The register may say something else than is known.
+    /// Discards the known record, which the register may have replaced.
     pub(in crate::owner) fn read_register_again(&mut self) {
         if !matches!(self.register.asked, Some(Asked::Swap(_))) {
             self.register.known = None;
         }
     }
 
-    /// Tells that the delivery lease seems to be a later owner's. Whether the group still is this one's is
-    /// asked of the register anew, unless it was lately: a later owner that died before it reached a node
-    /// is known to nobody else.
+    /// Reports that a later owner seems to have the delivery lease. The owner reads the register
+    /// again, unless it did so lately, to learn whether the group still is its own. No node knows
+    /// of a later owner that died before reaching a node.
     pub fn doubt(&mut self, now: Timestamp) {
         if now.saturating_since(self.register.read_at) >= LOOK {
             self.read_register_again();
@@ -89,7 +89,7 @@ impl Owner {
         }
     }
 
-    /// Asks the register for what is wanted, unless it was asked something already.
+    /// Sends the register the wanted record, unless a request is outstanding.
     pub(in crate::owner) fn ask_register(&mut self, now: Timestamp) {
         if self.register.asked.is_some()
             || now < self.register.retry_at
@@ -97,7 +97,7 @@ impl Owner {
         {
             return;
         }
-        // While it is shut somebody else may have decided something: another owner, or an operator.
+        // While the group is shut, another owner or an operator may have changed the record.
         if self.shut.is_some() && now.saturating_since(self.register.read_at) >= LOOK {
             self.register.known = None;
         }
@@ -125,7 +125,7 @@ impl Owner {
         }
     }
 
-    /// When time alone makes the register be asked.
+    /// Time of the next request to the register without an event.
     pub(in crate::owner) fn register_deadline(&self) -> Option<Timestamp> {
         if self.register.asked.is_some() || matches!(self.phase, Phase::Fenced) {
             return None;
@@ -139,10 +139,10 @@ impl Owner {
         looks.into_iter().chain(retries).min()
     }
 
-    /// The record is known anew.
+    /// Processes a newly read record.
     fn learned(&mut self, now: Timestamp) {
         let Some(Some((version, record))) = &self.register.known else {
-            // A group that was claimed has a record. What made it vanish may bring it back.
+            // A claimed group has a record. A vanished record may return.
             if !matches!(self.phase, Phase::Start) {
                 self.register.known = None;
                 self.register_failed(now);
@@ -168,7 +168,7 @@ impl Owner {
             return;
         }
         self.record = record;
-        // Under another version what was asked for before cannot happen any more.
+        // A changed version makes outstanding swaps fail.
         for replica in &mut self.replicas {
             replica.promised = replica.promised.filter(|promised| *promised == version);
             replica.leaving = replica.leaving.filter(|leaving| *leaving == version);
@@ -176,13 +176,13 @@ impl Owner {
         self.apply_record(now);
     }
 
-    /// The group is another owner's.
+    /// Ends the owner: another owner has the group.
     fn fence(&mut self) {
         self.phase = Phase::Fenced;
         self.events.push_back(OwnerEvent::Fenced);
     }
 
-    /// The replicas become what the record says.
+    /// Applies the record to the replicas.
     fn apply_record(&mut self, now: Timestamp) {
         if self.record.full() == 1 {
             let record = &self.record;
@@ -213,7 +213,8 @@ impl Owner {
                         Fault::Away
                     };
                     let fault = replica.fault.take().unwrap_or(gone);
-                    // Who was only away failed at nothing: it is tried again when it is back.
+                    // An absent node did not fail, so the owner retries as soon as the node
+                    // returns.
                     if before == Standing::Syncing && fault != Fault::Away {
                         replica.retry_at = now + self.config.rebuild_pause;
                     }
@@ -242,14 +243,14 @@ impl Owner {
             let node = replica.name.clone();
             self.events.push_back(OwnerEvent::Replica { node, change });
             if before == Standing::Full {
-                // What it would answer may be old.
+                // Answers of this replica to reads may be outdated.
                 self.unasked(index);
                 self.doubt_copies(index);
             }
         }
     }
 
-    /// The record that the owner wants instead of the one there is, if any.
+    /// Returns the record that the owner wants instead of the current one, if any.
     fn wanted(&self, now: Timestamp) -> Option<Membership> {
         match self.phase {
             Phase::Start => {
@@ -272,20 +273,20 @@ impl Owner {
         }
     }
 
-    /// The same again, while somebody may still be let go by what was asked for before: under another version
-    /// that cannot happen.
+    /// Rewrites the record unchanged while an outstanding swap may still remove a member. The new
+    /// version makes that swap fail.
     fn unchanged(&self) -> Option<Membership> {
         let leaving = |replica: &Replica| replica.leaving.is_some();
         let doubtful = self.replicas.iter().any(leaving);
         doubtful.then(|| self.record.clone())
     }
 
-    /// R2: without a member that is away or at fault, as long as another full one is there.
+    /// R2: removes a member that is absent or at fault, as long as another full member remains.
     fn isolated(&self, now: Timestamp) -> Option<Membership> {
         let replaceable = |gone: &&Replica| {
             let empty = gone.fault == Some(Fault::Lost);
             let holds = !empty && self.config.durable;
-            // Who differs from a member that holds nothing any more differs from nobody.
+            // Divergence from a member that lost its content no longer matters.
             let differs = |replica: &Replica| {
                 empty && replica.differs() && replica.is_full() && replica.is_up()
             };
@@ -303,7 +304,7 @@ impl Owner {
         Some(self.record.without(&gone.name))
     }
 
-    /// Whether a member is away for too long, at fault, or too slow and not needed.
+    /// Whether a member is absent for too long, at fault, or slow and not needed.
     pub(in crate::owner) fn must_go(&self, replica: &Replica, now: Timestamp) -> bool {
         let away = !replica.is_up()
             && now.saturating_since(replica.away_since) >= self.config.isolate_after;
@@ -311,7 +312,7 @@ impl Owner {
         gone || self.goes_on_without(replica)
     }
 
-    /// R2: a rebuilt member that has everything becomes full.
+    /// R2: makes a rebuilt member full when it has everything.
     fn promoted(&self) -> Option<Membership> {
         let ready = |replica: &&Replica| {
             let complete = replica
@@ -320,7 +321,7 @@ impl Owner {
                 .is_some_and(super::super::rebuild::Rebuild::is_complete);
             let whole = complete || replica.promised.is_some() && !replica.is_full();
             let acked = replica.acked >= self.changes.decided();
-            // What the others did and it did not, or the other way round, is known by then.
+            // By then all differences between the node's refusals and the group's are known.
             let decided = self.changes.decided() >= replica.whole_after;
             let compared = replica.compared >= self.changes.decided();
             let settled = acked && decided && compared;
@@ -334,8 +335,8 @@ impl Owner {
         )
     }
 
-    /// A node is asked to be rebuilt when there are too few members, one at a time; of several the one
-    /// that was too slow least often.
+    /// Admits a node for a rebuild when members are lacking, one at a time. Of several nodes the
+    /// one that left as slow least often is chosen.
     fn admitted(&self, now: Timestamp) -> Option<Membership> {
         if self.record.members.len() >= self.members_wanted()
             || !self.replicas.iter().any(Replica::is_sound)

@@ -1,4 +1,4 @@
-//! How the owner secures its title, and tells of it.
+//! Steps by which the owner secures and reports its title.
 
 use vere_spoolwire::{Request, Seq};
 use vere_units::Timestamp;
@@ -10,7 +10,7 @@ use super::super::replica::{Fault, Replica};
 use super::{Noted, Title};
 
 impl Owner {
-    /// The title; `None` before the group is claimed, and after another owner took it.
+    /// Returns the title; `None` before the claim, and after another owner took the group.
     #[must_use]
     pub fn title(&self) -> Option<Title> {
         if matches!(self.phase, Phase::Start | Phase::Fenced) {
@@ -27,7 +27,7 @@ impl Owner {
         })
     }
 
-    /// Asks members to tell when it is safe that the group is this owner's.
+    /// Asks members to confirm that they have noted this owner on stable storage.
     pub(in crate::owner) fn secure_title(&mut self) {
         if !matches!(self.phase, Phase::Claimed { .. } | Phase::Learning { .. }) {
             return;
@@ -38,7 +38,7 @@ impl Owner {
         }
         for index in 0..self.replicas.len() {
             let replica = &self.replicas[index];
-            // To an incomplete group it would say that it is whole.
+            // COMPLETE would declare an incomplete group complete.
             let whole = replica
                 .progress
                 .as_ref()
@@ -50,8 +50,8 @@ impl Owner {
         }
     }
 
-    /// A group that nobody held before is whole on every node as it is, with nothing in it. A node that
-    /// makes it later, when the record may say that it holds something, is not told so.
+    /// Declares a new group complete on every node, with no content. A node that creates the group
+    /// later gets no such declaration, because the record may then name content.
     fn make_whole(&mut self) {
         if self.replicas.iter().any(Replica::is_used) {
             return;
@@ -76,7 +76,7 @@ impl Owner {
         self.next_seq = Seq(seq.0 + 1);
     }
 
-    /// A node says that what came before a request is safe.
+    /// Handles a node's confirmation that everything before a request is safe.
     pub(in crate::owner) fn title_noted(&mut self, link: Link, seq: Seq) {
         let replica = &mut self.replicas[link.node];
         if replica.noted == Noted::Asked(seq) && replica.active == Some(link.address) {
@@ -90,8 +90,9 @@ impl Owner {
         }
     }
 
-    /// Also of members that the register may have made full without this owner knowing it yet: one that
-    /// follows may have reached them alone.
+    /// Returns the time for which all required members have answered. Members that the register may
+    /// have made full without this owner's knowledge count: a later owner may have reached only
+    /// them.
     fn confirmed(&self) -> Option<Timestamp> {
         if !matches!(self.phase, Phase::Open) {
             return None;
