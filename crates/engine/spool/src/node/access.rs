@@ -1,4 +1,5 @@
-//! Accounts: who may make a group, own one that another account made, read it, or read a queue of it.
+//! Access rights of accounts: creating a group, owning another account's group, reading a group or
+//! a queue.
 
 use vere_spoolwire::{CloseReason, NodeStat, Request, Right, Role};
 
@@ -6,17 +7,17 @@ use super::deed::Deed;
 use super::queue::Queue;
 use super::store::Store;
 
-/// What somebody may read of a group.
+/// The part of a group that an account may read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Sight<'a> {
-    /// Everything: who may own the group.
+    /// The whole group: the account may own the group.
     All,
-    /// Queues that name the account; with `group` also those that name nobody.
+    /// Queues that grant the account a read; with `group` also queues without grants.
     Reader { account: &'a str, group: bool },
 }
 
 impl Deed {
-    /// What an account may read, as far as the group says so.
+    /// Returns the part that an account may read by the grants of the group.
     pub(super) fn sight<'a>(&self, account: &'a str) -> Sight<'a> {
         if self.allows(account, Right::Adopt) {
             Sight::All
@@ -37,14 +38,14 @@ impl Sight<'_> {
         }
     }
 
-    /// Whether the figures of the group are for him.
+    /// Whether the account may see the figures of the whole group.
     const fn sees_group(self) -> bool {
         matches!(self, Self::All | Self::Reader { group: true, .. })
     }
 }
 
 impl Store {
-    /// Whether an account may have the group in a role, or read at least a queue of it.
+    /// Whether an account may open the group in `role`, or may read at least one queue.
     ///
     /// # Errors
     ///
@@ -57,7 +58,7 @@ impl Store {
         })
     }
 
-    /// The queue that a request is about, when it is none that he may read.
+    /// Returns the queue of a request if the account may not read this queue.
     pub(super) fn hidden(&self, sight: Sight<'_>, request: Request) -> Option<&Queue> {
         let Request::Fetch { queue, .. } = request else {
             return None;
@@ -65,8 +66,8 @@ impl Store {
         self.queue(queue).filter(|queue| !sight.sees(queue))
     }
 
-    /// The figures that are for him: who may read single queues sees what these come to, and nothing of what
-    /// the group is otherwise.
+    /// Reduces the figures to the account's view: a reader of single queues sees the sums of these
+    /// queues, and nothing else of the group.
     pub(super) fn seen(&self, sight: Sight<'_>, stat: NodeStat) -> NodeStat {
         if sight.sees_group() {
             return stat;

@@ -1,26 +1,26 @@
-//! Accounts that a node knows, and what they were denied.
+//! Accounts of a node, and denials.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use vere_spoolwire::{CloseReason, DEFAULT_ACCOUNT, SharedSecret};
 
-/// Denials that were told already and are not told again.
+/// Number of reported denials that the node remembers in order not to repeat them.
 const TOLD_MAX: usize = 256;
 
-/// Somebody whom a node knows, by a secret.
+/// An account with its secret.
 #[derive(Debug, Clone)]
 pub struct Account {
     /// 1 to 32 octets of UTF-8.
     pub name: String,
-    /// What proves it, shared with nobody but the nodes.
+    /// Secret of the account, shared only with the nodes.
     pub secret: SharedSecret,
-    /// Whether it may make groups.
+    /// Whether the account may create groups.
     pub makes_groups: bool,
 }
 
 impl Account {
-    /// The account of those who were given one secret and no name.
+    /// Creates the default account for a deployment with one secret and no names.
     #[must_use]
     pub fn default_with(secret: SharedSecret) -> Self {
         Self {
@@ -31,16 +31,16 @@ impl Account {
     }
 }
 
-/// An account that proved itself and was not let do what it wanted.
+/// A denial: an authenticated account lacked a right.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Denial {
-    /// Who.
+    /// Name of the account.
     pub account: String,
-    /// With which group.
+    /// Name of the group.
     pub group: String,
-    /// With which queue of it, when it was about one.
+    /// Name of the queue, if the denial concerned a single queue.
     pub queue: Option<String>,
-    /// What: the reason it was told.
+    /// Reason sent to the peer.
     pub reason: CloseReason,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Denial {
     }
 }
 
-/// Denials to be told, each once.
+/// Denials to report, each once.
 #[derive(Debug, Default)]
 pub(super) struct Denials {
     told: BTreeSet<Denial>,

@@ -1,31 +1,31 @@
-//! A block of an owner's frames: what holds for it, and what it came to.
+//! A block of an owner's frames: conditions and outcome.
 
 use vere_spoolwire::{CloseReason, Refusal, Request, Seq, Txn, WireError};
 
 use super::store::Store;
 
-/// What the owner's frames came to.
+/// Outcome of processing an owner's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// More octets are needed.
     Incomplete,
-    /// A request; to be answered before going on.
+    /// A request, to be answered before the next frame.
     Request(Seq, Request),
-    /// Everything goes, and transactions begin after this one.
+    /// The group drops everything, and transactions begin after this one.
     Reset(Txn),
 }
 
-/// What the connection is to be told about mutations.
+/// Results of mutations that the next acknowledgement must contain.
 #[derive(Debug, Default)]
 pub(super) struct Done {
-    /// Whether any had been done before.
+    /// Whether a mutation was a repetition.
     pub(super) repeated: bool,
-    /// Refusals among these.
+    /// Refusals of repeated mutations.
     pub(super) again: Vec<(Txn, Refusal)>,
 }
 
 impl Done {
-    /// Notes a mutation that had been done before, and its refusal.
+    /// Notes a repeated mutation and its earlier refusal.
     pub(super) fn repeat(&mut self, store: &Store, txn: Txn) {
         self.repeated = true;
         self.again
@@ -33,19 +33,19 @@ impl Done {
     }
 }
 
-/// What holds for a block of frames.
+/// Conditions for a block of frames.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms {
     pub(super) frame_max: usize,
-    /// No new records, for want of disk.
+    /// Whether the disk has no space for new records.
     pub(super) disk_full: bool,
-    /// Whether refusals are kept in the log.
+    /// Whether the log keeps refusals.
     pub(super) logged: bool,
-    /// Whether the log says that the group is whole when its owner says so.
+    /// Whether the log records the completion of a rebuild when the owner sends COMPLETE.
     pub(super) completes: bool,
 }
 
-/// What a connection that sent such octets is told.
+/// Reason for closing a connection after malformed input.
 pub(super) const fn reason(error: WireError) -> CloseReason {
     match error {
         WireError::Length { .. } => CloseReason::TooLong,

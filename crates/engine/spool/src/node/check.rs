@@ -1,23 +1,23 @@
-//! Whether a mutation may be done, before anything of it is.
+//! Checks of a mutation before its execution.
 
 use vere_spoolwire::{Change, CloseReason, Mutation, QueueId, RecordId, Refusal};
 
 use super::queue::{Slot, Trial};
 use super::store::Store;
 
-/// What a batch comes to.
+/// Sums over a batch.
 #[derive(Debug, Default)]
 struct Sum {
-    /// Whether it brings records, and how many octets.
+    /// Whether the batch adds records, and their octets.
     puts: bool,
     more: u64,
-    /// Whether it ends or moves any, and how many octets end.
+    /// Whether the batch ends or moves records, and the octets of ended records.
     ends: bool,
     less: u64,
 }
 
 impl Store {
-    /// Whether a mutation may be done. `full`: no room for new records.
+    /// Checks whether a mutation may be executed. `full`: no space for new records.
     pub(super) fn check(&mut self, mutation: &Mutation<'_>, full: bool) -> Result<(), Refusal> {
         if self.syncing {
             return self.check_incomplete(mutation, full);
@@ -36,8 +36,8 @@ impl Store {
         }
     }
 
-    /// The same for a group that is being rebuilt. What is not here yet is no reason to refuse, nor are
-    /// limits of queues: the nodes that hold everything decide about these.
+    /// Like `check`, for a group in rebuild. Missing records and queues are no reason for a
+    /// refusal, nor are limits of queues: the full nodes decide about them.
     #[cold]
     fn check_incomplete(&mut self, mutation: &Mutation<'_>, full: bool) -> Result<(), Refusal> {
         match mutation {
@@ -90,7 +90,7 @@ impl Store {
         self.named_once()
     }
 
-    /// A queue that is not here yet is copied whole, with what is put into it meanwhile.
+    /// Accepts a record of a missing queue: the rebuild copies the queue later with this record.
     fn try_incomplete(&mut self, id: QueueId, record: RecordId) -> Result<(), Refusal> {
         match self.try_number(id, record) {
             Err(Refusal::NoQueue) => Ok(()),
@@ -107,11 +107,11 @@ impl Store {
         Ok(())
     }
 
-    /// Whether what was copied from another node may be put here.
+    /// Whether a copy from another node may be stored here.
     ///
     /// # Errors
     ///
-    /// Why the connection must be closed: it has no number by which it could be refused.
+    /// Reason for closing the connection: a copy has no transaction number for a refusal.
     pub(super) fn check_kept(
         &self,
         mutation: &Mutation<'_>,
@@ -162,7 +162,7 @@ impl Store {
         }
     }
 
-    /// Goes through the changes with figures kept aside, so that nothing need be undone.
+    /// Checks the changes against trial figures of each queue, so that a refusal needs no undo.
     fn check_batch<'a>(
         &mut self,
         changes: impl Iterator<Item = Change<'a>>,
@@ -217,8 +217,8 @@ impl Store {
         self.check_group(&sum)
     }
 
-    /// Whether the group may hold what a batch adds to it. One that ends something may go an eighth
-    /// beyond: a report must find room when what it is about goes.
+    /// Whether the group's limit permits the batch. A batch that ends or moves records may exceed
+    /// the limit by an eighth: a report must find space when its message ends.
     fn check_group(&self, sum: &Sum) -> Result<(), Refusal> {
         let most = self.deed.bytes_max;
         let spare = if sum.ends { most / 8 } else { 0 };
@@ -277,7 +277,7 @@ impl Store {
         let slot = self.known(queue, id)?;
         self.named.push((queue, id));
         let trial = self.trial(queue)?;
-        // A record named twice is refused in the end; until then the figures must not wrap.
+        // A record named twice is refused in the end; until then the figures must not underflow.
         trial.length = trial.length.saturating_sub(1);
         trial.octets = trial.octets.saturating_sub(u64::from(slot.len));
         Ok(slot)

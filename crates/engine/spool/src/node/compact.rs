@@ -1,7 +1,8 @@
-//! What still lives in a mostly dead segment is written once more, so that the segment goes.
+//! Compaction: rewrites the living records of a mostly dead segment, so that the segment can be
+//! released.
 //!
-//! In memory any segment may go; of the log only the oldest. What is written again carries
-//! [`FLAG_KEPT`]: it stands for a record that a reader of the log may have seen already.
+//! In memory any segment may be released; in the log only the oldest. Rewritten frames carry
+//! [`FLAG_KEPT`]: a reader of the log may have seen the record already.
 
 use vere_ports::spool_log::SpoolLog;
 use vere_spoolwire::{
@@ -16,35 +17,37 @@ use super::queue::Slot;
 use super::segment::{LIVE_PERCENT_MAX, Segment};
 use super::store::{Name, Store};
 
-/// What lives in a segment.
+/// Living content of a segment.
 #[derive(Debug, Clone, Copy)]
 enum Living {
-    /// A record whose PUT lies there.
+    /// A record whose PUT lies in the segment.
     Record(Name),
-    /// Metadata of a record whose PUT lies elsewhere.
+    /// Metadata of a record whose PUT lies in another segment.
     Meta(Name),
 }
 
-/// Memory: a segment is worth it when at most so many percent of it live, or [`LIVE_PERCENT_MAX`] when
-/// there is no room for new records.
+/// Living share, in percent, up to which compaction rewrites a segment in memory;
+/// [`LIVE_PERCENT_MAX`] applies when new records find no space.
 const LIVE_PERCENT: u64 = 50;
-/// The same while memory is not short, for one segment each time that none is left over for the next one: a
-/// few messages that stay would keep each segment from being used again, and every page of a new one costs a
-/// fault, more than to look through an old one.
+/// Living share, in percent, up to which compaction rewrites a segment while memory is not scarce.
+/// This happens once each time that no free segment is left. Otherwise a few long-lived messages
+/// would keep each segment from reuse. Every page of a fresh segment costs a page fault, more than
+/// scanning an old segment.
 const LIVE_PERCENT_SPARE: u64 = 6;
-/// From so many thousandths of its room on a node counts as full here: what it has is told to gateways, which may take no
-/// more mail from less than all of it on, and then nothing else would make it full.
+/// Fill level, in thousandths, from which compaction treats memory as full. Nodes report their fill
+/// level, and gateways may stop accepting mail before a node is completely full. Without this
+/// margin compaction would then never use the higher limit.
 const PRESSED: u64 = 850;
-/// Segments asked for at once when metadata is not in memory.
+/// Maximum number of segments requested at once for absent metadata.
 const ABSENT_WANTED: usize = 2;
-/// The log may be so many times as long as what lives in it.
+/// Ratio of log length to living octets above which compaction shortens the log.
 const LOG_FACTOR: u64 = 3;
 
 impl<L: SpoolLog> Group<L> {
-    /// Writes what lives in one segment again, if there is one worth it. `log_spare`: octets of log
-    /// that are always allowed.
+    /// Rewrites the living content of one segment, if a segment is worth the work. `log_spare`:
+    /// octets of log that are always allowed.
     pub(super) fn compact(&mut self, memory: &mut Memory, log_spare: u64) -> bool {
-        // What is given up stays as it is: it may be all there is.
+        // Leave a damaged group unchanged: it may be the only copy.
         if self.given_up || !self.takes_input() {
             return false;
         }
@@ -86,8 +89,9 @@ impl<L: SpoolLog> Group<L> {
         self.store.segments.thinnest(most)
     }
 
-    /// The segment with something living that lies in the oldest part of the log, before its segment
-    /// `newest`. It stays that one until nothing lives in it: what is written again lies behind.
+    /// Returns the segment with living content in the oldest part of the log, before log segment
+    /// `newest`. The choice stays until the segment has no living content: rewritten frames go to
+    /// the end of the log.
     fn oldest_logged(&mut self, newest: u64) -> Option<SegmentKey> {
         let tail = self.tail.segment;
         let holds = |key: SegmentKey, segment: &Segment| {
@@ -106,8 +110,8 @@ impl<L: SpoolLog> Group<L> {
         self.oldest.map(|(key, _)| key)
     }
 
-    /// Writes again what lives in a segment. What needs something that is not in memory is left out
-    /// until that is back; false when that is everything.
+    /// Rewrites the living content of a segment, except records that need an absent segment; they
+    /// follow once that segment is in memory. Returns false if only such records are left.
     pub(super) fn rewrite(&mut self, memory: &mut Memory, key: SegmentKey) -> bool {
         let mut living = self.store.living(key);
         let before = living.len();
@@ -136,7 +140,7 @@ impl<L: SpoolLog> Group<L> {
         some
     }
 
-    /// Logs what compaction wrote, all of it processed and logged once before.
+    /// Logs the frames that compaction wrote; their content was processed and logged before.
     fn log_kept(&mut self, written: Option<Piece>) {
         let journal = self.log.as_mut().filter(|journal| journal.is_active());
         if let (Some(piece), Some(journal)) = (written, journal) {
@@ -149,7 +153,7 @@ impl<L: SpoolLog> Group<L> {
         }
     }
 
-    /// Writes a frame into the keeper; a full one is logged and another begun.
+    /// Writes a frame into the keeper segment. A full keeper is logged and replaced.
     fn keep(&mut self, memory: &mut Memory, frame: &[u8], written: &mut Option<Piece>) -> Place {
         let fits = |key: SegmentKey, store: &Store| {
             let segment = store.segments.at(key);
@@ -183,7 +187,7 @@ impl<L: SpoolLog> Group<L> {
 }
 
 impl Store {
-    /// What lives in a segment, in the order in which it lies.
+    /// Returns the living content of a segment, in the order of its offsets.
     fn living(&self, key: SegmentKey) -> Vec<Living> {
         let segment = self.segments.at(key);
         let mut living = Vec::new();
@@ -204,8 +208,8 @@ impl Store {
                 Ok(Mutation::Batch(changes)) => self.living_items(home, changes, &mut living),
                 _ => {}
             }
-            // The checksum was right when it came. Only what is written again with a new one is looked
-            // through once more, as most is dead.
+            // Frames had a valid checksum on arrival. Only frames to be rewritten with a new
+            // checksum are verified again, as most frames are dead.
             if living.len() > before && !matches!(Frame::read(rest, rest.len()), Ok(Some(_))) {
                 living.truncate(before);
                 break;
@@ -215,8 +219,8 @@ impl Store {
         living
     }
 
-    /// Takes out records whose metadata lies in a segment that is not in memory, and asks for some of
-    /// these.
+    /// Removes records with metadata in absent segments from `living`, and requests some of these
+    /// segments.
     fn leave_out_absent(&mut self, memory: &Memory, living: &mut Vec<Living>) {
         if !self.segments.is_any_away() {
             return;
@@ -273,8 +277,8 @@ impl Store {
         })
     }
 
-    /// Writes the frame that stands for `first`, and for what follows it with the same body. Gives how
-    /// many it stands for.
+    /// Encodes the frame for `first` and the following records with the same body. Returns the
+    /// number of encoded items.
     fn encode_kept(
         &self,
         key: SegmentKey,
@@ -285,7 +289,7 @@ impl Store {
         let txn = self.processed;
         let name = match first {
             Living::Meta(name) => {
-                // Written with its record already, when that lay in the same segment.
+                // Metadata in the record's own segment was rewritten with the record.
                 let there = |slot: &Slot| self.meta(*slot).at.segment == key;
                 if let Some(slot) = self.named(name).filter(there) {
                     let meta = self.segments.octets(self.meta(slot));

@@ -1,4 +1,4 @@
-//! What a node is told at its start.
+//! Configuration of a node.
 
 use std::time::Duration;
 
@@ -12,50 +12,53 @@ use super::account::Account;
 /// Limits of a node.
 #[derive(Debug, Clone)]
 pub struct NodeConfig {
-    /// Who may connect, each under another name.
+    /// Accounts that may connect, with distinct names.
     pub accounts: Vec<Account>,
-    /// Octets of memory for segments and index, of all groups; at least 16 segments.
+    /// Memory for segments and index of all groups, in octets; at least 16 segments.
     pub memory_max: u64,
-    /// Octets of a segment of memory; at least [`SEGMENT_LEN_MIN`].
+    /// Length of a memory segment, in octets; at least [`SEGMENT_LEN_MIN`].
     pub segment_len: usize,
-    /// Octets of memory from which on half-empty segments are closed up; half of all by default.
+    /// Memory use, in octets, from which on half-empty segments are compacted; default half of the
+    /// memory.
     pub compact_above: Option<u64>,
-    /// Octets of memory from which on cold segments are written out, where there is a spill store;
-    /// three quarters of all by default.
+    /// Memory use, in octets, from which on cold segments are written to the spill store, if
+    /// configured; default three quarters of the memory.
     pub spill_above: Option<u64>,
-    /// Longest frame, so the longest record or batch.
+    /// Maximum length of a frame, and so of a record or batch.
     pub frame_max: u32,
-    /// Octets of records in one BLOCK, at most.
+    /// Maximum size of the records in one BLOCK, in octets.
     pub block_max: u32,
-    /// Groups; of one account no more than half of them where others may make some.
+    /// Maximum number of groups. One account gets at most half of them if several accounts may
+    /// create groups.
     pub groups_max: usize,
-    /// Queues of one group.
+    /// Maximum number of queues of one group.
     pub queues_max: usize,
-    /// Connections. A place for every stranger and for an owner of every group is kept of these.
+    /// Maximum number of connections, including reserved places for all strangers and for one owner
+    /// per group.
     pub connections_max: usize,
-    /// Connections that have not proven themselves.
+    /// Maximum number of unauthenticated connections.
     pub strangers_max: usize,
-    /// How long a peer may take to prove itself.
+    /// Time limit for the authentication of a peer.
     pub handshake_timeout: Duration,
-    /// How long a peer may be silent.
+    /// Time limit for the silence of a peer.
     pub idle_timeout: Duration,
-    /// How long a change that nobody waits for, one that only ends records, may wait for a sync that
-    /// is made for others. Its acknowledgement waits as long.
+    /// Maximum delay of the sync for changes that only end records: no client waits for them. Such
+    /// changes share the sync of other changes, and their acknowledgement waits as long.
     pub sync_delay: Duration,
-    /// Octets of log that a group may have beyond a multiple of what lives in it.
+    /// Octets of log that a group may have in addition to a multiple of its living octets.
     pub log_spare: u64,
 }
 
-/// The least that [`NodeConfig::segment_len`] may be: what a peer sends along with its HELLO must fit
-/// into the least room that is read into.
+/// Minimum of [`NodeConfig::segment_len`]: the smallest read buffer must hold the data that a peer
+/// sends along with its HELLO.
 pub const SEGMENT_LEN_MIN: usize = 4 * HANDSHAKE_FRAME_MAX;
 
-/// The default of [`NodeConfig::sync_delay`]: long beside a sync, short beside everything that waits for
-/// acknowledgements in general.
+/// Default of [`NodeConfig::sync_delay`]: long compared with a sync, short compared with usual
+/// waits for an acknowledgement.
 const SYNC_DELAY: Duration = Duration::from_millis(50);
 
 impl NodeConfig {
-    /// Defaults for everything but the secret of the one account.
+    /// Creates a configuration with defaults and one account with this secret.
     #[must_use]
     pub fn new(secret: SharedSecret) -> Self {
         Self {
@@ -79,7 +82,7 @@ impl NodeConfig {
 }
 
 impl NodeConfig {
-    /// How many groups may be of one account: half where others may make some.
+    /// Maximum number of groups of one account: half of all if several accounts may create groups.
     pub(super) fn groups_of_one_max(&self) -> usize {
         let makers = self.accounts.iter().filter(|account| account.makes_groups);
         match makers.count() {
@@ -88,14 +91,15 @@ impl NodeConfig {
         }
     }
 
-    /// Connections that are no owner's and have proven themselves. With as many there is a place for every
-    /// stranger, and for the owner of each group that one may turn out to be.
+    /// Maximum number of authenticated connections that are no owner's. The remaining places
+    /// suffice for all strangers and for the owner of each group, which a stranger may turn out to
+    /// be.
     pub(super) fn readers_max(&self) -> usize {
         let kept = self.strangers_max.saturating_add(self.groups_max);
         self.connections_max.saturating_sub(kept).max(1)
     }
 
-    /// How many of these may be of one account: half where there are others.
+    /// Maximum number of such connections of one account: half of all if several accounts exist.
     pub(super) fn readers_of_one_max(&self) -> usize {
         match self.accounts.len() {
             0 | 1 => self.readers_max(),
@@ -104,7 +108,7 @@ impl NodeConfig {
     }
 }
 
-/// The log store of a node that acknowledges what is in memory: there is none.
+/// The absent log store of a node that acknowledges records in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoLog {}
 

@@ -1,29 +1,29 @@
-//! One connection of a node: who it is, and what is on its way.
+//! One connection of a node: identity, input and output.
 
 use vere_spoolwire::{CloseReason, Greeting, HANDSHAKE_FRAME_MAX, Request, Seq};
 use vere_units::Timestamp;
 
 use super::output::Output;
 
-/// Octets that a peer who is not an owner may send ahead.
+/// Input buffer for connections other than an owner's, in octets.
 const INPUT_LEN: usize = HANDSHAKE_FRAME_MAX;
 
 /// A connection of a node; the host's name for a socket until [`closed`](super::Node::closed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub usize);
 
-/// What a connection is there for.
+/// State and purpose of a connection.
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// It was greeted and has to prove itself.
+    /// Greeted; authentication is outstanding.
     Greeted(Greeting),
-    /// It owns this group.
+    /// Connection of the owner of this group.
     Owner(usize),
-    /// It reads this group.
+    /// Reader of this group.
     Reader(usize),
-    /// It may become that of this group's owner.
+    /// Standby connection of the owner of this group.
     Standby(usize),
-    /// It goes when its output is out.
+    /// Closes when its output is written.
     Closing,
 }
 
@@ -31,21 +31,21 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) phase: Phase,
-    /// What was received, unless an owner's: that goes to its group.
+    /// Received octets, except an owner's: they go to the segments of the group.
     pub(super) input: Box<[u8]>,
     pub(super) fill: usize,
     pub(super) output: Output,
-    /// A request whose answer is not in memory; what comes after it waits too.
+    /// Request whose answer is not in memory; later requests wait behind it.
     pub(super) waiting: Option<(Seq, Request)>,
-    /// Who it is, once that is proven.
+    /// Authenticated account, or empty.
     pub(super) account: Box<str>,
-    /// The group whose segments the output may point to.
+    /// Group whose segments the output may refer to.
     pub(super) group: Option<usize>,
-    /// When something came last; of one that has not proven itself, when it came.
+    /// Time of the last input; for an unauthenticated connection the time of its start.
     pub(super) heard: Timestamp,
-    /// Whether the host was told that there is something to do.
+    /// Whether the connection is in the list of connections that the host must serve.
     pub(super) touched: bool,
-    /// Why it is closed.
+    /// Reason sent to the peer when closing.
     pub(super) told: Option<CloseReason>,
 }
 
@@ -67,12 +67,12 @@ impl Connection {
         }
     }
 
-    /// Whether the next request can be taken up.
+    /// Whether the connection can start the next request.
     pub(super) fn is_served(&self) -> bool {
         self.waiting.is_none() && !self.output.is_over()
     }
 
-    /// Takes the octets before `end` out of the input.
+    /// Removes the octets before `end` from the input.
     pub(super) fn consume(&mut self, end: usize) {
         self.input.copy_within(end..self.fill, 0);
         self.fill -= end;

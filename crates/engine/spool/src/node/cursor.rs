@@ -1,11 +1,11 @@
-//! Where the looking at an owner's octets is, and what is left in the place of a frame that is refused.
+//! Position in an owner's input, and the log frame that replaces a refused frame.
 
 use vere_spoolwire::{REFUSED_FRAME_LEN, Refusal, Txn, encode_refused};
 
 use super::block::Terms;
 use super::store::Store;
 
-/// How far the octets of a segment are looked at and kept.
+/// Read and keep positions in the octets of a segment.
 pub(super) struct Cursor {
     pub(super) read: usize,
     pub(super) keep: usize,
@@ -13,7 +13,7 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// Keeps the frame that was read, of this length.
+    /// Keeps the frame of length `len` at the read position.
     #[inline]
     pub(super) fn keep(&mut self, octets: &mut [u8], len: usize) {
         if self.keep != self.read {
@@ -24,7 +24,7 @@ impl Cursor {
     }
 }
 
-/// Notes that a frame that was read is refused.
+/// Records the refusal of the frame at the read position.
 #[cold]
 pub(super) fn refuse(
     store: &mut Store,
@@ -39,7 +39,7 @@ pub(super) fn refuse(
     }
 }
 
-/// Leaves a REFUSED where the request would have been kept; it is never longer.
+/// Writes a REFUSED in the place of the refused request, which is never shorter.
 pub(super) fn note_refusal(octets: &mut [u8], keep: &mut usize, txn: Txn, refusal: Refusal) {
     let mut frame = Vec::with_capacity(REFUSED_FRAME_LEN);
     encode_refused(&mut frame, txn, refusal);

@@ -1,5 +1,5 @@
-//! A group that is not what was written any more, in its log or where memory was written out: it is given
-//! up here, and filled again by its owner from another node, while it goes on there.
+//! Damaged groups: the log or spilled memory of a group cannot be read as written. The node gives
+//! the group up, and its owner fills it again from another node, where the group goes on.
 //!
 //! ```text
 //! found            what there was                          the group here
@@ -7,8 +7,8 @@
 //! while it serves  stays as it is: it may be all there is   incomplete; RESET does the same then
 //! ```
 //!
-//! What is set aside goes when the group is whole here again and all of it is in the new log. Damage is not
-//! a disk that fails to write or to sync: such a log stays failed until the node starts again.
+//! The old log is discarded when the group is complete again and wholly in the new log. A failure
+//! to write or sync is no damage: such a log remains failed until the node restarts.
 
 use vere_ports::spool_log::{LogError, LogRead, SpoolLog, SpoolLogStore};
 use vere_spoolwire::{CloseReason, Seq, Txn};
@@ -23,13 +23,13 @@ use super::store::Store;
 use super::{Node, snapshot};
 
 impl<S: SpoolLogStore> Node<S> {
-    /// Begins a group again whose log cannot be read: what there is of it is set aside, and it is
-    /// incomplete until its owner has filled it. `head`: the newest head that can be read, for what is
-    /// known of the group without its records.
+    /// Starts a group whose log is unreadable: the old log is set aside, and the group stays
+    /// incomplete until its owner has filled it. `head`: the newest readable head, the source of
+    /// the group's state without records.
     ///
     /// # Errors
     ///
-    /// When the log cannot be replaced; the group is not there then, and the node should not serve.
+    /// If the log cannot be replaced; the group is then missing, and the node should not serve.
     pub fn begin_again(
         &mut self,
         group: &str,
@@ -45,7 +45,8 @@ impl<S: SpoolLogStore> Node<S> {
             }
             None => store.deed = Deed::unknown(),
         }
-        // A group whose record was lost is not made anew where one held something of it.
+        // A processed transaction marks the group as used: an owner must not create it as new after
+        // a loss of the membership record.
         store.processed = store.processed.max(Txn(1));
         store.syncing = true;
         let head = snapshot::encode(&store, self.incarnation, true);
@@ -64,13 +65,12 @@ impl<S: SpoolLogStore> Node<S> {
         Ok(())
     }
 
-    /// Something that was found out about a group; each such thing is told once.
+    /// Returns the next notice about a group; each notice is returned once.
     pub fn take_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
     }
 
-    /// Gives up groups that were found damaged, and lets go of what was set aside of those that are
-    /// whole again.
+    /// Gives up groups found damaged, and discards the old logs of repaired groups.
     pub(super) fn mend(&mut self) {
         for index in 0..self.groups.len() {
             if let Some(reason) = self.groups[index].give_up() {
@@ -90,12 +90,12 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// Discards a group whose log is damaged, as its owner says who fills it again, and gives it another
-    /// log. Transactions go on after `through`.
+    /// Discards a group with a damaged log and replaces the log; the owner has started to fill the
+    /// group again. Transactions go on after `through`.
     ///
     /// # Errors
     ///
-    /// Those of the log.
+    /// Errors of the log.
     pub(super) fn renew(&mut self, index: usize, through: Txn) -> Result<(), CloseReason> {
         let group = &mut self.groups[index];
         group.discard(&mut self.memory, through);
@@ -115,13 +115,13 @@ impl<S: SpoolLogStore> Node<S> {
 }
 
 impl<L: SpoolLog> Group<L> {
-    /// Whether its log is damaged, and its owner is waited for.
+    /// Whether the group's log is damaged and the group waits for its owner.
     pub(super) fn lacks_log(&self) -> bool {
         let failed = |journal: &Journal<L>| journal.failure.is_some();
         self.given_up && self.log.as_ref().is_some_and(failed)
     }
 
-    /// Something that was read again out of its log, or the one before.
+    /// Returns the next stretch read back from the group's log or its former log.
     pub(super) fn poll_read(&mut self) -> Option<LogRead> {
         let log = self
             .log
@@ -130,7 +130,7 @@ impl<L: SpoolLog> Group<L> {
         log.or_else(|| self.former_log.as_mut()?.poll_read())
     }
 
-    /// Gives up what is damaged: nothing of it counts any more. Says what was found, once.
+    /// Gives up a damaged group: its content does not count any more. Returns the reason, once.
     fn give_up(&mut self) -> Option<String> {
         let reason = match self.failure() {
             Some(LogError::Damaged(reason)) => reason.clone(),
@@ -142,7 +142,7 @@ impl<L: SpoolLog> Group<L> {
         Some(reason)
     }
 
-    /// The next log is told what its duty is; this one does nothing any more.
+    /// Leaves a duty to the next log, because the present log has failed.
     pub(super) fn put_off_duty(&mut self, seq: Seq, log: bool) {
         let Some(journal) = &mut self.log else { return };
         (journal.duty, journal.leaving) = (Duty::Logs, !log);
@@ -153,17 +153,17 @@ impl<L: SpoolLog> Group<L> {
         });
     }
 
-    /// Goes on with another log, in which nothing is but that the group is incomplete.
+    /// Replaces the log by a new one, which only says that the group is incomplete.
     fn take_log(&mut self, memory: &mut Memory, log: L) {
         let mut journal = Journal::new(log);
         if let Some(before) = self.log.take() {
-            // What it was told and not done with is asked of this one.
+            // The new log takes over the duty and the promises of the old one.
             journal.leaving = before.leaving || !before.is_active();
             journal.promises = before.promises;
             for promise in &mut journal.promises {
                 promise.at = None;
             }
-            // What is being read there comes back as unreadable, or not at all.
+            // Reads in flight return from the old log as unreadable, or not at all.
             self.former_log = Some(before.log);
         }
         let newest = journal.log.newest();
@@ -172,7 +172,8 @@ impl<L: SpoolLog> Group<L> {
         self.given_up = false;
     }
 
-    /// Whether it is whole again since it was damaged, as far as that depends on a disk. Says so once.
+    /// Whether the group is complete again after damage, including the sync of its log. Returns
+    /// true once.
     fn is_mended(&mut self) -> bool {
         let Some(mending) = self.mending else {
             return false;
@@ -183,7 +184,7 @@ impl<L: SpoolLog> Group<L> {
                 self.mending = Some(Mending::Lacks);
                 return false;
             }
-            // Others keep the log: memory is what counts here.
+            // Another node keeps the log, so complete memory suffices here.
             Some(journal) if !journal.is_active() => true,
             Some(journal) if journal.duty == Duty::Fills => false,
             Some(journal) => match mending {

@@ -1,13 +1,13 @@
-//! Whose a group is, and what holds for it.
+//! Account and charter of a group.
 
 use vere_spoolwire::{
     Charter, CloseReason, DEFAULT_ACCOUNT, KeptGrants, Right, Role, read_chartered, write_chartered,
 };
 
-/// Whose a group is, and what holds for it.
+/// Account and charter of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Deed {
-    /// The account that made it.
+    /// Account that created the group.
     pub(super) account: Box<str>,
     pub(super) bytes_max: u64,
     grants: KeptGrants,
@@ -22,7 +22,7 @@ impl Deed {
         }
     }
 
-    /// That of a group of which only the name is left. No account has this name.
+    /// Deed of a group of which only the name is known. No account has the empty name.
     pub(super) fn unknown() -> Self {
         Self::new("", Charter::OWN)
     }
@@ -47,12 +47,12 @@ impl Deed {
         Some(Self::new(account, charter))
     }
 
-    /// Whether an account has a right to the group.
+    /// Whether an account has this right to the group.
     pub(super) fn allows(&self, account: &str, right: Right) -> bool {
         *self.account == *account || self.charter().grants.allow(account, right)
     }
 
-    /// Whether an account may have the group in a role.
+    /// Whether an account may open the group in `role`.
     ///
     /// # Errors
     ///
@@ -65,14 +65,15 @@ impl Deed {
         self.allows(account, right).then_some(()).ok_or(reason)
     }
 
-    /// What holds after a HELLO of an owner that wants this: an account sets what holds for groups that it made.
+    /// Returns the changed deed after an owner's HELLO: an account may change the charter of groups
+    /// that it created.
     pub(super) fn after(&self, wanted: &Self) -> Option<Self> {
         let changed = wanted.account == self.account && wanted != self;
         changed.then(|| wanted.clone())
     }
 }
 
-/// Groups of logs from before there were accounts.
+/// Deed of groups in logs that are older than accounts.
 impl Default for Deed {
     fn default() -> Self {
         Self::new(DEFAULT_ACCOUNT, Charter::OWN)

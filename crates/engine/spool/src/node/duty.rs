@@ -1,9 +1,9 @@
-//! A group that gets a log while it is in use, or goes on without one.
+//! Start and end of a group's log while the group is in use.
 //!
-//! A log that is taken up says first that it is incomplete, until everything that was there before is
-//! written to it again, a segment at a time and by the same hand as in compaction. A log that is given
-//! up stays as a word to the next life of the process: the group is incomplete. So what a log says is
-//! never less than what was acknowledged, and a group that lived in memory never comes back empty.
+//! A started log first says that the group is incomplete, until all older records are written to
+//! the log again, one segment at a time, by the code of compaction. An ended log stays as a message
+//! to the next life of the process: the group is incomplete. So a log never claims less than was
+//! acknowledged, and a group kept in memory never returns empty.
 
 use vere_ports::spool_log::{LogError, SpoolLog, SpoolLogStore};
 use vere_spoolwire::{CloseReason, Incarnation, Request, Seq, encode_reset};
@@ -14,15 +14,15 @@ use super::journal::{Duty, Journal, Until, Urgency};
 use super::memory::Memory;
 use super::{Node, snapshot};
 
-/// Segments brought back at the same time from a log that is to be given up.
+/// Maximum number of segments brought back at once from a log that is about to end.
 const LEAVING_AT_ONCE: usize = 4;
 
 impl<S: SpoolLogStore> Node<S> {
-    /// Takes up or gives up the log of a group, as its owner says, who is told when that is done.
+    /// Starts or ends the log of a group by its owner's order, and promises the owner an answer.
     ///
     /// # Errors
     ///
-    /// [`CloseReason::NoLog`], and those of the log.
+    /// [`CloseReason::NoLog`], and errors of the log.
     pub(super) fn duty(
         &mut self,
         id: ConnectionId,
@@ -57,7 +57,7 @@ impl<S: SpoolLogStore> Node<S> {
 }
 
 impl<L: SpoolLog> Group<L> {
-    /// Everything from here on goes into the log at once, what is there already by and by.
+    /// Starts the log: new transactions are logged at once, older records step by step.
     fn begin_log(
         &mut self,
         memory: &mut Memory,
@@ -66,11 +66,11 @@ impl<L: SpoolLog> Group<L> {
         let Some(journal) = self.log.as_mut().filter(|log| log.failure.is_none()) else {
             return Err(CloseReason::NoLog);
         };
-        // What it said before counts no more, and what the head after that says does.
+        // RESET voids the log's earlier content; the following head describes the group.
         let head = snapshot::encode(&self.store, incarnation, true);
         let begun = reset(journal, &self.store).and_then(|()| roll(journal, &head));
         begun.map_err(|reason| match reason {
-            // It is none, but memory is as good as before.
+            // The group has no log then, but its memory is intact.
             CloseReason::LogFailed => CloseReason::NoLog,
             reason => reason,
         })?;
@@ -84,8 +84,8 @@ impl<L: SpoolLog> Group<L> {
         Ok(())
     }
 
-    /// Nothing goes into the log from here on; before, what was left to it since the start comes back
-    /// into memory, from where it may go to the spill store.
+    /// Ends the log after its records are back in memory: they were left in the log at the start of
+    /// the node, and may go to the spill store later.
     pub(super) fn leave_log(
         &mut self,
         memory: &mut Memory,
@@ -117,7 +117,7 @@ impl<L: SpoolLog> Group<L> {
         Ok(())
     }
 
-    /// Nothing goes into the log from here on.
+    /// Ends the log: no further transactions are logged.
     fn end_log(
         &mut self,
         memory: &mut Memory,
@@ -126,7 +126,7 @@ impl<L: SpoolLog> Group<L> {
         let Some(journal) = &mut self.log else {
             return Ok(());
         };
-        // In a segment of its own, so that those before can go.
+        // A log segment for the RESET alone allows the removal of all earlier segments.
         let incomplete = self.store.syncing || journal.duty == Duty::Fills;
         roll(
             journal,
@@ -144,7 +144,7 @@ impl<L: SpoolLog> Group<L> {
         Ok(())
     }
 
-    /// Writes some of what the log does not hold yet. True when there is more to do at once.
+    /// Writes some older records to the log. Returns true if more can be written at once.
     pub(super) fn fill(&mut self, memory: &mut Memory) -> bool {
         let filling = |journal: &Journal<L>| journal.duty == Duty::Fills;
         let may = !self.given_up && self.takes_input();
@@ -153,7 +153,7 @@ impl<L: SpoolLog> Group<L> {
         }
         let segments = self.store.segments.iter();
         let missing = segments.filter(|(_, segment)| segment.live > 0 && segment.log_segment == 0);
-        // What is in memory first.
+        // Segments in memory first.
         let next = missing.min_by_key(|(_, segment)| !segment.is_resident());
         match next.map(|(key, segment)| (key, segment.is_resident())) {
             Some((key, true)) => self.rewrite(memory, key),
@@ -167,7 +167,7 @@ impl<L: SpoolLog> Group<L> {
         }
     }
 
-    /// The log holds everything, and says so.
+    /// Records in the log that the log is complete.
     fn end_filling(&mut self) -> bool {
         let Some(journal) = &mut self.log else {
             return false;
@@ -188,7 +188,8 @@ impl<L: SpoolLog> Group<L> {
         true
     }
 
-    /// The log failed before anything depended on it: the group goes on in memory. True when it did.
+    /// Drops a log that failed before any acknowledgement depended on it: the group goes on in
+    /// memory. Returns true if the log had failed.
     pub(super) fn give_up_filling(&mut self, memory: &mut Memory) -> bool {
         let failed = |log: &&mut Journal<L>| log.duty == Duty::Fills && log.failure.is_some();
         let Some(journal) = self.log.as_mut().filter(failed) else {
@@ -203,7 +204,7 @@ impl<L: SpoolLog> Group<L> {
     }
 }
 
-/// Says that what the log holds is not the group.
+/// Appends a RESET: the log's content is not the group any more.
 fn reset<L: SpoolLog>(
     journal: &mut Journal<L>,
     store: &super::store::Store,

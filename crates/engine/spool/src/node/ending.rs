@@ -1,5 +1,5 @@
-//! How many groups there are, and how one ends: what it held goes, with its log, and its place is another's once
-//! nothing points to it.
+//! Limits for groups, and the end of a group: its records and log are removed, and another group
+//! can use its place once nothing refers to it.
 
 use vere_ports::spool_log::{SpoolLog, SpoolLogStore};
 use vere_spoolwire::{CloseReason, Txn};
@@ -13,7 +13,7 @@ use super::memory::Memory;
 use super::title::Title;
 
 impl<S: SpoolLogStore> Node<S> {
-    /// Whether an account may make one more group.
+    /// Whether an account may create another group.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl<S: SpoolLogStore> Node<S> {
         Ok(())
     }
 
-    /// Gives a group its place.
+    /// Puts a group into a free place and returns the index.
     pub(super) fn enter(&mut self, group: Group<S::Log>) -> usize {
         let named = |index: usize| {
             let mut connections = self.connections.iter().flatten();
@@ -47,8 +47,8 @@ impl<S: SpoolLogStore> Node<S> {
         self.groups.len() - 1
     }
 
-    /// Ends a group, as its owner wants; gives what it is told. Everybody else who has to do with it hears the
-    /// same.
+    /// Ends a group by its owner's order and returns the reason for closing the owner's connection.
+    /// All other connections of the group are closed with [`CloseReason::Ended`].
     pub(super) fn end_group(
         &mut self,
         owner: ConnectionId,
@@ -77,7 +77,7 @@ impl<S: SpoolLogStore> Node<S> {
 }
 
 impl<L: SpoolLog> Group<L> {
-    /// Nothing is left of it but what somebody is being given, or is on its way to or from a disk.
+    /// Releases the group's content, except octets in output or on their way to or from a disk.
     fn end(&mut self, memory: &mut Memory, reads: bool) {
         self.discard(memory, Txn(0));
         let tail = std::mem::take(&mut self.tail);
@@ -95,12 +95,12 @@ impl<L: SpoolLog> Group<L> {
         self.oldest = None;
     }
 
-    /// Whether it has ended: no group has this name.
+    /// Whether the group has ended and so has no name.
     pub(super) fn is_ended(&self) -> bool {
         self.name.is_empty()
     }
 
-    /// The same, and its place can be another's.
+    /// Whether the group has ended and its place is free for another group.
     fn is_gone(&self) -> bool {
         let mut segments = self.store.segments.iter();
         self.is_ended() && segments.next().is_none() && self.former_log.is_none()

@@ -1,4 +1,4 @@
-//! Whose group it is: epochs, and which of an owner's connections counts.
+//! Ownership of a group: epochs, and the active connection of an owner.
 
 use vere_ports::spool_log::SpoolLogStore;
 use vere_spoolwire::{Answer, CloseReason, Frame, REQUEST_FRAME_MAX, Request, Role, Seq, Txn};
@@ -11,16 +11,17 @@ use super::connection::{ConnectionId, Phase};
 use super::group::Shared;
 use super::handshake::Believed;
 
-/// Standby connections of one group.
+/// Maximum number of standby connections of one group.
 const STANDBYS_MAX: usize = 4;
 
 impl<S: SpoolLogStore> Node<S> {
-    /// Lets a peer in, or not. A new owner makes the group its own; the one before is told.
+    /// Admits a peer or refuses it. A new owner takes the group, and the earlier owner's
+    /// connections are closed.
     ///
     /// # Errors
     ///
-    /// [`CloseReason::Fenced`] when the group is another's, [`CloseReason::TooMany`] standbys, and
-    /// those of the log.
+    /// [`CloseReason::Fenced`] when another owner has the group, [`CloseReason::TooMany`] for too
+    /// many standby connections, and errors of the log.
     pub(super) fn admit(&mut self, hello: &Believed, index: usize) -> Result<(), CloseReason> {
         let (old, new) = (self.groups[index].store.title, hello.title);
         match hello.role {
@@ -57,7 +58,7 @@ impl<S: SpoolLogStore> Node<S> {
         Ok(())
     }
 
-    /// Readers whose accounts may read the group no more.
+    /// Closes readers whose accounts have lost the right to read the group.
     fn close_former_readers(&mut self, index: usize) {
         let store = &self.groups[index].store;
         let connections = self.connections.iter().enumerate();
@@ -74,7 +75,7 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// The connections of a group's owner: the active one, or those that stand by.
+    /// Returns the owner's connections to a group: the active one, or the standby ones.
     fn of_owner(&self, index: usize, active: bool) -> Vec<ConnectionId> {
         let is_his = |connection: &super::Connection| match connection.phase {
             Phase::Owner(group) => active && group == index,
@@ -88,12 +89,13 @@ impl<S: SpoolLogStore> Node<S> {
             .collect()
     }
 
-    /// Answers a reader or a standby connection, or makes that one the owner's. What the reader's account may
-    /// read is looked at for each request: a queue may be given other accounts, or go, at any time.
+    /// Answers requests of a reader or a standby connection; ATTACH makes the standby connection
+    /// active. The rights of a reader are checked for each request: a queue may get other grants,
+    /// or end, at any time.
     ///
     /// # Errors
     ///
-    /// Why the connection must be closed.
+    /// Reason for closing the connection.
     pub(super) fn read_requests(
         &mut self,
         id: ConnectionId,
@@ -153,12 +155,13 @@ impl<S: SpoolLogStore> Node<S> {
         Ok(())
     }
 
-    /// Makes a standby connection the owner's; `seen` is the last acknowledgement it saw.
+    /// Makes a standby connection active; `seen` is the last acknowledgement the owner saw.
     ///
     /// # Errors
     ///
-    /// Those of the log; [`CloseReason::TakenOver`] when the group is incomplete: its owner may not know
-    /// that this process has less than the one before, and is to say HELLO.
+    /// Errors of the log; [`CloseReason::TakenOver`] when the group is incomplete. The owner may
+    /// not know that this process holds less than the earlier one, and must connect again with
+    /// HELLO.
     pub(super) fn attach(
         &mut self,
         id: ConnectionId,
@@ -192,7 +195,7 @@ impl<S: SpoolLogStore> Node<S> {
     }
 }
 
-/// Whether only an owner may ask for it.
+/// Whether only an owner may send the request.
 const fn is_owners(request: &Request) -> bool {
     matches!(
         request,

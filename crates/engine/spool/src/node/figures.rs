@@ -1,4 +1,4 @@
-//! What is told of a group: how far it is, and how much it holds.
+//! Reports about a group: progress and figures.
 
 use vere_ports::spool_log::{LogRoom, SpoolLog};
 use vere_spoolwire::{Answer, Incarnation, NodeStat, Seq};

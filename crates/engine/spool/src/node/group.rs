@@ -1,4 +1,4 @@
-//! One group: its queues, its owner's octets, its log, and what is acknowledged.
+//! One group: queues, owner's input, log, and acknowledgement.
 
 use std::time::Duration;
 
@@ -30,26 +30,27 @@ pub(super) struct Group<L> {
     pub(super) store: Store,
     pub(super) owner: Option<ConnectionId>,
     pub(super) tail: Tail,
-    /// Where compaction writes.
+    /// Segment into which compaction writes.
     pub(super) keeper: Option<SegmentKey>,
-    /// Which segment lies in the oldest part of the log, and in which one there, when that was looked for last.
+    /// Last result of the search for the segment in the oldest part of the log, with its log
+    /// segment.
     pub(super) oldest: Option<(SegmentKey, u64)>,
     pub(super) log: Option<Journal<L>>,
-    /// Why what was spilled does not come back.
+    /// Reason why spilled segments cannot be read back.
     pub(super) lost: Option<LogError>,
-    /// It was found damaged: nothing of it counts, and its owner is waited for.
+    /// The group is damaged: its content does not count, and the group waits for its owner.
     pub(super) given_up: bool,
-    /// It was found damaged, and is not whole again yet.
+    /// Damage that is not repaired yet.
     pub(super) mending: Option<Mending>,
-    /// The log before this one, as long as something of it is being read.
+    /// The previous log, while reads from it are in flight.
     pub(super) former_log: Option<L>,
-    /// Its owner waits for memory to be written out.
+    /// The owner's input waits until memory was written out.
     pub(super) held: bool,
-    /// Everything up to here is safe at the node's level.
+    /// Last transaction that is safe at the node's level.
     pub(super) acknowledged: Txn,
-    /// What the owner was told.
+    /// Last acknowledgement sent to the owner.
     pub(super) told: Txn,
-    /// What the owner is to hear even if it is nothing new.
+    /// Results that the owner must receive even without a new acknowledgement.
     pub(super) due: Done,
 }
 
@@ -58,7 +59,7 @@ impl<L: SpoolLog> Group<L> {
         let processed = store.processed;
         let mut journal = log.map(Journal::new);
         if let Some(journal) = &mut journal {
-            // What a log gave back is in it.
+            // Records from a log need no logging.
             journal.logged = tail.start;
         }
         Self {
@@ -84,42 +85,42 @@ impl<L: SpoolLog> Group<L> {
         self.acknowledged
     }
 
-    /// Why it cannot go on: its log failed, or what was spilled is lost. What was given up goes on once its
-    /// owner fills it again.
+    /// Returns the failure that stops the group: a failed log or lost spilled segments. A damaged
+    /// group can go on once its owner fills it again.
     pub(super) fn failure(&self) -> Option<&LogError> {
         if self.given_up {
             return None;
         }
-        // A log that nothing depends on yet, or any more, takes nothing with it.
+        // A failure does not matter while no acknowledgement depends on the log.
         let matters = |journal: &&Journal<L>| matches!(journal.duty, Duty::Logs | Duty::Ends(_));
         let journal = self.log.as_ref().filter(matters);
         let log = journal.and_then(|journal| journal.failure.as_ref());
         self.lost.as_ref().or(log)
     }
 
-    /// The log, if what is done goes into it.
+    /// Returns the log if transactions go into it.
     pub(super) fn journal(&self) -> Option<&Journal<L>> {
         self.log.as_ref().filter(|journal| journal.is_active())
     }
 
-    /// Whether the log, or nothing, holds everything that was acknowledged.
+    /// Whether the log holds everything that was acknowledged.
     pub(super) fn is_logged(&self) -> bool {
         self.log.as_ref().is_some_and(Journal::holds_all)
     }
 
-    /// Whether more may be read from the owner.
+    /// Whether the node may read more from the owner.
     pub(super) fn takes_input(&self) -> bool {
         let blocked = self.log.as_ref().is_some_and(|journal| journal.blocked);
         !blocked && self.failure().is_none()
     }
 
-    /// Whether so many answers wait for the disk that nothing more is done of what the owner sent.
+    /// Whether so many answers wait for the disk that the owner's further input must wait.
     pub(super) fn owes_much(&self) -> bool {
         let log = self.log.as_ref();
         log.is_some_and(|journal| journal.promises.len() >= PROMISES_MAX)
     }
 
-    /// Whether reading on should wait until memory was written out.
+    /// Whether reading should wait until memory was written out.
     pub(super) fn should_wait(&self, memory: &Memory) -> bool {
         memory.relief && memory.should_wait(self.tail.wants(&self.store, memory))
     }
@@ -128,7 +129,7 @@ impl<L: SpoolLog> Group<L> {
         self.journal().map_or(0, |journal| journal.log.newest())
     }
 
-    /// Whether an owner can go on here.
+    /// Whether an owner can use the group.
     ///
     /// # Errors
     ///
@@ -141,17 +142,17 @@ impl<L: SpoolLog> Group<L> {
         }
     }
 
-    /// The log, if what is done goes into it and it takes that.
+    /// Returns the log if transactions go into it and it has not failed.
     fn open_log(&mut self) -> Option<&mut Journal<L>> {
         let journal = self.log.as_mut()?;
         (journal.is_active() && journal.failure.is_none()).then_some(journal)
     }
 
-    /// Notes whose transactions follow, so that another owner's are not taken for its own.
+    /// Logs the new owner, so that its transactions are not mistaken for the earlier owner's.
     ///
     /// # Errors
     ///
-    /// [`CloseReason::LogFull`] when there is no room for it, [`CloseReason::LogFailed`].
+    /// [`CloseReason::LogFull`] without space for the entry, [`CloseReason::LogFailed`].
     pub(super) fn own(&mut self, title: Title) -> Result<(), CloseReason> {
         self.check_log()?;
         if title == self.store.title {
@@ -169,7 +170,7 @@ impl<L: SpoolLog> Group<L> {
         Ok(())
     }
 
-    /// Notes what holds for the group from here on.
+    /// Logs the new charter of the group.
     ///
     /// # Errors
     ///
@@ -187,7 +188,8 @@ impl<L: SpoolLog> Group<L> {
         Ok(())
     }
 
-    /// An owner was welcomed who knows what was acknowledged.
+    /// Prepares the group for an owner's connection; the welcome contained the acknowledged
+    /// transaction.
     pub(super) fn welcome(&mut self, memory: &mut Memory, owner: ConnectionId) {
         self.owner = Some(owner);
         self.forget_input(memory);
@@ -195,13 +197,13 @@ impl<L: SpoolLog> Group<L> {
         self.due = Done::default();
     }
 
-    /// The owner's connection is gone.
+    /// Detaches the owner's connection.
     pub(super) fn part(&mut self, memory: &mut Memory) {
         self.owner = None;
         self.forget_input(memory);
         if let Some(journal) = &mut self.log {
             journal.promises.clear();
-            // The next one counts on it when it is told that there is a log.
+            // The next connection relies on the log if its welcome says that a log exists.
             journal.leaving = false;
         }
     }
@@ -217,7 +219,7 @@ impl<L: SpoolLog> Group<L> {
         }
     }
 
-    /// Where the owner's next octets go.
+    /// Returns the buffer for the owner's next octets.
     pub(super) fn buffer(&mut self, memory: &mut Memory) -> &mut [u8] {
         let log_segment = self.log_segment();
         self.tail.make_room(&mut self.store, memory, log_segment);
@@ -227,12 +229,12 @@ impl<L: SpoolLog> Group<L> {
         self.tail.buffer(&mut self.store)
     }
 
-    /// Does what the owner sent, answers its reads, appends to the log, and acknowledges. Gives what the
-    /// node is to do before that goes on.
+    /// Executes the owner's mutations, answers reads, appends to the log, and acknowledges. Returns
+    /// an errand that the node must do before processing goes on.
     ///
     /// # Errors
     ///
-    /// Why the owner's connection must be closed.
+    /// Reason for closing the owner's connection.
     pub(super) fn process(
         &mut self,
         node: &mut Shared<'_>,
@@ -286,7 +288,7 @@ impl<L: SpoolLog> Group<L> {
         }
     }
 
-    /// Appends what was processed to the log. Begins another log segment when it is time.
+    /// Appends processed transactions to the log. Starts another log segment when it is time.
     pub(super) fn flush(&mut self, memory: &mut Memory, incarnation: Incarnation) {
         let Some(journal) = &mut self.log else {
             self.acknowledged = self.store.processed;
@@ -337,11 +339,11 @@ impl<L: SpoolLog> Group<L> {
         }
     }
 
-    /// Lets the log remove segments that no living record lies in. Only from the oldest on: a DELETE
-    /// must last as long as the record it ended.
+    /// Removes log segments without living records, only from the oldest on: a DELETE must stay in
+    /// the log as long as the PUT of the record.
     pub(super) fn remove_old_log(&mut self) {
         let Some(journal) = &mut self.log else { return };
-        // What ended a record must be in the log before the record goes from it.
+        // A DELETE must be in the log before the log loses the PUT.
         let active = journal.is_active();
         let logged = !active || self.tail.segment.is_none() || journal.logged == self.tail.start;
         if !journal.kept.is_empty() || !logged {
@@ -356,14 +358,15 @@ impl<L: SpoolLog> Group<L> {
         }
     }
 
-    /// Starts a sync of what was appended, if it is time.
+    /// Starts a sync of appended entries if one is due.
     pub(super) fn start_sync(&mut self, now: Timestamp, delay: Duration) {
         if let Some(journal) = &mut self.log {
             journal.start_sync(now, delay, self.acknowledged);
         }
     }
 
-    /// Takes note of what the log has synced. True when there is something to tell the owner.
+    /// Records the progress of syncs. Returns true if the owner must get an acknowledgement or an
+    /// answer.
     pub(super) fn settle(&mut self, now: Timestamp) -> bool {
         let Some(journal) = &mut self.log else {
             return false;
@@ -380,8 +383,8 @@ impl<L: SpoolLog> Group<L> {
         self.acknowledged > self.told || journal.keeps_any()
     }
 
-    /// Answers requests whose answer waited for the disk, as far as the owner reads them. True when there had
-    /// been so many that what it sent after them was put off.
+    /// Answers requests that waited for the disk, as far as the owner reads its answers. Returns
+    /// true if the number of waiting requests had stopped the owner's input and no longer does.
     pub(super) fn fulfil(&mut self, output: &mut Output) -> bool {
         let owed_much = self.owes_much();
         while !output.is_over()
@@ -392,7 +395,7 @@ impl<L: SpoolLog> Group<L> {
         owed_much && !self.owes_much()
     }
 
-    /// One cumulative acknowledgement, if there is anything to say.
+    /// Writes one cumulative acknowledgement, unless it would contain nothing new.
     pub(super) fn acknowledge(&mut self, output: &mut Output) {
         let through = self.acknowledged;
         if through == self.told && !self.due.repeated {
@@ -400,7 +403,7 @@ impl<L: SpoolLog> Group<L> {
         }
         let mut refused = self.store.refused(self.told, through);
         if std::mem::take(&mut self.due.repeated) {
-            // What is not acknowledged yet is listed when it is.
+            // Refusals of later transactions are listed with their acknowledgement.
             refused.extend(self.due.again.drain(..).filter(|(txn, _)| *txn <= through));
             refused.sort_unstable();
             refused.dedup();
@@ -409,8 +412,8 @@ impl<L: SpoolLog> Group<L> {
         self.told = through;
     }
 
-    /// Answers a request that reads, and is not about a queue that is hidden from who asks. False when that
-    /// has to wait: what it wants is not in memory.
+    /// Answers a read request; the caller has checked the right to the queue. Returns false if the
+    /// answer has to wait because its segments are not in memory.
     pub(super) fn answer(
         &mut self,
         node: &mut Shared<'_>,
@@ -444,7 +447,7 @@ impl<L: SpoolLog> Group<L> {
                 serve::queues(&self.store, sight, seq, (from, count), output);
             }
             Request::Heartbeat => self.alive(seq, output),
-            // Not for reading: done before, or refused.
+            // Handled elsewhere, or refused.
             Request::Attach { .. }
             | Request::Complete
             | Request::Duty { .. }
@@ -454,7 +457,7 @@ impl<L: SpoolLog> Group<L> {
     }
 }
 
-/// What the node has to do for a group.
+/// Task of the node for a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Errand {
     /// A DUTY: whether to keep a log.
@@ -465,7 +468,7 @@ pub(super) enum Errand {
     End { records: bool },
 }
 
-/// What groups need of the node.
+/// Parts of the node that groups use.
 #[derive(Debug)]
 pub(super) struct Shared<'a> {
     pub(super) memory: &'a mut Memory,

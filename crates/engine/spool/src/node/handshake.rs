@@ -1,4 +1,4 @@
-//! From a stranger to an owner or a reader.
+//! The handshake: an unauthenticated connection becomes an owner's or a reader's.
 
 use vere_ports::spool_log::{LogError, SpoolLogStore};
 use vere_spoolwire::{
@@ -18,23 +18,23 @@ use super::snapshot;
 use super::store::Store;
 use super::title::Title;
 
-/// A HELLO that was believed.
+/// An authenticated HELLO.
 pub(super) struct Believed {
     pub(super) role: Role,
     pub(super) title: Title,
-    /// The account that proved itself, and what it wants to hold for a group of its own.
+    /// The authenticated account, and the charter that it wants for its own group.
     pub(super) deed: Deed,
     makes_groups: bool,
     logged: bool,
     group: String,
     acknowledged: Txn,
     proof: [u8; SECRET_LEN],
-    /// Octets it took.
+    /// Length of the HELLO, in octets.
     len: usize,
 }
 
 impl<S: SpoolLogStore> Node<S> {
-    /// Looks for a HELLO in what a stranger sent.
+    /// Processes a HELLO in the input of an unauthenticated connection.
     pub(super) fn handshake(&mut self, id: ConnectionId) -> Result<(), CloseReason> {
         let Some(hello) = self.believe(id)? else {
             return Ok(());
@@ -90,8 +90,8 @@ impl<S: SpoolLogStore> Node<S> {
         Ok(())
     }
 
-    /// Whether there is a place for one more connection of an account that is no owner's: these leave some to
-    /// owners, and those of one account some to others.
+    /// Whether an account may have one more connection that is no owner's. Such connections leave
+    /// places for owners, and those of one account leave places for other accounts.
     fn check_places(&self, account: &str) -> Result<(), CloseReason> {
         let (mut all, mut own) = (0, 0);
         for connection in self.connections.iter().flatten() {
@@ -143,8 +143,9 @@ impl<S: SpoolLogStore> Node<S> {
         }))
     }
 
-    /// The index of a group that the peer's account may have so; an owner's group is made when it is
-    /// new. One of which only the name is left may be anybody's: none may have it but who runs the nodes.
+    /// Returns the index of the group if the peer's account may open it in its role; creates a
+    /// missing group for an owner. Only the default account, that of the operator, may open a group
+    /// of which just the name is known: the group may belong to any account.
     fn group_for(&mut self, hello: &Believed) -> Result<usize, CloseReason> {
         let known = self
             .groups
@@ -172,11 +173,11 @@ impl<S: SpoolLogStore> Node<S> {
         self.check_groups(&hello.deed.account)?;
         let mut store = Store::new(self.config.queues_max);
         store.deed = hello.deed.clone();
-        // By a record this node may hold something of it: it is whole when its owner says that it is. An
-        // owner without an epoch has no record.
+        // By the membership record this node may have held the group, so the group is complete only
+        // after COMPLETE. An owner without an epoch has no record.
         store.syncing = hello.title.epoch > 0;
         let log = match &mut self.store {
-            // In memory only it is incomplete from when that is lost.
+            // A group in memory only is incomplete after the loss of that memory.
             Some(logs) => {
                 let incomplete = store.syncing || !hello.logged;
                 let head = snapshot::encode(&store, self.incarnation, incomplete);
@@ -195,7 +196,7 @@ impl<S: SpoolLogStore> Node<S> {
         Ok(self.enter(group))
     }
 
-    /// What an owner sent after its HELLO goes where the rest will be read.
+    /// Moves octets that an owner sent after its HELLO to the group's segment.
     pub(super) fn hand_over(&mut self, id: ConnectionId, group: usize) {
         let Some(connection) = &mut self.connections[id.0] else {
             return;

@@ -1,5 +1,5 @@
-//! From octets to queues: the owner's frames are read into the group's segment and stay where they
-//! came to lie. Only what need not be kept (repeated and refused requests, reads) is closed up.
+//! From octets to queues: the owner's frames are read into the group's segment and stay in place.
+//! Only frames that need not stay (repeated and refused requests, reads) are overwritten.
 
 use vere_spoolwire::{
     CloseReason, FLAG_KEPT, FRAME_MIN, Frame, HANDSHAKE_FRAME_MAX, HEADER_LEN, Header, Mutation,
@@ -15,30 +15,30 @@ use super::segment::Segment;
 use super::store::Store;
 use super::unusual::{has_reserve, keep_other, other, take_over};
 
-/// Octets read at once.
+/// Maximum number of octets of one read.
 const READ_MAX: usize = 256 << 10;
-/// With less room than this left another segment is begun: a part of the segment, and what a peer may
-/// send along with its HELLO.
+/// Free octets of a segment below which the next read starts another segment: a part of the segment
+/// length, and at least the data that a peer may send along with its HELLO.
 fn read_min(memory: &Memory) -> usize {
     (memory.segment_len / 128).max(HANDSHAKE_FRAME_MAX)
 }
 
-/// The segment that is read into.
+/// The segment that receives the owner's input.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     pub(super) segment: Option<SegmentKey>,
-    /// End of what is kept.
+    /// End of the kept frames.
     pub(super) start: usize,
-    /// Where what was not looked at begins; at `start`, but for a pause between requests.
+    /// Start of the unprocessed octets; equals `start` except between requests.
     next: usize,
-    /// Octets of the frame that begins there, once its header is known.
+    /// Length of the frame at `next`, once its header has arrived.
     need: usize,
     discard: Option<Discard>,
-    /// Whether somebody waits for what is kept and not in the log yet.
+    /// Whether a client waits for the sync of kept frames that are not in the log yet.
     pub(super) urgency: Urgency,
 }
 
-/// A frame for which there is no room: it is read over.
+/// A frame for which memory has no space: its octets are skipped.
 #[derive(Debug, Clone, Copy)]
 struct Discard {
     left: usize,
@@ -60,25 +60,26 @@ impl Tail {
         }
     }
 
-    /// Whether nothing lies in the segment but the beginning of a frame that is longer than one usually is. Its
-    /// memory is taken as its octets come: what is announced alone takes nothing from others.
+    /// Whether the segment contains only the beginning of an oversized frame. Memory for such a
+    /// frame grows with the arriving octets, so an announced length alone takes no memory from
+    /// other groups.
     const fn grows(&self, memory: &Memory) -> bool {
         self.start == 0 && self.next == 0 && self.need > memory.segment_len
     }
 
-    /// How long the segment of such a frame is to be when so many octets of it are there.
+    /// Length of the segment for an oversized frame after `there` octets have arrived.
     fn grown(&self, memory: &Memory, there: usize) -> usize {
         let twice = there.saturating_mul(2).max(memory.segment_len);
         self.need.min(twice).max(there)
     }
 
-    /// Whether the segment is one of a long frame that is gone, and not needed for another one.
+    /// Whether an oversized segment has served its frame and no other oversized frame needs it.
     const fn is_outgrown(&self, segment: &Segment, memory: &Memory) -> bool {
         let long = segment.octets.len() > memory.segment_len;
         long && self.need <= memory.segment_len && self.next == self.start && segment.is_done_with()
     }
 
-    /// Octets of memory that reading on will take.
+    /// Octets of memory that the next read will take.
     pub(super) fn wants(&self, store: &Store, memory: &Memory) -> u64 {
         if !self.is_short(store, memory) {
             return 0;
@@ -98,18 +99,18 @@ impl Tail {
         }
     }
 
-    /// Whether everything before the tail is done with, so that it can begin at the start of its
-    /// segment again. No more is moved for that than is done with.
+    /// Whether all octets before the unprocessed ones are unused, so that the segment can be reused
+    /// from its start. The octets to move must not exceed the unused ones.
     const fn begins_again(&self, segment: &Segment, memory: &Memory) -> bool {
         let done = segment.is_done_with() && self.next == self.start;
         done && segment.fill - self.start <= self.start && !self.is_outgrown(segment, memory)
     }
 
-    /// Makes sure that there is room to read into. What was processed must be in the log by now.
+    /// Provides space for the next read. All processed frames must be in the log by now.
     pub(super) fn make_room(&mut self, store: &mut Store, memory: &mut Memory, log_segment: u64) {
         if let Some(key) = self.segment {
             let segment = store.segments.at_mut(key);
-            // At its start it is in the cache.
+            // The start of the segment is in the processor's cache.
             if self.begins_again(segment, memory) {
                 segment.octets.copy_within(self.start..segment.fill, 0);
                 (segment.fill, segment.log_segment) = (segment.fill - self.start, log_segment);
@@ -128,7 +129,7 @@ impl Tail {
         self.begin_segment(store, memory, log_segment);
     }
 
-    /// Goes on in another segment, with what was not looked at.
+    /// Continues in a new segment, and moves the unprocessed octets there.
     pub(super) fn begin_segment(
         &mut self,
         store: &mut Store,
@@ -152,13 +153,13 @@ impl Tail {
         (self.segment, self.start, self.next) = (Some(new), 0, 0);
     }
 
-    /// Where the next octets go, after [`Tail::make_room`].
+    /// Returns the buffer for the next octets, after [`Tail::make_room`].
     pub(super) fn buffer<'a>(&self, store: &'a mut Store) -> &'a mut [u8] {
         let Some(key) = self.segment else {
             return &mut [];
         };
         let segment = store.segments.at_mut(key);
-        // Room for the refusal at the end of a frame that is read over.
+        // Reserve space for the REFUSED at the end of a skipped frame.
         let spare = if self.discard.is_some() {
             REFUSED_FRAME_LEN
         } else {
@@ -168,14 +169,14 @@ impl Tail {
         &mut segment.octets[segment.fill..end]
     }
 
-    /// So many octets were put there.
+    /// Records that `count` octets were read into the buffer.
     pub(super) fn received(&mut self, store: &mut Store, count: usize) {
         if let Some(key) = self.segment {
             store.segments.at_mut(key).fill += count;
         }
     }
 
-    /// Puts in a frame that a log gives back.
+    /// Appends a frame from a log.
     pub(super) fn append(
         &mut self,
         store: &mut Store,
@@ -198,8 +199,8 @@ impl Tail {
         place
     }
 
-    /// Forgets what was received and not processed: its connection is gone. The memory of a long frame goes
-    /// with it, unless the log has yet to be given what is kept there.
+    /// Drops the unprocessed octets of a lost connection. An oversized segment is closed too,
+    /// unless its kept frames still have to be logged.
     pub(super) fn reset(&mut self, store: &mut Store, memory: &mut Memory, logged: bool) {
         (self.need, self.discard, self.next) = (0, None, self.start);
         let Some(key) = self.segment else { return };
@@ -211,11 +212,11 @@ impl Tail {
         }
     }
 
-    /// Does the mutations received, up to the first request of another kind.
+    /// Executes received mutations, up to the first request of another kind.
     ///
     /// # Errors
     ///
-    /// Why the connection must be closed. What came before stands.
+    /// Reason for closing the connection. Earlier mutations remain in effect.
     pub(super) fn process(
         &mut self,
         store: &mut Store,
@@ -228,7 +229,7 @@ impl Tail {
         };
         self.read_over(store, key, terms, done);
         let segment = store.segments.at_mut(key);
-        // Nothing below looks into segments, so this one's octets may be held meanwhile.
+        // The code below does not look into segments, so the octets can be taken out meanwhile.
         let mut octets = std::mem::take(&mut segment.octets);
         let mut cursor = Cursor {
             read: self.next,
@@ -259,7 +260,8 @@ impl Tail {
             } else {
                 0
             };
-            // There must be room for all that is to come of it, whoever takes it first.
+            // Memory must have space for the whole rest of the frame, even if another group takes
+            // memory first.
             let more = self.need.saturating_sub(there) as u64;
             if more > 0 && memory.is_full(more) && !memory.should_wait(more) {
                 result = self.begin_discard(store, key).and(result);
@@ -268,8 +270,8 @@ impl Tail {
         result
     }
 
-    /// Does PUTs and DELETEs in their order, which nearly everything is, up to the first frame that is
-    /// something else, is not whole, or is wrong.
+    /// Executes consecutive PUTs and DELETEs, nearly all of the input, up to the first frame that
+    /// has another kind, is incomplete, or is wrong.
     #[inline]
     fn run_plain(
         &mut self,
@@ -305,7 +307,7 @@ impl Tail {
         }
     }
 
-    /// Looks at one frame.
+    /// Processes one frame.
     #[allow(
         clippy::too_many_arguments,
         reason = "the parts of one loop, borrowed apart"
@@ -380,7 +382,7 @@ impl Tail {
         };
         let txn = Txn(header.number);
         if header.flags & FLAG_KEPT != 0 {
-            // It has no number of its own by which it could be refused.
+            // A copy has no transaction number for a refusal.
             return Err(if store.syncing {
                 CloseReason::NoRoom
             } else {
@@ -399,7 +401,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Drops received octets of a frame that there is no room for, and refuses it at its end.
+    /// Skips received octets of a frame without space, and refuses the frame at its end.
     fn read_over(&mut self, store: &mut Store, key: SegmentKey, terms: &Terms, done: &mut Done) {
         let Some(Discard { left, txn }) = self.discard else {
             return;

@@ -1,4 +1,4 @@
-//! The log of a group, and what waits for it.
+//! The log of a group, and the transactions and answers that wait for it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,35 +11,37 @@ use super::memory::Memory;
 use super::place::Piece;
 use super::segment::Segments;
 
-/// So much that nobody waits for is synced at once, so that it does not fill its owner's window.
+/// Unsynced octets of lazy changes that trigger a sync at once, so that they do not fill the
+/// owner's window.
 const LAZY_OCTETS_MAX: usize = 64 << 10;
 
-/// With nothing urgent about, what nobody waits for is synced when nothing more has come for as long as this, and
-/// for as long as some syncs take: who ends records step by step, and waits for each step, need not wait long, and
-/// no more than a third of a disk's time goes into what nobody waits for.
+/// Lull after which lazy changes are synced while no urgent change was synced lately: `LULL_MIN`,
+/// and at least `LULL_SYNCS` times the duration of a sync. So a client that ends records one by one
+/// and waits for each acknowledgement does not wait long. Lazy syncs take at most a third of a
+/// disk's time.
 const LULL_MIN: Duration = Duration::from_millis(2);
 const LULL_SYNCS: u32 = 2;
 
-/// So few transactions, the end of one record and the beginning of another, are synced alone: more would wait
-/// for the thread that syncs them.
+/// Maximum number of transactions for [`SpoolLog::sync_alone`], on the node's own thread: the end of
+/// one record and the start of another. More transactions would wait for this thread.
 const ALONE_MAX: u64 = 2;
 
-/// So many answers of one owner may wait for the disk: it asks for two or three at a time, and each DUTY
-/// among them may begin a segment of the log.
+/// Maximum number of answers of one owner that wait for the disk. An owner asks for two or three at
+/// a time, and each DUTY may start a log segment.
 pub(super) const PROMISES_MAX: usize = 16;
 
-/// Whether somebody waits for a change.
+/// Whether a client waits for the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Urgency {
-    /// It is synced along with what comes after it, or [`super::NodeConfig::sync_delay`] later.
+    /// Synced along with later changes, or after [`super::NodeConfig::sync_delay`].
     #[default]
     Lazy,
-    /// It is synced at once.
+    /// Synced at once.
     Now,
 }
 
 impl Urgency {
-    /// Nobody waits for what only ends records.
+    /// Returns `Lazy` for a mutation that only ends records: no client waits for its sync.
     #[inline]
     pub(super) fn of(mutation: &Mutation<'_>) -> Self {
         let ends = match *mutation {
@@ -53,83 +55,85 @@ impl Urgency {
     }
 }
 
-/// What was appended since the last sync began.
+/// Entries appended since the start of the last sync.
 #[derive(Debug, Default)]
 struct Unsynced {
     octets: usize,
     urgent: bool,
-    /// Whether some of it came since that was looked at last.
+    /// Whether entries were appended since the last call of `due`.
     fresh: bool,
-    /// When the first and the last of it came.
+    /// Times of the first and the last entry.
     came: Option<(Timestamp, Timestamp)>,
-    /// When it is synced at the latest.
+    /// Latest time of the sync.
     due: Option<Timestamp>,
 }
 
-/// What a log is to its group.
+/// Role of a log for its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Duty {
-    /// Everything goes into it.
+    /// Every transaction goes into the log.
     Logs,
-    /// The same; it was begun when records were there already, and does not hold all of them yet.
+    /// Like `Logs`, but the log was started after the first records and does not hold all of them
+    /// yet.
     Fills,
-    /// Nothing goes into it any more. That has to be on stable storage, here, before anything is
-    /// acknowledged by memory alone: a log must not pass for a group that has gone on without it.
+    /// The log has ended, and this end must be synced up to the position before memory alone
+    /// suffices for an acknowledgement: an outdated log must not pass for the group.
     Ends(LogPosition),
-    /// Nothing goes into it: all it says is that the group is incomplete once memory is lost.
+    /// No transaction goes into the log, which only says that the group is incomplete once memory
+    /// is lost.
     Rests,
 }
 
-/// When a request is answered that waits for the log.
+/// Condition for answering a request that waits for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Until {
-    /// Everything before it is synced.
+    /// All earlier entries are synced.
     Synced,
-    /// The same, and the log holds everything.
+    /// All earlier entries are synced, and the log is complete.
     Filled,
 }
 
-/// A request that is answered when something is on stable storage.
+/// A request that is answered after a sync.
 #[derive(Debug)]
 pub(super) struct Promise {
     pub(super) seq: Seq,
     pub(super) until: Until,
-    /// Where that is; `None`: it is not appended yet.
+    /// Position of the last entry to be synced; `None` before that entry is appended.
     pub(super) at: Option<LogPosition>,
 }
 
-/// A group's log and how far it is.
+/// A group's log and its progress.
 #[derive(Debug)]
 pub(super) struct Journal<L> {
     pub(super) log: L,
-    /// What is appended and not known to be synced, with the last transaction in it.
+    /// Positions of appended entries without a known sync, each with its last transaction.
     pub(super) awaiting: VecDeque<(LogPosition, Txn)>,
-    /// Octets of the tail segment that were appended.
+    /// End of the logged octets in the tail segment.
     pub(super) logged: usize,
-    /// What compaction wrote and there was no room for. Its segments are pinned: what lives there may end
-    /// while it waits.
+    /// Compaction's frames that the log had no space for. Their segments are pinned, because the
+    /// records may end while the frames wait.
     pub(super) kept: Vec<Piece>,
-    /// There was no room for what was processed: nothing more is taken until there is.
+    /// The log has no space for processed transactions: the owner's input waits for space.
     pub(super) blocked: bool,
-    /// The log is lost, and why.
+    /// Reason why the log was lost.
     pub(super) failure: Option<LogError>,
     unsynced: Unsynced,
-    /// When something was synced last that somebody waited for.
+    /// Start of the last sync that contained urgent changes.
     urgent: Option<Timestamp>,
-    /// Up to where a sync under way goes, and when it began.
+    /// Target position and start of the running sync.
     under_way: Option<(LogPosition, Timestamp)>,
-    /// How long the last one took.
+    /// Duration of the last sync.
     took: Duration,
-    /// At most [`PROMISES_MAX`], since nothing more is done of what the owner sent until one is kept.
+    /// At most [`PROMISES_MAX`], because the owner's further input waits at this number.
     pub(super) promises: Vec<Promise>,
     pub(super) duty: Duty,
-    /// It is to be given up, once nothing is left to it that is nowhere else.
+    /// The log is to end, once memory holds all records that only the log has.
     pub(super) leaving: bool,
-    /// Synced up to here it holds everything.
+    /// The log is complete once synced up to this position.
     pub(super) whole_at: LogPosition,
-    /// Where the last entry ends.
+    /// End of the last entry.
     pub(super) end: LogPosition,
-    /// Up to where it is synced.
+    /// Last synced position.
     pub(super) synced: LogPosition,
 }
 
@@ -155,17 +159,17 @@ impl<L: SpoolLog> Journal<L> {
         }
     }
 
-    /// Whether what the group does goes into it.
+    /// Whether the group's transactions go into the log.
     pub(super) const fn is_active(&self) -> bool {
         matches!(self.duty, Duty::Logs | Duty::Fills)
     }
 
-    /// Whether it holds everything that was acknowledged, also when it takes nothing any more.
+    /// Whether the log holds all acknowledged transactions.
     pub(super) fn holds_all(&self) -> bool {
         self.duty == Duty::Logs && self.synced >= self.whole_at
     }
 
-    /// Appends an entry after which everything up to `txn` is in the log.
+    /// Appends an entry; afterwards the log holds all transactions up to `txn`.
     pub(super) fn append(&mut self, entry: &[u8], txn: Txn, urgency: Urgency) -> bool {
         match self.log.append(entry) {
             Ok(position) => {
@@ -188,14 +192,15 @@ impl<L: SpoolLog> Journal<L> {
         }
     }
 
-    /// It is lost: nothing waits for room in it any more, and what its owner sends to fill the next one is taken.
+    /// Marks the log as lost: no input waits for space in it, and the owner can send the content of
+    /// the next log.
     pub(super) fn fail(&mut self, error: LogError) {
         self.failure = Some(error);
         self.blocked = false;
     }
 
-    /// Starts a sync of what was appended, when somebody waits for it or it has waited long enough. Everything
-    /// up to `acknowledged` is synced.
+    /// Starts a sync if an urgent change needs it or a lazy one has waited long enough.
+    /// Transactions up to `acknowledged` are already synced.
     pub(super) fn start_sync(&mut self, now: Timestamp, delay: Duration, acknowledged: Txn) {
         let Unsynced { octets, urgent, .. } = self.unsynced;
         if octets == 0 {
@@ -210,7 +215,7 @@ impl<L: SpoolLog> Journal<L> {
                 self.urgent = Some(now);
             }
             let last = self.awaiting.back().map_or(acknowledged, |(_, txn)| *txn);
-            // What takes its time is no work for the thread that answers everybody.
+            // Long syncs would hold up the thread that serves all connections.
             if urgent && !many && last.0.saturating_sub(acknowledged.0) <= ALONE_MAX {
                 self.log.sync_alone();
             } else {
@@ -221,7 +226,7 @@ impl<L: SpoolLog> Journal<L> {
         }
     }
 
-    /// When what nobody waits for is to be synced.
+    /// Returns the time for syncing lazy changes.
     fn due(&mut self, now: Timestamp, delay: Duration) -> Timestamp {
         let fresh = std::mem::take(&mut self.unsynced.fresh);
         let (first, last) = self.unsynced.came.get_or_insert((now, now));
@@ -229,7 +234,7 @@ impl<L: SpoolLog> Journal<L> {
             *last = now;
         }
         let latest = *first + delay;
-        // A sync for others comes soon, by all appearances.
+        // Urgent changes have been frequent, so a sync for one of them probably comes soon.
         let lively = |at: Timestamp| now.saturating_since(at) < delay;
         if self.urgent.is_some_and(lively) {
             return latest;
@@ -238,12 +243,12 @@ impl<L: SpoolLog> Journal<L> {
         latest.min(*last + lull)
     }
 
-    /// When a sync is due that was not started yet.
+    /// Returns the time at which a sync that has not started is due.
     pub(super) const fn sync_due(&self) -> Option<Timestamp> {
         self.unsynced.due
     }
 
-    /// The last transaction that became safe since, if any.
+    /// Returns the last transaction that became safe since the last call.
     pub(super) fn settle(&mut self, now: Timestamp) -> Option<Txn> {
         if self.duty == Duty::Rests {
             return None;
@@ -269,7 +274,7 @@ impl<L: SpoolLog> Journal<L> {
         settled
     }
 
-    /// Everything processed is appended.
+    /// Records that every processed transaction is appended.
     pub(super) fn caught_up(&mut self) {
         self.blocked = false;
         let filled = self.duty != Duty::Fills && !self.leaving;
@@ -280,7 +285,7 @@ impl<L: SpoolLog> Journal<L> {
         }
     }
 
-    /// The oldest promise that can be kept now.
+    /// Removes and returns the oldest promise that can be kept now.
     pub(super) fn next_kept(&mut self) -> Option<Seq> {
         let index = self.promises.iter().position(|one| self.keeps(one))?;
         Some(self.promises.remove(index).seq)
@@ -291,12 +296,12 @@ impl<L: SpoolLog> Journal<L> {
         promise.at.is_some_and(|at| at <= self.synced)
     }
 
-    /// Whether [`Journal::next_kept`] has one.
+    /// Whether [`Journal::next_kept`] would return a promise.
     pub(super) fn keeps_any(&self) -> bool {
         self.promises.iter().any(|one| self.keeps(one))
     }
 
-    /// Nothing of what waited to be logged or synced matters any more.
+    /// Drops all entries and frames that wait for the log or a sync.
     pub(super) fn forget(&mut self, segments: &mut Segments, memory: &mut Memory) {
         self.awaiting.clear();
         for piece in self.kept.drain(..) {

@@ -1,52 +1,55 @@
-//! How much memory there is, and who may have more.
+//! Memory budget of the node.
 
 use vere_ports::spill::SpillSlot;
 
 use super::config::{NodeConfig, SEGMENT_LEN_MIN};
 
-/// Octets of index per record, for the budget, beside its place in its queue.
+/// Octets of index per record, for the budget, in addition to its slot in the queue.
 const RECORD_COST: u64 = 8;
-/// The same for a record whose parts lie apart; room for them is kept for others.
+/// Octets of index for a record with a `Side`; vacant sides keep their memory for later records.
 const SIDE_COST: u64 = 48;
 
-/// What [`Memory::fill`] is of a node that takes nothing new.
+/// Value of [`Memory::fill`] for a node that accepts no new records.
 pub(super) const FULL: u64 = 1_000;
 
-/// Segments that may stay in memory after they were read back, however short it is: at least these,
-/// and a sixteenth of all memory.
+/// Minimum number of segments that may stay in memory after reading back, however scarce memory is;
+/// a sixteenth of all memory if that is more.
 const COPIES: u64 = 6;
 
-/// The node's memory: what its segments may take, and those waiting for use.
+/// The node's memory: budget for segments, and free segments.
 #[derive(Debug)]
 pub(super) struct Memory {
-    /// Octets of a segment. A longer frame gets one of its own length.
+    /// Length of a segment, in octets. A longer frame gets a segment of its own length.
     pub(super) segment_len: usize,
     free: Vec<Vec<u8>>,
-    /// A segment was taken and none is left for the next one; until one is given back, or was looked for.
+    /// The last free segment was taken. Reset when a segment is returned or compaction has
+    /// searched.
     bare: bool,
     used: u64,
     max: u64,
-    /// Kept for ending and replacing records: an eighth, and no more than 64 segments.
+    /// Octets reserved for ending and replacing records: an eighth of the memory, at most 64
+    /// segments.
     reserve: u64,
     scarce: u64,
-    /// What may be used by segments that lie on disk as well.
+    /// Maximum of octets for segments that are on disk too.
     pub(super) copies_max: u64,
     /// Records of all groups.
     pub(super) records: u64,
-    /// Places for records whose parts lie apart, of all groups.
+    /// Sides of all groups, for records with separate parts.
     pub(super) sides: u64,
-    /// Octets of all queues: their names, and places for records in them, those that stand empty too.
+    /// Octets of all queues: names and slots, including empty slots.
     pub(super) queues: u64,
-    /// Octets in the spill store, and those that there is room for beside them.
+    /// Octets in the spill store, and the space left in it.
     pub(super) spilled: u64,
     pub(super) spill_room: u64,
-    /// Whether memory is being written out: who finds none waits instead of being refused.
+    /// Whether segments are being written out: a read without memory then waits instead of being
+    /// refused.
     pub(super) relief: bool,
-    /// Slots of the spill store that nothing needs any more.
+    /// Slots of the spill store that are no longer needed.
     pub(super) dropped: Vec<SpillSlot>,
-    /// Whether something came back from the spill store, or will not: who waits should look.
+    /// Whether a segment was read back or cannot be: waiting requests should be tried again.
     pub(super) arrived: bool,
-    /// What was used last has the highest number.
+    /// Counter of uses; the latest use has the highest number.
     uses: u64,
 }
 
@@ -80,13 +83,13 @@ impl Memory {
         self.used + self.index()
     }
 
-    /// Octets of the index, which stays in memory whatever is written out.
+    /// Octets of the index, which always stays in memory.
     const fn index(&self) -> u64 {
         self.records * RECORD_COST + self.sides * SIDE_COST + self.queues
     }
 
-    /// How much of what may be held, here and in the spill store, is: in thousandths. At 1,000 new records
-    /// are refused.
+    /// Used share of memory and spill store together, in thousandths. At 1,000 the node refuses new
+    /// records.
     pub(super) fn fill(&self) -> u64 {
         let share = |used: u64, max: u64| used.saturating_mul(FULL) / max.max(1);
         let memory = self.max - self.reserve;
@@ -102,57 +105,57 @@ impl Memory {
         self.max
     }
 
-    /// Whether so many more octets would reach into what is reserved for ending records. While
-    /// memory is being written out that may be touched: whoever reads stops before.
+    /// Whether `more` octets would reach into the reserve for ending records. While segments are
+    /// being written out, mutations may use the reserve: reading stops before it is used up.
     pub(super) const fn is_full(&self, more: u64) -> bool {
         let reserve = if self.relief { 0 } else { self.reserve };
         self.used() + more > self.max - reserve
     }
 
-    /// Whether whoever wants so many octets should wait: there will be room.
+    /// Whether a read of `more` octets should wait, because memory is being freed.
     pub(super) const fn should_wait(&self, more: u64) -> bool {
         self.relief && self.used() + more > self.max - self.reserve
     }
 
-    /// The most that may be used when so many octets are to come.
+    /// Maximum of used octets that leaves space for `more`.
     pub(super) const fn limit_for(&self, more: u64) -> u64 {
         (self.max - self.reserve).saturating_sub(more)
     }
 
-    /// Whether so many more octets fit in at all.
+    /// Whether memory, including the reserve, has space for `more` octets.
     pub(super) const fn has_room(&self, more: u64) -> bool {
         self.used() + more <= self.max
     }
 
-    /// How many segments may be read back before they are asked for: what half of the copies are, so
-    /// that those are not pushed out which are being read.
+    /// Number of segments that may be read ahead: half of the copies, so that reading ahead does
+    /// not evict segments in use.
     pub(super) fn ahead_max(&self) -> u32 {
         let ahead = self.copies_max / 2 / self.segment_len as u64;
         u32::try_from(ahead).unwrap_or(u32::MAX)
     }
 
-    /// A number above all before.
+    /// Returns a number above all earlier ones.
     pub(super) const fn next_use(&mut self) -> u64 {
         self.uses += 1;
         self.uses
     }
 
-    /// Whether even what is reserved is gone, but for the segment that is read into.
+    /// Whether even the reserve is used up, except for the owner's input segment.
     pub(super) const fn is_exhausted(&self) -> bool {
         self.used() + self.segment_len as u64 > self.max
     }
 
-    /// Whether a segment in which next to nothing lives is worth more than fresh memory.
+    /// Whether a nearly dead segment is worth more than fresh memory.
     pub(super) const fn is_bare(&self) -> bool {
         self.bare
     }
 
-    /// Such a one was looked for.
+    /// Records that compaction has searched for a nearly dead segment.
     pub(super) const fn looked_for_spare(&mut self) {
         self.bare = false;
     }
 
-    /// Whether it is time to look for half-empty segments.
+    /// Whether compaction should look for half-empty segments.
     pub(super) const fn is_scarce(&self) -> bool {
         self.used() > self.scarce
     }
@@ -170,7 +173,7 @@ impl Memory {
         recycled.unwrap_or_else(|| vec![0; len])
     }
 
-    /// Makes octets that were taken more.
+    /// Extends the octets of a segment to `len`.
     pub(super) fn grow(&mut self, octets: &mut Vec<u8>, len: usize) {
         self.used += (len - octets.len()) as u64;
         octets.reserve_exact(len - octets.len());
@@ -179,7 +182,8 @@ impl Memory {
 
     pub(super) fn give(&mut self, octets: Vec<u8>) {
         self.used -= octets.len() as u64;
-        // One kept beyond need spares the page faults of the next burst; more than the budget never.
+        // Free segments spare the page faults of the next burst; together with used ones they stay
+        // within the budget.
         let kept = (self.free.len() as u64 + 1) * self.segment_len as u64;
         if octets.len() == self.segment_len && self.used + kept <= self.max {
             self.free.push(octets);

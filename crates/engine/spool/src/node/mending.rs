@@ -1,29 +1,29 @@
-//! How a damaged group becomes whole, and what an operator should know of it.
+//! Repair of a damaged group, and notices to the operator.
 
 use vere_ports::spool_log::LogPosition;
 
-/// Something about a group that an operator should know.
+/// Notice about a group to the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// What it held here is damaged: its owner has to fill it again.
+    /// The group's content on this node is damaged: its owner has to fill the group again.
     Damaged {
-        /// Which.
+        /// Name of the group.
         group: String,
-        /// What was found, and where.
+        /// Description and place of the damage.
         reason: String,
     },
-    /// It is whole again, and what was set aside of it goes.
+    /// The group is complete again, and its old log is discarded.
     Repaired {
-        /// Which.
+        /// Name of the group.
         group: String,
     },
 }
 
-/// How far a damaged group is on its way to be whole again.
+/// Progress of repairing a damaged group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mending {
-    /// It is incomplete, or not all of it was given to the log.
+    /// The group is incomplete, or its log does not hold all of it.
     Lacks,
-    /// It is whole once the log is synced up to here.
+    /// The repair is complete once the log is synced up to this position.
     Until(LogPosition),
 }

@@ -1,15 +1,16 @@
-//! A spool node: groups of queues in memory, changed by their owners, read by whoever is welcome.
+//! A spool node: groups of queues in memory, changed by their owners and read by permitted
+//! accounts.
 //!
-//! The host lends each connection the node's own memory to read into ([`Node::buffer`],
-//! [`Node::received`]) and writes what is pending ([`Node::output`], [`Node::sent`]); once a turn it
-//! calls [`Node::end_turn`]. Time and randomness are passed in. One thread; nothing is locked, and
-//! nothing is allocated or copied per record on the way in.
+//! The host reads each connection into the node's own memory ([`Node::buffer`], [`Node::received`])
+//! and writes pending output ([`Node::output`], [`Node::sent`]). Once a turn it calls
+//! [`Node::end_turn`]. Time and randomness are passed in. The node has one thread, takes no locks,
+//! and neither allocates nor copies per record on input.
 //!
-//! Reading order: `access` (who may do what), `ingest` (octets to mutations), `perform`, `check` and `store` (what they do),
-//! `queue` and `segment` (where records are), `group` and `journal` (acknowledgement and log), `fence`
-//! (whose group it is), `ending` (when it goes), `rebuild` (what another node holds), `damage` (what is given up for it), `duty`
-//! (with a log or without), `serve`,
-//! `compact`, `snapshot`, `outline` and `replay`.
+//! Reading order: `access` (rights of accounts), `ingest` (octets to mutations), `perform`, `check`
+//! and `store` (execution), `queue` and `segment` (places of records), `group` and `journal`
+//! (acknowledgement and log), `fence` (ownership of a group), `ending` (end of a group), `rebuild`
+//! (content from another node), `damage` (repair by a rebuild), `duty` (with a log or without),
+//! `serve`, `compact`, `snapshot`, `outline` and `replay`.
 
 mod access;
 mod account;
@@ -81,15 +82,15 @@ pub use replay::Replay;
 /// A connection that the node closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parting<'a> {
-    /// Who it was, once that was proven.
+    /// Authenticated account.
     pub account: Option<&'a str>,
-    /// Which group it was about, then.
+    /// Group of the connection.
     pub group: Option<&'a str>,
-    /// What it is told.
+    /// Reason sent to the peer.
     pub reason: CloseReason,
 }
 
-/// A spool node. `S` makes the logs of its groups; without one it acknowledges at once.
+/// A spool node. `S` creates the logs of the groups; a node without `S` acknowledges at once.
 #[derive(Debug)]
 pub struct Node<S: SpoolLogStore> {
     config: NodeConfig,
@@ -104,7 +105,7 @@ pub struct Node<S: SpoolLogStore> {
     touched: Vec<ConnectionId>,
     /// Connections whose next answer is not in memory.
     waiting: Vec<ConnectionId>,
-    /// Whether to look for segments worth writing again.
+    /// Whether to look for segments to compact.
     compact: bool,
     stopping: bool,
     denials: Denials,
@@ -112,8 +113,8 @@ pub struct Node<S: SpoolLogStore> {
 }
 
 impl<S: SpoolLogStore> Node<S> {
-    /// A node without groups. With a log store it acknowledges what the log has synced, without one
-    /// what is in memory; then `incarnation` must be a new one.
+    /// Creates a node without groups. With a log store the node acknowledges synced transactions.
+    /// Without one it acknowledges transactions in memory, and `incarnation` must be new.
     pub fn new(config: NodeConfig, incarnation: Incarnation, store: Option<S>) -> Self {
         let memory = Memory::new(&config);
         Self {
@@ -135,13 +136,13 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// Brings a group back from its log: `read` feeds the reader it is given and gives the log, ready
-    /// for appending and synced, or why not.
+    /// Restores a group from its log. `read` feeds the given reader and returns the log, synced and
+    /// ready for appending, or an error.
     ///
     /// # Errors
     ///
-    /// That of `read`; the group is not there then, and the node should not serve, unless the group is
-    /// begun again ([`Node::begin_again`]).
+    /// The error of `read`. The group is then missing, and the node should not serve, unless
+    /// [`Node::begin_again`] starts the group again.
     pub fn restore<E>(
         &mut self,
         group: &str,
@@ -182,7 +183,7 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// New groups get their logs from here.
+    /// Sets the store that creates the logs of new groups.
     pub fn set_log_store(&mut self, store: S) {
         for group in &mut self.groups {
             if store.is_aside(&group.name) {
@@ -192,8 +193,9 @@ impl<S: SpoolLogStore> Node<S> {
         self.store = Some(store);
     }
 
-    /// A new connection; 32 octets nobody can guess. `None` when there are too many: drop it. Of too
-    /// many that have not proven themselves the oldest goes: an owner needs one round trip for that.
+    /// Adds a connection; `challenge` is 32 unpredictable octets. Returns `None` at the limit; the
+    /// host then drops the connection. At the limit of unauthenticated connections the oldest is
+    /// closed: an owner authenticates within one round trip.
     pub fn accept(&mut self, challenge: [u8; SECRET_LEN], now: Timestamp) -> Option<ConnectionId> {
         let count = self.connections.len() - self.vacant.len();
         let full = count >= self.config.connections_max;
@@ -240,8 +242,8 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// A connection about which the host has to do something: output, input to read again, or to
-    /// close. Each is named once until then.
+    /// Returns the next connection that the host must serve: write output, read again, or close.
+    /// Each connection is returned once per event.
     pub fn next_touched(&mut self) -> Option<ConnectionId> {
         let id = self.touched.pop()?;
         if let Some(connection) = self.connections[id.0].as_mut() {
@@ -275,7 +277,7 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// Where the next octets of a connection go; empty when it takes none.
+    /// Returns the buffer for the next octets of a connection; empty while input must wait.
     pub fn buffer(&mut self, id: ConnectionId) -> &mut [u8] {
         if !self.takes_input(id) {
             self.hold(id);
@@ -290,7 +292,7 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// So many octets were put there.
+    /// Processes `count` octets that the host put into the buffer.
     pub fn received(&mut self, id: ConnectionId, count: usize, now: Timestamp) {
         let Some(connection) = &mut self.connections[id.0] else {
             return;
@@ -302,7 +304,7 @@ impl<S: SpoolLogStore> Node<S> {
             connection.fill += count;
         }
         self.process(id);
-        // A stranger's octets are no sign of life until they prove something.
+        // Input of an unauthenticated connection is no sign of life.
         if let Some(connection) = &mut self.connections[id.0]
             && !matches!(connection.phase, Phase::Greeted(_))
         {
@@ -310,7 +312,7 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// Does what can be done with what a connection sent.
+    /// Processes the input of a connection as far as possible.
     fn process(&mut self, id: ConnectionId) {
         let Some(connection) = &mut self.connections[id.0] else {
             return;
@@ -358,7 +360,7 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// Tells the peer why, and closes when that is out.
+    /// Sends the peer the reason, and closes the connection once the output is written.
     fn close(&mut self, id: ConnectionId, reason: CloseReason) {
         let Some(connection) = &mut self.connections[id.0] else {
             return;
@@ -376,8 +378,7 @@ impl<S: SpoolLogStore> Node<S> {
         self.touch(id);
     }
 
-    /// Why the node closes a connection, if it does: the account that proved itself, the group that it had, and
-    /// what it is told.
+    /// Returns account, group and reason if the node is closing the connection.
     #[must_use]
     pub fn parting(&self, id: ConnectionId) -> Option<Parting<'_>> {
         let connection = self.connections.get(id.0)?.as_ref()?;
@@ -389,7 +390,7 @@ impl<S: SpoolLogStore> Node<S> {
         })
     }
 
-    /// Fills `slices` with what is to be written next and gives how many.
+    /// Fills `slices` with the next output and returns the number of slices.
     pub fn output<'a>(&'a self, id: ConnectionId, slices: &mut [IoSlice<'a>]) -> usize {
         let Some(connection) = &self.connections[id.0] else {
             return 0;
@@ -400,7 +401,7 @@ impl<S: SpoolLogStore> Node<S> {
         connection.output.slices(segments, slices)
     }
 
-    /// So many octets were written.
+    /// Records that `count` octets were written.
     pub fn sent(&mut self, id: ConnectionId, count: usize) {
         let Some(connection) = &mut self.connections[id.0] else {
             return;
@@ -410,13 +411,13 @@ impl<S: SpoolLogStore> Node<S> {
         let segments = group.map(|group| (&mut group.store.segments, &mut self.memory));
         connection.output.sent(count, segments);
         if was_over && !connection.output.is_over() {
-            // What was put off can be answered now, and more be read.
+            // Delayed requests can be answered now, and more input can be read.
             self.process(id);
             self.touch(id);
         }
     }
 
-    /// Whether the host should close a connection: everything is out.
+    /// Whether the host should close a connection: all output is written.
     #[must_use]
     pub fn is_finished(&self, id: ConnectionId) -> bool {
         let closing = |connection: &Connection| {
@@ -425,7 +426,7 @@ impl<S: SpoolLogStore> Node<S> {
         self.connections[id.0].as_ref().is_none_or(closing)
     }
 
-    /// A connection's socket is gone.
+    /// Removes a connection whose socket is closed.
     pub fn closed(&mut self, id: ConnectionId) {
         let Some(mut connection) = self.connections[id.0].take() else {
             return;
@@ -442,8 +443,8 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// The end of a turn of the host's loop, and what to do when a sync is done: starts syncs,
-    /// acknowledges what was synced, closes owners whose log is lost, compacts a little.
+    /// Ends a turn of the host's loop; also called after a sync. Starts syncs, acknowledges synced
+    /// transactions, closes owners of lost logs, and compacts a little.
     pub fn end_turn(&mut self, now: Timestamp) {
         self.take_back();
         let delay = self.config.sync_delay;
@@ -487,7 +488,7 @@ impl<S: SpoolLogStore> Node<S> {
                 self.close(owner, reason);
             } else if goes_on {
                 self.process(owner);
-                // What that came to may be safe already.
+                // The transactions just processed may already be safe.
                 compacted = true;
             } else if unblocked {
                 self.touch(owner);
@@ -501,21 +502,21 @@ impl<S: SpoolLogStore> Node<S> {
         self.make_room();
     }
 
-    /// When [`Node::end_turn`] is to be called at the latest: something is to be synced then.
+    /// Latest time for the next call of [`Node::end_turn`], when a sync is due.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         let journals = self.groups.iter().filter_map(|group| group.log.as_ref());
         journals.filter_map(Journal::sync_due).min()
     }
 
-    /// Whether [`Node::end_turn`] has more to do at once.
+    /// Whether [`Node::end_turn`] has more work at once.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         self.compact
     }
 
-    /// To be called about once a second: closes who is silent, and looks after logs that are out of
-    /// room.
+    /// Closes silent connections and maintains logs without space; the host calls this about once a
+    /// second.
     pub fn tick(&mut self, now: Timestamp) {
         for index in 0..self.connections.len() {
             let Some(connection) = &self.connections[index] else {
@@ -530,7 +531,7 @@ impl<S: SpoolLogStore> Node<S> {
             }
             let id = ConnectionId(index);
             if matches!(connection.phase, Phase::Closing) {
-                // It does not read its farewell.
+                // The peer does not read the last output.
                 self.drop_output(id);
             } else {
                 self.close(id, CloseReason::Timeout);
@@ -556,8 +557,8 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// Takes nothing more; every connection is told. What is processed stays, and is acknowledged as
-    /// long as the host goes on calling [`Node::end_turn`].
+    /// Stops input and closes every connection with a reason. Processed transactions remain, and
+    /// are acknowledged while the host goes on calling [`Node::end_turn`].
     pub fn shut_down(&mut self) {
         self.stopping = true;
         for index in 0..self.connections.len() {
@@ -565,18 +566,18 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// Whether every connection is gone.
+    /// Whether all connections are gone.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.connections.len() == self.vacant.len()
     }
 
-    /// An account that was not let do what it wanted; each such thing is told once.
+    /// Returns the next denial; each denial is returned once.
     pub fn take_denial(&mut self) -> Option<Denial> {
         self.denials.take()
     }
 
-    /// Why a log failed, if one did, and whose.
+    /// Returns the group and the reason of a failed log, if any.
     #[must_use]
     pub fn failure(&self) -> Option<(&str, &LogError)> {
         self.groups
@@ -584,7 +585,7 @@ impl<S: SpoolLogStore> Node<S> {
             .find_map(|group| Some((&*group.name, group.failure()?)))
     }
 
-    /// Each group in figures.
+    /// Returns the figures of each group.
     #[must_use]
     pub fn stats(&self) -> Vec<(String, NodeStat)> {
         let stat = |group: &Group<S::Log>| group.stat(&self.memory, self.incarnation);
@@ -595,7 +596,7 @@ impl<S: SpoolLogStore> Node<S> {
             .collect()
     }
 
-    /// The queues of a group; none when there is no such group.
+    /// Returns the queues of a group; empty without such a group.
     #[must_use]
     pub fn queues(&self, group: &str) -> Vec<QueueStat> {
         let group = self.groups.iter().find(|known| &*known.name == group);
