@@ -1,4 +1,4 @@
-//! What a restart needs of a log entry: its frames without what records hold.
+//! Outlines of log entries: the frames without the content of records, as needed by a restart.
 //!
 //! ```text
 //! frame    0  header of the frame (16), its length that of the whole frame
@@ -7,8 +7,8 @@
 //!             BATCH: count u32 | 0 u32 | count x { header of the item (8) | as of its frame }
 //!             any other: payload
 //! ```
-//! Metadata, bodies and checksums are cut out; how long they are follows from the lengths that stay.
-//! So records are found where they lie, and are read when somebody wants them.
+//! An outline omits metadata, bodies and checksums; their lengths follow from the remaining
+//! lengths. So a restart finds the places of records, and reads a record only on request.
 
 use vere_ports::spool_log::{LogOutliner, UnreadableEntry};
 use vere_spoolwire::{
@@ -16,7 +16,7 @@ use vere_spoolwire::{
     ITEM_HEADER_LEN, META_MAX, Mutation, Op, QueueId, RecordId, TARGET_LEN, WireError,
 };
 
-/// The version of what [`OUTLINER`] makes.
+/// Version of the outlines of [`OUTLINER`].
 const VERSION: u32 = 1;
 
 /// Makes and checks outlines of the entries of a node's log.
@@ -29,7 +29,7 @@ pub const OUTLINER: LogOutliner = LogOutliner {
 /// A change without the octets of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// [`Change::Put`] with so many octets of metadata and body.
+    /// [`Change::Put`], with the lengths of metadata and body in octets.
     Put {
         queue: QueueId,
         id: RecordId,
@@ -92,7 +92,7 @@ impl From<Change<'_>> for Shape {
     }
 }
 
-/// The items of a BATCH in an outline, each with the offset of its item within the frame's payload.
+/// The items of a BATCH in an outline, each with the offset of the item in the frame's payload.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shapes<'a> {
     rest: &'a [u8],
@@ -116,13 +116,13 @@ impl Iterator for Shapes<'_> {
 pub(super) enum Sketch<'a> {
     /// A change of one record.
     Change(Shape),
-    /// Several.
+    /// Several changes.
     Batch(Shapes<'a>),
-    /// As it is, but for its checksum.
+    /// A complete frame without its checksum.
     Whole(Frame<'a>),
 }
 
-/// The frames of an outline: each with its header.
+/// Iterator over the frames of an outline, each with its header.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sketches<'a>(pub(super) &'a [u8]);
 
@@ -134,7 +134,7 @@ impl<'a> Iterator for Sketches<'a> {
             return None;
         }
         let next = sketch(self.0);
-        // After an error nothing more makes sense.
+        // An error makes the rest unreadable.
         self.0 = next.as_ref().map_or(&[], |(.., rest)| *rest);
         Some(next.map(|(header, sketch, _)| (header, sketch)))
     }
@@ -153,7 +153,7 @@ fn outline(entry: &[u8], out: &mut Vec<u8>) -> Result<(), UnreadableEntry> {
     Ok(())
 }
 
-/// Appends the outline of one frame, these octets.
+/// Appends the outline of `frame`, whose octets are `octets`.
 pub(super) fn outline_frame(
     frame: &Frame<'_>,
     octets: &[u8],
@@ -186,7 +186,7 @@ pub(super) fn outline_frame(
     Ok(())
 }
 
-/// Octets of the payload of a change that stay.
+/// Octets of a change's payload that the outline keeps.
 const fn fixed_len(op: Op) -> usize {
     match op {
         Op::Move => 2 * TARGET_LEN,
@@ -194,7 +194,7 @@ const fn fixed_len(op: Op) -> usize {
     }
 }
 
-/// Whether this may be the outline of an entry of so many octets.
+/// Whether `outline` may be the outline of an entry of `len` octets.
 fn check(outline: &[u8], len: u32) -> bool {
     let mut left = len as usize;
     for next in Sketches(outline) {
@@ -214,7 +214,7 @@ fn check(outline: &[u8], len: u32) -> bool {
     left == 0
 }
 
-/// Whether the items fill a BATCH of this length, and begin with a body.
+/// Whether the items fill a BATCH of length `len`, and the first PUT has a body.
 fn is_whole(mut shapes: Shapes<'_>, len: usize) -> bool {
     let mut bodies = false;
     for (_, shape) in shapes.by_ref() {
@@ -228,13 +228,13 @@ fn is_whole(mut shapes: Shapes<'_>, len: usize) -> bool {
     shapes.rest.is_empty() && shapes.offset.checked_add(FRAME_MIN) == Some(len)
 }
 
-/// The first frame of an outline, and what follows it.
+/// Returns the first frame of an outline, and the rest.
 fn sketch(octets: &[u8]) -> Result<(Header, Sketch<'_>, &[u8]), WireError> {
     let header = Header::peek(octets, usize::MAX)?.ok_or(WireError::Checksum)?;
     let op = header.op;
     let layout = WireError::Layout(op);
     let rest = octets.get(HEADER_LEN..).ok_or(layout)?;
-    // No less than that, or there would be no such header.
+    // `Header::peek` accepts no shorter frame.
     let payload = header.len - FRAME_MIN;
     match op {
         Op::Put | Op::Delete | Op::Replace | Op::Move => {
@@ -262,7 +262,7 @@ fn sketch(octets: &[u8]) -> Result<(Header, Sketch<'_>, &[u8]), WireError> {
     }
 }
 
-/// The first item of a BATCH, its length there, and what follows it in the outline.
+/// Returns the first item of a BATCH, its length in the frame, and the rest of the outline.
 fn item(octets: &[u8]) -> Option<(Shape, usize, &[u8])> {
     let (&[l0, l1, l2, l3, code, flags, ..], rest) =
         octets.split_first_chunk::<ITEM_HEADER_LEN>()?;
@@ -273,14 +273,15 @@ fn item(octets: &[u8]) -> Option<(Shape, usize, &[u8])> {
     Some((shape(op, flags, fixed, payload)?, len, rest))
 }
 
-/// A change from what is left of its payload of so many octets.
+/// Returns the shape of a change from the kept part of its payload; `payload` is the original
+/// length.
 fn shape(op: Op, flags: u8, fixed: &[u8], payload: usize) -> Option<Shape> {
     let left = payload.checked_sub(fixed_len(op))?;
     let (queue, id) = (QueueId(u32_at(fixed, 0)?), RecordId(u64_at(fixed, 8)?));
     let meta = u32_at(fixed, 4)?;
     (meta as usize <= META_MAX).then_some(())?;
     let body = u32::try_from(left.checked_sub(meta as usize)?).ok()?;
-    // Only a PUT has something behind its metadata.
+    // Only a PUT has octets after its metadata.
     let whole = (body == 0).then_some(());
     match op {
         Op::Put if flags & FLAG_SAME_BODY != 0 => whole.map(|()| Shape::Put {
@@ -322,7 +323,7 @@ fn u64_at(octets: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*octets.get(at..)?.first_chunk()?))
 }
 
-/// How many records share the body of a PUT that `rest` follows.
+/// Counts the records that share the body of a PUT followed by `rest`.
 pub(super) fn sharers(rest: impl Iterator<Item = (usize, Shape)>) -> u32 {
     let mut count = 1;
     for (_, shape) in rest {

@@ -1,5 +1,5 @@
-//! What is on its way out on one connection: frames written here, and ranges of segments that are
-//! sent from where they lie.
+//! Pending output of one connection: frames written here, and ranges of segments that are sent in
+//! place.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -8,18 +8,18 @@ use super::memory::Memory;
 use super::place::Piece;
 use super::segment::Segments;
 
-/// Beyond this no further request of the connection is answered until some of it is out.
+/// Pending octets above which a connection must read before the node answers its next request.
 const PENDING_MAX: usize = 4 << 20;
-/// The same for the number of ranges.
+/// Limit for the number of pending ranges.
 const CHUNKS_MAX: usize = 64 << 10;
-/// Memory for frames that is kept when nothing is pending.
+/// Capacity for frames that is kept when nothing is pending, in octets.
 const INLINE_KEPT: usize = 64 << 10;
 
 #[derive(Debug, Clone, Copy)]
 enum Chunk {
-    /// So many of the octets written here.
+    /// Number of octets in `inline`.
     Inline(usize),
-    /// Octets of a segment, which is pinned.
+    /// Octets of a pinned segment.
     Range(Piece),
 }
 
@@ -36,7 +36,7 @@ impl Chunk {
 #[derive(Debug, Default)]
 pub(super) struct Output {
     inline: Vec<u8>,
-    /// Octets of `inline` that are out.
+    /// Octets of `inline` that were written to the socket.
     inline_sent: usize,
     chunks: VecDeque<Chunk>,
     pending: usize,
@@ -47,12 +47,12 @@ impl Output {
         self.pending == 0
     }
 
-    /// Whether the peer does not read what it asked for.
+    /// Whether too much output is pending, because the peer does not read its answers.
     pub(super) fn is_over(&self) -> bool {
         self.pending > PENDING_MAX || self.chunks.len() > CHUNKS_MAX
     }
 
-    /// Appends what `write` writes.
+    /// Appends the output of `write`.
     pub(super) fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.inline.len();
         write(&mut self.inline);
@@ -64,7 +64,7 @@ impl Output {
         }
     }
 
-    /// Appends octets of a segment. Neighbours become one range.
+    /// Appends octets of a segment. Adjacent pieces become one range.
     pub(super) fn range(&mut self, segments: &mut Segments, piece: Piece) {
         if piece.len == 0 {
             return;
@@ -80,7 +80,7 @@ impl Output {
         self.chunks.push_back(Chunk::Range(piece));
     }
 
-    /// Fills `slices` with what is next and gives how many there are.
+    /// Fills `slices` with the next output and returns the number of slices.
     pub(super) fn slices<'a>(
         &'a self,
         segments: Option<&'a Segments>,
@@ -104,7 +104,7 @@ impl Output {
         count
     }
 
-    /// So many octets are out.
+    /// Records that `count` octets were written to the socket.
     pub(super) fn sent(
         &mut self,
         mut count: usize,

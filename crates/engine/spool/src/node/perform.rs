@@ -1,4 +1,4 @@
-//! Checks a mutation and does it: the way of everything an owner sends.
+//! Check and execution of a mutation: the path of all mutations of an owner.
 
 use vere_spoolwire::{Mutation, Plain, PlainPut, RecordId, Refusal};
 
@@ -8,7 +8,8 @@ use super::queue::{Detail, Slot};
 use super::store::{RECORD_OVERHEAD, Store};
 
 impl Store {
-    /// Does a mutation whose frame lies at `home`, if it may be done. `full`: no room for new records.
+    /// Executes a mutation with its frame at `home`, after a check. `full`: no space for new
+    /// records.
     pub(super) fn perform(
         &mut self,
         memory: &mut Memory,
@@ -21,7 +22,7 @@ impl Store {
         Ok(())
     }
 
-    /// The same for PUT and DELETE in a group that is complete, checked and done in one go.
+    /// Checks and executes a PUT or DELETE in one step, for a complete group.
     #[inline]
     pub(super) fn perform_plain(
         &mut self,

@@ -1,9 +1,9 @@
-//! Where frames lie: places in segments, and where the octets of a segment are.
+//! Places of frames in segments, and residence of segments.
 
 use vere_ports::spill::SpillSlot;
 use vere_ports::spool_log::LogStretch;
 
-/// A segment within its group.
+/// Number of a segment within its group.
 pub(super) type SegmentKey = u32;
 
 /// A place in a segment.
@@ -32,21 +32,21 @@ impl Place {
     }
 }
 
-/// Where the octets of a segment are that is not only in memory.
+/// Place on disk of a segment's octets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Backing {
-    /// In the spill store, as they were written out.
+    /// In the spill store, as written by the node.
     Spill(SpillSlot),
-    /// In the log, as they were found at the start.
+    /// In the log, as found at the start of the node.
     Log(LogStretch),
 }
 
-/// Where the octets of a segment are.
+/// Residence of a segment's octets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Residence {
-    /// In memory and nowhere else.
+    /// Only in memory.
     Memory,
-    /// With the spill store, which writes them there.
+    /// In the hands of the spill store, which is writing them.
     Leaving,
     /// On disk.
     Spilled(Backing),

@@ -1,10 +1,12 @@
-//! One queue: a run list from record numbers to where records lie.
+//! One queue: a list of runs that maps record numbers to places of records.
 //!
-//! Numbers are dense, so a record's slot is found by subtraction. Runs end where numbers were left out
-//! (refused records) and at a fixed length, so that what was deleted at the head is given back.
+//! Numbers are dense, so a subtraction finds a record's slot. A run ends at a gap in the numbers
+//! (refused records) and at a fixed length, so that the memory of deleted records at the head is
+//! freed.
 //!
-//! What stays behind when its neighbours are long gone (a message that is deferred for days, say) does not
-//! keep its run: it is a *stray*, in a tree of its own, and costs some 50 octets instead of the run's 16 KiB.
+//! A record that stays long after its neighbours have ended (a message deferred for days, say) does
+//! not keep its run. Such a record is a *stray*, in a separate tree, and costs some 50 octets
+//! instead of the run's 16 KiB.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,42 +15,44 @@ use vere_spoolwire::{KeptGrants, QueueCharter, QueueId, QueueLimits, QueueStat, 
 use super::memory::Memory;
 use super::place::{Place, SegmentKey};
 
-/// Slots of a run.
+/// Number of slots of a run.
 const RUN_LEN: usize = 1024;
-/// A run pays while one of so many of its slots lives, from the first living one on: a stray costs about as
-/// much as three slots, and moving there and back must not become a habit.
+/// A run is kept while at least one in `SPARSE` of its slots lives, counted from the first living
+/// slot on. A stray costs about as much as three slots, and records must not move there and back
+/// often.
 const SPARSE: usize = 16;
 
-/// Slots that an empty queue keeps for what comes: 1 KiB.
+/// Slots that an empty queue keeps for new records: 1 KiB.
 const IDLE_SLOTS: usize = 64;
-/// What a slot takes, and a stray.
+/// Memory of a slot and of a stray, in octets.
 const SLOT_OCTETS: usize = size_of::<Slot>();
 const STRAY_OCTETS: usize = 50;
-/// What a queue takes by itself, beside its names: it stands in a list and under its name.
+/// Memory of a queue without its names, in octets: an entry in the list of queues and one in the
+/// index by name.
 const QUEUE_OCTETS: usize = size_of::<Queue>() + 64;
 
-/// Stands for "no segment": the slot is empty.
+/// Value for "no segment": the slot is empty.
 const NOWHERE: SegmentKey = SegmentKey::MAX;
 
-/// Where a record lies.
+/// Place of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
-    /// The PUT frame, or the item of a BATCH.
+    /// Place of the PUT frame, or of the item of a BATCH.
     pub(super) home: Place,
-    /// Octets of metadata and body.
+    /// Length of metadata and body, in octets.
     pub(super) len: u32,
     detail: u32,
 }
 
-/// Tells the two kinds of detail apart; metadata is never so long.
+/// Flag that separates the two kinds of detail; metadata is never this long.
 const IS_SIDE: u32 = 1 << 31;
 
-/// What else a slot says.
+/// Further information in a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
-    /// `home` is a PUT frame as it came; octets of metadata in it.
+    /// `home` is an unchanged PUT frame; length of its metadata in octets.
     Plain(u32),
-    /// The index of the record's `Side`.
+    /// Index of the record's `Side`.
     Side(u32),
 }
 
@@ -87,7 +91,7 @@ impl Slot {
 struct Run {
     base: u64,
     live: u32,
-    /// No living slot before this one.
+    /// First slot that may be living.
     head: usize,
     slots: Vec<Slot>,
 }
@@ -99,7 +103,8 @@ impl Run {
         (index < self.slots.len()).then_some(index)
     }
 
-    /// Begins again with this slot, when none lives. Gives by how many slots it grew, as [`Run::set`] does.
+    /// Restarts an empty run with this slot. Returns the number of slots by which the run grew,
+    /// like [`Run::set`].
     #[inline]
     fn begin(&mut self, id: u64, slot: Slot) -> usize {
         let before = self.slots.capacity();
@@ -109,12 +114,12 @@ impl Run {
         self.slots.capacity() - before
     }
 
-    /// Whether a record behind its end would leave few slots empty.
+    /// Whether a record beyond the end of the run would leave only few slots empty.
     fn is_near(&self, id: u64) -> bool {
         id - self.base < (self.slots.len() + SPARSE) as u64
     }
 
-    /// Whether nearly nothing in it lives. One that is emptied from its head is not.
+    /// Whether nearly no slot of the run lives. Empty slots at the head do not count.
     #[inline]
     const fn is_sparse(&self) -> bool {
         (self.live as usize) * SPARSE < self.slots.len() - self.head
@@ -138,17 +143,17 @@ impl Run {
     }
 }
 
-/// What a batch under examination would make of the queue.
+/// Trial figures of a queue during the check of a batch.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Trial {
-    /// The batch these figures belong to.
+    /// Batch to which these figures belong.
     pub(super) batch: u64,
     pub(super) length: u64,
     pub(super) octets: u64,
     pub(super) next: u64,
 }
 
-/// What a queue takes without a record.
+/// Memory of a queue without records, in octets.
 fn itself(name: &str, charter: QueueCharter<'_>) -> u64 {
     (QUEUE_OCTETS + 2 * name.len() + charter.readers.octets().len()) as u64
 }
@@ -158,21 +163,22 @@ fn itself(name: &str, charter: QueueCharter<'_>) -> u64 {
 pub(super) struct Queue {
     pub(super) name: Box<str>,
     pub(super) limits: QueueLimits,
-    /// Accounts that may read it, beside those that may own the group; none: those that may read the group.
+    /// Accounts that may read the queue, besides accounts that may own the group. Without grants
+    /// the readers of the group may read the queue.
     pub(super) readers: KeptGrants,
-    /// Above every record it ever held.
+    /// Next record number, above all numbers ever used.
     pub(super) next: u64,
     pub(super) length: u64,
     pub(super) octets: u64,
     pub(super) trial: Trial,
     runs: VecDeque<Run>,
-    /// Records that lie in no run.
+    /// Records outside of the runs.
     strays: BTreeMap<u64, Slot>,
     /// Slots of all runs, used or not.
     slots: usize,
-    /// Octets that it takes without a record.
+    /// Memory of the queue without records, in octets.
     itself: u64,
-    /// Octets it was counted with, in the node's memory.
+    /// Octets with which the queue is counted in the node's memory.
     counted: u64,
 }
 
@@ -194,7 +200,8 @@ impl Queue {
         }
     }
 
-    /// Counts it as what it takes now, but for what every record is counted with.
+    /// Updates the node's memory count to the queue's present memory, without the cost that each
+    /// record has anyway.
     #[inline]
     pub(super) fn count(&mut self, memory: &mut Memory) {
         let places = self.slots * SLOT_OCTETS + self.strays.len() * STRAY_OCTETS;
@@ -205,7 +212,7 @@ impl Queue {
         }
     }
 
-    /// What it has to be counted with.
+    /// Returns the octets with which the queue must be counted.
     #[cfg(test)]
     pub(super) fn counted(&self) -> u64 {
         let runs = self.runs.iter().map(|run| run.slots.capacity());
@@ -213,12 +220,12 @@ impl Queue {
         self.itself + places as u64
     }
 
-    /// It is gone, or about to be.
+    /// Removes the queue from the node's memory count.
     pub(super) fn uncount(&mut self, memory: &mut Memory) {
         memory.queues -= std::mem::take(&mut self.counted);
     }
 
-    /// What holds for it from now on, and the least that its next number is.
+    /// Sets the charter, and raises the next number to at least `next`.
     pub(super) fn renew(&mut self, charter: QueueCharter<'_>, next: RecordId) {
         self.itself = itself(&self.name, charter);
         self.limits = charter.limits;
@@ -226,12 +233,13 @@ impl Queue {
         self.next = self.next.max(next.0);
     }
 
-    /// Whether one more record of so many octets fits in, beside what a batch would add.
+    /// Whether the limits permit one more record of `more` octets, given length and octets of a
+    /// trial.
     pub(super) const fn has_room(&self, length: u64, octets: u64, more: u64) -> bool {
         length < self.limits.length_max && octets.saturating_add(more) <= self.limits.bytes_max
     }
 
-    /// Puts a record in. Its number is above all others, but for what a log brings back.
+    /// Inserts a record. Its number is above all others, except for records from a log.
     #[inline(always)]
     pub(super) fn insert(&mut self, id: RecordId, slot: Slot) {
         self.length += 1;
@@ -267,7 +275,7 @@ impl Queue {
     #[cold]
     fn append_run(&mut self, id: u64, slot: Slot) {
         self.insert_run(self.runs.len(), id, slot);
-        // As long as it was the last one, the run before was kept whatever lived in it.
+        // The run before was kept as the last one, however sparse.
         if let Some(before) = self.runs.len().checked_sub(2)
             && self.runs[before].is_sparse()
         {
@@ -287,7 +295,8 @@ impl Queue {
             self.slots += run.set(id, slot);
             return;
         }
-        // With a neighbour it is a run again; a log brings back what lies close together in its order.
+        // A stray close to the new record starts a run with it; a log restores close records in
+        // order.
         let start = self.runs.get(after.wrapping_sub(1));
         let start = start.map_or(0, |run| run.base + run.slots.len() as u64);
         let start = start.max(id.saturating_sub(SPARSE as u64));
@@ -307,7 +316,7 @@ impl Queue {
 
     #[inline(always)]
     fn run_of(&self, id: u64) -> Option<(usize, usize)> {
-        // Heads are deleted and tails are looked up; the middle is rare.
+        // Deletions concern heads, lookups concern tails; the middle is rare.
         let last = self.runs.len().checked_sub(1)?;
         for at in [0, last] {
             if let Some(index) = self.runs[at].index(id) {
@@ -326,7 +335,7 @@ impl Queue {
         Some((at, self.runs[at].index(id)?))
     }
 
-    /// A living record.
+    /// Returns the slot of a living record.
     pub(super) fn slot(&self, id: RecordId) -> Option<Slot> {
         let found = self
             .run_of(id.0)
@@ -335,7 +344,8 @@ impl Queue {
         found.or_else(|| self.strays.get(&id.0).copied())
     }
 
-    /// A living record, to change where it lies. Its length is changed by [`Queue::resize`].
+    /// Returns the slot of a living record, for changing its place. [`Queue::resize`] changes its
+    /// length.
     pub(super) fn slot_mut(&mut self, id: RecordId) -> Option<&mut Slot> {
         match self.run_of(id.0) {
             Some((run, index)) if !self.runs[run].slots[index].is_empty() => {
@@ -345,12 +355,12 @@ impl Queue {
         }
     }
 
-    /// A record's metadata became longer or shorter.
+    /// Adjusts the octets to a new length of a record's metadata.
     pub(super) fn resize(&mut self, from: u32, to: u32) {
         self.octets = self.octets - u64::from(from) + u64::from(to);
     }
 
-    /// Takes a record out.
+    /// Removes a record.
     #[inline(always)]
     pub(super) fn remove(&mut self, id: RecordId) -> Option<Slot> {
         let Some((at, index)) = self.run_of(id.0) else {
@@ -386,8 +396,8 @@ impl Queue {
         Some(slot)
     }
 
-    /// A run with nearly no living record goes; the last one is kept for what comes, a part of it when nothing
-    /// is in it: most queues that are empty stay so for long.
+    /// Drops a run with nearly no living records. The last run is kept for new records, and shrunk
+    /// when no record of it lives: most empty queues stay empty for long.
     #[inline]
     fn retire(&mut self, at: usize) {
         if at + 1 < self.runs.len() {
@@ -416,7 +426,7 @@ impl Queue {
         }
     }
 
-    /// The oldest living record from `from` on, and so on.
+    /// Iterates over living records in order, from `from` on.
     pub(super) fn iter_from(&self, from: RecordId) -> impl Iterator<Item = (RecordId, Slot)> {
         let start = self
             .runs
@@ -547,7 +557,7 @@ mod tests {
         }
         assert!(queue.strays.len() >= 990, "{}", queue.strays.len());
         assert!(slots(&queue) <= 3 * RUN_LEN, "{} slots", slots(&queue));
-        // Written again by compaction, it stays what it is.
+        // Compaction rewrites a stray, which remains a stray.
         for id in (1..900_000).filter(|id| stays(*id)) {
             let before = queue.remove(RecordId(id)).expect("it is there");
             queue.insert(RecordId(id), before);

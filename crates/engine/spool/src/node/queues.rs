@@ -1,4 +1,4 @@
-//! Queues of a group come and go.
+//! Creation and end of a group's queues.
 
 use vere_spoolwire::{QueueCharter, QueueId, RecordId};
 
@@ -7,7 +7,7 @@ use super::queue::{Queue, Slot};
 use super::store::Store;
 
 impl Store {
-    /// Makes a queue, or gives it another charter and at least this next number.
+    /// Creates a queue, or sets the charter of an existing one and raises its next number.
     pub(super) fn create(
         &mut self,
         memory: &mut Memory,
@@ -33,7 +33,7 @@ impl Store {
         queue.count(memory);
     }
 
-    /// Ends all records up to one; with `drop` the queue goes too, when it is empty then.
+    /// Ends all records up to `through`; with `drop` also removes the queue if it is then empty.
     pub(super) fn purge(
         &mut self,
         memory: &mut Memory,

@@ -1,5 +1,5 @@
-//! A group that is filled with what another node holds: RESET, then kept frames among the
-//! transactions (`ingest` and `check` have these), then COMPLETE.
+//! Filling a group from another node: RESET, then copies among the transactions (handled by
+//! `ingest` and `check`), then COMPLETE.
 
 use vere_ports::spool_log::SpoolLog;
 use vere_spoolwire::{Seq, Txn};
@@ -11,14 +11,14 @@ use super::memory::Memory;
 use super::output::Output;
 
 impl<L: SpoolLog> Group<L> {
-    /// Discards everything; transactions go on after `through`. The RESET itself lies in the tail, if
-    /// there is a log.
+    /// Discards the content of the group; transactions go on after `through`. With a log, the RESET
+    /// itself is in the tail.
     pub(super) fn reset(&mut self, memory: &mut Memory, through: Txn) {
         self.discard(memory, through);
         self.given_up = false;
     }
 
-    /// The same, but for what it was given up for.
+    /// Discards the content of the group, but leaves a damaged group given up.
     pub(super) fn discard(&mut self, memory: &mut Memory, through: Txn) {
         if let Some(keeper) = self.keeper.take() {
             self.store.segments.close(memory, keeper);
@@ -32,8 +32,8 @@ impl<L: SpoolLog> Group<L> {
         }
     }
 
-    /// The group is whole; says so when that is safe. If it was so before, all that has to be safe is
-    /// what came before this.
+    /// Ends a rebuild: the group is complete. Answers ALIVE once the rebuild is safe; if the group
+    /// was complete already, once every earlier transaction is.
     pub(super) fn complete(&mut self, seq: Seq, output: &mut Output) {
         let was_syncing = std::mem::take(&mut self.store.syncing);
         let until = if was_syncing {
@@ -44,7 +44,7 @@ impl<L: SpoolLog> Group<L> {
         self.promise(seq, until, output);
     }
 
-    /// Answers when that is so.
+    /// Answers the request once `until` is fulfilled.
     pub(super) fn promise(&mut self, seq: Seq, until: Until, output: &mut Output) {
         if let Some(journal) = &mut self.log {
             let at = match journal.duty {

@@ -1,11 +1,11 @@
-//! What was refused lately: told again to an owner that asks for it again.
+//! Recent refusals, for an owner that repeats a refused transaction.
 
 use vere_spoolwire::{Refusal, Txn, WINDOW_TXNS_MAX};
 
 use super::store::Store;
 
 impl Store {
-    /// A refusal among those remembered.
+    /// Returns the remembered refusal of a transaction.
     pub(super) fn refusal(&self, txn: Txn) -> Option<Refusal> {
         let index = self
             .refused
@@ -14,7 +14,7 @@ impl Store {
         Some(self.refused[index].1)
     }
 
-    /// The refusals remembered after `from` up to and with `through`.
+    /// Returns the remembered refusals after `from`, up to and including `through`.
     pub(super) fn refused(&self, from: Txn, through: Txn) -> Vec<(Txn, Refusal)> {
         let start = self.refused.partition_point(|(txn, _)| *txn <= from);
         let until = |&&(txn, _): &&(Txn, Refusal)| txn <= through;
@@ -25,7 +25,7 @@ impl Store {
             .collect()
     }
 
-    /// Notes the refusal of a transaction.
+    /// Remembers the refusal of a transaction.
     pub(super) fn refuse(&mut self, txn: Txn, refusal: Refusal) {
         self.refused.push_back((txn, refusal));
         let old = txn.0.saturating_sub(WINDOW_TXNS_MAX);

@@ -1,4 +1,4 @@
-//! From a log back to queues.
+//! Restoring queues from a log.
 
 use vere_ports::spool_log::{LogOutliner, LogReader, LogStretch, OutlinedEntry, UnreadableEntry};
 use vere_spoolwire::{
@@ -16,7 +16,7 @@ use super::spill::Spill;
 use super::store::Store;
 use super::title::Title;
 
-/// Rebuilds one group from what its log gives back.
+/// Rebuilds one group from the entries of its log.
 #[derive(Debug)]
 pub struct Replay<'a> {
     pub(super) memory: &'a mut Memory,
@@ -24,19 +24,19 @@ pub struct Replay<'a> {
     pub(super) tail: Tail,
     pub(super) incarnation: Incarnation,
     pub(super) begun: bool,
-    /// Everything before was reset: the next head says what there is.
+    /// The last frame was a RESET: the next head describes the group.
     pub(super) reset: bool,
-    /// Takes what there is no memory for.
+    /// Store for segments that find no memory.
     pub(super) spill: Option<&'a mut Spill>,
-    /// The number of the group.
+    /// Index of the group.
     pub(super) index: usize,
-    /// What was left to the log last; more that follows it there is put to it.
+    /// Segment of the entries last left in the log; adjacent entries extend it.
     pub(super) stretch: Option<SegmentKey>,
 }
 
 impl LogReader for Replay<'_> {
     fn outliner(&self) -> Option<LogOutliner> {
-        // Somebody has to read back what stays in the log.
+        // Entries may stay in the log only if a spill store is there to read them back.
         self.spill.as_ref().map(|_| OUTLINER)
     }
 
@@ -113,7 +113,7 @@ fn unreadable(error: WireError) -> UnreadableEntry {
 }
 
 impl Replay<'_> {
-    /// Does what a frame says. `place` says where it lies, if that matters.
+    /// Executes a frame of an outline. `place` returns the place of the frame, if needed.
     fn sketch(
         &mut self,
         header: Header,
@@ -166,7 +166,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Does what a frame of the node itself says; false for another one.
+    /// Executes a frame that the node itself logged; returns false for other frames.
     fn node_frame(&mut self, frame: &Frame<'_>) -> Result<bool, UnreadableEntry> {
         match frame.header.op {
             Op::Owned => {
@@ -191,7 +191,7 @@ impl Replay<'_> {
         Ok(true)
     }
 
-    /// Why a record cannot be put where a change wants it.
+    /// Returns the reason why a change cannot put its record there.
     fn misplaced(&self, shape: Shape) -> Option<String> {
         match shape {
             Shape::Put { queue, id, .. }
@@ -203,7 +203,7 @@ impl Replay<'_> {
                 if self.store.queue(queue).is_none() && !self.store.syncing {
                     Some(format!("no queue {queue}"))
                 } else if id.0 == u64::MAX {
-                    // None could come after it; no owner may ask for that.
+                    // No number could follow the highest one, so owners never use it.
                     Some(format!("no record {id}"))
                 } else {
                     None
@@ -222,8 +222,8 @@ impl Replay<'_> {
             .append(&mut self.store, self.memory, segment, octets)
     }
 
-    /// Leaves an entry to the log, together with those before it if that is not too much. Gives where
-    /// it lies.
+    /// Leaves an entry in the log, in one segment with the entries before if the length permits.
+    /// Returns the place of the entry.
     fn leave(&mut self, entry: OutlinedEntry) -> Place {
         let segments = &mut self.store.segments;
         let joined = self
@@ -247,7 +247,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Nothing more is put to what was left to the log last.
+    /// Closes the segment of the entries last left in the log.
     pub(super) fn end_stretch(&mut self) {
         if let Some(key) = self.stretch.take() {
             self.store.segments.close(self.memory, key);

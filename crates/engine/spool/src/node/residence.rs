@@ -1,4 +1,4 @@
-//! Where the octets of a segment are: in memory, on disk, in both, or on the way.
+//! Residence of a segment's octets: in memory, on disk, both, or in transit.
 
 use vere_ports::spill::SpillSlot;
 use vere_ports::spool_log::LogStretch;
@@ -8,7 +8,7 @@ use super::place::{Backing, Place, Residence, SegmentKey};
 use super::segment::{Segment, Segments};
 
 impl Segments {
-    /// The octets of a segment are there from now on.
+    /// Sets the residence of a segment.
     fn lay(&mut self, key: SegmentKey, residence: Residence) {
         let before = std::mem::replace(&mut self.at_mut(key).residence, residence);
         match (before.is_memory(), residence.is_memory()) {
@@ -24,7 +24,7 @@ impl Segments {
         self.note_thin(key);
     }
 
-    /// A segment that lies in the log. It is open, for more that follows there.
+    /// Adds a segment whose octets lie in the log. The segment stays open for adjacent entries.
     pub(super) fn add_logged(&mut self, memory: &mut Memory, stretch: LogStretch) -> SegmentKey {
         self.away += 1;
         self.enter(Segment {
@@ -45,7 +45,8 @@ impl Segments {
         })
     }
 
-    /// What lies in the log is this much longer, when that fits in. Gives where that begins.
+    /// Extends a segment in the log by `octets` if its length permits. Returns the place of the
+    /// extension.
     pub(super) fn extend_logged(&mut self, key: SegmentKey, octets: u32) -> Option<Place> {
         let segment = self.at_mut(key);
         let Residence::Spilled(Backing::Log(stretch)) = &mut segment.residence else {
@@ -63,14 +64,15 @@ impl Segments {
         })
     }
 
-    /// The octets of a segment are in memory and no longer left to the log.
+    /// Detaches a segment in memory from its copy in the log.
     pub(super) fn take_from_log(&mut self, key: SegmentKey) {
         if let Residence::Copied(Backing::Log(_)) = self.at(key).residence {
             self.lay(key, Residence::Memory);
         }
     }
 
-    /// Takes a segment's octets out, to be written; what counts of them, and their checksum, are noted.
+    /// Takes a segment's octets out for writing, and notes their checksum. Returns the octets and
+    /// the number of used ones.
     pub(super) fn depart(&mut self, key: SegmentKey) -> (Vec<u8>, usize) {
         self.lay(key, Residence::Leaving);
         let segment = self.at_mut(key);
@@ -78,7 +80,8 @@ impl Segments {
         (std::mem::take(&mut segment.octets), segment.fill)
     }
 
-    /// Was written out, or not: then it is in memory again.
+    /// Ends the writing of a segment. Without a slot the writing failed, and the segment is in
+    /// memory again.
     pub(super) fn departed(
         &mut self,
         memory: &mut Memory,
@@ -104,7 +107,7 @@ impl Segments {
         self.release(memory, key);
     }
 
-    /// The memory of a segment that lies on disk as well is given back.
+    /// Frees the memory of a segment that is also on disk.
     pub(super) fn evict(&mut self, memory: &mut Memory, key: SegmentKey) {
         if let Residence::Copied(backing) = self.at(key).residence {
             self.lay(key, Residence::Spilled(backing));
@@ -112,8 +115,9 @@ impl Segments {
         }
     }
 
-    /// Was read back, as the system says. False when these are not the octets that were written out,
-    /// and something lives there; then it stays where it is. The log vouches for its own.
+    /// Ends the reading of a segment; `read`: the system reported success. Returns false if the
+    /// octets differ from the written ones and a record lives in the segment, which then remains on
+    /// disk. The log verifies its own octets.
     pub(super) fn returned(
         &mut self,
         memory: &mut Memory,
@@ -126,7 +130,7 @@ impl Segments {
         let found = octets.get(..segment.fill).filter(|_| read);
         let vouched = segment.is_in_log();
         let sound = found.is_some_and(|octets| vouched || crc32fast::hash(octets) == segment.crc);
-        // Where nothing lives any more the log may hold something else by now.
+        // If nothing lives in the segment, the log may have other content there by now.
         let missed = !sound && !segment.is_done_with();
         if let Residence::Returning(backing) = segment.residence {
             if sound {
@@ -143,7 +147,7 @@ impl Segments {
         !missed
     }
 
-    /// Gives memory and place of a segment that is to be read back.
+    /// Starts the reading of a segment. Returns its place on disk and memory for its octets.
     pub(super) fn recall(
         &mut self,
         memory: &mut Memory,
@@ -157,7 +161,7 @@ impl Segments {
         Some((backing, memory.take(len)))
     }
 
-    /// Asks for a segment that is not in memory. `urgent`: before all that others look forward to.
+    /// Requests a segment that is not in memory. `urgent`: before all other requests.
     pub(super) fn want(&mut self, key: SegmentKey, urgent: bool) {
         let segment = self.at_mut(key);
         let queued = std::mem::replace(&mut segment.wanted, true);
@@ -171,7 +175,7 @@ impl Segments {
         }
     }
 
-    /// The segment to be read back next; its memory is yet to be given.
+    /// Returns the next segment to read back; the caller provides its memory.
     pub(super) fn next_wanted(&mut self) -> Option<SegmentKey> {
         while let Some(key) = self.wanted.front().copied() {
             let segment = self.find(key);

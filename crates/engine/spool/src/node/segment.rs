@@ -1,44 +1,46 @@
-//! Where frames lie: segments of memory, read into directly and recycled last-in-first-out. What is
-//! not needed at hand may lie on disk meanwhile: `residence` says where, `spill` decides what and when.
+//! Segments: memory that receives the frames directly, reused last-in-first-out. Cold segments may
+//! lie on disk: `residence` knows their place, `spill` decides which segments go and when.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use super::memory::Memory;
 use super::place::{Backing, Piece, Residence, SegmentKey};
 
-/// A segment of which more lives, in percent of what was put in, is never compacted.
+/// Living share, in percent, above which compaction never rewrites a segment.
 pub(super) const LIVE_PERCENT_MAX: u64 = 85;
 
 /// One segment.
 #[derive(Debug)]
 pub(super) struct Segment {
-    /// All of it, when it is in memory; what counts ends at `fill`.
+    /// The whole segment if in memory; the used octets end at `fill`.
     pub(super) octets: Vec<u8>,
-    /// Octets of memory it takes when it is there.
+    /// Length in memory, in octets.
     pub(super) len: usize,
     pub(super) residence: Residence,
-    /// CRC-32 of what counts, as it was written out. Not the polynomial of the frames in it: whole frames
-    /// one after the other have one CRC of that, whatever they hold.
+    /// CRC-32 of the used octets as written out. The polynomial differs from that of the frames:
+    /// with the frames' polynomial every sequence of whole frames would have an equal CRC, whatever
+    /// its content.
     pub(super) crc: u32,
-    /// Whether somebody waits for it.
+    /// Whether the segment is requested.
     pub(super) wanted: bool,
-    /// When it was begun or used last, compared to others.
+    /// Number of the last use or of the start, for comparison with other segments.
     pub(super) used: u64,
-    /// End of what was put in.
+    /// End of the used octets.
     pub(super) fill: usize,
-    /// Bodies and metadata of living records that lie here.
+    /// Number of living bodies and metadata in the segment.
     pub(super) live: u32,
-    /// Their octets.
+    /// Octets of the living bodies and metadata.
     pub(super) live_octets: u64,
-    /// Answers on their way out that point here, and what the log has yet to be given of it.
+    /// Number of pending answers that refer to the segment, and of frames that still have to be
+    /// logged.
     pub(super) pins: u32,
-    /// The log segment that holds the first of it; 0 when none does.
+    /// Log segment with the first frame of this segment; 0 for none.
     pub(super) log_segment: u64,
-    /// Whether it is still being filled, and stays even when nothing lives in it.
+    /// Whether the segment is still being filled, and so stays even without living records.
     pub(super) open: bool,
-    /// As what it is among [`Segments::thin`], if it is.
+    /// Key of the segment in [`Segments::thin`], if present there.
     pub(super) thin: Option<u8>,
-    /// With fewer octets that live it is something else there.
+    /// Living octets below which the key in [`Segments::thin`] changes.
     pub(super) thins_below: u64,
 }
 
@@ -47,7 +49,7 @@ impl Segment {
         matches!(self.residence, Residence::Memory | Residence::Copied(_))
     }
 
-    /// Whether its octets are left to the log.
+    /// Whether the log has a copy that serves as the segment's place on disk.
     pub(super) const fn is_in_log(&self) -> bool {
         matches!(
             self.residence,
@@ -57,8 +59,8 @@ impl Segment {
         )
     }
 
-    /// How much of it lives, in percent, if compaction may gain something by it: it is closed, in memory, and
-    /// little of it lives, or little was put in.
+    /// Returns the living share in percent if compaction may gain by the segment: closed, in
+    /// memory, and with few living octets, or few octets at all.
     pub(super) fn thinness(&self) -> Option<u8> {
         if self.open || self.live == 0 || !self.is_resident() {
             return None;
@@ -67,14 +69,15 @@ impl Segment {
         (percent <= LIVE_PERCENT_MAX).then_some(percent as u8)
     }
 
-    /// The octets of which those that live are a part. What was left free because the next record did not fit
-    /// in would be left free again, so it counts only where that is half of all.
+    /// Octets to which the living share refers. Compaction would leave free octets at the end free
+    /// again, because the next record did not fit in. So they count only if they are half of the
+    /// segment.
     fn worth(&self) -> u64 {
         let half_empty = self.fill <= self.len / 2;
         (if half_empty { self.len } else { self.fill }).max(1) as u64
     }
 
-    /// Below how many octets that live it is thinner than this.
+    /// Living octets below which the segment is thinner than `thin`.
     fn below(&self, thin: Option<u8>) -> u64 {
         if self.open || !self.is_resident() {
             return 0;
@@ -83,12 +86,12 @@ impl Segment {
         (percent * self.worth()).div_ceil(100)
     }
 
-    /// Whether nothing lives in it and nobody is given anything of it.
+    /// Whether no record lives in the segment and no answer or log entry refers to it.
     pub(super) const fn is_done_with(&self) -> bool {
         self.live == 0 && self.pins == 0
     }
 
-    /// Makes an open one longer, if it is not as long as that.
+    /// Extends an open segment to at least `len` octets.
     pub(super) fn grow(&mut self, memory: &mut Memory, len: usize) {
         if len > self.octets.len() {
             memory.grow(&mut self.octets, len);
@@ -101,22 +104,22 @@ impl Segment {
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     slots: Vec<Option<Segment>>,
-    /// Segments that are not in memory.
+    /// Number of segments that are not in memory.
     pub(super) away: usize,
-    /// Those to be read back, the most urgent first.
+    /// Segments to read back, the most urgent first.
     pub(super) wanted: VecDeque<SegmentKey>,
-    /// Those in memory that lie on disk as well.
+    /// Segments in memory that are also on disk.
     pub(super) copies: BTreeSet<SegmentKey>,
-    /// Closed ones in memory of which so little lives that they may be worth compacting, by how much: the one
-    /// worth most is asked for with each new segment.
+    /// Closed segments in memory with a living share low enough for compaction, ordered by this
+    /// share: each new segment asks for the first.
     thin: BTreeSet<(u8, SegmentKey)>,
-    /// Octets of all that lives, a shared body counted once.
+    /// Living octets of all segments; a shared body counts once.
     live_octets: u64,
     vacant: Vec<SegmentKey>,
 }
 
 impl Segments {
-    /// A new segment of at least `len` octets.
+    /// Adds a segment of at least `len` octets.
     pub(super) fn add(&mut self, memory: &mut Memory, len: usize, log_segment: u64) -> SegmentKey {
         let octets = memory.take(len);
         let segment = Segment {
@@ -147,15 +150,15 @@ impl Segments {
         self.slots.len() as SegmentKey - 1
     }
 
-    /// Nothing more goes into this segment.
+    /// Closes a segment: no more frames are added.
     pub(super) fn close(&mut self, memory: &mut Memory, key: SegmentKey) {
         self.at_mut(key).open = false;
         self.note_thin(key);
         self.release(memory, key);
     }
 
-    /// Gives a segment's memory and slot back when nothing needs it any more. One that the spill store
-    /// works on stays until that is done.
+    /// Frees memory and key of a segment that is no longer needed. A segment in use by the spill
+    /// store stays until its job is done.
     pub(super) fn release(&mut self, memory: &mut Memory, key: SegmentKey) {
         let slot = &mut self.slots[key as usize];
         let Some(segment) = slot.take_if(|segment| {
@@ -194,23 +197,23 @@ impl Segments {
         self.away == 0 || self.at(key).is_resident()
     }
 
-    /// Something of it was given out.
+    /// Records a use of the segment.
     pub(super) fn note_use(&mut self, memory: &mut Memory, key: SegmentKey) {
         self.at_mut(key).used = memory.next_use();
     }
 
-    /// Something points to this segment: an answer on its way out, or what goes into the log.
+    /// Pins a segment, because pending output or a frame still to be logged refers to it.
     pub(super) fn pin(&mut self, key: SegmentKey) {
         self.at_mut(key).pins += 1;
     }
 
-    /// That is out.
+    /// Ends one pin of a segment.
     pub(super) fn unpin(&mut self, memory: &mut Memory, key: SegmentKey) {
         self.at_mut(key).pins -= 1;
         self.release(memory, key);
     }
 
-    /// The segment of a key that was given out and not released.
+    /// Returns the segment of a key whose segment was not released.
     #[allow(
         clippy::expect_used,
         reason = "a key is held only while its segment lives"
@@ -222,12 +225,12 @@ impl Segments {
             .expect("the segment lives while it is referred to")
     }
 
-    /// The segment of a key that may have been released.
+    /// Returns the segment of a key, unless it was released.
     pub(super) fn find(&self, key: SegmentKey) -> Option<&Segment> {
         self.slots.get(key as usize)?.as_ref()
     }
 
-    /// Above every key.
+    /// First number above all keys.
     pub(super) const fn key_end(&self) -> usize {
         self.slots.len()
     }
@@ -244,7 +247,7 @@ impl Segments {
             .expect("the segment lives while it is referred to")
     }
 
-    /// Puts a segment among those that are thin, at its place there, or takes it out.
+    /// Updates the entry of a segment in [`Segments::thin`].
     pub(super) fn note_thin(&mut self, key: SegmentKey) {
         let segment = self.at_mut(key);
         let thin = segment.thinness();
@@ -261,7 +264,7 @@ impl Segments {
         }
     }
 
-    /// Those that are thin, and how thin.
+    /// Iterates over the thin segments and their living shares.
     #[cfg(test)]
     pub(super) fn thin(&self) -> impl Iterator<Item = (SegmentKey, u8)> {
         let mut thin: Vec<_> = self.thin.iter().map(|(thin, key)| (*key, *thin)).collect();
@@ -269,7 +272,7 @@ impl Segments {
         thin.into_iter()
     }
 
-    /// The segment by which compaction gains most, if at most so many percent of it live.
+    /// Returns the segment by which compaction gains most, if at most `most` percent of it live.
     pub(super) fn thinnest(&self, most: u64) -> Option<SegmentKey> {
         let (percent, key) = self.thin.first()?;
         (u64::from(*percent) <= most).then_some(*key)
@@ -291,13 +294,13 @@ impl Segments {
             .filter_map(|(key, slot)| Some((key as SegmentKey, slot.as_ref()?)))
     }
 
-    /// No log holds any of them any more.
+    /// Records that no segment is in a log any more.
     pub(super) fn forget_log(&mut self) {
         let segments = self.slots.iter_mut().flatten();
         segments.for_each(|segment| segment.log_segment = 0);
     }
 
-    /// Nothing lives in any segment any more.
+    /// Marks every segment as without living records.
     pub(super) fn forget_all(&mut self, memory: &mut Memory) {
         self.live_octets = 0;
         for key in 0..self.slots.len() {
@@ -309,20 +312,20 @@ impl Segments {
         }
     }
 
-    /// One more body or metadata lives in this segment.
+    /// Counts one more living body or metadata in the segment.
     #[inline]
     pub(super) fn retain(&mut self, key: SegmentKey, octets: u64) {
         let segment = self.at_mut(key);
         segment.live += 1;
         segment.live_octets += octets;
-        // What is moved lives on where it lies.
+        // Moving a record counts a new reference to an old segment.
         if !segment.open {
             self.note_thin(key);
         }
         self.live_octets += octets;
     }
 
-    /// One less; with the last one the segment is given back.
+    /// Counts one less living body or metadata; without any, a closed segment is released.
     #[inline]
     pub(super) fn forget(&mut self, memory: &mut Memory, key: SegmentKey, octets: u64) {
         self.live_octets -= octets;

@@ -1,5 +1,5 @@
-//! Answers to reads. A record that lies as it came is sent from where it lies, and neighbours in one
-//! range; only uncommon ones are given a frame again.
+//! Answers to reads. An unchanged record is sent in place, and adjacent records as one range; only
+//! uncommon records get a new frame.
 
 use vere_spoolwire::{
     Answer, BlockHead, CHECKSUM_LEN, Checksum, FRAME_MIN, HEADER_LEN, Op, QueueId, QueueStat,
@@ -13,22 +13,23 @@ use super::place::{Piece, SegmentKey};
 use super::queue::Slot;
 use super::store::{RECORD_OVERHEAD, Store};
 
-/// Octets of a QUEUE_LIST, about.
+/// Approximate maximum length of a QUEUE_LIST, in octets.
 const QUEUE_LIST_MAX: usize = 256 << 10;
 
 /// Octets of a frame before the metadata.
 const BEFORE_META: usize = HEADER_LEN + TARGET_LEN;
 
-/// Segments of a queue that are read back before they are asked for.
+/// Number of segments of a queue to read ahead.
 const LOOK_AHEAD: u32 = 3;
-/// The same at most when it is read block after block: one disk is faster when it has several to read.
+/// Maximum number of segments to read ahead for consecutive blocks: a disk is faster with several
+/// reads at once.
 const LOOK_AHEAD_MAX: u32 = 16;
-/// Places looked at for each of them.
+/// Number of records probed per segment to read ahead.
 const LOOKS: u32 = 4;
 
-/// Writes a BLOCK: up to `limits.0` records and about `limits.1` octets of frames from a record on. It
-/// ends where a record is not in memory; when that is the first one, nothing is written and it gives
-/// false.
+/// Writes a BLOCK from a record on: up to `limits.0` records and about `limits.1` octets of frames.
+/// The block ends before a record that is not in memory. If that is the first record, writes
+/// nothing and returns false.
 pub(super) fn block(
     store: &mut Store,
     memory: &mut Memory,
@@ -94,7 +95,7 @@ pub(super) fn block(
     true
 }
 
-/// How many segments to read ahead of a block that begins there.
+/// Number of segments to read ahead of a block that begins at `from`.
 fn ahead(store: &Store, memory: &Memory, from: (QueueId, RecordId)) -> u32 {
     if store.read_through == from {
         memory.ahead_max().clamp(LOOK_AHEAD, LOOK_AHEAD_MAX)
@@ -103,7 +104,7 @@ fn ahead(store: &Store, memory: &Memory, from: (QueueId, RecordId)) -> u32 {
     }
 }
 
-/// Where the first record lies that a request asks for.
+/// Returns the segments of the first record that a request reads.
 pub(super) fn segments(store: &Store, request: Request) -> Option<[SegmentKey; 2]> {
     let Request::Fetch { queue, from, .. } = request else {
         return None;
@@ -114,7 +115,7 @@ pub(super) fn segments(store: &Store, request: Request) -> Option<[SegmentKey; 2
     Some([home, meta])
 }
 
-/// Has the next segments of a queue read back, so that reading on does not wait for them.
+/// Requests the next segments of a queue, so that consecutive reads do not wait.
 fn look_ahead(store: &mut Store, memory: &mut Memory, from: (QueueId, RecordId), segments: u32) {
     let (id, from) = from;
     if !store.segments.is_any_away() {
@@ -138,7 +139,7 @@ fn look_ahead(store: &mut Store, memory: &mut Memory, from: (QueueId, RecordId),
 }
 
 impl Store {
-    /// The segments of a record that are not in memory, if any.
+    /// Returns the segments of a record that are not in memory, if any.
     fn missing(&self, slot: Slot) -> Option<[SegmentKey; 2]> {
         if !self.segments.is_any_away() {
             return None;
@@ -155,7 +156,7 @@ impl Store {
     }
 }
 
-/// A PUT frame from parts that lie apart.
+/// Writes a PUT frame for a record with separate parts.
 fn made_record(store: &mut Store, queue: QueueId, id: RecordId, slot: Slot, output: &mut Output) {
     let (meta, body) = (store.meta(slot), store.body(slot));
     let head = record_head(queue, id, meta, body);
@@ -182,7 +183,8 @@ fn record_head(queue: QueueId, id: RecordId, meta: Piece, body: Piece) -> [u8; B
     head
 }
 
-/// Writes a QUEUE_LIST of up to `count` queues from a number on, of those that who asks may read.
+/// Writes a QUEUE_LIST of up to `count` queues from number `from` on, limited to queues that the
+/// account may read.
 pub(super) fn queues(
     store: &Store,
     sight: Sight<'_>,

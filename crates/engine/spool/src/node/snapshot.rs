@@ -1,4 +1,4 @@
-//! The head of a log segment: what is known of a group without its records.
+//! The head of a log segment: state of a group without its records.
 //!
 //! ```text
 //! +0   format version u32 = 3 | refused count u32 | incarnation u64 | last transaction u64 |
@@ -8,7 +8,7 @@
 //!      payload of a CHARTERED up to the end; it means nothing with flag 2
 //! ```
 //!
-//! In version 2 no queue had grants; it is read as what it says.
+//! In version 2 no queue had grants; the layout is compatible.
 
 use vere_ports::spool_log::UnreadableEntry;
 use vere_spoolwire::{Incarnation, QueueStat, Refusal, Txn};
@@ -17,15 +17,16 @@ use super::deed::Deed;
 use super::store::Store;
 use super::title::Title;
 
-/// The version written, and the first one that is read.
+/// Written format version, and oldest readable one.
 pub(super) const VERSION: u32 = 3;
 const VERSION_MIN: u32 = 2;
 /// The group is incomplete.
 const FLAG_SYNCING: u32 = 1;
-/// Whose the group is is not known: what said so is damaged.
+/// The account of the group is unknown, because its record is damaged.
 const FLAG_UNKNOWN: u32 = 2;
 
-/// The head for a log segment that begins now. `incomplete`: the log is not to be taken for the group.
+/// Encodes the head for a new log segment. `incomplete`: the log does not represent the whole
+/// group.
 pub(super) fn encode(store: &Store, incarnation: Incarnation, incomplete: bool) -> Vec<u8> {
     let refused = store.refused(Txn(0), store.processed);
     let mut out = Vec::new();
@@ -55,7 +56,7 @@ pub(super) fn encode(store: &Store, incarnation: Incarnation, incomplete: bool) 
     out
 }
 
-/// What a head says.
+/// Content of a head.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     pub(super) incarnation: Incarnation,
@@ -67,7 +68,7 @@ pub(super) struct Snapshot {
     pub(super) queues: Vec<QueueStat>,
 }
 
-/// Reads a head.
+/// Decodes a head.
 ///
 /// # Errors
 ///

@@ -1,10 +1,11 @@
-//! What is not needed at hand goes to the spill store, and comes back when it is asked for.
+//! Spilling: cold segments go to the spill store, and return on request.
 //!
-//! Closed segments are written out whole, the least recently used first, and those in which a queue
-//! begins last; open ones, and those that an answer on its way out points to, stay. A segment never
-//! changes once it is closed: read back it lies in both places, and its memory can be taken at once.
-//! Records end without being read; a slot is freed with the last of them. What a log holds when the node
-//! starts stays there and is read back in the same way, but for its newest segment.
+//! Closed segments are written out whole, the least recently used first, and those at the head of a
+//! queue last. Open segments and those referred to by pending output stay in memory. A closed
+//! segment never changes. So a segment that was read back is in both places, and its memory can be
+//! freed at once. Records end without a read; the last of them frees the slot. Entries that the log
+//! holds at the start of the node stay there and are read back in the same way, except for the
+//! log's newest segment.
 
 mod relief;
 
@@ -20,39 +21,41 @@ use super::place::{Backing, Residence, SegmentKey};
 use super::segment::Segments;
 use super::store::Store;
 
-/// Segments that are written at the same time.
+/// Maximum number of segments being written at the same time.
 const LEAVING_MAX: usize = 8;
-/// Segments that are read back at the same time.
+/// Maximum number of segments being read back at the same time.
 const RETURNING_MAX: usize = 8;
-/// Segments chosen at once.
+/// Number of segments chosen at once.
 const VICTIMS: usize = 32;
-/// Records at the beginning of queues that are kept in memory, of all queues together and of one.
+/// Records at the heads of queues that are kept in memory, of all queues together and of one queue.
 const HEAD_RECORDS: usize = 64 << 10;
 const HEAD_RECORDS_MAX: usize = 256;
-/// The same in octets of one queue.
+/// Octets at the head of one queue that are kept in memory.
 const HEAD_OCTETS: u64 = 1 << 20;
 
-/// The spill store and what it is working on.
+/// The spill store and its jobs.
 #[derive(Debug)]
 pub(super) struct Spill {
     store: Box<dyn SpillStore>,
-    /// Jobs: which segment of which group.
+    /// Jobs in the spill store: group and segment by slot.
     under_way: BTreeMap<SpillSlot, (usize, SegmentKey)>,
-    /// What is read from the logs of groups.
+    /// Reads from the logs of groups.
     from_logs: BTreeMap<(usize, LogStretch), SegmentKey>,
     /// Octets of memory that are being written out.
     leaving: u64,
     /// Segments being read back.
     returning: usize,
-    /// What goes next.
+    /// Segments to be written out next.
     victims: VecDeque<(usize, SegmentKey)>,
-    /// There was no room: not tried again until some is freed, or for a while.
+    /// The spill store was full or failed: no writing until a slot is freed or `retry_spill` is
+    /// called.
     full: bool,
-    /// Why something was not written out, until the host was told.
+    /// Reason of the last failed write, until the host has taken it.
     trouble: Option<String>,
-    /// Memory from which on segments are written out.
+    /// Memory use from which on segments are written out, in octets.
     above: u64,
-    /// What the connection that waits longest waits for: it stays until everything is there.
+    /// Segments that the longest waiting connection needs: they stay until all of them are in
+    /// memory.
     needed: Option<(usize, [SegmentKey; 2])>,
 }
 
@@ -72,7 +75,7 @@ impl Spill {
         }
     }
 
-    /// Notes a job that is done. What is read back and is not what was written is an error.
+    /// Ends a job. Octets that differ from the written ones are an error.
     fn settle(
         &mut self,
         done: SpillDone,
@@ -83,7 +86,7 @@ impl Spill {
         let len = segments.at(key).len as u64;
         if segments.at(key).residence == Residence::Leaving {
             self.leaving -= len;
-            // Without room for more there is no relief, and new records are refused.
+            // Without space in the spill store memory is not freed, and new records are refused.
             let slot = done.result.is_ok().then_some(done.slot);
             if let Err(reason) = done.result {
                 (self.full, self.trouble) = (true, Some(reason));
@@ -94,7 +97,7 @@ impl Spill {
         self.read(memory, key, segments, (done.octets, done.result))
     }
 
-    /// Notes what was read back.
+    /// Ends a read.
     fn read(
         &mut self,
         memory: &mut Memory,
@@ -112,7 +115,7 @@ impl Spill {
         ))
     }
 
-    /// Takes note of what was written and read. Gives the groups of which something is lost.
+    /// Ends finished jobs. Returns the groups that lost a segment.
     fn collect<L: SpoolLog>(
         &mut self,
         memory: &mut Memory,
@@ -149,7 +152,7 @@ impl Spill {
         lost
     }
 
-    /// Starts writing a segment out. False when there is no room for it.
+    /// Starts the writing of a segment. Returns false without space in the spill store.
     fn write_out(
         &mut self,
         memory: &mut Memory,
@@ -173,13 +176,13 @@ impl Spill {
         }
     }
 
-    /// Whether another segment of that length may be written at the same time.
+    /// Whether another segment of `len` octets may be written at the same time.
     fn takes(&self, memory: &Memory, len: u64) -> bool {
         let within = self.leaving + len <= memory.max() / 8;
         self.leaving == 0 || (within && self.under_way.len() < LEAVING_MAX + RETURNING_MAX)
     }
 
-    /// While a log is read: writes out what is oldest, and waits for it.
+    /// While a log is replayed: writes out the oldest segments, and waits for free memory.
     pub(super) fn relieve(&mut self, memory: &mut Memory, group: usize, segments: &mut Segments) {
         while !self.full && memory.used() - self.leaving > self.above {
             let Some((key, len)) = oldest(segments) else {
@@ -197,13 +200,13 @@ impl Spill {
             return false;
         };
         if let Some((_, key)) = self.under_way.remove(&done.slot) {
-            // Nothing is read back while a log is read, so nothing can be lost.
+            // A replay reads no segment back, so no segment can be lost.
             let _ = self.settle(done, memory, key, segments);
         }
         true
     }
 
-    /// A log was read.
+    /// Ends the replay of a log.
     pub(super) fn finish(&mut self, memory: &mut Memory, segments: &mut Segments) {
         while self.wait(memory, segments) {}
         self.free_dropped(memory);
@@ -216,7 +219,7 @@ impl Spill {
         }
     }
 
-    /// Starts what there is to read and to write. `more`: octets of memory that somebody waits for.
+    /// Starts reads and writes. `more`: octets of memory for which an owner waits.
     fn turn<L: SpoolLog>(&mut self, memory: &mut Memory, groups: &mut [Group<L>], more: u64) {
         self.free_dropped(memory);
         (memory.spilled, memory.spill_room) = (self.store.used(), self.store.room());
@@ -250,8 +253,8 @@ impl Spill {
         }
     }
 
-    /// Starts reading back what is wanted, as far as there is memory for it; one at a time even if
-    /// there is none.
+    /// Starts reading requested segments back, as far as memory has space; one read at a time may
+    /// exceed the limit.
     fn read_back<L: SpoolLog>(&mut self, memory: &mut Memory, groups: &mut [Group<L>]) {
         for index in 0..groups.len() {
             while self.returning < RETURNING_MAX {
@@ -277,14 +280,14 @@ impl Spill {
                         self.returning += 1;
                         journal.log.read_back(stretch, octets);
                     }
-                    // Without its log there is nothing in it.
+                    // A segment in the log is empty without its log.
                     (Some((Backing::Log(_), _)) | None, _) => {}
                 }
             }
         }
     }
 
-    /// Gives back the memory of the copy that was used longest ago, when copies take more than `most`.
+    /// Frees the memory of the least recently used copy, if copies take more than `most` octets.
     fn evict<L: SpoolLog>(&self, memory: &mut Memory, groups: &mut [Group<L>], most: u64) -> bool {
         let (mut octets, mut oldest) = (0, None);
         for (index, group) in groups.iter().enumerate() {
@@ -312,7 +315,7 @@ impl Spill {
         }
     }
 
-    /// The segment to be written out next.
+    /// Returns the next segment to be written out.
     fn victim<L: SpoolLog>(
         &mut self,
         memory: &Memory,
@@ -355,7 +358,7 @@ fn may_leave(segments: &Segments, key: SegmentKey) -> bool {
     })
 }
 
-/// The segment that was begun first of those that may go.
+/// Returns the oldest closed segment in memory.
 fn oldest(segments: &Segments) -> Option<(SegmentKey, u64)> {
     let leaves = segments
         .iter()
@@ -364,7 +367,7 @@ fn oldest(segments: &Segments) -> Option<(SegmentKey, u64)> {
     oldest.map(|(key, segment)| (key, segment.len as u64))
 }
 
-/// Which segments hold the first records of queues.
+/// Marks the segments that hold the first records of queues.
 fn heads(store: &Store, memory: &Memory) -> Vec<bool> {
     let mut heads = vec![false; store.segments.key_end()];
     let records = HEAD_RECORDS / store.queue_count().max(1);

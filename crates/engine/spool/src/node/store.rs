@@ -1,7 +1,7 @@
-//! The queues of one group and the segments their records lie in.
+//! The queues of one group and the segments of their records.
 //!
-//! A record is stored by noting where its PUT frame lies; nothing is copied. What does not fit that
-//! (a record of a BATCH, replaced metadata, a moved record) has a `Side` with the places of its parts.
+//! Storing a record notes the place of its PUT frame, without a copy. A record that has no such
+//! frame (of a BATCH, with replaced metadata, or moved) has a `Side` with the places of its parts.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,19 +17,19 @@ use super::queue::{Detail, Queue, Slot};
 use super::segment::Segments;
 use super::title::Title;
 
-/// Octets of a PUT frame beside metadata and body.
+/// Octets of a PUT frame in addition to metadata and body.
 pub(super) const RECORD_OVERHEAD: u64 = (FRAME_MIN + TARGET_LEN) as u64;
 
-/// Where the parts of an uncommon record lie.
+/// Places of the parts of an uncommon record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Side {
     pub(super) meta: Piece,
-    /// The frame or item that brought the metadata.
+    /// Frame or item with the metadata.
     pub(super) meta_home: Place,
     pub(super) body: Piece,
-    /// Records that came with the same body; its octets are shared out among them.
+    /// Number of records that came with this body; each counts an equal share of its octets.
     shares: u32,
-    /// Whether `renamed` knows it under its homes.
+    /// Whether `renamed` has entries for this record.
     renamed: bool,
 }
 
@@ -41,11 +41,11 @@ pub(super) type Name = (QueueId, RecordId);
 pub(super) struct Store {
     pub(super) segments: Segments,
     pub(super) processed: Txn,
-    /// Whose transactions these are.
+    /// Owner and epoch of the transactions.
     pub(super) title: Title,
-    /// Whose it is, and what holds for it.
+    /// Account and charter of the group.
     pub(super) deed: Deed,
-    /// Whether the group is incomplete here: it is being rebuilt from another node.
+    /// Whether the group is incomplete on this node, during a rebuild from another node.
     pub(super) syncing: bool,
     /// Refusals of the last window.
     pub(super) refused: VecDeque<(Txn, Refusal)>,
@@ -53,14 +53,14 @@ pub(super) struct Store {
     pub(super) by_name: BTreeMap<Box<str>, QueueId>,
     sides: Vec<Side>,
     sides_vacant: Vec<u32>,
-    /// What frames and items are called now, when that is not what they say: moved records.
+    /// Current names of moved records, by the places of frames and items that have their old names.
     renamed: BTreeMap<Place, Name>,
     pub(super) records: u64,
     pub(super) octets: u64,
     pub(super) queues_max: usize,
     pub(super) batches: u64,
     pub(super) named: Vec<Name>,
-    /// Where the last block ended that was read: who goes on there is likely to go on.
+    /// End of the last block read: a read from there on is probably one of a sequence.
     pub(super) read_through: Name,
 }
 
@@ -92,8 +92,8 @@ impl Store {
         self.by_name.len()
     }
 
-    /// Forgets every queue, record and refusal; the next transaction is the one after `through`, and
-    /// the group is incomplete.
+    /// Removes every queue, record and refusal. The group is incomplete, and the next transaction
+    /// follows `through`.
     pub(super) fn reset(&mut self, memory: &mut Memory, through: Txn) {
         memory.records -= self.records;
         memory.sides -= self.sides.len() as u64;
@@ -110,10 +110,10 @@ impl Store {
         };
     }
 
-    /// Does a mutation whose frame lies at `home`. What it refers to and is not there is passed over:
-    /// a log from which the oldest segments were removed names such records, and a group that is being
-    /// rebuilt is told of queues that it does not have yet. `kept`: compaction wrote
-    /// it, so that it stands for a record that may be here already.
+    /// Executes a mutation with its frame at `home`. Missing records and queues are ignored: a log
+    /// without its oldest segments names such records, and a group in rebuild gets changes of
+    /// queues not copied yet. `kept`: the frame comes from compaction, a replay or a rebuild, so
+    /// the group may already have the record.
     pub(super) fn execute(
         &mut self,
         memory: &mut Memory,
@@ -148,7 +148,7 @@ impl Store {
         }
     }
 
-    /// The same for one change in a frame of its own.
+    /// Executes one change with a separate frame.
     pub(super) fn execute_one(
         &mut self,
         memory: &mut Memory,
@@ -179,7 +179,7 @@ impl Store {
         self.insert(memory, queue, id, slot);
     }
 
-    /// The same for a batch, of changes with the offsets of their items in its payload.
+    /// Executes a batch of changes, given with the offsets of their items in the payload.
     pub(super) fn batch(
         &mut self,
         memory: &mut Memory,
@@ -226,7 +226,7 @@ impl Store {
         }
     }
 
-    /// REPLACE and MOVE, and DELETE within a batch.
+    /// Executes a REPLACE or MOVE, or a DELETE within a batch.
     fn change(&mut self, memory: &mut Memory, shape: Shape, home: Place, payload: Place) {
         match shape {
             Shape::Delete { queue, id } => {
@@ -312,7 +312,7 @@ impl Store {
         self.renamed.insert(meta_home, to);
     }
 
-    /// A number was used up, by a record that is written again further on in the log.
+    /// Marks a number as used by a record that the log contains again further on.
     fn skip(&mut self, name: Name) {
         if let Some(queue) = self.queue_mut(name.0) {
             queue.next = queue.next.max(name.1.next().0);
@@ -329,7 +329,7 @@ impl Store {
         }
     }
 
-    /// Ends a record.
+    /// Ends a record. Returns false for a missing record.
     pub(super) fn remove(&mut self, memory: &mut Memory, queue: QueueId, id: RecordId) -> bool {
         let Some(queue) = self.queue_mut(queue) else {
             return false;
@@ -342,7 +342,7 @@ impl Store {
         true
     }
 
-    /// Gives up what a record took that is in no queue any more.
+    /// Releases the memory of a record that was removed from its queue.
     #[inline(always)]
     pub(super) fn forget(&mut self, memory: &mut Memory, slot: Slot) {
         self.records -= 1;
@@ -387,7 +387,7 @@ impl Store {
         Detail::Side(self.sides.len() as u32 - 1)
     }
 
-    /// The index of a record's side; a plain record gets one.
+    /// Returns the index of a record's side; a plain record gets a side.
     fn with_side(
         &mut self,
         memory: &mut Memory,
@@ -418,7 +418,7 @@ impl Store {
         }
     }
 
-    /// Where a record's metadata lies.
+    /// Returns the place of a record's metadata.
     pub(super) fn meta(&self, slot: Slot) -> Piece {
         match slot.detail() {
             Detail::Plain(len) => slot.home.piece(HEADER_LEN + TARGET_LEN, len as usize),
@@ -426,7 +426,7 @@ impl Store {
         }
     }
 
-    /// Where a record's body lies.
+    /// Returns the place of a record's body.
     pub(super) fn body(&self, slot: Slot) -> Piece {
         match slot.detail() {
             Detail::Plain(len) => {
@@ -437,7 +437,7 @@ impl Store {
         }
     }
 
-    /// A record's side, if it is an uncommon one.
+    /// Returns the side of an uncommon record.
     pub(super) fn side(&self, slot: Slot) -> Option<&Side> {
         match slot.detail() {
             Detail::Plain(_) => None,
@@ -450,13 +450,13 @@ impl Store {
         self.renamed.len()
     }
 
-    /// What the record or metadata of a frame or item that says `name` is called now.
+    /// Returns the current name of a record whose frame or item at `home` has the name `name`.
     pub(super) fn name_now(&self, home: Place, name: Name) -> Name {
         self.renamed.get(&home).copied().unwrap_or(name)
     }
 }
 
-/// Where the payload of a frame begins.
+/// Returns the place of a frame's payload.
 const fn home_piece(home: Place) -> Place {
     home.piece(HEADER_LEN, 0).at
 }

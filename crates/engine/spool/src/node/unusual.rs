@@ -1,5 +1,5 @@
-//! Frames that are neither of those that come all the time nor plain mutations: reads and what governs a
-//! group, what is carried over from another node, and who may use memory that is set aside.
+//! Uncommon frames: reads, orders about the group, and copies from another node. Also the use of
+//! reserved memory.
 
 use vere_spoolwire::{
     Change, CloseReason, FLAG_KEPT, Frame, Mutation, Op, Request, Seq, Txn, WireError,
@@ -12,7 +12,7 @@ use super::memory::Memory;
 use super::place::Place;
 use super::store::Store;
 
-/// Reads what is no mutation.
+/// Decodes a frame that is no mutation.
 pub(super) fn other(frame: &Frame<'_>) -> Result<Event, CloseReason> {
     if frame.header.op == Op::Reset {
         return decode_reset(frame).map(Event::Reset).map_err(reason);
@@ -21,7 +21,8 @@ pub(super) fn other(frame: &Frame<'_>) -> Result<Event, CloseReason> {
     Ok(Event::Request(Seq(frame.header.number), request))
 }
 
-/// Leaves in its place what the log has to know: RESET, and COMPLETE with a transaction as its number.
+/// Keeps a frame for the log in place of a RESET, or of a COMPLETE with the transaction as its
+/// number.
 pub(super) fn keep_other(
     event: Event,
     store: &Store,
@@ -37,13 +38,13 @@ pub(super) fn keep_other(
         }
         _ => {}
     }
-    // As long as what came.
+    // No longer than the received frame.
     octets[cursor.keep..cursor.keep + frame.len()].copy_from_slice(&frame);
     cursor.keep += frame.len();
 }
 
-/// Does a frame that carries over what another node holds; it says nothing to a group that is whole.
-/// `error`: why it is nothing else.
+/// Executes a copy from another node; a complete group accepts no copies. `error`: the result of
+/// decoding the frame as an ordinary mutation.
 #[cold]
 pub(super) fn take_over(
     store: &mut Store,
@@ -67,7 +68,7 @@ pub(super) fn take_over(
     Ok(())
 }
 
-/// Whether a mutation may use memory that is set aside: a BATCH that ends something.
+/// Whether a mutation may use reserved memory: a BATCH that ends or moves a record.
 #[cold]
 pub(super) fn has_reserve(memory: &Memory, terms: &Terms, mutation: &Mutation<'_>) -> bool {
     let Mutation::Batch(mut changes) = *mutation else {

@@ -1,4 +1,4 @@
-//! A log in memory that crashes, runs full, fails, and gives back what is read again some time later.
+//! A log in memory that crashes, runs full and fails, and answers reads with a delay.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -11,7 +11,7 @@ use vere_ports::spool_log::{
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MemorySegment {
-    /// Where it begins.
+    /// First position.
     position: u64,
     pub(crate) head: Vec<u8>,
     entries: Vec<(u64, Vec<u8>)>,
@@ -23,29 +23,29 @@ pub(crate) struct LogState {
     pub(crate) position: u64,
     pub(crate) synced: u64,
     pub(crate) segment_len: u64,
-    /// Octets that fit in.
+    /// Capacity in octets.
     pub(crate) capacity: u64,
     pub(crate) reserve: bool,
     pub(crate) failed: bool,
-    /// Somebody found that it is not what was written.
+    /// A reader found the log damaged.
     pub(crate) damaged: bool,
-    /// What was set aside.
+    /// The log that was set aside.
     pub(crate) aside: Option<Box<Self>>,
     pub(crate) removed: u64,
-    /// Syncs that were asked for.
+    /// Number of requested syncs.
     pub(crate) asked: u64,
-    /// Those that wait alone are done at once, and how many were.
+    /// Whether [`SpoolLog::sync_alone`] finishes at once, and the number of such syncs.
     pub(crate) brisk: bool,
     pub(crate) alone: u64,
     /// Removals that wait for a sync: (segment, position).
     removals: Vec<(u64, u64)>,
-    /// What is to be read again.
+    /// Outstanding reads.
     reads: VecDeque<(LogStretch, Vec<u8>)>,
     /// Looks until one of these is done.
     patience: u32,
-    /// What was read again.
+    /// Finished reads.
     pub(crate) read_back: u64,
-    /// What is read again is not what was written.
+    /// Reads return octets that differ from the written ones.
     pub(crate) rotten: bool,
 }
 
@@ -79,7 +79,7 @@ impl LogState {
         Ok(())
     }
 
-    /// Whether something is to be read again.
+    /// Whether reads are outstanding.
     pub(crate) fn is_reading(&self) -> bool {
         !self.reads.is_empty()
     }
@@ -95,7 +95,7 @@ impl LogState {
         self.segments.values().map(entries).sum()
     }
 
-    /// Everything appended is on disk.
+    /// Syncs all appended entries.
     pub(crate) fn sync(&mut self) {
         self.synced = self.position;
         let (due, rest) = self.removals.iter().partition(|(_, at)| *at <= self.synced);
@@ -108,7 +108,7 @@ impl LogState {
         }
     }
 
-    /// What a crash leaves: all that was synced, and so many entries more.
+    /// Simulates a crash: keeps all synced entries, and `more` later ones.
     pub(crate) fn crash(&mut self, more: usize) {
         let synced = self.synced;
         let mut left = more;
@@ -129,7 +129,7 @@ impl LogState {
             .max(synced);
         self.synced = self.position;
         self.removals.clear();
-        // A segment that began after what is lost goes with it.
+        // The loss of an entry includes all later segments.
         let end = self.position;
         self.segments.retain(|_, segment| segment.position <= end);
     }

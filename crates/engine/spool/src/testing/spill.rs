@@ -27,17 +27,17 @@ pub(crate) struct SpillState {
     done: VecDeque<SpillDone>,
     last: u64,
     dice: u64,
-    /// Octets that fit in.
+    /// Capacity in octets.
     pub(crate) capacity: u64,
     /// Writes fail.
     pub(crate) failing: bool,
-    /// Octets read back are not those that were written.
+    /// Reads return octets that differ from the written ones.
     pub(crate) damaged: bool,
-    /// Octets read back are those of other segments, as after a write that was lost.
+    /// Reads return octets of other segments, as after a lost write.
     pub(crate) stale: bool,
-    /// Reads that were done.
+    /// Number of finished reads.
     pub(crate) reads: u64,
-    /// Writes that were done.
+    /// Number of finished writes.
     pub(crate) writes: u64,
 }
 
@@ -49,7 +49,7 @@ impl SpillState {
         (self.dice % bound as u64) as usize
     }
 
-    /// Does one of the jobs; false when there is none.
+    /// Finishes a random job. Returns false without jobs.
     fn finish_one(&mut self) -> bool {
         if self.pending.is_empty() {
             return false;
@@ -77,7 +77,7 @@ impl SpillState {
                         |other: &&Vec<u8>| other.len() == found.len() && *other != found;
                     found = self.slots.values().find(of_same_len).unwrap_or(found);
                 }
-                // What the buffer held before must not matter.
+                // Old content of the buffer must not matter.
                 octets.fill(0xAA);
                 octets[..found.len()].copy_from_slice(found);
                 if self.damaged {
@@ -101,7 +101,7 @@ impl SpillState {
     }
 }
 
-/// The store; clones are the same one.
+/// The store; clones share their content.
 #[derive(Debug, Clone)]
 pub(crate) struct MemorySpill(pub(crate) Rc<RefCell<SpillState>>);
 
@@ -122,7 +122,7 @@ impl MemorySpill {
         })))
     }
 
-    /// Nothing in it lasts.
+    /// Drops the content, which does not survive a crash.
     pub(crate) fn restart(&self) {
         let mut state = self.0.borrow_mut();
         state.slots.clear();
@@ -130,7 +130,7 @@ impl MemorySpill {
         state.done.clear();
     }
 
-    /// Does some of the jobs, or none.
+    /// Finishes some of the jobs, or none.
     pub(crate) fn finish_some(&self) {
         let mut state = self.0.borrow_mut();
         for _ in 0..state.below(3) {
@@ -138,7 +138,7 @@ impl MemorySpill {
         }
     }
 
-    /// Does every job; false when there was none.
+    /// Finishes all jobs. Returns false without jobs.
     pub(crate) fn finish_all(&self) -> bool {
         let mut state = self.0.borrow_mut();
         let any = !state.pending.is_empty() || !state.done.is_empty();
@@ -146,7 +146,7 @@ impl MemorySpill {
         any
     }
 
-    /// Slots that are taken, jobs included.
+    /// Number of used slots, including those of jobs.
     pub(crate) fn slots(&self) -> usize {
         let state = self.0.borrow();
         state.slots.len() + state.pending.len()

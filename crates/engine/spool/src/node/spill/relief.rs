@@ -1,4 +1,5 @@
-//! What a node does when memory runs short: segments go to the spill store, and come back for those who wait.
+//! Behaviour of a node under memory pressure: segments go to the spill store, and return for
+//! waiting requests.
 
 use vere_ports::spill::SpillStore;
 use vere_ports::spool_log::SpoolLogStore;
@@ -10,25 +11,25 @@ use super::super::serve;
 use super::{Spill, unreadable};
 
 impl<S: SpoolLogStore> Node<S> {
-    /// Where segments go that there is no memory for; before anything is restored.
+    /// Sets the store for segments that find no memory; to be called before the restore of a group.
     pub fn set_spill_store(&mut self, store: Box<dyn SpillStore>) {
         self.memory.spill_room = store.room();
         self.spill = Some(Spill::new(store, self.config.spill_above, &self.memory));
         self.memory.relief = true;
     }
 
-    /// Octets that lie in the spill store.
+    /// Octets in the spill store.
     #[must_use]
     pub fn spilled(&self) -> u64 {
         self.spill.as_ref().map_or(0, |spill| spill.store.used())
     }
 
-    /// Why something could not be written out, once: it stays in memory.
+    /// Returns the reason of a failed write, once; the segment stays in memory.
     pub fn take_spill_trouble(&mut self) -> Option<String> {
         self.spill.as_mut()?.trouble.take()
     }
 
-    /// Reading stops here until memory was written out, if that is why it stops.
+    /// Holds the owner's input until memory was written out, if lack of memory stops it.
     pub(in crate::node) fn hold(&mut self, id: ConnectionId) {
         let connection = self.connections[id.0].as_ref();
         if let Some(Phase::Owner(group)) = connection.map(|connection| &connection.phase) {
@@ -37,7 +38,7 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// A connection whose request could not be answered yet.
+    /// Adds a connection with an unanswered request to the waiting ones.
     pub(in crate::node) fn note_waiting(&mut self, id: ConnectionId) {
         let connection = self.connections[id.0].as_ref();
         let waits = connection.is_some_and(|connection| connection.waiting.is_some());
@@ -46,7 +47,7 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// Takes what the spill store is done with, and answers who waited for it.
+    /// Ends finished jobs of the spill store, and answers waiting requests.
     pub(in crate::node) fn take_back(&mut self) {
         let Some(spill) = &mut self.spill else { return };
         for (index, reason) in spill.collect(&mut self.memory, &mut self.groups) {
@@ -65,7 +66,7 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// Everybody who has to do with a group is told that it is lost.
+    /// Closes all connections of a lost group.
     pub(in crate::node) fn close_group(&mut self, index: usize) {
         for id in 0..self.connections.len() {
             let connection = self.connections[id].as_ref();
@@ -75,7 +76,7 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// Starts what there is to write and read, and lets owners go on who waited for memory.
+    /// Starts writes and reads, and resumes owners that waited for memory.
     pub(in crate::node) fn make_room(&mut self) {
         let Some(spill) = &mut self.spill else { return };
         let held = self.groups.iter().filter(|group| group.held);
@@ -103,7 +104,7 @@ impl<S: SpoolLogStore> Node<S> {
         }
     }
 
-    /// The spill store may have room again.
+    /// Lets the spill store try writes again.
     pub(in crate::node) fn retry_spill(&mut self) {
         if let Some(spill) = &mut self.spill {
             spill.full = false;
