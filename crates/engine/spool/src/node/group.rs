@@ -395,7 +395,7 @@ impl<L: SpoolLog> Group<L> {
         owed_much && !self.owes_much()
     }
 
-    /// Writes one cumulative acknowledgement, unless it would contain nothing new.
+    /// Writes a cumulative acknowledgement if the owner lacks a result.
     pub(super) fn acknowledge(&mut self, output: &mut Output) {
         let through = self.acknowledged;
         if through == self.told && !self.due.repeated {

@@ -46,7 +46,7 @@ pub(super) enum Backing {
 pub(super) enum Residence {
     /// Only in memory.
     Memory,
-    /// In the hands of the spill store, which is writing them.
+    /// In a write job of the spill store.
     Leaving,
     /// On disk.
     Spilled(Backing),

@@ -1,4 +1,4 @@
-//! One connection to a node: the handshake, what comes in, what goes out, and signs of life.
+//! A connection to a node: handshake, input, output, and signs of life.
 //!
 //! ```text
 //! state         GREETING          WELCOME             ACK, BLOCK, ...

@@ -59,9 +59,9 @@ impl Owner {
 
     /// Whether the host should read the link at once. Otherwise the host may leave input unread
     /// until another link has input. This is safe if the node has acknowledged at least as much as
-    /// every logging member, or will do so first: its answers alone acknowledge nothing to the
-    /// caller. The delay does not make the node late (S1): once the logging members are ahead, the
-    /// host reads the link at once.
+    /// the slowest logging member, or will do so first: the node's answers alone acknowledge
+    /// nothing to the caller. The delay does not make the node late (S1): once all logging members
+    /// are ahead, the host reads the link at once.
     #[must_use]
     pub fn awaits(&self, link: Link) -> bool {
         let Some(replica) = self.replicas.get(link.node) else {

@@ -212,7 +212,7 @@ impl Owner {
         for (queue, id) in entry.what.made().into_iter().flatten() {
             undo.delete(queue, id);
         }
-        // One change each: a replica may lack one record and have another.
+        // A separate change per record: a replica may lack one record and have another.
         for operation in undo.into_operations() {
             let what = What::Batch {
                 batch: Batch::of(operation),
