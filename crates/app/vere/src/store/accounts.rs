@@ -1,4 +1,5 @@
-//! Whole accounts: what each has in the mail store, and the end of what one has that the directory does not know.
+//! Whole accounts: usage of each account in the mail store, and removal of mail whose account the directory does not
+//! know.
 
 use std::error::Error;
 use std::fmt;
@@ -11,21 +12,21 @@ use vere_store::{Holding, StoreError};
 use super::keeper::{Keeper, MailStore};
 use super::listeners::Reception;
 
-/// Accounts looked at in one go: others wait for the store that long.
+/// Accounts in one page: the store answers no other question while it lists a page.
 const PAGE: usize = 100;
 
-/// Why accounts cannot be told of, or mail not be removed.
+/// Why accounts cannot be listed, or mail cannot be removed.
 #[derive(Debug)]
 pub(crate) enum AccountsError {
-    /// What was asked for can be no account.
+    /// The requested name is no valid account name.
     Name(NameError),
     /// The store cannot be read or written.
     Store(StoreError),
     /// The directory cannot be read.
     Directory(DirectoryError),
-    /// The directory knows the account: its mail is not to go.
+    /// The directory knows the account, so the mail must stay.
     Known(AccountName),
-    /// The store did not sync what was changed.
+    /// The store did not sync the change.
     NotSynced,
 }
 
@@ -65,7 +66,7 @@ impl From<DirectoryError> for AccountsError {
     }
 }
 
-/// What an account has in the mail store.
+/// Usage of an account in the mail store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AccountRow {
     pub(crate) account: String,
@@ -74,11 +75,11 @@ pub(crate) struct AccountRow {
     pub(crate) octets: u64,
 }
 
-/// Some accounts.
+/// A page of accounts.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AccountsPage {
     pub(crate) accounts: Vec<AccountRow>,
-    /// Behind which one the next begin, unless these are the last.
+    /// Account after which the next page begins; none on the last page.
     pub(crate) after: Option<String>,
 }
 
@@ -91,10 +92,10 @@ fn row(holding: Holding) -> AccountRow {
     }
 }
 
-/// Some accounts of the store that runs.
+/// Returns a page of accounts of the running store.
 ///
 /// # Errors
-/// When they cannot be read.
+/// When the accounts cannot be read.
 pub(super) async fn page(
     keeper: &Keeper,
     after: Option<String>,
@@ -108,20 +109,20 @@ pub(super) async fn page(
     })
 }
 
-/// What an account has in the store that runs.
+/// Returns the usage of an account in the running store.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When the account cannot be read.
 pub(super) async fn one(keeper: &Keeper, account: &str) -> Result<AccountRow, AccountsError> {
     let account = AccountName::parse(account)?;
     let asked = keeper.ask(move |store| store.holding(&account)).await;
     Ok(row(asked?))
 }
 
-/// Removes what an account has in the store that runs, for a user of the system.
+/// Removes all mail of an account from the running store, for the operating system's user `operator`.
 ///
 /// # Errors
-/// When the directory knows it or cannot be read, or the store fails.
+/// When the directory knows the account or cannot be read, or the store fails.
 pub(super) async fn remove(
     reception: &Reception,
     account: &AccountName,
@@ -137,10 +138,10 @@ pub(super) async fn remove(
     Ok(gone)
 }
 
-/// Holds for an account that the directory does not know.
+/// Checks that the directory does not know an account.
 ///
 /// # Errors
-/// When it does, or cannot be read.
+/// When the directory knows the account, or cannot be read.
 pub(crate) fn unknown(directory: &Directory, account: &AccountName) -> Result<(), AccountsError> {
     match directory.store().account(account)? {
         None => Ok(()),
@@ -159,20 +160,20 @@ fn log(gone: &AccountRow, operator: u32) {
     );
 }
 
-/// All accounts of a store that nobody else uses.
+/// Returns all accounts of a store that no other process uses.
 ///
 /// # Errors
-/// When they cannot be read.
+/// When the accounts cannot be read.
 pub(crate) fn all_alone(store: &MailStore) -> Result<Vec<AccountRow>, AccountsError> {
     let held = store.holdings(None, usize::MAX)?.when(store.end());
     let (holdings, _) = held.map_err(|_| not_synced())?;
     Ok(holdings.into_iter().map(row).collect())
 }
 
-/// What an account has in a store that nobody else uses.
+/// Returns the usage of an account in a store that no other process uses.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When the account cannot be read.
 pub(crate) fn one_alone(
     store: &MailStore,
     account: &AccountName,
@@ -181,7 +182,7 @@ pub(crate) fn one_alone(
     Ok(row(held.map_err(|_| not_synced())?))
 }
 
-/// Removes what an account has in a store that nobody else uses; it is safe then.
+/// Removes all mail of an account from a store that no other process uses, and syncs the removal.
 ///
 /// # Errors
 /// When the store cannot be written.
@@ -193,7 +194,7 @@ pub(crate) fn remove_alone(
     sync(store)?;
     while store.is_emptying() {
         if let Err(error) = store.empty_some() {
-            // It is removed; the role goes on with what is left of it.
+            // The account is removed; the role will empty the remaining mailboxes.
             tracing::warn!(%error, "the room of removed mailboxes is not all given back yet");
             break;
         }

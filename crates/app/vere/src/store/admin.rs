@@ -1,12 +1,12 @@
-//! The administrator's way to any account's mailboxes: IMAP over a socket in the file system.
+//! Access for administrators to the mailboxes of any account: IMAP over a socket in the file system.
 //!
-//! A client writes the account's name and a line end, and is greeted with PREAUTH or BYE; or a request of
-//! [`control`](crate::control) in one line, which is answered in one. Who may connect
-//! is decided by the permissions of the socket's file: its owner only. What is done over it goes the way of
-//! every other session, so that the store need not stop for it.
+//! A client writes the account's name and a line end, and receives a PREAUTH or BYE greeting. Instead of a name, a
+//! client may write a request of [`control`](crate::control) in one line, and receives an answer in one line. The
+//! permissions of the socket's file decide who may connect: its owner only. An administrator's commands run like
+//! commands of every other session, so the store need not stop.
 //!
-//! An account has one such session at a time. A program that was killed leaves commands behind that the store
-//! still does: whoever comes next finds them done, and can tell what is there.
+//! An account has one administrator's session at a time. The store still executes commands of a program that was
+//! killed. The next session begins after these commands, and sees their results.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -29,21 +29,21 @@ use crate::control::{Answer, REQUEST_MAX, StoreRequest, store_socket};
 use crate::failure::Failure;
 use crate::role::accept;
 
-/// How long a client may take for its first line, or to read an answer.
+/// How long a client may take to send the first line, or to read an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long the session before may take to end.
+/// How long a client waits for its turn, such as for the end of the previous session.
 const TURN_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Searches that are explained at once: each is done whole, by a thread of its own.
+/// Searches explained at once: each search runs to its end, on a thread of its own.
 const EXPLAINED_AT_ONCE: usize = 2;
 
-/// Whose turn it is.
+/// Turns of administrators' requests.
 #[derive(Debug)]
 struct Turns {
-    /// To have an account's mailboxes.
+    /// Turns for the mailboxes of an account.
     accounts: RefCell<HashMap<AccountName, Arc<Mutex<()>>>>,
-    /// To have a search explained.
+    /// Turns to have a search explained.
     explained: Semaphore,
 }
 
@@ -57,17 +57,17 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Waits until fewer searches are explained; `None` where that takes too long.
+    /// Waits until fewer searches are being explained; `None` after [`TURN_PATIENCE`].
     async fn to_explain(&self) -> Option<SemaphorePermit<'_>> {
         let turn = tokio::time::timeout(TURN_PATIENCE, self.explained.acquire());
         turn.await.ok()?.ok()
     }
 
-    /// Waits for the end of the session before; `None` where it goes on.
+    /// Waits for the end of the previous session; `None` after [`TURN_PATIENCE`].
     async fn take(&self, account: &AccountName) -> Option<OwnedMutexGuard<()>> {
         let turn = {
             let mut turns = self.accounts.borrow_mut();
-            // Those that nobody has or waits for are forgotten.
+            // Removes turns that no session holds or waits for.
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
             Arc::clone(turns.entry(account.clone()).or_default())
         };
@@ -77,7 +77,7 @@ impl Turns {
     }
 }
 
-/// Opens the socket for its owner alone. Without it the store still serves everybody else.
+/// Opens the socket for its owner alone. On failure the store still serves all other clients.
 pub(super) fn bind(settings: &Settings) -> Option<UnixListener> {
     let path = store_socket(settings);
     match accept::bind(&path) {
@@ -132,7 +132,7 @@ async fn converse(reception: &Reception, turns: &Turns, mut stream: UnixStream) 
     session::serve_known(&mut stream, peer, account.to_string(), reception).await
 }
 
-/// Reads up to the line end and nothing behind it.
+/// Reads up to the line end, and no octet beyond.
 async fn first_line(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     while line.len() < REQUEST_MAX {
@@ -144,7 +144,7 @@ async fn first_line(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     Err(io::ErrorKind::InvalidData.into())
 }
 
-/// Does what a command asks for.
+/// Executes a request of a command, and writes the answer.
 async fn answer(
     reception: &Reception,
     turns: &Turns,

@@ -1,4 +1,4 @@
-//! Answers what the machine of one IMAP connection asks.
+//! Answers the questions of one IMAP connection's machine.
 
 mod adding;
 
@@ -37,11 +37,11 @@ pub(super) struct Client {
     logins: Logins,
     quotas: SharedQuotas,
     address: places::Client,
-    /// An exchange whose end only the machine sees.
+    /// A SCRAM exchange whose result only the machine sees.
     exchange: Option<Attempt>,
     sessions: Rc<Sessions>,
     let_in: LetIn,
-    /// Once the account is known.
+    /// Set once the account is known.
     place: Option<Place>,
     open: Option<OpenMailbox>,
     fetcher: Fetcher,
@@ -72,7 +72,7 @@ impl Client {
         }
     }
 
-    /// Lets go of a mailbox that the machine has closed.
+    /// Drops the state of a mailbox that the machine has closed.
     pub(super) fn follow(&mut self, open: Option<u64>) {
         if self.open.as_ref().map(|own| own.id.0) != open {
             self.open = None;
@@ -80,7 +80,7 @@ impl Client {
         }
     }
 
-    /// Takes note that the machine waits for its client: what it did not ask for by now it asks for some time.
+    /// Notes that the machine waits for its client. The next command may be far off, so memory is released.
     pub(super) fn rest(&mut self) {
         if let Some(open) = &mut self.open {
             open.rest();
@@ -88,12 +88,12 @@ impl Client {
         self.fetcher.rest();
     }
 
-    /// What is fetched.
+    /// Returns the fetcher of this session.
     pub(super) const fn fetcher(&mut self) -> &mut Fetcher {
         &mut self.fetcher
     }
 
-    /// Waits until the mailbox that is open may be other than before.
+    /// Waits until the open mailbox may have changed, and returns the mailbox's id.
     pub(super) async fn changed(&self) -> u64 {
         match &self.open {
             Some(open) => {
@@ -104,7 +104,7 @@ impl Client {
         }
     }
 
-    /// Takes note that it is: what the client knows of it is old.
+    /// Notes that the open mailbox has changed: the client's view is old.
     pub(super) fn note_change(&mut self) {
         if let Some(open) = &mut self.open {
             open.changed();
@@ -128,8 +128,8 @@ impl Client {
         match question {
             Question::Password(attempt) => Answer::Login(self.log_in(attempt).await),
             Question::ScramUser { username } => {
-                // Whether the proof is right only the machine sees: the attempt has failed unless the
-                // account is used.
+                // Only the machine sees whether the proof is right. The attempt counts as failed unless the session
+                // enters the account.
                 self.exchange = None;
                 let exchange = self.logins.exchange(self.address, &username).await;
                 self.exchange = Some(exchange);
@@ -147,10 +147,10 @@ impl Client {
         }
     }
 
-    /// Takes note of the account that the machine knows, and makes its mailboxes ready.
+    /// Notes the account that the machine has authenticated, and opens the account's mailboxes.
     ///
     /// # Errors
-    /// When the store cannot.
+    /// When the account may not log in any more, or the store fails.
     pub(super) async fn enter(&mut self, account: Option<&str>) -> Result<(), Refusal> {
         let Some(name) = account.filter(|_| self.place.is_none()) else {
             return Ok(());
@@ -165,7 +165,7 @@ impl Client {
             .keeper
             .ask(move |store| inbox(store, &directory, &name));
         let inbox = opened.await.map_err(|error| refusal(&error))?;
-        // Most sessions open it next.
+        // Most sessions open INBOX next.
         self.keeper.wanted_soon(inbox);
         self.place = Some(place);
         Ok(())
@@ -333,7 +333,7 @@ impl Client {
         let opened = self.keeper.ask(move |store| {
             let id = named(store, &account, &mailbox)?;
             let snapshot = store.snapshot(id)?;
-            // Behind it, so that nobody waits for the disk on its account.
+            // Claimed after the snapshot, so that the answer does not wait for a sync of the claim.
             let recent = claim(store, id, read_only)?;
             Ok(snapshot.map(|snapshot| (recent, snapshot)))
         });
@@ -371,7 +371,7 @@ impl Client {
             let expunged = store.expunged_since(id, since)?;
             let expunged = expunged.when(end).unwrap_or_default();
             let snapshot = store.snapshot(id)?;
-            // Behind it, so that nobody waits for the disk on its account.
+            // Claimed after the snapshot, so that the answer does not wait for a sync of the claim.
             let recent = claim(store, id, read_only)?;
             Ok(snapshot.map(|snapshot| (recent, expunged, snapshot)))
         });

@@ -1,8 +1,8 @@
-//! Memory for messages that clients asked for and have not read, of all sessions together.
+//! Memory for fetched messages that clients have not read yet, of all sessions together.
 //!
-//! Small answers take theirs at once. Who wants more waits until there is room, in a line of its account; accounts
-//! take turns, and the sessions of one hold a part of the bound, so that nobody waits for another account's clients
-//! that do not read. Who waits holds nothing.
+//! Small answers get their memory at once. A session that wants more waits for memory in the queue of its account.
+//! Accounts take turns, and the sessions of one account hold at most a part of the bound. So no account waits for
+//! clients of another account that do not read. A waiting session holds no memory.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -12,10 +12,10 @@ use tokio::sync::oneshot;
 use vere_ports::directory::AccountName;
 use vere_telemetry::metrics::Gauge;
 
-/// The sessions of one account hold one part of so many.
+/// The bound is divided by this number to get the part of one account's sessions.
 const ACCOUNT_DIVISOR: usize = 4;
 
-/// The bound of all, what is held, and who waits.
+/// The bound, the memory held, and the waiting sessions.
 #[derive(Debug, Default)]
 pub(super) struct FetchMemory {
     max: Cell<usize>,
@@ -27,7 +27,7 @@ pub(super) struct FetchMemory {
 struct State {
     held: usize,
     accounts: HashMap<AccountName, Account>,
-    /// Accounts with sessions that wait, in the order of their turns.
+    /// Accounts with waiting sessions, in the order of their turns.
     turns: VecDeque<AccountName>,
 }
 
@@ -44,8 +44,8 @@ struct Waiter {
 }
 
 impl State {
-    /// Whether there is room for octets more of an account. Whoever holds nothing may have more than its part, and
-    /// what is larger than everything waits until it is alone.
+    /// Whether the account's part has room for `octets` more. An account that holds no memory may exceed its part. In
+    /// [`State::all_fits`], a request larger than the bound waits until no session holds memory.
     fn own_fits(&self, account: &AccountName, octets: usize, max: usize) -> bool {
         let own = self.accounts.get(account).map_or(0, |own| own.held);
         own == 0 || own.saturating_add(octets) <= max / ACCOUNT_DIVISOR
@@ -55,7 +55,7 @@ impl State {
         self.held == 0 || self.held.saturating_add(octets) <= max
     }
 
-    /// Whether somebody waits who would be given memory before anybody else.
+    /// Whether a waiting session fits the part of its account, and so has precedence over every new request.
     fn is_awaited(&self, max: usize) -> bool {
         self.turns.iter().any(|account| {
             let first = self.accounts.get(account);
@@ -66,7 +66,7 @@ impl State {
 }
 
 impl FetchMemory {
-    /// Nothing is held, and nothing may be. What is held is shown in `gauge`.
+    /// Starts with no memory held and a bound of zero. `gauge` shows the memory held.
     pub(super) fn new(gauge: Gauge) -> Self {
         Self {
             gauge,
@@ -80,7 +80,7 @@ impl FetchMemory {
         self.grant();
     }
 
-    /// The part of a session, which holds nothing yet.
+    /// Returns the part of a session, without memory at first.
     pub(super) fn hold(self: &Rc<Self>, account: AccountName) -> Hold {
         Hold {
             memory: Rc::clone(self),
@@ -89,17 +89,17 @@ impl FetchMemory {
         }
     }
 
-    /// Gives what is free to those that wait.
+    /// Grants free memory to waiting sessions.
     fn grant(self: &Rc<Self>) {
         while let Some((waiter, account)) = self.next() {
             let mut hold = self.hold(account);
             hold.set(waiter.octets);
-            // If nobody waits any more it comes back.
+            // If the session has given up, the memory returns when the hold is dropped.
             drop(waiter.granted.send(hold));
         }
     }
 
-    /// Takes the one that is next out of the line, if there is room for it.
+    /// Removes the next session from the queue, if there is room for its request.
     fn next(&self) -> Option<(Waiter, AccountName)> {
         let max = self.max.get();
         let state = &mut *self.state.borrow_mut();
@@ -122,7 +122,7 @@ impl FetchMemory {
                 continue;
             }
             if !state.all_fits(octets, max) {
-                // Others would take for ever what it waits for.
+                // Smaller requests of other accounts would starve this request for ever.
                 return None;
             }
             let own = state.accounts.get_mut(&account)?;
@@ -148,7 +148,7 @@ impl FetchMemory {
         let state = &mut *self.state.borrow_mut();
         let own = state.accounts.entry(account.clone()).or_default();
         if own.waiting.len().is_power_of_two() {
-            // Those that gave up.
+            // Removes sessions that gave up.
             own.waiting.retain(|waiter| !waiter.granted.is_closed());
         }
         own.waiting.push_back(Waiter { octets, granted });
@@ -159,7 +159,7 @@ impl FetchMemory {
     }
 }
 
-/// What one session holds.
+/// Memory held by one session.
 #[derive(Debug)]
 pub(super) struct Hold {
     memory: Rc<FetchMemory>,
@@ -172,12 +172,12 @@ impl Hold {
         self.octets
     }
 
-    /// Whose session it is.
+    /// Account of the session.
     pub(super) const fn account(&self) -> &AccountName {
         &self.account
     }
 
-    /// Takes octets more, if there is room for them and nobody waits for it.
+    /// Takes `octets` more if there is room and no waiting session has precedence.
     pub(super) fn try_take(&mut self, octets: usize) -> bool {
         let max = self.memory.max.get();
         let state = self.memory.state.borrow();
@@ -193,7 +193,7 @@ impl Hold {
         fits
     }
 
-    /// Gives back what is held, and waits until there is room for so many octets.
+    /// Returns the session's memory, and waits until `octets` are free.
     pub(super) async fn take(&mut self, octets: usize) {
         self.set(0);
         if self.try_take(octets) {
@@ -206,7 +206,7 @@ impl Hold {
         }
     }
 
-    /// Takes note of how much is held in fact.
+    /// Records how much memory the session holds in fact.
     pub(super) fn set(&mut self, octets: usize) {
         let before = std::mem::replace(&mut self.octets, octets);
         if before == octets {

@@ -1,5 +1,5 @@
-//! What a session fetches: messages read ahead while others are sent, large ones piece by piece, and the memory that
-//! they take until the client has read them.
+//! Fetches messages for a session: reads ahead while earlier messages are sent, reads large messages piece by piece,
+//! and accounts for their memory until the client has read the responses.
 
 use std::io;
 use std::rc::Rc;
@@ -20,31 +20,31 @@ use super::messages::{Batch, fetch};
 use crate::role::pace::Pace;
 use crate::role::wire::{self, Connection};
 
-/// What is asked for at once while there is no room for more: so much any session may have.
+/// Octets of a query while memory is short: any session may have this much memory.
 const SMALL: usize = 16 * 1024;
-/// Octets that messages of which nothing is read are taken for.
+/// Octets assumed for a batch of messages without content.
 const BARE: usize = 64 * 1024;
-/// How often a client that does not read is looked at.
+/// How often the pace of a client that does not read is checked.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Gives messages of one session.
+/// Fetches messages for one session.
 #[derive(Debug)]
 pub(super) struct Fetcher {
     memory: Rc<FetchMemory>,
-    /// Once something is fetched.
+    /// Set by the first fetch.
     hold: Option<Hold>,
     ahead: Option<Ahead>,
-    /// The message of which pieces are asked for.
+    /// Message that the machine fetches in pieces.
     large: Option<Large>,
-    /// While memory is held.
+    /// Set while memory is held.
     pace: Option<Pace>,
-    /// What the responses take that the client has not read.
+    /// Octets of responses that the client has not read.
     unread: usize,
-    /// The client was waited for: nothing is read ahead for it.
+    /// The connection had to wait for the client, so no batch is read ahead.
     is_slow: bool,
 }
 
-/// What is read before it is asked for.
+/// A batch read before the machine asks for the messages.
 #[derive(Debug)]
 struct Ahead {
     query: FetchQuery,
@@ -71,10 +71,10 @@ impl Fetcher {
         }
     }
 
-    /// Gives the first of the messages that are asked for.
+    /// Returns the first of the requested messages.
     ///
     /// # Errors
-    /// What the client is told.
+    /// The refusal for the client.
     pub(super) async fn fetch(
         &mut self,
         keeper: &Keeper,
@@ -85,7 +85,7 @@ impl Fetcher {
         if self.hold.is_none() {
             self.hold = Some(self.memory.hold(account.clone()));
         }
-        // What was read for another question is of no use any more.
+        // A batch read ahead for another query is useless now.
         let ahead = self.ahead.take().filter(|ahead| ahead.query == query);
         let batch = match ahead {
             Some(mut ahead) => (&mut ahead.batch)
@@ -117,7 +117,7 @@ impl Fetcher {
         fetch(keeper, query, alone_max).await
     }
 
-    /// Waits for room where one message needs more than others, and reads it then.
+    /// Waits for memory while the first message needs more than the batch could take, and then reads that message.
     async fn with_room(
         &mut self,
         keeper: &Keeper,
@@ -140,7 +140,7 @@ impl Fetcher {
         Ok(batch)
     }
 
-    /// Reads what will be asked for next, if there is room for it now.
+    /// Reads the batch of the next query, if memory is free now.
     async fn read_ahead(&mut self, keeper: &Keeper, query: FetchQuery) {
         let octets = expected(&query);
         if !self.hold.as_mut().is_some_and(|hold| hold.try_take(octets)) {
@@ -156,28 +156,28 @@ impl Fetcher {
             octets,
             batch,
         });
-        // It begins now, and not when the connection has to wait for something.
+        // Begin the read now, and not when the connection next has to wait.
         tokio::task::yield_now().await;
     }
 
-    /// Gives a piece of the large message that was fetched last.
+    /// Returns a piece of the large message that was fetched last.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the message cannot be read.
     pub(super) async fn piece(&mut self, query: PieceQuery) -> Result<Bytes, Refusal> {
         let large = self.large.as_mut().filter(|large| large.uid() == query.uid);
         let (Some(large), Some(hold)) = (large, &mut self.hold) else {
             return Err(Refusal::Unavailable);
         };
         if !large.is_begun() {
-            // The client has read all before: nothing else is held.
+            // The client has read all earlier responses, so the session holds no other memory.
             hold.take(PIECES_MEMORY.saturating_add(query.octets)).await;
             self.pace = None;
         }
         large.piece(query).await
     }
 
-    /// Takes note of what the responses take.
+    /// Records the octets of unread responses, and adjusts the memory held.
     pub(super) fn keep(&mut self, unread: usize) {
         self.unread = unread;
         let Some(hold) = &mut self.hold else {
@@ -193,13 +193,14 @@ impl Fetcher {
         }
     }
 
-    /// Lets go of everything: the client has read what it asked for.
+    /// Releases all memory: the client has read the responses of its command.
     pub(super) fn rest(&mut self) {
         (self.ahead, self.large, self.is_slow) = (None, None, false);
         self.keep(0);
     }
 
-    /// Sends octets to a client, which has so much patience while nothing is held for it, and else must go on.
+    /// Sends octets to a client. `patience` limits the wait while the session holds no memory. While memory is held,
+    /// the client must keep up the pace of [`Pace`].
     ///
     /// # Errors
     /// When the connection breaks, or the client is too slow.
@@ -218,7 +219,7 @@ impl Fetcher {
                     rest = &rest[written..];
                 }
                 None => {
-                    // It is to read what it has first.
+                    // The client must read earlier responses first, so drop the batch read ahead.
                     (self.ahead, self.is_slow) = (None, true);
                     self.keep(self.unread);
                 }
@@ -235,17 +236,17 @@ impl Fetcher {
     }
 }
 
-/// Octets that the answer takes, most often.
+/// Estimated octets of the answer to a query.
 fn expected(query: &FetchQuery) -> usize {
     match query.need {
         Need::Nothing => BARE,
         Need::Parsed | Need::Header => query.octets_max,
-        // The last one goes beyond.
+        // The last message may exceed `octets_max`.
         Need::Whole => query.octets_max.saturating_mul(2),
     }
 }
 
-/// As much of what is asked for as any session may have at any time.
+/// Limits a query to the memory that any session may have at any time.
 fn small(query: FetchQuery) -> FetchQuery {
     FetchQuery {
         octets_max: SMALL.min(query.octets_max),

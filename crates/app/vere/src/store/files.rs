@@ -1,4 +1,4 @@
-//! Where the store lies, and who may use it: one process at a time.
+//! Location of the store, and the lock that allows one process at a time to use the store.
 
 mod error;
 
@@ -22,45 +22,44 @@ use super::mark::{self, Mark, Place};
 use super::steps::special_use;
 use crate::role::clock::now;
 
-/// Memory for blocks of the metadata.
+/// Memory for cached blocks of the metadata.
 const META_CACHE: ByteSize = ByteSize::mib(32);
 
-/// On a disk with less free, what is wrong with opening the store is taken to be that.
+/// Free octets on the disk below which a failed opening counts as a full disk.
 const OPENING_ROOM: u64 = 1024 * 1024;
 
-/// The mode of folders with mail.
+/// Mode of folders with mail.
 const PRIVATE: u32 = 0o700;
 
-/// The metadata, those that are being made, those that were there before a repair, and those that could not be
-/// read when they were made anew.
+/// Folders of metadata: current, being made, replaced by a repair, and unreadable before a rebuild.
 const META: &str = "meta";
 const META_NEW: &str = "meta.new";
 const META_OLD: &str = "meta.old";
 const META_TORN: &str = "meta.torn";
 
-/// There while metadata are made anew: opening the log for that may have cut its end.
+/// Exists while metadata are rebuilt: opening the log for a rebuild may have cut the log's end.
 const REBUILDING: &str = "rebuilding";
 
-/// The store's folder, while nobody else uses it.
+/// The store's folder, locked against other processes.
 #[derive(Debug)]
 pub(crate) struct Files {
     folder: PathBuf,
-    /// Octets kept for removing messages.
+    /// Room kept for removing messages.
     spare: ByteSize,
     sharing: Sharing,
-    /// What new accounts get beside their `INBOX`.
+    /// Mailboxes of new accounts, beside `INBOX`.
     new_account: Vec<(MailboxName, Option<SpecialUse>)>,
-    /// Where it is told how far the log got; none where nobody looks.
+    /// File that records how far the log got; none for tools that do not check.
     mark: Option<PathBuf>,
-    /// Locked as long as it is open.
+    /// Locked as long as the file is open.
     _lock: File,
 }
 
-/// Makes a folder that only its owner may look into, and closes one that others may: what lies in it is made by
-/// the metadata engine as well, with modes of its own.
+/// Makes a folder that only its owner may enter, and closes an existing folder to other users. The metadata engine
+/// makes files inside the folder as well, with modes of its own.
 ///
 /// # Errors
-/// When it cannot be made, or its mode not be changed.
+/// When the folder cannot be made, or its mode cannot be changed.
 pub(super) fn private(folder: &Path) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
@@ -74,10 +73,10 @@ pub(super) fn private(folder: &Path) -> io::Result<()> {
 }
 
 impl Files {
-    /// Makes the folder of a store where there is none, and locks it.
+    /// Makes the folder of a store where there is none, and locks the folder.
     ///
     /// # Errors
-    /// When it is in use, or cannot be made.
+    /// When the store is in use, or the folder cannot be made.
     pub(crate) fn make(settings: &Settings) -> Result<Self, FilesError> {
         let folder = settings.data.join("store");
         private(&folder)
@@ -99,10 +98,10 @@ impl Files {
         })
     }
 
-    /// Locks the folder of the store that these settings name.
+    /// Locks the folder of the store that the settings name.
     ///
     /// # Errors
-    /// When it is not there, or in use.
+    /// When the folder holds no store, or another process uses the store.
     pub(crate) fn of(settings: &Settings) -> Result<Self, FilesError> {
         Ok(Self {
             spare: settings.store.reserve,
@@ -111,12 +110,12 @@ impl Files {
         })
     }
 
-    /// Locks the folder of a store that is there; no room is kept in it, and nobody told how far its log gets.
+    /// Locks the folder of an existing store, without spare room and without a mark of the log.
     ///
     /// # Errors
-    /// When it is not there, or in use.
+    /// When the folder holds no store, or another process uses the store.
     pub(crate) fn lock(folder: &Path) -> Result<Self, FilesError> {
-        // Made by the role alone: a mistyped folder is not an empty store.
+        // Only the role makes the folder: a mistyped path is not an empty store.
         if !folder.join("log").is_dir() {
             return Err(wrong(folder, Trouble::Absent));
         }
@@ -140,16 +139,16 @@ impl Files {
         }
     }
 
-    /// The folder.
+    /// Returns the store's folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Opens the store; one that holds nothing yet gets a new number. Where the disk is full its spare
-    /// room is given up for that, file after file: an opening that fails makes none again.
+    /// Opens the store; an empty store gets a new log id. On a full disk, opening gives up the spare files one after
+    /// the other. A failed opening makes no spare files again.
     ///
     /// # Errors
-    /// When it cannot be read, or is damaged.
+    /// When the store cannot be read, or is damaged.
     pub(crate) fn open(&self) -> Result<MailStore, FilesError> {
         loop {
             let opened = self.try_open();
@@ -164,7 +163,7 @@ impl Files {
         }
     }
 
-    /// Removes the next file that holds nothing but room; false when there is none, or it is to stay.
+    /// Removes the next spare file; false when no spare file is left, or `spare` is zero.
     fn give_up_spare(&self) -> bool {
         let log = self.folder.join("log");
         let mut names = vere_store::SPARES.iter();
@@ -186,18 +185,18 @@ impl Files {
             meta => meta,
         };
         let meta = meta.map_err(|error| self.wrong(error))?;
-        // Metadata that were put aside and not replaced yet.
+        // Metadata were set aside and not replaced yet.
         let begun = [META_OLD, META_TORN]
             .iter()
             .any(|name| self.folder.join(name).is_dir());
-        // Those of a store that is new as well, or somebody took the old ones away.
+        // The metadata belong to a new store, or somebody removed the old metadata.
         let is_new = meta.applied().map_err(|error| self.wrong(error))? == 0;
         let was_begun = self.note_if(is_new).map_err(|error| self.wrong(error))?;
         let told = self.told()?;
         let (mut store, report) = self.open_with(meta, begun)?;
         let is_older = match told {
             Some(told) => told.log != store.log_id() || told.synced > store.end(),
-            // Whoever puts back the log alone, on another machine.
+            // An administrator restored the log alone, on another machine.
             None => self.mark.is_some() && is_new && report.replayed > 0,
         };
         if is_older {
@@ -221,7 +220,7 @@ impl Files {
         Ok(store)
     }
 
-    /// How far the log got when it was used last, as far as that is told.
+    /// Reads how far the log got at the last use, if a mark says so.
     fn told(&self) -> Result<Option<Place>, FilesError> {
         let Some(path) = &self.mark else {
             return Ok(None);
@@ -229,13 +228,13 @@ impl Files {
         mark::read(path).map_err(|error| wrong(path, error))
     }
 
-    /// Where it is told how far the log of this store gets.
+    /// Opens the mark of how far the log of this store gets.
     pub(super) fn mark(&self, store: &MailStore) -> Option<Mark> {
         let path = self.mark.as_deref()?;
         Some(Mark::open(path, store.log_id()))
     }
 
-    /// Forgets how far the log got: the next opening takes it as it is.
+    /// Removes the mark of the log: the next opening accepts the log as found.
     fn forget_mark(&self) -> Result<(), FilesError> {
         match self
             .mark
@@ -249,7 +248,7 @@ impl Files {
         }
     }
 
-    /// Opens the store with these metadata. What is `begun` has a log.
+    /// Opens the store with these metadata. With `begun`, the store must have a log.
     fn open_with(
         &self,
         meta: FjallMeta,
@@ -268,10 +267,10 @@ impl Files {
         Store::open(disk, meta, config).map_err(|error| self.wrong(error))
     }
 
-    /// Makes metadata that cannot be read anew from the log, which has everything. Where it is seen to lack
-    /// something, nothing is changed: a repair gets more out of it. Whether a torn end was synced cannot be seen
-    /// without what the old metadata knew. So these are kept aside, and since what was in it is given again, UIDs and
-    /// positions of the log, nothing that clients and the search index know is to be relied on.
+    /// Rebuilds unreadable metadata from the log, which has all data. A log that visibly lacks data is left as it is:
+    /// a repair salvages more. Only the old metadata knew whether a torn end of the log was synced, so they are set
+    /// aside. UIDs and log positions of a torn end are assigned again. So the knowledge of clients and search index
+    /// is invalid.
     fn rebuild(&self) -> Result<OpenReport, FilesError> {
         self.remove(META_NEW)?;
         let is_cut = self.note_rebuilding();
@@ -296,9 +295,9 @@ impl Files {
         Ok(report)
     }
 
-    /// Puts metadata made from the log alone in the place of those that are there, which are kept aside.
+    /// Puts metadata made from the log alone in place of the current metadata, which are set aside.
     fn remake(&self, is_cut: bool) -> Result<OpenReport, FilesError> {
-        // What failed is what is to be told, and half of the metadata are of no use.
+        // Report the first failure, and remove incomplete metadata.
         let made = self.replay_all(is_cut);
         let report = made.inspect_err(|_| drop(self.remove(META_NEW)))?;
         self.exchange(META_TORN)
@@ -306,11 +305,11 @@ impl Files {
         Ok(report)
     }
 
-    /// Goes on with a log that was put back from a copy: everything else is made anew from it, and nothing that
-    /// clients know of the mail that came after it counts. Gives the changes in it.
+    /// Continues with a log restored from a copy: rebuilds everything else from the log. Clients must forget mail
+    /// that came after the copy. Returns the number of changes in the log.
     ///
     /// # Errors
-    /// When the log cannot be read or is seen to lack something; the metadata stay then.
+    /// When the log cannot be read or visibly lacks data; the metadata stay then.
     pub(crate) fn restored(&self) -> Result<u64, FilesError> {
         self.remove(META_NEW)?;
         self.note_rebuilding().map_err(|error| self.wrong(error))?;
@@ -324,8 +323,8 @@ impl Files {
         Ok(report.replayed)
     }
 
-    /// Notes that metadata are being made anew; says whether that was begun before and not finished: what was cut
-    /// of the log then is not seen any more.
+    /// Notes that a rebuild of the metadata begins. Returns whether an earlier rebuild did not finish: a cut that it
+    /// made in the log is no longer visible.
     fn note_rebuilding(&self) -> io::Result<bool> {
         let note = self.folder.join(REBUILDING);
         let was_begun = note.try_exists()?;
@@ -334,7 +333,7 @@ impl Files {
         Ok(was_begun)
     }
 
-    /// The same where metadata are made anew; elsewhere it says only whether that was begun.
+    /// With `anew`, acts as [`Files::note_rebuilding`]; else only returns whether an earlier rebuild did not finish.
     fn note_if(&self, anew: bool) -> io::Result<bool> {
         match anew {
             true => self.note_rebuilding(),
@@ -342,8 +341,8 @@ impl Files {
         }
     }
 
-    /// Replays the whole log into new metadata. Where its end `is_cut`, or is now, nothing goes on as before that
-    /// may have known what was in it.
+    /// Replays the whole log into new metadata. If the log's end was cut, earlier or now, renews everything that may
+    /// depend on the lost end.
     fn replay_all(&self, is_cut: bool) -> Result<OpenReport, FilesError> {
         let fresh = self.meta(META_NEW).map_err(|error| self.wrong(error))?;
         let (mut store, report) = self.open_with(fresh, true)?;
@@ -354,7 +353,7 @@ impl Files {
         Ok(report)
     }
 
-    /// Sees to it that nothing goes on as before that may have known what was in an end of the log which is cut.
+    /// Gives all mailboxes a new UIDVALIDITY and removes the search index: both may depend on a cut end of the log.
     fn renew(&self, store: &mut MailStore) -> Result<(), FilesError> {
         let renewed = store.renew_uid_validities(now());
         renewed.map_err(|error| self.wrong(error))?;
@@ -372,8 +371,8 @@ impl Files {
         FjallMeta::open(&self.folder.join(name), META_CACHE)
     }
 
-    /// Makes everything anew that follows from the log, and of a damaged log what is left of it. The old
-    /// metadata stay until the new ones are whole; the search index is made again by the role.
+    /// Rebuilds everything that follows from the log, and salvages the readable part of a damaged log. The old
+    /// metadata stay until the new metadata are complete. The role makes the search index again.
     ///
     /// # Errors
     /// When the log cannot be read or written.
@@ -411,7 +410,7 @@ impl Files {
                 self.renew_repaired()?;
             }
             if !without {
-                // They knew which numbers were given.
+                // The old metadata knew which numbers had been assigned.
                 self.forget_mark()?;
             }
             self.forget_rebuilding()
@@ -424,7 +423,7 @@ impl Files {
         Ok(report)
     }
 
-    /// The same for metadata that a repair made of the log alone: as in [`Files::rebuild`].
+    /// Renews metadata that a repair made from the log alone, for the reasons in [`Files::rebuild`].
     fn renew_repaired(&self) -> Result<(), FilesError> {
         let fresh = self.meta(META_NEW).map_err(|error| self.wrong(error))?;
         let (mut store, _) = self.open_with(fresh, true)?;
@@ -447,8 +446,8 @@ impl Files {
         }
     }
 
-    /// Puts new metadata in the place of the old ones, which get the name `aside`. The log has everything by
-    /// now: wherever this is cut off, what is there is opened, or replayed.
+    /// Puts the new metadata in place of the current metadata, which get the name `aside`. The log has all data by
+    /// now: after a crash at any point, the next start opens the metadata or replays the log.
     fn exchange(&self, aside: &str) -> Result<(), Trouble> {
         let path = |name| self.folder.join(name);
         if path(META).is_dir() {

@@ -1,4 +1,4 @@
-//! Where a delivered message goes: the mailbox of an account, by the tag of the address.
+//! Files delivered messages: the address names the account, and its tag may name the mailbox.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use super::quota::Quotas;
 use super::steps::{at_once, inbox, operation, report};
 use crate::role::clock::now;
 
-/// Octets of a message in which its first field is looked for.
+/// Octets of a message that are searched for the first field.
 const TRACE_OCTETS_MAX: usize = 8 * 1024;
 
-/// A recipient that is ours.
+/// A local recipient.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Recipient {
     account: AccountName,
@@ -33,30 +33,30 @@ struct Recipient {
     tag: Option<String>,
 }
 
-/// Whether there is such a mailbox.
+/// Checks that the recipient has a mailbox here.
 ///
 /// # Errors
-/// What the client is told.
+/// The refusal for the client.
 pub(super) fn check(directory: &Directory, rcpt: &RcptTo) -> Result<(), Refusal> {
     resolve(directory, rcpt).map(drop)
 }
 
-/// The accounts that an address stands for: one, or those of an alias.
+/// Returns the accounts of an address: one account, or the local targets of an alias.
 fn resolve(directory: &Directory, rcpt: &RcptTo) -> Result<Vec<Recipient>, Refusal> {
     let address = rcpt.forward_path.address().ok_or(Refusal::MailboxUnknown)?;
     let unreadable = |error: DirectoryError| {
         tracing::error!(%error, "directory cannot be read");
         Refusal::LocalError
     };
-    // The gateway names accounts. An alias of an account's name, followed once more, would make one member's
-    // full mailbox hold up another's mail, or file it twice.
+    // The gateway names accounts. Following an alias with the name of an account once more would let one member's
+    // full mailbox delay another member's mail, or file a message twice.
     if let Some((account, tag)) = directory.account_at(address).map_err(unreadable)? {
         return Ok(vec![Recipient { account, tag }]);
     }
     let resolution = directory.resolve(address).map_err(unreadable)?;
     match resolution {
         Resolution::Local { account, tag } => Ok(vec![Recipient { account, tag }]),
-        // Aliases are for other clients of LMTP than the gateway; targets elsewhere end here.
+        // Aliases serve LMTP clients other than the gateway; targets on other systems are dropped.
         Resolution::Forward(targets) => {
             let local = targets.into_iter().filter_map(|target| match target {
                 vere_directory::Destination::Local { account, tag } => {
@@ -74,7 +74,7 @@ fn resolve(directory: &Directory, rcpt: &RcptTo) -> Result<Vec<Recipient>, Refus
     }
 }
 
-/// Files a message, once for all its recipients, and says for each what became of it.
+/// Files a message once for all its recipients, and returns a result for each recipient.
 pub(super) async fn file(reception: &Reception, message: Message) -> Vec<Result<(), Refusal>> {
     let count = message.recipients.len();
     match file_all(reception, message).await {
@@ -123,10 +123,10 @@ async fn file_all(
     asked.await.map_err(|error| refusal(&error, over))
 }
 
-/// Whether a server that gave the message an id hands it over: its first field is `Received` with the clause ID
-/// (RFC 5321 section 4.4). The same octets come twice from such a server only when it did not hear that they are
-/// filed, so that they name the operation; each mailbox remembers its own, and thereby the recipient. Without that
-/// field two messages may well be the same, each to be filed.
+/// Whether the client is a server that gave the message an id: the first field is `Received` with the clause ID (RFC
+/// 5321 section 4.4). Such a server sends the same octets twice only if the first reply was lost. So the octets name
+/// the operation, and each mailbox, and thereby each recipient, remembers its operations. Without that field two
+/// equal messages may be distinct, so both are filed.
 fn is_carried(message: &[u8]) -> bool {
     let head = message.get(..TRACE_OCTETS_MAX).unwrap_or(message);
     let Some(field) = vere_mime::fields(head).next() else {
@@ -140,7 +140,7 @@ fn is_carried(message: &[u8]) -> bool {
         && words.next().is_some()
 }
 
-/// A message that is being filed.
+/// A message on its way into mailboxes.
 #[derive(Debug)]
 struct Filing {
     directory: Directory,
@@ -151,11 +151,11 @@ struct Filing {
     figures: Figures,
 }
 
-/// Where a message is to be filed.
+/// The mailboxes chosen for a message.
 #[derive(Debug, Default)]
 struct Chosen {
     targets: BTreeMap<Recipient, Target>,
-    /// What that adds to accounts.
+    /// Usage that the message adds to accounts.
     more: BTreeMap<AccountName, QuotaUsage>,
 }
 
@@ -163,7 +163,7 @@ impl Filing {
     /// Files the message; each recipient may stand for several accounts, or was refused before.
     ///
     /// # Errors
-    /// When nothing can be filed.
+    /// When the message cannot be filed for any recipient.
     fn run(
         &self,
         store: &mut MailStore,
@@ -200,8 +200,8 @@ impl Filing {
         }))
     }
 
-    /// Takes all accounts that a recipient stands for, or none: there is one answer for them, and where only some
-    /// had the message, these would have it once more with every attempt for the others.
+    /// Accepts all accounts of a recipient, or none, since one reply covers all. If only some accounts had the
+    /// message, every retry for the remaining accounts would file another copy for the first accounts.
     fn choose(
         &self,
         store: &mut MailStore,
@@ -248,12 +248,12 @@ impl Filing {
         })
     }
 
-    /// What the client is told of a recipient for which the message cannot be filed.
+    /// Returns the refusal of a recipient for which the message cannot be filed.
     fn refused(&self, recipient: &Recipient, error: &StoreError) -> Refusal {
         let account = &recipient.account;
         let mailbox = recipient.tag.as_deref().unwrap_or("INBOX");
         report(error, &self.figures, account, mailbox, self.operation);
-        // Waiting helps only who has so much room at all.
+        // A retry helps only if the account's quota exceeds the message.
         let octets = u64::from(self.prepared.octets());
         let max = self.quotas.of(account).octets;
         match error {
@@ -265,7 +265,7 @@ impl Filing {
     }
 }
 
-/// The mailbox that the tag names, in any case, where there is one; else INBOX.
+/// Finds the mailbox that the tag names, in any letter case; else INBOX.
 fn mailbox(
     store: &mut MailStore,
     directory: &Directory,

@@ -1,4 +1,4 @@
-//! What brings messages into mailboxes: COPY, MOVE and APPEND.
+//! COPY, MOVE and APPEND: commands that add messages to mailboxes.
 
 use vere_imap::server::{AppendQuery, Appended, Copied, Refusal};
 use vere_imap::set::UidSet;
@@ -15,11 +15,11 @@ use super::super::steps::{named, operation, report};
 use super::Client;
 use crate::role::clock::now;
 
-/// Messages that are copied or moved at once: others have their turn behind each such piece. They take the store's
-/// thread some milliseconds.
+/// Messages copied or moved in one question to the store. A piece of this size takes the store's thread some
+/// milliseconds, and other questions have their turn after each piece.
 const COPIED_AT_ONCE: usize = 1_000;
 
-/// What is copied or moved.
+/// A COPY or MOVE command.
 #[derive(Debug, Clone)]
 struct Copying {
     account: AccountName,
@@ -30,7 +30,7 @@ struct Copying {
 }
 
 impl Copying {
-    /// One piece of it. The first one finds the target, and looks whether there is room for `all` of them.
+    /// Copies or moves one piece. The first piece finds the target, and checks that the account has room for `all`.
     fn piece(
         &self,
         store: &mut MailStore,
@@ -41,7 +41,7 @@ impl Copying {
         let to = match to {
             Some(to) => to,
             None => {
-                // That the one which is open is gone is something else.
+                // A missing target is an error of its own, distinct from the loss of the open mailbox.
                 let to = named(store, &self.account, &self.target).map_err(no_target)?;
                 store.room_for(to, self.quota, all)?;
                 to
@@ -67,8 +67,8 @@ fn no_target(error: StoreError) -> StoreError {
 }
 
 impl Client {
-    /// Copies or moves messages, a piece at a time. Of a copy that fails nothing stays; of a move that fails, what was
-    /// moved before. A crash leaves what was done before it.
+    /// Copies or moves messages, a piece at a time. A copy that fails removes its copies; a move that fails keeps the
+    /// messages moved before. A crash leaves the pieces finished before the crash.
     pub(super) async fn copy(
         &self,
         account: AccountName,
@@ -78,7 +78,7 @@ impl Client {
         remove: bool,
     ) -> Result<Copied, Refusal> {
         let quota = match remove {
-            // What moves is held once before and after: a full account can be tidied up.
+            // A move adds nothing to the account, so users can tidy up a full account.
             true => QuotaLimit::default(),
             false => self.quotas.now().of(&account),
         };
@@ -117,7 +117,8 @@ impl Client {
         })
     }
 
-    /// What messages add to an account that is bounded, where they are more than one piece: that sees to itself.
+    /// Returns what the messages add to an account with a quota, if the command has several pieces. The store checks
+    /// the quota of a single piece.
     async fn octets_of(&self, copying: &Copying, uids: &UidSet) -> Result<QuotaUsage, StoreError> {
         if copying.quota == QuotaLimit::default() || uids.len() as usize <= COPIED_AT_ONCE {
             return Ok(QuotaUsage::default());
@@ -152,13 +153,13 @@ impl Client {
         asked.await
     }
 
-    /// Removes what a copy has added that is not done: whoever is told so copies again.
+    /// Removes the copies of a COPY that failed: the client learns of the failure and will copy again.
     async fn take_back(&self, to: MailboxId, copies: &[Uid]) {
         for piece in copies.chunks(COPIED_AT_ONCE) {
             let piece = piece.to_vec();
             let taken = self.keeper.ask(move |store| store.take_back(to, &piece));
             match taken.await {
-                // It has gone with all that was in it.
+                // A mailbox deleted meanwhile took the copies along.
                 Ok(()) | Err(StoreError::NoMailbox) => {}
                 Err(error) => {
                     tracing::error!(%error, mailbox = to.0, "copies of a copy that failed stay");

@@ -11,16 +11,16 @@ use vere_store::{OpenError, RepairError, StoreError};
 /// Why the store cannot be used.
 #[derive(Debug)]
 pub(crate) enum FilesError {
-    /// It cannot be opened.
+    /// The store cannot be opened.
     Open {
-        /// Its folder, or the one of its files that is meant.
+        /// The store's folder, or the file in question.
         folder: PathBuf,
         /// Why.
         trouble: Trouble,
     },
-    /// It cannot be repaired.
+    /// The store cannot be repaired.
     Repair {
-        /// Its folder.
+        /// The store's folder.
         folder: PathBuf,
         /// Why.
         trouble: Trouble,
@@ -29,12 +29,12 @@ pub(crate) enum FilesError {
     NoRandomNumbers(getrandom::Error),
 }
 
-/// What is wrong with the store's folder, or what is in it.
+/// Trouble with the store's folder, or with the content of the folder.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// There is no store.
     Absent,
-    /// Another process uses it.
+    /// Another process uses the store.
     InUse,
     /// A file cannot be read, written, moved or removed.
     File(io::Error),
@@ -42,11 +42,11 @@ pub(crate) enum Trouble {
     Meta(MetaError),
     /// The log cannot be opened.
     Log(OpenError),
-    /// The store cannot go on.
+    /// The store cannot continue.
     Store(StoreError),
-    /// What is there cannot be repaired.
+    /// The log and its metadata cannot be repaired.
     Repair(RepairError),
-    /// What was put aside before cannot be removed.
+    /// Metadata set aside earlier cannot be removed.
     Aside(Box<FilesError>),
 }
 
