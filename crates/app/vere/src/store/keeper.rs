@@ -1,7 +1,7 @@
-//! The thread that owns the store, and the one that syncs its log.
+//! The thread that owns the store, and the thread that syncs the store's log.
 //!
-//! Questions come as closures and are answered when what they saw or did is safe on the disk. All that
-//! wait while a sync is under way share the next one.
+//! Questions are closures. An answer is sent once everything that the question saw or changed is safe on disk.
+//! Questions that wait during a sync share the next sync.
 
 use std::io;
 use std::path::PathBuf;
@@ -31,11 +31,11 @@ use super::watchers::{Watch, Watchers};
 /// The store as it runs.
 pub(crate) type MailStore = Store<LogDirectory, FjallMeta>;
 
-/// How often the metadata engine is made to last, so that a start replays little.
+/// How often the metadata engine persists its data, so that a start replays little.
 const PERSIST_INTERVAL: Duration = Duration::from_secs(30);
 
-/// What is taken from the queue before a sync may begin: what waits for the disk does not wait for a queue that
-/// is never empty.
+/// Messages taken from the channel before a sync may begin: waiting answers must not wait for a channel that is never
+/// empty.
 const TURN_MAX: usize = 64;
 
 type Job = Box<dyn FnOnce(&mut Owner) + Send>;
@@ -48,14 +48,14 @@ enum Message {
     Stop,
 }
 
-/// A sync, and who waits for it: they are told as soon as it is done, before the store is.
+/// A sync with its waiters. Waiters get their answers as soon as the sync ends, before the store does.
 struct Sync {
     job: SyncJob<LogDirectory>,
     waiting: Vec<Waiter>,
 }
 
 impl Sync {
-    /// Runs it; those who wait come back with an outcome that is none.
+    /// Runs the sync. If the sync failed, returns the waiters with the outcome.
     fn run(self, mark: &mut Option<Mark>) -> (SyncOutcome, Vec<Waiter>) {
         let outcome = self.job.run();
         match outcome.synced() {
@@ -73,7 +73,7 @@ impl Sync {
     }
 }
 
-/// Gives questions to the thread that owns the store.
+/// Sends questions to the thread that owns the store.
 #[derive(Debug, Clone)]
 pub(super) struct Keeper {
     sender: Sender<Message>,
@@ -103,21 +103,21 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Waits until the store fails: it takes nothing more until it is opened anew.
+    /// Waits until the store fails: a failed store accepts no change until it is opened again.
     pub(super) async fn failed(&mut self) -> StoreError {
         let reason = (&mut self.reason).await;
         reason.unwrap_or_else(|_| StoreError::Failed("its thread has ended".to_owned()))
     }
 
-    /// Waits until the store is closed; its end must have been asked for.
+    /// Waits until the store is closed, after [`Keeper::stop`].
     pub(super) fn join(self) {
         let _ = self.thread.join();
     }
 }
 
 impl Keeper {
-    /// Starts both threads, the one that indexes and the one that reclaims: as the plan says, in the
-    /// store's folder. How far the log got is noted in the mark.
+    /// Starts the threads that own the store, sync its log, index messages, and reclaim room in the store's folder as
+    /// the plan says. The mark records how far the log got.
     ///
     /// # Errors
     /// When the system gives no threads.
@@ -185,22 +185,22 @@ impl Keeper {
         Ok((keeper, End { thread, reason }))
     }
 
-    /// The index of what is in the mailboxes.
+    /// Returns the search index of the mailboxes.
     pub(super) const fn index(&self) -> &SharedIndex {
         &self.index
     }
 
-    /// What is counted.
+    /// Returns the counters.
     pub(super) const fn figures(&self) -> &Figures {
         &self.figures
     }
 
-    /// What takes messages apart, and decodes them.
+    /// Returns the processes that parse and decode messages.
     pub(super) const fn processes(&self) -> &Processes {
         &self.processes
     }
 
-    /// Has the index take in what it was found not to know of a mailbox.
+    /// Asks the indexer to index messages of a mailbox that the index was found to lack.
     pub(super) fn index_missed(&self, id: MailboxId) {
         self.indexer.missed(id);
     }
@@ -208,7 +208,7 @@ impl Keeper {
     /// Asks the store, and waits until the answer is safe.
     ///
     /// # Errors
-    /// What the store says, or that it is closed.
+    /// The error of the store, or that the store is closed.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut MailStore) -> Result<Committed<T>, StoreError> + Send + 'static,
@@ -216,7 +216,7 @@ impl Keeper {
         self.put(question)?.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Asks the store, and waits until the answer is safe; for threads of their own.
+    /// Asks the store from a thread that may block, and waits until the answer is safe.
     ///
     /// # Errors
     /// As [`Keeper::ask`].
@@ -238,9 +238,9 @@ impl Keeper {
         Ok(answer)
     }
 
-    /// Asks the store, and does something with the answer: on the store's thread what is little and waits for
-    /// nothing, also for no sync, where `at_once` says so, and else where it may take its time; the answer goes
-    /// there at once, not by way of the thread of the connections.
+    /// Asks the store, and computes a result from the answer. `at_once` runs on the store's thread: its work must be
+    /// small and wait for nothing, not even a sync. Where `at_once` returns `None`, `then` runs on a thread that may
+    /// take its time. The answer goes to that thread directly, without a detour over the connections' thread.
     ///
     /// # Errors
     /// As [`Keeper::ask`].
@@ -254,7 +254,7 @@ impl Keeper {
         let runtime = Handle::current();
         let later = move |reply: oneshot::Sender<_>, value: Result<T, StoreError>| match value {
             Ok(value) => drop(runtime.spawn_blocking(move || {
-                // Whoever waits may have gone.
+                // The caller may have stopped waiting.
                 let _ = reply.send(Ok(then(value)));
             })),
             Err(error) => drop(reply.send(Err(error))),
@@ -266,7 +266,7 @@ impl Keeper {
                     Some(done) => drop(reply.send(Ok(done))),
                     None => later(reply, Ok(value)),
                 },
-                // They that wait are told by the thread that syncs, which has no time for more.
+                // The syncing thread notifies waiters, and has no time for more work.
                 Err(committed) => owner.tell_when_safe(committed, move |value| later(reply, value)),
             },
         });
@@ -274,10 +274,10 @@ impl Keeper {
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Asks the store with what is first made where it may take its time.
+    /// Asks the store a question with a value that `make` first computes on a thread that may take its time.
     ///
     /// # Errors
-    /// As [`Keeper::ask`], and what the making says.
+    /// As [`Keeper::ask`], and the errors of `make`.
     pub(super) async fn ask_with<P: Send + 'static, T: Send + 'static>(
         &self,
         make: impl FnOnce() -> Result<P, StoreError> + Send + 'static,
@@ -285,31 +285,31 @@ impl Keeper {
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let sender = self.sender.clone();
-        // From there it goes to the store at once, not by way of the thread of the connections.
+        // The question goes to the store directly, without a detour over the connections' thread.
         drop(tokio::task::spawn_blocking(move || match make() {
             Err(error) => drop(reply.send(Err(error))),
             Ok(made) => {
                 let tell = |value| drop(reply.send(value));
                 let job = job(move |store| question(store, made), tell);
-                // Whoever waits sees that the reply is gone.
+                // If the store is closed, the caller notices the dropped reply.
                 let _ = sender.send(Message::Job(job));
             }
         }));
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Says that the messages of a mailbox are wanted soon: they are read while nobody asks for anything else.
+    /// Announces that the messages of a mailbox are needed soon: the store reads the mailbox ahead while idle.
     pub(super) fn wanted_soon(&self, id: MailboxId) {
         let job: Job = Box::new(move |owner| owner.used.soon(id));
         let _ = self.sender.send(Message::Job(job));
     }
 
-    /// Hears of changes of a mailbox until it is dropped.
+    /// Returns a watch of a mailbox, which sees changes until it is dropped.
     pub(super) fn watch(&self, mailbox: MailboxId) -> Watch {
         Watch::new(Arc::clone(&self.watchers), mailbox)
     }
 
-    /// Closes the store once what came before is done.
+    /// Closes the store after all earlier messages.
     pub(super) fn stop(&self) {
         let _ = self.sender.send(Message::Stop);
     }
@@ -335,7 +335,7 @@ struct Owner {
     waiting: Vec<(Position, Waiter)>,
     /// Whether a sync is under way.
     syncing: bool,
-    /// Whether a question came since the last one began.
+    /// Whether a question came since the last sync began.
     was_asked: bool,
     to_sync: Sender<Sync>,
     watchers: Arc<Watchers>,
@@ -343,7 +343,7 @@ struct Owner {
     upkeep: Upkeep,
     used: Used,
     figures: Figures,
-    /// What was counted last.
+    /// Counts at the end of the last turn.
     counted: Counts,
     persisted: Instant,
     failed: Option<StoreError>,
@@ -380,7 +380,7 @@ impl Owner {
         }
     }
 
-    /// Takes a bounded number of messages; says whether the end is asked for.
+    /// Handles a bounded number of messages; returns whether the store should stop.
     fn turn(&mut self, messages: impl Iterator<Item = Message>) -> bool {
         let mut stopping = false;
         for message in messages.take(TURN_MAX) {
@@ -391,7 +391,7 @@ impl Owner {
                 }
                 Message::Synced(outcome, waiting) => {
                     self.synced(outcome, waiting);
-                    // The disk is free: what came meanwhile does not wait for what came behind it.
+                    // The disk is free: earlier questions do not wait for later messages.
                     self.sync();
                 }
                 Message::Reclaimed(outcome) => self.upkeep.finish(&mut self.store, outcome),
@@ -423,7 +423,7 @@ impl Owner {
         }
     }
 
-    /// Whether something is to be made safe that nobody waits for: what is recent for nobody else, and what the
+    /// Whether the log has changes to sync that no session waits for: claims of recent messages, and changes that the
     /// upkeep logged.
     fn is_unsafe(&mut self) -> bool {
         let is_behind = self.store.synced() < self.store.end();
@@ -475,7 +475,7 @@ impl Owner {
         }
     }
 
-    /// Tells everybody who waits that it is not safe, and will not be.
+    /// Fails the store: answers all waiters that their changes are not safe and never will be.
     fn fail(&mut self, error: &StoreError) {
         self.failed = Some(error.clone());
         for (_, waiter) in self.waiting.drain(..) {

@@ -1,4 +1,4 @@
-//! Accepts connections: who the client is, what it may do, how many there may be.
+//! Accepts connections, determines a client's address and rights, and limits the number of connections.
 
 use std::cell::RefCell;
 use std::io;
@@ -35,7 +35,7 @@ use crate::role::proxy;
 use crate::role::tls::ServerTls;
 use crate::secret;
 
-/// Octets that the kernel takes of what a client does not read.
+/// Octets that the kernel buffers for a client that does not read.
 const UNSENT_MAX: u32 = 128 * 1024;
 
 /// A service of the store, by the settings section that configures it.
@@ -49,7 +49,7 @@ pub(super) enum Service {
 impl Service {
     pub(super) const ALL: [Self; 3] = [Self::Imap, Self::Imaps, Self::Lmtp];
 
-    /// The section's name, which is the inherited listeners' name too.
+    /// Name of the settings section, and of the inherited listeners.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Imap => "imap",
@@ -67,7 +67,7 @@ impl Service {
     }
 }
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Debug)]
 pub(super) struct Reception {
     settings: RefCell<Arc<Settings>>,
@@ -129,10 +129,10 @@ impl Reception {
         })
     }
 
-    /// Puts other settings in force for connections to come.
+    /// Applies new settings to later connections, and new quotas at once.
     ///
     /// # Errors
-    /// When a certificate cannot be used or an account's name is none; then nothing changes.
+    /// When a certificate cannot be used or an account's name is invalid; then nothing changes.
     pub(super) fn reload(&self, settings: Settings) -> Result<(), Failure> {
         let quotas = Quotas::new(&settings)?;
         self.tls.reload(&settings)?;
@@ -163,7 +163,7 @@ impl Reception {
         &self.directory
     }
 
-    /// What accounts may hold.
+    /// Returns the quotas of accounts.
     pub(super) const fn quotas(&self) -> &SharedQuotas {
         &self.quotas
     }
@@ -176,22 +176,23 @@ impl Reception {
         self.places.taken()
     }
 
-    /// A client's part of the memory for messages on their way.
+    /// Returns a client's part of the memory for messages in transit.
     pub(super) fn memory(&self, client: IpAddr) -> Share {
         self.memory.share(Some(places::Client::at(client)))
     }
 
-    /// The same for who hands over mail for many: as much again, which no client can take.
+    /// Returns a part for LMTP clients, which deliver mail for many accounts. The pool has the size of
+    /// [`Reception::memory`], and IMAP clients cannot use it up.
     pub(super) fn delivery_memory(&self) -> Share {
         self.delivery_memory.share(None)
     }
 
-    /// How long a client may take none of what is sent to it.
+    /// How long a client may leave sent octets unread.
     pub(super) fn write_patience(&self) -> Duration {
         self.settings.borrow().limits.command_timeout.duration()
     }
 
-    /// Ends sessions of accounts that are not what they were, for as long as the role runs.
+    /// Ends sessions of removed accounts and of changed passwords, for as long as the role runs.
     pub(super) fn watch_accounts(&self) -> impl Future<Output = ()> + 'static {
         Rc::clone(&self.sessions).watch(Arc::clone(&self.directory))
     }
@@ -208,8 +209,8 @@ impl Reception {
         )
     }
 
-    /// What sessions of an administrator share: messages that are kept already come whole, whatever is
-    /// taken from others.
+    /// Returns the configuration of administrators' sessions. Messages of every size that the store keeps are
+    /// accepted, whatever the limit for other clients: messages that exist already must arrive whole.
     pub(super) fn administrators(&self) -> Arc<ServerConfig> {
         let config = self.imap.borrow();
         Arc::new(ServerConfig {
@@ -221,7 +222,7 @@ impl Reception {
         })
     }
 
-    /// Accepts until the role stops.
+    /// Accepts connections until the role stops.
     pub(super) async fn accept(self: Rc<Self>, service: Service, listener: TcpListener) {
         let stop = self.stop.clone();
         accept::accept(listener, service.name(), stop, |(stream, address)| {
@@ -270,7 +271,7 @@ impl Reception {
             may_auth_in_clear: in_clear,
         };
         let imap = Arc::clone(&self.imap.borrow());
-        // Boxed: most of a session's life is waiting, and its size is what an idle client costs.
+        // Boxed: a session mostly waits, and an idle client costs as much memory as the session's future.
         match service {
             Service::Imap => Box::pin(session::serve(stream, peer, imap, Rc::clone(&self))).await,
             Service::Imaps => {
@@ -284,7 +285,7 @@ impl Reception {
         }
     }
 
-    /// Who the client is: behind a load balancer it is whom the PROXY header names.
+    /// Returns the client's address: behind a load balancer, the address that the PROXY header names.
     async fn client_address(
         &self,
         service: Service,
@@ -308,7 +309,7 @@ impl Reception {
         let settings = self.settings.borrow();
         let mut config = smtp::ServerConfig::new(settings.hostname.clone(), smtp::Role::Lmtp);
         let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
-        // The gateway's Received field stands in front of what it took.
+        // The gateway adds a Received field to every message that it accepted.
         let spare = ByteSize::mib(1).as_u64();
         let size = settings
             .limits
@@ -318,7 +319,7 @@ impl Reception {
         config.limits.message_size_max = ByteSize::new(size);
         config.limits.recipients_max = count(settings.limits.recipients_max);
         config.limits.text_line_octets_max = usize::MAX;
-        // Kept octet by octet; IMAP shows it as RFC 3516 has it.
+        // Messages are kept octet by octet; IMAP shows NUL octets as in RFC 3516.
         config.limits.text_nul = true;
         config
     }

@@ -1,5 +1,5 @@
-//! How far the log of the mail store got, told beside the store's folder and not in it: a copy of the folder that is
-//! put back does not know what came after it.
+//! The mark: how far the log of the mail store got. The file lies beside the store's folder, because a restored copy
+//! of the folder does not know of later changes.
 //!
 //! ```text
 //! <data>/store.mark, 64 octets, written in place
@@ -8,8 +8,8 @@
 //! synced 16 hexadecimal digits: the position before which all of it was on stable storage
 //! ```
 //!
-//! The file itself is not synced. What a cut of power takes of it is what was written in the last seconds before; it
-//! never tells more than what the log has.
+//! The file itself is not synced. A power cut loses only what the last seconds wrote, so the mark never claims more
+//! than the log has.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -23,12 +23,12 @@ const LENGTH: usize = 64;
 
 const HEAD: &str = "vere-store-mark 1";
 
-/// A place in a log.
+/// A position in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     /// The log's id.
     pub(super) log: u64,
-    /// Everything before it was synced.
+    /// Every change before this position was synced.
     pub(super) synced: Position,
 }
 
@@ -55,10 +55,10 @@ impl Place {
     }
 }
 
-/// What the file says.
+/// Reads the mark from the file; none when the file is absent.
 ///
 /// # Errors
-/// When it cannot be read. One that holds something else says nothing, which is logged.
+/// When the file cannot be read. A file with other content counts as absent, and a warning is logged.
 pub(super) fn read(path: &Path) -> io::Result<Option<Place>> {
     let mut octets = Vec::with_capacity(LENGTH);
     let file = match File::open(path) {
@@ -73,7 +73,7 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Place>> {
     Ok(place)
 }
 
-/// The file, to be written again and again.
+/// The open file, rewritten after each sync.
 #[derive(Debug)]
 pub(super) struct Mark {
     file: Option<File>,
@@ -81,8 +81,8 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Opens the file for the log of this id, or makes it. Without it the store goes on, which is logged: only a copy
-    /// that is put back goes unnoticed then.
+    /// Opens or makes the file for the log with this id. A failure is logged and the store goes on: without the mark,
+    /// a restored copy of the log goes unnoticed.
     pub(super) fn open(path: &Path, log: u64) -> Self {
         let file = File::options()
             .create(true)

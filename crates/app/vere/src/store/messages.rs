@@ -1,4 +1,4 @@
-//! Messages out of the store: which ones fit in a batch, and their content, or where it is found in pieces.
+//! Reads messages out of the store: chooses a batch, and reads the content, or prepares to read it in pieces.
 
 use std::sync::Arc;
 
@@ -19,24 +19,24 @@ use super::parser::Parsers;
 use super::search::{MISSED_MAX, SharedIndex};
 use super::summaries::{FIELDS_OCTETS, Fields, has_all};
 
-/// How many times the octets of a batch what is read may be, since it is more than it was taken for.
+/// Factor by which the content read for a batch may exceed `octets_max`, since sizes are estimates.
 const OVERSHOOT: usize = 4;
-/// Messages of one batch, whatever is asked of them.
+/// Messages of one batch at most, whatever the query asks for.
 const BATCH_MAX: usize = 1_000;
 
-/// Octets that what the parser found, and the header with it, are taken for until they are read.
+/// Estimated octets of a parser record, and of a header, until they are read.
 const PARSED_OCTETS: usize = 512;
 const HEADER_OCTETS: usize = 3 * 1024;
-/// Memory that is kept from one message to the next.
+/// Memory kept from one message to the next.
 const MEMORY_MAX: usize = 64 * 1024;
 
 /// A message, and the fields that only its recipient's copy has.
 type Referred = (Message, Vec<u8>);
 
-/// The fields that stand before the shared message.
+/// Returns a message with the recipient's own fields, which precede the shared message.
 ///
 /// # Errors
-/// When they are damaged.
+/// When the fields are damaged.
 fn refer(store: &MailStore, id: MailboxId, message: &Message) -> Result<Referred, StoreError> {
     let own = match message.own_fields {
         true => store.own_fields(id, message.uid)?,
@@ -45,13 +45,13 @@ fn refer(store: &MailStore, id: MailboxId, message: &Message) -> Result<Referred
     Ok((*message, own.render()))
 }
 
-/// What was read of a mailbox.
+/// Messages read from a mailbox.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) messages: Messages,
-    /// The last one, where it is given in pieces.
+    /// The last message, if it is sent in pieces.
     pub(super) large: Option<Large>,
-    /// Octets of memory that the first one would take; no other was read either.
+    /// Octets of memory that reading the first message takes; then no message was read.
     pub(super) needs: Option<usize>,
 }
 
@@ -65,11 +65,11 @@ impl From<Messages> for Batch {
     }
 }
 
-/// Why a message is not given.
+/// Why a message was not read.
 #[derive(Debug)]
 enum Unread {
     Error(StoreError),
-    /// It would take so much memory.
+    /// Reading takes this many octets of memory.
     Needs(usize),
 }
 
@@ -79,10 +79,10 @@ impl From<StoreError> for Unread {
     }
 }
 
-/// Reads messages, none of which takes more memory than `alone_max`.
+/// Reads messages. Content of more than `alone_max` octets is not read at once.
 ///
 /// # Errors
-/// What the client is told.
+/// The refusal for the client.
 pub(super) async fn fetch(
     keeper: &Keeper,
     query: FetchQuery,
@@ -124,8 +124,8 @@ pub(super) async fn fetch(
     done.map_err(|error| opened_gone(&error))
 }
 
-/// Gives fields that summaries have: at once where they were asked for before, else cut out of what the
-/// index keeps; those of messages that no segment knows are read.
+/// Returns header fields that summaries have: from memory if an earlier query had the same fields, else cut out of
+/// the index's summaries. Messages that no segment knows are read.
 async fn fetch_fields(
     keeper: &Keeper,
     query: FetchQuery,
@@ -147,7 +147,7 @@ async fn fetch_fields(
     }
 }
 
-/// What a mailbox that is open answers when it is gone.
+/// Maps an error about an open mailbox: a mailbox that no longer exists is gone.
 pub(super) fn opened_gone(error: &StoreError) -> Refusal {
     match error {
         StoreError::NoMailbox => Refusal::Gone,
@@ -155,24 +155,24 @@ pub(super) fn opened_gone(error: &StoreError) -> Refusal {
     }
 }
 
-/// What is given of a mailbox, and what with.
+/// The messages of a batch, and the means to read them.
 #[derive(Debug)]
 struct Chosen {
     snapshot: Snapshot,
     messages: Vec<Referred>,
-    /// Those behind.
+    /// Requested messages after this batch.
     rest: UidSet,
-    /// Octets of content from which on the others wait.
+    /// Octets of content from which on the remaining messages wait for the next batch.
     octets_max: usize,
-    /// Octets that what the parser found and headers are taken for, where they are put together.
+    /// Estimated octets of parser records and headers, if they are put together in one buffer.
     together: usize,
     reader: BodyReader<LogDirectory>,
 }
 
 impl Chosen {
-    /// Gives them with what is made of each, what the parser found and headers put behind those of others; one
-    /// that cannot be read is left out, and the client is told that not all are there. Where that is more than
-    /// they were taken for, the others are left to the next batch.
+    /// Returns the rows of the messages, with content from `content`, which appends parser records and headers to a
+    /// common buffer. Unreadable messages are left out and counted, so that the client learns of them. Once the
+    /// content exceeds `octets_max`, the remaining messages are left to the next batch.
     fn rows(
         mut self,
         mut content: impl FnMut(
@@ -203,7 +203,7 @@ impl Chosen {
                 }
                 Err(Unread::Needs(octets)) => {
                     found.truncate(start);
-                    // Only where it is the first one has it to be now.
+                    // Only the first message of a batch must be read now.
                     needs = (rows.is_empty() && damaged + unavailable == 0).then_some(octets);
                     self.rest.insert(message.uid.get());
                     break;
@@ -212,7 +212,7 @@ impl Chosen {
                     found.truncate(start);
                     let uid = message.uid.get();
                     tracing::error!(%error, uid, "message cannot be read");
-                    // That of which the checksum is wrong stays so; the rest is this machine's trouble.
+                    // A message with a wrong checksum stays damaged; other errors are this machine's trouble.
                     match error {
                         StoreError::Damaged(_) | StoreError::Gone => damaged += 1,
                         _ => unavailable += 1,
@@ -236,7 +236,7 @@ impl Chosen {
     }
 }
 
-/// Gives each row its part of what was put together: what the parser found, and the header behind it.
+/// Gives each row its part of the common buffer: the parser record, and the header after the record.
 fn put_found(rows: &mut [Row], found: Vec<u8>, places: Vec<(usize, usize, usize)>) {
     let found = Bytes::from(found);
     for (row, (parsed, header, end)) in rows.iter_mut().zip(places) {
@@ -310,14 +310,14 @@ fn choose(
     }))
 }
 
-/// What was read of a message, beside what the parser found.
+/// Content read of a message, beside the parser record.
 #[derive(Default)]
 struct Content {
     octets: Bytes,
-    /// Octets of the header, where it was put behind what the parser found.
+    /// Octets of the header, if the common buffer has the header after the parser record.
     header: usize,
     own: usize,
-    /// Octets that are given in pieces, and how many of them are header.
+    /// Octets sent in pieces, and the number of header octets among them.
     behind: usize,
     header_behind: usize,
 }
@@ -344,7 +344,7 @@ fn row(snapshot: &Snapshot, message: &Message, content: Content) -> Row {
     }
 }
 
-/// Fields, when none of them has to be read.
+/// Returns fields, if all of them are in memory and no message has to be read.
 fn fields_at_hand(
     chosen: Box<Chosen>,
     names: &Arc<[String]>,
@@ -363,14 +363,14 @@ fn fields_at_hand(
     Ok(chosen.rows(|_, _, _| Ok(Content::of(found.next().unwrap_or_default()))))
 }
 
-/// Fields, cut out of what summaries have; those of messages that have none are read.
+/// Returns fields cut out of summaries; reads messages without a summary.
 fn field_rows(chosen: Chosen, names: Arc<[String]>, keeper: &Keeper, alone_max: usize) -> Batch {
     let mailbox = chosen.snapshot.mailbox();
     let index = keeper.index();
     let segments = index.segments(mailbox);
     let mut fields = Fields::new(names, index.columns(), &segments);
     let messages = chosen.rows(|(message, _), reader, _| {
-        // As long as all of the message, when it is all header.
+        // A message may be all header.
         if message.size as usize > alone_max {
             let header = reader.open(message.blob)?.header_octets();
             may_take(header, alone_max)?;
@@ -386,24 +386,24 @@ fn field_rows(chosen: Chosen, names: Arc<[String]>, keeper: &Keeper, alone_max: 
     messages
 }
 
-/// Reads what is wanted of one message after the other.
+/// Reads the requested content of one message after the other.
 struct Reading {
     parsers: Parsers,
     need: Need,
-    /// Whether what the parser found is wanted beside header or message.
+    /// Whether the parser record is requested beside header or message.
     parsed: bool,
     fields: Option<Arc<[String]>>,
-    /// What is longer is given in pieces, or else must not take more memory than that.
+    /// Octets above which content is sent in pieces. Other content must not exceed `alone_max` octets.
     large_from: Option<usize>,
     alone_max: usize,
-    /// What the message before was read into.
+    /// Buffer of the previous message.
     memory: Vec<u8>,
 }
 
-/// How many times its octets reading a message takes: as it is in the log, as it came, and what is made of it.
+/// Memory that reading takes, as a multiple of the content: the form in the log, the original, and the response.
 const READING: usize = 2;
 
-/// Whether so many octets may be read at once.
+/// Checks that content of this size may be read at once.
 fn may_take(octets: usize, alone_max: usize) -> Result<(), Unread> {
     match octets > alone_max {
         true => Err(Unread::Needs(octets.saturating_mul(READING))),
@@ -439,7 +439,7 @@ impl Reading {
             _ => header,
         };
         if self.large_from.is_some_and(|from| octets > from) {
-            // Nobody can be told in the middle of it that it is damaged.
+            // Checked first: amid the pieces, the client cannot be told of damage.
             body.check()?;
             (content.behind, content.header_behind) = (octets, header);
             self.keep(body);
@@ -466,7 +466,7 @@ impl Reading {
         Ok(content)
     }
 
-    /// Keeps what a message was read into for the next one, unless that was a large one.
+    /// Keeps the buffer of a message for the next message, unless the buffer is large.
     fn keep(&mut self, body: Body<LogFile>) {
         let memory = body.into_memory();
         if memory.capacity() <= MEMORY_MAX {
@@ -474,7 +474,7 @@ impl Reading {
         }
     }
 
-    /// Adds what the parser found when the message was delivered; one of another version is asked again.
+    /// Appends the parser record made at delivery; parses the message again if another version wrote the record.
     fn put_parsed(&self, body: &mut Body<LogFile>, to: &mut Vec<u8>) -> Result<(), StoreError> {
         let found = body.parsed()?;
         if Parsed::is_current(found) {

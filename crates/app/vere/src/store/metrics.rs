@@ -1,4 +1,4 @@
-//! What the store counts, and the endpoint that shows it.
+//! Counters of the store, and the endpoint that shows them.
 
 use std::net::TcpListener as StdListener;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::keeper::MailStore;
 use super::search::Leaf;
 use crate::role::login_log;
 
-/// What the store counts.
+/// Counters of the store.
 #[derive(Debug, Clone)]
 pub(crate) struct Figures {
     all: Metrics,
@@ -46,7 +46,7 @@ impl Figures {
         Ok(())
     }
 
-    /// Takes what the store did between two looks.
+    /// Adds the difference between two states of the store's counts.
     pub(super) fn counted(&self, before: &Counts, now: &Counts) {
         let add = |counter: &Counter, before: u64, now: u64| {
             counter.inc_by(now.saturating_sub(before));
@@ -65,7 +65,7 @@ impl Figures {
         add(&of.body_bytes, before.body_octets, now.body_octets);
     }
 
-    /// What is held of messages that clients fetch.
+    /// Returns the gauge of memory held for fetched messages.
     pub(super) fn fetch_bytes(&self) -> Gauge {
         self.of.fetch_bytes.clone()
     }
@@ -82,7 +82,7 @@ impl Figures {
         self.of.sync_seconds.observe(took.as_secs_f64());
     }
 
-    /// Looks at the log.
+    /// Updates the gauges of the log.
     pub(super) fn look(&self, store: &MailStore, scarce: bool) {
         if let Ok(known) = store.reclaimable() {
             self.of.log_bytes.set(known.log.cast_signed());
@@ -98,12 +98,12 @@ impl Figures {
         self.of.snapshots.inc_by(report.snapshots);
     }
 
-    /// Room could not be reclaimed, or not of everything.
+    /// Counts a failure to reclaim some or all room.
     pub(super) fn not_reclaimed(&self) {
         self.of.reclaim_failures.inc();
     }
 
-    /// An operation's id came a second time with other content.
+    /// Counts an operation whose id came a second time with other content.
     pub(super) fn collided(&self) {
         self.of.operation_collisions.inc();
     }

@@ -1,4 +1,4 @@
-//! The mailbox that a session has open, and what it can be told of it.
+//! The mailbox that a session has open, and the changes to report to the client.
 
 use vere_imap::server::{Changes, FlagsOf, Gone};
 use vere_imap::set::UidSet;
@@ -7,23 +7,23 @@ use vere_store::{MailboxId, ModSeq, Snapshot, Uid};
 use super::convert::{self, among, flags_of};
 use super::watchers::Watch;
 
-/// A mailbox that is open.
+/// A mailbox that a session has open.
 #[derive(Debug)]
 pub(super) struct OpenMailbox {
     pub(super) id: MailboxId,
     pub(super) watch: Watch,
-    /// What the client knows of it, unless that was let go of.
+    /// The mailbox as the client knows it, unless [`OpenMailbox::rest`] has dropped the snapshot.
     seen: Option<Snapshot>,
-    /// Whether it changed since.
+    /// Whether the mailbox changed since then.
     is_behind: bool,
 }
 
-/// What a client knows, and what the store says of the time since.
+/// The client's state in numbers, and the UIDs that the store has expunged since.
 #[derive(Debug)]
 pub(super) struct Since {
     pub(super) mod_seq: ModSeq,
     pub(super) uid_next: u32,
-    /// The UIDs expunged; none where that is not known so far back.
+    /// The UIDs expunged; none if the store's records do not reach back far enough.
     pub(super) expunged: Option<Vec<Uid>>,
 }
 
@@ -37,21 +37,21 @@ impl OpenMailbox {
         }
     }
 
-    /// Takes note of a change.
+    /// Notes a change of the mailbox.
     pub(super) const fn changed(&mut self) {
         self.is_behind = true;
     }
 
-    /// Lets go of what the client knows, if it was not told of a change: it may ask in an hour, and until then the
-    /// store would keep messages for it alone that nobody else has in view, outside of all bounds. What changed is
-    /// then told from the numbers of changes.
+    /// Drops the client's snapshot if a change was not reported yet. An idle client may not ask for an hour, and the
+    /// store would keep messages in memory for this client alone, outside of all bounds. The report is then made from
+    /// the mod-sequences of changes.
     pub(super) fn rest(&mut self) {
         if self.is_behind {
             self.seen = None;
         }
     }
 
-    /// What it is told now; it knows `snapshot` then.
+    /// Returns the changes to report to the client, which then knows `snapshot`.
     pub(super) fn tell(&mut self, snapshot: &Snapshot, since: &Since) -> (Gone, Vec<FlagsOf>) {
         self.is_behind = false;
         let seen = self.seen.replace(snapshot.clone());
@@ -70,7 +70,7 @@ impl OpenMailbox {
     }
 }
 
-/// What is gone and what changed, to one of whom only the numbers are known that it knows.
+/// Returns the changes for a client of which only the mod-sequence and the next UID are known.
 pub(super) fn by_numbers(snapshot: &Snapshot, since: &Since) -> (Gone, Vec<FlagsOf>) {
     let gone = match &since.expunged {
         Some(uids) => Gone::These(convert::set(uids.iter().copied())),
@@ -83,7 +83,7 @@ pub(super) fn by_numbers(snapshot: &Snapshot, since: &Since) -> (Gone, Vec<Flags
     (gone, changed.collect())
 }
 
-/// The answer of what changed.
+/// Answers a question about changes.
 pub(super) fn changes(
     open: Option<&mut OpenMailbox>,
     snapshot: &Snapshot,

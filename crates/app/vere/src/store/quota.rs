@@ -1,4 +1,4 @@
-//! What accounts may hold (RFC 9208).
+//! Quotas of accounts (RFC 9208).
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -12,7 +12,7 @@ use vere_store::{QuotaLimit, QuotaUsage, StoreError};
 
 use super::keeper::MailStore;
 
-/// Accounts with what they hold.
+/// Accounts and their usage.
 type Held = Vec<(AccountName, QuotaUsage)>;
 
 /// The limits of all accounts.
@@ -24,7 +24,7 @@ pub(super) struct Quotas {
     warn_at: u64,
 }
 
-/// A section `[[quota.account]]` is for what can be no account.
+/// A section `[[quota.account]]` has no valid account name.
 #[derive(Debug)]
 pub(super) struct QuotaError {
     name: String,
@@ -41,7 +41,7 @@ impl std::error::Error for QuotaError {}
 
 impl Quotas {
     /// # Errors
-    /// When a name of an account is none.
+    /// When an account's name is invalid.
     pub(super) fn new(settings: &Settings) -> Result<Self, QuotaError> {
         let quota = &settings.quota;
         let mut accounts = HashMap::new();
@@ -58,18 +58,18 @@ impl Quotas {
         })
     }
 
-    /// What an account may hold.
+    /// Returns the quota of an account.
     pub(super) fn of(&self, account: &AccountName) -> QuotaLimit {
         self.accounts.get(account).copied().unwrap_or(self.default)
     }
 
-    /// What becomes of mail that there is no room for.
+    /// Whether mail over quota is deferred or rejected.
     pub(super) const fn over(&self) -> OverQuota {
         self.over
     }
 
-    /// What accounts hold, of those that have a limit, and of which the store can say it: where it cannot, that is
-    /// the account's own trouble, and not that of others whom the same message is for.
+    /// Returns the usage of accounts that have a quota. An account with unreadable usage is left out: that trouble
+    /// must not affect other recipients of the message.
     pub(super) fn held<'a>(
         &self,
         store: &mut MailStore,
@@ -87,8 +87,8 @@ impl Quotas {
         limited.into_iter().filter_map(usage).collect()
     }
 
-    /// Warns of accounts that came near a limit since this was what they held. What was stored in between is
-    /// there: a reply that says otherwise would bring it once more, so that nothing can fail here.
+    /// Warns of accounts that came near their quota since `before`. The message is stored by now, and an error reply
+    /// would bring a second copy, so this step cannot fail.
     pub(super) fn warn(&self, store: &mut MailStore, before: Held) {
         for (account, before) in before {
             let limit = self.of(&account);
@@ -114,7 +114,7 @@ impl Quotas {
         }
     }
 
-    /// Whether the share that is warned of lies between.
+    /// Whether usage crossed the warning threshold between the two figures.
     fn reaches(&self, limit: Option<u64>, before: u64, now: u64) -> bool {
         limit.is_some_and(|limit| {
             let is_near =
@@ -135,7 +135,7 @@ fn limit(quota: AccountQuota) -> QuotaLimit {
     }
 }
 
-/// The limits that hold now; a reload changes them for sessions under way as well.
+/// The current quotas; a reload changes them for existing sessions as well.
 #[derive(Debug, Clone)]
 pub(super) struct SharedQuotas(Rc<RefCell<Arc<Quotas>>>);
 

@@ -1,5 +1,5 @@
-//! The texts of messages, asked for many at a time: what they are, for the index, and whether something is
-//! in them, for those who search. Nothing of a message is decoded but in these processes.
+//! Processes for the texts of messages, with many messages in a request: the index gets the texts, a search gets the
+//! matches. Only these processes decode messages.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,29 +10,29 @@ use vere_mime::wire::{Item, Question, Texts, plainly_holds};
 use super::process::{Launch, Process, Trouble};
 use super::{Attempt, NoParser, Parsers};
 
-/// Octets of messages that are asked about at once, but for one that has more: so many that who asks is
-/// seldom woken, and so few that others who search have a turn.
+/// Octets of messages in one request, unless a single message has more. A request is large enough to wake the caller
+/// seldom, and small enough to let other searches have a turn.
 const TOGETHER_OCTETS: usize = 192 * 1024;
 const TOGETHER_MAX: usize = 256;
-/// How often a message is tried alone when it was among those that ended a process.
+/// Attempts at a message alone, after a request with several messages failed.
 const ATTEMPTS_ALONE: u32 = 2;
-/// Messages that ended processes, or were late, that are remembered.
+/// Messages remembered because they ended processes, or were late.
 const KNOWN_MAX: usize = 10_000;
-/// How often who asks is put off because of a message that is not decoded in time, until that counts as one that
-/// cannot be decoded; and how long it counts so, until it is tried again.
+/// How often a late message puts its caller off, until the message counts as one that cannot be decoded; and how long
+/// the message counts so until the next attempt.
 const LATE_MAX: u32 = 3;
 const LATE_REST: Duration = Duration::from_secs(600);
 
-/// A message that is asked about.
+/// A message in a request.
 #[derive(Debug)]
 pub(crate) struct Sought {
-    /// Where its body is: it is known by that.
+    /// Place of the body in the log, which identifies the message.
     pub(crate) body: u64,
-    /// A bit for each zone that is looked at.
+    /// A bit for each zone to be searched.
     pub(crate) zones: u8,
-    /// Fields that stand before its header.
+    /// The recipient's own fields, which precede the header.
     pub(crate) own: Vec<u8>,
-    /// What was found in it when it was delivered.
+    /// Parser record made when the message was delivered.
     pub(crate) record: Vec<u8>,
     /// The message, or its header.
     pub(crate) octets: Vec<u8>,
@@ -48,7 +48,7 @@ impl Sought {
         }
     }
 
-    /// Whether it has something, where nothing has to be decoded to know that.
+    /// Whether the message matches; none if the answer needs decoding.
     pub(crate) fn plainly_holds(&self, question: Question<'_>) -> Option<bool> {
         plainly_holds(question, &self.item())
     }
@@ -58,7 +58,7 @@ impl Sought {
     }
 }
 
-/// Whether so many messages with so many octets are enough to be asked about.
+/// Whether these messages fill a request.
 pub(crate) fn are_enough(sought: &[Sought]) -> bool {
     sought.len() >= TOGETHER_MAX || sought.iter().map(Sought::len).sum::<usize>() >= TOGETHER_OCTETS
 }
@@ -67,7 +67,7 @@ pub(crate) fn are_enough(sought: &[Sought]) -> bool {
 #[derive(Debug, Clone)]
 pub(crate) struct Decoders {
     pub(super) parsers: Parsers,
-    /// Messages that gave trouble, for all that decode.
+    /// Messages that gave trouble, shared with the decoders of [`Decoders::beside`].
     known: Arc<Mutex<Known>>,
     /// See [`LATE_MAX`] and [`LATE_REST`].
     late_max: u32,
@@ -77,14 +77,14 @@ pub(crate) struct Decoders {
 /// Messages that gave trouble.
 #[derive(Debug, Default)]
 struct Known {
-    /// They ended processes.
+    /// Messages that ended processes.
     broken: HashSet<u64>,
-    /// They were not decoded in time: how often, and when last.
+    /// Messages not decoded in time: how often, and when last.
     late: HashMap<u64, (u32, Instant)>,
 }
 
 impl Known {
-    /// Notes that a message ends whatever decodes it.
+    /// Notes a message that ends every decoding process.
     fn broke(&mut self, body: u64) {
         if self.broken.len() >= KNOWN_MAX {
             self.broken.clear();
@@ -93,7 +93,7 @@ impl Known {
         self.broken.insert(body);
     }
 
-    /// Notes that a message was late once more, and gives how often it was.
+    /// Notes that a message was late once more, and returns how often the message was late.
     fn was_late(&mut self, body: u64) -> u32 {
         if self.late.len() >= KNOWN_MAX {
             self.late.clear();
@@ -105,7 +105,7 @@ impl Known {
 }
 
 impl Decoders {
-    /// Processes of this program: as many as look into messages at once.
+    /// Decoders with processes of this program, as many as [`Parsers::new`] keeps busy.
     pub(crate) fn new(patience: Duration) -> Self {
         Self::launched_by(Launch::own(), patience)
     }
@@ -119,20 +119,21 @@ impl Decoders {
         }
     }
 
-    /// For who asks once and not again: a message that is late once counts as one that cannot be decoded.
+    /// For callers that ask only once: a message that is late once counts as one that cannot be decoded.
     pub(crate) fn never_put_off(mut self) -> Self {
         self.late_max = 1;
         self
     }
 
-    /// Tries late messages again after so long.
+    /// Retries late messages after `rest`.
     #[cfg(test)]
     pub(super) fn trying_again_after(mut self, rest: Duration) -> Self {
         self.late_rest = rest;
         self
     }
 
-    /// Others, so many, that know what these know.
+    /// Returns decoders with up to `busy` busy processes of their own, which share the knowledge about troublesome
+    /// messages.
     pub(super) fn beside(&self, busy: usize) -> Self {
         let pool = &self.parsers.0;
         Self {
@@ -143,12 +144,12 @@ impl Decoders {
         }
     }
 
-    /// Ends those that have nothing to do.
+    /// Ends idle processes.
     pub(crate) fn rest(&self) {
         self.parsers.0.rest();
     }
 
-    /// Ends those that have nothing to do when nobody asked for so long.
+    /// Ends idle processes if no process was used for `patience`.
     pub(crate) fn rest_unused(&self, patience: Duration) {
         self.parsers.0.rest_unused(patience);
     }
@@ -157,7 +158,7 @@ impl Decoders {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a message is not tried now.
+    /// Whether a message counts as one that cannot be decoded.
     fn is_given_up(&self, known: &Known, body: u64) -> bool {
         let late = known.late.get(&body);
         known.broken.contains(&body)
@@ -173,7 +174,7 @@ impl Decoders {
         known.broken.is_empty() && known.late.is_empty()
     }
 
-    /// What is in a message, encoded, when that was written by another version.
+    /// Returns a new parser record of a message whose record another version wrote.
     ///
     /// # Errors
     /// [`NoParser`].
@@ -181,17 +182,17 @@ impl Decoders {
         Ok(self.parsers.parse(message)?.record)
     }
 
-    /// The texts of messages; none of one that cannot be decoded.
+    /// Returns the texts of messages; none for a message that cannot be decoded.
     ///
     /// # Errors
-    /// [`NoParser`], also when one was not decoded in time: then asking again may help.
+    /// [`NoParser`], also when a message was not decoded in time: another attempt may help then.
     pub(crate) fn texts(&self, sought: &[Sought]) -> Result<Vec<Option<Texts>>, NoParser> {
         self.each(sought, |process, items, patience| {
             process.texts(items, patience)
         })
     }
 
-    /// Whether messages have something; unknown of one that cannot be decoded.
+    /// Returns whether messages match; none for a message that cannot be decoded.
     ///
     /// # Errors
     /// As [`Decoders::texts`].
@@ -205,7 +206,7 @@ impl Decoders {
         })
     }
 
-    /// Asks about messages together; when that ends the process, about each alone.
+    /// Asks about messages together; if that request fails, about each message alone.
     fn each<T>(
         &self,
         sought: &[Sought],
@@ -236,7 +237,7 @@ impl Decoders {
         }
         let (mut answers, mut put_off) = (Vec::with_capacity(items.len()), HashSet::new());
         for (item, sought) in items.iter().zip(sought) {
-            // A body may be among them twice, and is late once.
+            // The same body may be among the messages twice, and counts as late once.
             if put_off.contains(&sought.body) {
                 continue;
             }
@@ -259,7 +260,7 @@ impl Decoders {
         }
     }
 
-    /// Forgets that messages were late which were answered for with others.
+    /// Forgets the lateness of messages answered in a request with other messages.
     fn were_in_time(&self, tried: &[Option<Item<'_>>], sought: &[Sought]) {
         let mut known = self.known();
         if known.late.is_empty() {
@@ -279,7 +280,7 @@ impl Decoders {
         let (mut killed, mut late) = (0, false);
         for attempt in 1..=ATTEMPTS_ALONE {
             let what = (sought.len(), "texts of a message");
-            // With more time, for where the machine has none.
+            // Each attempt gets more time, because the machine may be busy.
             let patience = self.parsers.0.patience.saturating_mul(attempt);
             let ask = |process: &mut Process| ask(process, &[item], patience);
             match self.parsers.0.attempt(what, &mut killed, ask)? {
@@ -311,11 +312,11 @@ impl Decoders {
     }
 }
 
-/// What came of asking about a message alone.
+/// Result of asking about a message alone.
 enum Alone<T> {
     Answered(Option<T>),
-    /// It cannot be decoded, or was late too often.
+    /// The message cannot be decoded, or was late too often.
     GivenUp,
-    /// It may be decoded when it is asked for again.
+    /// The message was late; a later request may decode the message.
     PutOff,
 }

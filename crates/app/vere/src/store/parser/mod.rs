@@ -1,8 +1,8 @@
-//! Messages are taken apart by processes of their own, bounded in time and memory, so that no message
-//! takes the store down. `docs/internals/parsed.md` says what becomes of one that breaks them.
+//! Processes that parse messages, bounded in time and memory, so that no message takes the store down.
+//! `docs/internals/parsed.md` describes the fate of messages that break these processes.
 //!
-//! A few processes wait for messages; each has one at a time, so that it is known which one broke it.
-//! [`process`] is such a process as the store sees it, [`child`] what it does.
+//! A few processes wait for messages. A process has one message at a time, so that a failure identifies the message.
+//! [`process`] is such a process as the store sees it; [`child`] is the process's own code.
 
 pub(crate) mod child;
 mod decoders;
@@ -21,36 +21,36 @@ use vere_store::{Prepared, StoreError};
 pub(crate) use decoders::{Decoders, Sought, are_enough};
 use process::{Launch, Process, Trouble};
 
-/// Processes that are kept busy, however many processors there are.
+/// Busy processes at most, on a machine with many processors.
 const BUSY_MAX: usize = 4;
-/// Processes at most: those that have been silent for [`SLOW`] do not hold up messages that come after.
+/// Processes at most. Messages do not wait for processes that have been silent for [`SLOW`].
 const PROCESSES_MAX: usize = 16;
-/// A message that takes longer may be one that does not end: others get a process beside it.
+/// A message that takes longer may never end: other messages get a process beside the slow process.
 const SLOW: Duration = Duration::from_millis(500);
-/// How often a process is started until there is none, and the pause between.
+/// Failed starts after which no process counts as available, and the pause after each.
 const LAUNCHES: u32 = 5;
 const LAUNCH_PAUSE: Duration = Duration::from_millis(20);
-/// How many processes are killed before a message is put off, and the pause behind each.
+/// Killed processes after which a message is put off, and the pause after each.
 const KILLS_MAX: u32 = 3;
 const KILL_PAUSE: Duration = Duration::from_millis(100);
-/// Processes that make the index, at once.
+/// Busy processes for the index.
 const INDEXING: usize = 1;
-/// How a message is tried, one after the other: what ended a process once may have been something else.
+/// Attempts at a message, in this order: the first process may have ended for another reason.
 const ATTEMPTS: [Scope; 3] = [Scope::Whole, Scope::Whole, Scope::Header];
 
-/// What came of asking a process.
+/// Result of asking a process.
 #[derive(Debug)]
 enum Attempt<T> {
     /// Its answer.
     Answered(T),
-    /// It did not answer in time. That may be the message's doing, or this machine had other things to do: what
-    /// spins is ended by its limit of processor time.
+    /// The process did not answer in time. The message may be the reason, or a busy machine: the limit of processor
+    /// time ends a process that spins.
     Late,
-    /// It ended, or said nonsense.
+    /// The process ended, or answered nonsense.
     Broke,
 }
 
-/// No process could be had: this machine's trouble, not the message's.
+/// No process is available: this machine's trouble, not the message's.
 #[derive(Debug)]
 pub(crate) struct NoParser(std::io::Error);
 
@@ -60,12 +60,12 @@ impl From<NoParser> for StoreError {
     }
 }
 
-/// What was found in a message.
+/// Result of parsing a message.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// Encoded, as it is kept beside the message.
+    /// The parser record, encoded as stored beside the message.
     pub(super) record: Vec<u8>,
-    /// What threads are made of.
+    /// References from which threads are built.
     pub(super) references: Vec<u64>,
 }
 
@@ -78,20 +78,19 @@ impl From<Parsed> for Found {
     }
 }
 
-/// The processes of a store, by what they are for: whoever searches waits neither for mail that comes nor
-/// for the index.
+/// The processes of a store by purpose: searches wait neither for incoming mail nor for the index.
 #[derive(Debug, Clone)]
 pub(super) struct Processes {
-    /// They take apart what is delivered.
+    /// Processes that parse delivered messages.
     pub(super) delivering: Parsers,
-    /// They look whether something is in messages.
+    /// Processes that search messages.
     pub(super) searching: Decoders,
-    /// They tell the texts of messages.
+    /// Processes that extract the texts of messages.
     pub(super) indexing: Decoders,
 }
 
 impl Processes {
-    /// Those of this program.
+    /// Processes that run this program.
     pub(super) fn new(patience: Duration) -> Self {
         let searching = Decoders::new(patience);
         Self {
@@ -102,7 +101,7 @@ impl Processes {
     }
 }
 
-/// Leave to have a message taken apart on a thread: as many as there may be processes.
+/// Permission to have a message parsed on a thread: as many as there may be processes.
 pub(super) type Turn = OwnedSemaphorePermit;
 
 /// The processes.
@@ -112,9 +111,9 @@ pub(super) struct Parsers(Arc<Pool>);
 #[derive(Debug)]
 struct Pool {
     launch: Launch,
-    /// Silence of a process that ends it.
+    /// Silence after which a process is ended.
     patience: Duration,
-    /// Processes that are to be busy at once.
+    /// Processes to be kept busy at once.
     busy: usize,
     turns: Arc<Semaphore>,
     state: Mutex<State>,
@@ -123,16 +122,16 @@ struct Pool {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Those without a message; who has waited longest is next, so that one that fell silent is noticed.
+    /// Idle processes. The process that has waited longest is next, so that a silent process is noticed.
     idle: VecDeque<Process>,
-    /// When those under way began.
+    /// When the requests under way began.
     under_way: Vec<Instant>,
-    /// When one had nothing more to do last.
+    /// When a process last finished a request.
     used: Option<Instant>,
 }
 
 impl Parsers {
-    /// Processes of this program.
+    /// Processes that run this program.
     pub(super) fn new(patience: Duration) -> Self {
         Self::launched_by(Launch::own(), patience)
     }
@@ -153,22 +152,22 @@ impl Parsers {
         }))
     }
 
-    /// Waits for a turn. Whoever has one may use a thread that others wait for.
+    /// Waits for a turn, which allows the use of a thread that other tasks need as well.
     pub(super) async fn turn(&self) -> Option<Turn> {
         // Never closed.
         Arc::clone(&self.0.turns).acquire_owned().await.ok()
     }
 
-    /// Makes a message ready to be stored; takes its time.
+    /// Prepares a message for storing; blocks meanwhile.
     ///
     /// # Errors
-    /// What is wrong with the message's size, or that no process can be had.
+    /// When the message has a wrong size, or no process is available.
     pub(super) fn prepare(&self, message: &[u8]) -> Result<Prepared, StoreError> {
         let found = self.parse(message)?;
         Prepared::new(message, &found.record, &found.references)
     }
 
-    /// Takes a message apart; one that ends every process counts as octets of which nothing is known.
+    /// Parses a message. A message that ends every process counts as opaque octets.
     ///
     /// # Errors
     /// [`NoParser`].
@@ -195,10 +194,10 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks a process something about so many octets of something.
+    /// Asks a process about `octets` octets of `what`.
     ///
     /// # Errors
-    /// [`NoParser`]: also when somebody else ended or stopped several, with those `killed` before.
+    /// [`NoParser`], also when processes were killed from outside; `killed` counts these over several attempts.
     fn attempt<T>(
         &self,
         (octets, what): (usize, &'static str),
@@ -219,7 +218,7 @@ impl Pool {
             tracing::warn!(%trouble, %ended, is_stopped, octets, "{what} not taken apart");
             self.back(began, None);
             if is_stopped {
-                // Whoever did that did it to others as well.
+                // The idle processes have probably been stopped, too.
                 self.rest();
             }
             if !ended.was_killed() && !is_stopped {
@@ -228,7 +227,7 @@ impl Pool {
                     _ => Attempt::Broke,
                 });
             }
-            // Its limits end a process otherwise: the system has no memory, or somebody does this.
+            // Limits end a process in other ways: the system lacks memory, or an administrator killed the process.
             *killed += 1;
             if *killed == KILLS_MAX {
                 let why = "all were killed, for want of memory perhaps";
@@ -238,13 +237,13 @@ impl Pool {
         }
     }
 
-    /// Ends those that have nothing to do.
+    /// Ends idle processes.
     fn rest(&self) {
         let idle = std::mem::take(&mut self.state().idle);
         drop(idle);
     }
 
-    /// Ends those that have nothing to do when none was asked for so long.
+    /// Ends idle processes if no process finished a request for `patience`.
     fn rest_unused(&self, patience: Duration) {
         let state = self.state();
         let unused = state.used.is_some_and(|used| used.elapsed() >= patience);
@@ -254,13 +253,13 @@ impl Pool {
         }
     }
 
-    /// A process that waits for a message, and since when it counts as busy.
+    /// Returns a process that waits for a message, and since when the process counts as busy.
     fn take(&self) -> Result<(Process, Instant), NoParser> {
         let mut state = self.state();
         loop {
             let began = Instant::now();
             while let Some(mut process) = state.idle.pop_front() {
-                // One that ended while it had nothing to do ended for no message.
+                // No message is to blame for a process that ended while idle.
                 if process.lives() {
                     state.under_way.push(began);
                     return Ok((process, began));
@@ -296,14 +295,14 @@ impl Pool {
         }
     }
 
-    /// Takes a process back, or notes that it is gone.
+    /// Takes a process back, or notes that the process is gone.
     fn back(&self, began: Instant, process: Option<Process>) {
         let mut state = self.state();
         if let Some(at) = state.under_way.iter().position(|since| *since == began) {
             state.under_way.swap_remove(at);
         }
         state.used = Some(Instant::now());
-        // Those that were needed beside slow ones are not kept.
+        // Extra processes, started beside slow processes, are not kept.
         if state.idle.len() < self.busy {
             state.idle.extend(process);
         }

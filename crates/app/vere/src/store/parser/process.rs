@@ -1,4 +1,4 @@
-//! A process that takes messages apart, as the store sees it.
+//! A process that parses messages, as the store sees it.
 
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
@@ -18,25 +18,25 @@ use vere_mime::wire::{
 
 use super::child::ENVIRONMENT;
 
-/// How long a process may take to begin on a machine that has much else to do.
+/// How long a process may take to start on a busy machine.
 const START_PATIENCE: Duration = Duration::from_secs(30);
-/// Octets of a message that may take a second more.
+/// Octets of a request that extend its deadline by a second.
 pub(super) const OCTETS_A_SECOND: usize = 4 << 20;
-/// How long a process whose socket is closed may take to end.
+/// How long a process with a closed socket may take to end.
 const END_PATIENCE: Duration = Duration::from_millis(200);
-/// Memory for answers that is kept.
+/// Memory for answers that is kept between requests.
 const KEPT_OCTETS: usize = 64 * 1024;
 
-/// Why there is no answer: the message's fault, or that of what happened to the process.
+/// Why there is no answer: because of the message, or of an event in the process.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// It ended, or its socket broke.
+    /// The process ended, or its socket broke.
     Ended(io::Error),
-    /// It took too long.
+    /// The process took too long.
     Silent,
-    /// What it says is not the protocol, or not in the message.
+    /// The answer violates the protocol, or does not match the message.
     Wrong(WireError),
-    /// What is asked about is too long.
+    /// The request is too long.
     TooLong,
 }
 
@@ -66,7 +66,7 @@ impl From<WireError> for Trouble {
     }
 }
 
-/// How processes are started; each finds its socket at its standard input.
+/// How processes are started; each process finds its socket at its standard input.
 #[derive(Clone)]
 pub(super) struct Launch(Arc<dyn Fn() -> Command + Send + Sync>);
 
@@ -77,7 +77,7 @@ impl fmt::Debug for Launch {
 }
 
 impl Launch {
-    /// This very program, also when its file was replaced meanwhile.
+    /// Runs this very program, even if its file was replaced meanwhile.
     pub(super) fn own() -> Self {
         Self::new(|| {
             let mut command = Command::new("/proc/self/exe");
@@ -92,15 +92,15 @@ impl Launch {
         Self(Arc::new(command))
     }
 
-    /// What is run.
+    /// The command to run.
     pub(super) fn command(&self) -> Command {
         (self.0)()
     }
 
-    /// Starts a process and waits until it is ready.
+    /// Starts a process and waits until the process is ready.
     ///
     /// # Errors
-    /// When it cannot be started, or ends or says other things at once.
+    /// When the process cannot be started, ends at once, or greets wrongly.
     pub(super) fn process(&self) -> io::Result<Process> {
         let (stream, other) = UnixStream::pair()?;
         stream.set_read_timeout(Some(START_PATIENCE))?;
@@ -109,7 +109,7 @@ impl Launch {
             .stdin(Stdio::from(OwnedFd::from(other)))
             .stdout(Stdio::null())
             .spawn()?;
-        // Its copy of the other end is closed with the command.
+        // The command's copy of the other end is closed with the command.
         drop(command);
         let mut process = Process {
             child,
@@ -129,12 +129,12 @@ impl Launch {
     }
 }
 
-/// A process; it ends when this is dropped.
+/// A running process, which ends when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
     stream: UnixStream,
-    /// How long the stream waits at each step.
+    /// Timeout of the stream for each read or write.
     patience: Duration,
     answer: Vec<u8>,
 }
@@ -144,8 +144,8 @@ pub(super) struct Process {
 pub(super) struct Ended(Option<ExitStatus>);
 
 impl Ended {
-    /// Whether somebody else killed it: the kernel when there is no memory left on the machine, or an
-    /// administrator. What it does itself, and its limits, end it in other ways.
+    /// Whether the process was killed from outside: by the kernel when the machine has no memory left, or by an
+    /// administrator. Faults of the process and its limits end a process in other ways.
     pub(super) fn was_killed(&self) -> bool {
         let signal = self.0.and_then(|status| status.signal());
         signal == Some(Signal::SIGKILL as i32)
@@ -162,12 +162,12 @@ impl fmt::Display for Ended {
 }
 
 impl Process {
-    /// Whether it has not ended.
+    /// Whether the process still runs.
     pub(super) fn lives(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Asks what is in a message. After any trouble the process is of no more use.
+    /// Asks for the parser record of a message. After any trouble the process is useless.
     ///
     /// # Errors
     /// [`Trouble`].
@@ -184,7 +184,7 @@ impl Process {
         })
     }
 
-    /// Asks for the texts of messages. After any trouble the process is of no more use.
+    /// Asks for the texts of messages. After any trouble the process is useless.
     ///
     /// # Errors
     /// [`Trouble`].
@@ -201,7 +201,7 @@ impl Process {
         })
     }
 
-    /// Asks which messages have something. After any trouble the process is of no more use.
+    /// Asks which messages match a question. After any trouble the process is useless.
     ///
     /// # Errors
     /// [`Trouble`].
@@ -216,8 +216,8 @@ impl Process {
         self.talk((&frame, &[]), patience, length, holds)
     }
 
-    /// Sends a request, in two pieces, and reads the answer to it: how many octets it has, and what they
-    /// say.
+    /// Sends a request in two pieces, and reads the answer. `length` decodes the length of the answer from its head,
+    /// and `read` decodes the answer.
     fn talk<T>(
         &mut self,
         (head, message): (&[u8], &[u8]),
@@ -282,7 +282,7 @@ impl Process {
         Ok(())
     }
 
-    /// Whether somebody made it stand still (proc(5): the state behind the name).
+    /// Whether somebody stopped the process (proc(5): the state after the name).
     pub(super) fn is_stopped(&self) -> bool {
         let path = format!("/proc/{}/stat", self.child.id());
         let said = std::fs::read_to_string(path).unwrap_or_default();
@@ -290,7 +290,7 @@ impl Process {
         behind.is_some_and(|rest| rest.starts_with(['T', 't']))
     }
 
-    /// Ends it, and tells how it ended where it did so by itself.
+    /// Ends the process, and returns how the process ended if it did so by itself.
     pub(super) fn end(mut self) -> Ended {
         let began = Instant::now();
         while began.elapsed() < END_PATIENCE {
@@ -306,13 +306,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only when it has ended and is collected.
+        // Both fail only if the process has ended and was collected.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// When something began, and how long it may take.
+/// When a request began, and how long the request may take.
 #[derive(Debug, Clone, Copy)]
 struct Deadline(Instant, Duration);
 
