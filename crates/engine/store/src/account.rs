@@ -1,4 +1,4 @@
-//! Accounts: the list of mailboxes and what is done with it.
+//! Accounts: the list of mailboxes and the operations on the list.
 
 mod emptying;
 mod whole;
@@ -39,7 +39,7 @@ pub struct ListEntry {
     pub mailbox: Option<MailboxId>,
     /// What it is for.
     pub special_use: Option<SpecialUse>,
-    /// Whether it is subscribed to.
+    /// Whether the account subscribes to the mailbox.
     pub subscribed: bool,
 }
 
@@ -58,7 +58,7 @@ fn damaged(account: &AccountName) -> StoreError {
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// The account in memory, read if it is not there.
+    /// Returns the account, read into memory on first use.
     pub(crate) fn account(&mut self, name: &AccountName) -> Result<&Account, StoreError> {
         if !self.accounts.contains_key(name) {
             let account = self.read_account(name)?;
@@ -120,8 +120,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(version)
     }
 
-    /// Sees to it that an account has its `INBOX`. To be called before anything else is done with the account. A new
-    /// one gets the mailboxes of [`StoreConfig::new_account`](crate::StoreConfig) with it, or nothing.
+    /// Creates the `INBOX` of an account, if missing. Call this before every other operation on the account. A new
+    /// account gets `INBOX` and the mailboxes of [`StoreConfig::new_account`](crate::StoreConfig), all or none.
     ///
     /// # Errors
     ///
@@ -266,8 +266,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(id)
     }
 
-    /// Deletes a mailbox with its messages; those below it stay. Nobody finds it any more; it is emptied by
-    /// [`Store::empty_some`].
+    /// Deletes a mailbox with its messages; mailboxes below the deleted mailbox stay. No session finds the mailbox
+    /// any more; [`Store::empty_some`] removes its rows.
     ///
     /// # Errors
     ///
@@ -370,7 +370,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
 }
 
 impl Account {
-    /// Whether it has its `INBOX`: one that was removed gets nothing by those who still use it.
+    /// Checks that the account has its `INBOX`. A removed account gets no mailboxes from sessions still open.
     fn is_open(&self) -> Result<(), StoreError> {
         match self.mailboxes.contains_key(&MailboxName::inbox()) {
             true => Ok(()),

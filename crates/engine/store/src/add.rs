@@ -14,7 +14,7 @@ use crate::rows::{MessageRow, OperationRow, RecipientFields, keys};
 use crate::store::Sharing;
 use crate::{OPERATIONS_MAX, Store, StoreError, batch};
 
-/// What an account may hold.
+/// The quota of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QuotaLimit {
     /// Octets of messages.
@@ -43,11 +43,11 @@ pub struct Target {
     pub internal_date: InternalDate,
     /// The fields that only this recipient's copy has.
     pub fields: RecipientFields,
-    /// What the account may hold.
+    /// The quota of the account.
     pub quota: QuotaLimit,
 }
 
-/// A message that was added.
+/// An added message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Added {
     /// `UIDVALIDITY` of its mailbox.
@@ -56,8 +56,8 @@ pub struct Added {
     pub uid: Uid,
 }
 
-/// Octets of the log that are there before a message is taken in, for each mailbox: its change takes less,
-/// unless paths are very long.
+/// Octets of the log reserved for each mailbox before the store accepts a message. The change of a mailbox is
+/// smaller, unless paths are very long.
 const CHANGE_OCTETS: usize = 1_024;
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
@@ -84,7 +84,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         for target in targets {
             results.push(self.deliver_to(message, target, operation, &mut written));
         }
-        // Also what was done before is safe only when the log is synced that far.
+        // An earlier delivery of the operation, too, is safe only once the log is synced up to here.
         Ok(Committed::new(results, self.log.end()))
     }
 
@@ -259,7 +259,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(thread)
     }
 
-    /// What an operation did in a mailbox, if it was done.
+    /// Returns the row of an operation that ran in a mailbox before, if any.
     pub(crate) fn done_before(
         &mut self,
         id: MailboxId,
@@ -306,7 +306,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(())
     }
 
-    /// What an account holds: the sum of what its mailboxes count (RFC 9208).
+    /// Returns the usage of an account: the sum over its mailboxes (RFC 9208).
     ///
     /// # Errors
     ///
@@ -348,7 +348,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(usage)
     }
 
-    /// Says whether the account of a mailbox may hold so much more, as adding it there would.
+    /// Checks that the quota of the mailbox's account allows `more`, as adding messages to the mailbox would.
     ///
     /// # Errors
     ///

@@ -26,13 +26,13 @@ const BODY_HEAD: usize = 56;
 const PLAIN: u8 = 0;
 /// The rest compressed by zstd.
 const ZSTD: u8 = 1;
-/// Below this nothing is compressed.
+/// Messages shorter than this are stored uncompressed.
 const COMPRESS_FROM: usize = 512;
-/// Of zstd: the fastest that is named by a number.
+/// The zstd level: the fastest of the positive levels.
 const LEVEL: i32 = 1;
-/// What is read at once in the hope that parsed part and header are in it.
+/// Octets of the first read, which usually covers parsed part and header.
 const FIRST_READ: usize = 4 * 1024;
-/// The same of the parsed part alone.
+/// Octets of the first read when the parsed part alone is needed.
 const FIRST_READ_PARSED: usize = 2 * 1024;
 
 /// Bodies that are worth being read ahead, and octets that each may be away from the next one.
@@ -96,7 +96,7 @@ impl Prepared {
         self.octets
     }
 
-    /// What names the content: messages with the same octets have the same.
+    /// Returns the identity of the content; messages with equal octets have equal identities.
     #[must_use]
     pub fn content(&self) -> [u8; 16] {
         let mut content = [0; 16];
@@ -124,8 +124,8 @@ pub(crate) fn is_body_of(record: &[u8], log: u64, blob: BlobId, hash: &[u8; 32])
     head.is_some_and(is_it) && its.is_some_and(|fixed| fixed[24..56] == hash[..])
 }
 
-/// Finds bodies, without the store at hand: a view of the log's files as they were. What was removed
-/// since can still be read.
+/// Finds bodies without access to the store, through a view of the log's files at one moment. Bodies removed since
+/// then can still be read.
 #[derive(Debug, Clone)]
 pub struct BodyReader<S: Storage> {
     pub(crate) segments: Segments<S::File>,
@@ -263,7 +263,7 @@ impl std::fmt::Debug for Unpacker {
 }
 
 impl Unpacker {
-    /// Fills what is given; nothing comes back when it does not come out so long.
+    /// Decompresses `stored` into `out`. Returns `None` if the result does not fill `out` exactly.
     pub fn unpack(&mut self, stored: &[u8], out: &mut [u8]) -> Option<()> {
         let decompressor = match &mut self.0 {
             Some(decompressor) => decompressor,
@@ -365,7 +365,7 @@ impl<F: StorageFile> Body<F> {
         self.message_with(&mut Unpacker::default())
     }
 
-    /// As [`Body::message`], for those who read many.
+    /// Like [`Body::message`], with an unpacker reused across many messages.
     ///
     /// # Errors
     ///

@@ -10,10 +10,10 @@ use crate::rows::{decode_expunged, encode_expunged, keys};
 use crate::snapshot::Message;
 use crate::{Store, StoreError};
 
-/// What a change of flags did.
+/// The outcome of a change of flags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stored {
-    /// Messages whose flags are others now, rising.
+    /// UIDs of the messages whose flags changed, rising.
     pub changed: Vec<Uid>,
     /// Messages left alone because they had changed since (RFC 7162 section 3.1.3 `MODIFIED`), rising.
     pub modified: Vec<Uid>,
@@ -30,7 +30,7 @@ pub(crate) struct Leaving {
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// Changes the flags of messages, all or none; those that are gone are left out.
+    /// Changes the flags of messages, all or none. UIDs of expunged messages are skipped.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             stored.mod_seq = edit.head.mod_seq;
             self.commit_edit(edit)?;
         }
-        // Also what was found unchanged may be waiting for its sync.
+        // Flags found unchanged may still wait for the sync of an earlier change.
         Ok(Committed::new(stored, self.log.end()))
     }
 
@@ -159,7 +159,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let partition = Partition::Mailbox(edit.id.0);
         let mut head = edit.head;
         let mut rows = Vec::new();
-        // Down to half, so that it does not happen at every change.
+        // Shrinks the history to half its limit, so that not every change trims the history again.
         for (key, row) in self.pending.scan(&self.meta, &partition, keys::EXPUNGED)? {
             if head.expunged <= max / 2 {
                 break;

@@ -11,24 +11,25 @@ use crate::model::{BlobId, MailboxId, MailboxName, Uid};
 use crate::rows::MailboxHead;
 use crate::{Store, StoreError};
 
-/// Something that is not as it must be.
+/// A fault found in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
-    /// A mailbox of an account's list is not there, or belongs to another account.
+    /// A mailbox of an account's list does not exist, or belongs to another account.
     Unlisted {
         /// The account.
         account: AccountName,
         /// The name in its list.
         name: MailboxName,
     },
-    /// A mailbox is in no list: nobody reaches it. A crash while it was made leaves one; it holds nothing.
+    /// A mailbox is in no list, so no client reaches the mailbox. A crash during creation leaves such a mailbox,
+    /// without messages.
     Unreachable {
         /// The mailbox.
         mailbox: MailboxId,
         /// Messages in it.
         messages: u32,
     },
-    /// Counters of a mailbox are not what its messages add up to.
+    /// Counters of a mailbox differ from the sums over its messages.
     Counters {
         /// The mailbox.
         mailbox: MailboxId,
@@ -44,10 +45,10 @@ pub enum Finding {
         /// Why.
         error: StoreError,
     },
-    /// Records of the log are not what was written, whether anything refers to them or not. Metadata may
-    /// still have what they said, but a backup of this log alone lacks it.
+    /// Records of the log are damaged, referenced or not. Metadata may still have their changes, but a backup of this
+    /// log alone lacks the changes.
     Log(Damage),
-    /// A segment's head or index is not whole; all its records are.
+    /// A segment's head or index is damaged; all records of the segment are intact.
     Segment {
         /// Its file.
         file: String,
@@ -59,7 +60,7 @@ pub enum Finding {
     },
 }
 
-/// What a store holds, and what is wrong with it.
+/// The contents of a store in figures, and the faults found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheckReport {
     /// Accounts.
@@ -70,11 +71,11 @@ pub struct CheckReport {
     pub messages: u64,
     /// Octets of messages, each reference counted.
     pub logical_octets: u64,
-    /// Bodies that are referred to.
+    /// Bodies with references.
     pub bodies: u64,
     /// Octets of messages, each body counted once.
     pub shared_octets: u64,
-    /// Octets that bodies that are referred to take in the log.
+    /// Octets that referenced bodies take in the log.
     pub stored_octets: u64,
     /// Octets of the log.
     pub log_octets: u64,
@@ -84,7 +85,7 @@ pub struct CheckReport {
 
 /// Partitions looked at in one go.
 const PARTITIONS: usize = 1_000;
-/// Findings that are listed.
+/// Maximum number of listed findings.
 const FINDINGS_MAX: usize = 1_000;
 
 impl CheckReport {
@@ -96,12 +97,13 @@ impl CheckReport {
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// Reads every row, every body and every record of the log, and compares what must agree. Everything
-    /// must be synced before. Takes as long as reading the store twice, and eight octets of memory a body.
+    /// Reads every row, every body and every record of the log, and verifies that rows, counters and bodies agree.
+    /// All changes must be synced before. Takes as long as reading the store twice, and eight octets of memory per
+    /// body.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], when metadata cannot be read.
+    /// [`StoreError`] if metadata cannot be read.
     pub fn check_all(&mut self) -> Result<CheckReport, StoreError> {
         let mut report = CheckReport {
             log_octets: self.log.octets()?,

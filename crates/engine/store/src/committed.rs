@@ -1,9 +1,9 @@
-//! What may be shown when.
+//! Results that clients may see only after a sync.
 
 use crate::log::Position;
 
-/// A value that may be shown to nobody before the log is synced up to a position: else a crash could
-/// take back what was seen.
+/// A value that no client may see before the log is synced up to a position: else a crash could undo a result that a
+/// client has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "it is not safe yet"]
 pub struct Committed<T> {
@@ -19,7 +19,7 @@ impl<T> Committed<T> {
         }
     }
 
-    /// Once this is synced, it is safe.
+    /// The value is safe once the log is synced up to this position.
     #[must_use]
     pub fn position(&self) -> Position {
         self.position

@@ -12,24 +12,24 @@ use crate::rows::{OperationRow, keys};
 use crate::snapshot::Message;
 use crate::{Store, StoreError};
 
-/// Messages that were copied or moved (RFC 4315 `COPYUID`).
+/// Copied or moved messages (RFC 4315 `COPYUID`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
-    /// `UIDVALIDITY` of the mailbox they are in now.
+    /// `UIDVALIDITY` of the target mailbox.
     pub uid_validity: u32,
-    /// UIDs there, rising.
+    /// UIDs in the target mailbox, rising.
     pub to: Vec<Uid>,
-    /// UIDs they were copied from, in the same order.
+    /// UIDs of the originals, in the same order.
     pub from: Vec<Uid>,
 }
 
-/// A copy in the making: the change of the target, none where it was made before or there is nothing to copy, and
-/// what is remembered of it.
+/// A prepared copy: the change of the target, and the row of the operation. The change is none if the copy was made
+/// before or has no messages.
 type Copying = (Option<Edit>, OperationRow);
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// Copies messages into a mailbox of the same account, all or none; those that are gone are left
-    /// out (RFC 9051 section 6.4.7). Doing it again with the same operation answers as before.
+    /// Copies messages into a mailbox of the same account, all or none. UIDs of expunged messages are skipped (RFC
+    /// 9051 section 6.4.7). A repeated operation returns the earlier result.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         self.copied(to, row)
     }
 
-    /// Begins a copy.
+    /// Prepares a copy.
     fn copying(
         &mut self,
         from: MailboxId,
@@ -95,7 +95,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok((Some(edit), row))
     }
 
-    /// Removes copies again, whatever became of their flags meanwhile; those that are gone are left out.
+    /// Removes copies again, whatever their flags are now. UIDs of expunged copies are skipped.
     ///
     /// # Errors
     ///
@@ -160,9 +160,9 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(Committed::new(copied, self.log.end()))
     }
 
-    /// Moves messages into another mailbox of the same account (RFC 6851): copies, then expunges the
-    /// originals. Where it fails neither is done. A crash between leaves both; doing it again with the same
-    /// operation finishes it.
+    /// Moves messages into another mailbox of the same account (RFC 6851): copies, then expunges the originals. On
+    /// failure neither is done. A crash in between leaves both originals and copies; repeating the operation finishes
+    /// the move.
     ///
     /// # Errors
     ///
@@ -176,8 +176,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         operation: OperationId,
     ) -> Result<Committed<Copied>, StoreError> {
         let (edit, row) = self.copying(from, uids, to, quota, operation)?;
-        // Before anything is changed both changes are there, and room for them: who is told that messages were
-        // not moved moves them again, and then there would be one copy more.
+        // Both changes are prepared, and log space for both is reserved, before the first change is logged. After a
+        // failed MOVE a client retries, and a copy left behind would then exist twice.
         let mut leaving = self.expunging(from, &row.sources)?;
         self.reserve_for(
             edit.iter()
@@ -192,7 +192,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         self.copied(to, row)
     }
 
-    /// Makes sure that all these changes can be logged.
+    /// Reserves log space for all these changes.
     fn reserve_for<'a>(&mut self, edits: impl Iterator<Item = &'a Edit>) -> Result<(), StoreError> {
         let mut octets = 0;
         for edit in edits {
@@ -208,7 +208,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
     }
 }
 
-/// What names the content of a copy.
+/// Returns the identity of a copy's content, for comparing repeated operations.
 fn content_of(from: MailboxId, uids: &[Uid]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&from.0.to_le_bytes());

@@ -4,52 +4,52 @@ use std::fmt;
 
 use vere_ports::mail_meta::MetaError;
 
-/// Why an operation was not done. Nothing of it was.
+/// The reason for a failed operation. A failed operation changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The caller's: not a name of a mailbox.
+    /// The caller's fault: not a name of a mailbox.
     Name,
-    /// The caller's: not a keyword.
+    /// The caller's fault: not a keyword.
     Keyword,
-    /// The caller's: the mailbox has as many keywords as it can have.
+    /// The caller's fault: the mailbox has the maximum of keywords.
     KeywordsFull,
-    /// The caller's: there is no such mailbox, or not any more.
+    /// The caller's fault: the mailbox does not exist, or was deleted.
     NoMailbox,
-    /// The caller's: there is a mailbox of that name.
+    /// The caller's fault: a mailbox of that name exists.
     Exists,
-    /// The caller's: `INBOX` cannot be deleted, nor be given another name.
+    /// The caller's fault: `INBOX` can be neither deleted nor renamed.
     Inbox,
-    /// The caller's: both mailboxes must belong to one account.
+    /// The caller's fault: both mailboxes must belong to one account.
     OtherAccount,
-    /// The caller's: the message is longer than the store takes.
+    /// The caller's fault: the message exceeds the limit of the store.
     TooLarge {
-        /// The most it takes, in octets.
+        /// The limit, in octets.
         max: u64,
     },
-    /// The caller's: the account has no room.
+    /// The caller's fault: the account is over quota.
     OverQuota,
-    /// The caller's: the account has as many mailboxes as it can have.
+    /// The caller's fault: the account has the maximum of mailboxes.
     MailboxesFull,
-    /// The caller's: the operation was done before with other content. An operation is named by the
-    /// server that asks for it, so this is an attack (somebody guesses names to get at others' mail)
-    /// or a fault of that server.
+    /// The caller's fault: the operation id was used before with other content. The requesting server chooses the id,
+    /// so a collision is an attack (a client guesses ids to read the mail of other accounts) or a fault of that
+    /// server.
     IdCollision,
-    /// Nobody's: there is no such message any more.
+    /// No fault: the message was expunged.
     Gone,
-    /// Local: no room on the disk.
+    /// Local: the disk is full.
     DiskFull,
-    /// Local: what is stored is not what was written; where.
+    /// Local: stored data fails verification; the text names the place.
     Damaged(String),
-    /// Local: UIDs or mod-sequences of the mailbox are used up.
+    /// Local: the mailbox has no UIDs or mod-sequences left.
     NumbersUsedUp,
-    /// Local: reading, writing or syncing failed; the words of the system. After a failed write the
-    /// store takes nothing more until it is opened again.
+    /// Local: reading, writing or syncing failed, with the error text of the system. After a failed write the store
+    /// refuses every change until the store is opened again.
     Failed(String),
 }
 
 impl StoreError {
-    /// Whether it stays so when it is tried again later without anybody changing anything.
+    /// Whether a later retry fails as well, unless an administrator or user intervenes.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         !matches!(
@@ -58,7 +58,7 @@ impl StoreError {
         )
     }
 
-    /// Its enhanced status code without the class (RFC 3463).
+    /// The enhanced status code without the class (RFC 3463).
     #[must_use]
     pub fn status(&self) -> (u8, u8) {
         match self {

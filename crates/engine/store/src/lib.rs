@@ -1,19 +1,17 @@
 //! The mail store: one copy of every message, mailboxes of references to it.
 //!
-//! A message is written once to an append-only log, whatever the number of its recipients; mailboxes
-//! hold references. Every change is a batch on one partition (an account's list of mailboxes, or a
-//! mailbox) and is made by one record in the same log; metadata lie in an engine behind
-//! [`vere_ports::mail_meta`] and are replayed from the log, so that one sync of one file makes any
-//! number of changes safe. `docs/internals/store.md` explains it, `docs/internals/store-log.md` draws
-//! the files.
+//! A message is written once to an append-only log, whatever the number of its recipients; mailboxes hold references.
+//! Every change is a batch on one partition (an account's list of mailboxes, or a mailbox) and takes one record of
+//! the same log. Metadata lie in an engine behind [`vere_ports::mail_meta`] and are replayed from the log. One sync
+//! of one file therefore makes any number of changes safe. `docs/internals/store.md` explains it,
+//! `docs/internals/store-log.md` draws the files.
 //!
-//! Reading order: [`Store`] (opening, syncing), [`Committed`] (what may be shown when), [`Snapshot`]
-//! (what a mailbox holds), [`Prepared`] and [`BodyReader`] (messages in and out). The operations are
-//! methods of [`Store`], a file for each family.
+//! Reading order: [`Store`] (opening, syncing), [`Committed`] (when clients may see a result), [`Snapshot`] (the
+//! messages of a mailbox), [`Prepared`] and [`BodyReader`] (messages in and out). The operations are methods of
+//! [`Store`], a file for each family.
 //!
-//! Nothing here blocks on anything but the [`vere_ports::storage::Storage`] it was given; a
-//! [`SyncJob`] is run by the host where it may take its time. Not covered: protocols, and who may do
-//! what to which account.
+//! The store blocks on [`vere_ports::storage::Storage`] only. The host runs a [`SyncJob`] on a thread that may block.
+//! Protocols and access rights to accounts are outside this crate.
 
 mod account;
 mod add;

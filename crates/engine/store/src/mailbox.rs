@@ -24,9 +24,9 @@ pub(crate) struct Mailbox {
     pub(crate) version: u64,
     pub(crate) head: MailboxHead,
     pub(crate) keywords: Arc<Vec<Keyword>>,
-    /// None until somebody looks at messages.
+    /// None until a caller reads messages.
     pub(crate) messages: Option<Chunks>,
-    /// When it was last used.
+    /// The number of the last use; the store counts uses.
     used: u64,
 }
 
@@ -77,7 +77,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(mailbox)
     }
 
-    /// What a mailbox counts, without taking it into memory.
+    /// Returns the counters of a mailbox, without loading the mailbox into memory.
     pub(crate) fn mailbox_head(&self, id: MailboxId) -> Result<MailboxHead, StoreError> {
         match self.mailboxes.get(&id) {
             Some(mailbox) => Ok(mailbox.head),
@@ -128,8 +128,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(chunks)
     }
 
-    /// Reads the messages of a mailbox before anybody asks for them, if there is room. It counts as used
-    /// less than all that were used, and than those read so before.
+    /// Reads the messages of a mailbox ahead of use, if memory allows. For eviction the mailbox ranks behind every
+    /// used mailbox and behind earlier mailboxes read ahead.
     ///
     /// # Errors
     ///
@@ -229,7 +229,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         resident.map(|(_, id, count)| (id, count)).collect()
     }
 
-    /// What a mailbox holds now.
+    /// Returns a snapshot of a mailbox as of now.
     ///
     /// # Errors
     ///
@@ -246,7 +246,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(Committed::new(snapshot, mailbox.safe_at()))
     }
 
-    /// What a mailbox counts, without reading its messages.
+    /// Returns the counters of a mailbox, without reading its messages.
     ///
     /// # Errors
     ///
@@ -392,8 +392,8 @@ impl Edit {
         RECORD_HEAD + rows
     }
 
-    /// The bits of keywords. Those the mailbox has not had yet are added to it when `add`, and left
-    /// out when not.
+    /// Returns the bits of keywords. With `add`, keywords new to the mailbox are added to the mailbox; without `add`,
+    /// new keywords are left out.
     fn bits(&mut self, keywords: &[Keyword], add: bool) -> Result<u64, StoreError> {
         let mut bits = 0;
         for keyword in keywords {
@@ -454,7 +454,7 @@ pub(crate) struct FlagBits {
 }
 
 impl FlagBits {
-    /// What becomes of a message's flags and keywords.
+    /// Returns the flags and keywords of a message after the change.
     pub(crate) fn apply(&self, flags: SystemFlags, keywords: u64) -> (SystemFlags, u64) {
         match self.mode {
             FlagMode::Replace => (self.system, self.keywords),

@@ -1,4 +1,4 @@
-//! What the store speaks of: mailboxes, messages, their flags and numbers.
+//! The data model of the store: mailboxes, messages, flags and numbers.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -79,7 +79,7 @@ impl SystemFlags {
     /// `\Draft`
     pub const DRAFT: Self = Self(16);
 
-    /// All of them with their names.
+    /// All system flags with their names.
     pub const NAMED: [(Self, &'static str); 5] = [
         (Self::ANSWERED, "\\Answered"),
         (Self::FLAGGED, "\\Flagged"),
@@ -100,7 +100,7 @@ impl SystemFlags {
         self.0
     }
 
-    /// Whether all of `other` are among these.
+    /// Whether all flags of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -154,7 +154,7 @@ impl Keyword {
         Ok(Self(text.into()))
     }
 
-    /// As it was first written.
+    /// The keyword in its first spelling.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -170,7 +170,7 @@ impl PartialEq for Keyword {
 /// Flags of both kinds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Flags {
-    /// Those every message can have.
+    /// System flags.
     pub system: SystemFlags,
     /// Keywords.
     pub keywords: Vec<Keyword>,
@@ -179,15 +179,15 @@ pub struct Flags {
 /// How flags are changed (RFC 9051 section 6.4.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlagMode {
-    /// `FLAGS`: these and no others.
+    /// `FLAGS`: set exactly the given flags.
     Replace,
-    /// `+FLAGS`: these as well.
+    /// `+FLAGS`: add the given flags.
     Add,
-    /// `-FLAGS`: these no more.
+    /// `-FLAGS`: remove the given flags.
     Remove,
 }
 
-/// What a mailbox is for (RFC 6154 section 2).
+/// The special use of a mailbox (RFC 6154 section 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SpecialUse {
     /// `\Archive`
@@ -203,7 +203,7 @@ pub enum SpecialUse {
 }
 
 impl SpecialUse {
-    /// All of them, their octets in the format, and their attributes.
+    /// All special uses, their octets in the format, and their attributes.
     pub const NAMED: [(Self, u8, &'static str); 5] = [
         (Self::Archive, 1, "\\Archive"),
         (Self::Drafts, 2, "\\Drafts"),

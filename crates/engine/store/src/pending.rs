@@ -41,7 +41,7 @@ impl Pending {
             changed.rows.clear();
         }
         for row in &batch.rows {
-            // Messages are looked up in the mailbox, which has them in memory when they are needed.
+            // Rows of messages are not kept here: lookups use the messages of the mailbox in memory.
             if !row.key.starts_with(keys::MESSAGES) {
                 let value = (batch.version, row.value.clone());
                 changed.rows.insert(row.key.clone(), value);

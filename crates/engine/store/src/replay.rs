@@ -1,4 +1,4 @@
-//! Bringing the metadata to where the log is.
+//! Replaying the log into the metadata.
 
 use std::collections::HashMap;
 
@@ -8,19 +8,19 @@ use crate::batch;
 use crate::log::format::{RecordHead, RecordKind};
 use crate::log::{OpenError, Replay};
 
-/// Octets of batches that are applied at once.
+/// Octets of batches applied at once.
 const APPLY_OCTETS: usize = 4 * 1024 * 1024;
 
-/// What becomes of a batch that does not follow the one before it.
+/// The treatment of a batch whose predecessor is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gap {
-    /// Reclaiming left out what was before, so one that has all rows must come behind.
+    /// Wait for a later batch with all rows of the partition: reclaiming has dropped the missing batches.
     Wait,
-    /// What was before is lost: what is left counts.
+    /// Apply the batch: earlier batches are lost, and the remaining batches count.
     Pass,
 }
 
-/// Puts into the metadata engine what the log has and it has not.
+/// Applies the batches of the log that the metadata engine lacks.
 #[derive(Debug)]
 pub(crate) struct Applying<'a, M> {
     meta: &'a mut M,
@@ -28,7 +28,7 @@ pub(crate) struct Applying<'a, M> {
     batches: Vec<Batch>,
     octets: usize,
     versions: HashMap<Partition, u64>,
-    /// Partitions with a gap, and where it is.
+    /// Partitions with a gap, and the position of the gap.
     waiting: HashMap<Partition, u64>,
 }
 
@@ -44,8 +44,7 @@ impl<'a, M: MetaEngine> Applying<'a, M> {
         }
     }
 
-    /// Takes a batch that is no record of the log, before any that is; everything before `upto` is
-    /// applied with it.
+    /// Applies a batch from outside the log, before any batch of the log; marks the log as applied up to `upto`.
     pub(crate) fn take(&mut self, batch: Batch, upto: u64) -> Result<(), OpenError> {
         self.batch(batch)
             .and_then(|()| self.apply(upto))
@@ -60,7 +59,7 @@ impl<'a, M: MetaEngine> Applying<'a, M> {
             .map_err(|error| error.to_string())
     }
 
-    /// Takes a batch; one with all rows of its partition follows whatever was before.
+    /// Queues a batch. A batch with all rows of its partition fits after any version.
     fn batch(&mut self, mut batch: Batch) -> Result<(), String> {
         let found = match self.versions.get(&batch.partition) {
             Some(version) => *version,

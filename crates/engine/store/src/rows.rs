@@ -56,7 +56,7 @@ impl MailboxRow {
     }
 }
 
-/// What a mailbox counts.
+/// The counters of a mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MailboxHead {
     pub(crate) uid_validity: u32,
@@ -64,18 +64,18 @@ pub(crate) struct MailboxHead {
     pub(crate) uid_next: Uid,
     /// The newest change.
     pub(crate) mod_seq: ModSeq,
-    /// What was expunged at or before it is not known any more.
+    /// The history of expunged UIDs begins after this mod-sequence; earlier entries were dropped.
     pub(crate) floor: ModSeq,
     pub(crate) messages: u32,
     pub(crate) unseen: u32,
     pub(crate) deleted: u32,
-    /// UIDs from here on were shown to nobody as `\Recent`.
+    /// The first UID that no session has reported as `\Recent` yet.
     pub(crate) recent: Uid,
     /// Octets of all messages.
     pub(crate) octets: u64,
-    /// UIDs in the history of what was expunged.
+    /// The number of UIDs in the history of expunged messages.
     pub(crate) expunged: u32,
-    /// The numbers of the operations that are remembered.
+    /// The range of numbers of remembered operations: the oldest and the next.
     pub(crate) operations: (u64, u64),
 }
 
@@ -204,7 +204,7 @@ impl MessageRow {
     }
 }
 
-/// What a recipient's copy has and the shared body has not.
+/// The header fields of a recipient's copy that the shared body lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecipientFields {
     /// The reverse path, without angle brackets; `Return-Path` (RFC 5321 section 4.4).
@@ -253,15 +253,15 @@ impl RecipientFields {
     }
 }
 
-/// What an operation did in the mailbox that it added messages to.
+/// The effect of an operation in the mailbox to which the operation added messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OperationRow {
-    /// What it was done with: another operation of this id has another one.
+    /// Identifies the operation's content; an operation that reuses the id with other content is a collision.
     pub(crate) content: [u8; 16],
-    /// The UIDs it gave; the first and how many, they follow one another.
+    /// The first of the assigned UIDs, which are consecutive; `count` has their number.
     pub(crate) first: Uid,
     pub(crate) count: u32,
-    /// The UIDs copied from, in the order of those given.
+    /// The UIDs of the copied messages, in the order of the assigned UIDs.
     pub(crate) sources: Vec<Uid>,
 }
 

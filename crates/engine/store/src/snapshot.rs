@@ -1,8 +1,8 @@
-//! What a mailbox holds at one moment, shared by everybody who looks at it.
+//! The messages of a mailbox at one moment, shared by all sessions that read the mailbox.
 //!
-//! Messages lie in chunks behind shared pointers; a change copies the chunks it touches and no
-//! others. So a snapshot costs a pointer for each chunk, however many sessions keep one, and what
-//! became of a mailbox since is found by comparing the chunks that differ.
+//! Messages lie in chunks behind shared pointers; a change copies only the chunks with changed messages. A snapshot
+//! costs one pointer per chunk, however many sessions keep a snapshot. Two snapshots are compared only in the chunks
+//! that differ.
 
 use std::sync::Arc;
 
@@ -29,9 +29,9 @@ pub struct Message {
     pub size: u32,
     /// The one copy.
     pub blob: BlobId,
-    /// Its thread (RFC 8474 `THREADID`); 0 when it has none.
+    /// The thread of the message (RFC 8474 `THREADID`); 0 without a thread.
     pub thread: u64,
-    /// Whether it has fields of its own ([`crate::RecipientFields`]) before the shared ones.
+    /// Whether the recipient's own header fields ([`crate::RecipientFields`]) precede the shared message.
     pub own_fields: bool,
 }
 
@@ -121,7 +121,7 @@ impl Chunks {
     pub(crate) fn runs(&self) -> impl Iterator<Item = (Uid, Uid)> + '_ {
         let of_one = |run: &[Message]| Some((run.first()?.uid, run.last()?.uid));
         self.chunks.iter().flat_map(move |chunk| {
-            // Most chunks have no gap, and then two of their messages say so.
+            // Most chunks have no gap between UIDs, which the first and the last message prove.
             let is_run =
                 |(first, last): (Uid, Uid)| (last.get() - first.get()) as usize + 1 == chunk.len();
             let whole = of_one(chunk).filter(|ends| is_run(*ends));
@@ -240,13 +240,13 @@ impl Snapshot {
         &self.keywords
     }
 
-    /// How many messages there are.
+    /// The number of messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.chunks.len()
     }
 
-    /// Whether there are none.
+    /// Whether the mailbox is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -289,7 +289,7 @@ impl Snapshot {
         counted.then(|| self.iter_from(0).find(unseen)).flatten()
     }
 
-    /// What became of `before`, an earlier snapshot of the same mailbox, until this one.
+    /// Returns the changes from `before`, an earlier snapshot of the mailbox, to this snapshot.
     #[must_use]
     pub fn since(&self, before: &Self) -> Difference {
         let mut difference = Difference::default();
@@ -318,14 +318,14 @@ impl Snapshot {
     }
 }
 
-/// What became of a mailbox between two snapshots.
+/// The changes of a mailbox between two snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Difference {
-    /// Index (sequence number less one) in the earlier snapshot, and UID, of those that are gone; rising.
+    /// Index (sequence number less one) in the earlier snapshot, and UID, of expunged messages; rising.
     pub expunged: Vec<(usize, Uid)>,
-    /// Index in the later snapshot of those whose flags or mod-sequence changed; rising.
+    /// Index in the later snapshot of messages whose flags or mod-sequence changed; rising.
     pub changed: Vec<usize>,
-    /// How many arrived; they are the last of the later snapshot.
+    /// The number of new messages, which are the last of the later snapshot.
     pub arrived: usize,
 }
 
@@ -373,7 +373,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What a mailbox counts (RFC 9051 section 6.3.11, RFC 7162, RFC 8438).
+/// The counters of a mailbox (RFC 9051 section 6.3.11, RFC 7162, RFC 8438).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
     /// `UIDVALIDITY`
@@ -382,17 +382,17 @@ pub struct Status {
     pub uid_next: Uid,
     /// `HIGHESTMODSEQ`
     pub highest_mod_seq: ModSeq,
-    /// What was expunged at or before it is not known any more.
+    /// The history of expunged UIDs begins after this mod-sequence; earlier entries were dropped.
     pub expunged_floor: ModSeq,
     /// `MESSAGES`
     pub messages: u32,
-    /// `UNSEEN`: how many are not seen.
+    /// `UNSEEN`: the number of messages without `\Seen`.
     pub unseen: u32,
-    /// `DELETED`: how many have `\Deleted`.
+    /// `DELETED`: the number of messages with `\Deleted`.
     pub deleted: u32,
     /// `SIZE`: octets of all messages.
     pub octets: u64,
-    /// UIDs from here on were shown to nobody as `\Recent`.
+    /// The first UID that no session has reported as `\Recent` yet.
     pub recent_from: Uid,
 }
 

@@ -19,11 +19,11 @@ use crate::pending::Pending;
 use crate::reclaim::{Pass, Removed};
 use crate::replay::{Applying, Gap};
 
-/// Uses of mailboxes are counted from here on, and those that nobody asked for yet down from here.
+/// First number of a mailbox use. Uses count upwards; mailboxes read ahead of use count downwards.
 const FIRST_USE: u64 = 1 << 32;
 
-/// Among whom equal content that arrives separately is stored once. Wider than an account, whoever can
-/// see what a delivery costs can find out what others have.
+/// The accounts among which equal content of separate deliveries is stored once. Beyond one account, a sender who can
+/// measure the cost of a delivery can find out the content of other accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sharing {
     /// Within an account.
@@ -33,29 +33,29 @@ pub enum Sharing {
     All,
 }
 
-/// How the store is built.
+/// Configuration of a store.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
-    /// Octets of a segment file; a longer record gets one of its own.
+    /// Octets of a segment file; a longer record gets a segment file of its own.
     pub segment_size: ByteSize,
-    /// Octets that messages of mailboxes may take in memory; those not used for longest are read
-    /// again when they are needed.
+    /// Octets of memory for messages of mailboxes. Mailboxes unused for longest are evicted and read again on use.
     pub resident_max: ByteSize,
-    /// Mailboxes of an account.
+    /// Maximum number of mailboxes of an account.
     pub mailboxes_max: u32,
-    /// What a new account gets beside its `INBOX`, subscribed.
+    /// Mailboxes of a new account beside `INBOX`, subscribed.
     pub new_account: Vec<(MailboxName, Option<SpecialUse>)>,
-    /// UIDs in the history of what was expunged from a mailbox.
+    /// Maximum number of UIDs in a mailbox's history of expunged messages.
     pub expunged_max: u32,
-    /// Rows of deleted mailboxes that are removed at once.
+    /// Rows of deleted mailboxes removed per step.
     pub removed_at_once: u32,
-    /// Octets of the disk that are kept for removing messages when it is full.
+    /// Octets of the disk kept in reserve, for removing messages when the disk is full.
     pub spare: ByteSize,
-    /// Who shares what arrives separately.
+    /// Which accounts share equal content of separate deliveries.
     pub sharing: Sharing,
-    /// A random number for a store that is made.
+    /// A random number for the log of a new store.
     pub log_id: u64,
-    /// There was a log: where nothing of one can be read, none is begun and no file is touched.
+    /// The store had a log before. If no log can be read, opening fails and touches no file, instead of starting a
+    /// new log.
     pub begun: bool,
 }
 
@@ -76,10 +76,10 @@ impl Default for StoreConfig {
     }
 }
 
-/// What became visible by a sync: whoever watches these looks at them again.
+/// The changes that a sync made visible; watching sessions read these mailboxes and accounts again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Published {
-    /// Everything before it is safe now.
+    /// Every change before this position is safe.
     pub synced: Position,
     /// Mailboxes that changed.
     pub mailboxes: BTreeSet<MailboxId>,
@@ -87,12 +87,12 @@ pub struct Published {
     pub accounts: BTreeSet<AccountName>,
 }
 
-/// What was done since the store was opened.
+/// Counters of operations since the store was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Messages that came into mailboxes, copies included.
+    /// Messages added to mailboxes, copies included.
     pub messages_added: u64,
-    /// Messages that were expunged or moved away; those of deleted mailboxes are not counted.
+    /// Messages expunged or moved away; messages of deleted mailboxes are not counted.
     pub messages_removed: u64,
     /// Changes logged.
     pub changes: u64,
@@ -104,7 +104,7 @@ pub struct Counts {
     pub body_octets: u64,
 }
 
-/// The mail store: a log of everything, and the metadata that follows from it.
+/// The mail store: a log of all records, and the metadata replayed from the log.
 #[derive(Debug)]
 pub struct Store<S: Storage, M: MetaEngine> {
     pub(crate) log: Log<S>,
@@ -117,24 +117,24 @@ pub struct Store<S: Storage, M: MetaEngine> {
     /// Octets that messages take in memory, and the use that comes next.
     pub(crate) resident: usize,
     pub(crate) uses: u64,
-    /// The use that the mailbox that was read ahead last counts as: before all others.
+    /// The use number of the mailbox read ahead last, below all other use numbers.
     pub(crate) ahead: u64,
     pub(crate) reclaiming: Option<Pass>,
     /// The number of the last pass.
     pub(crate) passes: u64,
-    /// Octets that nothing needed when reclaiming ended last, and what was removed since.
+    /// Octets found needless by the last reclaiming pass, and octets removed since.
     pub(crate) dead: u64,
     pub(crate) removed: Removed,
     pub(crate) counts: Counts,
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// Opens the store in a directory, or makes one where there is none, and brings the metadata
-    /// to where the log is.
+    /// Opens the store in a directory, or creates a store in an empty directory, and replays the log into the
+    /// metadata.
     ///
     /// # Errors
     ///
-    /// [`OpenError`]: nothing is served then, and nothing was changed that matters.
+    /// [`OpenError`]: the store stays closed, and no change of importance was made.
     pub fn open(
         storage: S,
         mut meta: M,
@@ -146,7 +146,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let new_id = (!config.begun).then_some(config.log_id);
         let (mut log, report) = Log::open(storage, sizes, new_id, from, &mut replay)?;
         replay.finish(log.end())?;
-        // Only now: opening may have failed for want of the room that these take.
+        // The spare files come last: opening may have failed for want of their disk space.
         log.make_spare().map_err(io_error(SPARES[0]))?;
         let store = Self {
             log,
@@ -168,32 +168,32 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok((store, report))
     }
 
-    /// The number of its log, which was made with the store: what names positions of it names it too.
+    /// The number of the log, created with the store. Data that refers to log positions names this number too.
     #[must_use]
     pub fn log_id(&self) -> u64 {
         self.log.id()
     }
 
-    /// What was done since it was opened.
+    /// Returns the counters of operations since the store was opened.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Everything before it is safe.
+    /// The position before which every change is safe.
     #[must_use]
     pub fn synced(&self) -> Position {
         Position(self.log.synced())
     }
 
-    /// The position after everything that was changed.
+    /// The position after the last change.
     #[must_use]
     pub fn end(&self) -> Position {
         Position(self.log.end())
     }
 
-    /// What is to be done so that everything changed until now is safe; none when it is, or while
-    /// another job is under way. Run it where it may block, then hand in what came of it.
+    /// Returns the job that makes all changes up to now safe; none if every change is safe already, or while another
+    /// job runs. Run the job on a thread that may block, then pass the outcome to [`Store::finish_sync`].
     ///
     /// # Errors
     ///
@@ -202,11 +202,11 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         self.log.sync_job()
     }
 
-    /// Takes what came of a [`SyncJob`].
+    /// Accepts the outcome of a [`SyncJob`].
     ///
     /// # Errors
     ///
-    /// [`StoreError::Failed`], for good: nobody may be told that what waits is done.
+    /// [`StoreError::Failed`], for good: no waiting change may be confirmed to a client.
     pub fn finish_sync(&mut self, outcome: SyncOutcome) -> Result<Published, StoreError> {
         self.log.finish(outcome)?;
         let synced = self.log.synced();
@@ -222,7 +222,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         for batch in batches {
             match batch.partition {
                 Partition::Account(name) => drop(published.accounts.insert(name)),
-                // That it is gone is told once, not with every piece.
+                // The deletion of a mailbox is published once, not with every piece of emptying.
                 Partition::Mailbox(id) if self.emptying.has(MailboxId(id)) => {}
                 Partition::Mailbox(id) => drop(published.mailboxes.insert(MailboxId(id))),
             }
@@ -231,7 +231,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(published)
     }
 
-    /// Makes what the metadata engine has last, so that the next start replays less.
+    /// Persists the rows of the metadata engine, so that the next start replays less of the log.
     ///
     /// # Errors
     ///
@@ -240,7 +240,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(self.meta.persist()?)
     }
 
-    /// Reads bodies that were written until now, away from the store.
+    /// Returns a reader for the bodies written until now, independent of the store.
     #[must_use]
     pub fn body_reader(&self) -> BodyReader<S> {
         let (segments, written) = self.log.segments();
@@ -251,7 +251,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         }
     }
 
-    /// Logs a change of a partition, whole or not at all, and gives its new version.
+    /// Logs a change of a partition, atomically, and returns the partition's new version.
     pub(crate) fn commit(&mut self, change: Change) -> Result<u64, StoreError> {
         let payload = batch::encode(
             &change.partition,
@@ -263,7 +263,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let version = self.log.append(RecordKind::Batch, &[&payload])?;
         self.counts.changes += 1;
         self.counts.change_octets += payload.len() as u64;
-        // Of changes about half is there once more in the rows that are left of them.
+        // About half the octets of changes remain needed as current rows.
         self.count_removed(version, payload.len() as u64 / 2);
         if let Some(pass) = &mut self.reclaiming {
             pass.note(&change.partition, change.clear, &change.rows);

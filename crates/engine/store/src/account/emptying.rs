@@ -14,16 +14,16 @@ use crate::reclaim::marking::{partitions, unreadable_rows};
 use crate::rows::keys;
 use crate::{Store, StoreError};
 
-/// What a mailbox costs beside its rows, in rows.
+/// Cost of a mailbox beside its rows, counted in rows.
 const MAILBOX_ROWS: usize = 20;
-/// Accounts looked at in one go for what a crash cut off.
+/// Accounts searched per step for interrupted deletions.
 const ACCOUNTS: usize = 500;
 
-/// Mailboxes that were deleted and are not empty yet; their accounts have notes of them.
+/// Deleted mailboxes that still have rows; each account keeps a note of its deleted mailboxes.
 #[derive(Debug, Default)]
 pub(crate) struct Emptying {
     queue: VecDeque<(AccountName, MailboxId)>,
-    /// The same without an order.
+    /// The mailboxes of the queue, as a set.
     ids: HashSet<MailboxId>,
     /// The last row of the first one that was removed; none when nothing was.
     after: Vec<u8>,
@@ -31,7 +31,7 @@ pub(crate) struct Emptying {
     looked_at: Option<Partition>,
     /// Whether all were.
     is_known: bool,
-    /// Those that nobody was told of yet.
+    /// Deleted mailboxes not yet published.
     begun: Vec<MailboxId>,
 }
 
@@ -46,7 +46,7 @@ impl Emptying {
         }
     }
 
-    /// Takes those that nobody was told of.
+    /// Takes the deleted mailboxes not yet published.
     pub(crate) fn take_begun(&mut self) -> Vec<MailboxId> {
         std::mem::take(&mut self.begun)
     }
@@ -58,22 +58,22 @@ impl Emptying {
         self.after.clear();
     }
 
-    /// Whether a mailbox was deleted.
+    /// Whether a mailbox is deleted and not yet empty.
     pub(crate) fn has(&self, mailbox: MailboxId) -> bool {
         self.ids.contains(&mailbox)
     }
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// Whether deleted mailboxes are to be emptied, or looked for: after it is opened nobody knows yet whether some
-    /// were left.
+    /// Whether deleted mailboxes have to be emptied or searched for. After opening, the store does not yet know about
+    /// interrupted deletions.
     #[must_use]
     pub fn is_emptying(&self) -> bool {
         !self.emptying.queue.is_empty() || !self.emptying.is_known
     }
 
-    /// Looks for deletions that a crash cut off. Where the list of accounts cannot be read, they wait for the next
-    /// start or for who uses the account.
+    /// Searches for deletions interrupted by a crash. If the list of accounts cannot be read, the deletions wait for
+    /// the next start or the next use of the account.
     fn look_for_purges(&mut self) -> Result<(), StoreError> {
         let after = self.emptying.looked_at.as_ref();
         let partitions = partitions(&self.meta, after, ACCOUNTS);
@@ -87,7 +87,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             let Partition::Account(name) = &partition else {
                 break;
             };
-            // Of one that cannot be read nothing is known; whoever uses it is told, and a check.
+            // An unreadable account is skipped here; its next use, and a check, report the error.
             if let Ok(rows) = self.pending.scan(&self.meta, &partition, keys::PURGES) {
                 let mailboxes = rows.keys().filter_map(|key| keys::mailbox_of(key));
                 self.take_purges(name, &mailboxes.collect());
@@ -97,13 +97,13 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(())
     }
 
-    /// Takes mailboxes whose deletion was cut off; they may have been read before that was known.
+    /// Queues mailboxes of interrupted deletions, and forgets mailboxes that were read into memory before.
     pub(super) fn take_purges(&mut self, name: &AccountName, mailboxes: &BTreeSet<MailboxId>) {
         mailboxes.iter().for_each(|mailbox| self.forget(*mailbox));
         self.emptying.add(name, mailboxes);
     }
 
-    /// Has mailboxes emptied of which the account's list has just let go.
+    /// Queues mailboxes just removed from the account's list.
     pub(super) fn empty_later(
         &mut self,
         name: &AccountName,
@@ -114,13 +114,13 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         self.take_purges(name, mailboxes);
     }
 
-    /// Empties deleted mailboxes: [`StoreConfig::removed_at_once`](crate::StoreConfig::removed_at_once) rows. To be
-    /// called while there are some ([`Store::is_emptying`]), each time when what the time before logged is synced.
-    /// Cut off anywhere it goes on when the store is opened again.
+    /// Empties deleted mailboxes: [`StoreConfig::removed_at_once`](crate::StoreConfig::removed_at_once) rows. Call
+    /// this while [`Store::is_emptying`], each time after the log of the previous step is synced. After a crash,
+    /// emptying continues when the store is opened again.
     ///
     /// # Errors
     ///
-    /// [`StoreError`]: [`StoreError::Damaged`] where something cannot be read; of another account it may go well then.
+    /// [`StoreError`]; [`StoreError::Damaged`] if rows cannot be read. The next call goes on with another account.
     pub fn empty_some(&mut self) -> Result<(), StoreError> {
         let looked = match self.emptying.is_known {
             true => Ok(()),
@@ -136,9 +136,9 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         looked.and(emptied)
     }
 
-    /// Empties mailboxes of an account, as far as one step goes.
+    /// Empties mailboxes of an account, within the row limit of one step.
     fn empty_of(&mut self, name: &AccountName) -> Result<(), StoreError> {
-        // Its notes go with its last mailbox: where these cannot be read, nothing is begun.
+        // The account's notes of deleted mailboxes go last; if the notes cannot be read, emptying does not start.
         if let Err(StoreError::Failed(why)) = self.account(name) {
             return Err(unreadable_rows(&Partition::Account(name.clone()), &why));
         }
@@ -163,12 +163,12 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         is_empty.map(drop)
     }
 
-    /// Removes rows of a mailbox, at most as many as are left to this step; says whether it is empty.
+    /// Removes rows of a mailbox, at most `left`. Returns whether the mailbox is empty.
     fn empty_piece(&mut self, id: MailboxId, left: &mut usize) -> Result<bool, StoreError> {
         let partition = Partition::Mailbox(id.0);
         let max = *left;
         let mut rows = Vec::new();
-        // Whose it is and its counters stay to the end: what has none counts as empty.
+        // Owner and counters stay until the end: a mailbox without these rows counts as empty.
         let after = match self.emptying.after.as_slice() {
             [] => keys::HEAD,
             after => after,
@@ -185,7 +185,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         let version = version.map_err(|error| unreadable_rows(&partition, &error))?;
         let mut change = Change::new(partition, version);
         match is_last {
-            // What is logged and not applied yet goes with it.
+            // Clearing also removes rows that are logged and not applied yet.
             true => change.clear = true,
             false => rows.into_iter().for_each(|key| change.remove(key)),
         }
@@ -194,7 +194,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(is_last)
     }
 
-    /// Forgets that mailboxes are to be emptied.
+    /// Removes the account's notes of emptied mailboxes.
     fn end_purges(
         &mut self,
         name: &AccountName,

@@ -13,26 +13,26 @@ use crate::committed::Committed;
 use crate::rows::keys;
 use crate::{Store, StoreError};
 
-/// What is stored of an account.
+/// The storage used by an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holding {
     /// The account.
     pub account: AccountName,
     /// Its mailboxes.
     pub mailboxes: u64,
-    /// What they hold.
+    /// Messages and octets in all mailboxes.
     pub usage: QuotaUsage,
 }
 
-/// Accounts that are changed before the next sync.
+/// Accounts changed per sync.
 const ACCOUNTS: usize = 100;
 
-/// Some accounts, and behind which one the next begin; none when these were the last.
+/// Some accounts, and the account after which the next page begins; none after the last page.
 pub type Holdings = (Vec<Holding>, Option<AccountName>);
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// What is stored of the accounts behind one, of which `limit` are looked at. Those without a mailbox are left
-    /// out; one that was made just now may be missing. What is not in memory does not stay there.
+    /// Returns the storage of the accounts after `after`, of at most `limit` accounts. Accounts without a mailbox are
+    /// left out, and an account created just now may be missing. Accounts read for this are not kept in memory.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(Committed::new((holdings, last), self.log.end()))
     }
 
-    /// What is stored of one account.
+    /// Returns the storage used by one account.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(Committed::new(holding, self.log.end()))
     }
 
-    /// What is stored of an account.
+    /// The storage used by an account.
     fn look_at(&self, name: &AccountName) -> Result<Holding, StoreError> {
         let read;
         let account: &Account = match self.accounts.get(name) {
@@ -96,9 +96,10 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         })
     }
 
-    /// Removes all mailboxes of an account, `INBOX` too, with their messages, and its subscriptions; gives what it
-    /// held. What stays is the greatest UIDVALIDITY: clients of a later account of this name see other mailboxes.
-    /// Cut off by a crash, it has all mailboxes or none. They are emptied by [`Store::empty_some`].
+    /// Removes all mailboxes of an account, `INBOX` included, with their messages, and the subscriptions. Returns the
+    /// storage that the account used. The greatest UIDVALIDITY stays: clients of a later account of this name see
+    /// other mailboxes. After a crash the account has all mailboxes or none. [`Store::empty_some`] removes the rows
+    /// of the mailboxes.
     ///
     /// # Errors
     ///
@@ -122,9 +123,9 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(Committed::new(holding, self.log.end()))
     }
 
-    /// Gives every mailbox a UIDVALIDITY that its account never had, so that nothing counts that clients know of it
-    /// (RFC 9051 section 2.3.1.1): where a synced end of the log may be missing, UIDs and mod-sequences that were
-    /// in it are given again. All of it is safe then.
+    /// Gives every mailbox a UIDVALIDITY that the account never had, which invalidates the caches of clients (RFC
+    /// 9051 section 2.3.1.1). Needed if the log may have lost a synced end, because the UIDs and mod-sequences of
+    /// that end are assigned again. On return all changes are safe.
     ///
     /// # Errors
     ///
@@ -159,7 +160,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         for id in ids {
             given.push((id, account.head.next_uid_validity(now)?));
         }
-        // The greatest first: it must not be given again, whatever becomes of the rest.
+        // The greatest UIDVALIDITY is stored first: a failure later on must not let the account assign the number
+        // again.
         change.put(keys::ACCOUNT_HEAD, account.head.encode());
         self.commit_account(name, account, change)?;
         for (id, uid_validity) in given {

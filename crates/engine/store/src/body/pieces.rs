@@ -1,4 +1,4 @@
-//! A message read piece after piece: no more of it is in memory than a piece, and what its compression looks back to.
+//! Reading a message in pieces: memory holds one piece and the window of the decompression.
 
 use vere_ports::storage::StorageFile;
 use zstd::stream::raw::{Decoder, Operation as _};
@@ -11,12 +11,12 @@ use crate::model::BlobId;
 /// Octets read from the log at once.
 const WINDOW: usize = 64 * 1024;
 
-/// Octets that reading a message in pieces takes at most beside the piece: the window that decompression
-/// looks back to, and blocks on their way.
+/// Maximum octets of memory for reading a message in pieces, beside the piece: the window of the decompression, and
+/// blocks on their way.
 pub const PIECES_MEMORY: usize = 1024 * 1024;
 
 impl<F: StorageFile> Body<F> {
-    /// Makes sure that all of it is as it was written, and keeps nothing of it.
+    /// Reads the whole record and verifies its checksum, without keeping any octets.
     ///
     /// # Errors
     ///
@@ -42,7 +42,8 @@ impl<F: StorageFile> Body<F> {
         }
     }
 
-    /// Reads the message in pieces, from an octet of it on. Whether it is as it was written [`Body::check`] says.
+    /// Reads the message in pieces, from octet `from` on. Pieces are not verified; [`Body::check`] verifies the
+    /// message.
     #[must_use]
     pub fn pieces(&self, from: usize) -> Pieces<F> {
         let message = self.offset + (RECORD_HEAD + BODY_HEAD + self.parsed) as u64;
@@ -68,31 +69,31 @@ impl<F: StorageFile> Body<F> {
     }
 }
 
-/// What is left of a message.
+/// The rest of a message.
 #[derive(Debug)]
 pub struct Pieces<F> {
     file: F,
     blob: BlobId,
-    /// Where in the file the message begins.
+    /// The offset of the message in the file.
     message: u64,
     header: usize,
     len: usize,
-    /// The octet that comes next.
+    /// The next octet of the message.
     at: usize,
-    /// Of what is compressed.
+    /// The compressed part, if any.
     packed: Option<Packed>,
 }
 
-/// What is compressed of a message, behind its header.
+/// The compressed part of a message, behind the header.
 struct Packed {
     decoder: Option<Decoder<'static>>,
-    /// Where in the file the part lies that was not read yet.
+    /// The offset in the file of the unread part.
     stored: u64,
     end: u64,
-    /// What was read, and how much of it is unpacked.
+    /// Compressed octets read from the file; the first `used` octets are decompressed.
     input: Vec<u8>,
     used: usize,
-    /// Octets that are not wanted.
+    /// Decompressed octets to skip.
     skip: usize,
 }
 
@@ -103,13 +104,13 @@ impl std::fmt::Debug for Packed {
 }
 
 impl<F: StorageFile> Pieces<F> {
-    /// The octet of the message that comes next.
+    /// Returns the number of the message's next octet.
     #[must_use]
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// Fills `piece` with what comes next; what is left of it when the message ends is cut off.
+    /// Fills `piece` with the next octets of the message. At the end of the message `piece` is truncated.
     ///
     /// # Errors
     ///
@@ -170,7 +171,7 @@ impl Packed {
             self.used += done.bytes_read;
             filled += done.bytes_written;
             if done.bytes_read == 0 && done.bytes_written == 0 {
-                // It ends before the message does.
+                // The compressed part ends before the message does.
                 return Err(damaged(blob));
             }
         }

@@ -1,45 +1,45 @@
-//! Why a log is not opened.
+//! The reasons why a log cannot be opened.
 
 use std::fmt;
 use std::io;
 
-/// Why a store was not opened. What is in it is not empty but unknown.
+/// The reason why a store was not opened. The contents of the store are unknown, not empty.
 #[derive(Debug)]
 pub enum OpenError {
-    /// Octets that were synced are not what was written.
+    /// Synced octets fail verification.
     Damaged {
         /// The file.
         file: String,
-        /// Where in it the damage begins.
+        /// The offset of the damage in the file.
         offset: u64,
-        /// What is wrong there.
+        /// The fault at the offset.
         reason: String,
     },
-    /// Written by a version this one does not read.
+    /// Written in a format version that this version does not read.
     Version {
         /// The file.
         file: String,
-        /// Its version.
+        /// The format version of the file.
         version: u32,
     },
-    /// A record, whole, of a kind that this version does not read. What it changed is not known here, so
-    /// that nothing behind it can be told either; the version that wrote it reads, and repairs, the log.
+    /// An intact record of a kind that this version does not read. The effect of the record is unknown, so replay
+    /// cannot continue behind the record. The version that wrote the record reads, and repairs, the log.
     Kind {
         /// The file.
         file: String,
-        /// Where in it the record begins.
+        /// The offset of the record in the file.
         offset: u64,
-        /// Its kind.
+        /// The kind of the record.
         kind: u8,
     },
     /// A file could not be read or written.
     Io {
         /// The file.
         file: String,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
-    /// The metadata engine did not do as asked.
+    /// The metadata engine failed.
     Meta(vere_ports::mail_meta::MetaError),
 }
 

@@ -18,18 +18,18 @@ const MAGIC: &[u8; 8] = b"VERESTOR";
 pub(crate) struct SegmentHead {
     /// Random, made with the store.
     pub(crate) log: u64,
-    /// The position of its first record.
+    /// The position of the segment's first record.
     pub(crate) first: u64,
-    /// The position after its last record when it was written again by reclaiming; 0 otherwise.
+    /// The position after the segment's last record if reclaiming wrote the segment again; 0 otherwise.
     pub(crate) end: u64,
 }
 
-/// Why octets are no head of a segment.
+/// The reason why octets are no segment head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeadError {
-    /// Not what was written, or not written whole.
+    /// Damaged, or written only in part.
     Damaged,
-    /// Another version's.
+    /// The head of another format version.
     Version(u32),
 }
 
@@ -61,15 +61,15 @@ impl SegmentHead {
     }
 }
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     /// The one copy of a message.
     Body,
     /// A change of a partition.
     Batch,
-    /// What another version means something by. It is a record like any other, so that nobody takes it for
-    /// damage, and none that could be passed over.
+    /// A kind known only to another version. The record is intact, so it is not reported as damage; its effect is
+    /// unknown, so replay cannot skip it.
     Other(u8),
 }
 
@@ -116,7 +116,7 @@ impl RecordHead {
         octets
     }
 
-    /// None when they are no head of this log's.
+    /// Returns `None` if the octets are no record head of this log.
     pub(crate) fn decode(octets: &[u8; RECORD_HEAD], log: u64) -> Option<Self> {
         if u64_at(octets, 0) != log || crc32fast::hash(&octets[..36]) != u32_at(octets, 36) {
             return None;

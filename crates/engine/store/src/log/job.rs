@@ -1,5 +1,5 @@
-//! The job that writes a segment, or some that follow each other as one, again without what nothing needs, in
-//! small steps, so that whoever runs it may pause between them.
+//! The job that writes a segment again without needless records, or joins consecutive segments into one. The job runs
+//! in small steps, so that the caller can pause between two steps.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -15,35 +15,35 @@ use super::{Segments, locate};
 use crate::StoreError;
 use crate::batch::{self, PEEK};
 
-/// Octets that a step reads or writes, about.
+/// Approximate octets that a step reads or writes.
 const STEP: u64 = 1024 * 1024;
-/// Octets of a record that are copied at once.
+/// Octets of a record copied at once.
 const PIECE: u64 = 256 * 1024;
 
-/// By partition, the record that has all of its rows: what is before it is needed by nobody.
+/// By partition, the position of the snapshot record with all rows; earlier batches of the partition are needless.
 pub(crate) type Snapshots = HashMap<Partition, u64>;
 
-/// What a job is told to keep.
+/// The records that a job has to keep.
 #[derive(Debug)]
 pub(crate) struct Needed {
-    /// The pass that told it: what a job of another one did is dropped.
+    /// The reclaiming pass of the job; the store drops outcomes of jobs from another pass.
     pub(crate) pass: u64,
-    /// Bodies that something refers to.
+    /// Referenced bodies.
     pub(crate) live: BTreeSet<u64>,
     pub(crate) snapshots: Arc<Snapshots>,
-    /// A segment stays as it is unless this share of it goes, in percent.
+    /// The least share of needless octets, in percent, from which a segment is written again.
     pub(crate) dead_percent_min: u64,
 }
 
-/// Writes segments again; needs nothing but time.
+/// Writes segments again, without access to the store.
 #[derive(Debug)]
 #[must_use = "nothing is reclaimed until it ran and its outcome was handed in"]
 pub struct ReclaimJob<S: Storage> {
     storage: S,
-    /// All segments, and the position before which they are written: snapshots lie in others.
+    /// All segments, and the position before which records are in files: snapshots lie in other segments.
     segments: Segments<S::File>,
     written: u64,
-    /// What is written again: the file of each, and the position after it.
+    /// The segments to write again: the file of each segment, and the position after the segment.
     sources: Vec<(S::File, u64)>,
     head: SegmentHead,
     run: Vec<u64>,
@@ -51,16 +51,16 @@ pub struct ReclaimJob<S: Storage> {
     /// Octets of the files.
     len: u64,
     records: Vec<Found>,
-    /// Snapshots that make records of this segment needless; whether they were read back whole.
+    /// Snapshots that make records of this segment needless, and whether each was read back intact.
     covers: Vec<Cover>,
     numbers: HashMap<Partition, usize>,
     batches: HashMap<Partition, u64>,
-    /// There may be a new file.
+    /// Whether a new file may exist.
     begun: bool,
     stage: Stage<S::File>,
 }
 
-/// A record and whether it stays.
+/// A record and its fate.
 #[derive(Debug)]
 struct Found {
     head: RecordHead,
@@ -73,7 +73,7 @@ struct Found {
 enum Fate {
     Stays,
     Goes,
-    /// It goes if this snapshot is whole.
+    /// Goes if the snapshot of this number in `covers` is intact.
     Covered(usize),
 }
 
@@ -99,20 +99,20 @@ enum Stage<F> {
     Ended(io::Result<Option<Made<F>>>),
 }
 
-/// What came of a [`ReclaimJob`].
+/// The outcome of a [`ReclaimJob`].
 #[derive(Debug)]
 #[must_use = "hand it to the store"]
 pub struct ReclaimOutcome<S: Storage> {
     pub(crate) pass: u64,
-    /// The segments that it was for, which follow each other, and the position after them.
+    /// The consecutive segments of the job; `end` is the position after the last segment.
     pub(crate) run: Vec<u64>,
     pub(crate) end: u64,
     pub(crate) live: BTreeSet<u64>,
-    /// Octets that nothing needs.
+    /// Octets of needless records.
     pub(crate) dead: u64,
-    /// Octets of the batches that stay.
+    /// Octets of the remaining batches.
     pub(crate) batches: HashMap<Partition, u64>,
-    /// The new file, its index, and octets saved; none when it is not worth it.
+    /// The new file, its index, and octets saved; none if too few octets would be saved.
     pub(crate) made: io::Result<Option<Made<S::File>>>,
 }
 
@@ -150,7 +150,7 @@ impl<S: Storage> ReclaimJob<S> {
         })
     }
 
-    /// Does a little of it; false when there is nothing left to do.
+    /// Runs one step. Returns false once the job has ended.
     pub fn step(&mut self) -> bool {
         if let Err(error) = self.try_step() {
             self.end(Err(error));
@@ -158,12 +158,12 @@ impl<S: Storage> ReclaimJob<S> {
         !matches!(self.stage, Stage::Ended(_))
     }
 
-    /// Gives it up: the segment stays as it is.
+    /// Abandons the job: the segments stay unchanged.
     pub fn give_up(&mut self) {
         self.end(Ok(None));
     }
 
-    /// What came of it; what is not done is not done.
+    /// Ends the job and returns its outcome. An unfinished job is abandoned.
     pub fn finish(mut self) -> ReclaimOutcome<S> {
         self.give_up_unless_ended();
         let dead = self.dead();
@@ -181,7 +181,7 @@ impl<S: Storage> ReclaimJob<S> {
         }
     }
 
-    /// Does all of it at once; blocks on the disk.
+    /// Runs all steps; blocks on the disk.
     pub fn run(mut self) -> ReclaimOutcome<S> {
         while self.step() {}
         self.finish()
@@ -195,7 +195,7 @@ impl<S: Storage> ReclaimJob<S> {
 
     fn end(&mut self, result: io::Result<Option<Made<S::File>>>) {
         if self.begun && !matches!(result, Ok(Some(_))) {
-            // Its room is wanted; what cannot be removed now goes at the next opening.
+            // The new file takes disk space. If removing the file fails, the next opening removes it.
             let _ = self.storage.remove(&new_name(self.head.first));
         }
         self.stage = Stage::Ended(result);
@@ -229,7 +229,8 @@ impl<S: Storage> ReclaimJob<S> {
                 head.and_then(|octets| RecordHead::decode(octets.first_chunk()?, self.head.log));
             let fits = |head: &RecordHead| head.position >= position && head.end() <= end;
             let Some(head) = head.filter(fits) else {
-                // The last records of a segment that was written again may be gone. Behind damage there are others.
+                // In a segment written again, the last records may have been left out: then the index begins here.
+                // Otherwise the record at this offset is damaged.
                 let ends_here = read_index(&file)?.is_some_and(|(_, at)| at == offset);
                 if !ends_here {
                     let reason = format!("no record at offset {offset}, before position {end}");
@@ -241,7 +242,7 @@ impl<S: Storage> ReclaimJob<S> {
             let fate = match head.kind {
                 RecordKind::Body if self.needed.live.contains(&head.position) => Fate::Stays,
                 RecordKind::Body => Fate::Goes,
-                // Nobody knows who needs it.
+                // The effect of unknown records is unknown, so they stay.
                 RecordKind::Other(_) => Fate::Stays,
                 RecordKind::Batch => {
                     let peek = (head.length as usize).min(PEEK);
@@ -278,7 +279,7 @@ impl<S: Storage> ReclaimJob<S> {
         Ok(())
     }
 
-    /// What becomes of a batch.
+    /// Decides the fate of a batch.
     fn judge(&mut self, head: &RecordHead, partition: Partition) -> Fate {
         let snapshot = self.needed.snapshots.get(&partition).copied();
         let Some(snapshot) = snapshot.filter(|snapshot| head.position < *snapshot) else {
@@ -306,7 +307,7 @@ impl<S: Storage> ReclaimJob<S> {
         }
     }
 
-    /// Octets that nothing needs.
+    /// Octets of needless records.
     fn dead(&self) -> u64 {
         let dead = self.records.iter().filter(|found| self.goes(found));
         dead.map(|found| found.head.end() - found.head.position)
@@ -315,11 +316,12 @@ impl<S: Storage> ReclaimJob<S> {
 
     fn is_worth_it(&self) -> bool {
         let dead = self.dead();
-        // Of several one is made in any case.
+        // Several segments are joined in any case.
         self.run.len() > 1 || (dead > 0 && dead * 100 >= self.len * self.needed.dead_percent_min)
     }
 
-    /// Nothing goes before what takes its place was read from the disk.
+    /// Reads back the next snapshot: no batch goes before the snapshot that replaces the batch was read from the
+    /// disk.
     fn read_back(&mut self, number: usize) -> io::Result<()> {
         if !self.is_worth_it() {
             self.end(Ok(None));
@@ -369,7 +371,7 @@ impl<S: Storage> ReclaimJob<S> {
     }
 }
 
-/// Copies a record octet by octet, if it is what was written.
+/// Copies a record octet by octet, and fails if the checksum of the payload does not match.
 fn copy<F: StorageFile>(file: &F, found: &Found, out: &mut Rewriting<F>) -> io::Result<()> {
     let octets = found.head.end() - found.head.position;
     out.begin(found.head.position);
@@ -394,7 +396,7 @@ fn copy<F: StorageFile>(file: &F, found: &Found, out: &mut Rewriting<F>) -> io::
     Err(io::Error::other(format!("the record at {at} is damaged")))
 }
 
-/// Whether the record at a position is a batch that has all rows of a partition, octet by octet.
+/// Whether the record at a position is an intact batch with all rows of a partition. Reads every octet.
 fn is_whole_state<F: StorageFile>(
     (segments, log, written): (&Segments<F>, u64, u64),
     position: u64,

@@ -37,13 +37,13 @@ use spare::Spare;
 pub use survey::Damage;
 pub(crate) use survey::Survey;
 
-/// A place in the log; what lies before it happened before.
+/// A position in the log; a record at a lower position was logged earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Position(pub u64);
 
-/// Gathered octets beyond which they are written without waiting for a sync.
+/// Gathered octets from which the log writes to the file without waiting for a sync.
 const BUFFER_MAX: usize = 1024 * 1024;
-/// The file of a segment that is begun while the disk is nearly full.
+/// Octets of a segment file that is started while the disk is nearly full.
 const SMALL_SEGMENT: u64 = 1024 * 1024;
 
 /// Segments by the position of their first record.
@@ -53,9 +53,9 @@ pub(crate) type Segments<F> = Arc<BTreeMap<u64, Segment<F>>>;
 #[derive(Debug, Clone)]
 pub(crate) struct Segment<F> {
     file: F,
-    /// Octets that its file can take, its head included.
+    /// Octets that the file has space for, the segment head included.
     room: u64,
-    /// Where records lie, once it was written again.
+    /// The index of records, if the segment was written again.
     index: Option<Index>,
 }
 
@@ -71,17 +71,17 @@ pub(crate) struct Log<S: Storage> {
     buffer: Vec<u8>,
     written: u64,
     synced: u64,
-    /// Files written to since they were last given to a job.
+    /// Files with writes since the last sync job.
     touched: Vec<S::File>,
-    /// Whether a file was made since.
+    /// Whether a file was created since the last sync job.
     names: bool,
-    /// Whether a job is under way: two could finish in the wrong order.
+    /// Whether a sync job runs: two jobs could finish in the wrong order.
     syncing: bool,
     spare: Spare,
     failed: Option<String>,
 }
 
-/// Brings a part of the log to stable storage; needs nothing but time.
+/// Brings a part of the log to stable storage, without access to the store.
 #[derive(Debug)]
 #[must_use = "nothing is safe until it ran and its outcome was handed in"]
 pub struct SyncJob<S: Storage> {
@@ -91,7 +91,7 @@ pub struct SyncJob<S: Storage> {
     upto: u64,
 }
 
-/// What came of a [`SyncJob`].
+/// The outcome of a [`SyncJob`].
 #[derive(Debug)]
 #[must_use = "hand it to the store"]
 pub struct SyncOutcome {
@@ -100,7 +100,7 @@ pub struct SyncOutcome {
 }
 
 impl SyncOutcome {
-    /// The position before which everything is safe now; none when it failed.
+    /// The position before which every record is safe now; none if the sync failed.
     #[must_use]
     pub fn synced(&self) -> Option<Position> {
         self.result.is_ok().then_some(Position(self.upto))
@@ -108,7 +108,7 @@ impl SyncOutcome {
 }
 
 impl<S: Storage> SyncJob<S> {
-    /// The position before which everything is safe once it ran.
+    /// The position before which every record is safe once the job has run.
     #[must_use]
     pub fn upto(&self) -> Position {
         Position(self.upto)
@@ -140,28 +140,28 @@ impl<S: Storage> Log<S> {
         self.written + self.buffer.len() as u64
     }
 
-    /// Everything before it is on stable storage.
+    /// The position before which every record is on stable storage.
     pub(crate) fn synced(&self) -> u64 {
         self.synced
     }
 
-    /// Reads every record that is written, and says where there is none that should be.
+    /// Reads every written record, and reports stretches of missing records.
     pub(crate) fn survey(&self) -> Result<Survey<S::File>, OpenError> {
         Survey::of(&self.storage, self.synced)
     }
 
-    /// What was gathered from a position on and is in no file yet.
+    /// Returns the gathered octets from a position on that are in no file yet.
     pub(crate) fn gathered(&self, position: u64) -> Option<&[u8]> {
         let offset = position.checked_sub(self.written)?;
         self.buffer.get(usize::try_from(offset).ok()?..)
     }
 
-    /// Takes nothing more.
+    /// Marks the log as failed: the log refuses all further records.
     pub(crate) fn fail(&mut self, reason: String) -> StoreError {
         StoreError::Failed(self.failed.get_or_insert(reason).clone())
     }
 
-    /// Says whether it takes anything.
+    /// Fails if the log has failed.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         match &self.failed {
             Some(reason) => Err(StoreError::Failed(reason.clone())),
@@ -169,8 +169,8 @@ impl<S: Storage> Log<S> {
         }
     }
 
-    /// Makes sure that `octets` of records, heads included, can be appended. On a full disk the spare room
-    /// is given up for it.
+    /// Makes sure that `octets` of records, heads included, can be appended. On a full disk the spare files are given
+    /// up.
     ///
     /// # Errors
     ///
@@ -181,7 +181,7 @@ impl<S: Storage> Log<S> {
         let small = self.segment_size.min(SMALL_SEGMENT).max(least);
         let mut done = self.reserve_freely(octets);
         while matches!(done, Err(StoreError::DiskFull)) {
-            // A little room may be there yet, and the spare room is wanted for reclaiming as well.
+            // The disk may still have space for a small segment, and reclaiming needs the spare files too.
             if small < whole {
                 done = self.roll(small);
                 if !matches!(done, Err(StoreError::DiskFull)) {
@@ -196,7 +196,7 @@ impl<S: Storage> Log<S> {
         done
     }
 
-    /// Makes sure that `octets` of records can be appended without the spare room.
+    /// Makes sure that `octets` of records can be appended, without giving up the spare files.
     ///
     /// # Errors
     ///
@@ -210,7 +210,7 @@ impl<S: Storage> Log<S> {
         self.roll(self.segment_size.max(octets + SEGMENT_HEAD as u64))
     }
 
-    /// The position of the first record of the segment that is written to.
+    /// The position of the first record of the newest segment, which takes new records.
     pub(crate) fn newest(&self) -> u64 {
         let newest = self.segments.keys().next_back();
         newest.copied().unwrap_or_default()
@@ -256,7 +256,7 @@ impl<S: Storage> Log<S> {
         Ok(head.position)
     }
 
-    /// Writes what was gathered.
+    /// Writes the gathered records to the file.
     fn flush(&mut self) -> Result<(), StoreError> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -267,7 +267,7 @@ impl<S: Storage> Log<S> {
         let offset = SEGMENT_HEAD as u64 + (self.written - first);
         let file = segment.file.clone();
         if let Err(error) = file.write_at([&self.buffer, &[]], offset) {
-            // Part of it may be there; nothing may be taken for written.
+            // The file may have a part of the records, so no gathered record counts as written.
             return Err(self.fail(error.to_string()));
         }
         self.written = self.end();
@@ -285,7 +285,7 @@ impl<S: Storage> Log<S> {
         let file = match self.make(&name, first, room) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {
-                // What there is of it would be in the way of the next attempt.
+                // A partial file would block the next attempt.
                 return match self.storage.remove(&name) {
                     Ok(()) => Err(StoreError::DiskFull),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -305,7 +305,7 @@ impl<S: Storage> Log<S> {
                 index: None,
             },
         );
-        // Everything in the one before is given to the next job with it.
+        // The next sync job covers the previous segment and the new segment.
         self.touched.push(file);
         self.names = true;
         Ok(())
@@ -395,25 +395,26 @@ impl<S: Storage> Log<S> {
         Ok(octets)
     }
 
-    /// The log's random number.
+    /// The random number of the log.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 }
 
-/// Where a record lies.
+/// The place of a record.
 pub(crate) struct Place<F> {
     pub(crate) file: F,
     pub(crate) offset: u64,
-    /// Octets from there to the end of what is written in its segment.
+    /// Octets from the record's offset to the end of the written part of the segment.
     pub(crate) available: u64,
 }
 
-/// Where the record at a position before `written` may lie: whoever reads it must see that it is there.
+/// Returns the possible place of the record at a position before `written`. The caller must verify that the record is
+/// there.
 ///
 /// # Errors
 ///
-/// [`StoreError::Failed`] when the index of its segment leads nowhere.
+/// [`StoreError::Failed`] if the index of the segment leads nowhere.
 pub(crate) fn locate<F: StorageFile>(
     segments: &Segments<F>,
     log: u64,
@@ -426,7 +427,7 @@ pub(crate) fn locate<F: StorageFile>(
     let failed = |error: io::Error| StoreError::Failed(error.to_string());
     let file = segment.file.clone();
     let Some(index) = &segment.index else {
-        // Nothing is left out of it, so that the file need not be asked how long it is.
+        // The segment has no records left out, so the length of the file is not needed.
         let next = segments.range(position.saturating_add(1)..).next();
         let end = next.map_or(written, |(next, _)| *next);
         return Ok(Some(Place {

@@ -10,8 +10,8 @@ use super::format::{RECORD_HEAD, RecordHead, SEGMENT_HEAD};
 use super::recover::Found;
 use super::windowed::{WINDOW, Windowed};
 
-/// Whether the records of a segment go on to this position. One of an older copy, put back, ends before; a head that is
-/// damaged says nothing, and is found by a check.
+/// Whether the records of a segment reach this position. A segment restored from an older copy ends earlier. A
+/// damaged head proves nothing, and is left to a check.
 pub(super) fn goes_on_to<F: StorageFile>(
     segment: &Found<F>,
     (first, id): (u64, u64),

@@ -1,4 +1,4 @@
-//! Which segments are written again, and what becomes of those in whose place others come.
+//! Choosing the segments to write again, and replacing old segments by new segments.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{Log, Segment};
 use crate::StoreError;
 
 impl<S: Storage> Log<S> {
-    /// The segments from a position on that are not written to any more and whole on the disk.
+    /// Returns the closed segments from a position on: fully synced, and not the newest segment.
     pub(crate) fn sealed(&self, from: u64) -> impl Iterator<Item = u64> + '_ {
         let firsts = self.segments.range(from..).map(|(first, _)| *first);
         let newest = self.newest();
@@ -25,9 +25,8 @@ impl<S: Storage> Log<S> {
         next.map_or(self.written, |(next, _)| *next)
     }
 
-    /// How many of the first of these segments are best made one: such as follow each other, were written again
-    /// before, and are small by now. What is copied gets into a file at least twice as large, so that nothing
-    /// is copied often.
+    /// Returns how many of the first segments are worth joining: consecutive segments, written again before, and
+    /// small by now. Every copied record moves into a file at least twice as large, so no record is copied often.
     pub(crate) fn joinable<'a>(&self, firsts: impl Iterator<Item = &'a u64>) -> usize {
         let (mut total, mut largest, mut best, mut follows) = (0, 0, 1, None);
         for (number, first) in firsts.enumerate() {
@@ -48,7 +47,7 @@ impl<S: Storage> Log<S> {
         best
     }
 
-    /// The job that writes segments, which follow each other, again as one with what is needed.
+    /// Returns the job that joins consecutive segments into one segment with the needed records.
     pub(crate) fn reclaim_job(&self, run: Vec<u64>, needed: Needed) -> Option<ReclaimJob<S>> {
         let head = SegmentHead {
             log: self.id,
@@ -59,22 +58,21 @@ impl<S: Storage> Log<S> {
         ReclaimJob::new(storage, segments, self.written, head, run, needed)
     }
 
-    /// Leaves segments as they are, and what was written in their place goes.
+    /// Keeps the old segments and removes the new file.
     pub(crate) fn leave(&self, run: &[u64], made: &io::Result<Option<Made<S::File>>>) {
         if let (Some(first), Ok(Some(_))) = (run.first(), made) {
-            // What cannot be removed now goes at the next opening.
+            // If removing the file fails, the next opening removes it.
             let _ = self.storage.remove(&rewrite::new_name(*first));
         }
     }
 
-    /// Puts a segment that was written again in the place of the old one, or of several, and gives the octets
-    /// saved.
+    /// Replaces one or several old segments by the new segment, and returns the octets saved.
     pub(crate) fn replace(&mut self, run: &[u64], made: Made<S::File>) -> Result<u64, StoreError> {
         let Some((first, others)) = run.split_first() else {
             return Ok(0);
         };
         if let Err(error) = rewrite::replace(&self.storage, *first) {
-            // Which of the two has the name is unknown.
+            // Whether the old file or the new file has the name is unknown.
             return Err(self.fail(error.to_string()));
         }
         let segment = Segment {
@@ -86,7 +84,8 @@ impl<S: Storage> Log<S> {
         segments.insert(*first, segment);
         for other in others {
             segments.remove(other);
-            // All of it is in the one before by now; what stays of it goes at the next opening.
+            // The joined segment has all records of this segment. If removing the file fails, the next opening
+            // removes it.
             let _ = self.storage.remove(&segment_name(*other));
         }
         Ok(made.saved)

@@ -1,4 +1,4 @@
-//! Opening a log: finds its end, cuts what was not written whole, tells damage from that.
+//! Opening a log: finds the end of the log, cuts a torn last record, and separates damage from a torn write.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -36,26 +36,26 @@ pub struct OpenReport {
     pub cut: u64,
 }
 
-/// A segment that was found.
+/// A segment found on the disk.
 #[derive(Debug)]
 pub(super) struct Found<F> {
     pub(super) file: F,
     pub(super) len: u64,
-    /// None when the head is not whole.
+    /// None if the head is damaged.
     pub(super) head: Option<SegmentHead>,
 }
 
-/// Where the log stops being what was written.
+/// The end of the intact log.
 struct End {
-    /// The position of the first record that is not there.
+    /// The position after the last intact record.
     position: u64,
-    /// Everything before it was proven to have been synced.
+    /// The position before which every record is proven to have been synced.
     proven: u64,
 }
 
 impl<S: Storage> Log<S> {
-    /// Opens a log, or begins one under `new_id` (without it none is begun) where there is none, and gives
-    /// everything from the position `from` on to `replay`; what is before was applied and so was synced.
+    /// Opens a log and passes every record from the position `from` on to `replay`. Earlier records were applied to
+    /// the metadata and so were synced. Without any segments, starts a log under `new_id`; fails if `new_id` is none.
     pub(crate) fn open(
         storage: S,
         (segment_size, spare): (u64, u64),
@@ -95,7 +95,7 @@ impl<S: Storage> Log<S> {
         Ok((log, report))
     }
 
-    /// Takes the segments before the end, and makes sure of everything in them.
+    /// Adopts the segments before the end, and syncs records not yet proven to be synced.
     fn adopt(
         &mut self,
         found: &mut BTreeMap<u64, Found<S::File>>,
@@ -128,7 +128,7 @@ impl<S: Storage> Log<S> {
                 if used < self.segment_size {
                     match segment.file.allocate(self.segment_size) {
                         Ok(()) => room = self.segment_size,
-                        // What was had of it is wanted elsewhere.
+                        // The disk lacks space for the whole file: a part already allocated is freed for other files.
                         Err(_) => segment.file.truncate(used).map_err(&error)?,
                     }
                 }
@@ -142,7 +142,7 @@ impl<S: Storage> Log<S> {
         Ok(())
     }
 
-    /// Removes segments that hold nothing that was ever synced; gives how many octets they had behind their heads.
+    /// Removes segments without any synced record. Returns the octets behind their heads.
     fn clear_away(&mut self, found: BTreeMap<u64, Found<S::File>>) -> Result<u64, OpenError> {
         let mut octets = 0;
         for (first, segment) in found {
@@ -164,8 +164,8 @@ fn missing(offset: u64, reason: &str) -> OpenError {
     }
 }
 
-/// Refuses segments, all without a whole head, of which one holds something. No crash leaves that of a log
-/// that was just begun: the head of its first segment is safe before anything is written behind it.
+/// Refuses a log without an intact segment head if any segment has records. No crash leaves a new log in this state:
+/// the head of the first segment is safe before the first record is written.
 fn refuse_headless<F: StorageFile>(found: &BTreeMap<u64, Found<F>>) -> Result<(), OpenError> {
     for (first, segment) in found {
         let file = segment_name(*first);
@@ -181,13 +181,13 @@ fn refuse_headless<F: StorageFile>(found: &BTreeMap<u64, Found<F>>) -> Result<()
     Ok(())
 }
 
-/// Opens the segments there are.
+/// Opens the existing segments.
 fn find<S: Storage>(storage: &S) -> Result<BTreeMap<u64, Found<S::File>>, OpenError> {
     let mut found = BTreeMap::new();
     for name in storage.list().map_err(io_error("."))? {
         let Some(first) = segment_position(&name) else {
             if name.ends_with(".new") {
-                // Of a rewriting that was cut off.
+                // The leftover of an interrupted rewrite.
                 storage.remove(&name).map_err(io_error(&name))?;
             }
             continue;
@@ -234,7 +234,7 @@ pub(super) fn look_at<S: Storage>(
     Ok(Found { file, len, head })
 }
 
-/// The log's number, which all segments share.
+/// Returns the number of the log, which all segments share.
 fn identify<F>(found: &BTreeMap<u64, Found<F>>) -> Result<u64, OpenError> {
     let mut ids = found
         .iter()
@@ -250,7 +250,7 @@ fn identify<F>(found: &BTreeMap<u64, Found<F>>) -> Result<u64, OpenError> {
     }
 }
 
-/// Gives every record from `from` on to `replay`, and finds the end.
+/// Passes every record from `from` on to `replay`, and finds the end of the log.
 fn scan<F: StorageFile>(
     found: &BTreeMap<u64, Found<F>>,
     id: u64,
@@ -258,7 +258,7 @@ fn scan<F: StorageFile>(
     replay: &mut dyn Replay,
     report: &mut OpenReport,
 ) -> Result<End, OpenError> {
-    // A newer one whose head a crash tore holds nothing that was taken.
+    // A newer segment with a torn head has no records applied to the metadata.
     let mut before = found.range(..=from).rev();
     let start = before.find(|(first, segment)| segment.head.is_some() || **first < from);
     let start = start.map(|(first, _)| *first);
@@ -321,7 +321,7 @@ fn scan<F: StorageFile>(
     Ok(end)
 }
 
-/// Gives the records of a segment that was written again; it was synced before it got its name.
+/// Passes the records of a segment written again to `replay`. The segment was synced before the rename.
 fn scan_again<F: StorageFile>(
     segment: &Found<F>,
     head: &SegmentHead,
@@ -364,7 +364,7 @@ fn scan_again<F: StorageFile>(
     Ok(())
 }
 
-/// Refuses a record of which it is not known what it means.
+/// Refuses a record of an unknown kind.
 pub(super) fn refuse_unknown(head: &RecordHead, file: &str, offset: u64) -> Result<(), OpenError> {
     match head.kind {
         RecordKind::Body | RecordKind::Batch => Ok(()),
@@ -376,7 +376,7 @@ pub(super) fn refuse_unknown(head: &RecordHead, file: &str, offset: u64) -> Resu
     }
 }
 
-/// The head of the record at a position, if all of it is there.
+/// Returns the head of the record at a position, if the record is complete and intact.
 fn whole<F: StorageFile>(
     reader: &mut Windowed<'_, F>,
     first: u64,
@@ -397,7 +397,7 @@ fn whole<F: StorageFile>(
     Ok(right.then_some(head))
 }
 
-/// Looks for a record behind the end that says that what is missing was synced.
+/// Fails if a record behind the end proves that missing records had been synced.
 fn refuse_damage<F: StorageFile>(
     found: &BTreeMap<u64, Found<F>>,
     id: u64,
@@ -423,7 +423,7 @@ fn refuse_damage<F: StorageFile>(
     Ok(())
 }
 
-/// Octets behind `used` up to the last that is not zero.
+/// Returns the number of octets behind `used`, up to the last octet other than zero.
 fn count_cut<F: StorageFile>(file: &F, used: u64, len: u64) -> io::Result<u64> {
     let mut end = len;
     let mut octets = Vec::new();
@@ -439,8 +439,8 @@ fn count_cut<F: StorageFile>(file: &F, used: u64, len: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Writes everything from `proven` on once more and syncs it: after a failed sync or a crash a system
-/// may hold pages for clean that never reached the disk.
+/// Writes all octets from `proven` on once more and syncs the file. After a failed sync or a crash, a system may
+/// regard pages as clean that never reached the disk.
 fn write_again<F: StorageFile>(file: &F, first: u64, proven: u64) -> io::Result<()> {
     let len = file.len()?;
     let mut offset = SEGMENT_HEAD as u64 + proven.saturating_sub(first);

@@ -1,8 +1,8 @@
-//! Writing a segment again without records that nothing needs.
+//! Writing a segment again without needless records.
 //!
-//! What stays is copied octet by octet, so records keep their positions; the new file takes the place
-//! of the old one by its name, whole or not at all. Where its records lie is found by an index at its
-//! end, of which every eighth entry is kept in memory.
+//! Remaining records are copied octet by octet and keep their positions. A rename replaces the old file by the new
+//! file atomically. An index at the end of the new file lists the offsets of records; every eighth entry is kept in
+//! memory.
 
 use std::io;
 use std::sync::Arc;
@@ -15,13 +15,14 @@ use super::windowed::Windowed;
 
 /// Records between two entries of an index.
 const SPARSE: usize = 8;
-/// Octets of an entry: position and offset.
+/// Octets of an index entry: position and offset.
 const ENTRY: usize = 16;
-/// Octets behind the index: where it begins, how many entries, its checksum, a check of all three.
+/// Octets of the trailer behind the index: offset of the index, number of entries, checksum of the index, checksum of
+/// these three.
 const TRAILER: usize = 24;
-/// Octets gathered before they are written.
+/// Octets gathered before a write.
 const BUFFER: usize = 1024 * 1024;
-/// Octets beyond which they are synced, so that no sync of the log has to wait for many at once.
+/// Unsynced octets from which the new file is synced, so that no sync of the log has to wait for many octets at once.
 const UNSYNCED: u64 = 4 * 1024 * 1024;
 
 /// Every eighth record of a segment that was written again: position and offset, rising.
@@ -210,8 +211,8 @@ pub(crate) fn read_index<F: StorageFile>(file: &F) -> io::Result<Option<(Index, 
     )))
 }
 
-/// Of segments in their order, those of which all is in the one before them: it was made of both, and a crash
-/// came before they went.
+/// Returns the segments whose records all lie in an earlier, joined segment. A crash came after the joined segment
+/// was written and before the old files were removed. `segments` is in order of position.
 pub(super) fn joined<'a, F: StorageFile + 'a>(
     segments: impl Iterator<Item = (u64, &'a F, Option<SegmentHead>)>,
 ) -> Result<Vec<u64>, OpenError> {
@@ -221,7 +222,7 @@ pub(super) fn joined<'a, F: StorageFile + 'a>(
             all.push(first);
             continue;
         }
-        // It counts as whole by its index, which was written last.
+        // An intact index proves the segment complete, because the index was written last.
         if let Some(head) = head.filter(|head| head.end > 0)
             && read_index(file)
                 .map_err(io_error(&segment_name(first)))?
@@ -233,7 +234,7 @@ pub(super) fn joined<'a, F: StorageFile + 'a>(
     Ok(all)
 }
 
-/// Where the record at a position lies in a segment that was written again.
+/// Returns the offset of the record at a position, in a segment that was written again.
 pub(crate) fn find<F: StorageFile>(
     file: &F,
     index: &Index,
@@ -262,7 +263,7 @@ pub(crate) fn find<F: StorageFile>(
     Ok(None)
 }
 
-/// Puts the new file in the place of the old one, for good when it returns.
+/// Replaces the old file by the new file. On return the replacement survives a crash.
 pub(crate) fn replace<S: Storage>(storage: &S, first: u64) -> io::Result<()> {
     storage.rename(&new_name(first), &segment_name(first))?;
     storage.sync()

@@ -1,9 +1,8 @@
-//! Spare room: files that hold nothing but blocks of the disk. When the disk is full they are given up, so
-//! that messages can be deleted and the room they took can come back; until they are there again no message
-//! is taken in.
+//! Spare files, which only reserve blocks of the disk. On a full disk the store gives them up, so that messages can
+//! be deleted and their space reclaimed. Until the spare files exist again the store accepts no message.
 //!
-//! One is for the records of what is deleted, and given up as soon as the disk is nearly full. The other is
-//! for writing segments again, so that whoever else fills the disk does not take that as well.
+//! The first file is for the records of deletions, and given up as soon as the disk is nearly full. The second file
+//! is for writing segments again, and keeps other programs from filling that space too.
 
 use std::io;
 
@@ -18,17 +17,17 @@ pub const SPARES: [&str; 2] = ["spare-1", "spare-2"];
 /// The state of the spare room.
 #[derive(Debug, Default)]
 pub(super) struct Spare {
-    /// Octets of each file; 0 for none.
+    /// Octets of each spare file; 0 for no spare files.
     octets: u64,
     held: [bool; 2],
-    /// Whether somebody who knows the disk said that it is nearly full.
+    /// Whether the host reported the disk as nearly full.
     scarce: bool,
     /// Whether a message did not fit since room was looked at.
     refuses: bool,
 }
 
 impl<S: Storage> Log<S> {
-    /// Finds the files there are, of so many octets in all; others are removed.
+    /// Opens the existing spare files, of `octets` in all; spare files of another size are removed.
     pub(super) fn find_spare(&mut self, octets: u64) -> io::Result<()> {
         self.spare.octets = octets / 2;
         for (number, name) in SPARES.iter().enumerate() {
@@ -46,7 +45,7 @@ impl<S: Storage> Log<S> {
         Ok(())
     }
 
-    /// Makes the files that are missing; on a disk that has no room for one, it is not made.
+    /// Creates the missing spare files. A file that does not fit on the disk is not created.
     pub(crate) fn make_spare(&mut self) -> io::Result<()> {
         if self.spare.octets == 0 {
             return Ok(());
@@ -68,7 +67,7 @@ impl<S: Storage> Log<S> {
         Ok(())
     }
 
-    /// Gives up the next file that is there; false when none is.
+    /// Gives up the next spare file. Returns false if no spare file exists.
     pub(crate) fn give_up_spare(&mut self) -> Result<bool, StoreError> {
         match self.spare.held.iter().position(|held| *held) {
             Some(number) => self.give_up(number).map(|()| true),
@@ -82,7 +81,7 @@ impl<S: Storage> Log<S> {
         removed.map_err(|error| self.fail(error.to_string()))
     }
 
-    /// Gives up the first file when the disk is nearly full, and makes them again when it is not.
+    /// Gives up the first spare file on a nearly full disk; otherwise creates missing spare files again.
     pub(crate) fn note_room(&mut self, scarce: bool) -> Result<(), StoreError> {
         self.check()?;
         (self.spare.scarce, self.spare.refuses) = (scarce, false);
@@ -95,16 +94,16 @@ impl<S: Storage> Log<S> {
         }
     }
 
-    /// Whether there is room for messages, and not only for getting rid of some.
+    /// Whether the disk has space for new messages, and not only for removals.
     pub(crate) fn is_roomy(&self) -> bool {
         !self.spare.scarce && (self.spare.octets == 0 || self.spare.held == [true, true])
     }
 
-    /// Makes sure that a message of so many octets, its head included, can be appended.
+    /// Makes sure that a message of `octets`, its record head included, can be appended.
     ///
     /// # Errors
     ///
-    /// As [`Log::reserve`]; the spare room is not given up for it.
+    /// As [`Log::reserve`]; the spare files are not given up.
     pub(crate) fn admit(&mut self, octets: u64) -> Result<(), StoreError> {
         self.check()?;
         if !self.is_roomy() || self.spare.refuses {
@@ -112,8 +111,8 @@ impl<S: Storage> Log<S> {
         }
         let admitted = self.reserve_freely(octets);
         if matches!(admitted, Err(StoreError::DiskFull)) && self.spare.octets > 0 {
-            // The next message would try to make a whole segment as well; whoever knows the disk says
-            // when it is worth while. One that needs a segment of its own says nothing about others.
+            // The next message would try to create a whole segment as well; the host reports when space returns. A
+            // message that needs a segment of its own proves nothing about smaller messages.
             self.spare.refuses = octets <= self.segment_size;
         }
         admitted

@@ -1,5 +1,5 @@
-//! Reading a log that may be damaged: every record that is whole, and the stretches where there is
-//! none. Nothing is changed by looking; [`Survey::mend`] writes damaged segments again, with what is left.
+//! Reading a log that may be damaged: finds every intact record, and the stretches without records. A survey changes
+//! no file; [`Survey::mend`] writes damaged segments again, with the remaining records.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,59 +16,58 @@ use super::recover::{look_at, refuse_unknown};
 use super::rewrite::{self, Placed, joined, read_index};
 use super::windowed::{WINDOW, Windowed};
 
-/// Positions of which nothing is left.
+/// A stretch of positions without intact records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// The file that held them, or the one before a file that is gone.
+    /// The file of the lost positions, or the file before a missing file.
     pub file: String,
-    /// The first position that is lost.
+    /// The first lost position.
     pub from: u64,
-    /// The first that is there again.
+    /// The position of the first intact record behind the damage.
     pub to: u64,
 }
 
-/// A segment as it was found.
+/// A segment as found on the disk.
 #[derive(Debug)]
 struct Surveyed<F> {
     file: F,
     len: u64,
-    /// None when it is not whole.
+    /// None if the head is damaged.
     head: Option<SegmentHead>,
-    /// The position after it.
+    /// The position after the segment.
     end: u64,
-    /// Whether it has to be written again.
+    /// Whether the segment has to be written again.
     damaged: bool,
 }
 
-/// A log as it was found.
+/// A log as found on the disk.
 #[derive(Debug)]
 pub(crate) struct Survey<F> {
     pub(crate) id: u64,
-    /// The position after everything that counts: what a crash tore lies behind it.
+    /// The position after the last valid record; a record torn by a crash lies behind this position.
     pub(crate) end: u64,
-    /// What is lost, of what was synced.
+    /// Synced stretches that are lost.
     pub(crate) damage: Vec<Damage>,
     segments: BTreeMap<u64, Surveyed<F>>,
 }
 
-/// Takes a record: its head, where it lies, its payload.
+/// Receives a record: head, offset in the file, payload.
 type Visit<'a> = dyn FnMut(&RecordHead, u64, &[u8]) -> Result<(), OpenError> + 'a;
 
-/// What a walk through a segment came to.
+/// The result of a walk through a segment.
 struct Walked {
     /// The position after the last record.
     position: u64,
-    /// Where that one ends in the file.
+    /// The offset in the file after the last record.
     offset: u64,
-    /// Positions between records where there should be no gap.
+    /// Unexpected gaps between records, by position.
     gaps: Vec<(u64, u64)>,
-    /// Octets that are no record, with records behind them.
+    /// Whether octets that are no record lie before intact records.
     torn: bool,
 }
 
 impl<F: StorageFile> Survey<F> {
-    /// Looks at everything. `applied` is a position before which everything is known to have been
-    /// synced.
+    /// Surveys all segments. Records before the position `applied` are known to have been synced.
     pub(crate) fn of<S: Storage<File = F>>(storage: &S, applied: u64) -> Result<Self, OpenError> {
         let mut segments = BTreeMap::new();
         for name in storage.list().map_err(io_error("."))? {
@@ -122,7 +121,7 @@ impl<F: StorageFile> Survey<F> {
             segment.damaged = segment.head.is_none() || walked.torn;
             segment.end = next.unwrap_or(walked.position);
             if let Some(head) = segment.head.filter(|head| head.end > 0) {
-                // It was synced before it got its name.
+                // A segment written again was synced before the rename.
                 proven = proven.max(head.end);
                 segment.end = segment.end.max(head.end);
                 if head.end < segment.end {
@@ -140,7 +139,8 @@ impl<F: StorageFile> Survey<F> {
         Ok(())
     }
 
-    /// Tells what was lost from what was never safe: that is cut, as opening does.
+    /// Separates lost records, which had been synced, from records that were never safe. The latter are cut, as on
+    /// opening.
     fn settle(&mut self, gaps: &[(u64, u64, u64)], proven: u64) {
         let last = self.segments.values().next_back();
         let reached = last.map_or(FIRST_POSITION, |segment| segment.end);
@@ -152,14 +152,14 @@ impl<F: StorageFile> Survey<F> {
         let end = self.end;
         self.segments.retain(|first, segment| {
             segment.end = segment.end.min(end);
-            // One without anything in it goes when the log is opened.
+            // A segment without valid records is removed when the log is opened.
             segment.damaged &= *first < end;
             *first <= end
         });
         if let Some((first, _)) = self.segments.last_key_value()
             && proven > end
         {
-            // Positions are never given twice: what is new comes behind what is lost.
+            // Positions are never reused: new records come behind the lost records.
             self.lose(*first, end, proven);
             self.end = proven;
         }
@@ -177,13 +177,13 @@ impl<F: StorageFile> Survey<F> {
         }
     }
 
-    /// Files that have to be written again.
+    /// Returns the files that have to be written again.
     pub(crate) fn unsound(&self) -> impl Iterator<Item = String> {
         let unsound = self.segments.iter().filter(|(_, each)| each.damaged);
         unsound.map(|(first, _)| segment_name(*first))
     }
 
-    /// Gives every whole record before the end, in order.
+    /// Passes every intact record before the end to `visit`, in order.
     pub(crate) fn records(&self, visit: &mut Visit<'_>) -> Result<(), OpenError> {
         for first in self.segments.keys() {
             self.walk(*first, self.end, visit)?;
@@ -191,7 +191,7 @@ impl<F: StorageFile> Survey<F> {
         Ok(())
     }
 
-    /// Gives the whole records of a segment before a position.
+    /// Passes the intact records of a segment before a position to `visit`.
     fn walk(&self, first: u64, before: u64, visit: &mut Visit<'_>) -> Result<Walked, OpenError> {
         let mut walked = Walked {
             position: first,
@@ -205,7 +205,7 @@ impl<F: StorageFile> Survey<F> {
         let name = segment_name(first);
         let next = self.segments.range(first.saturating_add(1)..).next();
         let limit = next.map_or(before, |(next, _)| before.min(*next));
-        // Of one that was written again nobody knows what was left out of it.
+        // Gaps are damage only in a segment never written again: rewriting leaves records out and does not list them.
         let dense = segment.head.is_some_and(|head| head.end == 0);
         let mut reader = Windowed::new(&segment.file, segment.len);
         let (mut offset, mut skipped) = (walked.offset, false);
@@ -235,8 +235,8 @@ impl<F: StorageFile> Survey<F> {
         }
     }
 
-    /// Writes damaged segments again with what is left of them; the octets as they are stay beside them
-    /// as `*.damaged`. May be done again when it was cut off.
+    /// Writes damaged segments again with their intact records. The original octets stay beside the new file as
+    /// `*.damaged`. After a crash, mending can be repeated.
     pub(crate) fn mend<S: Storage<File = F>>(&self, storage: &S) -> Result<(), OpenError> {
         if let Some((first, segment)) = self.segments.first_key_value()
             && *first > FIRST_POSITION
@@ -276,7 +276,8 @@ impl<F: StorageFile> Survey<F> {
     }
 }
 
-/// The log's number, which most of its segments have; of a log without heads, that of its first record.
+/// Returns the number of the log, found in most segment heads. Without an intact head, the first record gives the
+/// number.
 fn identify<F: StorageFile>(segments: &BTreeMap<u64, Surveyed<F>>) -> Result<u64, OpenError> {
     let mut ids: BTreeMap<u64, usize> = BTreeMap::new();
     for head in segments.values().filter_map(|segment| segment.head) {
@@ -305,7 +306,7 @@ fn identify<F: StorageFile>(segments: &BTreeMap<u64, Surveyed<F>>) -> Result<u64
     })
 }
 
-/// The record that begins at an offset, if it is whole.
+/// Returns the record that begins at an offset, if intact.
 fn read_record<'a, F: StorageFile>(
     reader: &'a mut Windowed<'_, F>,
     id: u64,
@@ -321,7 +322,7 @@ fn read_record<'a, F: StorageFile>(
     Ok(whole.map(|payload| (head, payload)))
 }
 
-/// Where the next head of a record is, from an offset on.
+/// Returns the offset of the next record head, from an offset on.
 fn next_head<F: StorageFile>(
     segment: &Surveyed<F>,
     id: u64,
@@ -347,7 +348,7 @@ fn next_head<F: StorageFile>(
     Ok(None)
 }
 
-/// Copies a file, so that nothing of it is lost when another takes its place.
+/// Copies a file, so that the original octets survive the replacement.
 fn keep_aside<S: Storage>(storage: &S, file: &S::File, first: u64) -> io::Result<()> {
     let name = format!("{first:016x}.damaged");
     match storage.remove(&name) {

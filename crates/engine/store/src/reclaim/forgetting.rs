@@ -1,5 +1,5 @@
-//! Forgetting: hints go that name a body, or a thread, of a stretch of the log that no message refers to any
-//! more. Nothing is lost with them: they say where equal content and the rest of a thread could be found.
+//! Forgetting: removes hints at bodies and threads, of a stretch of the log, that no message refers to any more. No
+//! data is lost: hints only help to find equal content and the rest of a thread.
 
 use std::collections::VecDeque;
 
@@ -19,21 +19,22 @@ const PARTITION_ROWS: usize = 10;
 #[derive(Debug, Default)]
 pub(super) struct Forgetting {
     queue: VecDeque<Partition>,
-    /// The last partition that was taken from the engine.
+    /// The last partition listed by the engine.
     after: Option<Partition>,
-    /// What is being looked at: the partition, a kind of its hints, and the last of them that was.
+    /// The current partition, the kind of hints, and the last hint read.
     current: Option<(Partition, u8, Vec<u8>)>,
     done: bool,
 }
 
 impl Forgetting {
-    /// Whether all were looked at.
+    /// Whether all partitions were searched.
     pub(super) fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Looks at some, removes what is of no use any more, and gives how many that were. A partition that cannot be
-    /// read is passed over: it is only hints. Without the list of partitions none of those behind would be looked at.
+    /// Searches some hints, removes useless hints, and returns the number removed. An unreadable partition is
+    /// skipped, as only hints are affected. An unreadable list of partitions is an error: partitions behind it would
+    /// be missed.
     pub(super) fn step<M: MetaEngine>(
         &mut self,
         meta: &mut M,
@@ -73,7 +74,7 @@ impl Forgetting {
         Ok(())
     }
 
-    /// Looks at hints of a kind; gives the rows that are left to this step.
+    /// Searches hints of a kind. Returns the rows left to this step.
     fn hints<M: MetaEngine>(
         &mut self,
         meta: &M,

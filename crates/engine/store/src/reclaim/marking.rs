@@ -13,9 +13,9 @@ use crate::rows::{MessageRow, decode_snapshot, keys};
 
 /// Rows that a step looks at.
 const ROWS: usize = 2_000;
-/// What looking at a partition costs beside its messages, in rows.
+/// Cost of reading a partition beside its messages, counted in rows.
 const PARTITION_ROWS: usize = 10;
-/// Partitions asked for at once.
+/// Partitions listed at once.
 const PARTITIONS: usize = 100;
 
 /// References to the bodies of a stretch of the log.
@@ -23,14 +23,14 @@ const PARTITIONS: usize = 100;
 pub(super) struct Marking {
     range: Range<u64>,
     pub(super) marks: BTreeSet<u64>,
-    /// The threads that messages are of, which are named by the body of their first one.
+    /// The threads of messages; a thread is named by the body of its first message.
     threads: BTreeSet<u64>,
-    /// Records that have all rows of a partition.
+    /// Records with all rows of a partition.
     pub(super) snapshots: Arc<Snapshots>,
     queue: VecDeque<Partition>,
-    /// The last partition that was taken from the engine.
+    /// The last partition listed by the engine.
     after: Option<Partition>,
-    /// The partition being looked at, and the last row that was.
+    /// The current partition, and the last row read.
     current: Option<(Partition, Vec<u8>)>,
     done: bool,
 }
@@ -49,12 +49,12 @@ impl Marking {
         }
     }
 
-    /// Whether every mailbox was looked at.
+    /// Whether every mailbox was read.
     pub(super) fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Marks what messages among rows refer to.
+    /// Marks the bodies and threads of the messages among rows.
     pub(super) fn mark(&mut self, rows: &[RowChange]) {
         let messages = rows
             .iter()
@@ -75,8 +75,8 @@ impl Marking {
         }
     }
 
-    /// Whether a hint names what lies in the stretch and no message refers to. One that cannot be read says
-    /// nothing either.
+    /// Whether a hint names a body or thread of the stretch that no message refers to. An unreadable hint is useless
+    /// too.
     pub(super) fn is_unused(&self, kind: u8, value: &[u8]) -> bool {
         let Some(named) = value.first_chunk().map(|own| u64::from_le_bytes(*own)) else {
             return true;
@@ -127,7 +127,7 @@ impl Marking {
         Ok(())
     }
 
-    /// Looks at messages of a partition behind `after`; gives the rows that are left to this step.
+    /// Marks messages of a partition behind `after`. Returns the rows left to this step.
     fn messages<M: MetaEngine>(
         &mut self,
         meta: &M,
@@ -149,7 +149,7 @@ impl Marking {
         });
         scanned.map_err(|error| unreadable_rows(&partition, &error))?;
         if bad {
-            // What a row refers to is unknown: nothing goes.
+            // The body of an unreadable row is unknown, so no body may go.
             return Err(unreadable_rows(&partition, &"a message's row is none"));
         }
         if left == 0 {
@@ -169,8 +169,8 @@ pub(crate) fn partitions<M: MetaEngine>(
         .map_err(|error| unreadable("the list of partitions", &error))
 }
 
-/// What cannot be read of the metadata. What it refers to is unknown, so that nothing goes; the log is
-/// whole, and everything else goes on.
+/// Returns the error for unreadable metadata. Their references are unknown, so reclaiming removes nothing; the log is
+/// intact, and the store goes on.
 fn unreadable(what: &str, why: &dyn fmt::Display) -> StoreError {
     StoreError::Damaged(format!("{what}: {why}"))
 }
@@ -184,8 +184,8 @@ pub(crate) fn unreadable_rows(partition: &Partition, why: &dyn fmt::Display) -> 
     unreadable(&what, why)
 }
 
-/// The position of the record that has all rows of a partition, if there is one. What the engine has is
-/// synced, so it is as well.
+/// Returns the position of the record with all rows of a partition, if any. The record is synced, as every row of the
+/// engine is.
 fn snapshot_of<M: MetaEngine>(meta: &M, partition: &Partition) -> Result<Option<u64>, MetaError> {
     let row = meta.row(partition, keys::SNAPSHOT)?;
     if let Some(position) = row.as_deref().and_then(decode_snapshot) {

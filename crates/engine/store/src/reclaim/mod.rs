@@ -1,12 +1,12 @@
-//! Reclaiming: what nothing needs any more is left out when its segment is written again. That is a body
-//! to which no mailbox refers, and a change before a snapshot of its mailbox.
+//! Reclaiming: segments are written again without needless records. Needless are bodies without a reference from any
+//! mailbox, and changes before a snapshot of their mailbox.
 //!
-//! Nothing counts references: those to a range of segments are gathered from the mailboxes ([`marking`], some
-//! rows at a time), then each segment is written again by a job beside the store, and
-//! takes the place of the old one. A reference made meanwhile is marked as it is made; when it is one
-//! to a body that a job left out, the job's work is dropped. Bodies that are being delivered lie
-//! behind the range. Then hints go that name what is gone ([`forgetting`]). A pass ends with new [`snapshots`] of mailboxes whose changes take much room, so that
-//! the next one leaves those out. `docs/internals/store.md` says what a crash leaves.
+//! The store counts no references. A pass gathers the references to a range of segments from the mailboxes
+//! ([`marking`], some rows at a time). Then a job beside the store writes each segment again, and the new file
+//! replaces the old segment. A reference created meanwhile is marked at once; if a job left its body out, the work of
+//! the job is dropped. Bodies being delivered lie behind the range. Then hints at removed bodies go ([`forgetting`]).
+//! A pass ends with new [`snapshots`] of mailboxes whose changes take much space, so that the next pass leaves these
+//! changes out. `docs/internals/store.md` describes the state after a crash.
 
 mod forgetting;
 pub(crate) mod marking;
@@ -28,80 +28,81 @@ use snapshots::Candidates;
 
 /// Segments whose references are gathered at once: their bodies' positions are held in memory.
 const SEGMENTS: usize = 64;
-/// A share of a segment that it never has: nothing is written.
+/// A share of needless octets that no segment reaches, so that no segment is written again.
 const LOOK_ONLY: u64 = 101;
-/// Partitions whose changes a pass counts; of more it counts those it meets first.
+/// Maximum number of partitions whose changes a pass counts. Beyond the maximum, further partitions are not counted.
 const PARTITIONS_MAX: usize = 1_000_000;
 
-/// What there is to do to reclaim room.
+/// The next action of reclaiming.
 #[derive(Debug)]
 pub enum Reclaim<S: Storage> {
-    /// A little was done; come again.
+    /// A step is done; call [`Store::reclaim`] again.
     Working,
-    /// A segment is to be written again: run it where it may block, then hand in what came of it.
+    /// A segment has to be written again. Run the job on a thread that may block, then pass the outcome to
+    /// [`Store::finish_reclaim`].
     Job(Box<ReclaimJob<S>>),
-    /// Every segment was looked at.
+    /// The pass is complete.
     Done(ReclaimReport),
 }
 
-/// What a pass over all segments came to.
+/// The result of a pass over all segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReclaimReport {
-    /// Segments looked at.
+    /// Segments searched.
     pub segments: u64,
     /// Segments written again.
     pub rewritten: u64,
-    /// Octets that came back.
+    /// Octets freed.
     pub saved: u64,
-    /// Octets that nothing needs in segments that were left as they are.
+    /// Needless octets in segments that stay unchanged.
     pub dead: u64,
     /// Snapshots written.
     pub snapshots: u64,
-    /// Octets of changes that need not be kept because of them; the next pass leaves them out.
+    /// Octets of changes made needless by these snapshots; the next pass leaves the changes out.
     pub covered: u64,
-    /// Segments for which there was no room on the disk, or which could not be read.
+    /// Segments that could not be read, or not be written again for lack of disk space.
     pub failed: u64,
-    /// Hints removed that named bodies and threads which are gone.
+    /// Removed hints at bodies and threads that are gone.
     pub hints: u64,
     /// Mailboxes and accounts that got no snapshot because their metadata could not be read.
     pub unreadable: u64,
 }
 
-/// Room that could come back, as far as it is known without looking.
+/// An estimate of reclaimable space, without reading the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reclaimable {
     /// Octets of the log.
     pub log: u64,
-    /// Octets that nothing needs: what the last pass left, and the messages that were removed since. Too
-    /// many where copies of a message are left, or where it was compressed.
+    /// Needless octets: the rest of the last pass, and messages removed since. Too high for messages with remaining
+    /// copies, and for compressed messages.
     pub dead: u64,
 }
 
 /// A pass under way.
 #[derive(Debug, Default)]
 pub(crate) struct Pass {
-    /// Its number since the store was opened.
+    /// The number of the pass since the store was opened.
     number: u64,
     report: ReclaimReport,
-    /// The position up to which segments were looked at.
+    /// The position up to which segments were searched.
     to: u64,
-    /// Octets of changes that stay.
+    /// Octets of remaining changes.
     changes: HashMap<Partition, u64>,
-    /// What was removed before the pass began, of the segments it looks at.
+    /// Octets removed before the pass began, in the segments of the pass.
     removed: BTreeMap<u64, u64>,
     stage: Stage,
 }
 
 #[derive(Debug, Default)]
 enum Stage {
-    /// The next segments are to be chosen.
+    /// Choosing the next segments.
     #[default]
     Choosing,
     Segments(Box<Stretch>),
     Snapshots(Candidates),
 }
 
-/// Segments whose references are gathered at once.
+/// A range of segments whose references are gathered together.
 #[derive(Debug)]
 struct Stretch {
     range: Range<u64>,
@@ -109,12 +110,12 @@ struct Stretch {
     segments: VecDeque<u64>,
     marking: Marking,
     forgetting: Forgetting,
-    /// Whether a job is under way.
+    /// Whether a job runs.
     busy: bool,
 }
 
-/// Octets that were removed, by the segment that was the newest then if they lie in it, else by 0: the
-/// newest one is not reclaimed.
+/// Removed octets by segment: octets in the segment that was the newest at removal count for this segment, all others
+/// for 0. The newest segment is not reclaimed.
 #[derive(Debug, Default)]
 pub(crate) struct Removed(BTreeMap<u64, u64>);
 
@@ -140,7 +141,7 @@ impl Removed {
 }
 
 impl Pass {
-    /// Notes a change that is being logged.
+    /// Records a change that is being logged.
     pub(crate) fn note(&mut self, partition: &Partition, clear: bool, rows: &[RowChange]) {
         match &mut self.stage {
             Stage::Choosing => {}
@@ -161,13 +162,13 @@ impl Pass {
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// Goes on reclaiming, from the oldest segment to the last that is not written to any more: a
-    /// segment is written again when at least `dead_percent_min` of it goes. Does a bounded piece of it.
+    /// Continues reclaiming by one bounded step, from the oldest segment to the last closed segment. A segment is
+    /// written again if at least `dead_percent_min` percent of its octets are needless.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Failed`] is final, as of any other change. After [`StoreError::Damaged`], which names
-    /// what cannot be read, the pass is given up, nothing goes, and the store goes on.
+    /// [`StoreError::Failed`] is final, as for every change. [`StoreError::Damaged`] names the unreadable metadata:
+    /// the pass is abandoned, no record is removed, and the store goes on.
     pub fn reclaim(&mut self, dead_percent_min: u64) -> Result<Reclaim<S>, StoreError> {
         self.log.check()?;
         let mut pass = self.reclaiming.take().unwrap_or_else(|| Pass {
@@ -202,8 +203,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(done)
     }
 
-    /// Looks at every segment at once and gives the octets that nothing needs. Takes as long as reading
-    /// the log takes.
+    /// Searches all segments at once and returns the needless octets. Takes as long as reading the log.
     ///
     /// # Errors
     ///
@@ -221,18 +221,18 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         }
     }
 
-    /// Whether a pass is under way.
+    /// Whether a pass runs.
     #[must_use]
     pub fn is_reclaiming(&self) -> bool {
         self.reclaiming.is_some()
     }
 
-    /// Gives up the pass under way; what a job of it did is dropped.
+    /// Abandons the running pass; the work of its job is dropped.
     pub fn stop_reclaiming(&mut self) {
         self.reclaiming = None;
     }
 
-    /// Room that could come back.
+    /// Returns an estimate of the reclaimable space.
     ///
     /// # Errors
     ///
@@ -244,12 +244,12 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         })
     }
 
-    /// Takes what [`Store::reclaimable`] said when the store was last open.
+    /// Restores the estimate that [`Store::reclaimable`] gave when the store was last open.
     pub fn set_reclaimable(&mut self, dead: u64) {
         self.dead = dead;
     }
 
-    /// Takes the next segments that were written to the end and synced.
+    /// Chooses the next closed and synced segments.
     fn choose(&mut self, pass: &mut Pass, dead_percent_min: u64) -> Reclaim<S> {
         let segments: VecDeque<u64> = self.log.sealed(pass.to).take(SEGMENTS).collect();
         let (Some(first), Some(last)) = (segments.front(), segments.back()) else {
@@ -322,7 +322,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(todo)
     }
 
-    /// Takes what came of a [`ReclaimJob`] and gives the octets that it saved.
+    /// Accepts the outcome of a [`ReclaimJob`] and returns the octets saved.
     ///
     /// # Errors
     ///
@@ -378,8 +378,9 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         saved
     }
 
-    /// Says whether the disk is nearly full: then messages are refused, and the spare room is given up so
-    /// that others can be removed. When it is not, the spare room is taken again.
+    /// Reports whether the disk is nearly full. On a nearly full disk the store refuses messages and gives up the
+    /// first spare file, so that messages can be removed. Once the disk has space again, missing spare files are
+    /// created again.
     ///
     /// # Errors
     ///
@@ -388,13 +389,13 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         self.log.note_room(scarce)
     }
 
-    /// Whether messages are taken in, and not only removed.
+    /// Whether the store accepts messages, and not only removals.
     #[must_use]
     pub fn is_roomy(&self) -> bool {
         self.log.is_roomy()
     }
 
-    /// Counts what may be given back of the record at a position.
+    /// Counts reclaimable octets of the record at a position.
     pub(crate) fn count_removed(&mut self, position: u64, octets: u64) {
         self.removed.add(position, self.log.newest(), octets);
     }

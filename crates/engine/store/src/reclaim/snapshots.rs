@@ -1,6 +1,6 @@
-//! Snapshots: one record of the log that has all rows of a partition, so that the changes before it need
-//! not be kept. One is written when the changes take several times its room. Rows are gathered in steps;
-//! what changes meanwhile is noted as it is logged.
+//! Snapshots: one log record with all rows of a partition, which makes the earlier changes needless. A snapshot is
+//! written if the changes take several times its octets. Rows are gathered in steps; changes logged meanwhile are
+//! recorded beside them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,11 +17,11 @@ use crate::{Store, StoreError, batch};
 const ROWS: usize = 2_000;
 /// Octets of changes of a partition below which nothing is done.
 const CHANGES_MIN: u64 = 16 * 1024;
-/// Changes must take as many times the room of the snapshot.
+/// How many times the octets of the snapshot the changes must take.
 const FACTOR: u64 = 2;
 /// The longest snapshot. A mailbox with more, some 300,000 messages, keeps all its changes.
 pub(super) const SNAPSHOT_MAX: u64 = 32 * 1024 * 1024;
-/// What a row takes in a batch beside key and value.
+/// Octets of a row in a batch beside key and value.
 const ROW_HEAD: u64 = 6;
 
 /// Partitions whose changes may be worth a snapshot.
@@ -37,17 +37,17 @@ pub(super) struct Gathering {
     partition: Partition,
     /// Octets of its changes in the log.
     changes: u64,
-    /// As the metadata had them when they were read.
+    /// Rows as read from the metadata.
     rows: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// What was logged and may not have been there then.
+    /// Row changes logged and perhaps not applied when the rows were read.
     since: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     octets: u64,
-    /// The kind of rows being read, and the last one that was.
+    /// The kind of rows being read, and the key of the last row read.
     at: (u8, Vec<u8>),
 }
 
 impl Candidates {
-    /// Takes the octets of changes of each partition.
+    /// Chooses candidates by the octets of changes of each partition.
     pub(super) fn new(changes: impl IntoIterator<Item = (Partition, u64)>) -> Self {
         let mut queue: Vec<_> = changes
             .into_iter()
@@ -60,7 +60,7 @@ impl Candidates {
         }
     }
 
-    /// Notes a change that was logged.
+    /// Records a logged change.
     pub(super) fn note(&mut self, partition: &Partition, clear: bool, rows: &[RowChange]) {
         let Some(gathering) = &mut self.gathering else {
             return;
@@ -69,7 +69,7 @@ impl Candidates {
             return;
         }
         if clear {
-            // It was deleted: that record is the snapshot.
+            // The partition was cleared: the clearing record is the snapshot.
             self.gathering = None;
             return;
         }
@@ -85,12 +85,12 @@ impl Gathering {
         }
     }
 
-    /// Whether it is not worth it.
+    /// Whether the snapshot is too long to be worth writing.
     fn is_too_long(&self) -> bool {
         self.octets > SNAPSHOT_MAX || self.octets * FACTOR > self.changes
     }
 
-    /// Reads some rows; true when all were.
+    /// Reads some rows. Returns true after the last row.
     fn step<M: MetaEngine>(&mut self, meta: &M) -> Result<bool, MetaError> {
         let mut left = ROWS;
         while left > 0 {
@@ -119,7 +119,7 @@ impl Gathering {
         Ok(false)
     }
 
-    /// All rows as they are after everything that was logged.
+    /// Returns all rows, with the changes logged meanwhile.
     fn into_rows(self) -> (Partition, Vec<RowChange>) {
         let mut rows = self.rows;
         for (key, value) in self.since {
@@ -139,9 +139,8 @@ fn row_octets(key: &[u8], value: &[u8]) -> u64 {
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// Goes on writing snapshots; gives the octets of changes that need not be kept any more because of
-    /// one, or none when there is nothing more to do. A partition that cannot be read gets none, and the
-    /// next one follows.
+    /// Continues writing snapshots by one step. Returns the octets of changes made needless by a new snapshot, or
+    /// none after the last candidate. An unreadable partition gets no snapshot, and the next candidate follows.
     pub(super) fn snapshot_some(
         &mut self,
         candidates: &mut Candidates,
@@ -161,7 +160,8 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
             for batch in self.pending.of(&gathering.partition.clone()) {
                 gathering.note(&batch.rows);
             }
-            // Of one that was deleted, or has a snapshot already, nobody knows yet how little stays.
+            // A partition just cleared, or with a new snapshot, is skipped: the octets of its remaining changes are
+            // not known yet.
             let is_known = |batch: &Batch| {
                 batch.clear || batch.rows.iter().any(|row| row.key == keys::SNAPSHOT)
             };
@@ -187,7 +187,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         }
     }
 
-    /// Logs all rows of a partition; nothing about it changes but its version.
+    /// Logs all rows of a partition; only the version of the partition changes.
     fn write_snapshot(
         &mut self,
         partition: Partition,
@@ -213,10 +213,10 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
                     mailbox.version = version;
                 }
             }
-            // It is read again with its new version.
+            // The account is read again with its new version.
             Partition::Account(name) => drop(self.accounts.remove(name)),
         }
-        // The metadata have the rows.
+        // The metadata have the rows already.
         self.pending.push(Batch {
             partition,
             expected,

@@ -1,4 +1,4 @@
-//! What rows, counters and bodies disagree on, put right.
+//! Mending disagreements between rows, counters and bodies.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -26,11 +26,11 @@ pub(super) struct Mending {
     bodies: Vec<u64>,
     nameless: BTreeSet<u64>,
     broken: Broken,
-    /// Mailboxes that are not empty partitions.
+    /// Mailboxes with a row of counters.
     known: BTreeMap<u64, Known>,
-    /// Where the lists have mailboxes.
+    /// Account and name of each listed mailbox.
     listed: HashMap<u64, (AccountName, MailboxName)>,
-    /// Mailboxes that were deleted and are still to be emptied.
+    /// Deleted mailboxes that are not empty yet.
     purged: HashSet<u64>,
     /// Accounts that have a list.
     accounts: HashSet<AccountName>,
@@ -65,7 +65,7 @@ impl Mending {
         Ok(mending)
     }
 
-    /// The partition that is looked at next.
+    /// Returns the next partition to mend.
     pub(super) fn next<M: MetaEngine>(&mut self, meta: &M) -> Result<Option<Partition>, MetaError> {
         if self.queue.is_empty() {
             self.queue = meta.partitions(self.after.as_ref(), PARTITIONS)?.into();
@@ -117,7 +117,7 @@ impl Mending {
         Ok(())
     }
 
-    /// The change that puts a partition right, with all its rows; none when it is right.
+    /// Returns the change that mends a partition, with all its rows; none if the partition is intact.
     pub(super) fn partition<M: MetaEngine>(
         &mut self,
         meta: &M,
@@ -146,7 +146,7 @@ impl Mending {
         Ok(Some(whole(partition, meta.version(partition)?, rows)))
     }
 
-    /// What is left when every partition was looked at: accounts that have no list any more.
+    /// Returns the changes for accounts whose list of mailboxes is lost. Call this after the last partition.
     pub(super) fn finish(mut self, report: &mut RepairReport) -> Vec<Change> {
         let owners: BTreeSet<_> = self
             .known
@@ -195,7 +195,7 @@ impl Mending {
         for (id, known) in own {
             greatest = greatest.max(known.uid_validity);
             let lost = !self.listed.contains_key(id) && !self.purged.contains(id);
-            // An empty one is of a creation that was cut off.
+            // An empty mailbox is the leftover of an interrupted creation.
             if !lost || known.messages == 0 {
                 continue;
             }
@@ -219,7 +219,7 @@ impl Mending {
         *rows != before
     }
 
-    /// Whether a mailbox is there and an account's.
+    /// Whether a mailbox exists and belongs to an account.
     fn is_of(&self, id: MailboxId, name: &AccountName) -> bool {
         let known = self.known.get(&id.0);
         known.is_some_and(|known| known.owner.as_ref() == Some(name))
@@ -227,7 +227,7 @@ impl Mending {
 
     fn mailbox(&mut self, id: u64, rows: &mut Rows, report: &mut RepairReport) -> bool {
         let Some(known) = self.known.get(&id) else {
-            // Deleted, or nothing that could be used: its rows go, if there are any.
+            // The mailbox was deleted, or lost its counters: any remaining rows go.
             let any = !rows.is_empty();
             rows.clear();
             return any;
@@ -258,7 +258,7 @@ impl Mending {
         let mut head = head.unwrap_or_else(|| MailboxHead::new(uid_validity));
         let (messages, gone) = self.sift(rows, &at, report);
         if nobodys && messages.is_empty() {
-            // No list can have it, and there is nothing in it any more.
+            // A mailbox without owner fits in no list, and this mailbox has no messages left.
             rows.clear();
             return true;
         }
@@ -278,7 +278,7 @@ impl Mending {
         *rows != before
     }
 
-    /// Takes out messages whose body or row is gone; gives those that stay, and the UIDs of the others.
+    /// Removes messages whose body or row is gone. Returns the remaining messages, and the UIDs of removed messages.
     fn sift(
         &mut self,
         rows: &mut Rows,
@@ -317,7 +317,7 @@ impl Mending {
     }
 }
 
-/// A change that has all rows of a partition.
+/// Returns a change with all rows of a partition.
 fn whole(partition: &Partition, version: u64, rows: Rows) -> Change {
     let mut change = Change::new(partition.clone(), version);
     change.clear = true;
@@ -332,8 +332,8 @@ fn whole(partition: &Partition, version: u64, rows: Rows) -> Change {
     change
 }
 
-/// Nothing that a client knows of a mailbox that lost changes is to be relied on: every message counts
-/// as changed now, and everything absent as expunged (RFC 7162 section 3.2.5).
+/// Invalidates the mod-sequences that clients know of a mailbox that lost changes. Every message counts as changed
+/// now, and every absent UID as expunged (RFC 7162 section 3.2.5).
 fn forget_history(head: &mut MailboxHead, rows: &mut Rows, messages: &BTreeMap<Uid, MessageRow>) {
     let newest = messages.values().map(|row| row.mod_seq).max();
     head.mod_seq = ModSeq(head.mod_seq.max(newest.unwrap_or_default()).0 + 1);

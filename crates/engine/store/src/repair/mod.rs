@@ -1,14 +1,14 @@
-//! Repairing a store: its metadata made anew from the log, and of the log what is left of it.
+//! Repairing a store: rebuilds the metadata from the log, and salvages a damaged log.
 //!
-//! 1. The log is looked at ([`Survey`]): which records are whole, what was synced and is gone.
-//! 2. Changes are chained: each names the version before it, so a partition that lost some is known.
-//!    The old metadata, if there are any, have what the log lost, when they are new enough.
-//! 3. New metadata are made of both.
-//! 4. Damaged segments are written again with what is left; the octets as they were stay beside them.
-//! 5. What new metadata and bodies disagree on is mended ([`mend`]), each partition by a batch in the log
-//!    that has all its rows, so that the log alone tells the same from then on.
+//! 1. A [`Survey`] of the log finds intact records, and synced records that are lost.
+//! 2. Changes are chained: each change carries the version before, which exposes partitions that lost changes. Old
+//!    metadata, if present and recent enough, have the changes that the log lost.
+//! 3. New metadata are built from log and old metadata.
+//! 4. Damaged segments are written again with their intact records; the original octets stay beside the new files.
+//! 5. Disagreements between new metadata and bodies are mended ([`mend`]), each partition by a batch in the log with
+//!    all rows. From then on the log alone yields the mended metadata.
 //!
-//! Cut off anywhere, it can be done again: every step finds its work in what is there.
+//! An interrupted repair can be repeated: every step derives its work from the files on the disk.
 
 mod mend;
 
@@ -29,29 +29,29 @@ use mend::Mending;
 
 /// Partitions looked at in one go.
 const PARTITIONS: usize = 1_000;
-/// Octets of mending that wait for a sync.
+/// Maximum octets of mending that wait for a sync.
 const UNSYNCED_MAX: u64 = 16 * 1024 * 1024;
 
-/// A message whose body is gone; its reference was taken out.
+/// A message whose body is gone; the repair removed the message from its mailbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostMessage {
-    /// Whose it was, if that is known.
+    /// The account of the message, if known.
     pub account: Option<AccountName>,
-    /// Where it was; none when the mailbox is in no list.
+    /// The name of the mailbox; none if the mailbox is in no list.
     pub mailbox: Option<MailboxName>,
     /// The mailbox.
     pub id: MailboxId,
-    /// Its UID.
+    /// The UID of the message.
     pub uid: Uid,
-    /// The body that is not there.
+    /// The missing body.
     pub body: BlobId,
-    /// Octets it had.
+    /// Octets of the message.
     pub size: u32,
-    /// When it arrived, in seconds since 1970.
+    /// Arrival of the message, in seconds since 1970.
     pub arrived: i64,
 }
 
-/// What a repair found and did, or would do.
+/// The findings and actions of a repair, or of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RepairReport {
     /// Whole records of the log.
@@ -60,9 +60,9 @@ pub struct RepairReport {
     pub accounts: u64,
     /// Mailboxes.
     pub mailboxes: u64,
-    /// Messages that are there, each reference counted.
+    /// Remaining messages, each reference counted.
     pub messages: u64,
-    /// Stretches of the log of which nothing is left.
+    /// Stretches of the log without intact records.
     pub damage: Vec<Damage>,
     /// Messages whose body is gone.
     pub lost: Vec<LostMessage>,
@@ -72,16 +72,15 @@ pub struct RepairReport {
     pub lists_lost: Vec<AccountName>,
     /// Partitions that lost changes in the log which the old metadata still had.
     pub from_metadata: u64,
-    /// Bodies that no change which is left refers to, while changes are lost: messages of which nobody
-    /// knows whose they are.
+    /// Bodies without a reference in the remaining changes, listed if the log is damaged: messages of unknown owner.
     pub nameless: Vec<BlobId>,
-    /// Names in lists whose mailbox is gone; taken out.
+    /// Names removed from lists because the mailbox is gone.
     pub names_gone: Vec<(AccountName, MailboxName)>,
-    /// Mailboxes that were in no list, under the names they have now.
+    /// Mailboxes that were in no list, under their new names.
     pub names_made: Vec<(AccountName, MailboxName)>,
-    /// Partitions that are other than the log said.
+    /// Partitions changed by mending.
     pub mended: u64,
-    /// Octets behind the last whole record that were cut; not known of a dry run.
+    /// Octets cut behind the last intact record; a dry run reports 0.
     pub cut: u64,
 }
 
@@ -94,12 +93,12 @@ impl RepairReport {
     }
 }
 
-/// Why a store was not repaired. It is as damaged as it was, and no more.
+/// The reason for a failed repair. A failed repair adds no damage to the store.
 #[derive(Debug)]
 pub enum RepairError {
-    /// The log cannot be read, or not written.
+    /// Reading or writing the log failed.
     Log(OpenError),
-    /// What was mended could not be stored.
+    /// Storing the mended rows failed.
     Store(StoreError),
 }
 
@@ -137,17 +136,17 @@ impl std::error::Error for RepairError {}
 struct Chain {
     /// The version after the last one.
     last: u64,
-    /// The version that the last change expected which did not follow the one before it.
+    /// The version expected by the last change that did not follow its predecessor.
     broken: Option<u64>,
 }
 
-/// What the log says, whole record by whole record.
+/// The contents of the log, from its intact records.
 #[derive(Debug, Default)]
 struct Told {
     chains: HashMap<Partition, Chain>,
     /// Positions of bodies, rising.
     bodies: Vec<u64>,
-    /// Bodies that no change refers or referred to; only looked for when something is lost.
+    /// Bodies that no change refers or referred to; collected only if the log is damaged.
     nameless: Option<BTreeSet<u64>>,
     records: u64,
 }
@@ -186,16 +185,15 @@ impl Told {
 /// Partitions that lost changes.
 #[derive(Debug, Default)]
 struct Broken {
-    /// Whose state the old metadata have, with the version it is.
+    /// Partitions whose state the old metadata have, with its version.
     kept: BTreeMap<Vec<u8>, (Partition, u64)>,
-    /// Whose changes are gone.
+    /// Partitions whose changes are lost.
     gone: BTreeSet<Vec<u8>>,
 }
 
 impl<S: Storage, M: MetaEngine> Store<S, M> {
-    /// Makes metadata anew in `fresh`, which is empty, and mends what cannot be had from the log. `old`
-    /// is what there was before, if it can be opened; it is only read. With `dry_run` nothing but
-    /// `fresh` is written.
+    /// Rebuilds the metadata in `fresh`, an empty engine, and mends partitions that the log no longer has in full.
+    /// `old` is the previous metadata, if readable; `old` is not changed. With `dry_run` only `fresh` is written.
     ///
     /// # Errors
     ///
@@ -253,7 +251,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
         Ok(report)
     }
 
-    /// Syncs until nothing waits.
+    /// Syncs until no change waits.
     pub(crate) fn sync_all(&mut self) -> Result<(), StoreError> {
         while let Some(job) = self.sync_job()? {
             self.finish_sync(job.run())?;
@@ -263,7 +261,7 @@ impl<S: Storage, M: MetaEngine> Store<S, M> {
 }
 
 impl Broken {
-    /// Finds the partitions whose changes do not follow one another, or end before the metadata do.
+    /// Finds partitions whose chain of changes has a gap, or ends before the old metadata do.
     fn of<M: MetaEngine>(told: &Told, old: Option<&M>) -> Result<Self, MetaError> {
         let mut broken = Self::default();
         for (partition, chain) in &told.chains {
@@ -281,7 +279,7 @@ impl Broken {
         loop {
             let partitions = old.partitions(after.as_ref(), PARTITIONS)?;
             for partition in &partitions {
-                // What all accounts share is nothing but hints, of which the log knows nothing.
+                // The partition shared by all accounts has only hints, which the log does not record.
                 if !told.chains.contains_key(partition) && *partition != keys::EVERYBODY {
                     let kept = (partition.clone(), old.version(partition)?);
                     broken.kept.insert(partition.encode(), kept);
@@ -294,7 +292,7 @@ impl Broken {
         }
     }
 
-    /// Makes metadata of the log, and of the old ones where they know more.
+    /// Builds metadata from the log, and from the old metadata where they have more changes.
     fn build<F: StorageFile, M: MetaEngine>(
         &self,
         survey: &Survey<F>,
