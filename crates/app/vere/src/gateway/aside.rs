@@ -17,17 +17,17 @@ use vere_smtp::server::{Message, Server};
 use crate::role::memory::{BodyMemory, Receiver, Share};
 use crate::role::places::Client;
 
-/// So much of a message is held in memory before it is written.
+/// Octets of a message held in memory before the file is written.
 const FROM: usize = 1024 * 1024;
 
 /// The part of a disk that is not for these files.
 const KEPT_DIVISOR: u64 = 8;
-/// More than so much need not be kept of a large one.
+/// Upper bound of the reserved part: a large disk needs no bigger reserve.
 const KEPT_MAX: u64 = 1 << 30;
-/// Of what is kept, those that are called may leave some to be taken before they have let go.
+/// Divisor of the reserve. New octets may use this part of the reserve until called connections have freed theirs.
 const LAST_DIVISOR: u64 = 2;
 
-/// What one connection keeps in a file.
+/// The file of one connection.
 #[derive(Debug)]
 pub(super) struct Aside {
     settings: Arc<Settings>,
@@ -71,7 +71,7 @@ impl Aside {
     /// something: then it has to be asked anew what is next.
     pub(super) async fn take(&mut self, server: &mut Server) -> bool {
         let called = self.write_and_count(server).await;
-        // What was let go of, now or by the client, is not to wait for the client to say something.
+        // A file without octets is closed now, not with the next command of the client.
         if server.aside() == 0 {
             self.file = None;
         }

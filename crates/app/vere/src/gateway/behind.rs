@@ -84,7 +84,7 @@ pub(super) fn look_through(gateway: &Rc<Gateway>, queue: u32, remote: &str, repl
     }
 }
 
-/// Goes on until no queue waits any more.
+/// Runs until no queue waits.
 async fn run(gateway: Rc<Gateway>) {
     let mut after = 0;
     while let Some((queue, reason)) = gateway.behind.next(after) {
@@ -134,7 +134,7 @@ async fn end(
     let mut ended = false;
     for (record, envelope, body) in recovery::readable(block.records) {
         let accepted = accepted(gateway, queue, record, &envelope);
-        // Whoever was stopped, or waited for long, may not do so any more.
+        // Re-check before each message: the gateway may be stopping, or the fetch may have outlasted the lease.
         if !gateway.delivering() || !is_expired(gateway, accepted) {
             break;
         }
@@ -216,8 +216,8 @@ fn is_young(gateway: &Gateway, accepted: Timestamp) -> bool {
     after.is_none_or(|after| accepted + after > clock::now())
 }
 
-/// Tells the sender of one message; whether there was one to be told. What is under way or held is told of by its
-/// own attempts.
+/// Notifies the sender of one message. Returns whether the message had a sender to notify. Messages in flight or held
+/// are reported by their own attempts.
 async fn tell_one(
     gateway: &Rc<Gateway>,
     queue: u32,

@@ -23,13 +23,13 @@ use crate::spool::namesake::{self, By, Namesake};
 use crate::spool::reader::Admission;
 use crate::wording::messages;
 
-/// How often the progress is told.
+/// Interval between progress lines.
 const TELL: Duration = Duration::from_secs(2);
-/// After which nodes are asked again that did not answer.
+/// Pause before a node that did not answer is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Drains the groups of these gateways, or of all that are dead; `force`: also of one that lives, which
-/// then ends. `out` is told how far it is.
+/// Drains the groups of the given gateways, or of all dead gateways. With `force`, also drains the group of a live
+/// gateway, which then ends. Writes progress to `out`.
 ///
 /// # Errors
 /// When a gateway lives, or something is left.
@@ -241,7 +241,7 @@ impl<'a> Told<'a> {
         }
         self.at = Some(Instant::now());
         let name = self.name;
-        // Nobody may be there to read it any more; the mail goes on.
+        // Delivery continues even if the reader of the progress has gone.
         let _ = match progress {
             Progress {
                 recovered: false, ..

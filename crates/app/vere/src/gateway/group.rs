@@ -20,14 +20,14 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How the delivery of a group ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// Nothing is left in it, but for so many records that this version cannot read.
+    /// The group is empty, except for records that this version cannot read.
     Empty {
-        /// They stay.
+        /// Number of unreadable records, which remain in the spool.
         unreadable: u64,
     },
-    /// Another gateway took it: most often the one that it is named for.
+    /// Another gateway took the group: usually the gateway that the group is named for.
     Taken,
-    /// It was told to stop.
+    /// The gateway is stopping.
     Stopped,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Progress {
     pub(super) in_flight: usize,
     /// Messages that an operator holds one by one.
     pub(super) standing: usize,
-    /// When something is tried again.
+    /// Time of the next attempt.
     pub(super) next: Option<Timestamp>,
 }
 
@@ -110,8 +110,8 @@ fn progress(gateway: &Gateway) -> Progress {
 /// report is being stored. Else how many records cannot be read.
 async fn left(gateway: &Gateway) -> Option<u64> {
     let queues = gateway.link.queues().await.ok()?;
-    // What was ordered for destinations stays for the gateway that the group is named for, and lines that
-    // this one does not want as well.
+    // Queue commands for destinations remain for the gateway that the group is named for. So do event lines of
+    // exports that this gateway does not have.
     let others = |name: &str| gateway.records.is_other(name);
     let leaving = queues.iter().filter(|queue| !others(&queue.name));
     let records: u64 = leaving.map(|queue| queue.length).sum();

@@ -19,7 +19,7 @@ pub(super) struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// Looks through the header of a message, once. One that is [`is_headless`] has no fields.
+    /// Scans the header of a message once. An [`is_headless`] message has no fields.
     pub(super) fn of(message: &'a [u8]) -> Self {
         let mut header = Self::default();
         if !is_headless(message) {
@@ -29,7 +29,7 @@ impl<'a> Header<'a> {
     }
 
     fn take(&mut self, field: &Field<'a>) {
-        // Names are compared with those that are as long, so that most fields cost nothing.
+        // The length selects the candidate names, so most fields cost no comparison.
         match field.name.len() {
             4 if field.is("From") => {
                 self.from_count += 1;

@@ -90,7 +90,7 @@ impl Intake for ServiceIntake {
         self.exchange.take();
         let client = Client::at(session.peer().address.ip());
         let directory = self.gateway.router.directory.clone();
-        // Before it is checked: it may become another one meanwhile.
+        // Before the check: the directory may change the account meanwhile.
         self.shown.set(Print::of_user(&directory, &attempt.authcid));
         // Boxed for the same reason as what follows a message.
         match Box::pin(self.logins.password(client, directory, attempt)).await {
@@ -158,7 +158,7 @@ impl Intake for ServiceIntake {
                 rcpt.notify = rcpt.notify.map(convert::without_success);
             }
         }
-        // Boxed: it is large, and every session that waits would have room for it.
+        // Boxed: the future is large, and every waiting session would reserve memory for it.
         let stored = Box::pin(accept(&self.gateway, self.service, trace, message)).await;
         self.gateway.metrics.received(
             self.service,
@@ -171,7 +171,7 @@ impl Intake for ServiceIntake {
     }
 
     fn rights(&self, peer: &Peer) -> ClientRights {
-        // Whoever it is now has not logged in here.
+        // The proxy announced another client, which has not logged in on this connection.
         self.shown.set(None);
         let settings = self.gateway.settings();
         let address = peer.address.ip();
@@ -379,7 +379,7 @@ fn note_received(gateway: &Gateway, message: &Message, account: Option<&str>, en
     });
 }
 
-/// What the client is told when the spool does not hold its message: always that it may try again.
+/// Reply to a client whose message the spool did not store: always temporary, so that the client retries.
 fn refusal(trace: TraceId, error: SpoolError) -> Refusal {
     tracing::warn!(queue_id = %trace, ?error, "message refused: not safe in the spool");
     match error {

@@ -1,4 +1,4 @@
-//! Accepts connections: who the client is, what it may do, how many there may be.
+//! Accepts connections: identifies the client, its rights, and enforces the connection limits.
 
 mod local;
 

@@ -15,7 +15,7 @@ use crate::control::{Answer, MessageRow, QueueRow};
 
 /// Messages in one answer, at most.
 const SHOW_MAX: usize = 10_000;
-/// Queues in one answer, at most: what the others wait for meanwhile stays below some milliseconds.
+/// Queues in one answer, at most: longer answers would delay other tasks by more than some milliseconds.
 const LIST_MAX: usize = 2_000;
 /// Records in one block from the spool.
 const BLOCK_RECORDS: u32 = 200;
@@ -24,8 +24,8 @@ const BLOCK_OCTETS: u32 = 1 << 20;
 /// Blocks read for one answer; messages behind them are shown without sender and recipients.
 const BLOCKS_MAX: usize = 100;
 
-/// Queues in the order of their destinations, those behind `after` if it is given; of the `group` of a
-/// dead gateway if one is given, which holds none when it is not adopted (any more).
+/// Lists queues in the order of their destinations, from behind `after` on if given. With `group`, lists the queues
+/// of that dead gateway: none if this gateway has not adopted the group.
 pub(super) fn list(
     gateway: &Gateway,
     group: Option<&str>,
@@ -52,22 +52,22 @@ pub(super) fn list(
 
 /// A message in a queue of one of the gateways here.
 struct Found {
-    /// Which of them: 0 is this one, then adopted ones.
+    /// Index of the gateway: 0 is this gateway, followed by adopted groups.
     place: usize,
     number: u32,
     message: MessageSummary,
 }
 
-/// Which messages are to be shown.
+/// Selects the messages to show.
 pub(super) struct Asked<'a> {
-    /// Those of this destination in acceptance order, or the places of the one with this id; without it those
-    /// that are held, of all queues.
+    /// A destination, for its messages in acceptance order; or a queue id, for all places of the message. Without
+    /// either, held messages of all queues.
     pub(super) what: Option<&'a str>,
-    /// Only those that are held one by one.
+    /// Restrict to messages held individually.
     pub(super) held: bool,
-    /// Of this dead gateway alone, which this one has adopted; otherwise of this one and all of those.
+    /// The dead gateway whose adopted group to show; by default this gateway and all adopted groups.
     pub(super) group: Option<&'a str>,
-    /// Only those behind this one.
+    /// Restrict to messages behind this queue id.
     pub(super) after: Option<TraceId>,
     pub(super) limit: usize,
 }
@@ -123,7 +123,7 @@ fn of_what(
     Ok(found)
 }
 
-/// This gateway, and those that it has adopted, with their names.
+/// Returns this gateway and the adopted groups with their names.
 fn groups(gateway: &Rc<Gateway>) -> Vec<(Option<String>, Rc<Gateway>)> {
     let adopted = gateway.adopted.borrow().clone();
     let adopted = adopted.into_iter().map(|(name, one)| (Some(name), one));
@@ -132,8 +132,8 @@ fn groups(gateway: &Rc<Gateway>) -> Vec<(Option<String>, Rc<Gateway>)> {
         .collect()
 }
 
-/// The first messages of all queues of that name, in the order in which they were taken; `None`: there is no
-/// such queue.
+/// Returns the first messages of all queues with the given destination, in acceptance order; `None` if no such queue
+/// exists.
 fn of_queue(
     all: &[(Option<String>, Rc<Gateway>)],
     what: &str,

@@ -40,11 +40,11 @@ pub(super) enum Change {
 pub(super) enum Unkept {
     /// It is not.
     Unchanged(SpoolError),
-    /// It is not: one before it is not either yet.
+    /// The command was not stored: an earlier command is still being stored.
     NotBegun,
     /// The spool does not answer yet.
     Unanswered,
-    /// The spool had it and did not answer.
+    /// The spool received the command, and the outcome is unknown.
     Unknown(SpoolError),
 }
 
@@ -73,8 +73,8 @@ impl fmt::Display for Unkept {
 }
 
 impl Gateway {
-    /// Makes a change of orders: one at a time, as each begins with what the one before left. It goes on when whoever
-    /// asked is told that the spool does not answer, or has gone.
+    /// Runs one change of queue commands at a time, since each change builds on its predecessor. The change continues
+    /// if the caller gives up or the spool's answer comes late.
     ///
     /// # Errors
     /// [`Unkept::NotBegun`], [`Unkept::Unanswered`], each after some seconds.
@@ -96,10 +96,10 @@ impl Gateway {
     }
 }
 
-/// Changes what is ordered for a destination, first in the spool. Gives what holds from now on.
+/// Changes the queue commands of a destination, first in the spool. Returns the commands in effect.
 ///
 /// # Errors
-/// When it is not known that the spool keeps it; what is changed is then changed later, if at all.
+/// When the spool did not confirm the change, which then takes effect later or never.
 pub(super) async fn change(
     gateway: &Rc<Gateway>,
     destination: Destination,
@@ -173,7 +173,7 @@ const fn notice(change: &Change) -> OrderNotice {
     }
 }
 
-/// A time, or that there is none.
+/// Formats the end of a queue command; [`FOREVER`] means until an operator reverts the command.
 pub(super) fn until_text(until: Timestamp) -> String {
     if until == FOREVER {
         "taken back".to_owned()
@@ -194,7 +194,7 @@ async fn queue(gateway: &Gateway) -> Result<QueueId, SpoolError> {
     Ok(queue)
 }
 
-/// Takes a record back after a restart or a takeover. One that has ended goes.
+/// Restores a command from its record after a restart or takeover. Removes an expired command.
 pub(super) fn recover(gateway: &Gateway, queue: QueueId, record: &Record) {
     gateway.orders_queue.set(Some(queue));
     let now = clock::now();

@@ -1,12 +1,12 @@
-//! Whether new mail is taken: what stands against it.
+//! Decides whether new mail is accepted, and which limit stands against acceptance.
 //!
-//! Near a bound of what waits, here or in the nodes, everything new is turned away, so that what is under way finds
-//! room: new connections by 421, new messages of those that are open by 452. It begins at
-//! `limits.throttle_from` and ends below `limits.throttle_until`, so that it does not flutter.
+//! Near a limit of queued mail, here or in the nodes, the gateway refuses all new mail, so that mail in flight finds
+//! space: new connections by 421, new messages of open connections by 452. Throttling starts at
+//! `limits.throttle_from` and ends below `limits.throttle_until`, so that the state does not flutter.
 //!
-//! Memory of messages that are being received is another matter: clients take it that nobody has let in. Those that hold
-//! it and do not move are refused first; if that does not help, new messages of clients that have not authenticated get
-//! 452. No connection is turned away for it.
+//! Memory of messages that are being received is different, because unauthenticated clients use it. Stalled messages
+//! are refused first. If memory remains short, new messages of unauthenticated clients get 452. No connection is
+//! refused for lack of memory.
 
 use std::cell::Cell;
 use std::fmt;
@@ -23,16 +23,16 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How long they may take to answer.
 const NODE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What may be used up.
+/// A limit that can be exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
     /// Messages in all queues of a group.
     Messages,
     /// Memory of messages that are being received.
     Bodies,
-    /// What the fullest node may hold, of all gateways.
+    /// Fill of the fullest node, by all gateways.
     Nodes,
-    /// What the nodes may hold of this gateway.
+    /// Fill of the nodes by this gateway's group.
     Group,
 }
 
@@ -57,17 +57,17 @@ pub(super) struct Pressure {
     held: Cell<Held>,
 }
 
-/// How much of what nodes may hold they do, in percent.
+/// Fill of the nodes, in percent of their limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Held {
-    /// Of all gateways, the fullest of them.
+    /// Highest fill of a node, by all gateways.
     pub(super) node: u64,
-    /// Of this gateway.
+    /// Highest fill by this gateway's group.
     pub(super) group: u64,
 }
 
 impl Held {
-    /// What these nodes say; `None` when there are none.
+    /// Returns the highest fills among the nodes; `None` without nodes.
     pub(super) fn of(stats: &[NodeStat]) -> Option<Self> {
         let node = stats.iter().map(|stat| stat.fill / 10).max()?;
         let group = stats.iter().map(|stat| share(stat.bytes, stat.bytes_max));
@@ -110,7 +110,7 @@ pub(super) enum Closed {
     Spool,
     /// So much of a bound is used.
     Pressure(Bound),
-    /// As many lines for other systems wait as may.
+    /// The limit of waiting event lines is reached.
     Lines,
 }
 
@@ -148,7 +148,7 @@ pub(super) async fn watch_nodes(gateway: Rc<Gateway>) {
         seen = came;
         if let Some(held) = Held::of(&gateway.link.stats(NODE_PATIENCE).await) {
             gateway.pressure.held.set(held);
-            // Said when it is so, not with the next client.
+            // Logged at the change, not with the next client.
             gateway.throttled();
         }
     }
@@ -172,7 +172,7 @@ impl Gateway {
         self.too_many_lines().then_some(Closed::Lines)
     }
 
-    /// Which bound is so far used up that nothing new is begun.
+    /// Returns the limit whose use currently stops new mail.
     pub(super) fn throttled(&self) -> Option<Bound> {
         let settings = self.settings();
         let limits = &settings.limits;
@@ -202,8 +202,8 @@ impl Gateway {
         now
     }
 
-    /// Whether memory for messages of clients that have not authenticated is so far used up that they begin no more,
-    /// though those that do not move were refused.
+    /// Whether memory for messages of unauthenticated clients remains short after stalled messages were refused. Then
+    /// these clients begin no message.
     pub(super) fn is_short(&self) -> bool {
         let settings = self.settings();
         let limits = &settings.limits;

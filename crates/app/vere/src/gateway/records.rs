@@ -59,13 +59,13 @@ impl Sink for Target {
 /// The lines of one group.
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    /// None: lines are not wanted.
+    /// `None` if event export is off.
     target: Option<Rc<Mutex<Target>>>,
     finished: Cell<Option<QueueId>>,
     notices: Cell<Option<QueueId>>,
     /// Octets that wait.
     waiting: Cell<u64>,
-    /// Told when there are more.
+    /// Notified when more lines are stored.
     changed: Notify,
 }
 
@@ -108,7 +108,7 @@ impl Records {
         })
     }
 
-    /// Those of another group, which go where these go.
+    /// Returns the event lines of another group, which share this export target.
     pub(super) fn beside(&self) -> Self {
         Self {
             target: self.target.clone(),
@@ -318,11 +318,11 @@ impl Gateway {
         max.is_some_and(|max| self.records.waiting() > max.as_u64())
     }
 
-    /// Ends records with their lines, all or none, but for those that are not there; comes back when that is safe,
-    /// or the link closed.
+    /// Ends records with their lines in one transaction. Falls back to one transaction per record if some record is
+    /// missing. Returns once the end is safe or the link has closed.
     pub(super) async fn finish(self: Rc<Self>, ends: Vec<Finish>) {
         if !self.try_finish(&ends).await {
-            // One that is gone is not to keep the others.
+            // A missing record refused the whole batch: end the remaining records one by one.
             for end in &ends {
                 if !self.try_finish(std::slice::from_ref(end)).await {
                     tracing::error!(
@@ -334,7 +334,7 @@ impl Gateway {
         }
     }
 
-    /// The same; false: a record is not there, and nothing was done.
+    /// Ends the records in one transaction. Returns `false`, without effect, if a record is missing.
     async fn try_finish(&self, ends: &[Finish]) -> bool {
         let mut full = false;
         loop {
@@ -377,7 +377,7 @@ impl Gateway {
         }
     }
 
-    /// Makes the queues of lines that are not there yet, before anything can be told.
+    /// Creates the missing queues for event lines, before the first line is written.
     ///
     /// # Errors
     /// When the spool cannot make them now.
@@ -452,7 +452,7 @@ enum Trouble {
     Sink(SinkError),
 }
 
-/// Brings the next lines of a queue to where they go, and then ends them. Gives whether there are more.
+/// Sends the next lines of a queue to the export target, then ends their records. Returns whether more lines remain.
 async fn drain_block(
     gateway: &Gateway,
     target: &Mutex<Target>,

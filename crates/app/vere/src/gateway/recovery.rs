@@ -34,7 +34,7 @@ pub(super) struct Recovered {
 }
 
 impl Recovered {
-    /// What was found elsewhere comes to it.
+    /// Adds the figures of another group.
     const fn add(&mut self, more: Self) {
         self.queues += more.queues;
         self.messages += more.messages;
@@ -54,10 +54,10 @@ impl fmt::Display for Recovered {
     }
 }
 
-/// Reads every queue of the group and takes its messages. Doing it again takes only what is new.
+/// Reads every queue of the group and admits its messages. A repeated call admits only new messages.
 ///
 /// # Errors
-/// When the link cannot read; what was taken until then stays taken.
+/// When the link cannot read; messages admitted until then remain.
 pub(super) async fn recover(gateway: &Rc<Gateway>) -> Result<Recovered, SpoolError> {
     let mut found = Recovered::default();
     let mut lines = 0;
@@ -150,8 +150,9 @@ async fn recover_queue(gateway: Rc<Gateway>, queue: QueueStat) -> Result<Recover
     }
 }
 
-/// Has those of a block that were accepted in the future, by the clock as it is, note when that was seen first, before
-/// anybody else changes them: their age would count anew from each start. Where that fails it does, once more.
+/// Stores the time of first sight in envelopes whose acceptance lies in the future of the clock. Without the stored
+/// time, their age would start anew with each restart. Runs before anything else can change the records; a busy spool
+/// is retried, any other failure leaves the ages to the next start.
 async fn see(gateway: &Gateway, queue: QueueId, records: &mut [Record]) {
     let now = clock::now();
     let mut batch = Batch::new();
@@ -197,7 +198,7 @@ fn take(gateway: &Gateway, queue: QueueId, name: &str, record: Record, found: &m
     };
     let now = clock::now();
     if envelope.recipients.is_empty() {
-        // Nothing is left to do for it; a version with other rules may have written it.
+        // An envelope without recipients needs no delivery; a version with other rules may have written the record.
         let mut batch = Batch::new();
         batch.delete(queue, record.id);
         let _ = gateway.link.post(batch);

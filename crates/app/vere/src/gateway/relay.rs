@@ -29,7 +29,7 @@ pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination
         Ok(hosts) => hosts,
         Err(none) => return fail_by(gateway, worker, destination, &way, none).await,
     };
-    // Another way may have been ordered while the hosts of this one were looked up.
+    // An operator may have rerouted the queue during the look-up of the hosts.
     let joined = gateway.goes_by(queue, &way)
         && gateway
             .queues
@@ -56,8 +56,8 @@ pub(super) async fn work(gateway: &Rc<Gateway>, worker: &mut Worker, destination
     }
 }
 
-/// What it means that no connection came about by this way. Nothing, if another one was ordered
-/// meanwhile; and one that was ordered may be mistyped: no message is returned for it.
+/// Records that no connection to `way` could be opened. Does nothing if the queue was rerouted meanwhile. An operator
+/// may have mistyped a reroute, so a permanent failure there counts as temporary and returns no message.
 async fn fail_by(
     gateway: &Rc<Gateway>,
     worker: &mut Worker,
@@ -233,8 +233,8 @@ fn unreachable(
     behind::look_through(gateway, queue, &remote, reply);
 }
 
-/// Fails what is ready, but no more than some at once: the destination says that it never takes mail. For the others
-/// it is asked again.
+/// Fails a limited number of ready messages: the destination refuses mail permanently. The remaining messages lead to
+/// another attempt.
 async fn undeliverable(
     gateway: &Rc<Gateway>,
     worker: &mut Worker,

@@ -21,7 +21,7 @@ use crate::spool::link::SpoolError;
 /// Ends with reports that are being stored at once: each has a message, and the report, in memory.
 pub(super) const STORING_MAX: usize = 64;
 
-/// A report as it is to be stored.
+/// A report ready to be stored.
 #[derive(Debug)]
 pub(super) struct Notice {
     kind: ReportKind,
@@ -64,8 +64,8 @@ impl From<SpoolError> for Unstored {
 }
 
 impl Gateway {
-    /// Waits until there is room for another end with reports. Who ends many messages one after the other makes no
-    /// more of them than can be stored.
+    /// Waits for a turn to end another message with reports. The limit keeps a mass bounce from creating reports
+    /// faster than the spool stores them.
     pub(super) async fn room_for_reports(&self) {
         drop(self.storing.acquire().await);
     }
@@ -103,7 +103,7 @@ impl Gateway {
                     );
                     end = Batch::new();
                 }
-                // It would hold up the message that is to make room.
+                // A delay report must not block the message that is to free space.
                 Err(_) if finished.is_empty() && settlement.put_delay_off() => {
                     end = end_of(queue, job, settlement);
                     made = None;
@@ -183,10 +183,10 @@ impl Gateway {
         Ok(Notices { notices, lines })
     }
 
-    /// Stores reports with the end of what they tell of, and other lines; notes them then.
+    /// Stores reports and other lines together with the end of the reported messages, then registers the reports.
     ///
     /// # Errors
-    /// As [`Gateway::store`]; it may be done again then.
+    /// As [`Gateway::store`]; the caller may retry then.
     pub(super) async fn store_notices(
         self: &Rc<Self>,
         end: Batch,

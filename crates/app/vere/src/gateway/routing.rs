@@ -1,4 +1,4 @@
-//! Which destination each recipient goes to, and who may send to it.
+//! Routes recipients to destinations and checks the sender's right to use them.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ type Routed = (Destination, Recipient);
 #[derive(Debug, Default)]
 struct Routes {
     routed: Vec<Routed>,
-    /// Those that stand for several others, and whose sender wants to hear of success.
+    /// Recipients that expanded to several addresses and whose sender asked for success reports.
     expanded: Vec<ReportedRecipient>,
 }
 

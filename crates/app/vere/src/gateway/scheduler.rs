@@ -111,7 +111,7 @@ fn files_itself(gateway: &Gateway) -> bool {
     gateway.settings().delivery.local == LocalDelivery::Maildir
 }
 
-/// One worker of one queue; it ends when the queue has been empty for a while or cannot be delivered.
+/// Runs one worker of one queue until the queue has been empty for a while or the destination fails.
 async fn work(gateway: Rc<Gateway>, queue: u32) {
     let destination = gateway.queues.borrow().destination(queue).cloned();
     let mut worker = Worker::new(Rc::clone(&gateway), queue);
@@ -129,9 +129,9 @@ async fn work(gateway: Rc<Gateway>, queue: u32) {
 pub(super) struct Worker {
     gateway: Rc<Gateway>,
     pub(super) queue: u32,
-    /// It was opened or woken for a message and has not come for one yet.
+    /// The worker was started or woken for a message and has not fetched a message since.
     fresh: bool,
-    /// It has a connection that counts as open.
+    /// The worker's connection counts as open.
     connected: bool,
 }
 
@@ -152,7 +152,7 @@ impl Worker {
         queues.destination_reached(self.queue);
     }
 
-    /// Its connection is of no use any more.
+    /// Reports the connection as closed.
     pub(super) fn disconnected(&mut self) {
         if std::mem::take(&mut self.connected) {
             let mut queues = self.gateway.queues.borrow_mut();
@@ -160,7 +160,7 @@ impl Worker {
         }
     }
 
-    /// Its next message, if one is ready.
+    /// Returns the worker's next ready message.
     pub(super) fn take(&mut self) -> Option<Job> {
         let fresh = std::mem::take(&mut self.fresh);
         self.gateway.take(self.queue, fresh)

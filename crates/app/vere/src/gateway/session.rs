@@ -30,9 +30,9 @@ pub(super) struct SessionContext<I> {
     pub(super) service: Service,
     pub(super) tls: ServerTls,
     pub(super) metrics: Rc<GatewayMetrics>,
-    /// What it holds of messages.
+    /// Octets of messages in memory.
     pub(super) held: Share,
-    /// The same of long ones, on the disk.
+    /// Octets of long messages on disk.
     pub(super) aside: Aside,
     /// Becomes true when the gateway stops: the session ends at its next command boundary.
     pub(super) stop: watch::Receiver<bool>,
@@ -54,7 +54,7 @@ pub(super) async fn serve<I: Intake>(
     mut context: SessionContext<I>,
 ) -> io::Result<()> {
     let mut server = Server::new(Arc::clone(&context.config), peer, clock::steady());
-    // What is here before the greeting left comes from a client that does not wait for it.
+    // Input before the greeting comes from a client that does not wait for the greeting.
     wire::take_arrived(&stream, |octets| {
         server.input(octets, clock::steady());
     });
@@ -123,8 +123,7 @@ async fn run<I: Intake>(
 ) -> io::Result<Pause> {
     let mut unread = Unread::default();
     loop {
-        // What is at hand goes in before replies go out, so that those to pipelined commands leave in one
-        // write.
+        // Feed buffered input before replies go out, so that replies to pipelined commands leave in one write.
         unread.feed(server);
         let notes = server.take_notes();
         if !notes.is_empty() {
@@ -133,13 +132,13 @@ async fn run<I: Intake>(
         context.intake.follow(server);
         context.aside.take(server).await;
         match server.step() {
-            // What it was called to do may change what is next.
+            // Counting may refuse the message; then the next step changes.
             Step::Send | Step::NeedInput if context.held.count(server) => {}
             Step::Send => {
                 tokio::select! {
                     biased;
                     sent = send(stream, server, context) => sent?,
-                    // It does not read, and holds what others need.
+                    // The client does not read its replies while other clients need the memory.
                     () = context.held.called() => return Ok(Pause::Closed),
                     () = context.aside.called() => return Ok(Pause::Closed),
                 }
@@ -238,7 +237,7 @@ async fn receive<I>(
             server.shut_down();
             Ok(Some(Vec::new()))
         }
-        // What it was called to do is done where it is counted.
+        // The call to free memory takes effect at the next count.
         () = held.called() => Ok(Some(Vec::new())),
         () = aside.called() => Ok(Some(Vec::new())),
         read = wire::read(stream, |octets| server.input(octets, clock::steady())) => read,

@@ -70,7 +70,7 @@ impl Gateway {
         reports
     }
 
-    /// What remains of a message, if anything does, is in its record from here on: now others may change that.
+    /// The spool has the remaining recipients of the message: other tasks may change the record now.
     fn written(&self, queue: u32, job: &Job, settlement: &Settlement) {
         if let Some(rest) = &settlement.remaining {
             let mut queues = self.queues.borrow_mut();
@@ -80,12 +80,12 @@ impl Gateway {
         }
     }
 
-    /// Ends records in the spool, but for those that are not there; comes back when that is safe.
+    /// Ends records in the spool; skips missing records. Returns once the end is safe.
     pub(super) async fn end(&self, queue: u32, records: &[u64]) {
         if records.is_empty() || self.try_end(queue, records).await != Err(NO_RECORD) {
             return;
         }
-        // One that is gone is not to keep the others.
+        // A missing record refused the whole batch: end the remaining records one by one.
         for record in records {
             if self.try_end(queue, &[*record]).await == Err(NO_RECORD) {
                 tracing::error!(record, "record is not in the spool: it was ended before");

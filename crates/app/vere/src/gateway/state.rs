@@ -1,4 +1,4 @@
-//! What the gateway's tasks share. All of them run on one thread, so nothing here is locked.
+//! State shared by the gateway's tasks. All tasks run on one thread, so no locks are needed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -90,9 +90,9 @@ pub(super) struct Gateway {
     pub(super) wakers: RefCell<HashMap<u32, Rc<Notify>>>,
     /// Room for queues is made for one at a time.
     pub(super) making: Mutex<()>,
-    /// Before this there is no use in looking for queues that may end.
+    /// Until this time the gateway does not search for empty queues to end: the last search ended none.
     pub(super) full_until: Cell<Option<Instant>>,
-    /// Orders of operators change one at a time; the queue that keeps them, once it is known.
+    /// Serialises changes of queue commands. `orders_queue`: the queue that stores the commands, once known.
     pub(super) ordering: Arc<Mutex<()>>,
     pub(super) orders_queue: Cell<Option<QueueId>>,
     recovered: Cell<bool>,
@@ -103,7 +103,7 @@ pub(super) struct Gateway {
     clock: clock::Watch,
 }
 
-/// Queues that hold nothing yet. What the spool has of them may be of a time when the clock was another.
+/// Returns empty queues. The spool may hold mail of queues from before a step of the wall clock.
 fn begin_queues(settings: &Settings) -> Queues {
     let mut queues = Queues::new(super::policy(settings));
     queues.spare_until(clock::now());
@@ -164,7 +164,7 @@ impl Gateway {
         }
     }
 
-    /// One with queues of its own on another link, and everything else shared.
+    /// Returns a gateway with queues of its own on another link; everything else is shared.
     pub(super) fn beside(&self, link: SpoolLink) -> Self {
         let settings = self.settings();
         Self {
@@ -298,7 +298,7 @@ impl Gateway {
         let stored = parts.into_iter().zip(expected.numbers());
         for ((part, number), RecordId(record)) in stored.zip(committed.ids) {
             self.note_queued(&part.destination, &part.envelope);
-            // It was, unless it was begun more than once and one of these was refused.
+            // Usually registered already; not if two creations of this queue overlapped and one was refused.
             self.register(number, &part.destination);
             self.queues
                 .borrow_mut()
@@ -372,7 +372,7 @@ impl Gateway {
         None
     }
 
-    /// Nothing where the spool has no such record.
+    /// Returns `None` if the spool has no such record.
     async fn fetch_body(&self, queue: u32, job: &Job) -> Result<Option<Bytes>, SpoolError> {
         let id = RecordId(job.record);
         let block = self.link.fetch(QueueId(queue), id, 1, FETCH_BYTES).await?;

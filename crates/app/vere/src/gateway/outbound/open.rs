@@ -36,9 +36,9 @@ pub(crate) struct Opened {
     pub(crate) client: Client,
     /// The host's name and address, for traces and reports.
     pub(crate) remote: String,
-    /// How it is encrypted; none when it is not.
+    /// Negotiated encryption; `None` in the clear.
     pub(crate) tls: Option<TlsInfo>,
-    /// Who said how it has to be.
+    /// Policy that demanded the encryption.
     pub(crate) policy: TlsPolicy,
 }
 
@@ -197,7 +197,7 @@ impl Outbound {
                 self.metrics.policy(security.policy, false);
             }
             self.failures.borrow_mut().failed(address, clock::steady());
-            // A login that is refused at one address is at the others too, and may be locked out.
+            // Other addresses would refuse the same login, and repeated failures may lock the account.
             let hopeless = matches!(error, OpenError::Login(_));
             if hopeless || left.is_empty() || made >= CONNECTIONS_MAX {
                 return Err(error);

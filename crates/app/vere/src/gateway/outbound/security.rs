@@ -20,14 +20,14 @@ use vere_telemetry::metrics::TlsPolicy;
 use super::Outbound;
 use super::hosts::{Host, Hosts};
 
-/// What is done about the encryption of one connection.
+/// The encryption required on one connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Security {
-    /// What is done.
+    /// The mode of encryption.
     pub(super) tls: TlsMode,
-    /// Who says so.
+    /// The policy that demands the mode.
     pub(crate) policy: TlsPolicy,
-    /// What the host is verified by instead of roots.
+    /// The DANE records that verify the host instead of root certificates.
     pub(super) dane: Option<DaneHost>,
 }
 
@@ -108,10 +108,10 @@ impl Outbound {
         self.sts.policy(domain).await
     }
 
-    /// The TLSA records of a host, if DNSSEC proves them and that this is the right host.
+    /// Looks up the TLSA records of a host, if DNSSEC proves both the records and the MX.
     ///
     /// # Errors
-    /// They may be there and cannot be had: nothing may be sent (RFC 7672 section 2.1.1).
+    /// When the look-up fails: records may exist, so the host must not be used (RFC 7672 section 2.1.1).
     pub(crate) async fn tlsa(&self, hosts: &Hosts, host: &Host) -> Result<HostTlsa, Forbidden> {
         let wanted = self.config().settings.delivery.dane
             && hosts.tls != TlsMode::Off
@@ -135,10 +135,10 @@ impl Outbound {
         Ok(None)
     }
 
-    /// How a connection to one of the hosts has to be secured.
+    /// Decides the encryption for a connection to one of the hosts.
     ///
     /// # Errors
-    /// Why there may be none.
+    /// When a policy forbids the connection.
     pub(crate) async fn security(&self, hosts: &Hosts, host: &Host) -> Result<Security, Forbidden> {
         let security = self.demanded(hosts, host).await?;
         if hosts.wish == TlsWish::Required {
@@ -161,7 +161,7 @@ impl Outbound {
                 let dane = Some(DaneHost { dane, base });
                 Ok(Security::demanded(hosts.tls, TlsPolicy::Dane, dane))
             }
-            // Section 2.2: records that say nothing demand encryption all the same. Who demands more gets it.
+            // Section 2.2: unusable records still demand encryption. A stricter demand remains in effect.
             None => match hosts.without_dane(host)? {
                 security if security.is_verified() => Ok(security),
                 _ => Ok(Security::demanded(hosts.tls, TlsPolicy::DaneUnusable, None)),
