@@ -1,5 +1,5 @@
-//! When the sender of a message that is not delivered yet is told so (RFC 3461 section 4.1, NOTIFY=DELAY): once, of
-//! messages that were tried and of those that wait behind others.
+//! Delay reports (RFC 3461 section 4.1, NOTIFY=DELAY): one report per message that is not delivered
+//! yet. Both tried messages and messages waiting behind others in their queue cause reports.
 
 use vere_units::Timestamp;
 
@@ -7,9 +7,10 @@ use crate::envelope::{Envelope, Recipient};
 use crate::policy::Policy;
 use crate::report::{Report, ReportKind, ReportedRecipient};
 
-/// Tells of a message that waits without having been tried itself, for what `remote` said to another one, `reply`.
-/// `None`: nobody wants to know, or was told before, or it is not time yet. Else the report, and the envelope to
-/// keep with REPLACE, in which only that is noted.
+/// Composes the delay report of a waiting message that was not tried itself. `reply` is the answer
+/// of `remote` to another message of the queue. Returns the report, if a recipient asked for delay
+/// reports, and the envelope to store with REPLACE, which differs in the noted report only. Returns
+/// `None` if no report is due yet, or the sender was notified before.
 #[must_use]
 pub fn notice(
     envelope: &Envelope,
@@ -26,14 +27,14 @@ pub fn notice(
     Some((rest, report))
 }
 
-/// Whether the sender is to be told now.
+/// Whether a delay report is due now.
 pub(crate) fn is_due(envelope: &Envelope, policy: &Policy, now: Timestamp) -> bool {
     let age = now.saturating_since(envelope.accepted);
     !envelope.delay_noticed && policy.delay_notice.is_some_and(|after| age >= after)
 }
 
-/// Notes in the envelope that the sender was told; the report, if anybody wants one. A null reverse-path never
-/// causes one (RFC 5321 section 4.5.5).
+/// Notes in the envelope that the sender was notified, and returns the report if a recipient asked
+/// for delay reports. A null reverse-path never causes a report (RFC 5321 section 4.5.5).
 pub(crate) fn tell(
     rest: &mut Envelope,
     policy: &Policy,

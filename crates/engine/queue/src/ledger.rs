@@ -1,9 +1,9 @@
-//! What other systems are told of messages: a line of JSON for every end, and for every notification.
-//! `docs/internals/records.md` lists the fields.
+//! Event lines for other systems: a line of JSON for every end of a delivery, and for every
+//! notification. `docs/internals/records.md` lists the fields.
 //!
-//! A line lies as the metadata of a record in one of two queues of the group, which it gets into in the same
-//! batch as what it tells of. Its id is made of nothing but what the spool knows, so that an attempt that was
-//! made twice, since the first one's end did not become safe, gives the same id.
+//! A line is the metadata of a record in one of two queues of the group, and enters the queue in
+//! the batch of the change that the line describes. The line's id is derived from spool data only.
+//! An attempt repeated because its first end was not persisted therefore gives the same id.
 
 use serde::Serialize;
 use vere_units::{Timestamp, TraceId};
@@ -17,29 +17,29 @@ use crate::settlement::{Attempt, Disposition, RecipientResult, Settlement, bound
 
 /// The version of the lines that this code writes.
 pub const LEDGER_VERSION: u8 = 1;
-/// The queue of lines about ends: no destination is named like that.
+/// The queue of lines about ends. No destination has this name.
 pub const FINISHED_QUEUE: &str = "@finished";
 /// The queue of lines about notifications.
 pub const NOTICES_QUEUE: &str = "@notices";
-/// Recipients in one line, so that each fits into a record's metadata: of each there may be two addresses of
-/// 320 octets and a reply of [`REPLY_KEPT_MAX`](crate::settlement::REPLY_KEPT_MAX) octets, escaped at worst twice
-/// as long.
+/// Recipients in one line, so that the line fits into a record's metadata. Each recipient may have
+/// two addresses of 320 octets and a reply of [`REPLY_KEPT_MAX`](crate::settlement::REPLY_KEPT_MAX)
+/// octets, which escaping at worst doubles.
 const RECIPIENTS_PER_LINE: usize = 200;
 
 /// What an operator changed for a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderNotice {
-    /// Nothing leaves.
+    /// Delivery is paused.
     Held,
-    /// It leaves again.
+    /// Delivery is resumed.
     Released,
-    /// Nothing is taken.
+    /// New mail is refused.
     Refused,
-    /// It is taken again.
+    /// New mail is accepted again.
     Accepted,
-    /// It goes another way.
+    /// Messages take a detour.
     Rerouted,
-    /// It goes its own way again.
+    /// Messages take their own route again.
     Restored,
 }
 
@@ -59,18 +59,18 @@ impl OrderNotice {
 /// The record that a line is about.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// Its queue in the spool.
+    /// The record's queue in the spool.
     pub queue: QueueNumber,
-    /// Its number there.
+    /// The record's number in the queue.
     pub record: RecordId,
     /// The name of the destination.
     pub destination: &'a str,
-    /// As it was before the attempt.
+    /// The envelope before the attempt.
     pub envelope: &'a Envelope,
 }
 
 impl Subject<'_> {
-    /// Attempts so far, with the one that ended now.
+    /// Attempts so far, including the attempt that ended now.
     fn attempt(&self) -> u32 {
         u32::from(self.envelope.attempts) + 1
     }
@@ -84,9 +84,9 @@ impl Subject<'_> {
 /// Writes lines.
 #[derive(Debug, Clone, Copy)]
 pub struct Ledger<'a> {
-    /// The name of the gateway that did it.
+    /// The name of the gateway that writes the line.
     pub gateway: &'a str,
-    /// When.
+    /// The time of the event.
     pub now: Timestamp,
 }
 
@@ -139,7 +139,7 @@ struct Notice<'a> {
     recipients: &'a [Told<'a>],
 }
 
-/// What is told of one recipient.
+/// The result of one recipient, as a line has it.
 #[derive(Serialize)]
 struct Told<'a> {
     to: &'a str,
@@ -160,8 +160,8 @@ const fn is_zero(priority: &i8) -> bool {
 }
 
 impl Ledger<'_> {
-    /// The lines about an attempt: those recipients that it was the last one for. None when all of them
-    /// are tried again.
+    /// Lines about an attempt, with the recipients for whom the attempt was the last. Empty when
+    /// all recipients are tried again.
     #[must_use]
     pub fn finished(
         &self,
@@ -225,7 +225,8 @@ impl Ledger<'_> {
         parts.map(line).collect()
     }
 
-    /// The lines about a report to the sender; `sent`: its own trace id, none when it is held back.
+    /// Lines about a report to the sender. `sent` is the report's own trace id, `None` while the
+    /// report is held back.
     #[must_use]
     pub fn reported(
         &self,
@@ -237,7 +238,7 @@ impl Ledger<'_> {
         self.notices(of.id(), of.envelope.trace, destination, report, sent)
     }
 
-    /// The lines about a report to the sender of a message that was just taken.
+    /// Lines about a report to the sender of a message that was just accepted.
     #[must_use]
     pub fn expanded(
         &self,
@@ -283,7 +284,7 @@ impl Ledger<'_> {
         parts.map(line).collect()
     }
 
-    /// The line about a message that an operator holds or releases; `id` is one that nothing else has.
+    /// The line about a message that an operator holds or releases. `id` must be unused.
     #[must_use]
     pub fn held(
         &self,
@@ -311,7 +312,7 @@ impl Ledger<'_> {
         })
     }
 
-    /// The line about an order of an operator; `id` is one that nothing else has.
+    /// The line about an order of an operator. `id` must be unused.
     #[must_use]
     pub fn ordered(&self, id: TraceId, order: &Order, change: OrderNotice) -> String {
         let until = match change {
@@ -340,7 +341,7 @@ impl Ledger<'_> {
     }
 }
 
-/// The word for how it ended for a recipient; none when it is tried again.
+/// The word for a recipient's final result. `None` when the recipient is tried again.
 fn ended(
     recipient: &Recipient,
     result: Option<&RecipientResult>,
@@ -382,7 +383,8 @@ fn reported(one: &ReportedRecipient) -> Told<'_> {
     }
 }
 
-/// The first part of what takes several lines has the id itself, the others a number from 2 on behind it.
+/// Derives the id of a part: the first of several lines has the id itself, the further parts append
+/// a number from 2 on.
 fn numbered(id: String, part: usize) -> String {
     if part == 0 {
         id
@@ -391,7 +393,7 @@ fn numbered(id: String, part: usize) -> String {
     }
 }
 
-/// No value of ours is a map with keys that are no texts, so that this cannot fail.
+/// Cannot fail: no serialized value contains a map with keys other than strings.
 fn to_line(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

@@ -1,8 +1,8 @@
-//! What operators allow towards a destination, and which of their rules is for which destination.
+//! Limits that operators set towards destinations, and the choice of the rule for a destination.
 //!
-//! The rule that names a destination most closely holds, whatever the order in which they stand: the
-//! domain or next hop itself, then the longest domain above it, then the one for all domains. Rules about
-//! hosts are for the sites that these hosts serve, in the same manner.
+//! The most specific rule applies, whatever the order of the rules: the domain or next hop itself,
+//! then the longest domain above, then the rule for all domains. Rules about hosts apply in the
+//! same manner to the sites that these hosts serve.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,27 +12,27 @@ use crate::destination::Destination;
 /// How often messages may be sent: a token bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// So many messages ...
+    /// Messages allowed ...
     pub messages: u32,
-    /// ... in this time, on the average.
+    /// ... in this time, on average.
     pub per: Duration,
-    /// So many at once after a rest. At least 1.
+    /// Messages allowed at once after a rest; at least 1.
     pub burst: u32,
 }
 
-/// Who comes first when all connections are in use.
+/// The order of destinations when all connections are in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
 pub enum Precedence {
-    /// Before the others, though they get their share.
+    /// Before other destinations, which still get their share.
     High,
     /// In turns.
     #[default]
     Normal,
-    /// Behind the others, though it gets a share.
+    /// Behind other destinations, but with a share.
     Low,
 }
 
-/// What is allowed; what is `None` is not limited by the rule.
+/// The limits of one rule. The rule does not limit a field that is `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
     /// Connections at once.
@@ -43,32 +43,33 @@ pub struct Limits {
     pub rate: Option<Rate>,
     /// The least time between the starts of two connections.
     pub connection_interval: Option<Duration>,
-    /// Who comes first when all connections are in use.
+    /// The order of destinations when all connections are in use.
     pub precedence: Precedence,
-    /// Whether messages leave one at a time in the order in which they were taken: one that is put off
-    /// holds those behind it until it is delivered or given up. Of places only.
+    /// Whether messages leave one at a time in acceptance order. A deferred message then holds all
+    /// later messages until it is delivered or given up. For places only.
     pub in_order: bool,
 }
 
-/// Which names a rule is for.
+/// The names to which a rule applies.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Names {
-    /// Every one.
+    /// All names.
     All,
-    /// This one, in lower case.
+    /// One name, in lower case.
     One(String),
-    /// All below this one, in lower case, without a dot in front.
+    /// All names below a domain, in lower case, without a leading dot.
     Below(String),
 }
 
-/// What a rule is for.
+/// The destinations or sites to which a rule applies.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// Domains whose mail goes to their mail exchangers, each by itself.
+    /// Domains whose mail goes to their mail exchangers. Each domain is limited by itself.
     Domains(Names),
     /// A fixed place: a next hop, or the mailboxes of this system.
     Place(Destination),
-    /// Sites that have a mail exchanger so named, each by itself, whatever the domains.
+    /// Sites with a mail exchanger of a matching name, whatever the domains. Each site is limited
+    /// by itself.
     Hosts(Names),
 }
 
@@ -111,7 +112,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Takes a rule; one for the same before it is replaced.
+    /// Inserts a rule and replaces an earlier rule of the same scope.
     pub fn insert(&mut self, scope: Scope, limits: Limits) {
         match scope {
             Scope::Domains(names) => self.domains.insert(names, limits),
@@ -120,8 +121,8 @@ impl Rules {
         }
     }
 
-    /// What holds for a destination by its name, if a rule does. What senders wish of encryption makes no
-    /// difference.
+    /// The limits of a destination by its name, if a rule exists. The encryption that senders wish
+    /// for makes no difference.
     #[must_use]
     pub fn for_destination(&self, destination: &Destination) -> Option<&Limits> {
         match destination.place().0 {
@@ -130,8 +131,8 @@ impl Rules {
         }
     }
 
-    /// What holds for a site with these hosts (lower case), if a rule does: that of the first host for
-    /// which there is one.
+    /// The limits of a site with these hosts (lower case): the rule of the first host that has a
+    /// rule.
     #[must_use]
     pub fn for_hosts<'a>(&self, hosts: impl IntoIterator<Item = &'a str>) -> Option<&Limits> {
         hosts.into_iter().find_map(|host| self.hosts.find(host))

@@ -1,5 +1,5 @@
-//! Delivery status notifications: the message that tells a sender what became of the mail
-//! (RFC 3461 section 6, RFC 3462, RFC 3464; for SMTPUTF8 mail RFC 6533).
+//! Delivery status notifications: messages that report to senders the fate of their mail (RFC 3461
+//! section 6, RFC 3462, RFC 3464; for SMTPUTF8 mail RFC 6533).
 
 use std::fmt::Write as _;
 
@@ -7,11 +7,11 @@ use vere_units::Timestamp;
 
 use crate::envelope::{BodyType, Envelope, Ret};
 
-/// A whole original is returned only up to this size unless the sender asked for it with RET=FULL;
-/// its header otherwise. The figure is Postfix's `bounce_size_limit`.
+/// Size limit in octets up to which a report returns the whole original without a RET parameter.
+/// Larger originals are returned as header only. The figure is Postfix's `bounce_size_limit`.
 pub const RETURN_FULL_MAX: usize = 50_000;
 
-/// The host of an attempt that was made for a mailbox here.
+/// Host of an attempt for a local mailbox.
 pub const LOCAL: &str = "local";
 
 /// What happened to the recipients of a report.
@@ -19,7 +19,7 @@ pub const LOCAL: &str = "local";
 pub enum ReportKind {
     /// Delivered to the mailbox.
     Delivered,
-    /// Passed to a host that does not report itself.
+    /// Passed to a host that sends no reports itself.
     Relayed,
     /// The address stood for several, and the message goes on to each of them.
     Expanded,
@@ -84,7 +84,7 @@ pub struct ReportedRecipient {
     pub orcpt: Option<String>,
     /// Enhanced status code.
     pub status: String,
-    /// What the destination said, in one line of at most
+    /// The destination's reply in one line of at most
     /// [`REPLY_KEPT_MAX`](crate::settlement::REPLY_KEPT_MAX) octets.
     pub diagnostic: String,
     /// Whether `diagnostic` is an SMTP reply of the remote host.
@@ -100,9 +100,9 @@ pub struct Report {
     pub kind: ReportKind,
     /// The original's sender, who gets the report.
     pub to: String,
-    /// The recipients it is about.
+    /// The recipients reported on.
     pub recipients: Vec<ReportedRecipient>,
-    /// Until when attempts go on, if they do.
+    /// End of further attempts, if attempts continue.
     pub retry_until: Option<Timestamp>,
 }
 
@@ -118,7 +118,7 @@ pub struct Composer<'a> {
 }
 
 impl Composer<'_> {
-    /// Composes the report as a message with CRLF lines. `original` is the message it is about, as
+    /// Composes the report as a message with CRLF lines. `original` is the reported message as
     /// stored.
     #[must_use]
     pub fn compose(&self, report: &Report, envelope: &Envelope, original: &[u8]) -> Vec<u8> {
@@ -225,11 +225,11 @@ impl Composer<'_> {
                 recipient.diagnostic
             );
         }
-        // Where nobody was asked, there was no attempt.
+        // Without a remote host asked, no attempt was made.
         if recipient.remote != self.hostname {
             let _ = write!(out, "Last-Attempt-Date: {}\r\n", self.now.rfc5322());
         }
-        // Of other systems we do not know their name for it.
+        // Queue ids of other systems are unknown here.
         if recipient.remote == LOCAL {
             let _ = write!(out, "Final-Log-ID: {}\r\n", envelope.trace);
         }
@@ -311,7 +311,7 @@ fn returns_full(envelope: &Envelope, original: &[u8], kind: ReportKind) -> bool 
         }
 }
 
-/// Decodes xtext (RFC 3461 section 4); what is no printable character stays encoded.
+/// Decodes xtext (RFC 3461 section 4). Characters that are not printable stay encoded.
 fn decode_xtext(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());

@@ -1,14 +1,14 @@
-//! The hosts that serve a destination, by which destinations are one site.
+//! Sites: the hosts that serve a destination. Destinations with equal hosts share a site.
 
 use std::fmt;
 
-/// Hosts named in a site at most: the first ones in the order of the alphabet stand for all.
+/// Hosts named in a site at most. The first hosts in alphabetical order stand for all.
 const HOSTS_MAX: usize = 32;
-/// Stands before the source that connections come from.
+/// Precedes the source address of connections.
 const VIA: &str = " via ";
 
-/// Names the set of hosts that serve a destination: domains whose mail the same hosts take, from the same
-/// of our addresses, have equal ones. What one of them says of its load holds for all.
+/// Names the set of hosts that serve a destination. Domains with the same hosts and the same local
+/// source address have equal names. The site's load signs apply to all of these domains.
 ///
 /// The text is `HOST:PORT` of each host in the order of the alphabet with commas between, and
 /// ` via SOURCE` when a `[[source]]` is used.
@@ -16,7 +16,7 @@ const VIA: &str = " via ";
 pub struct SiteName(String);
 
 impl SiteName {
-    /// The site of these hosts with their ports, whatever their order.
+    /// The site of these hosts with their ports, in any order.
     #[must_use]
     pub fn new<'a>(hosts: impl IntoIterator<Item = (&'a str, u16)>, source: Option<&str>) -> Self {
         let name = |(host, port): (&str, u16)| format!("{}:{port}", host.to_ascii_lowercase());
@@ -38,7 +38,7 @@ impl SiteName {
         &self.0
     }
 
-    /// The names of its hosts, lower case.
+    /// The names of the site's hosts in lower case.
     pub fn hosts(&self) -> impl Iterator<Item = &str> {
         let hosts = self.0.split(VIA).next().unwrap_or_default();
         let name = |host: &'_ str| {

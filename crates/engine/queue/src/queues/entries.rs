@@ -1,8 +1,9 @@
-//! What memory keeps of every queued message: one small entry of fixed size, in lists that run through
-//! the entries, and an index by trace id.
+//! The memory of every queued message: one small entry of fixed size, in lists that run through the
+//! entries, and an index by trace id.
 //!
-//! A message costs [`ENTRY_OCTETS`] and 5 to 11 octets in the index, whatever its envelope and body
-//! hold; those come back from the spool. No operation here looks at more than the entries it names.
+//! A message costs [`ENTRY_OCTETS`] and 5 to 11 octets in the index, whatever the size of envelope
+//! and body, which come back from the spool. No operation here reads other entries than the entries
+//! named in the call.
 
 use hashbrown::HashTable;
 use vere_units::{Timestamp, TraceId};
@@ -13,21 +14,22 @@ use super::{QueueNumber, RecordId};
 pub(super) type Slot = u32;
 /// No entry.
 pub(super) const NONE: Slot = Slot::MAX;
-/// What one entry takes.
+/// Octets of one entry.
 pub(super) const ENTRY_OCTETS: usize = 64;
-/// Entries that get memory together, and give it back together: 256 KiB.
+/// Entries that are allocated and freed together: 256 KiB.
 const CHUNK: usize = 4096;
 
-/// Where a message stands.
+/// The state of a message in its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It waits for its turn.
+    /// The message waits for its turn.
     Ready,
-    /// It is being delivered, an operator's action works on it, or what came of that is not written yet.
+    /// A delivery or an operator's action is working on the message, or the result is not written
+    /// yet.
     InFlight,
-    /// It waits for the time of its next attempt.
+    /// The message waits for the time of its next attempt.
     Deferred,
-    /// An operator holds it.
+    /// An operator holds the message.
     Held,
 }
 
@@ -49,14 +51,14 @@ pub(super) struct Entry {
     pub(super) record: RecordId,
     pub(super) trace: TraceId,
     pub(super) accepted: Timestamp,
-    /// When it is due, while it is deferred; the end of its hold, while it is held.
+    /// The due time of a deferred message; the end of the hold of a held message.
     pub(super) due: Timestamp,
     pub(super) queue: QueueNumber,
     /// Octets of the body.
     pub(super) size: u32,
     links: [Links; 2],
     pub(super) attempts: u16,
-    /// The list of the wheel that it is in, while it waits for a time.
+    /// The wheel's list of the entry, while the entry waits for a time.
     pub(super) list: u16,
     pub(super) standing: Standing,
     pub(super) priority: i8,
@@ -91,7 +93,7 @@ impl Entry {
 pub(super) enum Chain {
     /// All messages of its queue, in acceptance order.
     Order = 0,
-    /// Those that wait for the same: their turn, or a time.
+    /// Messages that wait for the same turn or time.
     Place = 1,
 }
 
@@ -131,14 +133,14 @@ const fn some(slot: Slot) -> Option<Slot> {
     if slot == NONE { None } else { Some(slot) }
 }
 
-/// Entries that share one piece of memory; none when nothing lives in it.
+/// Entries that share one allocation. Without live entries the chunk has no memory.
 #[derive(Debug, Default)]
 struct Chunk {
     entries: Vec<Entry>,
-    /// The first free place in it; the others follow through their links.
+    /// The first free place of the chunk; further free places follow through their links.
     free: Slot,
     used: usize,
-    /// Whether it is among those with room.
+    /// Whether the chunk is listed in [`Entries::room`].
     listed: bool,
 }
 
@@ -175,12 +177,12 @@ impl std::ops::IndexMut<Slot> for Entries {
 }
 
 impl Entries {
-    /// Entries that live.
+    /// Number of live entries.
     pub(super) fn len(&self) -> usize {
         self.by_trace.len()
     }
 
-    /// Takes an entry that is in no list yet.
+    /// Inserts an entry that is in no list yet.
     pub(super) fn insert(&mut self, entry: Entry) -> Slot {
         let number = self.chunk_with_room();
         let chunk = &mut self.chunks[number as usize];
@@ -201,7 +203,7 @@ impl Entries {
         slot
     }
 
-    /// The number of a chunk with a free place; it is the last one of `room`.
+    /// The number of a chunk with a free place, which is also the last of `room`.
     fn chunk_with_room(&mut self) -> u32 {
         while let Some(&number) = self.room.last() {
             let chunk = &mut self.chunks[number as usize];
@@ -233,7 +235,7 @@ impl Entries {
         number
     }
 
-    /// Gives an entry up that is in no list any more.
+    /// Removes an entry that is in no list any more.
     pub(super) fn remove(&mut self, slot: Slot) {
         let trace = self[slot].trace;
         if let Ok(found) = self
@@ -248,7 +250,7 @@ impl Entries {
         chunk.free = slot;
         chunk.used -= 1;
         let number = number as u32;
-        // One chunk stays although it is empty, so that a queue that comes and goes costs no memory calls.
+        // One empty chunk stays, so that a queue that comes and goes costs no memory calls.
         if chunk.used == 0 && self.room.iter().any(|other| *other != number) {
             *chunk = Chunk {
                 free: NONE,
@@ -286,12 +288,12 @@ impl Entries {
             .find(|slot| self[*slot].queue == queue && self[*slot].record == record)
     }
 
-    /// The one after it in its list.
+    /// The entry after `slot` in the list.
     pub(super) fn next(&self, chain: Chain, slot: Slot) -> Option<Slot> {
         some(self[slot].links[chain as usize].next)
     }
 
-    /// Appends it to a list.
+    /// Appends an entry to a list.
     pub(super) fn push_back(&mut self, list: &mut List, chain: Chain, slot: Slot) {
         self[slot].links[chain as usize] = Links {
             previous: list.tail,
@@ -304,7 +306,7 @@ impl Entries {
         list.tail = slot;
     }
 
-    /// Puts it in front of a list.
+    /// Puts an entry at the front of a list.
     pub(super) fn push_front(&mut self, list: &mut List, chain: Chain, slot: Slot) {
         self[slot].links[chain as usize] = Links {
             previous: NONE,
@@ -317,7 +319,7 @@ impl Entries {
         list.head = slot;
     }
 
-    /// Takes it out of the list that it is in.
+    /// Removes an entry from the middle or an end of its list.
     pub(super) fn unlink(&mut self, list: &mut List, chain: Chain, slot: Slot) {
         let Links { previous, next } = self[slot].links[chain as usize];
         match some(previous) {
@@ -331,7 +333,7 @@ impl Entries {
         self[slot].links[chain as usize] = UNLINKED;
     }
 
-    /// Takes the first one out of a list.
+    /// Removes the first entry of a list.
     pub(super) fn pop_front(&mut self, list: &mut List, chain: Chain) -> Option<Slot> {
         let slot = list.head()?;
         self.unlink(list, chain, slot);

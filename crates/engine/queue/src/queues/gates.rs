@@ -1,10 +1,10 @@
-//! Gates: what queues with a common limit pass before they connect and send.
+//! Gates: shared limits that queues pass before they connect and send.
 //!
-//! A *place* gate stands for a destination that a rule is about, shared by its queues (those that need
-//! encryption have their own); a *site* gate for the hosts that serve one or more destinations. A queue
-//! that a gate does not let through waits in one of its lines and is called when there is room; it is not
-//! looked at meanwhile. A token of the rate is taken when a worker is opened or woken, and comes back when
-//! the worker finds nothing to send.
+//! A *place* gate stands for a destination with a rule, and is shared by the destination's queues
+//! (mail that needs encryption has a separate queue). A *site* gate stands for the hosts that serve
+//! one or more destinations. A queue that a gate bars waits in one of the gate's lines and is
+//! called when there is room; until then the scheduler skips the queue. Opening or waking a worker
+//! takes a token of the rate. The token comes back when the worker finds no message to send.
 
 mod all;
 mod bucket;
@@ -39,7 +39,7 @@ pub(super) enum Key {
     Site(SiteName),
 }
 
-/// For what a queue waits.
+/// The resource for which a queue waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
     /// To send a message.
@@ -52,30 +52,30 @@ pub(super) enum Line {
 #[derive(Debug)]
 pub(super) struct Gate {
     pub(super) key: Key,
-    /// Queues that pass it.
+    /// Number of queues that pass the gate.
     pub(super) members: usize,
     limits: Limits,
     bucket: Option<Bucket>,
-    /// How many connections the site takes; none for places.
+    /// The connection window of a site; `None` for places.
     window: Option<Window>,
     /// Connections open or opening.
     pub(super) connections: usize,
-    /// Those that are open.
+    /// Open connections.
     pub(super) established: usize,
-    /// Queues that keep some of these for their next message.
+    /// Queues that keep idle connections for their next message.
     pub(super) idlers: Idlers,
-    /// Those that end because others wait.
+    /// Connections that end because other queues wait.
     pub(super) leaving: usize,
-    /// No connection is opened before.
+    /// Earliest start of the next connection.
     next_open: Timestamp,
-    /// Failures in a row to get anything through.
+    /// Consecutive attempts in which no message got through.
     pub(super) failures: u16,
-    /// The next failure is that of an attempt by an operator's order: the wait grows no longer by it.
+    /// The next failure follows an operator's attempt and does not lengthen the pause.
     pub(super) by_hand: bool,
     pub(super) suspended_until: Option<Timestamp>,
     pub(super) last_reply: Option<Box<str>>,
     lines: [VecDeque<QueueNumber>; 2],
-    /// When it is looked at again.
+    /// The time of the gate's next check.
     pub(super) timer: Option<Timestamp>,
 }
 
@@ -129,7 +129,7 @@ impl Gate {
         &self.limits
     }
 
-    /// Connections that the settings allow.
+    /// Maximum of connections by the settings.
     fn connections_max(&self, policy: &Policy) -> usize {
         let default = match self.key {
             Key::Place(_) => usize::MAX,
@@ -138,11 +138,11 @@ impl Gate {
         self.limits.connections_max.unwrap_or(default)
     }
 
-    /// Connections that there may be now.
+    /// Maximum of connections at present.
     pub(super) fn allowance(&self, policy: &Policy) -> usize {
         let max = self.connections_max(policy);
         match &self.window {
-            // While nothing proves that the site works again, one connection probes it.
+            // Until an attempt proves that the site works again, one connection probes the site.
             Some(_) if self.failures > 0 => 1,
             Some(window) => window.limit(max),
             None => max,
@@ -156,7 +156,7 @@ impl Gate {
         }
     }
 
-    /// Queues in one of its lines.
+    /// Queues in one of the gate's lines.
     pub(super) fn waiting(&self, line: Line) -> impl Iterator<Item = QueueNumber> {
         self.lines[line as usize].iter().copied()
     }
@@ -167,7 +167,7 @@ impl Gate {
         (!latency.is_zero()).then_some(latency)
     }
 
-    /// Whether one that is made anew would be the same.
+    /// Whether a new gate would be equal.
     pub(super) fn is_as_new(&self, now: Timestamp) -> bool {
         let full = self.bucket.is_none_or(|bucket| bucket.is_full(now));
         full && self.failures == 0 && self.suspended_until.is_none()
@@ -185,7 +185,7 @@ impl Gate {
         self.is_suspended(now) || self.next_open > now || self.connections >= self.allowance(policy)
     }
 
-    /// Whether more queues wait for a connection than may be opened or end for that.
+    /// Whether more queues wait for a connection than there are free or ending connections.
     pub(super) fn is_coveted(&self, policy: &Policy) -> bool {
         let [_, line] = &self.lines;
         let free = self.allowance(policy).saturating_sub(self.connections);
@@ -202,7 +202,7 @@ impl Gate {
         waits.then_some(Line::Connection)
     }
 
-    /// Takes the queue out of a line that can go on now, if one can.
+    /// Removes the next queue from a line if the queue can proceed now.
     fn call(&mut self, line: Line, policy: &Policy, now: Timestamp) -> Option<QueueNumber> {
         let stays =
             self.lacks_token(now) || line == Line::Connection && self.lacks_room(policy, now);
@@ -212,7 +212,7 @@ impl Gate {
         self.lines[line as usize].pop_front()
     }
 
-    /// When time alone changes something for those in its lines.
+    /// The time at which queues in the lines can proceed without an event.
     pub(super) fn wake_at(&self, policy: &Policy, now: Timestamp) -> Option<Timestamp> {
         if let Some(until) = self.suspended_until {
             return Some(until);
@@ -242,8 +242,8 @@ impl Gate {
         }
     }
 
-    /// Takes what an attempt that began then says of the site. True: it can hardly do less and still
-    /// breaks off.
+    /// Records what an attempt shows of the site's load. Returns true if a site limited to one
+    /// connection is still busy and closes the connection.
     pub(super) fn answered(&mut self, answer: &Answered, policy: &Policy, now: Timestamp) -> bool {
         if answer.sign != Sign::Busy {
             self.failures = 0;
@@ -264,7 +264,7 @@ impl Gate {
         alone && closed && sign == Sign::Busy
     }
 
-    /// The site refuses a connection beside those that are open.
+    /// Limits the window to the open connections: the site refused a further connection.
     pub(super) fn cap(&mut self, now: Timestamp) {
         let established = self.established;
         if let Some(window) = &mut self.window {
@@ -272,7 +272,7 @@ impl Gate {
         }
     }
 
-    /// No connection is made before; then by one.
+    /// Bars new connections for a time. A single connection then probes the site.
     fn suspend(&mut self, reply: &str, policy: &Policy, now: Timestamp) {
         let step = Policy::step(self.failures, std::mem::take(&mut self.by_hand));
         let until = now + policy.retry_after(step);
@@ -285,25 +285,25 @@ impl Gate {
     }
 }
 
-/// What came of one attempt, for the schedule.
+/// The result of one attempt, for the schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answered {
-    /// What it says of the site's load.
+    /// The sign of the site's load.
     pub sign: Sign,
-    /// When it began.
+    /// Start of the attempt.
     pub began: Timestamp,
-    /// How long it took.
+    /// Duration of the attempt.
     pub latency: Duration,
-    /// Whether the connection is of no use any more.
+    /// Whether the connection can no longer be used.
     pub closed: bool,
 }
 
-/// What limits and sites do now.
+/// Current counts of limits and sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GateTotals {
     /// Sites that serve known destinations.
     pub sites: usize,
-    /// Sites that are left alone after failures.
+    /// Sites that are paused after failures.
     pub sites_suspended: usize,
     /// Destinations that wait because of a rate.
     pub waiting_rate: usize,

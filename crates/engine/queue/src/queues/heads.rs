@@ -1,9 +1,10 @@
 //! Envelopes and bodies in memory: those of the messages that leave next, within one budget.
 //!
-//! A message that comes in keeps them while nothing before it in its queue is without. What does not fit
-//! comes back from the spool in blocks, just before its turn ([`Next::Fetch`]). When the budget is used
-//! up, the queue that takes the most gives way to one that takes less, so that a queue that grows
-//! beside a slow destination does not send the mail of all others through the spool.
+//! A new message keeps its envelope and body in memory as long as all messages before it in its
+//! queue do. Other envelopes and bodies come back from the spool in blocks, just before their turn
+//! ([`Next::Fetch`]). When the budget is used up, the queue with the most memory gives way to a
+//! queue with less. A queue that grows beside a slow destination therefore does not send the mail
+//! of all other queues through the spool.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -16,20 +17,20 @@ use super::queue::Queue;
 use super::{Job, QueueNumber, Queues, RecordId, Wanted};
 use crate::envelope::Envelope;
 
-/// What an envelope is reckoned to take beside its texts.
+/// Estimated octets of an envelope without its texts.
 const ENVELOPE_OCTETS: usize = 400;
-/// What a recipient is reckoned to take beside its address.
+/// Estimated octets of a recipient without the address.
 const RECIPIENT_OCTETS: usize = 120;
-/// Ready messages with envelopes below which the next block is asked for.
+/// Ready messages with envelopes in memory below which the queue asks for the next block.
 const AT_HAND_LOW: usize = 32;
-/// Records asked for at once.
+/// Records in one block.
 const FETCH_RECORDS: u32 = 128;
-/// Octets asked for at once: a part of the budget between these.
+/// Bounds of the octets in one block, which is a part of the budget.
 const FETCH_OCTETS: std::ops::RangeInclusive<usize> = (64 << 10)..=(1 << 20);
-/// One block takes this part of the budget.
+/// Divisor of the budget that gives the size of a block.
 const FETCH_SHARE: usize = 128;
 
-/// Messages looked at for one that can give way.
+/// Messages examined when a queue has to evict an envelope.
 const EVICT_STEPS: usize = 64;
 
 /// Envelope and perhaps body of one message.
@@ -41,35 +42,37 @@ pub(super) struct Head {
     serial: u32,
 }
 
-/// A head's place in its queue's line. Slots are used again, so the head that came with it is named too.
+/// A head's place in its queue's line. Slots are reused, so the serial number tells the slot's
+/// heads apart.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     slot: Slot,
     serial: u32,
 }
 
-/// What memory holds beside the entries.
+/// Envelopes and bodies in memory, beside the entries.
 #[derive(Debug, Default)]
 pub(super) struct Heads {
     by_slot: HashMap<Slot, Head>,
     octets: usize,
-    /// Counts the heads that came; begun again after 2^32.
+    /// Serial number of the newest head; wraps after 2^32.
     serial: u32,
-    /// Queues that hold any, by how much: the logarithm, so that this changes rarely.
+    /// Queues with heads, by the logarithm of their memory, so that the set changes rarely.
     holders: BTreeSet<(u32, QueueNumber)>,
 }
 
-/// What came of a block.
+/// The result of a fetched block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Supplied {
-    /// The queue goes on.
+    /// The queue continues.
     Taken,
-    /// The spool does not hold the record that was asked for. It is forgotten: nothing can be delivered.
+    /// The spool lacks the requested record. The queue forgets the message, as no delivery is
+    /// possible.
     Lost(TraceId),
 }
 
 impl Heads {
-    /// What they take.
+    /// Octets of all heads.
     pub(super) const fn octets(&self) -> usize {
         self.octets
     }
@@ -84,7 +87,8 @@ impl Heads {
         self.serial = self.serial.wrapping_add(1);
         head.serial = self.serial;
         self.by_slot.insert(slot, head);
-        // Those that left stand in it until there are three times as many of them as of the others.
+        // Places of removed heads stay in the line until they are three times as many as the live
+        // ones.
         if queue.heads.len() > 64 && queue.heads.len() > 4 * (queue.ready_at_hand + queue.in_flight)
         {
             queue.heads.retain(|place| self.holds(*place));
@@ -93,7 +97,7 @@ impl Heads {
         queue.heads.push_back(Place { slot, serial });
     }
 
-    /// Whether the head that came with this place is still there.
+    /// Whether the place's head is still in memory.
     fn holds(&self, place: Place) -> bool {
         let head = self.by_slot.get(&place.slot);
         head.is_some_and(|head| head.serial == place.serial)
@@ -118,7 +122,7 @@ impl Heads {
     }
 }
 
-/// The size of a queue's share in doublings; 0: it holds nothing.
+/// The size class of a queue's memory in doublings; 0 for an empty share.
 const fn class(octets: usize) -> u32 {
     usize::BITS - octets.leading_zeros()
 }
@@ -138,8 +142,9 @@ fn octets_of(envelope: &Envelope, body: Option<&Bytes>) -> usize {
 }
 
 impl Queues {
-    /// Keeps envelope and body of a ready message while the budget lasts; the body alone is left out
-    /// first. `needed`: the envelope is kept whatever the budget says, since its turn has come.
+    /// Keeps envelope and body of a ready message within the budget; a body that does not fit is
+    /// dropped before the envelope. `needed`: the message's turn has come, so the envelope is kept
+    /// even beyond the budget.
     pub(super) fn keep(
         &mut self,
         number: QueueNumber,
@@ -176,7 +181,8 @@ impl Queues {
         true
     }
 
-    /// Whether so many octets fit, after queues with more than this one's have given way.
+    /// Whether `octets` fit into the budget, after queues with more memory than this queue gave
+    /// way.
     fn make_room(&mut self, number: QueueNumber, octets: usize) -> bool {
         let budget = self.policy.head_memory_max;
         while self.heads.octets + octets > budget {
@@ -196,8 +202,8 @@ impl Queues {
         true
     }
 
-    /// Drops the envelope of the ready message of a queue whose turn is last. False: those that it holds
-    /// are in flight.
+    /// Evicts the envelope of the ready message that entered memory last. Returns false if the
+    /// examined heads are all in flight.
     fn evict_last(&mut self, number: QueueNumber) -> bool {
         let Some(queue) = self.queues.get_mut(number) else {
             return false;
@@ -220,7 +226,7 @@ impl Queues {
         false
     }
 
-    /// Drops all envelopes of ready messages: the queue stands still.
+    /// Evicts the envelopes of all ready messages, because the queue is paused.
     pub(super) fn evict_all(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
@@ -237,9 +243,9 @@ impl Queues {
         }
     }
 
-    /// What is to be fetched for a queue, if its heads run out.
+    /// The block that a queue needs next, if its heads run low.
     pub(super) fn wanted(&self, number: QueueNumber, queue: &Queue) -> Option<Wanted> {
-        // One message is enough to see whether a destination answers again.
+        // One message is enough to test whether a destination works again.
         let (low, records) = if self.gates.is_probing(queue) {
             (1, 1)
         } else {
@@ -248,7 +254,7 @@ impl Queues {
         if queue.fetching || queue.fetch_after.is_some() {
             return None;
         }
-        // Others at hand are of no use while the one whose turn it is is not.
+        // Envelopes of later messages are useless while the next message lacks its envelope.
         let first = self.turn(queue);
         let led = first.is_none_or(|slot| self.entries[slot].at_hand);
         if led && queue.ready_at_hand >= queue.ready.min(low) {
@@ -269,8 +275,8 @@ impl Queues {
         })
     }
 
-    /// Takes the records that were fetched for `wanted`, in their order from the one wanted on. Those
-    /// that are not ready any more are passed over.
+    /// Takes the fetched records of `wanted` in their order, starting with the wanted record.
+    /// Records of messages that are not ready any more are ignored.
     pub fn supply(
         &mut self,
         wanted: &Wanted,
@@ -306,7 +312,7 @@ impl Queues {
         }
     }
 
-    /// A job for an entry in flight, whose envelope is in memory.
+    /// The job of an entry in flight whose envelope is in memory.
     pub(super) fn job(&self, slot: Slot) -> Option<Job> {
         let head = self.heads.get(slot)?;
         Some(Job {

@@ -1,11 +1,11 @@
-//! Messages that an operator holds one by one, each for a time or until it is released.
+//! Messages that an operator holds individually, either for a time or until their release.
 //!
-//! A held message stands in no list of those that wait for their turn; one whose hold has an end is in the
-//! wheel, with that end as its time. When its next attempt was due is kept beside, so that a hold neither
-//! uses up an attempt nor brings one forward. Memory: nothing for a message that is not held.
+//! A held message is in no list of waiting messages. If the hold has an end, the message is in the
+//! wheel with that end as its time. The due time of the next attempt is kept separately, so a hold
+//! neither uses up an attempt nor brings one forward. Messages that are not held cost no memory.
 //!
-//! In a queue that keeps its order a held message holds those behind it, as one does that is put off: what
-//! may pass it is no longer in order.
+//! In a queue with strict order a held message blocks all later messages, as a deferred message
+//! does. Otherwise later messages would overtake and break the order.
 
 use std::collections::HashMap;
 
@@ -16,10 +16,10 @@ use super::step::Step;
 use super::{MessageSummary, QueueNumber, Queues, RecordId};
 use crate::order::FOREVER;
 
-/// Due at once.
+/// Marks messages that are due at once.
 const AT_ONCE: Timestamp = Timestamp::from_millis(0);
 
-/// When the next attempt at each held message is due.
+/// Due times of the next attempts of held messages.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     due: HashMap<Slot, Timestamp>,
@@ -31,13 +31,13 @@ impl Held {
         self.due.values_mut().for_each(|due| step.apply(due));
     }
 
-    /// When the next attempt at a held message is due, if not at once.
+    /// The due time of a held message's next attempt, unless the message is due at once.
     pub(super) fn due(&self, slot: Slot) -> Option<Timestamp> {
         let due = self.due.get(&slot).copied();
         due.filter(|due| *due != AT_ONCE)
     }
 
-    /// All that are held.
+    /// All held messages.
     fn slots(&self) -> impl Iterator<Item = Slot> {
         self.due.keys().copied()
     }
@@ -49,14 +49,14 @@ impl Held {
 }
 
 impl Queues {
-    /// Messages that are held one by one, with their queues, in no order.
+    /// Individually held messages and their queues, in no order.
     pub fn held_messages(&self) -> impl Iterator<Item = (QueueNumber, MessageSummary)> {
         let held = self.held.slots();
         held.map(|slot| (self.entries[slot].queue, self.message_at(slot)))
     }
 
-    /// Holds a message until a time ([`FOREVER`]: until it is released); one that is held gets the new
-    /// time. False: it is being delivered, or gone.
+    /// Holds a message until a time ([`FOREVER`]: until its release). A message held already gets
+    /// the new time. Returns false if the message is being delivered, or gone.
     pub fn hold_message(
         &mut self,
         number: QueueNumber,
@@ -83,7 +83,8 @@ impl Queues {
         true
     }
 
-    /// Ends the hold of a message: it goes on where it stood. False: it is not held.
+    /// Ends the hold of a message, which returns to its state before. Returns false if the message
+    /// is not held.
     pub fn release_message(
         &mut self,
         number: QueueNumber,
@@ -101,7 +102,7 @@ impl Queues {
         true
     }
 
-    /// Holds a message that is in no list.
+    /// Marks a message as held that is in no list.
     pub(super) fn keep_held(&mut self, slot: Slot, until: Timestamp, due: Timestamp) {
         let entry = &mut self.entries[slot];
         entry.standing = Standing::Held;
@@ -117,7 +118,8 @@ impl Queues {
         }
     }
 
-    /// Takes a held message out of the lists of those; whoever calls it counts.
+    /// Removes a held message from the wheel and from the due times. The caller updates the
+    /// counters.
     pub(super) fn no_longer_held(&mut self, slot: Slot) {
         if self.entries[slot].due != FOREVER {
             self.wheel.remove(&mut self.entries, slot);
@@ -125,7 +127,7 @@ impl Queues {
         self.held.due.remove(&slot);
     }
 
-    /// The end of a hold has come, and the wheel has given the message out.
+    /// Handles the end of a hold, after the wheel has returned the message.
     pub(super) fn hold_over(&mut self, slot: Slot, now: Timestamp) {
         let due = self.held.due.remove(&slot);
         self.totals.held -= 1;
@@ -135,7 +137,8 @@ impl Queues {
         self.go_on(slot, due, now);
     }
 
-    /// Lets a message that is in no list go on with what it waited for.
+    /// Puts a message that is in no list back into the wheel until `due`, or among the ready
+    /// messages.
     fn go_on(&mut self, slot: Slot, due: Option<Timestamp>, now: Timestamp) {
         let number = self.entries[slot].queue;
         if let Some(due) = due.filter(|due| *due > now) {

@@ -1,4 +1,4 @@
-//! Looking into the queues: from counters and entries alone, so that it costs what it shows.
+//! Inspection of the queues, from counters and entries alone: the cost depends on the rows shown.
 
 use std::time::Duration;
 
@@ -11,69 +11,70 @@ use super::{QueueNumber, Queues, RecordId};
 use crate::destination::Destination;
 use crate::site::SiteName;
 
-/// What `vere queue list` shows of a queue.
+/// A queue as `vere queue list` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueSummary {
-    /// Its destination.
+    /// The queue's destination.
     pub destination: Destination,
-    /// Messages in it.
+    /// Messages in the queue.
     pub messages: usize,
-    /// Octets of their bodies.
+    /// Octets of all bodies.
     pub octets: u64,
-    /// Messages that came since this process knows the queue, those that it took back from the spool too.
+    /// Messages admitted since this process knows the queue, including messages recovered from the
+    /// spool.
     pub came: u64,
-    /// Messages that left it for good since then.
+    /// Messages that left the queue for good since then.
     pub left: u64,
-    /// How many messages of which priority are ready, the highest first.
+    /// Number of ready messages per priority, the highest priority first.
     pub priorities: Vec<(i8, usize)>,
     /// Messages waiting for a later attempt.
     pub deferred: usize,
     /// Messages being delivered.
     pub in_flight: usize,
-    /// Messages that an operator holds one by one.
+    /// Messages that an operator holds individually.
     pub held: usize,
     /// Connections open or opening.
     pub connections: usize,
-    /// How many there may be now; those of other destinations of the site count too.
+    /// Maximum of connections now. The connections of other destinations of the site count too.
     pub connections_max: usize,
-    /// Whether its messages leave one at a time, in the order in which they were taken.
+    /// Whether messages leave one at a time in acceptance order.
     pub in_order: bool,
-    /// The hosts that serve it, once they are known.
+    /// The hosts that serve the destination, if known.
     pub site: Option<SiteName>,
-    /// The average time that a message takes there.
+    /// The average time for a message to this site.
     pub latency: Option<Duration>,
-    /// When the destination is tried again, if it is paused.
+    /// The time of the next attempt at a paused destination.
     pub paused_until: Option<Timestamp>,
-    /// Until when an operator lets nothing out.
+    /// The end of the operator's hold on the queue.
     pub held_until: Option<Timestamp>,
-    /// When its oldest message was accepted.
+    /// The acceptance time of the oldest message.
     pub oldest: Option<Timestamp>,
-    /// What the destination last said that was no success.
+    /// The destination's last reply that was no success.
     pub last_reply: Option<String>,
-    /// What its hosts said last about a message, good or bad.
+    /// The hosts' last reply about a message, success or not.
     pub last_answer: Option<String>,
 }
 
-/// What memory knows of one message.
+/// The data of one message that is in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageSummary {
-    /// Its record.
+    /// The message's record.
     pub record: RecordId,
-    /// Its trace id.
+    /// The message's trace id.
     pub trace: TraceId,
-    /// When it was accepted.
+    /// The acceptance time.
     pub accepted: Timestamp,
-    /// Where it stands.
+    /// The state of the message in the queue.
     pub standing: Standing,
-    /// When it is due, if it is deferred, or is once it is not held any more.
+    /// The due time of a deferred message; for a held message, the due time after its release.
     pub due: Option<Timestamp>,
-    /// The end of its hold ([`FOREVER`](crate::order::FOREVER): when it is released), if it is held.
+    /// The end of a message's hold; [`FOREVER`](crate::order::FOREVER): held until released.
     pub held_until: Option<Timestamp>,
-    /// Octets of its body.
+    /// Octets of the body.
     pub size: u32,
-    /// Attempts made.
+    /// Attempts so far.
     pub attempts: u16,
-    /// Its priority.
+    /// The message's priority.
     pub priority: i8,
 }
 
@@ -84,13 +85,13 @@ pub struct Totals {
     pub destinations: usize,
     /// Messages in all queues.
     pub messages: usize,
-    /// Octets of their bodies.
+    /// Octets of all bodies.
     pub octets: u64,
     /// Messages waiting for a later attempt.
     pub deferred: usize,
     /// Messages being delivered.
     pub in_flight: usize,
-    /// Messages that an operator holds one by one.
+    /// Messages that an operator holds individually.
     pub held: usize,
     /// Connections open or opening.
     pub connections: usize,
@@ -98,24 +99,24 @@ pub struct Totals {
     pub established: usize,
     /// Destinations that are paused.
     pub paused: usize,
-    /// Messages that came since the start, those that were taken back from the spool too.
+    /// Messages admitted since the start, including messages recovered from the spool.
     pub came: u64,
-    /// Messages that left for good since then.
+    /// Messages that left for good since the start.
     pub left: u64,
 }
 
-/// Which queues come first when not all are shown.
+/// The order of queues when only the first are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TopOrder {
-    /// Those with most messages.
+    /// Most messages first.
     Messages,
-    /// Those with most messages that wait for a later attempt.
+    /// Most deferred messages first.
     Deferred,
-    /// Those with most connections.
+    /// Most connections first.
     Connections,
-    /// Those whose oldest message is the oldest.
+    /// The queue with the oldest message first.
     Oldest,
-    /// By their names.
+    /// Alphabetical by name.
     Name,
 }
 
@@ -150,8 +151,8 @@ impl Queue {
 }
 
 impl Queues {
-    /// Queues that are paused or hold messages, in the order of their destinations: those behind `after`
-    /// if it is given, at most `limit`.
+    /// Non-empty, paused and held queues in the order of their destinations: at most `limit` after
+    /// `after`.
     #[must_use]
     pub fn summaries(&self, after: Option<&Destination>, limit: usize) -> Vec<QueueSummary> {
         let queues = self
@@ -161,7 +162,7 @@ impl Queues {
         let mut wanted: Vec<_> = queues
             .filter(|queue| after.is_none_or(|after| queue.destination > *after))
             .collect();
-        // Only as many are put in order as are shown.
+        // Avoids sorting queues that are not shown.
         if limit < wanted.len() {
             wanted.select_nth_unstable_by(limit, |a, b| a.destination.cmp(&b.destination));
             wanted.truncate(limit);
@@ -170,7 +171,8 @@ impl Queues {
         wanted.iter().map(|queue| queue.summary(self)).collect()
     }
 
-    /// The first `limit` queues in this order of those whose names hold `filter`, and how many do.
+    /// The first `limit` queues in this order whose names contain `filter`, and the number of all
+    /// matching queues.
     #[must_use]
     pub fn top(&self, order: TopOrder, filter: &str, limit: usize) -> (Vec<QueueSummary>, usize) {
         let queues = self
@@ -194,7 +196,7 @@ impl Queues {
         (rows.collect(), count)
     }
 
-    /// What comes first has the lowest.
+    /// The sort key of a queue; the first queue has the lowest key.
     fn top_key(&self, order: TopOrder, queue: &Queue) -> u64 {
         let most = |count: usize| u64::MAX - count as u64;
         match order {
@@ -215,7 +217,7 @@ impl Queues {
         &self.totals
     }
 
-    /// What limits and sites do now.
+    /// Current counts of limits and sites.
     #[must_use]
     pub const fn gate_totals(&self) -> GateTotals {
         self.gates.totals()
@@ -239,7 +241,7 @@ impl Queues {
         self.entries.len()
     }
 
-    /// One message, if the queue holds it.
+    /// A message, if the queue contains it.
     #[must_use]
     pub fn message(
         &self,
@@ -251,8 +253,7 @@ impl Queues {
         Some(self.message_at(slot))
     }
 
-    /// The messages of one queue in acceptance order, those behind `after` if it is given, at most
-    /// `limit`.
+    /// The messages of a queue in acceptance order: at most `limit` messages after `after`.
     pub fn list(
         &self,
         number: QueueNumber,
@@ -273,8 +274,8 @@ impl Queues {
         self.messages_from(first, limit)
     }
 
-    /// The same behind a message that is named by its record too. Where that has left, the next ones have later
-    /// records.
+    /// Like [`list`](Self::list), after a message given by record and trace id. If that message has
+    /// left, the list starts with the next later record.
     pub fn list_behind(
         &self,
         number: QueueNumber,
@@ -295,7 +296,7 @@ impl Queues {
         self.messages_from(first, limit)
     }
 
-    /// The message that came last into a queue.
+    /// The last admitted message of a queue.
     #[must_use]
     pub fn newest(&self, number: QueueNumber) -> Option<MessageSummary> {
         let last = self.queues.get(number)?.order.tail()?;
@@ -312,7 +313,8 @@ impl Queues {
             .map(|slot| self.message_at(slot))
     }
 
-    /// The first message of a queue behind one that has left. Most of those before it have left as well.
+    /// The first message of a queue with a trace id after `after`. Scans from the head, as most
+    /// messages before a departed message have left too.
     fn first_after(&self, number: QueueNumber, after: TraceId) -> Option<Slot> {
         let first = self.queues.get(number)?.order.head();
         std::iter::successors(first, |slot| self.entries.next(Chain::Order, *slot))

@@ -1,4 +1,4 @@
-//! What operators do to queues and messages.
+//! Queue commands of operators for queues and messages.
 
 use vere_units::{Timestamp, TraceId};
 
@@ -7,7 +7,7 @@ use super::{QueueNumber, Queues, RecordId, Timer};
 use crate::destination::Destination;
 use crate::order::Order;
 
-/// An order and the record that keeps it.
+/// An order and the record that stores it.
 #[derive(Debug, Clone)]
 pub(super) struct KeptOrder {
     order: Order,
@@ -15,7 +15,7 @@ pub(super) struct KeptOrder {
 }
 
 impl Queues {
-    /// What is ordered for a destination now; nothing, if nothing is.
+    /// The current order for a destination, which is empty if an operator ordered nothing.
     #[must_use]
     pub fn order(&self, destination: &Destination, now: Timestamp) -> Order {
         match self.orders.get(destination) {
@@ -24,13 +24,13 @@ impl Queues {
         }
     }
 
-    /// The record that keeps what is ordered for a destination.
+    /// The record that stores a destination's order.
     #[must_use]
     pub fn order_record(&self, destination: &Destination) -> Option<RecordId> {
         self.orders.get(destination).map(|kept| kept.record)
     }
 
-    /// Destinations for which something is ordered now, also those without a queue.
+    /// Destinations with a current order, including destinations without a queue.
     pub fn orders(&self, now: Timestamp) -> impl Iterator<Item = Order> {
         self.orders
             .values()
@@ -38,8 +38,7 @@ impl Queues {
             .filter(|order| !order.is_none())
     }
 
-    /// Puts an order in force that the spool keeps in `record`; one that orders nothing ends the one
-    /// before.
+    /// Applies an order that the spool stores in `record`. An empty order ends the previous order.
     pub fn set_order(&mut self, order: Order, record: RecordId, now: Timestamp) {
         let held = order.held_until;
         let before = self.orders.get(&order.destination);
@@ -60,7 +59,8 @@ impl Queues {
         }
     }
 
-    /// Where the messages of a queue go now: its destination, unless something else is ordered.
+    /// The current target of a queue's messages: the queue's destination, unless an order sets a
+    /// detour.
     #[must_use]
     pub fn way(&self, number: QueueNumber, now: Timestamp) -> Option<Destination> {
         let own = self.destination(number)?;
@@ -75,8 +75,8 @@ impl Queues {
         })
     }
 
-    /// Another way begins until a time, or ends: what was learned of the hosts on the way before says nothing
-    /// of those that come now.
+    /// Starts a detour until a time, or ends one. The failures and the site of the previous hosts
+    /// are forgotten, as they do not describe the new hosts.
     pub(super) fn go_by(&mut self, number: QueueNumber, until: Option<Timestamp>, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
@@ -98,7 +98,7 @@ impl Queues {
         self.make_runnable(number);
     }
 
-    /// Lets nothing out of a queue before this time; `None`: at once.
+    /// Pauses delivery of a queue until a time; `None` resumes delivery at once.
     pub(super) fn hold(&mut self, number: QueueNumber, until: Option<Timestamp>, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
@@ -112,7 +112,7 @@ impl Queues {
         self.make_runnable(number);
     }
 
-    /// Whether anything is ordered for any destination.
+    /// Whether an order exists for any destination.
     #[must_use]
     pub fn has_orders(&self) -> bool {
         !self.orders.is_empty()
@@ -125,8 +125,8 @@ impl Queues {
         kept.is_some_and(|kept| kept.order.refused_until.is_some_and(|until| until > now))
     }
 
-    /// Tries a paused destination and its site again now; as before, by one connection first. When that
-    /// fails they wait as long as they did.
+    /// Ends the pause of a destination and its site. As usual, one connection probes first. If the
+    /// probe fails, the next pause is as long as the last.
     pub fn resume(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
@@ -145,7 +145,7 @@ impl Queues {
         self.make_runnable(number);
     }
 
-    /// Makes a deferred message ready now. False: it waits for nothing, or is gone.
+    /// Makes a deferred message ready now. Returns false if the message is not deferred, or gone.
     pub fn retry(&mut self, number: QueueNumber, record: RecordId, trace: TraceId) -> bool {
         let Some(slot) = self.entries.find_record(trace, number, record) else {
             return false;
@@ -161,7 +161,8 @@ impl Queues {
         true
     }
 
-    /// Ends a message without an attempt and a report. False: it is being delivered, or gone.
+    /// Removes a message without an attempt and a report. Returns false if the message is being
+    /// delivered, or gone.
     pub fn discard(&mut self, number: QueueNumber, record: RecordId, trace: TraceId) -> bool {
         let Some(slot) = self.entries.find_record(trace, number, record) else {
             return false;
@@ -173,7 +174,7 @@ impl Queues {
         idle
     }
 
-    /// The numbers of the queues that have something to show.
+    /// The numbers of the queues that the inspection shows.
     #[must_use]
     pub fn active(&self) -> Vec<QueueNumber> {
         self.active.clone()

@@ -1,4 +1,4 @@
-//! One destination's queue: what waits, what is being tried, and when it may go on.
+//! The queue of one destination: waiting messages, attempts, and pauses.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -19,87 +19,91 @@ struct Lane {
     count: usize,
 }
 
-/// Of so many messages that leave, one is the oldest, whatever its priority: low ones wait long, and not for
-/// ever.
+/// Length of the rotation in which messages leave. In every rotation one message is the oldest of
+/// any priority, so that low priorities wait long but not forever.
 const TURNS: u8 = 8;
 
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) destination: Destination,
-    /// All its messages in acceptance order.
+    /// All messages of the queue in acceptance order.
     pub(super) order: List,
     pub(super) messages: usize,
     pub(super) octets: u64,
-    /// When it last got a message.
+    /// Time of the last admission.
     pub(super) used_at: Timestamp,
-    /// Tells it from others that had its number; 0 is nobody's.
+    /// Tells the queue apart from earlier queues of the same number; 0 is never used.
     pub(super) serial: u32,
-    /// Messages that are on their way into it.
+    /// Messages about to be admitted.
     pub(super) expected: u32,
-    /// Whether it is among those whose ages are kept.
+    /// Whether the queue is listed in the ages.
     pub(super) aged: Cell<bool>,
-    /// Messages that came since this process knows the queue, and those that left it for good.
+    /// Messages admitted since this process knows the queue, and messages that left the queue for
+    /// good.
     pub(super) came: u64,
     pub(super) left: u64,
-    /// What is ready, the highest priority first.
+    /// Ready messages, the highest priority first.
     lanes: Vec<Lane>,
-    /// Messages that left it for an attempt, counted round and round.
+    /// Messages that left for an attempt; the count wraps.
     turn: u8,
     pub(super) ready: usize,
-    /// How many of those that are ready have their envelope in memory.
+    /// Ready messages with their envelope in memory.
     pub(super) ready_at_hand: usize,
     pub(super) deferred: usize,
     pub(super) in_flight: usize,
-    /// Messages that an operator holds one by one.
+    /// Messages that an operator holds individually.
     pub(super) held: usize,
-    /// What envelopes and bodies of this queue take in memory.
+    /// Octets of this queue's envelopes and bodies in memory.
     pub(super) head_octets: usize,
-    /// Messages with envelopes in memory in the order in which those came, and some that left.
+    /// Messages with envelopes in memory, in the order in which the envelopes entered memory, and
+    /// some removed ones.
     pub(super) heads: VecDeque<Place>,
-    /// A block of records is on its way from the spool.
+    /// Whether a block of records is on its way from the spool.
     pub(super) fetching: bool,
-    /// No block is asked for before this time: the spool could not give one.
+    /// Earliest time of the next request for a block, because the spool failed to supply one.
     pub(super) fetch_after: Option<Timestamp>,
     pub(super) workers: usize,
     pub(super) idle: usize,
-    /// The turn in which the first of these became idle.
+    /// The turn in which the first idle worker became idle.
     pub(super) idle_since: u64,
-    /// Idle workers that are to end and do not know it yet.
+    /// Idle workers that are to end and have not noticed yet.
     pub(super) released: usize,
-    /// Workers that end because others wait for a connection.
+    /// Workers that end because other queues wait for a connection.
     pub(super) leaving: usize,
-    /// Workers that were opened or woken for a message and have not come for one yet.
+    /// Workers that were opened or woken for a message and have not taken one yet.
     pub(super) coming: usize,
-    /// Whether it stands in the ring or among those that wait for a connection.
+    /// Whether the queue is in the ring or waits for a connection.
     pub(super) in_ring: bool,
-    /// Its place among the queues that have something to show.
+    /// The queue's position in the list of active queues.
     pub(super) active_at: u32,
     /// Consecutive failures to reach the destination.
     pub(super) failures: u16,
-    /// As that of a site.
+    /// The next failure follows an operator's attempt, as for a site.
     pub(super) by_hand: bool,
     pub(super) paused_until: Option<Timestamp>,
-    /// An operator lets nothing out before.
+    /// The end of the operator's hold on the queue.
     pub(super) held_until: Option<Timestamp>,
-    /// Until when its messages go another way.
+    /// The end of the queue's detour.
     pub(super) detour_until: Option<Timestamp>,
-    /// The last complaint, of its hosts or about them.
+    /// The last failure that the hosts replied, or that was noted about them.
     pub(super) last_reply: Option<Box<str>>,
-    /// What its hosts said last about a message, good or bad; its memory is used again for the next.
+    /// The hosts' last reply about a message, success or not. The buffer is reused for the next
+    /// reply.
     pub(super) last_answer: String,
-    /// What the settings say of this destination, if they do.
+    /// The gate of the rule for this destination, if a rule exists.
     pub(super) place: Option<GateId>,
-    /// The hosts that serve it, once they are known.
+    /// The gate of the destination's hosts, once the hosts are known.
     pub(super) site: Option<GateId>,
-    /// Whether it stands in a line of one of the two: for a token, for a connection.
+    /// Whether the queue waits in a gate's line: for a token, for a connection.
     pub(super) in_line: [bool; 2],
-    /// It stood in a line and its turn has come.
+    /// The queue was called from a line.
     pub(super) called: bool,
-    /// Connections that are open, of its workers.
+    /// Open connections of the queue's workers.
     pub(super) established: usize,
-    /// The senders of all records before this one were told of their delay, or are told at an attempt.
+    /// Senders of records before this one have been notified of the delay, or will be at an
+    /// attempt.
     pub(super) told_before: RecordId,
-    /// Before this time none of the others is to be told.
+    /// Earliest time at which senders of further records are due for a delay report.
     pub(super) tell_from: Timestamp,
 }
 
@@ -152,18 +156,18 @@ impl Queue {
         }
     }
 
-    /// The gates that it passes.
+    /// The gates that the queue passes.
     pub(super) fn gates(&self) -> impl Iterator<Item = GateId> + use<> {
         [self.place, self.site].into_iter().flatten()
     }
 
-    /// Whether no message leaves it now, whatever is ready.
+    /// Whether a pause or an operator's hold stops the queue, even with ready messages.
     pub(super) fn is_suspended(&self, now: Timestamp) -> bool {
         let later = |time: Option<Timestamp>| time.is_some_and(|until| until > now);
         later(self.paused_until) || later(self.held_until)
     }
 
-    /// Whether it is to be shown.
+    /// Whether the inspection shows the queue.
     pub(super) const fn is_active(&self) -> bool {
         self.messages > 0 || self.paused_until.is_some() || self.held_until.is_some()
     }
@@ -185,7 +189,7 @@ impl Queue {
         &mut self.lanes[place]
     }
 
-    /// Puts a message that is in no list behind those of its priority.
+    /// Appends a message that is in no list to the ready messages of its priority.
     pub(super) fn push_ready(&mut self, entries: &mut Entries, slot: Slot) {
         let priority = entries[slot].priority;
         let lane = self.lane(priority);
@@ -194,7 +198,7 @@ impl Queue {
         self.now_ready(entries, slot);
     }
 
-    /// Puts a message that is in no list before those of its priority.
+    /// Prepends a message that is in no list to the ready messages of its priority.
     pub(super) fn push_ready_front(&mut self, entries: &mut Entries, slot: Slot) {
         let priority = entries[slot].priority;
         let lane = self.lane(priority);
@@ -209,7 +213,7 @@ impl Queue {
         self.ready_at_hand += usize::from(entries[slot].at_hand);
     }
 
-    /// Takes a ready message out of its list.
+    /// Removes a ready message from its list.
     pub(super) fn unready(&mut self, entries: &mut Entries, slot: Slot) {
         let entry = &entries[slot];
         self.ready -= 1;
@@ -220,7 +224,7 @@ impl Queue {
         lane.count -= 1;
     }
 
-    /// The message whose turn it is: the first one of the highest priority, or once in a while the oldest.
+    /// The next message: the first of the highest priority, or once a rotation the oldest.
     pub(super) fn first_ready(&self, entries: &Entries) -> Option<Slot> {
         let mut heads = self.lanes.iter().filter_map(|lane| lane.list.head());
         if self.turn % TURNS == TURNS - 1 {
@@ -230,18 +234,19 @@ impl Queue {
         }
     }
 
-    /// A message has had its turn.
+    /// Counts the turn of a message.
     pub(super) const fn pass_turn(&mut self) {
         self.turn = self.turn.wrapping_add(1);
     }
 
-    /// The priorities that are ready, the highest first, and how many messages of each.
+    /// The priorities with ready messages, the highest first, and their number of messages.
     pub(super) fn priorities(&self) -> impl Iterator<Item = (i8, usize)> {
         let lanes = self.lanes.iter().filter(|lane| lane.count > 0);
         lanes.map(|lane| (lane.priority, lane.count))
     }
 
-    /// The first ready message whose envelope is not in memory. Looks at those that are before it.
+    /// The first ready message whose envelope is not in memory. Reads all entries before that
+    /// message.
     pub(super) fn first_missing(&self, entries: &Entries) -> Option<Slot> {
         self.lanes.iter().find_map(|lane| {
             let mut at = lane.list.head();

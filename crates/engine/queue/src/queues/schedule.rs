@@ -1,15 +1,16 @@
-//! Whose turn it is, and what time brings.
+//! The order of the queues' turns, and the handling of timers.
 
 use vere_units::Timestamp;
 
 use super::entries::Standing;
 use super::{Next, QueueNumber, Queues, Timer, Wanted};
 
-/// Deferred messages looked at in one call, so that a million that are due at once stop nobody.
+/// Deferred messages examined per call, so that a million messages due at once do not block the
+/// gateway.
 const DUE_STEPS: u32 = 2_000;
 
 impl Queues {
-    /// The next thing for the host to do now, if any; to be called until it returns `None`.
+    /// The host's next task now, if any. The host calls this function until `None`.
     pub fn poll(&mut self, now: Timestamp) -> Option<Next> {
         self.pass_time(now);
         loop {
@@ -29,14 +30,14 @@ impl Queues {
         }
     }
 
-    /// When [`poll`](Self::poll) has something to do again without further events.
+    /// The time of the next call of [`poll`](Self::poll) if no event comes before.
     #[must_use]
     pub fn wake_at(&self) -> Option<Timestamp> {
         let timer = self.timers.first().map(|(time, _)| *time);
         timer.into_iter().chain(self.wheel.wake_at()).min()
     }
 
-    /// Calls those that wait at the gates of a queue that has had its turn.
+    /// Calls the next queues in the lines of all gates of a queue, after that queue's turn.
     fn call_others(&mut self, number: QueueNumber, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
@@ -47,13 +48,13 @@ impl Queues {
         }
     }
 
-    /// Whether [`poll`](Self::poll) may have something to do without an event or a time.
+    /// Whether [`poll`](Self::poll) may return a task without a further event or timer.
     #[must_use]
     pub fn has_next(&self) -> bool {
         !self.ring.is_empty() || !self.releases.is_empty()
     }
 
-    /// Puts a queue behind all others that may have something to do.
+    /// Appends a queue to the ring of queues with possible work.
     pub(super) fn make_runnable(&mut self, number: QueueNumber) {
         if let Some(queue) = self.queues.get_mut(number)
             && !queue.in_ring
@@ -63,7 +64,8 @@ impl Queues {
         }
     }
 
-    /// The queue whose turn it is; one that waits for a connection comes before while there is one.
+    /// The queue whose turn it is. A queue that waits for a connection goes first while connections
+    /// are free.
     fn next_in_ring(&mut self) -> Option<QueueNumber> {
         if self.totals.connections < self.policy.connections_max {
             let mut waiting = self.starved.pop();
@@ -77,7 +79,7 @@ impl Queues {
         self.ring.pop_front()
     }
 
-    /// What a queue has to do now.
+    /// The next task of a queue.
     fn next(&mut self, number: QueueNumber, now: Timestamp) -> Option<Next> {
         let queue = self.queues.get(number)?;
         if self.turn(queue).is_none() || queue.is_suspended(now) {
@@ -98,15 +100,17 @@ impl Queues {
         if queue.idle > 0 {
             return self.wake(number, now);
         }
-        // While nothing proves that the destination answers again, one connection probes it.
+        // Until an attempt proves that the destination works again, one connection probes the
+        // destination.
         let limit = if queue.failures > 0 || self.probes_alone(queue) {
             1
         } else {
             self.connections_max(queue)
         };
-        // A worker takes message after message: one more pays only when several wait for each.
+        // A worker delivers message after message, so another worker pays only when several
+        // messages wait per worker.
         let wanted = queue.workers == 0 || queue.ready > queue.workers;
-        // Each of its messages brings another chance.
+        // Each later message of the queue can try again to open a connection.
         let spared = queue.workers > 0 && (self.spares() || self.would_give_way(queue));
         if queue.workers >= limit || spared || !wanted {
             return None;
@@ -200,7 +204,7 @@ impl Queues {
         }
     }
 
-    /// Tells that the spool could not give what was wanted; it is asked again at `again`.
+    /// Notes that the spool could not supply the wanted block. The next request follows at `again`.
     pub fn fetch_failed(&mut self, wanted: &Wanted, again: Timestamp) {
         if let Some(queue) = self.queues.get_mut(wanted.queue) {
             queue.fetching = false;
@@ -209,7 +213,7 @@ impl Queues {
         }
     }
 
-    /// Tells that the destination answered: it can be reached, and a connection is open until
+    /// Notes that the destination answered and can be reached. The connection is open until
     /// [`connection_closed`](Self::connection_closed).
     pub fn destination_reached(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get_mut(number) else {
@@ -233,9 +237,10 @@ impl Queues {
         self.make_runnable(number);
     }
 
-    /// Tells that nothing can be sent to this destination, whatever its hosts do for others (its name
-    /// cannot be looked up, a policy forbids it): it is paused, longer each time. Messages
-    /// whose time is over in the meantime are found by [`first_expired`](Self::first_expired).
+    /// Pauses a destination to which no mail can be sent, whatever its hosts do for other
+    /// destinations (the name cannot be looked up, a policy forbids delivery). Each pause is longer
+    /// than the last. The host finds messages that expire meanwhile with
+    /// [`first_expired`](Self::first_expired).
     pub fn destination_failed(&mut self, number: QueueNumber, reply: &str, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;

@@ -1,5 +1,5 @@
-//! A wall clock that is put ahead or back. All times of the queues are of that clock, so that operators and records
-//! can be told of them; when it steps they move with it, and every wait stays as long as it was.
+//! Steps of the wall clock. The queues keep wall clock times, so that operators and records can
+//! have them. When the clock steps, these times move along, and every wait keeps its length.
 
 use std::time::Duration;
 
@@ -10,16 +10,17 @@ use super::wheel::Wheel;
 use super::{Queues, Timer};
 use crate::order::FOREVER;
 
-/// By how much a clock stepped, in milliseconds: more than zero when it was put ahead.
+/// A step of the clock in milliseconds; positive when the clock was put ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step(i64);
 
 impl Step {
-    /// What a clock that moves with the world never differs by between two looks: slewing (adjtime(3)) is slower.
+    /// Least difference that counts as a step. Slewing (adjtime(3)) moves a clock by less between
+    /// two readings.
     const LEAST: Duration = Duration::from_secs(30);
 
-    /// The step between two looks at the wall clock, if there was one: what it moved by, and what passed in truth,
-    /// by the monotonic clock.
+    /// The step between two readings of the wall clock, if there was one. `passed` is the true time
+    /// between the readings, by the monotonic clock.
     #[must_use]
     pub fn between(before: Timestamp, after: Timestamp, passed: Duration) -> Option<Self> {
         let expected = before + passed;
@@ -38,7 +39,7 @@ impl Step {
         self.0 / 1_000
     }
 
-    /// The same moment after the step. "At once" and "never" are no moments.
+    /// Moves a time by the step. "At once" and "never" are no moments and stay.
     pub(super) fn apply(self, time: &mut Timestamp) {
         let millis = time.as_millis();
         if millis != 0 && *time != FOREVER {
@@ -54,9 +55,9 @@ impl Step {
 }
 
 impl Queues {
-    /// Follows a step of the wall clock: every attempt, pause and token comes after the time that it would have come
-    /// after without, and nothing expires for one full retry (the envelopes still say when they were accepted by
-    /// the clock as it was). What operators ordered until a time of the day stays until then. `now` is behind the
+    /// Follows a step of the wall clock. Every attempt, pause and token keeps its waiting time. No
+    /// message expires for one full retry, as envelopes still have acceptance times of the old
+    /// clock. Orders of operators until a time of day keep that time. `now` is a time after the
     /// step.
     pub fn clock_stepped(&mut self, step: Step, now: Timestamp) {
         self.spare_until(now);
@@ -73,7 +74,8 @@ impl Queues {
         self.gates.step(step);
         for (mut time, timer) in std::mem::take(&mut self.timers) {
             if matches!(timer, Timer::Queue(_)) {
-                // It may be that of an order; one that comes for nothing does no harm.
+                // The timer may belong to an order, which does not move. A timer without work is
+                // harmless.
                 self.timers.insert((time, timer));
             }
             step.apply(&mut time);
@@ -81,8 +83,8 @@ impl Queues {
         }
     }
 
-    /// Lets nothing expire before each message had one full retry from now on: after a start, too, nobody knows
-    /// whether the clock that the ages are taken by is the one by which the messages were accepted.
+    /// Bars expiry until each message had one full retry from now on, or one expiry period if that
+    /// is shorter. After a start, too, the clock may differ from the clock of the acceptance times.
     pub fn spare_until(&mut self, now: Timestamp) {
         self.spared_until = now + self.policy.longest_retry().min(self.policy.expire);
     }

@@ -1,5 +1,6 @@
-//! When deferred messages are due: a hierarchical timing wheel through the entries (Varghese and Lauck,
-//! 1987), so that a deferral costs no memory and the same few steps with ten messages as with a million.
+//! The due times of deferred messages: a hierarchical timing wheel through the entries (Varghese
+//! and Lauck, 1987). A deferral allocates no memory and takes the same few steps with ten messages
+//! as with a million.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use vere_units::Timestamp;
 
 use super::entries::{Chain, Entries, List, Slot};
 
-/// What times are rounded up to.
+/// Due times are rounded up to this unit.
 const TICK_MS: u64 = 32;
 /// Lists of one level, as bits of a tick number.
 const BITS: u32 = 6;
@@ -20,9 +21,9 @@ const TICKS_MAX: u64 = (1 << (BITS * LEVELS as u32)) - 1;
 #[derive(Debug)]
 pub(super) struct Wheel {
     lists: Vec<List>,
-    /// Which lists of a level hold entries.
+    /// Bit sets of the lists with entries, per level.
     filled: [u64; LEVELS],
-    /// Everything before this tick has been given out.
+    /// Entries before this tick have all been returned.
     current: u64,
     /// The list that `current` has reached and whose entries are moving to lower levels.
     moving: Option<usize>,
@@ -42,7 +43,7 @@ impl Default for Wheel {
 }
 
 impl Wheel {
-    /// An empty one, for times from now on.
+    /// An empty wheel for times from `now` on.
     pub(super) fn at(now: Timestamp) -> Self {
         let current = (now.as_millis() / TICK_MS).min(TICKS_MAX);
         Self {
@@ -51,7 +52,7 @@ impl Wheel {
         }
     }
 
-    /// Takes out everything, due or not.
+    /// Removes all entries, due or not.
     pub(super) fn drain(&mut self, entries: &mut Entries) -> Vec<Slot> {
         let mut all = Vec::with_capacity(self.len);
         for list in &mut self.lists {
@@ -66,7 +67,7 @@ impl Wheel {
         self.len
     }
 
-    /// Takes an entry; it is given out once its `due` is reached.
+    /// Inserts an entry, which the wheel returns once its `due` time is reached.
     pub(super) fn insert(&mut self, entries: &mut Entries, slot: Slot) {
         let list = self.list_of(entries[slot].due);
         self.filled[list / LISTS] |= 1 << (list % LISTS);
@@ -75,14 +76,14 @@ impl Wheel {
         self.len += 1;
     }
 
-    /// Takes an entry out before its time.
+    /// Removes an entry before its time.
     pub(super) fn remove(&mut self, entries: &mut Entries, slot: Slot) {
         let list = usize::from(entries[slot].list);
         entries.unlink(&mut self.lists[list], Chain::Place, slot);
         self.note_removed(list);
     }
 
-    /// The list of a time: on the level of the highest digit in which it differs from now.
+    /// The list of a time, on the level of the highest digit in which the time differs from now.
     fn list_of(&self, due: Timestamp) -> usize {
         let tick = due.as_millis().div_ceil(TICK_MS);
         let tick = tick.clamp(self.current, TICKS_MAX);
@@ -98,7 +99,7 @@ impl Wheel {
         }
     }
 
-    /// The first list that is not empty, and the tick at which it is to be looked at.
+    /// The first list with entries, and the tick at which the list is due.
     fn first(&self) -> Option<(u64, usize)> {
         if let Some(list) = self.moving {
             return Some((self.current, list));
@@ -111,8 +112,9 @@ impl Wheel {
         Some((tick, level * LISTS + list as usize))
     }
 
-    /// Takes out one entry that is due. `None` when there is none, or `steps` are used up, each of which
-    /// is one entry moved; then [`wake_at`](Self::wake_at) is not after `now`.
+    /// Removes an entry that is due. Returns `None` if no entry is due, or `steps` are used up;
+    /// every moved entry takes one step. With `steps` used up, [`wake_at`](Self::wake_at) is not
+    /// after `now`.
     pub(super) fn pop_due(
         &mut self,
         entries: &mut Entries,
@@ -139,7 +141,8 @@ impl Wheel {
         None
     }
 
-    /// When [`pop_due`](Self::pop_due) has something to do: at the time of the first entry, or before.
+    /// The time of the next call of [`pop_due`](Self::pop_due): the due time of the first entry, or
+    /// before.
     pub(super) fn wake_at(&self) -> Option<Timestamp> {
         let (tick, _) = self.first()?;
         Some(Timestamp::from_millis(0) + Duration::from_millis(tick * TICK_MS))

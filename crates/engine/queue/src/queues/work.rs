@@ -1,4 +1,4 @@
-//! Messages given out to workers, and what comes back.
+//! Jobs of workers, and their results.
 
 use std::rc::Rc;
 
@@ -11,8 +11,9 @@ use crate::envelope::Envelope;
 use crate::settlement::{Attempt, Disposition, RecipientResult, Settlement, settle_aged};
 
 impl Queues {
-    /// Gives a worker its next message; `None`: nothing is ready, the destination is paused, or the rate
-    /// allows none now. `fresh`: it is the worker's first since it was opened or woken.
+    /// Gives a worker its next message. Returns `None` if no message is ready, the destination is
+    /// paused, or the rate allows no message now. `fresh`: the worker has taken no message since it
+    /// was opened or woken.
     pub fn take(&mut self, number: QueueNumber, fresh: bool, now: Timestamp) -> Option<Job> {
         let turn = self.turn(self.queues.get(number)?);
         let queue = self.queues.get_mut(number)?;
@@ -26,13 +27,14 @@ impl Queues {
                 self.gates.give_back(queue);
             }
             if fresh || ready.is_some() {
-                // Its block comes, and the worker is woken then; others may use what it was given.
+                // The queue wakes the worker after its block arrives. Other queues may use the
+                // returned token.
                 self.make_runnable(number);
             }
             return None;
         };
         if !fresh {
-            // Those that wait in line come first.
+            // Queues in the gate's line come first.
             if self.gates.bar(queue, false, &self.policy, now).is_some() {
                 return None;
             }
@@ -47,7 +49,7 @@ impl Queues {
         self.job(slot)
     }
 
-    /// Tells that a worker that was opened or woken does not come for a message.
+    /// Notes that an opened or woken worker does not take a message.
     pub fn stays_away(&mut self, number: QueueNumber) {
         if let Some(queue) = self.queues.get_mut(number) {
             queue.coming = queue.coming.saturating_sub(1);
@@ -62,7 +64,7 @@ impl Queues {
             .is_some_and(|queue| self.wanted(number, queue).is_some())
     }
 
-    /// A message that is in no list is in flight from now on.
+    /// Marks a message as in flight that is in no list.
     fn fly(&mut self, slot: Slot) {
         self.entries[slot].standing = Standing::InFlight;
         if let Some(queue) = self.queues.get_mut(self.entries[slot].queue) {
@@ -71,8 +73,8 @@ impl Queues {
         }
     }
 
-    /// Takes a certain message out of its queue, ready, deferred or held, to settle it without an attempt.
-    /// `None`: it is being delivered, or gone.
+    /// Removes a message from its queue, ready, deferred or held, to settle the message without an
+    /// attempt. Returns `None` if the message is being delivered, or gone.
     pub fn claim(
         &mut self,
         number: QueueNumber,
@@ -92,11 +94,11 @@ impl Queues {
         self.job(slot)
     }
 
-    /// The oldest message of a queue whose time is over, if there is one that is neither in flight nor held.
+    /// The oldest expired message of a queue that is neither in flight nor held.
     #[must_use]
     pub fn first_expired(&self, number: QueueNumber, now: Timestamp) -> Option<RecordId> {
         let queue = self.queues.get(number)?;
-        // What is held does not leave by its age either.
+        // A held queue keeps expired messages too.
         let mut at = queue.order.head().filter(|_| queue.held_until.is_none());
         while let Some(slot) = at {
             let entry = &self.entries[slot];
@@ -112,9 +114,10 @@ impl Queues {
         None
     }
 
-    /// From which record on senders are to be told that their messages, which wait behind others, are delayed;
-    /// `None`: of none it is time. The host looks at records from there on, settles each by
-    /// [`delay::notice`](crate::delay::notice), and says how far it came ([`Queues::told`]).
+    /// The first record whose sender may be due for a delay report, because the message waits
+    /// behind others. `None` if no report is due. The host reads records from there on, settles
+    /// each by [`delay::notice`](crate::delay::notice), and reports its progress with
+    /// [`Queues::told`].
     #[must_use]
     pub fn first_untold(&self, number: QueueNumber, now: Timestamp) -> Option<RecordId> {
         let after = self.policy.delay_notice?;
@@ -124,8 +127,8 @@ impl Queues {
         due.then_some(queue.told_before)
     }
 
-    /// Tells that senders were told, where they are to be, of all records before this one. `young`: when it was
-    /// accepted, if it is the first that it is not time for.
+    /// Notes that senders of all records before `before` have had any due delay report. `young` is the
+    /// acceptance time of the first message that is not due yet, if there is one.
     pub fn told(&mut self, number: QueueNumber, before: RecordId, young: Option<Timestamp>) {
         let after = self.policy.delay_notice.unwrap_or_default();
         if let Some(queue) = self.queues.get_mut(number) {
@@ -136,14 +139,14 @@ impl Queues {
         }
     }
 
-    /// Whether a message accepted then is given up at its next failure.
+    /// Whether a message of this acceptance time is given up at its next failure.
     #[must_use]
     pub fn is_expired(&self, accepted: Timestamp, now: Timestamp) -> bool {
         now >= self.spared_until && now.saturating_since(accepted) >= self.policy.expire
     }
 
-    /// Tells that a worker has ended, and whether it never came for a message since it was opened or
-    /// woken. Its jobs must have been settled or given back.
+    /// Notes that a worker has ended. `fresh`: the worker took no message since it was opened or
+    /// woken. The worker's jobs must have been settled or given back.
     pub fn worker_ended(&mut self, number: QueueNumber, fresh: bool) {
         if fresh {
             self.stays_away(number);
@@ -166,7 +169,7 @@ impl Queues {
         self.make_runnable(number);
     }
 
-    /// Whether the job is in flight still.
+    /// Whether the job is still in flight.
     fn in_flight(&self, number: QueueNumber, job: &Job) -> bool {
         let found = self
             .entries
@@ -174,7 +177,7 @@ impl Queues {
         found == Some(job.slot) && self.entries[job.slot].standing == Standing::InFlight
     }
 
-    /// Puts a job back unchanged at the head of its queue: it was not tried.
+    /// Puts an untried job back unchanged at the head of its queue.
     pub fn give_back(&mut self, number: QueueNumber, job: &Job) {
         if !self.in_flight(number, job) {
             return;
@@ -186,8 +189,8 @@ impl Queues {
         self.make_runnable(number);
     }
 
-    /// Forgets a job whose record is not in the spool any more: it would be begun for ever, and hold those behind it.
-    /// False when it is not in flight.
+    /// Forgets a job whose record is missing in the spool. The queue would otherwise retry the job
+    /// forever and block later messages. Returns false if the job is not in flight.
     pub fn lose(&mut self, number: QueueNumber, job: &Job) -> bool {
         let is_ours = self.in_flight(number, job);
         if is_ours {
@@ -197,10 +200,11 @@ impl Queues {
         is_ours
     }
 
-    /// Decides what an attempt's results mean and updates the schedule. What is over is gone. What remains
-    /// stays in flight until its record says so ([`Queues::written`]): who changed or read the record before
-    /// would go by what it was before the attempt. The host does in the spool what the settlement says.
-    /// `None` when the record is not in flight.
+    /// Decides the outcome of an attempt and updates the schedule. A finished message leaves the
+    /// queue. A remaining message stays in flight until its record is written
+    /// ([`Queues::written`]), because an earlier reader would see the envelope before the attempt.
+    /// The host carries out the settlement in the spool. Returns `None` if the record is not in
+    /// flight.
     pub fn settle(
         &mut self,
         number: QueueNumber,
@@ -233,11 +237,13 @@ impl Queues {
         Some(settlement)
     }
 
-    /// Settles by the times that memory has: those of the record are of the clock as it was when it was written.
+    /// Settles by the times in memory, because the record's times are by the clock at the time of
+    /// writing.
     fn settle_by_clock(&self, job: &Job, attempt: &Attempt, now: Timestamp) -> Settlement {
         let (entry, recorded) = (&self.entries[job.slot], &job.envelope);
         let over = self.is_expired(entry.accepted, now);
-        // Its time has come, whatever the record says; else it would seem to be tried by hand before it.
+        // The message is due by the clock in memory, whatever the record says. By the record's
+        // time, the attempt would look like an operator's retry.
         let was_due = entry.due <= now && recorded.not_before.is_some_and(|due| due > now);
         if entry.accepted == recorded.accepted && !was_due {
             return settle_aged(recorded, attempt, &self.policy, now, over);
@@ -250,8 +256,8 @@ impl Queues {
             (envelope.accepted, envelope.seen) = (entry.accepted, None);
         }
         let mut settlement = settle_aged(&envelope, attempt, &self.policy, now, over);
-        // When the clock was put ahead or back what remains is written with the time by the clock as it is. Of a clock
-        // that was read at a start nobody knows whether it is right.
+        // After a step of the clock, the remaining envelope is written with the times of the new
+        // clock. A clock read at a start is unverified, so the recorded times are kept.
         let rest = settlement.remaining.as_mut();
         if let Some(rest) = rest.filter(|_| recorded.seen == Some(entry.accepted)) {
             (rest.accepted, rest.seen) = (recorded.accepted, recorded.seen);
@@ -259,8 +265,8 @@ impl Queues {
         settlement
     }
 
-    /// Tells that what remains of a settled message is in its record, or before everything else that will be
-    /// asked of it: the message waits for its next attempt.
+    /// Notes that the remaining envelope of a settled message is in its record, or will be before
+    /// any later request for that record. The message then waits for its next attempt.
     pub fn written(&mut self, number: QueueNumber, job: &Job, rest: &Envelope, now: Timestamp) {
         if !self.in_flight(number, job) {
             return;
@@ -277,7 +283,7 @@ impl Queues {
         self.make_runnable(number);
     }
 
-    /// The attempt that stands for "the destination cannot be reached".
+    /// The result for all recipients when the destination cannot be reached.
     #[must_use]
     pub fn unreachable_attempt(envelope: &Envelope, remote: &str, reply: &str) -> Attempt {
         let result = RecipientResult {
@@ -293,7 +299,7 @@ impl Queues {
         }
     }
 
-    /// Queues and records that hold a message.
+    /// Queues and records that contain a message.
     pub fn places(&self, trace: TraceId) -> impl Iterator<Item = (QueueNumber, RecordId)> {
         self.entries
             .find(trace)

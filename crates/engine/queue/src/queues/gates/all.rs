@@ -1,4 +1,4 @@
-//! The gates by their number, and what can be said of those that a queue passes.
+//! The gates by number, and questions about the gates of a queue.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub(in super::super) struct Gates {
     gates: Vec<Option<Box<Gate>>>,
     free: Vec<GateId>,
     by_key: HashMap<Key, GateId>,
-    /// What they do now, counted as it changes.
+    /// Current counts, updated with every change.
     totals: GateTotals,
 }
 
@@ -36,7 +36,7 @@ impl Gates {
         gates.for_each(|gate| gate.step(step));
     }
 
-    /// Does something to a gate, if there is one of that number.
+    /// Applies a change to a gate, if the gate exists.
     pub(in super::super) fn with<T>(&mut self, id: GateId, change: impl FnOnce(&mut Gate) -> T) {
         if let Some(gate) = self.get_mut(id) {
             change(gate);
@@ -47,7 +47,7 @@ impl Gates {
         queue.gates().filter_map(|id| self.get(id))
     }
 
-    /// The gate of that key, which is made if there is none, with one member more.
+    /// Returns the gate of a key, creating a missing gate, and counts one more member.
     pub(in super::super) fn enter(&mut self, key: Key, limits: Limits) -> GateId {
         let id = match self.by_key.get(&key) {
             Some(id) => *id,
@@ -70,7 +70,7 @@ impl Gates {
         id
     }
 
-    /// One member less; a gate without any goes.
+    /// Counts one member less, and removes a gate without members.
     pub(in super::super) fn leave(&mut self, id: GateId) {
         let Some(gate) = self.get_mut(id) else { return };
         gate.members -= 1;
@@ -85,12 +85,12 @@ impl Gates {
         }
     }
 
-    /// Sites, and those that wait.
+    /// Counts of sites, and of waiting destinations.
     pub(in super::super) const fn totals(&self) -> GateTotals {
         self.totals
     }
 
-    /// The same, counted anew.
+    /// The counts of [`totals`](Self::totals), computed from all gates.
     #[cfg(test)]
     pub(in super::super) fn counted(&self) -> GateTotals {
         let mut totals = GateTotals::default();
@@ -111,7 +111,8 @@ impl Gates {
         }
     }
 
-    /// No connection is made before a time that the failures so far say; then by one.
+    /// Bars new connections for a pause that grows with the failures so far. A single connection
+    /// then probes the site.
     pub(in super::super) fn suspend_site(
         &mut self,
         id: GateId,
@@ -126,7 +127,7 @@ impl Gates {
         }
     }
 
-    /// Lets queues pass a gate again. False: they did already.
+    /// Ends the suspension of a gate. Returns false if the gate was not suspended.
     pub(in super::super) fn resume(&mut self, id: GateId) -> bool {
         let gate = self.get_mut(id);
         let was = gate.and_then(|gate| gate.suspended_until.take()).is_some();
@@ -134,7 +135,7 @@ impl Gates {
         was
     }
 
-    /// Takes the queue out of a line that can go on now, if one can.
+    /// Removes the next queue from a line if the queue can proceed now.
     pub(in super::super) fn call(
         &mut self,
         id: GateId,
@@ -147,7 +148,8 @@ impl Gates {
         Some(called)
     }
 
-    /// Sets the limits of all sites anew and empties all lines. Gives who stood in them.
+    /// Applies the current rules to all sites and empties all lines. Returns the queues that
+    /// waited.
     pub(in super::super) fn reassess(&mut self, policy: &Policy) -> Vec<QueueNumber> {
         let mut called = Vec::new();
         for gate in self.gates.iter_mut().flatten() {
@@ -161,17 +163,17 @@ impl Gates {
         called
     }
 
-    /// Whether a gate of the queue lets nothing through now.
+    /// Whether a gate of the queue is suspended now.
     pub(in super::super) fn suspend(&self, queue: &Queue, now: Timestamp) -> bool {
         self.of(queue).any(|gate| gate.is_suspended(now))
     }
 
-    /// Whether a site has to prove first that it works.
+    /// Whether the destination or a site of the queue still has to prove that it works.
     pub(in super::super) fn is_probing(&self, queue: &Queue) -> bool {
         queue.failures > 0 || self.of(queue).any(|gate| gate.failures > 0)
     }
 
-    /// The gate that bars a queue now, if one does, and the line in which it has to wait.
+    /// The gate that bars a queue now, if any, and the line in which the queue has to wait.
     pub(in super::super) fn bar(
         &self,
         queue: &Queue,
@@ -185,7 +187,8 @@ impl Gates {
         })
     }
 
-    /// Puts a queue at the end of a line, or in front if it had been called and others were faster.
+    /// Puts a queue at the end of a line. A queue that had been called, but found no room, goes to
+    /// the front.
     pub(in super::super) fn line_up(
         &mut self,
         number: QueueNumber,
@@ -215,7 +218,7 @@ impl Gates {
         }
     }
 
-    /// Takes so many tokens of a gate, whether it has them or not.
+    /// Takes tokens of a gate, even tokens that the gate does not have.
     pub(in super::super) fn charge(&mut self, id: GateId, tokens: usize, now: Timestamp) {
         if let Some(bucket) = self.get_mut(id).and_then(|gate| gate.bucket.as_mut()) {
             for _ in 0..tokens {
@@ -224,7 +227,7 @@ impl Gates {
         }
     }
 
-    /// Takes a token of each gate, and a place for a connection if one is opened.
+    /// Takes a token of each gate, and counts a connection if one is opened.
     pub(in super::super) fn reserve(&mut self, queue: &Queue, opens: bool, now: Timestamp) {
         for id in queue.gates() {
             if let Some(gate) = self.get_mut(id) {
@@ -233,7 +236,7 @@ impl Gates {
         }
     }
 
-    /// Puts a token of each gate back.
+    /// Returns a token to each gate.
     pub(in super::super) fn give_back(&mut self, queue: &Queue) {
         for id in queue.gates() {
             if let Some(bucket) = self.get_mut(id).and_then(|gate| gate.bucket.as_mut()) {
@@ -242,7 +245,8 @@ impl Gates {
         }
     }
 
-    /// Whether a worker may make another connection after its own has ended; then it counts as made.
+    /// Whether a worker may reconnect after its connection ended. If so, the new connection is
+    /// counted as made.
     pub(in super::super) fn reopen(
         &mut self,
         queue: &Queue,
@@ -266,8 +270,8 @@ impl Gates {
         free
     }
 
-    /// Who comes first when all connections are in use: what is said of the place comes before what is
-    /// said of its hosts.
+    /// The order of queues when all connections are in use. The rule of the place comes before the
+    /// rule of its hosts.
     pub(in super::super) fn precedence(&self, queue: &Queue) -> Precedence {
         let mut named = self.of(queue).map(|gate| gate.limits.precedence);
         named

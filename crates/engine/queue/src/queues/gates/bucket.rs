@@ -1,4 +1,4 @@
-//! A token bucket that keeps one time only: the generic cell rate algorithm (ITU-T I.371).
+//! A token bucket that stores a single time: the generic cell rate algorithm (ITU-T I.371).
 
 use vere_units::Timestamp;
 
@@ -7,12 +7,12 @@ use crate::limits::Rate;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// When the next messages may leave. Times are in nanoseconds, so that rates far above one in a
-/// millisecond are kept too.
+/// The times at which messages may leave. Times are in nanoseconds, so that rates far above one
+/// message a millisecond are exact too.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bucket {
     rate: Rate,
-    /// The bucket is full again from this time on.
+    /// Time from which the bucket is full again.
     full_at: u64,
 }
 
@@ -25,7 +25,7 @@ impl Bucket {
         self.rate
     }
 
-    /// The time that one message fills, rounded up: never faster than allowed.
+    /// The time that one message uses up, rounded up so that the rate is never exceeded.
     fn interval(&self) -> u64 {
         let nanos = u64::try_from(self.rate.per.as_nanos()).unwrap_or(u64::MAX);
         nanos.div_ceil(u64::from(self.rate.messages.max(1)))
@@ -36,7 +36,7 @@ impl Bucket {
         self.interval().saturating_mul(more)
     }
 
-    /// When a message may leave.
+    /// The time from which a message may leave.
     pub(super) fn next_at(&self) -> Timestamp {
         let nanos = self.full_at.saturating_sub(self.tolerance());
         Timestamp::from_millis(nanos.div_ceil(NANOS_PER_MILLI))
@@ -53,18 +53,18 @@ impl Bucket {
         self.full_at = full_at.as_millis().saturating_mul(NANOS_PER_MILLI);
     }
 
-    /// Whether nothing of what was taken counts any more.
+    /// Whether all taken tokens have been refilled.
     pub(super) const fn is_full(&self, now: Timestamp) -> bool {
         self.full_at <= now.as_millis().saturating_mul(NANOS_PER_MILLI)
     }
 
-    /// Takes a token; to be called when it is ready.
+    /// Takes a token. The caller checks [`is_ready`](Self::is_ready) before.
     pub(super) fn take(&mut self, now: Timestamp) {
         let now = now.as_millis().saturating_mul(NANOS_PER_MILLI);
         self.full_at = self.full_at.max(now).saturating_add(self.interval());
     }
 
-    /// Puts a token back that was not used.
+    /// Returns an unused token.
     pub(super) fn give_back(&mut self) {
         self.full_at = self.full_at.saturating_sub(self.interval());
     }

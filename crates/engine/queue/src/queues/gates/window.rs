@@ -1,9 +1,10 @@
-//! How many connections a site takes: grown by its answers, shrunk by its refusals and by growing
-//! latency (additive increase, multiplicative decrease, as RFC 5681 has it for segments).
+//! The number of connections that a site can carry: increased by successes, decreased by busy signs
+//! and growing latency (additive increase, multiplicative decrease, as in RFC 5681 for segments).
 //!
-//! The window begins small and doubles with every round of answers until something is refused; from then
-//! on it grows by one connection a round and halves once a round when the site complains. It never leaves
-//! 1 to the given maximum.
+//! The window starts small and doubles with every round of answers until the first sign of load.
+//! From then on the window grows by one connection a round. At most once a round, a busy site
+//! halves the window, and a slow site takes an eighth off. The window stays between 1 and the given
+//! maximum.
 
 use std::time::Duration;
 
@@ -15,33 +16,33 @@ use crate::settlement::{Attempt, Disposition, RecipientResult};
 
 /// One connection.
 const ONE: u64 = 1 << 20;
-/// Connections to a site of which nothing is known.
+/// Connections to a site without history.
 const START: u64 = 10;
-/// Parts of the latency's average that are replaced by a new one.
+/// Divisor of the moving average: a new latency replaces this part.
 const SMOOTH: u64 = 8;
-/// Parts by which the least latency rises with every answer, so that an old one is forgotten.
+/// Divisor by which the least latency rises with every answer, so that old values fade.
 const FORGET: u64 = 256;
-/// A latency so many times the least one tells of a queue in the site.
+/// A latency of this multiple of the least latency means that messages queue inside the site.
 const SLOW_FACTOR: u64 = 4;
-/// Latencies below the least one and this are never slow: a second more is no sign of load.
+/// Latencies up to the least latency plus this are never slow: one second more is no sign of load.
 const SLOW_SLACK_MICROS: u64 = 1_000_000;
-/// No growth for so long after the site refused a connection beside others that worked.
+/// Pause of growth after the site refused a connection while others worked.
 const CAPPED_FOR: Duration = Duration::from_secs(60);
 
-/// What an attempt says of the site's load.
+/// A sign of the site's load, from one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// It took a message.
+    /// The site took a message.
     Taken,
-    /// It is busy: it put a whole message off, or broke off.
+    /// The site is busy: it deferred a whole message, or closed the connection.
     Busy,
-    /// Nothing: it refused for good, or for one mailbox.
+    /// No sign: the site refused the message for good, or for one mailbox.
     Neither,
 }
 
 impl Sign {
-    /// What the results of an attempt say: a message that was put off because of its recipient's mailbox
-    /// or address (X.1 and X.2 of RFC 3463) says nothing.
+    /// The sign of an attempt's results. A message deferred because of the recipient's mailbox or
+    /// address (X.1 and X.2 of RFC 3463) is no sign.
     #[must_use]
     pub fn of(attempt: &Attempt) -> Self {
         let taken = |one: &RecipientResult| one.disposition == Disposition::Delivered;
@@ -63,15 +64,16 @@ impl Sign {
 pub(super) struct Window {
     /// Connections, in parts of [`ONE`].
     size: u64,
-    /// Nothing was refused yet.
+    /// Whether the site has shown no load yet.
     doubling: bool,
-    /// Attempts that began before this time were under way when the window shrank: they say nothing new.
+    /// Attempts that began before this time were under way when the window shrank, so their signs
+    /// are ignored.
     shrunk_at: Timestamp,
-    /// No growth before.
+    /// Time before which the window does not grow.
     capped_until: Timestamp,
-    /// The average latency, in microseconds; 0: none known.
+    /// The average latency in microseconds; 0 if unknown.
     latency: u64,
-    /// The least latency of late.
+    /// The least recent latency.
     least: u64,
 }
 
@@ -93,7 +95,7 @@ impl Window {
         step.apply(&mut self.capped_until);
     }
 
-    /// How many connections there may be.
+    /// Connections allowed now.
     pub(super) fn limit(&self, max: usize) -> usize {
         let size = usize::try_from(self.size / ONE).unwrap_or(usize::MAX);
         size.min(max).max(1)
@@ -104,13 +106,13 @@ impl Window {
         Duration::from_micros(self.latency)
     }
 
-    /// Begins anew with one connection: the site answers again.
+    /// Restarts with one connection, because the site answers again.
     pub(super) const fn restart(&mut self) {
         self.size = ONE;
         self.doubling = true;
     }
 
-    /// The site refuses more than so many connections.
+    /// Limits the window to `connections`: the site refused more.
     pub(super) fn cap(&mut self, connections: usize, now: Timestamp) {
         let size = u64::try_from(connections).unwrap_or(u64::MAX).max(1);
         self.size = self.size.min(size.saturating_mul(ONE));
@@ -119,7 +121,8 @@ impl Window {
         self.capped_until = now + CAPPED_FOR;
     }
 
-    /// Takes what an attempt says that began then. `full`: the window was used up.
+    /// Applies the sign of an attempt that began at `began`. `full`: all connections of the window
+    /// were in use.
     pub(super) fn saw(
         &mut self,
         sign: Sign,
@@ -143,7 +146,7 @@ impl Window {
         }
     }
 
-    /// Takes one part of so many off, once a round.
+    /// Shrinks the window by one `parts`-th, at most once a round.
     fn shrink(&mut self, began: Timestamp, now: Timestamp, parts: u64) {
         self.doubling = false;
         if began > self.shrunk_at {
