@@ -15,6 +15,7 @@ mod generated;
 mod layers;
 mod links;
 mod locked;
+mod prose;
 mod shell;
 mod sizes;
 mod standards;
@@ -70,6 +71,11 @@ const CHECKS: &[Check] = &[
         name: "words",
         about: "no machine's own paths, no conflict marks",
         run: words::check,
+    },
+    Check {
+        name: "prose",
+        about: "comments name their subjects",
+        run: prose::check,
     },
     Check {
         name: "locked",
@@ -131,6 +137,7 @@ fn main() -> ExitCode {
         ["check"] => run(CHECKS.iter(), &workspace),
         ["generated", "--write"] => report("generated", &generated::write(&workspace)),
         ["sizes", "--write"] => report("sizes", &sizes::write(&workspace)),
+        ["prose", "--show"] => report("prose", &prose::show(&workspace)),
         ["circles", "--show", folder] => report("circles", &circles::show(&workspace, folder)),
         [name] if CHECKS.iter().any(|check| check.name == *name) => run(
             CHECKS.iter().filter(|check| check.name == *name),
@@ -149,6 +156,7 @@ fn usage() -> ExitCode {
     eprintln!(
         "       cargo xtask circles --show CRATE prints the circles of a crate, by its folder"
     );
+    eprintln!("       cargo xtask prose --show        prints the comment sentences without a noun");
     eprintln!("       cargo xtask sizes --write       lowers the numbers in xtask/sizes.txt");
     ExitCode::from(2)
 }
