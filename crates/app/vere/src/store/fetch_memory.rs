@@ -285,7 +285,7 @@ mod tests {
             let (mut large, mut small) = (pin!(large.take(80)), pin!(small.take(5)));
             assert!(!is_done(large.as_mut()) && !is_done(small.as_mut()));
             all.truncate(3);
-            // There is room for it, but another one was there before.
+            // The small request has room, but the large request waited first.
             assert!(!is_done(small.as_mut()) && !hold(&memory, "new").try_take(1));
             all.clear();
             assert!(is_done(large.as_mut()) && is_done(small.as_mut()));

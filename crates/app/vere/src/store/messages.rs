@@ -344,7 +344,7 @@ fn row(snapshot: &Snapshot, message: &Message, content: Content) -> Row {
     }
 }
 
-/// Returns fields, if all of them are in memory and no message has to be read.
+/// Returns fields from memory; gives the batch back if a message or a summary must be read.
 fn fields_at_hand(
     chosen: Box<Chosen>,
     names: &Arc<[String]>,

@@ -1,7 +1,7 @@
-//! Who is logged in: the sessions of an account end when it is removed, or its password is another one.
+//! Logged-in sessions. The sessions of an account end when the account is removed, or its password changes.
 //!
-//! The directory changes in other processes and tells nobody. Once a second it is asked whether it changed at
-//! all, and only then for the accounts that have sessions.
+//! Other processes change the directory without notice. Once a second the role checks whether the directory changed,
+//! and only then looks up the accounts with sessions.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -16,20 +16,20 @@ use vere_ports::directory::{AccountName, StoreError};
 
 use crate::role::login::Print;
 
-/// How often it is asked whether the directory changed.
+/// How often the role checks whether the directory changed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Why somebody is let in.
+/// Why a session was let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LetIn {
-    /// By the password of this print; before one was shown, by none.
+    /// The account's password has this fingerprint; none before the client has shown a password.
     Password(Option<Print>),
-    /// As somebody who administers the system.
+    /// The client administers the system.
     Administrator,
 }
 
 impl LetIn {
-    /// What ends the session now that the account's password has this print, or there is no such account.
+    /// Why the session must end, given the account's current fingerprint; `now` is none if the account is gone.
     fn ended_by(self, now: Option<Print>) -> Option<Refusal> {
         match (self, now) {
             (_, None) => Some(Refusal::Removed),
@@ -50,7 +50,7 @@ struct Session {
 #[derive(Debug, Default)]
 pub(super) struct Sessions(RefCell<HashMap<AccountName, Vec<Rc<Session>>>>);
 
-/// The place of a session among those of its account, until it is dropped.
+/// A session's entry among the sessions of its account, removed when dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     sessions: Rc<Sessions>,
@@ -59,10 +59,10 @@ pub(super) struct Place {
 }
 
 impl Sessions {
-    /// Takes in a session, if it is let in still: since the password was shown, it may have become another one.
+    /// Adds a session, if it may still be let in: the password may have changed since the client showed it.
     ///
     /// # Errors
-    /// Why it is not, or that the directory cannot be read.
+    /// The reason against the session, or that the directory cannot be read.
     pub(super) fn enter(
         self: &Rc<Self>,
         directory: &Directory,
@@ -97,7 +97,7 @@ impl Sessions {
         let mut seen = None;
         loop {
             tokio::time::sleep(LOOK_INTERVAL).await;
-            // Asked before those who are there: who comes later looks for himself.
+            // Read the revision before the list of sessions: a later session checks its own password.
             let revision = directory.store().revision().ok();
             if revision.is_none() || revision == seen {
                 continue;
@@ -109,7 +109,7 @@ impl Sessions {
         }
     }
 
-    /// Ends the sessions of accounts that are other than they were.
+    /// Ends the sessions of removed accounts, and of accounts with changed passwords.
     async fn look(&self, directory: &Arc<Directory>) -> Result<(), StoreError> {
         let present = self.0.borrow().clone();
         let accounts: Vec<AccountName> = present.keys().cloned().collect();

@@ -1,4 +1,4 @@
-//! Steps that questions to the store are made of.
+//! Steps of questions to the store.
 
 use vere_directory::Directory;
 use vere_imap::server::Refusal;
@@ -11,8 +11,8 @@ use super::keeper::MailStore;
 use super::metrics::Figures;
 use crate::role::clock::now;
 
-/// Tells of an operation whose id came before with something else: ids are drawn at random, so that somebody who
-/// guesses them to write in another's place is the likeliest reason.
+/// Reports an operation whose id was used before with other content. Ids are random, so the likeliest reason is a
+/// client that guesses ids to write in another client's place.
 pub(super) fn report(
     error: &StoreError,
     figures: &Figures,
@@ -33,7 +33,7 @@ pub(super) fn report(
     );
 }
 
-/// What a committed value is now, for a further question within the same one.
+/// Unwraps a committed value, for a further step of the same question.
 pub(super) fn at_once<T>(store: &MailStore, committed: Committed<T>) -> Result<T, StoreError> {
     committed
         .when(store.end())
@@ -45,14 +45,14 @@ pub(super) fn named(
     account: &AccountName,
     name: &str,
 ) -> Result<MailboxId, StoreError> {
-    // What cannot be a name names no mailbox.
+    // A text that is no valid name names no mailbox.
     let name = MailboxName::new(name).map_err(|_| StoreError::NoMailbox)?;
     let found = store.mailbox_named(account, &name)?;
     at_once(store, found)
 }
 
-/// The `INBOX` of an account. One that has none gets it only as long as the directory knows the account: who logged
-/// in, or had mail on its way, before it was removed makes nothing of it again.
+/// Returns the `INBOX` of an account, and makes it only if the directory knows the account. A session or a delivery
+/// that began before the account's removal must not make the account again.
 pub(super) fn inbox(
     store: &mut MailStore,
     directory: &Directory,
@@ -66,8 +66,9 @@ pub(super) fn inbox(
     store.open_account(account, now())
 }
 
-/// From which UID on messages are recent for this session. That is told before it is safe that they are so for no
-/// other: a power cut may make them recent once more, as RFC 3501 section 2.3.2 wants it where nobody knows.
+/// Returns the first UID that is recent in this session. The answer does not wait for a sync of the claim. After a
+/// power cut a later session may see these messages as recent, too, which RFC 3501 section 2.3.2 asks for when the
+/// state is unknown.
 pub(super) fn claim(
     store: &mut MailStore,
     id: MailboxId,
@@ -80,7 +81,7 @@ pub(super) fn claim(
     Ok(at_once(store, from)?.get())
 }
 
-/// RENAME of INBOX: its messages move, and it stays (RFC 9051 section 6.3.6).
+/// RENAME of INBOX: the messages move, and INBOX stays (RFC 9051 section 6.3.6).
 pub(super) fn empty_inbox(
     store: &mut MailStore,
     account: &AccountName,
@@ -100,7 +101,7 @@ pub(super) fn empty_inbox(
     Ok(moved.map(drop))
 }
 
-/// A new name for an operation.
+/// Returns a new random id for an operation.
 pub(super) fn operation() -> Result<OperationId, Refusal> {
     let mut octets = [0; 16];
     getrandom::fill(&mut octets).map_err(|_| Refusal::Unavailable)?;
@@ -138,7 +139,7 @@ mod tests {
         drop(inbox(&mut store, &directory, &account).unwrap());
         let removed = Change::RemoveAccount(account.clone());
         directory.store().apply(&removed).unwrap();
-        // Until what it has is removed as well, it has that.
+        // The mailboxes of a removed account remain until they are removed, too.
         drop(inbox(&mut store, &directory, &account).unwrap());
         drop(store.remove_account(&account).unwrap());
         let again = inbox(&mut store, &directory, &account);

@@ -1,5 +1,5 @@
-//! Fields of headers without the messages: cut out of what the index keeps of them
-//! ([`vere_search::Summaries`]), and kept for whoever asks for the same fields next.
+//! Header fields without reading the messages: cut out of the index's summaries ([`vere_search::Summaries`]), and
+//! kept for later queries of the same fields.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,13 +13,13 @@ use vere_store::{BodyReader, Message, StoreError, Unpacker};
 
 use super::search::Segments;
 
-/// Octets that some fields of a message are taken for until they are cut.
+/// Estimated octets of a message's requested fields, until the fields are cut.
 pub(crate) const FIELDS_OCTETS: usize = 256;
-/// Octets of all columns beside that which was asked for last.
+/// Octets of all columns except the column used last.
 const KEPT_OCTETS_MAX: usize = 24 * 1024 * 1024;
 /// Octets of each column.
 const COLUMN_OCTETS_MAX: usize = 8 * 1024 * 1024;
-/// How many columns there are.
+/// Number of columns at most.
 const COLUMNS_MAX: usize = 512;
 
 /// Whether summaries have all of these fields.
@@ -27,11 +27,11 @@ pub(crate) fn has_all(fields: &[String]) -> bool {
     fields.iter().all(|name| is_summarized(name))
 }
 
-/// Columns, that which was used last at the end; all connections share them.
+/// Columns, the most recently used last; shared by all connections.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Columns(Arc<Mutex<VecDeque<Arc<Column>>>>);
 
-/// The fields of some names, of all messages of a segment as far as they were asked for.
+/// The requested fields of a segment's messages, as far as earlier queries asked for the messages.
 #[derive(Debug)]
 struct Column {
     segment: Weak<Segment<LogFile>>,
@@ -40,19 +40,20 @@ struct Column {
     octets: AtomicUsize,
 }
 
-/// Those of neighbouring messages, one behind the other.
+/// The fields of neighbouring messages, one message after the other.
 #[derive(Debug, Clone)]
 struct Block {
     octets: Bytes,
-    /// How long those of each message are; none when its summary was too long.
+    /// Octets of each message's fields; none if the message's summary was too long.
     lengths: Box<[Option<u32>]>,
 }
 
-/// The same as it is kept: compressed, which takes a quarter of the memory and less time than to cut it again.
+/// A block as kept in memory. Compression saves three quarters of the memory, and unpacking is faster than cutting
+/// the fields again.
 #[derive(Debug)]
 struct Packed {
     octets: Box<[u8]>,
-    /// Octets before they were compressed; as many as there are when they were not.
+    /// Octets before compression; the length of `octets` if the block is not compressed.
     len: usize,
     lengths: Box<[Option<u32>]>,
 }
@@ -77,7 +78,7 @@ impl Columns {
         let octets = |column: &Arc<Column>| column.octets.load(Ordering::Relaxed);
         let mut all: usize = columns.iter().map(octets).sum();
         while all > KEPT_OCTETS_MAX || columns.len() >= COLUMNS_MAX {
-            // Others may have grown it since.
+            // Other connections may have added to the column since.
             all = all.saturating_sub(columns.pop_front().as_ref().map_or(all, octets));
         }
         columns.push_back(Arc::clone(&column));
@@ -85,14 +86,14 @@ impl Columns {
     }
 }
 
-/// Octets that a column takes before anything is in it.
+/// Octets of an empty column.
 fn column_memory(blocks: usize, names: &[String]) -> usize {
     let names = names.iter().map(|name| size_of::<String>() + name.len());
     size_of::<Column>() + blocks * size_of::<OnceLock<Packed>>() + names.sum::<usize>()
 }
 
 impl Block {
-    /// The fields of the message with a number in the segment; none when its summary was too long.
+    /// Returns the fields of the message with a number in the segment; none if the message's summary was too long.
     fn get(&self, number: usize) -> Option<Bytes> {
         let at = number % SUMMARIES_TOGETHER;
         let len = (*self.lengths.get(at)?)? as usize;
@@ -133,12 +134,12 @@ impl Packed {
 }
 
 impl Column {
-    /// A block, when it was cut already.
+    /// Returns a block that was cut before.
     fn at_hand(&self, block: usize) -> Option<&Packed> {
         self.blocks.get(block)?.get()
     }
 
-    /// Cuts the fields of messages that have their summaries together.
+    /// Cuts the fields of the messages in a block of summaries.
     fn cut(&self, block: usize, from: &mut Summaries<'_, LogFile>) -> Result<Block, SearchError> {
         let mut octets = Vec::new();
         let mut lengths = Vec::with_capacity(SUMMARIES_TOGETHER);
@@ -175,17 +176,17 @@ pub(crate) struct Fields<'a> {
     names: Arc<[String]>,
     columns: &'a Columns,
     segments: &'a Segments,
-    /// The segment that messages lie in now, and the number of the next one in it.
+    /// The segment of the current message, and the number of the segment's next message.
     at: usize,
     next: usize,
     column: Option<Arc<Column>>,
     summaries: Option<Summaries<'a, LogFile>>,
-    /// The block that is at hand, by its number in the segment.
+    /// The unpacked block, by its number in the segment.
     block: Option<(usize, Block)>,
     unpacker: Unpacker,
-    /// A segment did not answer.
+    /// Whether a segment could not be read.
     pub(crate) doubt: bool,
-    /// Messages that no segment knows.
+    /// Messages unknown to every segment.
     pub(crate) unknown: usize,
 }
 
@@ -206,13 +207,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The fields of a message and an empty line, if nothing has to be read for them.
+    /// Returns the fields of a message and an empty line, if no file has to be read.
     pub(crate) fn at_hand(&mut self, message: &Message) -> Option<Bytes> {
         let number = self.find(message)?;
         self.unpacked(number / SUMMARIES_TOGETHER)?.get(number)
     }
 
-    /// A block that was cut already.
+    /// Returns a block that was cut before, unpacked.
     fn unpacked(&mut self, block: usize) -> Option<&Block> {
         if self.block.as_ref().is_none_or(|(own, _)| *own != block) {
             let column = Arc::clone(self.column()?);
@@ -222,10 +223,10 @@ impl<'a> Fields<'a> {
         self.block.as_ref().map(|(_, block)| block)
     }
 
-    /// The fields of a message and an empty line.
+    /// Returns the fields of a message and an empty line.
     ///
     /// # Errors
-    /// When no segment knows it, and it cannot be read.
+    /// When no segment knows the message, and the message cannot be read.
     pub(crate) fn of(
         &mut self,
         message: &Message,
@@ -237,7 +238,7 @@ impl<'a> Fields<'a> {
             Err(_) => self.doubt = true,
         }
         let mut body = reader.open(message.blob)?;
-        // The fields of the recipient's own are none of these.
+        // None of these fields is among the recipient's own fields.
         Ok(header_fields(body.header()?, &self.names, true).into())
     }
 
@@ -275,7 +276,7 @@ impl<'a> Fields<'a> {
         self.column.as_ref()
     }
 
-    /// The number of a message in its segment, which is the one at hand then.
+    /// Finds the number of a message in its segment, and makes that segment the current segment.
     fn find(&mut self, message: &Message) -> Option<usize> {
         let uid = message.uid.get();
         loop {
@@ -287,7 +288,7 @@ impl<'a> Fields<'a> {
             (self.column, self.summaries, self.block) = (None, None, None);
         }
         let documents = self.segments.get(self.at)?.documents();
-        // Most often they follow each other.
+        // Messages usually follow each other.
         let next = documents.get(self.next).map(|next| next.uid);
         let number = match next == Some(uid) {
             true => self.next,

@@ -1,6 +1,6 @@
-//! What the store does beside answering: it reclaims room in small steps, a share of the time, and looks
-//! whether the disk is nearly full. What is known of room that could come back outlives a restart in a
-//! small file, `reclaimed.json`; without it the whole log is looked at once.
+//! Upkeep of the store: reclaims room in small steps, for a share of the time, and watches for a nearly full disk. A
+//! small file, `reclaimed.json`, preserves the figures of reclaimable room over a restart. Without the file, a pass
+//! over the whole log begins.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,15 +21,15 @@ use super::keeper::MailStore;
 use super::metrics::Figures;
 use crate::role::clock::now;
 
-/// How often it is looked whether room should be reclaimed.
+/// How often the upkeep checks whether to reclaim room.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// How long deleted mailboxes wait after one could not be emptied.
 const EMPTYING_PAUSE: Duration = Duration::from_secs(60);
-/// How often free room is looked at.
+/// How often free room is checked.
 const ROOM_INTERVAL: Duration = Duration::from_secs(1);
-/// A segment is written again when so much of it goes, in percent, or less if less is to be reclaimed.
+/// Percentage of dead octets from which a segment is rewritten; less if `reclaim_from` is less.
 const DEAD_PERCENT_MIN: u64 = 10;
-/// The share of the log from which room is reclaimed when it is scarce.
+/// Percentage of dead octets in the log from which room is reclaimed while room is scarce.
 const SCARCE_PERCENT: u64 = 1;
 /// The longest pause between two steps.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
@@ -37,24 +37,24 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 const FILE: &str = "reclaimed.json";
 const VERSION: u32 = 1;
 
-/// What is known of room that could come back.
+/// The figures of reclaimable room.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Known {
     version: u32,
-    /// Octets of the log that nothing needs, about.
+    /// Dead octets of the log, estimated.
     pub(crate) dead: u64,
     /// The last pass over the log, if there was one.
     pub(crate) last: Option<LastPass>,
 }
 
-/// What the last pass over the log came to.
+/// Results of the last pass over the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastPass {
     /// When it ended, in milliseconds since 1970.
     pub(crate) ended: u64,
-    /// Octets that came back.
+    /// Octets reclaimed.
     pub(crate) saved: u64,
-    /// Segments looked at, and written again.
+    /// Segments examined, and segments rewritten.
     pub(crate) segments: u64,
     pub(crate) rewritten: u64,
     /// Snapshots of mailboxes written.
@@ -62,7 +62,7 @@ pub(crate) struct LastPass {
 }
 
 impl Known {
-    /// What the store of a folder knew last; none when nothing is known.
+    /// Reads the figures of the store in a folder; none if no valid file exists.
     pub(crate) fn read(folder: &Path) -> Option<Self> {
         let text = fs::read(folder.join(FILE)).ok()?;
         let known: Self = serde_json::from_slice(&text).ok()?;
@@ -80,7 +80,7 @@ impl Known {
         });
     }
 
-    /// Writes it; what is lost of it costs a look at the log.
+    /// Writes the file; a lost file costs a pass over the log.
     pub(crate) fn write(self, folder: &Path) {
         let known = Self {
             version: VERSION,
@@ -95,7 +95,7 @@ impl Known {
     }
 }
 
-/// Runs jobs, a share of the time.
+/// Runs jobs for a share of the time.
 #[derive(Debug)]
 struct Worker {
     jobs: Receiver<Box<ReclaimJob<LogDirectory>>>,
@@ -124,41 +124,41 @@ impl Worker {
     }
 }
 
-/// How long to wait after so much work, so that it is a share of the time.
+/// Returns the pause after an amount of work, so that work takes its share of the time.
 fn pause(worked: Duration, share: u32) -> Duration {
     let share = share.clamp(1, 100);
     (worked * (100 - share) / share).min(PAUSE_MAX)
 }
 
-/// What the store's thread does beside answering.
+/// Upkeep by the store's thread, between questions.
 #[derive(Debug)]
 pub(super) struct Upkeep {
     plan: Plan,
     folder: PathBuf,
     figures: Figures,
     known: Known,
-    /// What stands in the file.
+    /// Figures as the file has them.
     written: Known,
     to_work: Sender<Box<ReclaimJob<LogDirectory>>>,
     /// Whether a job is under way.
     busy: bool,
-    /// Whether nobody runs jobs any more.
+    /// Whether the thread that runs jobs has ended.
     given_up: bool,
     due: Instant,
     room_due: Instant,
-    /// When deleted mailboxes may be emptied further, and up to where the last piece of that was logged.
+    /// When to continue emptying deleted mailboxes, and the log position up to which the last piece was logged.
     emptying_due: Instant,
     emptied: Position,
-    /// Whether there is more to be looked through for mailboxes to be emptied.
+    /// Whether the search for mailboxes to be emptied must continue.
     looking: bool,
     scarce: bool,
-    /// Whether something was logged that nobody waits for.
+    /// Whether the upkeep logged a change that no session waits for.
     unsafe_yet: bool,
     stop: Arc<AtomicBool>,
 }
 
 impl Upkeep {
-    /// Starts the thread that runs jobs; `done` takes what came of each, and says whether to go on.
+    /// Starts the thread that runs jobs. `done` receives the result of each job, and returns whether to continue.
     ///
     /// # Errors
     /// When the system gives no thread.
@@ -207,7 +207,7 @@ impl Upkeep {
         })
     }
 
-    /// Whether there is something to be synced that nobody waits for; said once.
+    /// Whether the upkeep logged a change that no session waits for; resets the mark.
     pub(super) fn take_unsafe(&mut self) -> bool {
         std::mem::take(&mut self.unsafe_yet)
     }
@@ -230,7 +230,7 @@ impl Upkeep {
         room.min(work)
     }
 
-    /// Does what is due, a little of it.
+    /// Does a little of the work that is due.
     ///
     /// # Errors
     /// When the store has failed.
@@ -273,7 +273,7 @@ impl Upkeep {
         Ok(())
     }
 
-    /// Empties deleted mailboxes a little, one piece for each sync: others wait for one at most.
+    /// Empties deleted mailboxes, one piece for each sync, so that other questions wait for a single piece.
     fn empty_some(&mut self, store: &mut MailStore) -> Result<(), StoreError> {
         self.looking = false;
         let is_due = Instant::now() >= self.emptying_due && self.emptied <= store.synced();
@@ -292,12 +292,12 @@ impl Upkeep {
         self.emptied = store.end();
         let logged = self.emptied > before;
         self.unsafe_yet |= logged;
-        // A sync wakes the thread.
+        // After a logged piece, the sync wakes the thread.
         self.looking = !logged && store.is_emptying() && Instant::now() >= self.emptying_due;
         Ok(())
     }
 
-    /// The share of the log, in percent, from which room is reclaimed.
+    /// Percentage of dead octets in the log from which room is reclaimed.
     fn reclaim_from(&self) -> u64 {
         match self.scarce {
             true => SCARCE_PERCENT,
@@ -326,13 +326,14 @@ impl Upkeep {
         self.figures.reclaimed(report);
         self.known.note(report);
         self.note(store);
-        // What snapshots cover goes at once; what is not worth it would be looked at again and again.
+        // Soon after progress the next pass can remove segments that snapshots cover. A pass without progress would
+        // examine the same segments again and again, so the pause is longer.
         let soon = self.scarce || report.saved + report.covered > 0;
         let pause = if soon { 1 } else { 12 };
         self.due = Instant::now() + LOOK_INTERVAL * pause;
     }
 
-    /// Notes what is known, for the next start.
+    /// Writes the figures for the next start, if they changed.
     pub(super) fn note(&mut self, store: &MailStore) {
         let dead = store.reclaimable().map_or(self.known.dead, |now| now.dead);
         let known = Known { dead, ..self.known };
@@ -342,7 +343,7 @@ impl Upkeep {
         }
     }
 
-    /// Takes what came of a job.
+    /// Handles the result of a job.
     pub(super) fn finish(&mut self, store: &mut MailStore, outcome: ReclaimOutcome<LogDirectory>) {
         self.busy = false;
         if let Err(error) = store.finish_reclaim(outcome) {
@@ -350,7 +351,7 @@ impl Upkeep {
         }
     }
 
-    /// The thread that runs jobs has ended, which it should not: the store goes on without it.
+    /// Handles the end of the thread that runs jobs, which should not happen: the store continues without the thread.
     fn give_up(&mut self, store: &mut MailStore) {
         tracing::error!("room is not reclaimed any more until the store is started again");
         self.figures.not_reclaimed();
@@ -358,7 +359,7 @@ impl Upkeep {
         store.stop_reclaiming();
     }
 
-    /// Says that the end has come.
+    /// Stops the thread that runs jobs.
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -372,7 +373,7 @@ impl Upkeep {
                 return Ok(());
             }
         };
-        // What is given up, and made again, must not make it the other.
+        // Two thresholds, since giving up and making the spare files changes the free room by itself.
         let needed = if store.is_roomy() {
             reserve
         } else {

@@ -1,6 +1,5 @@
-//! The mailboxes that were used last, for the next start: whoever was connected comes back at once, and finds
-//! the messages of its mailbox in memory. They stand in a small file, `used.json`; without it they are read
-//! when they are asked for.
+//! The mailboxes used last, for the next start: clients reconnect at once, and find the messages of their mailboxes
+//! in memory. A small file, `used.json`, lists the mailboxes. Without the file, messages are read on request.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -12,25 +11,25 @@ use vere_store::{MailboxId, StoreError};
 
 use super::keeper::MailStore;
 
-/// Mailboxes that are noted, and their messages together.
+/// Mailboxes in the file, and the messages of all these mailboxes together.
 const MAILBOXES_MAX: usize = 1_000;
 const MESSAGES_MAX: usize = 500_000;
-/// How long those used last are read before anybody is served: what is not read by then is read while nobody
-/// asks for anything.
+/// How long a start reads mailboxes ahead before it serves clients. The remaining mailboxes are read while the store
+/// is idle.
 const BEGIN_TIME: Duration = Duration::from_millis(100);
 /// The name and version of the file.
 const FILE: &str = "used.json";
 const VERSION: u32 = 1;
 
-/// What stands in the file.
+/// Content of the file.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Noted {
     version: u32,
-    /// Those used last first.
+    /// Mailboxes, the most recently used first.
     mailboxes: Vec<u64>,
 }
 
-/// Mailboxes to be read, and what was noted of those in memory.
+/// Mailboxes that wait to be read ahead, and the mailboxes last written to the file.
 #[derive(Debug)]
 pub(super) struct Used {
     folder: PathBuf,
@@ -39,7 +38,7 @@ pub(super) struct Used {
 }
 
 impl Used {
-    /// What was noted in the folder of a store; nothing when it cannot be read.
+    /// Reads the list of a store's folder; an unreadable list counts as empty.
     pub(super) fn read(folder: &Path) -> Self {
         let text = fs::read(folder.join(FILE)).unwrap_or_default();
         let noted: Noted = serde_json::from_slice(&text).unwrap_or_default();
@@ -56,7 +55,7 @@ impl Used {
         }
     }
 
-    /// Reads those that were used last of all, before anybody can ask for them.
+    /// Reads the most recently used mailboxes, before any client can ask for messages.
     pub(super) fn begin(&mut self, store: &mut MailStore) {
         let began = Instant::now();
         while self.is_waiting() && began.elapsed() < BEGIN_TIME {
@@ -64,32 +63,32 @@ impl Used {
         }
     }
 
-    /// A mailbox is wanted before the others.
+    /// Moves a mailbox to the front of the queue.
     pub(super) fn soon(&mut self, id: MailboxId) {
         self.waiting.retain(|other| *other != id);
         self.waiting.push_front(id);
         self.waiting.truncate(MAILBOXES_MAX);
     }
 
-    /// Whether mailboxes are still to be read.
+    /// Whether mailboxes wait to be read.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Reads the next mailbox, while nobody asks for anything else.
+    /// Reads the next mailbox, while the store is idle.
     pub(super) fn step(&mut self, store: &mut MailStore) {
         let Some(id) = self.waiting.pop_front() else {
             return;
         };
         match store.read_ahead(id) {
-            // It was deleted since.
+            // The mailbox may be deleted by now.
             Ok(()) | Err(StoreError::NoMailbox) => {}
-            // Whoever asks for it is told.
+            // A client that opens the mailbox gets the error.
             Err(error) => tracing::error!(%error, mailbox = id.0, "mailbox cannot be read"),
         }
     }
 
-    /// Notes which mailboxes are in memory.
+    /// Writes the list of mailboxes in memory.
     pub(super) fn note(&mut self, store: &MailStore) {
         let mut messages = 0_usize;
         let few = store.resident().into_iter().take(MAILBOXES_MAX);
@@ -99,7 +98,7 @@ impl Used {
             messages = if fits { with_it } else { messages };
             fits
         });
-        // Those that were not read yet are used as little as before.
+        // Mailboxes not read yet keep their place behind the mailboxes in memory.
         let mut mailboxes: Vec<u64> = few.map(|(id, _)| id.0).collect();
         let unread = self.waiting.iter().map(|id| id.0);
         mailboxes.extend(unread.take(MAILBOXES_MAX - mailboxes.len()));
@@ -182,7 +181,7 @@ mod tests {
         let order = |store: &MailStore| store.resident().into_iter().map(|(id, _)| id);
         assert!(!used.is_waiting());
         assert!(order(&store).eq(ids));
-        // Whoever is there was used later than all of these, and reading it ahead changes nothing.
+        // A mailbox in use counts as used last, and reading another mailbox ahead keeps the order.
         let _ = store.snapshot(ids[2]).unwrap();
         used.soon(ids[1]);
         used.step(&mut store);

@@ -1,4 +1,4 @@
-//! Whether the index says of messages what they say.
+//! Verifies the index against the messages.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::store::keeper::MailStore;
 use crate::store::parser::Decoders;
 use crate::store::steps::at_once;
 
-/// Fields of messages, read in the store's own thread.
+/// Recipients' own fields, read in the store's own thread.
 struct Read(std::collections::HashMap<Uid, Vec<u8>>);
 
 impl OwnFields for Read {
@@ -22,8 +22,8 @@ impl OwnFields for Read {
     }
 }
 
-/// Makes every segment again of the messages that are still there, and compares. Gives how many
-/// octets the index has, and a sentence for each segment that is another one.
+/// Builds every segment again from the messages that still exist, and compares. Returns the octets of the index, and
+/// a sentence for each segment that differs.
 ///
 /// # Errors
 /// When the store or the index cannot be read.
@@ -50,9 +50,8 @@ pub(crate) fn check(
     Ok((octets, findings))
 }
 
-/// Whether a segment is what comes of its messages. Those that could not be decoded when it was made, or had more
-/// text than is kept, are left out of it, and those that cannot be decoded now: of them it says nothing that could
-/// be wrong.
+/// Verifies a segment by building it again. Messages that could not be decoded, then or now, are left out, as are
+/// messages with too much text: the segment claims nothing about their content.
 ///
 /// # Errors
 /// When the store cannot be read.

@@ -1,4 +1,4 @@
-//! `vere store explain`: what answers a search, and what has to be read for it.
+//! `vere store explain`: shows how a search is answered, and how much of the messages it reads.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::store::keeper::{Keeper, MailStore};
 use crate::store::parser::Decoders;
 use crate::wording;
 
-/// A store that nobody else uses.
+/// A store that no other process uses.
 struct Alone<'a>(Mutex<&'a mut MailStore>);
 
 impl OwnFields for Alone<'_> {
@@ -37,10 +37,10 @@ fn at_once<T>(store: &MailStore, committed: Committed<T>) -> Result<T, Failure> 
         .map_err(|_| Failure::new("the store is not synced"))
 }
 
-/// Searches a mailbox of a store that nobody else uses, and says what was done.
+/// Searches a mailbox of a store that no other process uses, and explains the search.
 ///
 /// # Errors
-/// When there is no such mailbox, or what is looked for cannot be read.
+/// When the mailbox does not exist, or the search cannot be parsed or executed.
 pub(crate) fn explain_alone(
     store: &mut MailStore,
     folder: &Path,
@@ -59,10 +59,10 @@ pub(crate) fn explain_alone(
     explained((id, snapshot), reader, &index, (&alone, decoders), key)
 }
 
-/// The same of the store that runs here, which goes on meanwhile.
+/// Explains a search of a mailbox of the running store, which serves sessions meanwhile.
 ///
 /// # Errors
-/// When there is no such mailbox, or what is looked for cannot be read.
+/// When the mailbox does not exist, or the search cannot be parsed or executed.
 pub(in crate::store) async fn explain(
     keeper: &Keeper,
     account: AccountName,
@@ -95,7 +95,7 @@ fn key_of(search: &str) -> Result<SearchKey, Failure> {
     }
 }
 
-/// Searches, and says what was done.
+/// Searches, and explains the search.
 fn explained(
     (id, snapshot): (MailboxId, Snapshot),
     reader: BodyReader<LogDirectory>,
@@ -108,7 +108,7 @@ fn explained(
     let octets: u64 = segments.iter().map(|segment| segment.octets()).sum();
     let count = segments.len();
     let began = Instant::now();
-    // What others asked for before is no part of what this costs.
+    // Remembered verdicts of earlier searches would make this search look cheaper.
     let verdicts = Verdicts::default();
     let with = (own, decoders, &verdicts);
     let mut look = Look::new(snapshot, reader, segments, with, UidSet::new(), now());
@@ -158,7 +158,7 @@ fn line_of(text: &mut String, leaf: &Leaf) {
     );
 }
 
-/// Message numbers as UIDs, as the IMAP machine does it.
+/// Resolves message numbers to UIDs, as the IMAP machine does.
 fn resolve(key: SearchKey, snapshot: &Snapshot) -> SearchKey {
     match key {
         SearchKey::And(keys) => {

@@ -1,4 +1,4 @@
-//! Keeps the index near what is in the mailboxes: a thread that hears of changes.
+//! Keeps the index near the content of the mailboxes: a thread that receives notes of changes.
 
 mod build;
 
@@ -25,43 +25,43 @@ const REMEMBERED_MAX: usize = 100_000;
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// How long nothing came when mailboxes are looked at, and how long they wait at most while mail goes on
-/// coming: then segments are fewer and larger, and most of the work is done when nobody waits for anything.
+/// Time without a change after which mailboxes are indexed, and the longest wait while mail goes on coming. The wait
+/// makes segments fewer and larger, and moves most of the work to times when no client waits.
 const SETTLED: Duration = Duration::from_millis(100);
 const SETTLING_MAX: Duration = Duration::from_secs(2);
 
-/// How long nothing came when what was taken of messages is forgotten.
+/// Time without a change after which the shelf of message texts is dropped.
 const SHELF_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether processes that search have something to do, and how long they had nothing when
-/// they are ended: to start some takes a few milliseconds.
+/// How often the processes of searches are checked, and how long idle processes are kept: starting processes takes a
+/// few milliseconds.
 const REST_INTERVAL: Duration = Duration::from_secs(30);
 const REST_PATIENCE: Duration = Duration::from_secs(60);
 
-/// A mailbox that may be behind.
+/// A mailbox whose index may be behind.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store) struct Behind {
     id: MailboxId,
-    /// From how many messages on that no segment knows one is worth while.
+    /// Number of messages unknown to every segment from which on a new segment is worth while.
     least: usize,
-    /// Its next UID, where that is known: most changes are seen by it to be of no interest.
+    /// The mailbox's next UID, if known: it shows that most changes are of no interest to the index.
     uid_next: Option<u32>,
 }
 
-/// Hears which mailboxes changed.
+/// Sends changed mailboxes to the indexing thread.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct Indexer(Sender<Behind>);
 
 impl Indexer {
-    /// What gives changes, and what takes them.
+    /// Returns the two ends of a channel for changes.
     pub(in crate::store) fn channel() -> (Self, Receiver<Behind>) {
         let (sender, receiver) = channel();
         (Self(sender), receiver)
     }
 
-    /// Has a mailbox that changed looked at, now or soon; one without a next UID is gone.
+    /// Reports a changed mailbox to be indexed, now or soon; a mailbox without a next UID is gone.
     pub(in crate::store) fn changed(&self, id: MailboxId, uid_next: Option<u32>) {
-        // Nobody hears when the role ends.
+        // No thread receives changes when the role ends.
         let _ = self.0.send(Behind {
             id,
             least: BEHIND_MAX,
@@ -69,7 +69,7 @@ impl Indexer {
         });
     }
 
-    /// Has a mailbox looked at of which messages were read because no segment knows them.
+    /// Reports a mailbox of which messages were read because no segment knows them.
     pub(in crate::store) fn missed(&self, id: MailboxId) {
         let _ = self.0.send(Behind {
             id,
@@ -78,10 +78,10 @@ impl Indexer {
         });
     }
 
-    /// Starts the thread; it ends with the role.
+    /// Starts the thread; the thread ends with the role.
     ///
     /// # Errors
-    /// When the system gives none.
+    /// When the system gives no thread.
     pub(in crate::store) fn start(changes: Receiver<Behind>, keeper: Keeper) -> io::Result<()> {
         let mut indexing = Indexing {
             keeper,
@@ -98,7 +98,7 @@ impl Indexer {
                     indexing.hear(first);
                     while !indexing.waiting.is_empty() {
                         indexing.settle();
-                        // Those that come meanwhile have their turn after all of these.
+                        // Mailboxes that change meanwhile have their turn after the current mailboxes.
                         for (id, least) in std::mem::take(&mut indexing.waiting) {
                             let began = Instant::now();
                             indexing.mailbox(id, least);
@@ -139,13 +139,13 @@ impl From<io::Error> for Trouble {
 struct Indexing {
     keeper: Keeper,
     changes: Receiver<Behind>,
-    /// Mailboxes to be looked at.
+    /// Mailboxes to be indexed, with the least number of messages for a new segment.
     waiting: BTreeMap<MailboxId, usize>,
-    /// From which UID on nothing is indexed, by mailbox.
+    /// UID from which on no message is indexed, by mailbox.
     indexed: HashMap<MailboxId, u32>,
-    /// What was taken of messages of late, for other mailboxes they are in.
+    /// Content taken from recent messages, for other mailboxes with a copy.
     shelf: Shelf,
-    /// When processes that search were last looked at.
+    /// When the processes of searches were last checked.
     rested: Instant,
 }
 
@@ -169,7 +169,7 @@ impl Indexing {
         }
     }
 
-    /// Now and then, also while mail goes on coming, ends processes that search and have nothing to do.
+    /// Ends idle processes of searches at intervals, even while mail goes on coming.
     fn rest_searching(&mut self) {
         if self.rested.elapsed() >= REST_INTERVAL {
             self.rested = Instant::now();
@@ -177,7 +177,7 @@ impl Indexing {
         }
     }
 
-    /// Waits until nothing comes, for a while. Nobody who searches is to wait for that.
+    /// Waits until no changes come for a while, but ends the wait when a search asks for the index.
     fn settle(&mut self) {
         let until = Instant::now() + SETTLING_MAX;
         loop {
@@ -211,12 +211,12 @@ impl Indexing {
         *known = least.min(*known);
     }
 
-    /// After work that began then: while mail goes on coming, as much time is left to it. The index may be
-    /// behind, and then has fewer and larger segments to make; nobody is to wait for it.
+    /// Pauses after work that began at `began`: while mail goes on coming, mail gets as much time as the index. An
+    /// index that is behind has fewer and larger segments to make, and no client waits for new segments.
     fn give_way(&mut self, began: Instant) {
         let mut came = false;
         while let Ok(behind) = self.changes.try_recv() {
-            // Whoever searches waits for the index, not the index for them.
+            // A search waits for the index, so a report of missing messages causes no pause.
             came |= behind.uid_next.is_some();
             self.hear(behind);
         }
@@ -287,7 +287,7 @@ impl Indexing {
     }
 }
 
-/// Removes segments of other messages than those that are there.
+/// Removes segments that do not match the mailbox's messages.
 fn drop_stale(index: &SharedIndex, snapshot: &Snapshot) -> Result<(), Trouble> {
     let id = snapshot.mailbox();
     for segment in index.segments(id) {
@@ -302,8 +302,8 @@ fn drop_stale(index: &SharedIndex, snapshot: &Snapshot) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Neighbouring messages that no segment knows, from a UID on: the first ones, when they are enough or
-/// have known ones behind them.
+/// Returns neighbouring messages from a UID on that no segment knows: the first group that has enough messages, or
+/// has indexed messages behind it.
 fn next_batch(
     segments: &Segments,
     snapshot: &Snapshot,
@@ -339,7 +339,8 @@ fn next_batch(
     (worth_while && !batch.is_empty()).then_some(batch)
 }
 
-/// Adds a segment, synced if others go for it: nobody who searches waits for the disk meanwhile.
+/// Adds a segment. A segment that replaces others is synced outside of the index's lock, so that no search waits for
+/// the disk.
 fn put(
     index: &SharedIndex,
     id: MailboxId,
@@ -352,7 +353,7 @@ fn put(
     files.remove(replaced)
 }
 
-/// Joins segments while there are such to be joined, without messages that are gone.
+/// Joins segments as long as the index proposes to, and leaves out messages that are gone.
 fn join(index: &SharedIndex, snapshot: &Snapshot) -> Result<(), Trouble> {
     let id = snapshot.mailbox();
     loop {

@@ -1,5 +1,5 @@
-//! Which messages of a mailbox fit: sets of messages, the cheapest key first, so that what is dear is
-//! asked of few.
+//! Finds the matching messages of a mailbox as sets. The cheapest key comes first, so that expensive keys examine few
+//! messages.
 
 mod into;
 
@@ -23,12 +23,12 @@ use super::{OwnFields, Segments};
 use crate::store::convert::{has_flag, time};
 use crate::store::parser::Decoders;
 
-/// Messages that no segment knows, from which on one is worth while.
+/// Messages unknown to every segment from which on a new segment is worth while.
 pub(super) const BEHIND_MAX: usize = 64;
-/// Messages that had to be read because no segment knows them, from which on one is.
+/// Messages read for one key, unknown to every segment, from which on a new segment is worth while.
 pub(crate) const MISSED_MAX: usize = 8;
 
-/// Octets of the index that are looked through where nothing may be read: some tenths of a millisecond.
+/// Octets of the index to scan when no file may be read: some tenths of a millisecond.
 const AT_HAND_OCTETS_MAX: usize = 256 * 1024;
 
 /// A search of one mailbox.
@@ -36,9 +36,9 @@ pub(crate) struct Look<'a> {
     snapshot: Snapshot,
     reader: BodyReader<LogDirectory>,
     segments: Segments,
-    /// For each segment the place of its messages in the mailbox, if they are still there.
+    /// Per segment, the positions of its messages in the mailbox, if the messages still exist.
     places: Vec<Vec<Option<u32>>>,
-    /// Messages that no segment knows.
+    /// Messages unknown to every segment.
     unknown: Bits,
     own: &'a dyn OwnFields,
     decoders: &'a Decoders,
@@ -46,53 +46,52 @@ pub(crate) struct Look<'a> {
     recent: UidSet,
     now: Timestamp,
     doubt: bool,
-    /// How much of what is in memory may still be looked through, where nothing may be read; and whether that
-    /// does not do.
+    /// Octets in memory that may still be scanned, if no file may be read; and whether the search needs to read
+    /// files.
     at_hand: Option<usize>,
     is_far: bool,
     leaves: Vec<Leaf>,
     stop: Stop,
 }
 
-/// What was done for one key.
+/// Statistics of one key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Leaf {
     /// The key.
     pub(crate) key: String,
-    /// Messages it was asked of.
+    /// Messages that the key examined.
     pub(crate) asked: usize,
-    /// Messages that the index says fit, with certainty.
+    /// Messages that match for certain by the index.
     pub(crate) certain: usize,
-    /// Messages that were looked into, because the index has them as candidates or not at all, and it was not
-    /// remembered what came of it last.
+    /// Messages that were examined themselves, because the index has them as candidates or not at all, and no verdict
+    /// on them was remembered.
     pub(crate) candidates: usize,
-    /// How many of these no segment knows.
+    /// Number of examined messages unknown to every segment.
     pub(crate) unknown: usize,
-    /// Octets of messages that were read for it.
+    /// Octets of messages read for the key.
     pub(crate) octets: usize,
-    /// Messages of which it is not known whether they fit: they cannot be decoded, or not be read.
+    /// Messages without an answer, because they cannot be decoded or read.
     pub(crate) unclear: usize,
-    /// Messages that fit.
+    /// Messages that match.
     pub(crate) found: usize,
 }
 
-/// What becomes of messages of which it is not known whether they fit a key: they fit neither it nor its
-/// opposite.
+/// Treatment of messages without an answer to a key: such messages match neither the key nor its opposite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bound {
-    /// They are no part of the answer.
+    /// Messages without an answer do not match.
     Certain,
-    /// They are: the answer is taken away from others.
+    /// Messages without an answer match, because the result is subtracted from other messages.
     Possible,
 }
 
-/// Texts that something is looked for in.
+/// Texts to be searched.
 enum Within<'k> {
     Zones(Zones),
     Field(&'k str),
 }
 
-/// What a segment knows, and where the message of the same UID is in the mailbox, if there is one.
+/// Pairs the documents of a segment with the mailbox's messages of the same UIDs, where such messages exist.
 pub(super) fn beside<'a>(
     segment: &'a Segment<LogFile>,
     snapshot: &'a Snapshot,
@@ -102,7 +101,7 @@ pub(super) fn beside<'a>(
     let start = first.map_or(0, |uid| snapshot.below(uid));
     let mut messages = (start..).zip(snapshot.iter_from(start)).peekable();
     segment.documents().iter().map(move |document| {
-        // Both rise.
+        // UIDs rise in both sequences.
         let before = |(_, message): &(usize, &Message)| message.uid.get() < document.uid;
         while messages.next_if(before).is_some() {}
         let same = |(_, message): &(usize, &Message)| message.uid.get() == document.uid;
@@ -150,37 +149,37 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Ends with an error when that says so.
+    /// Makes the search end with an error once `stop` is set.
     pub(super) fn until(mut self, stop: Stop) -> Self {
         self.stop = stop;
         self
     }
 
-    /// Whether a segment did not answer.
+    /// Whether a segment could not be read.
     pub(crate) fn has_doubt(&self) -> bool {
         self.doubt
     }
 
-    /// Whether more messages were read that no segment knows than should be for each question.
+    /// Whether the index lacks more messages than a search should have to read.
     pub(crate) fn has_missed(&self) -> bool {
         let missed = |leaf: &Leaf| leaf.unknown >= MISSED_MAX;
         self.unknown.count() >= BEHIND_MAX || self.leaves.iter().any(missed)
     }
 
-    /// What was done.
+    /// Statistics of the keys.
     pub(crate) fn leaves(&self) -> &[Leaf] {
         &self.leaves
     }
 
-    /// How many messages there are, and how many no segment knows.
+    /// Number of messages, and number of messages unknown to every segment.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.snapshot.len(), self.unknown.count())
     }
 
-    /// The messages that fit.
+    /// Returns the messages that match.
     ///
     /// # Errors
-    /// When there is no process that looks into messages, and when it is to end.
+    /// When no process to search messages is available, or the search is to end.
     pub(crate) fn all(&mut self, key: &SearchKey) -> Result<Found, StoreError> {
         let domain = Bits::all(self.snapshot.len());
         let fit = self.fit(key, &domain, Bound::Certain)?;
@@ -191,21 +190,21 @@ impl<'a> Look<'a> {
         Ok(found)
     }
 
-    /// The messages that fit, when nothing has to be read to know them, neither messages nor the index, and
-    /// little to be looked through.
+    /// Returns the messages that match, if neither messages nor index files have to be read, and little memory has to
+    /// be scanned.
     pub(crate) fn all_at_hand(&mut self, key: &SearchKey) -> Option<Found> {
         self.at_hand = Some(AT_HAND_OCTETS_MAX);
         let found = self.all(key).ok()?;
         (!self.is_far).then_some(found)
     }
 
-    /// Whether messages would have to be read where nothing may be.
+    /// Whether the search needs to read messages although reads are forbidden.
     fn goes_far(&mut self, candidates: &Bits) -> bool {
         self.is_far |= self.at_hand.is_some() && !candidates.has_none();
         self.is_far
     }
 
-    /// Those of `domain` that fit.
+    /// Returns the messages of `domain` that match.
     fn fit(&mut self, key: &SearchKey, domain: &Bits, bound: Bound) -> Result<Bits, StoreError> {
         self.stop.go_on()?;
         match key {
@@ -266,7 +265,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Whether a message fits by what the mailbox knows of it.
+    /// Whether a message matches by the mailbox's own data.
     fn row(&self, key: &SearchKey, message: &Message) -> bool {
         let received = time(message.internal_date);
         let age = received.moment().age(self.now);
@@ -283,7 +282,7 @@ impl<'a> Look<'a> {
             SearchKey::Larger(octets) => u64::from(message.size) > *octets,
             SearchKey::Smaller(octets) => u64::from(message.size) < *octets,
             SearchKey::ModSeq(mod_seq) => message.mod_seq.0 >= *mod_seq,
-            // The machine has put messages in the place of numbers, and the others are not for rows.
+            // The machine has replaced numbers by messages; the remaining keys do not concern rows.
             _ => false,
         }
     }
@@ -301,7 +300,7 @@ impl<'a> Look<'a> {
             for (document, place) in segment.documents().iter().zip(places) {
                 match place {
                     Some(place) if fits(document.sent) => fit.set(*place as usize),
-                    // Segments of before have no day where the parser did not understand the date.
+                    // Older segments have no day if the parser did not understand the date.
                     Some(place) if document.sent.is_none() => unknown.set(*place as usize),
                     _ => {}
                 }
@@ -318,7 +317,7 @@ impl<'a> Look<'a> {
         Ok(self.take((key, domain), (fit, certain, candidates), looked, bound))
     }
 
-    /// What was looked into comes to what the index says, and is noted.
+    /// Adds the verdicts on examined messages to the matches of the index, and records the statistics.
     fn take(
         &mut self,
         (key, domain): (&SearchKey, &Bits),
@@ -357,7 +356,7 @@ impl<'a> Look<'a> {
             return Ok(Bits::none(self.snapshot.len()));
         }
         let (fit, zones) = match within {
-            // Every message has a body and a header, be they empty.
+            // Every message has a body and a header, even if empty.
             Within::Zones(_) if needle.is_empty() => return Ok(domain.clone()),
             Within::Zones(zones) => self.ask_index(zones, &needle, domain),
             Within::Field(name) => self.ask_names(name, &needle, domain),
@@ -390,7 +389,7 @@ impl<'a> Look<'a> {
         Ok(self.take((key, domain), (fit, certain, read), looked, bound))
     }
 
-    /// What the index says: messages that hold a needle, and those to be looked into, by zone.
+    /// Asks the index: returns messages that hold a needle, and by zone the candidates to examine.
     fn ask_index(
         &mut self,
         zones: &Zones,
@@ -433,7 +432,7 @@ impl<'a> Look<'a> {
         (hits, candidates)
     }
 
-    /// Candidates by the name of a field and its text, which the index has together with all fields.
+    /// Finds candidates by field name and text. The index stores both in the zone of all header fields.
     fn ask_names(
         &mut self,
         name: &str,
@@ -451,7 +450,7 @@ impl<'a> Look<'a> {
             candidates.iter().for_each(|(_, bits)| with.add(bits));
             all = with;
         }
-        // The message's own header is enough to see.
+        // The message's own header suffices to decide.
         (Bits::none(self.snapshot.len()), vec![(Zone::From, all)])
     }
 }
@@ -477,7 +476,7 @@ fn set_places(into: &mut Bits, bits: &Bits, places: &[Option<u32>]) {
     }
 }
 
-/// How much work a key is, roughly: rows in memory, days in the index, fields, texts.
+/// Estimated cost of a key: rows in memory, days in the index, fields, texts.
 fn cost(key: &SearchKey) -> u32 {
     match key {
         SearchKey::And(keys) => keys.iter().map(cost).max().unwrap_or(0),

@@ -1,5 +1,5 @@
-//! SEARCH: by what the mailbox knows of its messages, by the index, and where that does not do by
-//! looking into them. `docs/internals/search.md` explains it.
+//! SEARCH: answers from the mailbox's own data, from the index, and otherwise from the messages themselves.
+//! `docs/internals/search.md` explains the search.
 
 mod check;
 mod explain;
@@ -39,13 +39,13 @@ pub(crate) use look::MISSED_MAX;
 use turns::{Stop, Turn, Turns};
 use verdicts::Verdicts;
 
-/// The folder of the index, beside the log.
+/// Folder of the index, beside the log.
 pub(crate) const FOLDER: &str = "search";
 
 /// The segments of a mailbox.
 pub(crate) type Segments = Vec<Arc<Segment<LogFile>>>;
 
-/// The index of all mailboxes, shared by those who search and the one who adds to it.
+/// The index of all mailboxes, shared by searches and the indexing thread.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedIndex {
     index: Arc<Mutex<Index<LogDirectory>>>,
@@ -55,10 +55,10 @@ pub(crate) struct SharedIndex {
 }
 
 impl SharedIndex {
-    /// Opens the index beside a store's log, or makes it.
+    /// Opens or makes the index beside a store's log.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(crate) fn open(store: &Path, log: u64) -> io::Result<Self> {
         let folder = store.join(FOLDER);
         files::private(&folder)?;
@@ -75,17 +75,17 @@ impl SharedIndex {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fields that were asked for.
+    /// Returns the header fields kept for repeated queries.
     pub(super) const fn columns(&self) -> &Columns {
         &self.columns
     }
 
-    /// The segments of a mailbox, if they are open and nobody has to be waited for.
+    /// Returns the segments of a mailbox, if the segments are open and the lock is free.
     pub(super) fn segments_at_hand(&self, id: MailboxId) -> Option<Segments> {
         self.index.try_lock().ok()?.open_segments(id.0)
     }
 
-    /// The segments of a mailbox; none when they cannot be read, which is said.
+    /// Returns the segments of a mailbox; none, and an error in the log, if the segments cannot be read.
     pub(crate) fn segments(&self, id: MailboxId) -> Segments {
         self.lock().segments(id.0).unwrap_or_else(|error| {
             tracing::error!(%error, mailbox = id.0, "the search index cannot be read");
@@ -93,7 +93,7 @@ impl SharedIndex {
         })
     }
 
-    /// A segment did not answer: damaged ones go, and are made again.
+    /// Notes that a segment did not answer: damaged segments are removed, and built again.
     pub(super) fn doubt(&self, id: MailboxId) {
         if let Err(error) = self.lock().doubt(id.0) {
             tracing::error!(%error, mailbox = id.0, "the search index cannot be looked at");
@@ -101,16 +101,16 @@ impl SharedIndex {
     }
 }
 
-/// Gives the fields that only a recipient's copy has, of messages, rendered.
+/// Gives the rendered fields that only a recipient's copy of a message has.
 trait OwnFields: Sync {
-    /// One for each UID.
+    /// Returns the fields for each UID.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     fn own_fields(&self, id: MailboxId, uids: &[Uid]) -> Result<Vec<Vec<u8>>, StoreError>;
 }
 
-/// Asks the store's thread; not for where waiting is forbidden.
+/// Asks the store's thread, and blocks: must not be used where waiting is forbidden.
 struct Asking(Keeper);
 
 impl OwnFields for Asking {
@@ -123,20 +123,21 @@ impl OwnFields for Asking {
     }
 }
 
-/// The fields that stand before the shared messages.
+/// Returns the recipients' own fields, which precede the shared messages.
 fn own_fields(store: &MailStore, id: MailboxId, uids: &[Uid]) -> Result<Vec<Vec<u8>>, StoreError> {
     uids.iter()
         .map(|uid| Ok(store.own_fields(id, *uid)?.render()))
         .collect()
 }
 
-/// Messages of a mailbox up to which the store's thread looks itself, when nothing has to be read for that: it
-/// takes as long as waking another thread does.
+/// Largest number of messages in a mailbox that the store's thread searches itself, if no file has to be read: such a
+/// search takes no longer than waking another thread.
 const LITTLE_MAX: usize = 1_024;
-/// Keys of a search up to which it does: others wait for that thread.
+/// Largest number of keys in such a search: other questions wait for the store's thread.
 const LITTLE_KEYS_MAX: usize = 8;
 
-/// How many things a search asks of messages; what is looked for in two zones, or as a name and a text, is two.
+/// Counts the questions that a search asks about messages. A text in two zones, or a field name with a text, counts
+/// as two.
 fn keys_of(key: &SearchKey) -> usize {
     match key {
         SearchKey::And(keys) => keys.iter().map(keys_of).sum(),
@@ -147,10 +148,10 @@ fn keys_of(key: &SearchKey) -> usize {
     }
 }
 
-/// A mailbox, and what reads its messages.
+/// A mailbox, and the reader of the mailbox's messages.
 type Mailbox = (Snapshot, BodyReader<LogDirectory>);
 
-/// What a search came to, and whether the index should have known more.
+/// The result of a search, and whether the index should have known more messages.
 type Outcome = (Result<Found, StoreError>, bool);
 
 /// A search under way.
@@ -161,7 +162,7 @@ struct Search {
     recent: UidSet,
     now: Timestamp,
     stop: Stop,
-    /// Its account's, which ends with it and not when nobody waits any more.
+    /// The account's turn. It is held until the search ends, even if the client stops waiting before.
     _turn: Turn,
 }
 
@@ -178,12 +179,12 @@ impl Search {
         Look::new(snapshot, reader, segments, with, recent, self.now).until(self.stop.clone())
     }
 
-    /// Searches a small mailbox out of what is in memory, where that does.
+    /// Searches a small mailbox from memory alone, where memory suffices.
     fn at_once(&self, mailbox: &Mailbox) -> Option<Outcome> {
         let is_little = mailbox.0.len() <= LITTLE_MAX && keys_of(&self.key) <= LITTLE_KEYS_MAX;
         let segments = is_little.then(|| self.keeper().index().segments_at_hand(self.id));
         let segments = segments.flatten()?;
-        // Were there a fault in it, the store's thread would go on, and another one would have it.
+        // A panic would leave the store's thread running, and another thread would repeat the search.
         let look = AssertUnwindSafe(|| {
             let mut look = self.look(mailbox.clone(), segments);
             let found = look.all_at_hand(&self.key)?;
@@ -193,7 +194,7 @@ impl Search {
         catch_unwind(look).ok().flatten()
     }
 
-    /// Searches any mailbox, where that may take its time.
+    /// Searches any mailbox, on a thread that may take its time.
     fn whole(&self, mailbox: Mailbox) -> Outcome {
         let index = self.keeper().index();
         let mut look = self.look(mailbox, index.segments(self.id));
@@ -206,10 +207,10 @@ impl Search {
     }
 }
 
-/// Finds messages, in the account's turn; when nobody waits for that any more it ends.
+/// Finds messages, in the account's turn. The search ends when the client stops waiting.
 ///
 /// # Errors
-/// What the client is told.
+/// The refusal for the client.
 pub(super) async fn search(
     keeper: &Keeper,
     (account, id): (&AccountName, MailboxId),

@@ -1,5 +1,5 @@
-//! What is looked for in a message that ends whatever decodes it: in its octets as they are. Nothing is
-//! decoded here; each octet is looked at once or twice.
+//! Searches the raw octets of messages that end every decoding process. This module decodes no text, and examines
+//! each octet once or twice.
 
 use memchr::memmem;
 use vere_mime::wire::Question;
@@ -7,8 +7,8 @@ use vere_mime::{Zone, fields, header_len, unfold};
 
 use crate::store::parser::Sought;
 
-/// Whether a message has what is looked for, undecoded: ASCII in any case, other octets as they are compared.
-/// When not, it is unknown what it has.
+/// Whether the undecoded message contains the text. ASCII matches in any letter case, other octets as in the text's
+/// compared form. The answer false is uncertain, since the message may contain the text encoded.
 pub(super) fn holds(sought: &Sought, question: Question<'_>) -> bool {
     let header = header_len(&sought.octets);
     let (header, body) = sought.octets.split_at(header);
@@ -30,7 +30,7 @@ pub(super) fn holds(sought: &Sought, question: Question<'_>) -> bool {
     }
 }
 
-/// Whether octets have something that has no small letters of ASCII.
+/// Whether the octets contain `what`, which has no lower-case ASCII letters.
 fn has(octets: &[u8], what: &[u8]) -> bool {
     memmem::find(&octets.to_ascii_uppercase(), what).is_some()
 }

@@ -1,5 +1,5 @@
-//! Messages whose texts are asked about, read from the log. What is in them is for the processes to say that
-//! decode them (`store/parser`), unless nothing has to be decoded.
+//! Reads messages from the log whose texts are searched. The decoding processes (`store/parser`) examine the content,
+//! unless the answer needs no decoding.
 
 use vere_disk::log::Directory as LogDirectory;
 use vere_mime::{Parsed, Zone};
@@ -7,22 +7,22 @@ use vere_store::{BodyReader, Message, StoreError, Unpacker};
 
 use crate::store::parser::{Decoders, Sought};
 
-/// Zones that are wanted, by their number.
+/// Zones to be searched, by their number.
 pub(super) type Zones = [bool; Zone::ALL.len()];
 
-/// All of them.
+/// All zones.
 pub(super) const ALL: Zones = [true; Zone::ALL.len()];
 
-/// A bit for each of these zones.
+/// Returns a bit for each of these zones.
 pub(super) fn bits(zones: &Zones) -> u8 {
     let wanted = Zone::ALL.into_iter().filter(|zone| zones[*zone as usize]);
     wanted.fold(0, |bits, zone| bits | 1 << zone as u8)
 }
 
-/// Reads what of a message is needed for some zones: its header alone where that does.
+/// Reads the part of a message that some zones need: the header alone where the header suffices.
 ///
 /// # Errors
-/// When it is damaged or gone.
+/// When the message is damaged or gone.
 pub(super) fn sought(
     reader: &BodyReader<LogDirectory>,
     message: &Message,
@@ -45,20 +45,20 @@ pub(super) fn sought(
     })
 }
 
-/// Whether texts of these zones are all in the header of the message.
+/// Whether the message's header has all texts of these zones.
 fn is_header_enough(record: &[u8], zones: &Zones) -> bool {
     if zones[Zone::Body as usize] {
         return false;
     }
-    // What another version wrote is found anew, which needs all of it.
+    // A record of another version must be made again, which needs the whole message.
     let parsed = Parsed::decode(record);
     parsed.is_ok_and(|parsed| !zones[Zone::Header as usize] || parsed.parts.len() == 1)
 }
 
-/// The day that a message's Date field names, as it was found when it was delivered.
+/// Returns the day of a message's Date field, as parsed at delivery.
 ///
 /// # Errors
-/// When it is damaged or gone.
+/// When the message is damaged or gone.
 pub(super) fn sent(
     reader: &BodyReader<LogDirectory>,
     message: &Message,
@@ -72,7 +72,8 @@ pub(super) fn sent(
     )
 }
 
-/// The same of one whose record is at hand, and its octets, where they are needed.
+/// Returns the day of the Date field from a parser record. `octets` gives the message if the record has another
+/// version.
 pub(super) fn sent_in(
     record: &[u8],
     octets: impl FnOnce() -> Result<Vec<u8>, StoreError>,

@@ -1,5 +1,5 @@
-//! Who may search now, and whether anybody waits for what is found: a search takes a thread that others want,
-//! to deliver and to log in.
+//! Decides which search runs now, and whether a client still waits for the result. A search occupies a thread that
+//! deliveries and logins need as well.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use vere_ports::directory::AccountName;
 use vere_store::StoreError;
 
-/// Searches of an account that are under way at once; others wait in turn.
+/// Searches of an account that run at once; further searches wait for their turn.
 const SEARCHES_MAX: usize = 4;
 
 /// The turns of all accounts.
@@ -23,7 +23,7 @@ impl Turns {
     /// Waits for a turn.
     ///
     /// # Errors
-    /// None, unless there are no turns any more.
+    /// Only if the account's turns were closed.
     pub(super) async fn next(&self, account: &AccountName) -> Result<Turn, StoreError> {
         let permit = self.of(account).acquire_owned().await;
         permit.map_err(|_| StoreError::Failed("searches have ended".to_owned()))
@@ -34,7 +34,7 @@ impl Turns {
         if let Some(own) = all.get(account).and_then(Weak::upgrade) {
             return own;
         }
-        // Only those are kept who search.
+        // Keep only accounts with searches.
         all.retain(|_, turns| turns.strong_count() > 0);
         let own = Arc::new(Semaphore::new(SEARCHES_MAX));
         all.insert(account.clone(), Arc::downgrade(&own));
@@ -42,7 +42,7 @@ impl Turns {
     }
 }
 
-/// Whether a search is to end before it is done.
+/// Whether a search must end early.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stop(Arc<AtomicBool>);
 
@@ -51,7 +51,7 @@ pub(super) struct Stop(Arc<AtomicBool>);
 pub(super) struct Waiting(Stop);
 
 impl Stop {
-    /// Of a search that ends when nobody waits for it.
+    /// Returns the flag of a search that ends when its client stops waiting.
     pub(super) fn unless_waiting() -> (Self, Waiting) {
         let stop = Self::default();
         (stop.clone(), Waiting(stop))
@@ -112,7 +112,7 @@ mod tests {
         held.pop();
         assert!(next.as_mut().poll(&mut context).is_ready());
         assert_eq!(turns.0.lock().unwrap().len(), 2);
-        // Who does not search any more is forgotten.
+        // Accounts without searches are forgotten.
         drop((held, bob));
         drop(at_once(&turns, "eve@demo.test"));
         assert_eq!(turns.0.lock().unwrap().len(), 1);

@@ -1,6 +1,6 @@
-//! What was looked for last, and which messages were found to have it: who asks again, because a page is turned
-//! or mail has come, does not have the same messages read and decoded again. A message of a mailbox never
-//! becomes another, nor is its UID given twice, so what was found once holds.
+//! Remembers recent questions with their matching messages. A client may repeat a search for the next page or after
+//! new mail, and the messages need not be read and decoded again. A verdict stays valid: a message of a mailbox never
+//! changes, and its UID is never assigned again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,27 +9,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vere_mime::wire::Question;
 use vere_store::{MailboxId, Uid};
 
-/// Questions that are remembered, and octets of each.
+/// Remembered questions, and octets of each question.
 const QUESTIONS_MAX: usize = 64;
 const QUESTION_OCTETS_MAX: usize = 1_024;
-/// Messages that are remembered of one question, and of all but the last: some 20 octets each.
+/// Remembered messages of one question, and of all questions but the last: some 20 octets each.
 const MESSAGES_MAX: usize = 128 * 1_024;
-/// Messages that are remembered of all questions, those too that were forgotten and are still looked into.
+/// Remembered messages of all questions, including forgotten questions that a search still uses.
 const HELD_MAX: usize = 2 * MESSAGES_MAX;
 
-/// What was found, that which was asked last at the end; all searches share it.
+/// Questions with verdicts, the most recent question last; shared by all searches.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Verdicts {
     all: Arc<Mutex<VecDeque<Arc<Asked>>>>,
     held: Held,
 }
 
-/// How many messages are remembered, of all questions.
+/// Number of remembered messages, over all questions.
 #[derive(Debug, Clone, Default)]
 struct Held(Arc<AtomicUsize>);
 
 impl Held {
-    /// Takes room for one more, where there is some: searches under way at the same time share it.
+    /// Reserves space for another message, if any is left: concurrent searches share the space.
     fn take(&self) -> bool {
         let more = |held: usize| (held < HELD_MAX).then_some(held + 1);
         self.0.fetch_update(Relaxed, Relaxed, more).is_ok()
@@ -55,11 +55,11 @@ impl Drop for Asked {
     }
 }
 
-/// A message, and a bit for each of its zones that were looked at.
+/// A message, and a bit for each examined zone of the message.
 pub(super) type Looked = (Uid, u8);
 
 impl Verdicts {
-    /// What is known of a question; nothing of one that is too long to be remembered.
+    /// Returns the verdicts on a question; none for a question that is too long to be remembered.
     pub(super) fn of(&self, mailbox: MailboxId, question: Question<'_>) -> Option<Arc<Asked>> {
         let question = octets_of(question).filter(|octets| octets.len() <= QUESTION_OCTETS_MAX)?;
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +89,7 @@ impl Asked {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether messages have it, as far as that is known.
+    /// Returns the remembered verdicts on messages.
     pub(super) fn known(
         &self,
         messages: impl Iterator<Item = Option<Looked>>,
@@ -99,7 +99,7 @@ impl Asked {
         messages.map(one).collect()
     }
 
-    /// Remembers whether messages have it.
+    /// Remembers verdicts on messages.
     pub(super) fn remember(&self, messages: impl Iterator<Item = (Looked, bool)>) {
         let mut found = self.found();
         for (looked, has) in messages {
@@ -113,14 +113,14 @@ impl Asked {
     }
 }
 
-/// What tells questions apart: the field without regard to case, and what is looked for.
+/// Identity of a question: the field in lower case, and the text to be found.
 fn octets_of(question: Question<'_>) -> Option<Vec<u8>> {
     match question {
         Question::Texts => None,
         Question::Zones(what) => Some([b"\0", what].concat()),
         Question::Field { name, what } => {
             let name = name.to_ascii_lowercase();
-            // No field that is looked for has a NUL in its name.
+            // A field's name in a question has no NUL.
             Some([b"\x01", name.as_bytes(), b"\0", what].concat())
         }
     }
@@ -179,7 +179,7 @@ mod tests {
         }
         assert_eq!(found(&ask(1).unwrap()), 1);
         assert_eq!(found(&ask(0).unwrap()), 0);
-        // One that is all that may be remembered has no more, and others go before it.
+        // A question with `MESSAGES_MAX` messages remembers no further message. Older questions go first.
         let many = ask(QUESTIONS_MAX).unwrap();
         let all = (2..MESSAGES_MAX as u32 + 10).map(|at| ((uid(at), 1), true));
         many.remember(all);

@@ -1,4 +1,4 @@
-//! Segments of messages: the texts of some at a time are asked for, and put in.
+//! Builds segments: asks for the texts of several messages at a time, and adds the texts to a builder.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,13 +13,13 @@ use crate::store::parser::{Decoders, Sought, are_enough};
 use crate::store::search::OwnFields;
 use crate::store::search::texts::{ALL, sent_in, sought};
 
-/// What is needed beside the messages: their own fields, and what their texts are.
+/// Sources of the recipients' own fields, and of the messages' texts.
 type With<'a> = (&'a dyn OwnFields, &'a Decoders);
 
-/// Puts the first of these messages into a segment, as many as go in, and says how many.
+/// Puts the first messages into a segment, as many as fit, and returns their number.
 ///
 /// # Errors
-/// When a message cannot be read, or there is no process that decodes texts.
+/// When a message cannot be read, or no process to decode texts is available.
 pub(super) fn build(
     mut builder: Builder,
     id: MailboxId,
@@ -55,7 +55,7 @@ pub(super) fn build(
     Ok((count, builder))
 }
 
-/// The segment of these messages, all of them, and those that could not be decoded.
+/// Builds a segment of all these messages. Returns the segment, and the UIDs of messages that could not be decoded.
 ///
 /// # Errors
 /// As [`build`].
@@ -80,27 +80,27 @@ pub(in crate::store::search) fn build_all(
     Ok((builder.finish(), taking.undecoded))
 }
 
-/// A message that is to be put into a segment.
+/// A message that waits to be put into a segment.
 struct Gathered {
     message: Message,
-    /// The day that its Date field names.
+    /// Day of the Date field.
     sent: Option<i64>,
-    /// The fields of its header that lists are made of.
+    /// Header fields that message lists need.
     summary: Vec<u8>,
-    /// Whether what all its copies share was read, and whether it has fields of its own: both are asked for,
-    /// one behind the other.
+    /// Whether the shared content was read, and whether the copy has own fields. Each adds one request for texts, in
+    /// this order.
     read: bool,
     own: bool,
 }
 
-/// Gathers messages, and asks for the texts of all at once.
+/// Gathers messages, and asks for all their texts at once.
 struct Taking<'a> {
     reader: &'a BodyReader<LogDirectory>,
     decoders: &'a Decoders,
     unpacker: Unpacker,
     gathered: Vec<Gathered>,
     sought: Vec<Sought>,
-    /// Messages without texts.
+    /// Messages that could not be decoded.
     undecoded: Vec<Uid>,
 }
 
@@ -116,7 +116,7 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// Reads a message, unless the builder knows it.
+    /// Reads a message, unless the builder knows the message already.
     fn gather(
         &mut self,
         message: &Message,
@@ -154,8 +154,8 @@ impl<'a> Taking<'a> {
         are_enough(&self.sought)
     }
 
-    /// Puts what was gathered into a segment, as long as more is wanted, and says of how many messages; the
-    /// others are forgotten.
+    /// Puts gathered messages into a segment as long as `more` allows, and returns their number. The remaining
+    /// messages are forgotten.
     fn put(
         &mut self,
         builder: &mut Builder,
@@ -186,7 +186,8 @@ impl<'a> Taking<'a> {
     }
 }
 
-/// Puts a message in, with the texts that were asked for; one that cannot be decoded has none, and more.
+/// Puts a message and its texts into a segment. A message that cannot be decoded has no texts, and is marked as
+/// incomplete.
 fn put_one(builder: &mut Builder, gathered: Gathered, shared: Option<Texts>, own: Option<Texts>) {
     let message = &gathered.message;
     let (uid, body) = (message.uid.get(), message.blob.0);
@@ -201,7 +202,7 @@ fn put_one(builder: &mut Builder, gathered: Gathered, shared: Option<Texts>, own
                 .for_each(|(zone, text)| builder.text(zone, text))
         };
         if guarded(message, put).is_none() || !texts.complete {
-            // It is looked into when something is looked for.
+            // The mark makes every search read the message itself.
             builder.and_more();
         }
     }
@@ -217,8 +218,8 @@ fn put_one(builder: &mut Builder, gathered: Gathered, shared: Option<Texts>, own
     }
 }
 
-/// Cuts the texts of a message. Were there a fault in that, nothing would come of this message, and
-/// everything would go on with the others.
+/// Adds the texts of a message. A panic would only make this message incomplete, while indexing continues with the
+/// remaining messages.
 fn guarded(message: &Message, work: impl FnOnce()) -> Option<()> {
     let done = catch_unwind(AssertUnwindSafe(work));
     if done.is_err() {

@@ -1,5 +1,4 @@
-//! Reading messages, to look into whether something is in them, or to have it looked into where something
-//! has to be decoded for that.
+//! Reads messages to examine their content, or sends the content to processes if a text must be decoded.
 
 use vere_mime::wire::Question;
 use vere_search::Bits;
@@ -10,38 +9,38 @@ use crate::store::parser::{Sought, are_enough};
 use crate::store::search::raw;
 use crate::store::search::texts::{self, Zones};
 
-/// Fewer messages than these are looked into by one thread.
+/// Number of messages below which one thread examines all messages.
 const ALONE_MAX: usize = 32;
-/// The most threads that look into messages for one search.
+/// Threads at most that examine messages for one search.
 const THREADS_MAX: usize = 4;
-/// Messages whose own fields are asked for at once.
+/// Messages whose recipients' own fields are requested at once.
 const OWN_AT_ONCE: usize = 1_024;
 
-/// What came of looking into messages.
+/// Result of examining messages.
 pub(super) struct Looked {
     pub(super) fit: Bits,
-    /// Messages of which it is not known whether they fit.
+    /// Messages without an answer.
     pub(super) unclear: Bits,
-    /// Those of the ones that fit which do so as they are, undecoded: another time they may be decoded.
+    /// Matching messages whose undecoded octets matched: another attempt may be able to decode these messages.
     raw: Bits,
     pub(super) octets: usize,
-    /// How many were not looked into, since it was remembered what had come of it.
+    /// Messages not examined, because an earlier verdict was remembered.
     pub(super) remembered: usize,
-    /// Whether some were looked at without fields that belong to them.
+    /// Whether some messages were examined without their recipients' own fields.
     is_doubtful: bool,
 }
 
-/// What is asked of messages.
+/// A question about messages.
 pub(super) struct Asked<'q, W> {
-    /// Whether the fields of the recipient's own are among it.
+    /// Whether the question concerns the recipient's own fields.
     pub(super) own: bool,
-    /// The zones of a message that are.
+    /// The zones of a message that the question concerns.
     pub(super) wanted: &'q W,
-    /// What is to be in them.
+    /// The text to be found in these zones.
     pub(super) question: Question<'q>,
 }
 
-/// A message by its place, and its own fields.
+/// A message's position in the mailbox, and the recipient's own fields.
 type Placed = (usize, Vec<u8>);
 
 impl Look<'_> {
@@ -56,10 +55,10 @@ impl Look<'_> {
         }
     }
 
-    /// Reads messages and has looked whether they fit, as far as that is not remembered.
+    /// Examines messages, except where a verdict is remembered.
     ///
     /// # Errors
-    /// When there is no process that looks, and when the search is to end.
+    /// When no process to examine messages is available, or the search is to end.
     pub(super) fn look_into<W: Fn(usize) -> Zones + Sync>(
         &self,
         which: &Bits,
@@ -99,7 +98,7 @@ impl Look<'_> {
         Ok(looked)
     }
 
-    /// Looks at the days that messages were sent.
+    /// Compares the days on which messages were sent.
     ///
     /// # Errors
     /// When the search is to end.
@@ -229,14 +228,15 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Notes that a message cannot be read.
+    /// Notes a message that cannot be read.
     fn unreadable(&self, at: usize, error: &StoreError, looked: &mut Looked) {
         let uid = self.snapshot.get(at).map(|message| message.uid.get());
         tracing::error!(%error, uid, "message cannot be searched");
         looked.unclear.set(at);
     }
 
-    /// The own fields of messages, in their order; none, and doubt, when they cannot be read.
+    /// Returns the recipients' own fields of messages, in order. If the store cannot read them, the fields are empty
+    /// and the result is doubtful.
     fn own_of(&self, which: &[usize], is_doubtful: &mut bool) -> Vec<Vec<u8>> {
         let with: Vec<(usize, vere_store::Uid)> = which
             .iter()
