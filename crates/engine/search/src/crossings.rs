@@ -1,7 +1,7 @@
-//! Crossings: where a word ends, what stands behind it, and how the next word begins. What of a phrase is
-//! known by its runs alone says that its words are in a message; its crossings say that they stand beside
-//! each other there. A message has a signature of them: each crossing sets two of about six bits a
-//! crossing, so that a message without the phrase is seldom looked into, and one with it always.
+//! Crossings: the end of a word, the octets after the word, and the beginning of the next word. Runs alone show that
+//! the words of a phrase are in a message; crossings show that the words stand beside each other. A message has a
+//! signature: each crossing sets two bits, with about six bits for a crossing. So a search seldom reads a message
+//! without the phrase, and always reads a message with the phrase.
 
 use std::ops::Range;
 
@@ -9,28 +9,28 @@ use vere_mime::Zone;
 
 use crate::runs::{in_word, runs};
 
-/// Bits for each crossing that is different from the others.
+/// Signature bits for each distinct crossing.
 const BITS: usize = 6;
 /// The shortest signature, in octets.
 const OCTETS_MIN: usize = 4;
-/// Octets of the words on either side that make a crossing: of all words, as far as they are so long, and
-/// once more of those that are longer.
+/// Octets of the words on either side of a crossing. `NEAR` applies to all words, and a shorter word
+/// counts whole. Words of at least `FAR` octets on both sides make a second crossing.
 const NEAR: usize = 2;
 const FAR: usize = 3;
-/// The most crossings of a message that are told apart, twice as many while they are gathered; one with
-/// more is taken to have all.
+/// Distinct crossings of a message at most, twice as many while they are gathered. A message with more crossings
+/// counts as having every crossing.
 const CROSSINGS_MAX: usize = 256 * 1024;
-/// The signature of what has all.
+/// The signature of a message with every crossing.
 const ALL: [u8; OCTETS_MIN] = [0xFF; OCTETS_MIN];
-/// Stands between the three parts; in no text.
+/// Separates the three parts of a crossing; occurs in no text.
 const BETWEEN: u8 = 0xFF;
 
-/// Whether crossings are kept of a kind of text: of the others there is so little that it is read.
+/// Whether the segment keeps crossings of a zone: other zones have so little text that messages are read instead.
 pub(crate) fn are_kept(zone: Zone) -> bool {
     matches!(zone, Zone::Body | Zone::Header)
 }
 
-/// FNV-1a, and then mixed so that both halves are of use.
+/// FNV-1a, followed by a mixing step so that both halves of the hash are usable.
 fn hash(parts: [&[u8]; 3]) -> u64 {
     let mut hash: u64 = 0xCBF2_9CE4_8422_2325;
     for part in parts {
@@ -49,16 +49,16 @@ fn first(word: &[u8], octets: usize) -> &[u8] {
     &word[..word.len().min(octets)]
 }
 
-/// The crossings of texts of one message.
+/// The crossings of one message's texts.
 #[derive(Debug, Default)]
 pub(crate) struct Crossings {
     hashes: Vec<u64>,
-    /// Whether they are too many, or not all known.
+    /// Whether there are too many crossings, or some crossings are unknown.
     all: bool,
 }
 
 impl Crossings {
-    /// Takes in a word, what stands behind it, and the next word.
+    /// Adds the crossing from a word to the next word.
     pub(crate) fn add(&mut self, before: &[u8], between: &[u8], behind: &[u8]) {
         self.take(hash([last(before, NEAR), between, first(behind, NEAR)]));
         if before.len() >= FAR && behind.len() >= FAR {
@@ -79,15 +79,15 @@ impl Crossings {
         }
     }
 
-    /// Takes all in: not every text is looked at.
+    /// Counts every crossing as present, because some texts are not indexed.
     pub(crate) fn take_all(&mut self) {
         self.all = true;
         self.hashes = Vec::new();
     }
 
-    /// Ends it: nothing more comes.
+    /// Sorts the crossings and removes duplicates, after the last text.
     pub(crate) fn settle(&mut self) {
-        // Mostly two sorted parts, when they are of two.
+        // Joined crossings mostly are two sorted parts, which a merge sort handles fast.
         self.hashes.sort();
         self.hashes.dedup();
         if self.hashes.len() > CROSSINGS_MAX {
@@ -96,7 +96,7 @@ impl Crossings {
         self.hashes.shrink_to_fit();
     }
 
-    /// These and others, not settled.
+    /// Returns the crossings of both, not settled.
     pub(crate) fn with(&self, other: &Self) -> Self {
         Self {
             hashes: [self.hashes.as_slice(), &other.hashes].concat(),
@@ -109,7 +109,7 @@ impl Crossings {
         self.hashes.len() * size_of::<u64>()
     }
 
-    /// The signature of those that are settled; nothing when there are none.
+    /// Returns the signature of settled crossings; empty if there are no crossings.
     pub(crate) fn signature(&self) -> Vec<u8> {
         if self.all {
             return ALL.to_vec();
@@ -132,7 +132,7 @@ fn bits(hash: u64, octets: usize) -> [usize; 2] {
     [(hash >> 32) as usize, hash as u32 as usize].map(|half| half % (octets * 8))
 }
 
-/// The crossings that every text with something in it has.
+/// Returns the crossings of every text that contains a needle.
 pub(crate) fn of_needle(octets: &[u8]) -> Vec<u64> {
     let cut: Vec<Range<usize>> = runs(octets).collect();
     let mut wanted = Vec::new();
@@ -141,7 +141,7 @@ pub(crate) fn of_needle(octets: &[u8]) -> Vec<u64> {
         if !in_word(before[0]) {
             continue;
         }
-        // At its ends a word of the text may go on.
+        // At either end of the needle, a word of the text may continue.
         let open = [number == 0, number + 3 == cut.len()];
         let fits = |word: &[u8], open: bool, octets: usize| !open || word.len() >= octets;
         if fits(before, open[0], NEAR) && fits(behind, open[1], NEAR) {
@@ -154,7 +154,7 @@ pub(crate) fn of_needle(octets: &[u8]) -> Vec<u64> {
     wanted
 }
 
-/// Whether texts of this signature may have all of these crossings; never false when they do.
+/// Whether texts with this signature may have all of these crossings; never false if the texts do have them.
 pub(crate) fn may_have(signature: &[u8], wanted: &[u64]) -> bool {
     !signature.is_empty()
         && wanted.iter().all(|hash| {

@@ -1,8 +1,8 @@
-//! Edges: the grams of three octets in which a word meets what stands beside it.
+//! Edges: grams of three octets in which a word meets the octets beside the word.
 //!
-//! A segment has them among its runs, behind [`EDGE`], with the messages that they are in. What is
-//! looked for, spans runs and is no longer than a gram is an edge or a part of one: the messages of it are
-//! the answer, and none is looked into. Something longer has the edges that its octets have.
+//! A segment lists edges among its runs, behind [`EDGE`], with the messages that contain each edge. A needle that
+//! spans runs and has at most three octets is an edge or a part of an edge. The messages of these edges are the
+//! answer, and no message is read. A longer needle has the edges that its octets contain.
 
 use vere_mime::Zone;
 
@@ -10,27 +10,27 @@ use crate::runs::in_word;
 
 /// Octets of an edge.
 pub(crate) const GRAM: usize = 3;
-/// Stands before an edge among the runs, and for what is before a text in its first edge; in no text. So
-/// edges are sorted behind all runs.
+/// Precedes an edge among the runs, and stands for the beginning of the text in a text's first edge; occurs in no
+/// text. So edges sort behind all runs.
 pub(crate) const EDGE: u8 = 0xFE;
-/// The most edges of a message that are told apart, sixteen times as many while they are gathered; one
-/// with more may have any.
+/// Distinct edges of a message at most, sixteen times as many while they are gathered. A message with more edges is a
+/// candidate for every query.
 const EDGES_MAX: usize = 64 * 1024;
 
-/// Whether edges are kept of a kind of text: of the others there is so much less that it is read.
+/// Whether the segment keeps edges of a zone: other zones have so much less text that messages are read instead.
 pub(crate) fn are_kept(zone: Zone) -> bool {
     zone == Zone::Body
 }
 
-/// An edge as it stands among the runs.
+/// An edge in the form in which the runs contain it.
 pub(crate) type Edge = [u8; 1 + GRAM];
 
-/// Each gram of three octets in which octets of words and others stand. Every pair of such octets lies in one
-/// of them, since the first has one that begins before the text.
+/// Calls `edge` for each gram of three octets that mixes octets of words with other octets. Every such pair of
+/// neighbours lies in a gram, since the first gram begins before the text.
 fn each(text: &[u8], mut edge: impl FnMut(u32)) {
     let mut gram = u32::from(EDGE);
     let mut before: Option<bool> = None;
-    // Grams that an octet of another kind still lies in.
+    // Remaining grams that contain an octet of the other kind.
     let mut left = 0;
     for octet in text {
         gram = (gram << 8 | u32::from(*octet)) & 0x00FF_FFFF;
@@ -45,12 +45,12 @@ fn each(text: &[u8], mut edge: impl FnMut(u32)) {
     }
 }
 
-/// The edges that every text with something in it has.
+/// Returns the edges of every text that contains a needle.
 pub(crate) fn of_needle(octets: &[u8]) -> Vec<Edge> {
     let mut edges = Vec::new();
     each(octets, |gram| {
         let [_, octets @ ..] = gram.to_be_bytes();
-        // Of what stands before it nothing is known.
+        // A needle says nothing about the octets before its first octet.
         if octets[0] != EDGE {
             edges.push(as_run(gram));
         }
@@ -65,7 +65,7 @@ fn as_run(gram: u32) -> Edge {
     [EDGE, first, second, third]
 }
 
-/// The edges of texts of one message.
+/// The edges of one message's texts.
 #[derive(Debug, Default)]
 pub(crate) struct Edges {
     grams: Vec<u32>,
@@ -73,7 +73,7 @@ pub(crate) struct Edges {
 }
 
 impl Edges {
-    /// Takes in a text.
+    /// Adds the edges of a text.
     pub(crate) fn add(&mut self, text: &[u8]) {
         each(text, |gram| {
             if self.grams.len() >= 16 * EDGES_MAX {
@@ -85,7 +85,7 @@ impl Edges {
         });
     }
 
-    /// Brings them in order, each once.
+    /// Sorts the edges and removes duplicates.
     fn sort(&mut self) {
         self.grams.sort_unstable();
         self.grams.dedup();
@@ -95,7 +95,7 @@ impl Edges {
         }
     }
 
-    /// Gives them, each once, and forgets them; says whether all are known.
+    /// Passes each edge once to `each`, and clears the edges. Returns whether all edges are known.
     pub(crate) fn take(&mut self, mut each: impl FnMut(Edge)) -> bool {
         self.sort();
         self.grams.drain(..).for_each(|gram| each(as_run(gram)));

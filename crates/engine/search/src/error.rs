@@ -1,14 +1,14 @@
-//! Why a segment does not answer.
+//! Errors of a segment.
 
 use std::fmt;
 use std::io;
 
-/// Why a segment does not answer. Its messages are to be read instead.
+/// Why a segment does not answer. Searches must read its messages instead.
 #[derive(Debug)]
 pub enum SearchError {
-    /// Not what was written, or not by this version.
+    /// The file is damaged, or another version wrote the file.
     Damaged,
-    /// What the system says.
+    /// The error of the system.
     Io(io::Error),
 }
 

@@ -1,4 +1,4 @@
-//! The numbers of the format, and the head of a segment; `docs/internals/search.md` draws the file.
+//! Constants of the format, and the head of a segment; `docs/internals/search.md` draws the file.
 
 use std::ops::Range;
 
@@ -8,11 +8,12 @@ use crate::codec::{u32_at, u64_at};
 
 /// How a segment begins.
 pub(crate) const MAGIC: &[u8; 8] = b"VERESRCH";
-/// The version of segments, and of what text they see.
+/// Version of the segment format, and of the rules by which texts are extracted.
 pub(crate) const VERSION: u32 = 6;
 /// Sections of each zone.
 pub(crate) const ZONE_SECTIONS: usize = 6;
-/// What they are, by their number in the zone. The first three lie together and are read at once.
+/// Sections of a zone, by their number in the zone. The first three are adjacent, so that a single read gets all
+/// three.
 pub(crate) const RUNS: usize = 0;
 pub(crate) const GROUPS: usize = 1;
 pub(crate) const LONG: usize = 2;
@@ -29,19 +30,19 @@ pub(crate) const FIXED: usize = 48;
 pub(crate) const HEAD: usize = FIXED + SECTIONS * 16 + 4;
 /// Octets with a checksum of their own.
 pub(crate) const BLOCK: usize = 16 * 1024;
-/// Octet between runs; in no text.
+/// Octet between runs; occurs in no text.
 pub(crate) const MARK: u8 = 0xFF;
-/// Runs of a group, whose place is known.
+/// Runs in a group. The section of groups records where each group begins.
 pub(crate) const GROUP: usize = 16;
 
-/// Whose messages a segment has.
+/// The log and the mailbox of a segment's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) log: u64,
     pub(crate) mailbox: u64,
 }
 
-/// What the head says.
+/// Content of the head.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) owner: Owner,
@@ -52,22 +53,22 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Where a section lies.
+    /// Returns the range of a section.
     pub(crate) fn section(&self, number: usize) -> Range<u64> {
         self.sections.get(number).cloned().unwrap_or(0..0)
     }
 
-    /// Where a section of a zone lies.
+    /// Returns the range of a zone's section.
     pub(crate) fn of_zone(&self, zone: Zone, number: usize) -> Range<u64> {
         self.section(1 + zone as usize * ZONE_SECTIONS + number)
     }
 
-    /// Where a section of summaries lies: 0 has their blocks, 1 says where each block is.
+    /// Returns the range of a section of summaries: number 0 has the blocks, number 1 the place of each block.
     pub(crate) fn of_summaries(&self, number: usize) -> Range<u64> {
         self.section(SUMMARIES + number)
     }
 
-    /// Reads a head, and how many octets of data follow; none of what is no head or damaged.
+    /// Decodes a head, and the number of data octets that follow; none if the head is damaged or of another format.
     pub(crate) fn decode(head: &[u8]) -> Option<(Self, u64)> {
         let sum = u32_at(head, HEAD - 4)?;
         if !head.starts_with(MAGIC)

@@ -1,4 +1,4 @@
-//! What a segment takes of a message, found once however many mailboxes the message is in.
+//! Gists: the content that a segment keeps of a message, extracted once for all mailboxes with the message.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use crate::runs::{in_word, runs};
 use crate::words::Words;
 use crate::{MESSAGE_OCTETS_MAX, RUN_OCTETS_MAX, SHELF_OCTETS_MAX};
 
-/// What is taken of the texts of one kind.
+/// Content kept of one zone's texts.
 #[derive(Debug, Default)]
 pub(crate) struct ZoneGist {
-    /// The numbers of its runs, each at least once, edges among them.
+    /// Numbers of the zone's runs, each at least once, edges included.
     pub(crate) runs: Vec<u32>,
     edges: Edges,
     grams: Grams,
     crossings: Crossings,
-    /// Whether there is more text than is kept.
+    /// Whether more text exists than the gist has.
     beyond: bool,
-    /// The signature of long runs; none when there are none.
+    /// The signature of long runs; none if the texts have no long runs.
     pub(crate) long: Option<Vec<u8>>,
     /// The signature of crossings.
     pub(crate) crossed: Vec<u8>,
@@ -30,7 +30,7 @@ pub(crate) struct ZoneGist {
 
 impl ZoneGist {
     fn text(&mut self, text: &[u8], crossed: bool, words: &mut Words, taking: u64) {
-        // A word, and what stands behind it.
+        // The last word, and the octets after the word.
         let (mut word, mut between): (&[u8], &[u8]) = (&[], &[]);
         for run in runs(text) {
             let run = &text[run];
@@ -57,7 +57,7 @@ impl ZoneGist {
         self.sign(known);
     }
 
-    /// Makes the signatures; whether all that is among the runs is known.
+    /// Makes the signatures. `known` says whether the runs include all edges.
     fn sign(&mut self, known: bool) {
         if self.beyond {
             self.crossings.take_all();
@@ -71,7 +71,7 @@ impl ZoneGist {
         };
     }
 
-    /// Lets go of what the signatures were made of.
+    /// Drops the sources of the signatures.
     fn close(&mut self) {
         self.grams = Grams::default();
         self.crossings = Crossings::default();
@@ -87,15 +87,15 @@ impl ZoneGist {
     }
 }
 
-/// The signatures of texts of one kind, some shared and some of a mailbox's own: of long runs, and of
-/// crossings.
+/// Returns the signatures of one zone's texts, those of the shared message and of a mailbox's own copy together: of
+/// long runs, and of crossings.
 pub(crate) fn signatures(
     shared: &ZoneGist,
     own: &ZoneGist,
     zone: Zone,
 ) -> (Option<Vec<u8>>, Vec<u8>) {
     let mut both = ZoneGist {
-        // What the signature was made of is not kept.
+        // A closed zone has lost the sources of its signatures.
         beyond: shared.beyond || own.beyond || !is_open(zone),
         grams: shared.grams.with(&own.grams),
         crossings: shared.crossings.with(&own.crossings),
@@ -105,18 +105,18 @@ pub(crate) fn signatures(
     (both.long, both.crossed)
 }
 
-/// Whether a mailbox's copy may have texts of this kind beside those of the message. It has fields.
+/// Whether a mailbox's copy may add texts to a zone. A copy can only add header fields.
 fn is_open(zone: Zone) -> bool {
     zone != Zone::Body
 }
 
-/// What is taken of a message, or of the texts that only a mailbox's copy has.
+/// Content kept of a message, or of the texts that only a mailbox's copy has.
 #[derive(Debug)]
 pub(crate) struct Gist {
-    /// One for each of [`Zone::ALL`].
+    /// One gist for each zone of [`Zone::ALL`].
     zones: Vec<ZoneGist>,
     pub(crate) summary: Option<Vec<u8>>,
-    /// The day that its Date field names.
+    /// Day of the Date field.
     pub(crate) sent: Option<i64>,
     /// Octets of text and summary.
     pub(crate) octets: usize,
@@ -134,7 +134,7 @@ impl Gist {
         }
     }
 
-    /// Takes a text in the form in which it is compared.
+    /// Adds a text in the form in which texts are compared.
     pub(crate) fn text(&mut self, zone: Zone, text: &str, words: &mut Words) {
         let taking = self.takings.get(zone as usize).copied();
         let Some((gist, taking)) = self.zones.get_mut(zone as usize).zip(taking) else {
@@ -151,12 +151,12 @@ impl Gist {
         gist.text(text.as_bytes(), crossings::are_kept(zone), words, taking);
     }
 
-    /// There are more texts, or others: it may hold anything.
+    /// Marks the message as incomplete: further or other texts exist, so every needle may match.
     pub(crate) fn and_more(&mut self) {
         self.zones.iter_mut().for_each(|gist| gist.beyond = true);
     }
 
-    /// Ends it.
+    /// Completes the gist after the last text.
     pub(crate) fn end(&mut self, words: &mut Words) {
         self.zones.iter_mut().for_each(|gist| gist.end(words));
         self.takings = Vec::new();
@@ -168,7 +168,7 @@ impl Gist {
         }
     }
 
-    /// What is taken of texts of one kind, if there is any.
+    /// Returns the gist of a zone, if the zone has content.
     pub(crate) fn zone(&self, zone: Zone) -> Option<&ZoneGist> {
         let gist = self.zones.get(zone as usize)?;
         (!gist.is_empty()).then_some(gist)
@@ -181,8 +181,8 @@ impl Gist {
     }
 }
 
-/// What was taken of messages of late: one that comes into many mailboxes is taken apart once. It
-/// forgets everything when it is too large.
+/// Gists of recent messages, so that a message in many mailboxes is analysed once. The shelf drops all gists when it
+/// grows too large.
 #[derive(Debug, Default)]
 pub struct Shelf {
     pub(crate) words: Words,
@@ -191,13 +191,13 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// Whether there is nothing on it.
+    /// Whether the shelf is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.gists.is_empty()
     }
 
-    /// Octets in memory, about.
+    /// Octets in memory, estimated.
     pub(crate) fn resident(&self) -> usize {
         self.octets + self.words.resident()
     }

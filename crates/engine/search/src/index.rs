@@ -1,8 +1,9 @@
 //! A directory of segments.
 //!
-//! A segment is written under another name first, and synced when it takes the place of others. What is not
-//! whole is noticed by its checksums and goes: its messages are known to none then. The name says whose messages it has, so that a directory of any size is known by its names. When
-//! a segment and those it was made of are there, because a crash came between, the smaller ones go.
+//! A segment is first written under a temporary name, and synced if it replaces other segments. Checksums reveal an
+//! incomplete segment, which is removed: no segment knows its messages then. The name contains the mailbox and the
+//! UIDs, so that listing a directory of any size suffices to know all segments. After a crash, a joined segment and
+//! its sources may both exist; the smaller segments are removed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -33,7 +34,7 @@ pub struct Index<S: Storage> {
 #[derive(Debug, Clone)]
 pub struct Files<S>(S);
 
-/// A segment that is written and not in its place yet.
+/// A segment that is written, and not in place yet.
 #[derive(Debug)]
 pub struct Written<F> {
     mailbox: u64,
@@ -42,19 +43,19 @@ pub struct Written<F> {
     synced: bool,
 }
 
-/// Files of segments that another one has taken the place of.
+/// Files of replaced segments.
 #[derive(Debug)]
 #[must_use]
 pub struct Replaced(Vec<String>);
 
 impl<S: Storage> Files<S> {
-    /// Writes a segment of a mailbox under another name: `range` is the first and the last UID that it
-    /// stands for, whether they are still there or not. One that joins others should be synced here, where
-    /// nobody waits.
+    /// Writes a segment of a mailbox under a temporary name. `range` is the first and the last UID that the segment
+    /// covers, whether these messages still exist or not. A segment that joins others should be synced here, where no
+    /// search waits.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system.
     pub fn write(
         &self,
         mailbox: u64,
@@ -80,11 +81,11 @@ impl<S: Storage> Files<S> {
         })
     }
 
-    /// Removes what was replaced, once the name of what replaced it lasts.
+    /// Removes replaced files, once the name of the new segment is synced.
     ///
     /// # Errors
     ///
-    /// What the system says; the next opening removes what is left.
+    /// The error of the system; the next opening removes the remaining files.
     pub fn remove(&self, replaced: Replaced) -> io::Result<()> {
         if replaced.0.is_empty() {
             return Ok(());
@@ -94,12 +95,12 @@ impl<S: Storage> Files<S> {
     }
 }
 
-/// What is to be done with a mailbox's segments.
+/// The next job for a mailbox's segments.
 #[derive(Debug)]
 pub enum Task<F> {
-    /// Neighbours are to be joined by [`crate::merge`], then handed to [`Index::put`].
+    /// Join neighbours by [`crate::merge`], and hand the result to [`Index::put`].
     Join(Opened<F>),
-    /// Nothing.
+    /// No job is due.
     Nothing,
 }
 
@@ -123,11 +124,11 @@ fn parse(name: &str) -> Option<(u64, Range)> {
 }
 
 impl<S: Storage> Index<S> {
-    /// Opens the index of the store with a log; a directory with nothing in it is one.
+    /// Opens the index of the store with a log; an empty directory is an empty index.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system.
     pub fn open(storage: S, log: u64) -> io::Result<Self> {
         let mut names: BTreeMap<u64, BTreeSet<Range>> = BTreeMap::new();
         for name in storage.list()? {
@@ -146,24 +147,24 @@ impl<S: Storage> Index<S> {
         })
     }
 
-    /// The number of the log that the store's messages are in.
+    /// Number of the log with the store's messages.
     #[must_use]
     pub fn log(&self) -> u64 {
         self.log
     }
 
-    /// The mailboxes that have segments.
+    /// Mailboxes with segments.
     #[must_use]
     pub fn mailboxes(&self) -> Vec<u64> {
         self.names.keys().copied().collect()
     }
 
-    /// The segments of a mailbox that can be read, in the order of their UIDs. Damaged ones are removed:
-    /// their messages are known to none then.
+    /// Returns the readable segments of a mailbox, in the order of their UIDs. Damaged segments are removed: no
+    /// segment knows their messages then.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system.
     pub fn segments(&mut self, mailbox: u64) -> io::Result<Opened<S::File>> {
         if let Some(open) = self.open.get(&mailbox) {
             return Ok(open.clone());
@@ -185,7 +186,7 @@ impl<S: Storage> Index<S> {
         Ok(opened)
     }
 
-    /// The same, if they are open already.
+    /// Returns the segments of a mailbox, if they are open already.
     #[must_use]
     pub fn open_segments(&self, mailbox: u64) -> Option<Vec<Arc<Segment<S::File>>>> {
         self.open.get(&mailbox).cloned()
@@ -205,13 +206,13 @@ impl<S: Storage> Index<S> {
         }
     }
 
-    /// Removes segments that lie within another one, and such that overlap one before them.
+    /// Removes segments that lie within another segment or overlap an earlier segment.
     fn drop_contained(
         &mut self,
         mailbox: u64,
         opened: &mut Vec<(Range, Arc<Segment<S::File>>)>,
     ) -> io::Result<()> {
-        // The longest of those that begin at the same UID first.
+        // Among segments with the same first UID, the longest comes first.
         opened.sort_by_key(|((first, last), _)| (*first, std::cmp::Reverse(*last)));
         let mut end = None;
         let mut gone = Vec::new();
@@ -245,12 +246,12 @@ impl<S: Storage> Index<S> {
         }
     }
 
-    /// Forgets what segments of a mailbox are open: one of them did not answer. They are looked at
-    /// again, whole, and removed when they are damaged.
+    /// Closes the segments of a mailbox after a segment failed to answer. Each segment is then read whole, and
+    /// removed if damaged.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system.
     pub fn doubt(&mut self, mailbox: u64) -> io::Result<()> {
         self.open.remove(&mailbox);
         for range in self.names.get(&mailbox).cloned().unwrap_or_default() {
@@ -266,19 +267,19 @@ impl<S: Storage> Index<S> {
         Ok(())
     }
 
-    /// What writes segments while the index goes on answering.
+    /// Returns the files, to write segments while the index goes on answering.
     #[must_use]
     pub fn files(&self) -> Files<S> {
         Files(self.storage.clone())
     }
 
-    /// Adds a segment that was written, in the place of those whose UIDs lie within its range, whose files
-    /// [`Files::remove`] is to remove. One that takes the place of others is synced before, here if it was
-    /// not yet; what a crash leaves of another one is noticed, and made again.
+    /// Puts a written segment in place of the segments whose UIDs lie within its range; [`Files::remove`] must remove
+    /// their files. A segment that replaces others is synced first, if the writer has not synced it. A crash may
+    /// damage any other segment, which is noticed, and built again.
     ///
     /// # Errors
     ///
-    /// What the system says. What was there before is there then.
+    /// The error of the system. The earlier segments remain then.
     pub fn place(&mut self, written: Written<S::File>) -> io::Result<Replaced> {
         let Written {
             mailbox,
@@ -307,7 +308,7 @@ impl<S: Storage> Index<S> {
         ))
     }
 
-    /// Adds a segment at once: writes and places it, and removes what it replaces.
+    /// Adds a segment in one step: writes and places the segment, and removes replaced files.
     ///
     /// # Errors
     ///
@@ -319,11 +320,11 @@ impl<S: Storage> Index<S> {
         files.remove(replaced)
     }
 
-    /// Removes segments of a mailbox, when none of their messages is there any more, or all of it.
+    /// Removes the segments of a mailbox within a range of UIDs, when all their messages or the mailbox are gone.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system.
     pub fn drop_within(&mut self, mailbox: u64, range: (u32, u32)) -> io::Result<()> {
         self.open.remove(&mailbox);
         let ranges = self.names.get(&mailbox).cloned().unwrap_or_default();
@@ -333,12 +334,12 @@ impl<S: Storage> Index<S> {
             .try_for_each(|other| self.remove(mailbox, other))
     }
 
-    /// What is to be done with the segments of a mailbox: neighbours of about one size become one, so
-    /// that there are few, and none is written again often.
+    /// Returns the next job for a mailbox's segments. Neighbours of similar size are joined, so that segments are
+    /// few, and no segment is rewritten often.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system.
     pub fn task(&mut self, mailbox: u64) -> io::Result<Task<S::File>> {
         let segments = self.segments(mailbox)?;
         for window in segments.windows(JOINED) {
@@ -354,7 +355,7 @@ impl<S: Storage> Index<S> {
         Ok(Task::Nothing)
     }
 
-    /// The first and last UID that neighbours stand for.
+    /// Returns the first and last UID that neighbouring segments cover.
     #[must_use]
     pub fn range_of(&self, mailbox: u64, segments: &[Arc<Segment<S::File>>]) -> Option<(u32, u32)> {
         let first = segments.first()?.documents().first()?.uid;
@@ -365,11 +366,11 @@ impl<S: Storage> Index<S> {
         Some((from, to))
     }
 
-    /// Octets of the segments of a mailbox.
+    /// Returns the octets of a mailbox's segments.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system.
     pub fn octets(&mut self, mailbox: u64) -> io::Result<u64> {
         Ok(self.segments(mailbox)?.iter().map(|one| one.octets()).sum())
     }

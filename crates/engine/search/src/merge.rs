@@ -1,4 +1,4 @@
-//! Joining segments, and leaving out messages that are gone.
+//! Joins segments, and leaves out messages that are gone.
 
 use vere_mime::Zone;
 use vere_ports::storage::StorageFile;
@@ -11,8 +11,8 @@ use crate::segment::{Runs, RunsWalk, Segment};
 use crate::summary::SummaryWriter;
 use crate::write::{ZoneWriter, segment};
 
-/// Makes one segment of several of a mailbox whose UIDs rise from one to the next, with the messages
-/// that are wanted; none when none is. The same comes out as if it were made of those messages.
+/// Makes one segment of several segments of a mailbox whose UIDs rise, with the wanted messages; none if no message
+/// is wanted. The result equals a segment built from these messages.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Looking into a segment.
+//! Searches a segment.
 
 mod walk;
 
@@ -24,14 +24,14 @@ use crate::runs::{Needle, Place, in_word};
 use crate::summary::Summaries;
 use crate::{DOCUMENTS_MAX, RUN_OCTETS_MAX, SearchError};
 
-/// The texts of some messages of a mailbox.
+/// Indexed texts of some messages of a mailbox.
 #[derive(Debug)]
 pub struct Segment<F> {
     file: Checked<F>,
     head: Head,
     documents: Vec<Document>,
     memory: Memory,
-    /// Its number there.
+    /// The segment's number in `memory`.
     number: u64,
 }
 
@@ -41,10 +41,10 @@ impl<F> Drop for Segment<F> {
     }
 }
 
-/// At a run, and what is behind it.
+/// A position in the list of runs, with the rest of the list.
 pub(crate) struct RunsWalk<'a> {
     run: Option<&'a [u8]>,
-    /// Its messages: the number at the front of the list, and the rest.
+    /// Messages of the current run: the number at the front of the list, and the rest of the list.
     head: u64,
     list: &'a [u8],
     runs: &'a [u8],
@@ -52,17 +52,17 @@ pub(crate) struct RunsWalk<'a> {
 }
 
 impl<'a> RunsWalk<'a> {
-    /// The run it is at.
+    /// Returns the current run.
     pub(crate) fn run(&self) -> Option<&'a [u8]> {
         self.run
     }
 
-    /// Gives the messages that the run is in.
+    /// Passes the messages of the current run to `each`.
     pub(crate) fn each(&self, each: impl FnMut(u32)) -> Result<(), SearchError> {
         each_posting(self.head, self.list, each).ok_or(SearchError::Damaged)
     }
 
-    /// Goes to the next run, if there is one.
+    /// Moves to the next run, if there is one.
     pub(crate) fn step(&mut self) -> Result<(), SearchError> {
         let next = memchr::memchr(MARK, self.runs);
         self.run = next.and_then(|end| self.runs.get(..end));
@@ -75,7 +75,7 @@ impl<'a> RunsWalk<'a> {
     }
 }
 
-/// The runs of a zone, and where they are.
+/// The runs of a zone, with their groups and postings.
 pub(crate) struct Runs {
     pub(crate) runs: Vec<u8>,
     groups: Vec<u8>,
@@ -83,7 +83,7 @@ pub(crate) struct Runs {
 }
 
 impl<F: StorageFile> Segment<F> {
-    /// Reads what messages a file has.
+    /// Opens a segment, and reads the list of its messages.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl<F: StorageFile> Segment<F> {
         Self::open_with(file, Memory::default())
     }
 
-    /// The same of one that shares what it has in memory with others.
+    /// Opens a segment that shares a cache with other segments.
     pub(crate) fn open_with(file: F, memory: Memory) -> Result<Self, SearchError> {
         let (file, head) = Checked::open(file)?;
         let octets = file.read(&head.section(0))?;
@@ -110,13 +110,13 @@ impl<F: StorageFile> Segment<F> {
         })
     }
 
-    /// Its messages, UIDs rising.
+    /// Messages of the segment, in the order of their UIDs.
     #[must_use]
     pub fn documents(&self) -> &[Document] {
         &self.documents
     }
 
-    /// The messages that may hold anything: their texts were not known, or were too many.
+    /// Returns messages that may contain any text, because their texts were unknown or too many.
     ///
     /// # Errors
     ///
@@ -128,17 +128,17 @@ impl<F: StorageFile> Segment<F> {
         Ok(unknown)
     }
 
-    /// Octets of its file.
+    /// Octets of the segment's file.
     #[must_use]
     pub fn octets(&self) -> u64 {
         self.file.octets()
     }
 
-    /// What it has of its messages' headers.
+    /// Returns the summaries of the messages' headers.
     ///
     /// # Errors
     ///
-    /// [`SearchError`]: then messages are to be looked into.
+    /// [`SearchError`]: messages must be read instead.
     pub fn summaries(&self) -> Result<Summaries<'_, F>, SearchError> {
         Summaries::new(&self.file, &self.head)
     }
@@ -147,11 +147,11 @@ impl<F: StorageFile> Segment<F> {
         self.head.owner
     }
 
-    /// Which messages hold a needle in a zone.
+    /// Finds the messages that hold a needle in a zone.
     ///
     /// # Errors
     ///
-    /// [`SearchError`]: then all of its messages are to be looked into.
+    /// [`SearchError`]: all messages of the segment must be read instead.
     pub fn find(&self, zone: Zone, needle: &Needle) -> Result<Found, SearchError> {
         let of = self.documents.len();
         let mut found = Found {
@@ -175,7 +175,7 @@ impl<F: StorageFile> Segment<F> {
             false => Vec::new(),
         };
         if edges::are_kept(zone) && needle.octets().len() <= edges::GRAM {
-            // It is an edge, or a part of some.
+            // The needle is an edge, or a part of some edges.
             self.within_edges(&kept, (needle, &edges), &mut found.hits)?;
             not_known(&long, &mut found.candidates);
             found.candidates.without(&found.hits);
@@ -206,8 +206,9 @@ impl<F: StorageFile> Segment<F> {
         Ok(found)
     }
 
-    /// The same out of memory alone, when that does: the needle lies within one run, the zone was looked through
-    /// of late, and has no more octets than are `left` to be looked through, of which they are taken.
+    /// Finds the messages as [`Segment::find`] does, but from memory alone; none where memory does not suffice. The
+    /// needle must lie within one run, and the cache must have the zone. The octets of the zone are deducted from
+    /// `left`, which must suffice.
     #[must_use]
     pub fn find_at_hand(
         &self,
@@ -222,7 +223,7 @@ impl<F: StorageFile> Segment<F> {
         Some(self.find_run(&kept, run))
     }
 
-    /// Which messages hold what lies within one run.
+    /// Finds the messages that hold a needle within one run.
     fn find_run(&self, kept: &Kept, run: &[u8]) -> Result<Found, SearchError> {
         let of = self.documents.len();
         let (mut hits, mut candidates) = (Bits::none(of), Bits::none(of));
@@ -234,7 +235,7 @@ impl<F: StorageFile> Segment<F> {
         Ok(Found { hits, candidates })
     }
 
-    /// The runs of a zone with what belongs to them.
+    /// Returns the runs of a zone with their data, from the cache or the file.
     fn kept(&self, zone: Zone) -> Result<Arc<Kept>, SearchError> {
         if let Some(kept) = self.memory.get(self.number, zone) {
             return Ok(kept);
@@ -244,7 +245,7 @@ impl<F: StorageFile> Segment<F> {
         Ok(kept)
     }
 
-    /// Takes in the messages with an edge that is, or has, a needle of at most three octets.
+    /// Adds the messages with an edge that equals or contains a needle of at most three octets.
     fn within_edges(
         &self,
         kept: &Kept,
@@ -257,7 +258,7 @@ impl<F: StorageFile> Segment<F> {
         }
     }
 
-    /// Those of the messages that have the words of a needle beside each other, and few others.
+    /// Returns the messages that may have the words of a needle beside each other, and few other messages.
     fn beside_each_other(
         &self,
         zone: Zone,
@@ -292,15 +293,15 @@ impl<F: StorageFile> Segment<F> {
         Ok(among)
     }
 
-    /// The signatures of a zone's long runs.
+    /// Returns the signatures of a zone's long runs.
     pub(crate) fn long(&self, zone: Zone) -> Result<Vec<(u32, Vec<u8>)>, SearchError> {
         let octets = self.file.read(&self.head.of_zone(zone, LONG))?;
         let list = signatures(&octets)?.into_iter();
         Ok(list.map(|(ordinal, own)| (ordinal, own.to_vec())).collect())
     }
 
-    /// The signatures of a zone's crossings, of each message, and where each ends; nothing when all are
-    /// empty.
+    /// Returns the signatures of a zone's crossings of all messages, and the end of each signature; empty if all
+    /// signatures are empty.
     pub(crate) fn crossed(&self, zone: Zone) -> Result<(Vec<u8>, Vec<usize>), SearchError> {
         let places = self.file.read(&self.head.of_zone(zone, PLACES))?;
         let crossed = self.file.read(&self.head.of_zone(zone, CROSSED))?;
@@ -321,7 +322,7 @@ impl<F: StorageFile> Segment<F> {
         }
     }
 
-    /// Reads the runs of a zone whole.
+    /// Reads all runs of a zone.
     pub(crate) fn runs(&self, zone: Zone) -> Result<Runs, SearchError> {
         Ok(Runs {
             runs: self.file.read(&self.head.of_zone(zone, RUNS))?,
@@ -330,7 +331,7 @@ impl<F: StorageFile> Segment<F> {
         })
     }
 
-    /// Takes in the messages with runs that hold something in a place.
+    /// Adds the messages with runs that contain `what` at a place.
     fn runs_with(
         &self,
         kept: &Kept,
@@ -344,7 +345,7 @@ impl<F: StorageFile> Segment<F> {
         self.runs_within(kept, what, region, place, with)
     }
 
-    /// The same, with runs that lie in a region.
+    /// Adds the messages with such runs in a region.
     fn runs_within(
         &self,
         kept: &Kept,
@@ -372,7 +373,7 @@ impl<F: StorageFile> Segment<F> {
                 None => walk.insert(Walk::new(&self.file, kept)?),
             };
             walk.take(at, with)?;
-            // The mark is the one before the next run.
+            // This mark also precedes the next run.
             from = end;
         }
         Ok(())
@@ -380,7 +381,7 @@ impl<F: StorageFile> Segment<F> {
 }
 
 impl Runs {
-    /// Walks over the runs in their order; it begins before the first.
+    /// Returns a walk over the runs in order, which begins before the first run.
     pub(crate) fn walk(&self) -> RunsWalk<'_> {
         RunsWalk {
             run: None,
@@ -391,7 +392,7 @@ impl Runs {
         }
     }
 
-    /// Whether the places of groups are those of the runs.
+    /// Whether the section of groups matches the runs.
     pub(crate) fn groups_fit(&self) -> bool {
         let mut starts = memchr::memchr_iter(MARK, &self.runs)
             .map(|mark| mark + 1)
@@ -405,7 +406,7 @@ impl Runs {
     }
 }
 
-/// The signatures of long runs, and whose they are.
+/// Decodes the signatures of long runs, with the numbers of their messages.
 fn signatures(octets: &[u8]) -> Result<Vec<(u32, &[u8])>, SearchError> {
     let mut rest = octets;
     let (mut list, mut next) = (Vec::new(), 0_u64);
@@ -424,7 +425,7 @@ fn signatures(octets: &[u8]) -> Result<Vec<(u32, &[u8])>, SearchError> {
     Ok(list)
 }
 
-/// Takes in the messages of which not all runs and edges are known.
+/// Adds the messages with unknown runs or edges.
 fn not_known(long: &[(u32, &[u8])], with: &mut Bits) {
     for (ordinal, signature) in long {
         if is_anything(signature) {
@@ -433,7 +434,7 @@ fn not_known(long: &[(u32, &[u8])], with: &mut Bits) {
     }
 }
 
-/// Whether an edge says as much: the end or the beginning of a word, of two octets, or what stands between
+/// Whether the edges already cover a piece: the end or the beginning of a word, of two octets, or the octets between
 /// words.
 fn is_in_edge((run, place): (&[u8], Place)) -> bool {
     run.len() < edges::GRAM && (place != Place::Whole || !in_word(run[0]))

@@ -1,4 +1,4 @@
-//! Summaries: the fields of headers that clients ask for, octet by octet, of many messages together.
+//! Summaries: the header fields that clients ask for, octet by octet, of many messages together.
 
 use std::ops::Range;
 
@@ -9,8 +9,7 @@ use crate::codec::{put, take, u32_at};
 use crate::file::Checked;
 use crate::format::Head;
 
-/// The fields of a header that a summary has, all that come with these names. Other names are another
-/// version of segments.
+/// Header fields in a summary, with all repetitions. A change of these names requires another version of segments.
 pub const SUMMARY_FIELDS: [&str; 30] = [
     "Bcc",
     "Cc",
@@ -49,11 +48,11 @@ pub const SUMMARY_OCTETS_MAX: usize = 16 * 1024;
 /// Messages whose summaries are compressed together.
 pub const SUMMARIES_TOGETHER: usize = 64;
 const TOGETHER: usize = SUMMARIES_TOGETHER;
-/// The most octets of these, before they are compressed.
+/// Octets of a block at most, before compression.
 const BLOCK_OCTETS_MAX: usize = TOGETHER * (SUMMARY_OCTETS_MAX + 4);
-/// Of zstd: the fastest that is named by a number.
+/// Level of zstd: the fastest of the positive levels.
 const LEVEL: i32 = 1;
-/// Octets that say where a block ends, and how long it is before it is compressed.
+/// Octets for the place of a block: its end, and its length before compression.
 const PLACE: usize = 8;
 
 /// Whether every summary has all fields of a name.
@@ -64,7 +63,7 @@ pub fn is_summarized(name: &str) -> bool {
         .any(|own| own.eq_ignore_ascii_case(name))
 }
 
-/// Sections of summaries in the making.
+/// Sections of summaries under construction.
 #[derive(Debug, Default)]
 pub(crate) struct SummaryWriter {
     blocks: Vec<u8>,
@@ -74,7 +73,8 @@ pub(crate) struct SummaryWriter {
 }
 
 impl SummaryWriter {
-    /// Takes the summary of the next message; none, and one that is too long, is looked for in the message.
+    /// Adds the summary of the next message. Without a summary, or with one that is too long, readers use the
+    /// message.
     pub(crate) fn put(&mut self, summary: Option<&[u8]>) {
         match summary.filter(|summary| summary.len() <= SUMMARY_OCTETS_MAX) {
             Some(summary) => {
@@ -93,7 +93,7 @@ impl SummaryWriter {
         let plain = std::mem::take(&mut self.block);
         self.count = 0;
         let compressed = zstd::bulk::compress(&plain, LEVEL).ok();
-        // What is as long as it was is as it was.
+        // A block is stored plain unless compression makes it shorter: equal lengths mean plain.
         let smaller = compressed.filter(|compressed| compressed.len() < plain.len());
         self.blocks
             .extend_from_slice(smaller.as_deref().unwrap_or(&plain));
@@ -103,7 +103,7 @@ impl SummaryWriter {
             .extend_from_slice(&(plain.len() as u32).to_le_bytes());
     }
 
-    /// The sections: blocks, and where they are.
+    /// Returns the sections: the blocks, and their places.
     pub(crate) fn finish(mut self) -> [Vec<u8>; 2] {
         if self.count > 0 {
             self.end();
@@ -112,8 +112,7 @@ impl SummaryWriter {
     }
 }
 
-/// Undoes compression block by block in the same memory: to make and throw that away takes as long as a
-/// block does.
+/// Decompresses blocks with one decompressor: making and dropping a decompressor takes as long as a block does.
 #[derive(Default)]
 struct Unpacker(Option<zstd::bulk::Decompressor<'static>>);
 
@@ -134,14 +133,14 @@ impl Unpacker {
     }
 }
 
-/// Reads summaries of a segment, best in the order of its messages.
+/// Reads summaries of a segment, fastest in the order of the messages.
 #[derive(Debug)]
 pub struct Summaries<'a, F> {
     file: &'a Checked<F>,
     head: &'a Head,
     places: Vec<u8>,
     unpacker: Unpacker,
-    /// The block that is at hand.
+    /// Number of the loaded block.
     at: Option<usize>,
     block: Vec<u8>,
     summaries: Vec<Option<Range<usize>>>,
@@ -160,11 +159,11 @@ impl<'a, F: StorageFile> Summaries<'a, F> {
         })
     }
 
-    /// The summary of the message with a number in the segment; none when it was too long.
+    /// Returns the summary of the message with a number in the segment; none if the summary was too long.
     ///
     /// # Errors
     ///
-    /// [`SearchError`]: then messages are to be looked into.
+    /// [`SearchError`]: messages must be read instead.
     pub fn get(&mut self, number: usize) -> Result<Option<&[u8]>, SearchError> {
         let block = number / TOGETHER;
         if self.at != Some(block) {
@@ -177,7 +176,7 @@ impl<'a, F: StorageFile> Summaries<'a, F> {
         Ok(range.and_then(|range| self.block.get(range)))
     }
 
-    /// How many messages have their summaries in the block with a number.
+    /// Returns the number of messages in the block with a number.
     #[must_use]
     pub fn together(&self, block: usize) -> usize {
         let behind = block.saturating_mul(TOGETHER);

@@ -1,4 +1,4 @@
-//! Runs by number, so that what is taken of a message is a list of numbers.
+//! Numbers for runs, so that the gist of a message is a list of numbers.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -8,18 +8,18 @@ use hashbrown::HashTable;
 /// No number.
 const NONE: u32 = u32::MAX;
 
-/// Runs, each once, numbered in the order in which they came.
+/// Distinct runs, numbered in the order of their first use.
 #[derive(Debug)]
 pub(crate) struct Words {
     numbers: HashTable<u32>,
-    /// Nobody who writes messages can make runs meet in it.
+    /// The hasher is random, so that the authors of messages cannot provoke collisions.
     hasher: RandomState,
-    /// Those of one octet, of which every other run of most texts is one.
+    /// Numbers of runs of one octet: in most texts every other run has one octet.
     single: [u32; 256],
     octets: Vec<u8>,
-    /// Where each ends.
+    /// The end of each run in `octets`.
     ends: Vec<u32>,
-    /// By which taking each was taken last.
+    /// The last pass that took each run.
     taken: Vec<u64>,
     takings: u64,
 }
@@ -45,12 +45,12 @@ fn run<'a>(octets: &'a [u8], ends: &[u32], number: u32) -> &'a [u8] {
 }
 
 impl Words {
-    /// How many there are.
+    /// Number of distinct runs.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// The run with a number.
+    /// Returns the run with a number.
     pub(crate) fn run(&self, number: u32) -> &[u8] {
         run(&self.octets, &self.ends, number)
     }
@@ -61,20 +61,20 @@ impl Words {
         self.octets.capacity() + self.ends.capacity() * each + self.numbers.capacity() * 5
     }
 
-    /// Begins to take runs, none of which was taken yet.
+    /// Begins a pass, in which no run counts as taken yet.
     pub(crate) fn begin(&mut self) -> u64 {
         self.takings += 1;
         self.takings
     }
 
-    /// The number of a run, when it is taken for the first time since something else was taken of it.
+    /// Returns the number of a run the first time that a pass takes the run; none for repetitions.
     pub(crate) fn take(&mut self, taking: u64, run: &[u8]) -> Option<u32> {
         let number = self.number(run);
         let taken = self.taken.get_mut(number as usize)?;
         (std::mem::replace(taken, taking) != taking).then_some(number)
     }
 
-    /// The number of a run.
+    /// Returns the number of a run; adds a new run.
     pub(crate) fn number(&mut self, wanted: &[u8]) -> u32 {
         if let [octet] = wanted {
             let known = self.single[usize::from(*octet)];
