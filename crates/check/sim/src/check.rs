@@ -1,4 +1,4 @@
-//! Is what was read what must be there?
+//! Compares the records and queues that a client read with the model.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use vere_spoolwire::{QueueStat, RecordId};
 use crate::model::{Model, OpId, QueueIndex, Record, Status, Step};
 use crate::workload::is_read_by_its_own;
 
-/// Whether something must be there.
+/// Whether the model requires a record or queue in a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Must {
     Yes,
     No,
-    /// It is there if this change was done, or was not done.
+    /// Present exactly if the change was done (`true`), or was not done (`false`).
     If(OpId, bool),
     Perhaps,
 }
 
 impl Model {
-    /// How a change looks to a read that was asked for at `since`.
+    /// The effect of a change on a read that was requested at `since`.
     fn seen(&self, op: OpId, since: Step) -> Must {
         match self.status(op) {
             Status::Done(at) if at <= since => Must::Yes,
@@ -29,7 +29,7 @@ impl Model {
         }
     }
 
-    /// What was done to a record.
+    /// The changes to a record, as text for an error.
     fn story(&self, record: &Record) -> String {
         let tell = |op: &OpId| {
             let known = self.ops.get(*op);
@@ -45,7 +45,7 @@ impl Model {
         )
     }
 
-    /// What was done to the records that a change is about.
+    /// The history of all records that a change touches, as text for an error.
     pub(crate) fn stories(&self, op: OpId) -> String {
         let Some(known) = self.ops.get(op) else {
             return String::new();
@@ -70,11 +70,11 @@ impl Model {
         }
     }
 
-    /// Compares a block that was asked for at `since`, from record `from` on.
+    /// Compares a block with the model. The block was requested at `since`, from record `from` on.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// A description of the first difference.
     pub(crate) fn check_block(
         &mut self,
         queue: QueueIndex,
@@ -133,7 +133,7 @@ impl Model {
         self.prove(meta, true, evidence)
     }
 
-    /// Which change the metadata proves or disproves.
+    /// The change that the metadata proves or disproves.
     fn check_meta(
         &self,
         queue: QueueIndex,
@@ -153,7 +153,7 @@ impl Model {
                 continue;
             }
             if known.as_ref() == meta {
-                // Nothing newer than this can have been done.
+                // Changes newer than the block's metadata cannot be done.
                 return Ok(if disproved == Must::Perhaps {
                     seen
                 } else {
@@ -194,7 +194,7 @@ impl Model {
         self.prove(presence, false, evidence)
     }
 
-    /// One block shows one moment: all of a change is in it, or nothing.
+    /// Checks that a block shows a single moment: every effect of a change, or no effect.
     fn prove(
         &mut self,
         must: Must,
@@ -213,11 +213,11 @@ impl Model {
         Ok(())
     }
 
-    /// Compares the list of all queues that was asked for at `since`.
+    /// Compares the list of all queues with the model. The list was requested at `since`.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// A description of the first difference.
     pub(crate) fn check_queues(&mut self, list: &[QueueStat], since: Step) -> Result<(), String> {
         for index in 0..self.queues.len() {
             let Some(queue) = self.queues.get(index) else {
@@ -259,7 +259,7 @@ impl Model {
         }
     }
 
-    /// No number is given out twice.
+    /// Checks that no record number is given out twice.
     fn check_numbers(&self, queue: usize, stat: &QueueStat, since: Step) -> Result<(), String> {
         let Some(known) = self.queues.get(queue) else {
             return Ok(());

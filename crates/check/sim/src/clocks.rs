@@ -1,6 +1,7 @@
-//! A gateway's queues (`vere_queue::Queues`) in a world of their own, whose wall clock is put ahead and back as a seed
-//! says: while the gateway lives, which it notices, and while it is down, which nobody can. Next hops put off or cannot
-//! be reached, so that every message ends by its age alone. Promises are held to true time, in milliseconds.
+//! A gateway's queues (`vere_queue::Queues`) in a separate world. The seed steps the wall clock
+//! ahead and back, both while the gateway lives and notices, and while the gateway is down and
+//! cannot notice. Next hops defer messages or are unreachable, so that every message ends by its
+//! age alone. Promises are checked against true time, in milliseconds.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,42 +16,42 @@ use vere_units::{Timestamp, TraceId};
 
 use crate::random::Random;
 
-/// What the wall clock says when the world begins: all steps together stay within it.
+/// The wall clock's reading when the world begins. All steps together stay below this value.
 const BASE: u64 = 20_000 * DAY;
 const SECOND: u64 = 1_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
-/// The most that the clock differs from the truth.
+/// The largest difference between the clock and true time.
 const OFF_MAX: i64 = 4_000 * DAY as i64;
 /// The longest step.
 const STEP_MAX: u64 = 400 * DAY;
-/// What no engine takes for a step; its whole sum is allowed for.
+/// Clock movements below the threshold of a step. The checks allow for their whole sum.
 const NUDGE_MAX: u64 = 20 * SECOND;
-/// Between the time at which something is due and that at which the host asks.
+/// Largest delay between a due time and the host's next poll.
 const LATE_MAX: u64 = 5 * SECOND;
 
-/// Its next hop puts every message off.
+/// Queue whose next hop defers every message.
 const BUSY: QueueNumber = 1;
-/// It has no next hop that can be reached: messages wait behind one another.
+/// Queue without a reachable next hop: its messages wait behind one another.
 const DEAD: QueueNumber = 2;
 
-/// A promise to the queues that the host breaks, to see that it is found.
+/// A promise to the queues that the host breaks, to test that the checks notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BrokenClock {
-    /// None.
+    /// No promise is broken.
     Nothing,
-    /// Steps are not noticed.
+    /// The host does not report steps.
     Unnoticed,
-    /// After a start messages expire at once.
+    /// After a start, messages expire at once.
     Hasty,
-    /// That messages from the future were seen is not written down.
+    /// The host does not record the first sight of messages from the future.
     Unseen,
-    /// The record of a message does not say when it was accepted by the clock as it is.
+    /// A message's record lacks its acceptance time by the present clock.
     Stale,
 }
 
-/// How much happened.
+/// Counts of events in a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClockFigures {
     /// Attempts at messages.
@@ -59,33 +60,33 @@ pub struct ClockFigures {
     pub expired: u64,
     /// Steps of the clock while the gateway lived.
     pub steps: u64,
-    /// Steps while it was down.
+    /// Steps while the gateway was down.
     pub unseen: u64,
     /// Starts of the gateway.
     pub starts: u64,
 }
 
-/// Makes the run of a seed, the same one every time.
+/// Runs a seed. Equal seeds give equal runs.
 ///
 /// # Errors
-/// The promise that was not kept.
+/// The broken promise.
 pub fn run_with_clocks(seed: u64, broken: BrokenClock) -> Result<ClockFigures, String> {
     let mut world = World::new(seed, broken);
     world.run().map(|()| world.figures)
 }
 
-/// A record, and what is true of its message.
+/// A record, and the true data of its message.
 #[derive(Debug)]
 struct Kept {
     meta: Vec<u8>,
     accepted: u64,
-    /// How far the clock was off at each time that the record has.
+    /// The clock's offset at each time in the record.
     off: i64,
-    /// How much older than it is it may seem: by how much the clock was ahead when it was found.
+    /// Extra age that the message may seem to have: the clock's lead when the message was found.
     ahead: u64,
-    /// Its next attempt is not due before, if this life of the gateway knows.
+    /// Earliest time of the next attempt, if this life of the gateway knows.
     from: Option<u64>,
-    /// And no later.
+    /// Latest time of the next attempt.
     until: u64,
 }
 
@@ -95,17 +96,17 @@ struct World {
     broken: BrokenClock,
     policy: Policy,
     truth: u64,
-    /// By how much the wall clock is ahead.
+    /// The wall clock's lead over true time.
     off: i64,
-    /// All that it was moved by without a step.
+    /// Sum of all clock movements that were no steps.
     nudged: u64,
     queues: Queues,
-    /// What the clock and the truth were at the last look.
+    /// Clock and true time when the host last read the clock.
     looked: (Timestamp, u64),
     records: BTreeMap<(QueueNumber, RecordId), Kept>,
-    /// When this life began.
+    /// Start of this life of the gateway.
     began: u64,
-    /// No steps any more.
+    /// Whether steps have ended.
     calm: bool,
     next: RecordId,
     figures: ClockFigures,
@@ -165,11 +166,13 @@ impl World {
             self.live(until.min(calm_from))?;
             self.fault();
         }
-        // From here on the clock goes with the truth, and starts are as far apart as a message may be spared.
+        // From here on the clock follows true time, and starts are as far apart as a message may be
+        // spared.
         self.calm = true;
         let pause = 2 * self.hold() + longest + HOUR;
-        // The age of a message from the future counts from when it was seen first, and once the clock is there from
-        // when it says: it lasts twice as long at most, and longer behind others of which the same is true.
+        // A message from the future counts its age from its first sight, and from its acceptance
+        // time once the clock has reached that time. The message therefore lasts twice as long at
+        // most, and longer behind similar messages.
         let end = self.truth + 4 * expire + 2 * pause + longest;
         while self.truth < end && !self.records.is_empty() {
             let until = self.truth + pause + self.random.range(0..pause);
@@ -186,7 +189,7 @@ impl World {
         millis(self.policy.longest_retry())
     }
 
-    /// For so long nothing expires after a start.
+    /// Time after a start in which no message expires.
     fn hold(&self) -> u64 {
         self.longest().min(millis(self.policy.expire))
     }
@@ -199,7 +202,7 @@ impl World {
         Timestamp::from_millis((BASE + self.truth).saturating_add_signed(self.off))
     }
 
-    /// What happens to the gateway and its clock.
+    /// Applies a random fault to the gateway and its clock.
     fn fault(&mut self) {
         match self.random.range(0..10) {
             0..=2 => {
@@ -252,7 +255,7 @@ impl World {
         }
     }
 
-    /// The gateway dies, the clock is put ahead or back, time passes, and the next one reads what the records say.
+    /// Kills the gateway, steps the clock, lets time pass, and starts a gateway from the records.
     fn restart(&mut self, step: i64) {
         self.off = (self.off + step).clamp(-OFF_MAX, OFF_MAX);
         self.truth += self.random.span(SECOND..HOUR);
@@ -288,7 +291,7 @@ impl World {
         }
     }
 
-    /// The host looks at the clock, before it asks the queues for anything.
+    /// Reads the clock, as the host does before every call to the queues.
     fn look(&mut self) {
         let now = self.now();
         let (before, then) = std::mem::replace(&mut self.looked, (now, self.truth));
@@ -298,7 +301,7 @@ impl World {
         }
     }
 
-    /// Goes on until then, from one time at which the queues want something to the next.
+    /// Runs until a time, from each wake time of the queues to the next.
     fn live(&mut self, until: u64) -> Result<(), String> {
         loop {
             self.look();
@@ -344,7 +347,7 @@ impl World {
         self.queues.supply(wanted, block);
     }
 
-    /// A worker of the queue whose next hop answers.
+    /// Works on the queue whose next hop answers.
     fn work(&mut self) -> Result<(), String> {
         let mut fresh = true;
         while let Some(job) = self
@@ -378,7 +381,7 @@ impl World {
         Ok(())
     }
 
-    /// Ends what is over and waits for a destination that cannot be reached.
+    /// Ends expired messages of the unreachable destination.
     fn end_behind(&mut self) -> Result<(), String> {
         while let Some(record) = self.queues.first_expired(DEAD, self.now()) {
             let kept = self.records.get(&(DEAD, record));
@@ -423,7 +426,7 @@ impl World {
             } else {
                 rest.encode()
             };
-            // Where it keeps both times it has those of two clocks.
+            // A record with two acceptance times has times of two clocks.
             kept.off = if rest.seen.is_some() {
                 kept.off.min(off)
             } else {
@@ -434,7 +437,7 @@ impl World {
         Ok(settled)
     }
 
-    /// A message ends by its age: not before its time.
+    /// Checks that a message does not end by age before its time.
     fn check_end(&mut self, queue: QueueNumber, record: RecordId) -> Result<(), String> {
         self.figures.expired += 1;
         let Some(kept) = self.records.get(&(queue, record)) else {
@@ -457,7 +460,7 @@ impl World {
         Ok(())
     }
 
-    /// Whatever the clock did, what was put off is tried again in time.
+    /// Checks that deferred messages are tried again in time, whatever the clock did.
     fn check(&self) -> Result<(), String> {
         let busy = self.records.range((BUSY, 0)..(BUSY + 1, 0));
         for ((_, record), kept) in busy {

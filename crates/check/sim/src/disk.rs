@@ -1,4 +1,4 @@
-//! A node's disk: logs that keep what was synced, and of the rest what a crash leaves.
+//! A node's disk. Logs keep synced entries, and a crash decides which unsynced entries survive.
 
 mod rot;
 
@@ -17,10 +17,10 @@ pub(crate) use rot::Unopened;
 
 #[derive(Debug, Default)]
 struct Segment {
-    /// Where it begins.
+    /// The segment's start position.
     position: u64,
     head: Vec<u8>,
-    /// Entries and where they end.
+    /// Entries with their end positions.
     entries: Vec<(u64, Vec<u8>)>,
 }
 
@@ -29,25 +29,25 @@ struct Log {
     segments: BTreeMap<u64, Segment>,
     position: u64,
     synced: u64,
-    /// A sync was asked for since the last one began.
+    /// Whether a sync was requested since the last sync began.
     wanted: bool,
-    /// What the sync that is under way will have synced.
+    /// End position of the sync that is under way.
     running: Option<u64>,
     /// Removals that wait for a sync: (segment, position).
     removals: Vec<(u64, u64)>,
-    /// What is to be read again.
+    /// Stretches of the log that the process has requested.
     reads: VecDeque<(LogStretch, Vec<u8>)>,
-    /// What is not what was written.
+    /// The damaged octets, if there are any.
     rot: Option<Rot>,
-    /// Somebody has seen that.
+    /// Whether a process has noticed the damage.
     noticed: bool,
-    /// And has failed the log for it.
+    /// Whether the damage has failed the log.
     failed: bool,
 }
 
 impl Segment {
-    /// Gives its entries: outlines, if that is possible and the index was not lost. What is bad is found
-    /// only by who reads it.
+    /// Hands the entries to a reader: as outlines, if that is possible and the index was not lost.
+    /// Outlines reveal no damage; only reading an entry does.
     fn give(
         &self,
         number: u64,
@@ -145,7 +145,7 @@ impl Log {
         }
     }
 
-    /// Keeps what was synced and so many entries more.
+    /// Keeps synced entries and `more` further entries.
     fn crash(&mut self, synced: u64, more: usize) {
         let mut left = more;
         let mut end = synced;
@@ -161,7 +161,7 @@ impl Log {
                 stays
             });
         }
-        // A segment that began after what is lost goes with it.
+        // Segments that began after the lost entries are lost too.
         self.segments.retain(|_, segment| segment.position <= end);
         (self.position, self.synced) = (end, end);
         self.forget_requests();
@@ -175,14 +175,14 @@ impl Log {
     }
 }
 
-/// What is wrong with a disk.
+/// A fault of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Trouble {
     #[default]
     None,
     /// Only the reserve is left.
     Reserve,
-    /// Nothing fits any more.
+    /// The disk is full.
     Full,
     /// A sync failed.
     Failed,
@@ -193,7 +193,7 @@ struct State {
     groups: BTreeMap<String, Rc<RefCell<Log>>>,
     trouble: Trouble,
     segment_len: u64,
-    /// Logs that were damaged, until there is something whole in their place.
+    /// Damaged logs that were set aside, until an intact log replaces them.
     aside: BTreeSet<String>,
 }
 
@@ -216,7 +216,7 @@ impl Disk {
         self.0.borrow().trouble
     }
 
-    /// Another, empty disk.
+    /// Replaces the disk by an empty one.
     pub(crate) fn wipe(&self) {
         let mut state = self.0.borrow_mut();
         state.groups.clear();
@@ -224,7 +224,7 @@ impl Disk {
         state.trouble = Trouble::None;
     }
 
-    /// Begins the syncs that are wanted. True when one began.
+    /// Begins the requested syncs. Returns true if a sync began.
     pub(crate) fn begin_syncs(&self) -> bool {
         let state = self.0.borrow();
         let mut began = false;
@@ -238,7 +238,7 @@ impl Disk {
         began
     }
 
-    /// The syncs that are under way are done.
+    /// Completes the syncs that are under way.
     pub(crate) fn syncs_done(&self) {
         let state = self.0.borrow();
         for log in state.groups.values() {
@@ -250,7 +250,7 @@ impl Disk {
         }
     }
 
-    /// The process is gone; what it wrote is still on its way to the disk, and arrives.
+    /// Handles the end of the process. All writes of the process still reach the disk.
     pub(crate) fn process_died(&self) {
         let mut state = self.0.borrow_mut();
         state.trouble = Trouble::None;
@@ -261,8 +261,8 @@ impl Disk {
         }
     }
 
-    /// Power fails: what was not synced may be there up to some entry. `lies`: the disk said that it
-    /// had synced, and had not.
+    /// Handles a power cut: unsynced entries survive up to a random entry. `lies`: the disk had
+    /// reported syncs that it did not perform.
     pub(crate) fn power_failed(&self, random: &mut Random, lies: bool) {
         let mut state = self.0.borrow_mut();
         state.trouble = Trouble::None;
@@ -278,7 +278,7 @@ impl Disk {
         }
     }
 
-    /// Whether something is being read that the process has yet to hear of.
+    /// Whether a read is under way that the process has not received.
     pub(crate) fn is_reading(&self) -> bool {
         let state = self.0.borrow();
         state
@@ -291,14 +291,14 @@ impl Disk {
         self.0.borrow().groups.keys().cloned().collect()
     }
 
-    /// Reads a group's log and gives it for appending.
+    /// Reads a group's log and returns the log for appending.
     pub(crate) fn open(&self, group: &str, reader: &mut dyn LogReader) -> Result<SimLog, Unopened> {
         let state = self.0.borrow();
         let log = state.groups.get(group).cloned().unwrap_or_default();
         let (rot, noticed) = (log.borrow().rot(), log.borrow().noticed);
         let last = log.borrow().segments.keys().next_back().copied();
         for (number, segment) in &log.borrow().segments {
-            // Of the others one in four has lost its index, or not got it yet.
+            // Of the older segments, one in four has no index (lost, or not written yet).
             let indexed = Some(*number) != last && number % 4 != 3 && !noticed;
             segment.give(*number, indexed, rot, reader)?;
         }
@@ -352,7 +352,7 @@ impl SpoolLog for SimLog {
         self.log.borrow_mut().wanted = true;
     }
 
-    /// Of three one is done when this returns, if nothing is under way.
+    /// Completes one sync in three before returning, if no sync is under way.
     fn sync_alone(&mut self) {
         let mut log = self.log.borrow_mut();
         let at_once = log.position.is_multiple_of(3) && log.running.is_none();

@@ -1,4 +1,4 @@
-//! What breaks, and how it is repaired.
+//! Faults and their repairs.
 
 use vere_spool::owner::{Link, MemberState, Membership};
 
@@ -8,13 +8,13 @@ use crate::node_host::Death;
 use crate::schedule::{Event, MILLI, Micros, SECOND};
 use crate::world::World;
 
-/// So much later does a node everything that stays slow.
+/// Extra delay of every action of a lame node.
 const LAME: Micros = 100 * MILLI;
 
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A node's process dies; what it wrote is on its disk.
+    /// A node's process dies. Written data stays on the disk.
     KillNode,
     /// A node's machine loses power.
     PowerCut,
@@ -22,11 +22,12 @@ pub(crate) enum Kind {
     MachinePowerCut,
     /// A node comes back with an empty disk.
     WipeNode,
-    /// A node comes back without the group, and does not know that it had it.
+    /// A node comes back without the group, and has no memory of the loss.
     LoseGroup,
     /// A node comes back and its log is damaged.
     BitRot,
-    /// The log of a node that serves is damaged; that is found some time later, or when it is read.
+    /// The log of a serving node is damaged. The node notices some time later, or when it reads the
+    /// entry.
     LateRot,
     /// A node stops for a while.
     PauseNode,
@@ -34,19 +35,20 @@ pub(crate) enum Kind {
     SlowNode,
     /// Syncs take long for a while.
     SlowDisk,
-    /// There is no room for new records for a while, or for nothing at all.
+    /// The disk is full for a while, either for new records or for all writes.
     FullDisk,
     /// A sync fails; the operator starts the node again some time later.
     FailedSync,
-    /// A connection breaks, and what was on its way is lost.
+    /// A connection breaks, and octets on their way are lost.
     CutConnection,
-    /// Nothing comes back from a node, and then the connection breaks.
+    /// No octets come back from a node, and then the connection breaks.
     LostReply,
-    /// One way between two addresses is blocked for a while, or both.
+    /// One direction or both directions between two addresses are blocked for a while.
     BlockLink,
-    /// All ways to a node are.
+    /// All ways to a node are blocked.
     BlockNode,
-    /// All ways from an owner's machine are, to the nodes and perhaps to the register.
+    /// All ways from an owner's machine to the nodes are blocked, and perhaps the way to the
+    /// register.
     BlockOwner,
     /// The network is slow for a while.
     SlowNetwork,
@@ -58,9 +60,9 @@ pub(crate) enum Kind {
     KillOwner,
     /// Another owner takes over from a live one.
     TakeOver,
-    /// Two do at once.
+    /// Two other owners take over at once.
     TakeOverTwice,
-    /// The register cannot be reached from a machine, or from none.
+    /// The register is unreachable for a while, from each machine with a chance of 70 %.
     CutRegister,
     /// A machine's clock jumps forward.
     ClockJump,
@@ -95,7 +97,7 @@ impl Kind {
         Self::ClockJump,
     ];
 
-    /// Those after which a node is as it was, or lacks what it had not synced.
+    /// Faults after which a node returns unchanged, or without its unsynced data only.
     pub(crate) const ABSENCES: [Self; 4] = [
         Self::KillNode,
         Self::PowerCut,
@@ -103,7 +105,7 @@ impl Kind {
         Self::BlockNode,
     ];
 
-    /// Whether another owner comes.
+    /// Whether the fault brings another owner.
     pub(crate) const fn is_of_owners(self) -> bool {
         matches!(
             self,
@@ -121,12 +123,12 @@ pub(crate) enum Repair {
     DiskRoom(usize),
     NetworkSpeed(Micros),
     Register(usize),
-    /// Its process is ended, to be started again.
+    /// The process is ended and started again.
     Restart(usize, u64),
 }
 
 impl World {
-    /// One more fault, and when the next one comes.
+    /// Applies a random fault, and schedules the next one.
     pub(crate) fn fault(&mut self) {
         if self.calm {
             return;
@@ -203,13 +205,14 @@ impl World {
         let (logged, others): (Vec<usize>, Vec<usize>) = its
             .map(|(node, _)| node)
             .partition(|node| self.nodes[*node].is_logged());
-        // What memory alone holds goes first: then it is known what is left.
+        // Nodes that keep data in memory only lose power first, so that the remaining copies are
+        // known.
         for node in others.into_iter().chain(logged) {
             self.kill_node(node, Death::Power);
         }
     }
 
-    /// Something works badly for a while.
+    /// Slows a component down, or fills a disk, for a while.
     fn wear_out(&mut self, kind: Kind, node: usize, long: Micros) {
         match kind {
             Kind::SlowNode => {
@@ -359,7 +362,7 @@ impl World {
         }
     }
 
-    /// How slow a node is when nothing else slows it down.
+    /// The delay of a node without a fault.
     pub(crate) fn lameness(&self, node: usize) -> Micros {
         if self.scenario.lame == Some(node) {
             LAME
@@ -368,14 +371,16 @@ impl World {
         }
     }
 
-    /// It begins when the group has its members: one that is slow before is none.
+    /// Makes the node lame once the group has its members. A node that is slow earlier does not
+    /// become a member.
     pub(crate) fn lame_node(&mut self) {
         if let Some(node) = self.scenario.lame {
             self.repair_after(2 * SECOND, Repair::NodeSpeed(node));
         }
     }
 
-    /// Whether a full copy is left by a membership record, once a node has lost what it holds.
+    /// Whether a full copy by a membership record remains, with the data of the node `without`
+    /// lost.
     pub(crate) fn has_copy(&self, record: &Membership, without: Option<usize>) -> bool {
         record.members.iter().any(|member| {
             let place = self.nodes.iter().position(|node| node.name == member.node);
@@ -388,7 +393,7 @@ impl World {
         })
     }
 
-    /// Whether a node may lose what it holds: some other full one has it all.
+    /// Whether a node may lose its data: another full member has all records.
     pub(crate) fn may_lose(&self, node: usize) -> bool {
         let possible = self.register.possible();
         let matters = |record: &&Membership| self.has_copy(record, None);

@@ -1,5 +1,5 @@
-//! Looks into the nodes at the end of a run, as a reader would: are the replicas the same, and are they
-//! what was acknowledged?
+//! Inspects the nodes at the end of a run, as a reader would: the replicas must be equal, and
+//! contain every acknowledged change.
 
 use vere_spool::node::{ConnectionId, Node};
 use vere_spool::owner::{Block, MemberState, Record};
@@ -18,7 +18,7 @@ use crate::world::World;
 type Content = Vec<(QueueStat, Vec<Record>)>;
 
 impl World {
-    /// All full replicas are the same, and there are as many as there should be.
+    /// Checks that all full replicas are equal, and that there are enough of them.
     pub(crate) fn check_replicas(&mut self) -> Result<(), String> {
         let record = self
             .register
@@ -74,7 +74,7 @@ impl World {
 }
 
 impl World {
-    /// Notes what the nodes hold.
+    /// Notes the content of all nodes in the trace.
     pub(crate) fn note_contents(&mut self) {
         let now = self.clock(0);
         for place in 0..self.nodes.len() {
@@ -91,8 +91,8 @@ impl World {
     }
 }
 
-/// Whether two replicas hold the same. A number that one of them refused and the other one took back is
-/// used up only there.
+/// Whether two replicas have equal content. A number that one replica refused and the other one
+/// took back is used up in the second replica only, so `first` and `next` are not compared.
 fn same(one: &Content, other: &Content) -> bool {
     let plain = |stat: &QueueStat| QueueStat {
         first: RecordId(0),
@@ -106,7 +106,7 @@ fn same(one: &Content, other: &Content) -> bool {
         })
 }
 
-/// The first thing that is not the same.
+/// Describes the first difference between two replicas.
 fn difference(one: &Content, other: &Content) -> String {
     for ((stat, records), (other_stat, other_records)) in one.iter().zip(other) {
         if stat != other_stat {
@@ -120,10 +120,10 @@ fn difference(one: &Content, other: &Content) -> String {
     "the number of queues".to_owned()
 }
 
-/// Turns of a node until an answer that has to be read from its disk is there, at most.
+/// Most turns of a node until an answer arrives that is read from the node's disk.
 const TURNS: u32 = 1_000;
 
-/// Everything that a node holds.
+/// All queues and records of a node.
 fn content(node: &mut Node<Disk>, now: Timestamp) -> Option<Content> {
     let id = node.accept([7; 32], now)?;
     let mut incoming = read(node, id);
@@ -179,7 +179,7 @@ fn records(
             if !incoming.is_empty() {
                 break;
             }
-            // What is not in memory is there after some turns.
+            // Records outside memory arrive after some turns.
             node.end_turn(now);
             incoming = read(node, id);
         }
@@ -232,7 +232,7 @@ fn read(node: &mut Node<Disk>, id: ConnectionId) -> Vec<u8> {
     }
 }
 
-/// Takes one frame from what came.
+/// Removes one frame from the received octets.
 fn take<T>(octets: &mut Vec<u8>, decode: impl Fn(&Frame<'_>) -> Option<T>) -> Option<T> {
     let frame = Frame::read(octets, usize::MAX).ok()??;
     let (value, len) = (decode(&frame)?, frame.header.len);

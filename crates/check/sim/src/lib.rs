@@ -1,8 +1,8 @@
-//! Simulates the spool: the nodes and owners that run in production, under virtual time, on a network,
-//! disks and a register that fail as a seed says.
+//! Simulates the spool: the production code of nodes and owners in virtual time. Network, disks and
+//! register fail as the seed says.
 //!
-//! [`run`] makes one run of a seed, the same one every time. `docs/internals/simulation.md` says what is
-//! simulated, which faults there are, and what is checked.
+//! [`run`] runs a seed, and equal seeds give equal runs. `docs/internals/simulation.md` describes
+//! the simulated parts, the faults, and the checks.
 
 mod check;
 mod client;
@@ -28,24 +28,24 @@ mod world;
 pub use clocks::{BrokenClock, ClockFigures, run_with_clocks};
 pub use world::Broken;
 
-/// How a run went.
+/// The result of a run.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Its seed.
+    /// The run's seed.
     pub seed: u64,
-    /// What was wrong, if anything.
+    /// The first violated promise, if any.
     pub wrong: Option<String>,
-    /// What the seed decided before it began.
+    /// The seed's choices before the run.
     pub scenario: String,
-    /// The last things that happened; empty unless it was asked for.
+    /// The last events of the run; empty unless the caller asked for a trace.
     pub trace: Vec<String>,
-    /// Two runs of a seed have the same one.
+    /// A hash of the run. Two runs of a seed have equal digests.
     pub digest: u64,
-    /// How much happened.
+    /// Counts of events in the run.
     pub figures: Figures,
 }
 
-/// How much happened in runs.
+/// Counts of events in runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Figures {
     /// Changes acknowledged.
@@ -54,26 +54,26 @@ pub struct Figures {
     pub refused: u64,
     /// Lives of owners.
     pub owners: u64,
-    /// Of them that opened.
+    /// Lives of owners that opened.
     pub opened: u64,
     /// Blocks read and checked.
     pub blocks: u64,
     /// Events.
     pub events: u64,
-    /// Runs in which the last full replica was lost, and nothing opened afterwards.
+    /// Runs in which the last full replica was lost, and no owner opened afterwards.
     pub lost: u64,
-    /// Times that a node with a damaged log became whole again.
+    /// Number of times that a node with a damaged log became whole again.
     pub repaired: u64,
-    /// Members that left because they were slower than the others.
+    /// Members that left because they were slower than other members.
     pub replaced: u64,
-    /// Members that were away and became full again by what they missed.
+    /// Absent members that became full again by receiving the missed changes.
     pub caught_up: u64,
     /// Virtual seconds.
     pub seconds: u64,
 }
 
 impl Figures {
-    /// Both together.
+    /// The sums of two figures.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -92,20 +92,20 @@ impl Figures {
     }
 }
 
-/// Makes the run of a seed. `traced`: notes what happens, which takes longer.
+/// Runs a seed. `traced`: notes all events, which takes longer.
 #[must_use]
 pub fn run(seed: u64, broken: Broken, traced: bool) -> Outcome {
     world::World::new(seed, broken, traced).run(seed)
 }
 
-/// Makes a run of three nodes or more for two replicas, one of which is slow from early on to the end.
-/// It has recovered when the group does without that one.
+/// Runs a group with two replicas on three nodes or more. One node is slow from early on to the
+/// end. The run has recovered when the group works without the slow node.
 #[must_use]
 pub fn run_with_a_lame_node(seed: u64, traced: bool) -> Outcome {
     world::World::with_a_lame_node(seed, traced).run(seed)
 }
 
-/// Makes a run in which owners live, so that nodes which were away come back to the one that they left.
+/// Runs a group whose owners live, so that absent nodes return to the same owner.
 #[must_use]
 pub fn run_with_absences(seed: u64, traced: bool) -> Outcome {
     world::World::with_absences(seed, traced).run(seed)

@@ -1,23 +1,23 @@
-//! Octets of a log that are not what was written any more.
+//! Damaged octets of a log.
 
 use vere_ports::spool_log::UnreadableEntry;
 
 use super::{Disk, Log, Segment};
 use crate::random::Random;
 
-/// Octets that went bad: in a segment's head, or in one of its entries.
+/// The place of damaged octets: a segment's head, or an entry of the segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rot {
     pub(super) segment: u64,
     pub(super) entry: Option<usize>,
 }
 
-/// Why a log was not opened.
+/// The reason why a log was not opened.
 #[derive(Debug)]
 pub(crate) enum Unopened {
-    /// It is damaged.
+    /// The log is damaged.
     Damaged(String),
-    /// It makes no sense.
+    /// The content of an entry cannot be decoded.
     Unreadable(String),
 }
 
@@ -28,13 +28,13 @@ impl From<UnreadableEntry> for Unopened {
 }
 
 impl Log {
-    /// What is bad, as long as it is needed.
+    /// The damage, as long as its segment exists.
     pub(super) fn rot(&self) -> Option<Rot> {
         self.rot
             .filter(|rot| self.segments.contains_key(&rot.segment))
     }
 
-    /// Something that was synced goes bad. False when there is nothing.
+    /// Damages synced octets. Returns false if the log has no synced octets.
     fn go_bad(&mut self, random: &mut Random) -> bool {
         let synced = self.synced;
         let mut places = Vec::new();
@@ -56,14 +56,14 @@ impl Log {
 }
 
 impl Disk {
-    /// Octets that were written go bad. False when there are none.
+    /// Damages written octets of a log. Returns false if no log has any.
     pub(crate) fn rot(&self, random: &mut Random) -> bool {
         let state = self.0.borrow();
         let mut logs = state.groups.values();
         logs.any(|log| log.borrow_mut().go_bad(random))
     }
 
-    /// Whether something that is needed is bad.
+    /// Whether a needed segment is damaged.
     pub(crate) fn is_rotten(&self) -> bool {
         let state = self.0.borrow();
         state
@@ -72,7 +72,7 @@ impl Disk {
             .any(|log| log.borrow().rot().is_some())
     }
 
-    /// Looks for what is bad, and fails the log for it.
+    /// Checks all logs for damage, and fails damaged logs.
     pub(crate) fn scrub(&self) {
         for log in self.0.borrow().groups.values() {
             let mut log = log.borrow_mut();
@@ -82,14 +82,14 @@ impl Disk {
         }
     }
 
-    /// Groups that were set aside and have no log.
+    /// Groups whose log was set aside and not replaced.
     pub(crate) fn missing(&self) -> Vec<String> {
         let state = self.0.borrow();
         let missing = |group: &&String| !state.groups.contains_key(*group);
         state.aside.iter().filter(missing).cloned().collect()
     }
 
-    /// The newest head of a group that is not bad.
+    /// The newest intact segment head of a group.
     pub(crate) fn newest_head(&self, group: &str) -> Option<Vec<u8>> {
         let state = self.0.borrow();
         let log = state.groups.get(group)?.borrow();
