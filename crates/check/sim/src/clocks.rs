@@ -1,7 +1,6 @@
-//! A gateway's queues (`vere_queue::Queues`) in a separate world. The seed steps the wall clock
-//! ahead and back, both while the gateway lives and notices, and while the gateway is down and
-//! cannot notice. Next hops defer messages or are unreachable, so that every message ends by its
-//! age alone. Promises are checked against true time, in milliseconds.
+//! A gateway's queues (`vere_queue::Queues`) in a separate world. The seed steps the wall clock ahead and back, while
+//! the gateway lives and notices, and while the gateway is down. Next hops defer messages or are unreachable, so that every
+//! message ends by its age alone. Promises are checked against true time, in milliseconds.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -166,8 +165,7 @@ impl World {
             self.live(until.min(calm_from))?;
             self.fault();
         }
-        // From here on the clock follows true time, and starts are as far apart as a message may be
-        // spared.
+        // From here on the clock follows true time, and starts are as far apart as a message may be spared.
         self.calm = true;
         let pause = 2 * self.hold() + longest + HOUR;
         // A message from the future counts its age from its first sight, and from its acceptance
