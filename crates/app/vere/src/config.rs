@@ -19,7 +19,7 @@ const VARIABLE: &str = "VERE_CONFIG";
 /// Why there is no configuration.
 #[derive(Debug)]
 pub(crate) enum ConfigFileError {
-    /// No file was named, and none is where one is looked for.
+    /// The command names no file, and the default places have no file.
     NotFound,
     /// The file cannot be read.
     Unreadable {

@@ -68,7 +68,7 @@ pub(crate) fn random() -> [u8; KEY_OCTETS] {
     octets
 }
 
-/// A number that nobody can guess, and that nobody had before.
+/// A random number of 64 bits: unpredictable, and unique in practice.
 pub(crate) fn random_number() -> u64 {
     let octets = random();
     octets

@@ -7,7 +7,7 @@ pub mod mail_meta;
 pub mod maildir;
 pub mod spill;
 
-/// Octets that are free on the disk of a folder, for whoever is not root.
+/// Returns the octets of a folder's file system that unprivileged users can still write.
 ///
 /// # Errors
 ///
@@ -16,16 +16,16 @@ pub fn free_octets(folder: &std::path::Path) -> std::io::Result<u64> {
     room(folder).map(|room| room.free)
 }
 
-/// The disk of a folder.
+/// Size and free space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Octets that are free, for whoever is not root.
+    /// Octets that unprivileged users can still write.
     pub free: u64,
-    /// All that it holds.
+    /// Size in octets.
     pub all: u64,
 }
 
-/// How much the disk of a folder holds, and how much of that is free.
+/// Returns size and free space of the file system that contains a folder.
 ///
 /// # Errors
 ///

@@ -125,7 +125,7 @@ impl Reading {
         at.is_some_and(|at| at.saturating_add(1) == text.len())
     }
 
-    /// Whether there is all that an address needs, or nothing of one.
+    /// Whether a separator may end the address here: the address is complete, or not begun.
     fn may_end(&self) -> bool {
         match &self.angle {
             Some(angle) => angle.closed,
@@ -196,11 +196,11 @@ pub fn addresses(list: &[u8]) -> Vec<Address> {
     entries.take(ADDRESSES_MAX).map(Address::from).collect()
 }
 
-/// The addresses in the value of a field, folded or not, as SMTP has them: quotes are kept; names, comments, source
-/// routes and blanks are left away. All of them, for each is somebody whom mail is for.
+/// Returns the addresses in the value of a field, folded or not, in the form of SMTP: with quotes, without names,
+/// comments, source routes and blanks. The number is not bounded, because each address is a recipient.
 ///
-/// One without a domain comes without, and what is no address as it stands, so that whoever checks it can name it.
-/// Octets that are no UTF-8 are replaced by what no address has.
+/// An address without a domain and a malformed address are returned as written, so that the caller's error can quote
+/// the text. U+FFFD, which no address contains, replaces octets that are not UTF-8.
 #[must_use]
 pub fn addr_specs(value: &[u8]) -> Vec<String> {
     let text = |entry| match entry {

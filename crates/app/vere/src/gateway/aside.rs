@@ -2,8 +2,8 @@
 //!
 //! The message is read back when it is whole, for as long as it takes to make it safe.
 //!
-//! The disk is that of the nodes' logs and of the mail store as well, as a rule. So these files never take the last part
-//! of it, whatever `limits.body_disk_max` says: when it is reached those let go that hold most for their rate.
+//! The nodes' logs and the mail store usually share the disk with these files. The files therefore leave a part of the
+//! disk free, whatever `limits.body_disk_max` says. At that limit the messages with most octets for their rate are refused.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -20,7 +20,7 @@ use crate::role::places::Client;
 /// Octets of a message held in memory before the file is written.
 const FROM: usize = 1024 * 1024;
 
-/// The part of a disk that is not for these files.
+/// Divisor of the disk: the quotient is the reserve that these files leave free.
 const KEPT_DIVISOR: u64 = 8;
 /// Upper bound of the reserved part: a large disk needs no bigger reserve.
 const KEPT_MAX: u64 = 1 << 30;
@@ -71,7 +71,7 @@ impl Aside {
     /// something: then it has to be asked anew what is next.
     pub(super) async fn take(&mut self, server: &mut Server) -> bool {
         let called = self.write_and_count(server).await;
-        // A file without octets is closed now, not with the next command of the client.
+        // Closing the file here frees the disk space even when the client never sends another command.
         if server.aside() == 0 {
             self.file = None;
         }
@@ -101,7 +101,8 @@ impl Aside {
         self.held.called().await;
     }
 
-    /// Writes what is in memory, unless this connection is called to let go of it before: whether it was.
+    /// Writes the octets in memory to the file. Returns true, without writing, when this connection was called to free
+    /// its message instead.
     async fn write(&mut self, server: &mut Server) -> io::Result<bool> {
         let folder = self.settings.data.clone();
         let room = tokio::task::spawn_blocking(move || vere_disk::room(&folder));

@@ -110,8 +110,8 @@ fn progress(gateway: &Gateway) -> Progress {
 /// report is being stored. Else how many records cannot be read.
 async fn left(gateway: &Gateway) -> Option<u64> {
     let queues = gateway.link.queues().await.ok()?;
-    // Queue commands for destinations remain for the gateway that the group is named for. So do event lines of
-    // exports that this gateway does not have.
+    // Queue commands for destinations remain for the gateway that the group is named for. Event lines of exports that
+    // this gateway does not have remain as well.
     let others = |name: &str| gateway.records.is_other(name);
     let leaving = queues.iter().filter(|queue| !others(&queue.name));
     let records: u64 = leaving.map(|queue| queue.length).sum();

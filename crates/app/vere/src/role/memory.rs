@@ -107,8 +107,9 @@ pub(crate) const DISK: &str = "the disk";
 pub(crate) struct BodyMemory {
     what: &'static str,
     ledger: RefCell<Ledger>,
-    /// What may be held by the settings, and by what there is of it.
+    /// Bound of the settings in octets.
     max: Cell<usize>,
+    /// Bound of the resource itself in octets; only a disk has one.
     room: Cell<usize>,
     figures: MemoryFigures,
     /// When somebody was called last.
@@ -141,8 +142,8 @@ impl BodyMemory {
         self.ledger.borrow_mut().set_max(bound);
     }
 
-    /// Bounds what may be held by what is there as well: so many octets more than are held, or fewer. Who holds most for
-    /// its rate lets go of them as soon as anybody wants more.
+    /// Bounds the ledger by the free space of the resource: `more` octets may be added to the octets held now. A negative
+    /// number means that connections have to free octets; the heaviest holder for its rate is called first.
     fn set_room(&self, more: i64) {
         let held = i64::try_from(self.held()).unwrap_or(i64::MAX);
         let room = usize::try_from(held.saturating_add(more)).unwrap_or(0);
@@ -284,7 +285,8 @@ impl Share {
         }
     }
 
-    /// Takes note of what there is beside what is held by all, which may be less than nothing.
+    /// Records how many octets all connections together may add to the octets held now. The number is negative where the
+    /// resource has less free space than its reserve.
     pub(crate) fn set_room(&self, more: i64) {
         self.memory.set_room(more);
     }

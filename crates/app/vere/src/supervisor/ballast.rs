@@ -58,7 +58,7 @@ impl Ballast {
         }
     }
 
-    /// Octets that are free for who is not root; nothing when that cannot be known.
+    /// Free octets for unprivileged users; `None` when the file system does not answer.
     fn free(&self) -> Option<u64> {
         vere_disk::free_octets(&self.folder).ok()
     }

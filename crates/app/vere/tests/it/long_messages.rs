@@ -59,7 +59,7 @@ fn a_message_beyond_the_limit_takes_no_more_than_that_of_the_store() {
     system.stop();
 }
 
-/// Clients that send so much of a message each, and then nothing.
+/// Opens sessions that each send the first mebibytes of a message and then stay silent.
 fn parked(system: &System, clients: usize, mebibytes: usize) -> Vec<Session> {
     let text = mebibyte();
     let park = |number| {
@@ -68,7 +68,7 @@ fn parked(system: &System, clients: usize, mebibytes: usize) -> Vec<Session> {
         session.command("RCPT TO:<alice@example.org>", "250");
         session.command("DATA", "354");
         for _ in 0..mebibytes {
-            // One that brought next to nothing may be ended.
+            // The server may end a session that sent almost no octets.
             let _ = session.try_send(text.as_bytes());
         }
         session
@@ -81,7 +81,7 @@ fn top(system: &System) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Has somebody who holds nothing offer a message until it is taken.
+/// Offers a message from a client without other messages until the server accepts the message.
 fn offer_as(system: &System, client: &str, text: &str) {
     wait_for("the mail of a stranger", || {
         let mut stranger = begin_as(system.smtp, client);
@@ -94,7 +94,7 @@ fn offer_as(system: &System, client: &str, text: &str) {
     });
 }
 
-/// How many of those that parked hear that there is no room for their message; the others are taken.
+/// Ends every parked message. Returns how many are refused for lack of space; the server accepts the others.
 fn refused(parked: Vec<Session>) -> usize {
     let ended = parked.into_iter().filter_map(|mut session| {
         session.try_send(b"\r\n.\r\n").ok()?;
