@@ -1,9 +1,8 @@
-//! Where domains, accounts and aliases lie: the records, the changes to them, and the trait of a
-//! store.
+//! The directory of domains, accounts and aliases: records, changes, and the trait of a store.
 //!
-//! The names are types that can only hold safe, canonical text ([`DomainName`], [`AccountName`]),
-//! so that neither a store nor a path ever sees what a client typed. What a change needs to be
-//! allowed is decided in one place ([`Change::check`]), which every store calls under its own lock.
+//! The names are types that can only hold safe, canonical text ([`DomainName`], [`AccountName`]), so that neither a
+//! store nor a path ever sees the raw input of a client. The conditions of a change are checked in one place
+//! ([`Change::check`]), which every store calls under its own lock.
 
 mod change;
 mod names;
@@ -32,11 +31,11 @@ pub struct Domain {
 pub struct Account {
     /// Name and address in one.
     pub name: AccountName,
-    /// What logins are checked against; nobody can log in without.
+    /// Credentials for logins; an account without credentials cannot log in.
     pub credentials: Option<Credentials>,
 }
 
-/// What is kept of a password.
+/// The stored form of a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// An Argon2id hash as a PHC string.
@@ -60,11 +59,11 @@ pub const TARGETS_MAX: usize = 1_000;
 /// Which records a listing holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// Only those of this domain.
+    /// Only accounts of this domain.
     pub domain: Option<DomainName>,
-    /// Only those whose names sort behind this one.
+    /// Only accounts whose names sort after this name.
     pub after: Option<AccountName>,
-    /// At most this many.
+    /// Maximum number of accounts.
     pub limit: usize,
 }
 

@@ -1,18 +1,18 @@
 //! Where the mail store keeps its metadata: rows in partitions, changed by conditional batches.
 //!
-//! Cut so that a distributed engine can serve it (a partition is what such an engine keeps together,
-//! a batch its conditional write), and an embedded one just as well. Nothing here is the only copy:
-//! everything is replayed from the store's log, so an engine need not sync what it applies; it says
-//! how far it got. The log is synced before an engine sees a batch, so it never runs ahead.
+//! The trait suits distributed engines (a partition is the unit that such an engine keeps together, a batch its
+//! conditional write) and embedded engines. An engine never has the only copy: all rows can be replayed from the
+//! store's log. An engine therefore need not sync applied batches, and reports the applied position. The log is
+//! synced before an engine sees a batch, so the engine never runs ahead of the log.
 
 use std::fmt;
 
 use crate::directory::AccountName;
 
-/// What an engine keeps together and changes as one.
+/// The unit that an engine keeps together and changes atomically.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Partition {
-    /// An account: the list of its mailboxes and what belongs to no single one.
+    /// An account: the list of its mailboxes, and rows that belong to no single mailbox.
     Account(AccountName),
     /// A mailbox: its messages and counters.
     Mailbox(u64),
@@ -22,8 +22,8 @@ const ACCOUNT: u8 = b'a';
 const MAILBOX: u8 = b'm';
 
 impl Partition {
-    /// Its octets: `a`, the name and a NUL, or `m` and the number, most significant octet first. None
-    /// is the beginning of another one.
+    /// Encodes the partition: `a`, the name and a NUL, or `m` and the number, most significant octet first. No
+    /// encoding is a prefix of another.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         match self {
@@ -41,7 +41,7 @@ impl Partition {
         }
     }
 
-    /// Reads one at the beginning of `octets`; gives it and what follows.
+    /// Reads a partition at the beginning of `octets`; returns the partition and the remaining octets.
     #[must_use]
     pub fn decode(octets: &[u8]) -> Option<(Self, &[u8])> {
         let (kind, rest) = octets.split_first()?;
@@ -61,28 +61,28 @@ impl Partition {
     }
 }
 
-/// A row that is written, or removed when it has no value.
+/// A written row, or a removed row if the value is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowChange {
-    /// Its key, unique in its partition, at most [`ROW_KEY_OCTETS_MAX`].
+    /// The key, unique in the partition, of at most [`ROW_KEY_OCTETS_MAX`] octets.
     pub key: Vec<u8>,
-    /// Its value.
+    /// The value.
     pub value: Option<Vec<u8>>,
 }
 
 /// The longest key of a row.
 pub const ROW_KEY_OCTETS_MAX: usize = 4096;
 
-/// Changes of one partition that are made whole or not at all.
+/// An atomic change of one partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
     /// Which partition.
     pub partition: Partition,
-    /// The version that the partition has before: the condition. 0 is that of an empty one.
+    /// The condition: the version of the partition before the batch. An empty partition has version 0.
     pub expected: u64,
-    /// The version that it has afterwards; greater. It names the batch's place in the log.
+    /// The greater version of the partition after the batch: the position of the batch in the log.
     pub version: u64,
-    /// All other rows go first.
+    /// Whether all existing rows are removed first.
     pub clear: bool,
     /// The rows, in no order, each key once.
     pub rows: Vec<RowChange>,
@@ -90,20 +90,20 @@ pub struct Batch {
     pub hints: Vec<(Partition, RowChange)>,
 }
 
-/// Why an engine did not do as asked. Always a local trouble.
+/// The reason for a failed engine operation; always a local fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetaError {
-    /// The engine's own words.
+    /// The engine's own error text.
     Failed(String),
-    /// What the engine wrote cannot be read any more, in its words. Everything in it can be had from the log.
+    /// The engine cannot read its data any more, with the engine's error text. All rows can be rebuilt from the log.
     Damaged(String),
-    /// A partition is not at the version that a batch expects: somebody else changed it.
+    /// The partition is not at the version that a batch expects: another writer changed the partition.
     Conflict {
         /// The partition.
         partition: Partition,
-        /// Its version.
+        /// The version of the partition.
         found: u64,
-        /// The version the batch expects.
+        /// The version expected by the batch.
         expected: u64,
     },
 }
@@ -127,12 +127,12 @@ impl fmt::Display for MetaError {
 
 impl std::error::Error for MetaError {}
 
-/// Takes the rows of a scan: key and value. False ends the scan.
+/// Receives the rows of a scan: key and value. False ends the scan.
 pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> bool + 'a;
 
 /// An engine that keeps rows in partitions.
 pub trait MetaEngine: fmt::Debug {
-    /// The version of a partition; 0 when nothing was ever written to it.
+    /// The version of a partition; 0 for a partition that was never written.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ pub trait MetaEngine: fmt::Debug {
         self.scan_after(partition, prefix, &[], visit)
     }
 
-    /// Those of them that sort behind a key; all of them when it is empty.
+    /// The rows of [`MetaEngine::scan`] whose keys sort after `after`; all rows if `after` is empty.
     ///
     /// # Errors
     ///
@@ -184,30 +184,30 @@ pub trait MetaEngine: fmt::Debug {
         limit: usize,
     ) -> Result<Vec<Partition>, MetaError>;
 
-    /// Removes rows that were written as hints, by partition and key. After a crash they may be there again.
+    /// Removes hint rows, by partition and key. A crash may bring the removed hints back.
     ///
     /// # Errors
     ///
-    /// [`MetaError`]; then nothing more may be applied until the engine is opened again.
+    /// [`MetaError`]; the caller must then apply no further batch until the engine is opened again.
     fn remove_hints(&mut self, hints: &[(Partition, Vec<u8>)]) -> Result<(), MetaError>;
 
-    /// Applies batches in their order, and notes that everything before the position `upto` of the
-    /// log is applied. After a crash any beginning of what was applied since the last
-    /// [`MetaEngine::persist`] may be there, with the note that belongs to it.
+    /// Applies batches in order, and records `upto` as the applied position of the log. After a crash the engine may
+    /// have any prefix of the batches applied since the last [`MetaEngine::persist`], with the matching applied
+    /// position.
     ///
     /// # Errors
     ///
-    /// [`MetaError`]; then nothing more may be applied until the engine is opened again.
+    /// [`MetaError`]; the caller must then apply no further batch until the engine is opened again.
     fn apply(&mut self, batches: &[Batch], upto: u64) -> Result<(), MetaError>;
 
-    /// Everything in the log before this position is applied.
+    /// The position before which every batch of the log is applied.
     ///
     /// # Errors
     ///
     /// [`MetaError::Failed`].
     fn applied(&self) -> Result<u64, MetaError>;
 
-    /// Makes what was applied last.
+    /// Persists the applied batches.
     ///
     /// # Errors
     ///

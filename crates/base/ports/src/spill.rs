@@ -1,59 +1,58 @@
-//! Room outside memory for what a spool node does not need at hand. Nothing in it lasts: whoever
-//! starts again begins with an empty one.
+//! Storage outside memory for segments that a spool node seldom needs. Spilled segments do not survive a restart:
+//! every start begins with an empty store.
 //!
-//! Jobs are started and reported later, in any order; buffers are given by value, so that memory is
-//! accounted for by whoever holds it. The store gives back what was written, or says that it cannot;
-//! the engine keeps a checksum all the same.
+//! Jobs run in the background and are reported later, in any order. Buffers are passed by value, so that memory is
+//! accounted to their holder. The store returns the written octets or an error; the engine keeps a checksum all the
+//! same.
 
 use std::fmt;
 
-/// What was written, until it is freed.
+/// Names written octets until the slot is freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpillSlot(pub u64);
 
-/// A job that is done. Either kind gives the buffer back.
+/// A finished job. Reads and writes both return the buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SpillDone {
-    /// What was written or read.
+    /// The slot of the job.
     pub slot: SpillSlot,
-    /// The buffer of the job; of a read that failed its content means nothing.
+    /// The buffer of the job; after a failed read the content is undefined.
     pub octets: Vec<u8>,
-    /// What the system says. A slot whose writing failed is freed already.
+    /// The error of the system. After a failed write the slot is freed already.
     pub result: Result<(), String>,
 }
 
-/// A write that was not begun.
+/// A write that was not started.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SpillFull {
     /// The buffer.
     pub octets: Vec<u8>,
 }
 
-/// Room for segments. No method but [`SpillStore::wait`] may block.
+/// Storage for segments. No method but [`SpillStore::wait`] may block.
 pub trait SpillStore: fmt::Debug {
-    /// Starts writing the first `len` octets of a buffer, and names the slot they will be in.
+    /// Starts writing the first `len` octets of a buffer, and returns their slot.
     ///
     /// # Errors
     ///
-    /// [`SpillFull`] when the room is used up or too many jobs are waiting.
+    /// [`SpillFull`] if the space is used up or too many jobs wait.
     fn write(&mut self, octets: Vec<u8>, len: usize) -> Result<SpillSlot, SpillFull>;
 
-    /// Starts reading what lies in a slot into a buffer that is at least as long. No other job of
-    /// this slot is under way.
+    /// Starts reading a slot into a buffer of at least its length. No other job of the slot may run.
     fn read(&mut self, slot: SpillSlot, into: Vec<u8>);
 
-    /// What lies in a slot is not needed any more; no job of it is under way.
+    /// Frees a slot. No job of the slot may run.
     fn free(&mut self, slot: SpillSlot);
 
-    /// A job that is done, if there is one.
+    /// Returns the next finished job, if any.
     fn poll(&mut self) -> Option<SpillDone>;
 
-    /// Waits for a job to be done; `None` when none is under way.
+    /// Waits for a job to finish; `None` if no job runs.
     fn wait(&mut self) -> Option<SpillDone>;
 
-    /// Octets that lie in slots.
+    /// Octets in slots.
     fn used(&self) -> u64;
 
-    /// Octets that there is room for beside them.
+    /// Octets still free.
     fn room(&self) -> u64;
 }

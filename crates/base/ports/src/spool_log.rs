@@ -1,9 +1,8 @@
 //! The log of a spool node: one per queue group, appended in order, synced in the background.
 //!
-//! The engine says what to keep and for how long; the log knows nothing of queues. An *entry* is
-//! appended whole and comes back whole or not at all. A log consists of numbered *segments*, each of
-//! which begins with a *head* that the engine writes: enough to understand the entries after it
-//! without the segments before.
+//! The engine decides which entries to keep and for how long; the log knows nothing of queues. An *entry* is appended
+//! whole, and read back whole or not at all. A log consists of numbered *segments*. Each segment begins with a *head*
+//! written by the engine, enough to understand the segment's entries without earlier segments.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,15 +11,15 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct LogPosition(pub u64);
 
-/// Why a log did not do as asked. Always a local trouble.
+/// The reason for a failed log operation; always a local fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogError {
-    /// No room, the reserve included. Nothing was written; it may be tried again.
+    /// The disk is full, the reserve included. The log is unchanged, and the operation can be retried.
     Full,
-    /// Writing or syncing failed. Final: what was not reported as synced never will be.
+    /// Writing or syncing failed. Final: entries not yet reported as synced will never be synced.
     Failed(String),
-    /// What was written and synced is not what is there now. Final for this log; another one may be begun
-    /// in its place ([`SpoolLogStore::replace`]).
+    /// Synced entries fail verification. Final for this log; a new log can replace the damaged log
+    /// ([`SpoolLogStore::replace`]).
     Damaged(String),
 }
 
@@ -36,16 +35,16 @@ impl fmt::Display for LogError {
 
 impl std::error::Error for LogError {}
 
-/// How much room a log has.
+/// The space left to a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogRoom {
     /// Enough.
     Plenty,
-    /// Only what is set aside for ending records: nothing new should come in.
+    /// Only the reserve for ending records: the node should accept no new records.
     Reserve,
 }
 
-/// Entries of one segment that lie one after the other: their contents fill a buffer together.
+/// Consecutive entries of one segment, whose contents fill a buffer together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogStretch {
     /// The segment.
@@ -58,14 +57,14 @@ pub struct LogStretch {
     pub octets: u32,
 }
 
-/// A stretch that was asked for.
+/// A finished read of a stretch.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LogRead {
-    /// Which.
+    /// The requested stretch.
     pub stretch: LogStretch,
-    /// The buffer that was given, with the contents at its beginning when they could be read.
+    /// The buffer of the request, with the contents at the beginning if the read succeeded.
     pub octets: Vec<u8>,
-    /// What the system says, or that it is not what was written.
+    /// The error of the system, or of a failed verification.
     pub result: Result<(), String>,
 }
 
@@ -78,12 +77,12 @@ pub trait SpoolLog {
     /// [`LogError::Full`] leaves the log as it was; [`LogError::Failed`] is final.
     fn append(&mut self, entry: &[u8]) -> Result<LogPosition, LogError>;
 
-    /// Starts syncing what was appended, unless that is under way already; [`SpoolLog::synced`] moves
-    /// on some time later and the host is woken.
+    /// Starts syncing the appended entries, unless a sync runs already. [`SpoolLog::synced`] advances later, and the
+    /// host is woken.
     fn start_sync(&mut self);
 
-    /// As [`SpoolLog::start_sync`], where only one waits for what was appended and this thread has nothing
-    /// else to do: what takes no longer than to wake another thread for it may be done when this returns.
+    /// Like [`SpoolLog::start_sync`], for a thread without other work and a single waiting transaction. A log may
+    /// sync at once here, if syncing takes no longer than waking another thread.
     fn sync_alone(&mut self) {
         self.start_sync();
     }
@@ -98,7 +97,7 @@ pub trait SpoolLog {
     /// The number of the newest segment, to which the next entry goes.
     fn newest(&self) -> u64;
 
-    /// Whether the newest segment is long enough to begin another one.
+    /// Whether the newest segment is long enough to start the next segment.
     fn wants_roll(&self) -> bool;
 
     /// Begins another segment with this head.
@@ -108,15 +107,15 @@ pub trait SpoolLog {
     /// As [`SpoolLog::append`].
     fn roll(&mut self, head: &[u8]) -> Result<(), LogError>;
 
-    /// Removes the segments before the one of this number, once everything appended until now is on
-    /// stable storage; the newest always stays.
+    /// Removes the segments before number `segment`, once all entries appended until now are on stable storage. The
+    /// newest segment always stays.
     ///
     /// # Errors
     ///
     /// [`LogError::Failed`].
     fn remove_before(&mut self, segment: u64) -> Result<(), LogError>;
 
-    /// To be called about once a second: notes how far it is synced, looks for room.
+    /// Housekeeping, to be called about once a second: records the synced position and checks the free space.
     fn keep_house(&mut self);
 
     /// Octets in files.
@@ -125,18 +124,17 @@ pub trait SpoolLog {
     /// Whether new records should be taken.
     fn room(&self) -> LogRoom;
 
-    /// Starts reading the contents of entries again, of which an outline was given
-    /// ([`LogReader::outline`]), into a buffer that is at least as long. The host is woken when that
-    /// is done. A segment that was removed meanwhile cannot be read.
+    /// Starts reading the contents of outlined entries ([`LogReader::outline`]) into a buffer of at least their
+    /// length. The host is woken after the read. Reads of a segment removed meanwhile fail.
     fn read_back(&mut self, stretch: LogStretch, into: Vec<u8>);
 
-    /// A reading that is done, if there is one.
+    /// Returns the next finished read, if any.
     fn poll_read(&mut self) -> Option<LogRead>;
 }
 
 /// Makes the logs of new groups.
 pub trait SpoolLogStore {
-    /// The log it makes.
+    /// The type of the logs.
     type Log: SpoolLog;
 
     /// Begins the log of a group that has none, with the head of its first segment.
@@ -146,67 +144,66 @@ pub trait SpoolLogStore {
     /// As [`SpoolLog::append`].
     fn create(&mut self, group: &str, head: &[u8]) -> Result<Self::Log, LogError>;
 
-    /// Sets aside what there is of a group, for it is damaged, and begins another log in its place. A crash
-    /// at any moment leaves word that the group was here.
+    /// Sets the damaged log of a group aside and starts a new log. After a crash at any moment the store still knows
+    /// that the group existed.
     ///
     /// # Errors
     ///
     /// As [`SpoolLog::append`].
     fn replace(&mut self, group: &str, head: &[u8]) -> Result<Self::Log, LogError>;
 
-    /// Removes the log of a group that has ended, and what was set aside of it. When this returns no crash brings
-    /// it back. What its log is still asked for fails.
+    /// Removes the log of an ended group, and files set aside for the group. On return the removal survives a crash.
+    /// Further operations of the removed log fail.
     ///
     /// # Errors
     ///
-    /// [`LogError::Failed`]; the log may be there still.
+    /// [`LogError::Failed`]; the log may still exist.
     fn remove(&mut self, group: &str) -> Result<(), LogError>;
 
-    /// Whether something of a group is set aside.
+    /// Whether files of a group are set aside.
     fn is_aside(&self, group: &str) -> bool;
 
-    /// The group is whole again: what was set aside of it goes.
+    /// Removes the files set aside for a group, once the group is complete again.
     fn discard(&mut self, group: &str);
 }
 
-/// Makes outlines of entries: what a reader needs of them but for what it can read later. A log that
-/// has it keeps the outlines of old segments apart, so that it need not read these whole at a start.
+/// Produces outlines of entries: the parts that a reader needs at once; contents can be read later. With an outliner,
+/// a log keeps the outlines of old segments apart, and need not read old segments whole at a start.
 #[derive(Debug, Clone, Copy)]
 pub struct LogOutliner {
     /// The version of the outlines.
     pub version: u32,
     /// Appends the outline of an entry.
     pub outline: fn(&[u8], &mut Vec<u8>) -> Result<(), UnreadableEntry>,
-    /// Whether this may be the outline of an entry of so many octets.
+    /// Whether octets are a plausible outline of an entry of the given length.
     pub check: fn(&[u8], u32) -> bool,
 }
 
-/// Where an entry lies of which the outline is given.
+/// The place of an outlined entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutlinedEntry {
     /// The segment.
     pub segment: u64,
-    /// Where it begins in the segment's file.
+    /// The offset of the entry in the segment's file.
     pub offset: u64,
-    /// Its position.
+    /// The position of the entry.
     pub position: u64,
-    /// Octets of its content.
+    /// Octets of the content.
     pub len: u32,
 }
 
-/// Takes what a log held, in order: the head of each segment and the entries after it.
+/// Receives the contents of a log in order: the head of each segment, then the entries of the segment.
 pub trait LogReader {
-    /// Makes the outlines that this takes in place of entries; `None`: it takes none.
+    /// Returns the outliner for old segments; `None` if the reader needs whole entries.
     fn outliner(&self) -> Option<LogOutliner> {
         None
     }
 
-    /// The next entry of a segment, of which only the outline is given. It stays where it is until
-    /// its segment is removed.
+    /// Receives the outline of the next entry of a segment. The entry keeps its place until the segment is removed.
     ///
     /// # Errors
     ///
-    /// [`UnreadableEntry`] when it is not what was written; for who takes none, always.
+    /// [`UnreadableEntry`] if the outline makes no sense; always for readers without an outliner.
     fn outline(&mut self, entry: OutlinedEntry, outline: &[u8]) -> Result<(), UnreadableEntry> {
         let len = outline.len();
         Err(UnreadableEntry(format!(
@@ -219,14 +216,14 @@ pub trait LogReader {
     ///
     /// # Errors
     ///
-    /// [`UnreadableEntry`] when it is not what was written.
+    /// [`UnreadableEntry`] if the octets make no sense.
     fn head(&mut self, number: u64, head: &[u8]) -> Result<(), UnreadableEntry>;
 
     /// The next entry of segment `number`.
     ///
     /// # Errors
     ///
-    /// [`UnreadableEntry`] when it is not what was written.
+    /// [`UnreadableEntry`] if the octets make no sense.
     fn entry(&mut self, number: u64, entry: &[u8]) -> Result<(), UnreadableEntry>;
 }
 
@@ -235,33 +232,33 @@ pub trait LogReader {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableEntry(pub String);
 
-/// Why a log was not opened. The node must not serve: its queues are not empty but unknown.
+/// The reason why a log was not opened. The node must not serve: the contents of its queues are unknown, not empty.
 #[derive(Debug)]
 pub enum OpenLogError {
-    /// Octets within what was synced are not what was written.
+    /// Synced octets fail verification.
     Damaged {
         /// The file.
         file: PathBuf,
-        /// Where in it the damage begins.
+        /// The offset of the damage in the file.
         offset: u64,
-        /// What is wrong there.
+        /// The fault at the offset.
         reason: String,
     },
-    /// The checksums are right and the content makes no sense: it was written by a later version, or by a
-    /// fault of our own. Nothing is wrong with the disk.
+    /// The checksums are right and the content makes no sense: written by a later version, or a fault of our own. The
+    /// disk is not at fault.
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// Where in it that is.
+        /// The offset of the entry in the file.
         offset: u64,
-        /// What makes no sense.
+        /// The reason.
         reason: String,
     },
-    /// Written by a version this one does not read.
+    /// Written in a format version that this version does not read.
     Version {
         /// The file.
         file: PathBuf,
-        /// Its version.
+        /// The format version of the file.
         version: u32,
     },
     /// Another process uses the directory.
@@ -273,7 +270,7 @@ pub enum OpenLogError {
     Io {
         /// The file or directory.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: std::io::Error,
     },
 }

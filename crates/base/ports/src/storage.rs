@@ -1,72 +1,71 @@
-//! A directory of files as a log needs it. Production uses the real one; tests use one in memory that
-//! loses what was not synced, tears writes, runs full or fails to sync.
+//! A directory of files as a log needs. Production uses a real directory. Tests use a directory in memory that loses
+//! unsynced writes, tears writes, runs full or fails to sync.
 
 use std::fmt::Debug;
 use std::io;
 
 /// A directory.
 pub trait Storage: Clone + Debug + Send + 'static {
-    /// A file in it.
+    /// A file of the directory.
     type File: StorageFile;
 
     /// The names of its files, in no order.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Makes a file that does not exist yet. It lasts once the directory is synced.
+    /// Creates a file, which must not exist. The creation survives a crash once the directory is synced.
     ///
     /// # Errors
     ///
-    /// What the system says; `AlreadyExists`.
+    /// The error of the system; `AlreadyExists`.
     fn create(&self, name: &str) -> io::Result<Self::File>;
 
     /// Opens a file for reading and writing.
     ///
     /// # Errors
     ///
-    /// What the system says; `NotFound`.
+    /// The error of the system; `NotFound`.
     fn open(&self, name: &str) -> io::Result<Self::File>;
 
-    /// Removes a file. It is gone for good once the directory is synced.
+    /// Removes a file. The removal survives a crash once the directory is synced.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Gives a file another name, in place of the file of that name if there is one. It lasts once the
-    /// directory is synced.
+    /// Renames a file, replacing any file of the new name. The rename survives a crash once the directory is synced.
     ///
     /// # Errors
     ///
-    /// What the system says; `NotFound`.
+    /// The error of the system; `NotFound`.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
-    /// Makes creations, removals and names last.
+    /// Persists creations, removals and renames.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// A file, shared by whoever writes and whoever syncs.
+/// A file, shared by writers and syncing threads.
 pub trait StorageFile: Clone + Debug + Send + 'static {
-    /// Octets in it.
+    /// The length in octets.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system.
     fn len(&self) -> io::Result<u64>;
 
-    /// Whether there are none.
+    /// Whether the file is empty.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -75,10 +74,10 @@ pub trait StorageFile: Clone + Debug + Send + 'static {
     ///
     /// # Errors
     ///
-    /// What the system says; `UnexpectedEof` when the file ends before.
+    /// The error of the system; `UnexpectedEof` when the file ends before.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// Says that these octets will be read soon; whoever can reads them ahead.
+    /// Announces a read of these octets, so that the system can read ahead.
     fn will_need(&self, offset: u64, octets: u64) {
         let _ = (offset, octets);
     }
@@ -87,27 +86,27 @@ pub trait StorageFile: Clone + Debug + Send + 'static {
     ///
     /// # Errors
     ///
-    /// What the system says; `StorageFull`. Part of it may have been written.
+    /// The error of the system; `StorageFull`. A part of the octets may have been written.
     fn write_at(&self, parts: [&[u8]; 2], offset: u64) -> io::Result<()>;
 
     /// Cuts or extends the file.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system.
     fn truncate(&self, len: u64) -> io::Result<()>;
 
     /// Sets blocks aside for the first `len` octets.
     ///
     /// # Errors
     ///
-    /// What the system says; `StorageFull`.
+    /// The error of the system; `StorageFull`.
     fn allocate(&self, len: u64) -> io::Result<()>;
 
-    /// Brings its content to stable storage. A failure is final for what was written before.
+    /// Brings the content to stable storage. A failure is final for all earlier writes.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system.
     fn sync(&self) -> io::Result<()>;
 }

@@ -8,41 +8,41 @@ use super::{Account, Alias, Credentials, Domain, Lookup, StoreError, TARGETS_MAX
 /// Octets of one address: 64 of local part, `@`, 255 of domain.
 const ADDRESS_OCTETS_MAX: usize = 320;
 
-/// One change, made whole or not at all.
+/// An atomic change of the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// Adds a domain.
     AddDomain(Domain),
-    /// Replaces where mail for users that do not exist goes.
+    /// Replaces the catch-all target of a domain.
     SetCatchAll(DomainName, Option<String>),
     /// Removes a domain without accounts and aliases.
     RemoveDomain(DomainName),
     /// Adds an account.
     AddAccount(Account),
-    /// Replaces what logins are checked against.
+    /// Replaces the credentials of an account.
     SetCredentials(AccountName, Option<Credentials>),
     /// Removes an account; its mailbox is not touched.
     RemoveAccount(AccountName),
-    /// Adds an alias, or replaces the targets of the one there is.
+    /// Adds an alias, or replaces the targets of an existing alias.
     SetAlias(Alias),
     /// Removes an alias.
     RemoveAlias(AccountName),
 }
 
-/// Says why a change was not made.
+/// The reason why a change was not made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeError {
-    /// Such a domain is there already.
+    /// The domain exists already.
     DomainExists(DomainName),
-    /// There is no such domain.
+    /// The domain does not exist.
     NoSuchDomain(DomainName),
-    /// The domain has accounts and aliases still, so many.
+    /// The domain still has accounts and aliases; the numbers of both.
     DomainInUse(DomainName, usize, usize),
-    /// Such an account is there already.
+    /// The account exists already.
     AccountExists(AccountName),
-    /// There is no such account.
+    /// The account does not exist.
     NoSuchAccount(AccountName),
-    /// There is no such alias.
+    /// The alias does not exist.
     NoSuchAlias(AccountName),
     /// An alias must have at least one target and at most [`TARGETS_MAX`].
     TargetCount(usize),
@@ -82,13 +82,13 @@ impl From<StoreError> for ChangeError {
 }
 
 impl Change {
-    /// Says whether the change is allowed in what `now` holds.
+    /// Checks whether the change is allowed in the directory `now`.
     ///
-    /// Stores call this under the lock under which they then make the change.
+    /// Stores call this under the lock that also covers the change.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`], when it is not.
+    /// [`ChangeError`] if the change is not allowed.
     pub fn check(&self, now: &dyn Lookup) -> Result<(), ChangeError> {
         match self {
             Self::AddDomain(domain) => {
