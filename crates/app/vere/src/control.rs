@@ -50,7 +50,7 @@ pub(crate) enum Request {
         /// held, if it is not given.
         #[serde(default)]
         what: Option<String>,
-        /// Only messages that are held one by one.
+        /// Restrict to messages held individually.
         #[serde(default)]
         held: bool,
         /// Only the queues of the dead gateway of this name; without it, own and adopted ones.
@@ -261,7 +261,7 @@ pub(crate) struct OrderRow {
     /// The message that is held alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<String>,
-    /// Since when it is, where its record says so.
+    /// Start of the hold, if the record has the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held_since: Option<String>,
     pub(crate) held_until: Option<String>,

@@ -52,7 +52,7 @@ fn main() -> ExitCode {
         }
         Ok(Outcome::Exit(code)) => code,
         Err(failure) => {
-            // Nothing is left to be done when even this cannot be written.
+            // A failure to write the error text cannot be reported anywhere.
             let _ = writeln!(
                 std::io::stderr(),
                 "vere: {}",

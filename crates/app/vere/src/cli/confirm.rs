@@ -1,4 +1,4 @@
-//! Asking before something is done that cannot be undone.
+//! Asks for confirmation before an irreversible action.
 
 use std::io::{self, IsTerminal as _, Write as _};
 

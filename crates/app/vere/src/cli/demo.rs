@@ -24,7 +24,7 @@ use crate::role::entry;
 use crate::role::log::{self, Level};
 use crate::supervisor::{self, Extra, Readiness, Role};
 
-/// What can be done with a demo system.
+/// Actions on a demo system.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DemoCommand {
     /// Writes settings, certificates and accounts, as far as they are missing.
@@ -117,8 +117,8 @@ fn sink_address(settings: &Settings) -> Option<SocketAddr> {
     address.ip().is_loopback().then_some(address)
 }
 
-/// The sink as a role. Its port is opened here, like all others, so that one that is taken is named
-/// at once.
+/// Returns the sink as a role. The supervisor binds the port here, as for every role, so that a port in use is
+/// reported at once.
 fn sink(address: SocketAddr, dir: &Path) -> Result<Role, Failure> {
     let socket = bind(&[address], ListenOptions::default())?;
     let program = std::env::current_exe()?;

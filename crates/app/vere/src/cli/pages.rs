@@ -171,7 +171,7 @@ mod tests {
             text.contains("\\-bs\n") && text.contains("\n75\n"),
             "{text}"
         );
-        // Where there is groff, it has nothing to say against them.
+        // If groff is installed, the pages must produce no warning.
         let groff = process::Command::new("groff")
             .args(["-man", "-ww", "-z", "-Tutf8"])
             .args(&pages)

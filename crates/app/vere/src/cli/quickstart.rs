@@ -140,7 +140,7 @@ fn fill(
     Ok(())
 }
 
-/// What was made, and what is left to do.
+/// The files created, and the steps that remain for the user.
 struct Report<'a> {
     account: &'a AccountName,
     hostname: &'a DomainName,
@@ -161,7 +161,7 @@ impl Report<'_> {
         format!("vere serve -c {}", quoted(&self.plan.config()))
     }
 
-    /// What a person has to know or do that is no DNS record.
+    /// Returns the notes for the operator that are no DNS records.
     fn notes(&self) -> Vec<String> {
         let (account, hostname) = (self.account, self.hostname);
         let mut notes = vec![

@@ -100,7 +100,7 @@ struct Figures {
     queues_count: u64,
     records: u64,
     octets: u64,
-    /// What they may be; without a limit it is left out.
+    /// Limit of the octets; absent without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     octets_max: Option<u64>,
     /// Octets that lie on disk for want of memory.
@@ -206,7 +206,7 @@ fn stat(
     Ok(out)
 }
 
-/// As whom to speak to the nodes; a key that is not there is not made.
+/// Returns the credentials for the nodes; never creates a missing key.
 fn key(settings: &Settings) -> Result<Credentials, Failure> {
     let path = settings.spool.secret_of(&settings.spool.speaks_as);
     if let Some(path) = path

@@ -12,23 +12,23 @@ pub(crate) struct TopSample {
     pub(crate) time: String,
     /// The same in milliseconds, for rates.
     pub(crate) millis: u64,
-    /// Why no mail is taken now.
+    /// Reason why new mail is refused at present.
     pub(crate) closed: Option<String>,
     pub(crate) totals: TopTotals,
     pub(crate) budgets: Vec<Budget>,
-    /// The client that holds most memory with messages that it is sending.
+    /// Client whose incoming messages hold most memory.
     pub(crate) heaviest: Option<HeaviestClient>,
-    /// The one whose long messages hold most of the disk.
+    /// Client whose long incoming messages hold most of the disk.
     #[serde(default)]
     pub(crate) heaviest_on_disk: Option<HeaviestClient>,
     pub(crate) replicas: Vec<ReplicaLine>,
     /// The queues, with those of adopted groups.
     pub(crate) queues: Vec<QueueRow>,
-    /// How many there are of which `queues` may be a part.
+    /// Queues in total; `queues` may list a part of them.
     pub(crate) matching: usize,
 }
 
-/// What a client holds of memory, or of the disk, for messages that are being received.
+/// Memory or disk space that a client's incoming messages hold.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct HeaviestClient {
     /// An address, an IPv6 network or a user of this machine.
@@ -47,13 +47,13 @@ pub(crate) struct TopTotals {
     pub(crate) held: usize,
     pub(crate) came: u64,
     pub(crate) left: u64,
-    /// Destinations that have messages, and those that are paused.
+    /// Destinations with messages (`destinations`), and paused destinations (`paused`).
     pub(crate) destinations: usize,
     pub(crate) paused: usize,
     pub(crate) oldest_seconds: Option<u64>,
 }
 
-/// Something of which there is so much, and how much of it is used.
+/// A limited resource and its use.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Budget {
     pub(crate) name: String,

@@ -27,24 +27,23 @@ const KNOWN: Duration = Duration::from_secs(24 * 3_600);
 const CLIENTS_MAX: usize = 10_000;
 /// How many are kept then.
 const CLIENTS_KEPT: usize = CLIENTS_MAX / 10 * 9;
-/// Accounts of one client that are told apart. Failures at more are added up, and nothing but time forgives
-/// them.
+/// Accounts tracked per client. Failures at further accounts go into one sum, which only time reduces.
 const ACCOUNTS_MAX: usize = 256;
-/// Attempts of one client at the same time: programs open several connections at once. After a failure there
-/// is one.
+/// Attempts in parallel per client: programs open several connections at once. After a failure, one attempt.
 const PARALLEL_MAX: usize = 8;
-/// How long a password takes to be checked, at most: it is not forgotten before.
+/// Longest password check: an attempt remains open until then.
 pub(super) const PASSWORD_PATIENCE: Duration = Duration::from_secs(60);
 /// How long an exchange in several steps may stay without an end before it counts as failed.
 pub(super) const EXCHANGE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Slows down guessing by client: each failure makes the next attempt from there wait longer, an attempt
-/// whose outcome is open holds back the others, and no other client waits. A success forgives the failures
-/// at its own account only, or who has one account could guess at all others. For a day it also keeps others'
-/// failures from slowing that account there: of those behind one address who mistypes waits.
+/// Slows down guessing per client: each failure makes the client's next attempt wait longer, and an attempt without
+/// outcome delays the client's further attempts. Other clients do not wait. A success forgives failures at its own
+/// account only; otherwise the holder of one account could guess at all others. For a day, a success also protects
+/// that account at this client from failures at other accounts: behind a shared address, only the user who mistypes
+/// waits.
 ///
-/// Who guesses at one account from many addresses is slowed as well ([`Strangers`]): clients that the account is
-/// not used from wait for each other.
+/// Guessing at one account from many addresses is slowed as well ([`Strangers`]): clients unfamiliar to the account
+/// wait for each other.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Throttle(Rc<Shared>);
 
@@ -65,25 +64,25 @@ type Account = u64;
 #[derive(Debug)]
 struct Attempts {
     accounts: Vec<Of>,
-    /// Failures at accounts that are not among these.
+    /// Failures at accounts beyond the tracked ones.
     others: u32,
-    /// When the last one failed.
+    /// Time of the last failure.
     last: Instant,
     open: Vec<Open>,
 }
 
-/// What is remembered of attempts at one account.
+/// Attempts at one account.
 #[derive(Debug)]
 struct Of {
     account: Account,
     failures: u32,
-    /// When one last failed.
+    /// Time of the last failure.
     last: Instant,
-    /// When one last succeeded.
+    /// Time of the last success.
     known: Option<Instant>,
 }
 
-/// One without an outcome.
+/// An attempt without an outcome.
 #[derive(Debug)]
 struct Open {
     id: u64,
@@ -203,7 +202,8 @@ impl Attempts {
         named.fold(self.others, u32::saturating_add)
     }
 
-    /// Whether nothing would be other if it were forgotten, but for whom others' failures slow.
+    /// Whether the entry may be forgotten: no open attempts and no failures. Only protection from failures at other
+    /// accounts would be lost.
     fn is_idle(&self) -> bool {
         self.open.is_empty() && self.failures() == 0
     }
@@ -215,7 +215,7 @@ pub(crate) enum Outcome {
     /// The client knows the account's password.
     Succeeded,
     Failed,
-    /// It could not be found out.
+    /// The check was impossible.
     Unknown,
 }
 

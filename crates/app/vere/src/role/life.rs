@@ -20,7 +20,7 @@ const BLOCKING_PATIENCE: Duration = Duration::from_millis(100);
 /// Runs a role whose tasks share one thread.
 ///
 /// # Errors
-/// Those of `role`, or when there can be no runtime.
+/// Errors of `role`, or a failure to start the runtime.
 pub(crate) fn run(role: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,4 +1,4 @@
-//! Whether somebody is who they say they are, for every protocol that has passwords.
+//! Verifies logins by password or SCRAM keys, for every protocol with passwords.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::num::NonZeroUsize;
@@ -14,20 +14,20 @@ use vere_sasl::server::PasswordAttempt;
 use super::guessing::{Attempt, EXCHANGE_PATIENCE, Outcome, PASSWORD_PATIENCE, Throttle};
 use super::places::Client;
 
-/// Passwords checked at the same time, at most: each takes 19 MiB and a core. There are no more than cores.
+/// Passwords checked in parallel, at most, and never more than there are cores: each check takes 19 MiB and a core.
 const CHECKS_MAX: usize = 8;
-/// Passwords that wait for their turn beside these; more are answered at once that it cannot be told now. At
-/// some 50 ms a password the last one waits for a few seconds.
+/// Passwords waiting for a check; further attempts get a temporary failure at once. At some 50 ms a password, the
+/// last attempt in the queue waits for a few seconds.
 const WAITING_MAX: usize = 256;
 
 /// What came of a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Checked {
-    /// It is right, and this is the account.
+    /// The password is correct; the value is the account.
     Accepted(String),
-    /// It is not, there is no such account, or one may not act as the other.
+    /// Wrong password, unknown account, or no right to act as the other account.
     Rejected,
-    /// It cannot be found out now.
+    /// The check is impossible at present.
     Unavailable,
 }
 
@@ -36,13 +36,14 @@ pub(crate) enum Checked {
 pub(crate) enum Keys {
     /// The account, and its keys.
     Found(String, ScramKeys),
-    /// There is no such account, or it has none.
+    /// Unknown account, or an account without keys.
     Unknown,
-    /// It cannot be found out now.
+    /// The directory cannot be read at present.
     Unavailable,
 }
 
-/// What tells the password of an account from its next one: who logged in by the one before is not let in any more.
+/// Fingerprint of an account's credentials. A session whose fingerprint no longer matches was opened with an old
+/// password and loses its rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Print(u64);
 
@@ -56,13 +57,13 @@ impl Print {
         Self(hasher.finish())
     }
 
-    /// That of the account which a client says that it is, if there is such a one.
+    /// Returns the fingerprint for the account that a client names, if the account exists.
     pub(crate) fn of_user(directory: &Directory, username: &str) -> Option<Self> {
         let account = AccountName::parse(username).ok()?;
         Self::look_up(directory, &account).ok()?
     }
 
-    /// That of an account now; none: there is no such account.
+    /// Returns the present fingerprint of an account; `None` for an unknown account.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -80,8 +81,8 @@ impl Print {
     }
 }
 
-/// How those log in who share a process: guessing is slowed by client, and only so many passwords are checked
-/// at a time, in the order in which they came.
+/// Logins of all sessions in one process. Guessing is slowed per client, and a limited number of passwords is checked
+/// in parallel, in order of arrival.
 #[derive(Debug, Clone)]
 pub(crate) struct Logins {
     throttle: Throttle,
@@ -151,7 +152,7 @@ impl Logins {
     }
 }
 
-/// Turns of those who compute, and places of those who wait for one.
+/// Limits concurrent password checks (`turns`) and the attempts in total, waiting ones included (`places`).
 #[derive(Debug, Clone)]
 struct Turns {
     turns: Arc<Semaphore>,

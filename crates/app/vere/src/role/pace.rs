@@ -6,12 +6,12 @@ use tokio::time::Instant;
 
 /// Octets a second of a peer that is not too slow.
 pub(crate) const RATE_MIN: u64 = 1024;
-/// How long it may be slower, all in all.
+/// Period over which the rate of a peer is measured.
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// The window moves on in steps.
 const STEP: Duration = Duration::from_secs(10);
-/// The steps that it has, and the one that has begun.
+/// Number of complete steps in the window, plus the current step.
 const STEPS: usize = 7;
 
 /// Octets over the last minute.

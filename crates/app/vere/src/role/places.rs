@@ -1,4 +1,4 @@
-//! How many connections there may be, of all clients and of one.
+//! Limits the number of connections: of all clients together, and of each client.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -17,10 +17,10 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Takes one for `client`, until it is dropped.
+    /// Reserves a place for a connection of `client`, until the [`Place`] is dropped.
     ///
     /// # Errors
-    /// Which of the two limits is reached.
+    /// The limit that is reached.
     pub(crate) fn take(
         self: &Rc<Self>,
         settings: &Settings,
@@ -42,13 +42,13 @@ impl Places {
         })
     }
 
-    /// How many are taken.
+    /// Returns the number of places in use.
     pub(crate) fn taken(&self) -> u32 {
         self.taken.get()
     }
 }
 
-/// One of them.
+/// The place of one connection.
 #[derive(Debug)]
 pub(crate) struct Place {
     places: Rc<Places>,
@@ -69,7 +69,7 @@ impl Drop for Place {
     }
 }
 
-/// Who counts as one client.
+/// Identity of a client for the per-client limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Client {
     /// An IPv4 address, or the beginning of an IPv6 /64, which is what one customer gets.

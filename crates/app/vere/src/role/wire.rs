@@ -99,7 +99,8 @@ pub(crate) async fn write_some(
     }
 }
 
-/// Waits for something so long at most. No timer is made for what is done at once, as nearly every write is.
+/// Waits for a future, at most for `patience`. Nearly every write completes at once and needs no timer, so the future
+/// is polled first.
 pub(crate) async fn within<T>(
     patience: Duration,
     what: impl Future<Output = T>,

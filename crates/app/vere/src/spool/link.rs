@@ -64,18 +64,18 @@ pub(crate) struct NodeAddresses {
     pub(crate) machine: usize,
     /// Where it listens; over a second address a connection is on standby.
     pub(crate) addresses: Vec<SocketAddr>,
-    /// Which connections are encrypted; `None`: none.
+    /// TLS for the connections to encrypt; `None`: all in the clear.
     pub(crate) encryption: Option<Encryption>,
 }
 
-/// When a node that answers later than the others is replaced; nothing by default: never.
+/// Terms for replacing a node that answers later than its peers. By default, no node is replaced.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SlowTerms {
-    /// Slower for most of this time.
+    /// Period in which the node was slower most of the time.
     pub(crate) after: Duration,
-    /// By so much.
+    /// Delay behind the other nodes.
     pub(crate) lag: Duration,
-    /// For so long it is left alone, and longer each time.
+    /// Pause before the node may serve the group again; each repetition lengthens the pause.
     pub(crate) rest: Duration,
 }
 
@@ -84,23 +84,23 @@ pub(crate) struct SlowTerms {
 pub(crate) struct LinkOptions {
     /// The nodes on which the group may lie, in the order of preference.
     pub(crate) nodes: Vec<NodeAddresses>,
-    /// Whether a synced log must have what is acknowledged.
+    /// Whether an acknowledgement requires a synced log.
     pub(crate) durable: bool,
-    /// How many of them are to hold it.
+    /// Replicas of the group, as a target.
     pub(crate) replicas: usize,
-    /// How many must, for anything to be acknowledged.
+    /// Replicas required before a commit is acknowledged.
     pub(crate) replicas_min: usize,
-    /// When one that is slower than the others is replaced.
+    /// Terms for replacing a slow replica.
     pub(crate) slow: SlowTerms,
-    /// Who holds it: the membership record is kept there.
+    /// The register with the membership record of the group.
     pub(crate) register: Rc<Register>,
     /// The group this gateway owns: 1 to 255 octets.
     pub(crate) group: String,
-    /// As whom the gateway speaks to the nodes.
+    /// Credentials of the gateway towards the nodes.
     pub(crate) credentials: Credentials,
-    /// What other accounts may do with the group.
+    /// Rights of other accounts to the group.
     pub(crate) grants: Vec<u8>,
-    /// Accounts that may read single queues of it, by their names.
+    /// Accounts that may read single queues of the group, by account name.
     pub(crate) readers: BTreeMap<String, KeptGrants>,
     /// Octets of records that the group may hold.
     pub(crate) group_max: u64,
@@ -418,8 +418,8 @@ impl SpoolLink {
         inner.owner.submitted() == inner.owner.acknowledged()
     }
 
-    /// Gives the delivery lease back, so that whoever delivers next does so at once. What was begun
-    /// must have ended; nothing may be begun after it.
+    /// Returns the delivery lease, so that the next gateway delivers at once. The caller must have finished all
+    /// deliveries and may start none afterwards.
     pub(crate) async fn give_back(&self) {
         self.shared.wake();
         lease::give_back(&self.shared).await;
@@ -569,7 +569,7 @@ impl SpoolLink {
         }
     }
 
-    /// Ends the link. What is not acknowledged fails.
+    /// Closes the link. Pending commits fail.
     pub(crate) fn close(&self) {
         self.shared.inner.borrow_mut().closed = true;
         self.shared.closing.set(true);
@@ -580,14 +580,14 @@ impl SpoolLink {
 }
 
 impl Shared {
-    /// There is something to send.
+    /// Wakes the connections to send new output.
     fn wake(&self) {
         for waker in &self.wakers {
             waker.notify_one();
         }
     }
 
-    /// There is something to send that has time.
+    /// Wakes the connections after a short delay, for output that is not urgent.
     fn wake_soon(self: &Rc<Self>) {
         if !self.soon.replace(true) {
             let shared = Rc::clone(self);

@@ -128,7 +128,7 @@ mod tests {
         let folder = folder.path().join("owner");
         let first = take(&folder, 1, false, "boot");
         assert_eq!(first.dead, [0; 0]);
-        // It lives: nothing is known, and nothing is written.
+        // The first process still runs: the second learns of no dead owner and writes nothing.
         let second = take(&folder, 2, true, "boot");
         assert!(second.is_elsewhere() && second.dead.is_empty());
         drop((first, second));

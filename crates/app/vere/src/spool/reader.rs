@@ -1,5 +1,5 @@
-//! A reader's connection to a node: figures, queues and records, nothing else. And what an account may do there,
-//! asked before anything depends on it.
+//! A read-only connection to a node: figures, queues and records. Also asks a node whether an account may own a
+//! group, before other steps depend on the answer.
 
 use std::fmt;
 use std::io::{self, IoSlice, Read as _};
@@ -51,11 +51,11 @@ impl From<String> for NoAnswer {
 /// Whether a node lets an account own a group.
 #[derive(Debug)]
 pub(crate) enum Admission {
-    /// It would.
+    /// The node would admit the account.
     Granted,
-    /// It would not, and why.
+    /// The node refuses the account, for this reason.
     Denied(CloseReason),
-    /// It does not say: why.
+    /// The node gives no answer, for this reason.
     Unknown(String),
 }
 
@@ -90,7 +90,7 @@ struct Handshake {
 }
 
 impl Handshake {
-    /// `role`: what it is to be, for which life of an owner, and under which epoch.
+    /// Opens a connection; `role` carries the purpose, the incarnation of an owner and the epoch.
     fn make(
         address: SocketAddr,
         node: &SpoolNode,
@@ -307,7 +307,8 @@ impl Reader {
         }
     }
 
-    /// Records of a queue from one on, some of them, and whether there are none after these.
+    /// Fetches records of a queue from `from` on, at most `records`. Also returns whether the queue ends after the
+    /// last of them.
     pub(crate) fn fetch(
         &mut self,
         queue: QueueId,

@@ -61,10 +61,10 @@ pub(crate) enum SupervisorError {
     DataInUse {
         /// The directory.
         path: PathBuf,
-        /// The process that has it, when it is known.
+        /// The process that uses the directory, if known.
         holder: Option<u32>,
     },
-    /// There are Maildirs, and nothing says that mail goes there.
+    /// Maildirs exist, and no setting says whether mail goes there.
     Unsaid(Unsaid),
     /// A role ended several times before it was ever ready.
     RoleNeverReady {

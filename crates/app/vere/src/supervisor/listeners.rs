@@ -1,4 +1,4 @@
-//! Opens every port before anything else is done, while there may still be root.
+//! Binds every port before any other step, while the process may still run as root.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};

@@ -288,7 +288,8 @@ impl Watch {
         }
         if !stopping {
             child.schedule(now + ended.pause);
-            // It may have been for want of room. Given up earlier, another writer would have taken it.
+            // A full disk may have ended the role. The reserve is released only now, or other writers would fill it
+            // first.
             if !ended.was_ready {
                 self.ballast.give_up_if_full();
             }
@@ -389,7 +390,7 @@ fn spawn_exit_thread(pid: u32, reports: Sender<Event>) -> std::io::Result<()> {
     let wait = move || {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
         while waitid(Id::Pid(id), flags) == Err(Errno::EINTR) {}
-        // Nobody listens only when the supervisor is on its way out.
+        // The send fails only while the supervisor ends.
         let _ = reports.send(Event::Exited { pid });
     };
     thread::Builder::new()

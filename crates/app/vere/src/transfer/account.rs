@@ -19,9 +19,9 @@ use super::outcome::Put;
 use super::place::Remote;
 use crate::failure::Failure;
 
-/// A server that took no message for so long has done what it was sent before.
+/// Pause after which a server that stored no further message has processed everything sent earlier.
 const SETTLE: Duration = Duration::from_secs(2);
-/// Others may put messages there all the time.
+/// Upper bound of that wait: other clients may store messages all the time.
 const SETTLE_MAX: Duration = Duration::from_secs(20);
 
 /// Octets that what is known of the messages of a mailbox may take: some millions of them.
@@ -34,9 +34,9 @@ pub(super) struct Account {
     pub(super) listed: Vec<Listed>,
     /// Whether the server told which of them are subscribed.
     pub(super) tells_subscribed: bool,
-    /// Where its own ones are.
+    /// Namespace of the account's own mailboxes.
     pub(super) own: Namespace,
-    /// Whether what a session before left behind is done: our own store lets nobody in before.
+    /// Whether messages that an earlier session sent have settled. The store of this system admits no session before.
     settled: bool,
     /// How messages are read.
     reading: &'static str,
@@ -263,8 +263,7 @@ impl Account {
         Ok(put)
     }
 
-    /// Finds which of the messages in doubt are there: those that came behind `from` and are not known to be
-    /// others.
+    /// Searches the target for messages in doubt: messages from UID `from` on whose UID is not in `known`.
     pub(super) async fn find(
         &mut self,
         folder: &Folder,
@@ -340,7 +339,8 @@ impl Account {
     }
 }
 
-/// Asks where the account's own mailboxes are. A server that offers to say it and does not is asked no more.
+/// Asks for the namespace of the account's own mailboxes. A server that announces NAMESPACE and does not answer is
+/// asked once only.
 async fn namespace(link: &mut Link) -> Result<Option<Namespace>, Failure> {
     let mut own = None;
     let mut hear = |event: Event<'_>| {

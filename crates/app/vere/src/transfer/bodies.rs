@@ -1,4 +1,4 @@
-//! Messages as a server sends them, which may not be honest: what was asked for and no more is kept.
+//! Messages as a server sends them. The server may misbehave, so only requested messages are kept.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,7 +26,7 @@ impl Room {
 
 /// Messages as they come.
 pub(super) struct Bodies {
-    /// Those that were asked for and did not come yet; a server may tell of others, or twice.
+    /// Requested messages that have not arrived. A server may send unrequested messages, or one message twice.
     asked: HashSet<u64>,
     coming: Option<Writer>,
     whole: HashMap<u64, Message>,
@@ -43,10 +43,10 @@ impl Bodies {
         }
     }
 
-    /// Takes what is said.
+    /// Processes an event of the server.
     ///
     /// # Errors
-    /// When it is too much, or there is no room for it.
+    /// When the server sends too many octets, or memory is exhausted.
     pub(super) fn hear(&mut self, event: Event<'_>) -> Result<(), Failure> {
         match event {
             Event::Literal(octets) => {

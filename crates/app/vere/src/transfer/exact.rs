@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// How often the connection may end at such a reading before nothing is read so any more.
 const ENDS_MAX: u32 = 16;
 
-/// What second readings need, and what came of those that failed.
+/// State of repeated reads, and the outcome of failed ones.
 #[derive(Default)]
 pub(super) struct Exact {
     /// Where the account is, to come back to it.
@@ -40,19 +40,19 @@ impl Exact {
     }
 }
 
-/// A message that is carried as it was shown, in which other octets may stand for NUL, or one that is damaged
-/// where it is.
+/// A message copied although the server may have replaced NUL by other octets, or although the source holds a damaged
+/// copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Doubt {
     pub(super) key: String,
     pub(super) reason: String,
 }
 
-/// A message, or why it was not told.
+/// A message, or the reason why the server did not send the message.
 type Told = Result<Message, String>;
 
 impl Account {
-    /// Those of the messages read since the last call that may not be what the server has.
+    /// Returns the messages read since the last call whose copy may differ from the server's original.
     pub(super) fn doubts(&mut self) -> Vec<Doubt> {
         std::mem::take(&mut self.exact.doubts)
     }
@@ -68,8 +68,8 @@ impl Account {
         }
     }
 
-    /// Reads messages that may have lost their NUL once more, and takes what comes where nothing but that is other.
-    /// A server that takes encodings off on the way has told what it could before.
+    /// Reads messages whose NUL octets the server may have replaced once more. Accepts the new copy if it differs in
+    /// these octets only. A server that decodes bodies on the way has sent everything it can already.
     pub(super) async fn undo_stand_ins(
         &mut self,
         items: &[Item],
@@ -104,7 +104,7 @@ impl Account {
         Ok(())
     }
 
-    /// All at once; where the connection does not last, one by one.
+    /// Reads all messages at once; if the connection breaks, one by one.
     async fn read_exactly(&mut self, uids: &[u64]) -> Result<Vec<Told>, Failure> {
         if let Ok(told) = self.try_exactly(uids).await? {
             return Ok(told);

@@ -59,10 +59,10 @@ impl Link {
         }
     }
 
-    /// Opens the mailboxes of an account of the store that runs here.
+    /// Opens the mailboxes of an account of the local store.
     ///
     /// # Errors
-    /// When it does not run, does not let this user in, or knows no such account.
+    /// When the store does not run, refuses this user, or does not know the account.
     pub(super) async fn local(socket: &Path, account: &str) -> Result<Self, Failure> {
         let stream = UnixStream::connect(socket).await;
         let mut stream = stream.map_err(|error| {
@@ -122,11 +122,11 @@ impl Link {
             }
             link.start_tls(&tls, name).await?;
         }
-        // Who a server is started for by something else is known to it.
+        // A server that sends PREAUTH (a started subprocess, say) has authenticated the user already.
         if greeting.condition != Condition::PreAuth {
             link.login(&remote.credentials).await?;
         }
-        // What is offered now may be more than before.
+        // A server may announce more capabilities after the login.
         link.run(&Command::Capability, &mut deaf).await?;
         Ok(link)
     }
@@ -230,7 +230,7 @@ impl Link {
         Ok(token)
     }
 
-    /// Sends messages that are to be added all or none, and does not wait for the end.
+    /// Sends messages to be added in one transaction, without waiting for the response.
     pub(super) async fn append_several(
         &mut self,
         messages: &mut [(AppendTo, &mut Message)],

@@ -14,18 +14,18 @@ const FOR_NUL: u8 = 0x80;
 /// Octets read at once.
 pub(super) const PIECE: usize = 64 * 1024;
 
-/// What is known of a message before it is read.
+/// Metadata of a message before its content is read.
 #[derive(Debug, Clone)]
 pub(super) struct Item {
-    /// What it is at its source, in its mailbox, as long as it is there: the same in every run.
+    /// Identity of the message in its source mailbox: the same key in every run.
     pub(super) key: String,
     /// Its flags and keywords, as IMAP writes them.
     pub(super) flags: Vec<String>,
-    /// When it was received, if that is known.
+    /// Date of arrival, if the source has the date.
     pub(super) date: Option<DateTime>,
     /// Its size at the source.
     pub(super) size: u64,
-    /// Where it is: an offset, the number of a file, a UID.
+    /// Position in the source: an offset, the number of a file, or a UID.
     pub(super) at: u64,
 }
 
@@ -117,9 +117,9 @@ impl Message {
 /// What becomes of line ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineEnds {
-    /// They stay as they are.
+    /// Line ends remain unchanged.
     Kept,
-    /// LF becomes CRLF, unless the first line ends with CRLF: then the message was stored as it travelled.
+    /// LF becomes CRLF, unless the first line ends with CRLF: then the message was stored in its wire format.
     Found,
 }
 
@@ -232,7 +232,7 @@ mod tests {
         for (octets, wanted, plain) in [
             ("a\nb\n\nc", "a\r\nb\r\n\r\nc", true),
             ("a\nb\r\nc\rd\n", "a\r\nb\r\nc\rd\r\n", true),
-            // It was stored as it travelled: what is odd in it stays.
+            // Stored in its wire format: stray line ends remain.
             ("a\r\nb\nc\r\n", "a\r\nb\nc\r\n", false),
             ("a\nb\r\r\n", "a\r\nb\r\r\n", false),
             ("\n", "\r\n", true),
@@ -264,7 +264,7 @@ mod tests {
             assert_eq!(exact.is_shown_as(&mut shown).expect("memory"), same);
         }
         assert!(of(b"\xe2\x80\x9c").stand_in && !of(b"\0").stand_in);
-        // Longer than what is read at once, and other only at its end.
+        // Contents that exceed one read and differ at the end only.
         let (mut long, mut other) = (vec![0; PIECE * 2 + 5], vec![FOR_NUL; PIECE * 2 + 5]);
         assert!(of(&long).is_shown_as(&mut of(&other)).expect("memory"));
         (long[PIECE * 2 + 4], other[PIECE * 2 + 4]) = (1, 2);

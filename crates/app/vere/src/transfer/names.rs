@@ -28,8 +28,8 @@ pub(super) fn inbox() -> Vec<String> {
     vec!["INBOX".to_owned()]
 }
 
-/// The levels of a name as it travels in IMAP from a server whose own mailboxes are there. What stands before
-/// all of them says nothing: it is left out, unless only INBOX would be left.
+/// Splits a mailbox name of a server into levels. `own` is the namespace of the account's own mailboxes; its prefix
+/// carries no information and is removed, unless only INBOX would remain.
 pub(super) fn from_wire(name: &[u8], delimiter: Option<char>, own: &Namespace) -> Vec<String> {
     let rest = name
         .split_at_checked(own.prefix.len())
@@ -125,7 +125,7 @@ mod tests {
             assert_eq!(to_maildir(&levels), name);
             assert_eq!(from_maildir(name), levels);
         }
-        // Written by something else, in UTF-8.
+        // Name in UTF-8, written by another program.
         assert_eq!(from_maildir(".Entwürfe"), path(&["Entwürfe"]));
     }
 
@@ -157,7 +157,7 @@ mod tests {
             path(&["INBOX", "x"])
         );
         assert_eq!(to_file(&path(&["a/b", ".x"])), "a_b/_.x");
-        // What is no own mailbox, or would be taken for another one, keeps its whole name.
+        // A mailbox outside the namespace keeps its whole name; so does a name that would collide with another.
         let courier = own("INBOX.", Some('.'));
         for (name, levels) in [
             ("Inbox.Sent", path(&["Sent"])),

@@ -41,7 +41,7 @@ pub(super) enum Security {
     Implicit,
     /// TLS by STARTTLS.
     StartTls,
-    /// Not at all, which the user has to ask for.
+    /// No TLS, at the explicit wish of the user.
     Clear,
 }
 

@@ -1,6 +1,6 @@
-//! What was done, so that a run that was broken off goes on where it stopped.
+//! The record of finished steps, so that an interrupted run continues where it stopped.
 //!
-//! A text file; a line of JSON for each thing that happened, appended:
+//! A text file with one appended line of JSON per event:
 //!
 //! ```text
 //! {"version":1}
@@ -10,8 +10,8 @@
 //! {"in":"Lists","length":4711}                    of an mbox that is written
 //! ```
 //!
-//! A message that was sent, and of which nobody said that it is there, is in doubt. It is looked for at the
-//! target: among the messages with UIDs from `next` on, by its octets. So none is lost, and none is there twice.
+//! A message that was sent without a confirmation is in doubt. The next run searches the target for its octets, among
+//! the messages with UIDs from `next` on. So the transfer neither loses nor duplicates a message.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
@@ -68,15 +68,15 @@ struct Numbers {
 pub(super) struct FolderState {
     /// The target's mailbox before the first message.
     pub(super) begin: Option<Begin>,
-    /// Keys of messages that are at the target.
+    /// Keys of messages at the target.
     pub(super) has: HashSet<String>,
-    /// Their UIDs, as far as the target told them.
+    /// UIDs of these messages, where the target reported UIDs.
     pub(super) uids: HashSet<Uid>,
-    /// How many there are without a UID, by what they say.
+    /// Number of messages without a UID, by content hash.
     pub(super) without_uid: HashMap<Hash, u32>,
-    /// Keys of messages that were sent, and may be there.
+    /// Keys of messages that were sent and may have arrived.
     pub(super) sent: HashSet<String>,
-    /// How long the mbox is.
+    /// Length of the mbox, in octets.
     pub(super) length: u64,
 }
 
@@ -109,16 +109,16 @@ impl FolderState {
 /// The file.
 #[derive(Debug)]
 pub(super) struct State {
-    /// `None` where nothing is to be written down.
+    /// `None` in a dry run, which writes no state.
     file: Option<File>,
     folders: HashMap<String, FolderState>,
 }
 
 impl State {
-    /// Opens the file, or makes it; what a crash tore off at its end is cut.
+    /// Opens or creates the file; cuts off an incomplete last line, which a crash leaves.
     ///
     /// # Errors
-    /// When it cannot be read, is not one of these, or another run uses it.
+    /// When the file cannot be read, is no state file, or another run uses it.
     pub(super) fn open(path: &Path, dry: bool) -> Result<Self, Failure> {
         let wrong = |error: &dyn std::fmt::Display| {
             Failure::new(format!("state file {}: {error}", path.display()))
@@ -200,7 +200,7 @@ impl State {
         }])
     }
 
-    /// Notes what is to be sent; it is on the disk when this returns.
+    /// Records the keys of messages before they are sent; synced on return.
     pub(super) fn sends(&mut self, folder: &str, sends: Vec<String>) -> Result<(), Failure> {
         self.note(vec![Line::Sends {
             folder: folder.to_owned(),

@@ -1,4 +1,4 @@
-//! What is dialled, and what needs no dialling: addresses of this system.
+//! Addresses of this system, which need no connection.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ pub(super) fn domain_of(target: &str) -> String {
     }
 }
 
-/// What this system does with mail for a domain of its own, which no host is asked for; `None` for all others.
+/// Returns this system's verdict on a recipient in a local domain, without asking a host; `None` for remote domains.
 pub(super) fn answer(
     directory: Option<&Directory>,
     recipient: &AddrSpec,

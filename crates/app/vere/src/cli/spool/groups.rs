@@ -1,4 +1,4 @@
-//! `vere spool groups`: which groups of queues there are, whose they are and what they hold.
+//! `vere spool groups`: lists the groups of queues with their gateways and content.
 
 use std::fmt::Write as _;
 
@@ -36,7 +36,7 @@ struct GroupLine {
     lease: &'static str,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     holds: Option<Holds>,
-    /// Why it is not known what it holds.
+    /// The reason why the content of the group is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -78,7 +78,7 @@ pub(super) fn run(args: &GroupsArgs, settings: &Settings) -> Result<String, Fail
     };
     let (groups, leases) = (list("group/")?, list("lease/")?);
     let mut lines = Vec::with_capacity(groups.len());
-    // One that was removed, or not begun, has no members.
+    // A group that was removed, or never started, has no members.
     let is_void = |record: &[u8]| {
         let record = Membership::decode(record);
         record.is_ok_and(|record| record.members.is_empty())

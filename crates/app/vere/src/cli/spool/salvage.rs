@@ -1,8 +1,9 @@
-//! `vere spool salvage`: what an operator does when nothing holds everything any more (rule R5).
+//! `vere spool salvage`: for operators, when no full replica of a group remains (rule R5).
 //!
-//! Without `--take` it only looks. With it, the register is told that this node, under the life of
-//! memory it has now, is the group's only full member; the gateway goes on from what it holds, and
-//! rebuilds the others from it. Whatever only others held is lost then, so nobody does it unasked.
+//! Without `--take`, the command only inspects the nodes. With `--take`, it registers the given node, in its present
+//! incarnation, as the only full member of the group. The gateway continues from the content of that node and
+//! rebuilds the other replicas. Records that only other nodes had are lost then, so the operator must ask for the
+//! change.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -102,7 +103,7 @@ pub(super) fn run(args: &SalvageArgs, settings: &Settings) -> Result<String, Fai
     }
 }
 
-/// What was seen of the node that is to count.
+/// Figures of the chosen node.
 struct Taken<'a> {
     node: &'a SpoolNode,
     address: SocketAddr,

@@ -65,7 +65,7 @@ pub(in crate::cli) fn remove(
     account: &AccountName,
     yes: bool,
 ) -> Result<String, Failure> {
-    // The directory must be there: without it every account would be unknown.
+    // Without a directory, the check would report every account as unknown; opening fails first.
     accounts::unknown(&directory::open(settings)?, account)?;
     let name = account.to_string();
     if !yes {
@@ -88,16 +88,16 @@ pub(in crate::cli) fn remove(
     Ok(format!("{} of {account} removed\n", amount(&gone)))
 }
 
-/// What the store that runs has of an account; `None` where none runs, or it does not say.
+/// Returns the running store's figures of an account; `None` if no store runs or the store does not answer.
 pub(in crate::cli) fn mail_of(settings: &Settings, account: &AccountName) -> Option<AccountRow> {
     let account = account.to_string();
     ask(settings, &StoreRequest::Account { account }).ok()?
 }
 
-/// What a store has of an account, by the store that runs or from its files; `None` where there is no store.
+/// Returns an account's figures from the running store, else from the store's files; `None` without a store.
 ///
 /// # Errors
-/// When it cannot say.
+/// When the figures cannot be read.
 pub(in crate::cli) fn kept(
     settings: &Settings,
     account: &AccountName,

@@ -16,47 +16,47 @@ const RATE_MIN: u64 = 1024;
 /// What the minute is cut into.
 const SLOT: Duration = Duration::from_secs(5);
 const SLOTS: usize = 12;
-/// Over so long, about, a rate is taken that counts octets half as much with each slot that has gone.
+/// Time constant of the measured rate, in seconds, about: each elapsed slot halves the weight of earlier octets.
 const RATE_SECONDS: u64 = 8;
-/// After so long without an octet a connection stands still.
+/// A connection without an octet for this long is stalled.
 const STILL: Duration = Duration::from_secs(2);
-/// A message that took longer for what is here of it, at its rate, is refused before others.
+/// A message whose octets took longer than this at its rate, in seconds, is refused before faster messages.
 const DRAG: u64 = 120;
-/// The part of the bound that is for those who have authenticated.
+/// Divisor of the limit: the part reserved for authenticated clients.
 const RESERVE_DIVISOR: usize = 8;
-/// The part of the bound that one client may hold with more than one message.
+/// Divisor of the limit: the part that one client may hold with more than one message.
 const CLIENT_DIVISOR: usize = 4;
-/// The part of the bound that is made free at once, of those that do not move: to look for them takes a while.
+/// Divisor of the limit: the extra part freed from slow messages in one go, since ranking all messages takes a while.
 const RELIEF_DIVISOR: usize = 64;
 
-/// Who holds.
+/// The party that holds octets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Owner {
-    /// Whose bound applies.
+    /// The client whose limit applies.
     pub(super) client: Option<Client>,
-    /// Whether it has not authenticated.
+    /// Whether the client is unauthenticated.
     pub(super) guest: bool,
 }
 
-/// A client and what it holds, with all its connections.
+/// A client and the octets of all its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Heaviest {
-    /// Who it is.
+    /// The client.
     pub(crate) client: Client,
-    /// Octets that it holds.
+    /// Octets in memory or on disk.
     pub(crate) octets: usize,
-    /// Messages that hold them.
+    /// Messages with these octets.
     pub(crate) messages: usize,
 }
 
-/// How many were called at once.
+/// Counts of the messages refused and connections ended by one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Called {
-    /// To refuse their message.
+    /// Messages refused.
     pub(super) refused: u64,
-    /// To end.
+    /// Connections ended.
     pub(super) ended: u64,
-    /// The client of those called that held most.
+    /// Client with the most octets among them.
     pub(super) worst: Option<Heaviest>,
 }
 
@@ -77,7 +77,7 @@ impl Called {
     }
 }
 
-/// The bounds, and who holds what.
+/// The limits, and the connections that hold octets.
 #[derive(Debug)]
 pub(super) struct Ledger {
     max: usize,
@@ -86,18 +86,18 @@ pub(super) struct Ledger {
     last: u64,
     holders: HashMap<u64, Holder>,
     clients: HashMap<Client, Sum>,
-    /// Of all that were not called.
+    /// Octets of all messages that were not refused.
     all: usize,
-    /// Of guests among them.
+    /// Octets of unauthenticated clients among them.
     guests: usize,
-    /// Of those that were called and have not let go yet.
+    /// Octets of refused messages that are not freed yet.
     leaving: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     octets: usize,
-    /// Of those that were not called.
+    /// Messages that were not refused.
     messages: usize,
 }
 
@@ -127,9 +127,9 @@ enum State {
 enum Rank {
     /// Moves well; began then.
     Moves(Instant),
-    /// Takes so many seconds for what it holds, at its rate.
+    /// Slow message: the time, in seconds, that its octets took at its rate.
     Drags(u64),
-    /// Brought next to nothing over the last minute.
+    /// Next to no octets in the last minute.
     Idles,
 }
 
@@ -169,12 +169,12 @@ impl Ledger {
         self.max = max;
     }
 
-    /// Octets that are here, of those called as well.
+    /// Returns the octets in use, refused messages included.
     pub(super) const fn here(&self) -> usize {
         self.all + self.leaving
     }
 
-    /// Enters who begins to hold: the number of the entry, and who was called for it.
+    /// Adds an entry. Returns the number of the entry, and the connections called to make space.
     pub(super) fn add(
         &mut self,
         (owner, call): (Owner, Rc<Call>),
@@ -208,7 +208,7 @@ impl Ledger {
         };
         match octets.checked_sub(holder.octets) {
             Some(more) => holder.pace.add(slot, more),
-            // What was here has gone: this is the next message.
+            // Fewer octets than before: the next message has begun.
             None => {
                 holder.began = now;
                 holder.pace.add(slot, octets);
@@ -221,13 +221,13 @@ impl Ledger {
         self.join(owner, octets);
         let called = self.settle(owner, now);
         if whole && self.is_over(owner) {
-            // What others hold cannot be had back: this one is not taken.
+            // Whole messages of other connections cannot be refused any more, so this message is refused.
             return called.and(self.call(id, Verdict::Refuse));
         }
         called
     }
 
-    /// Forgets who holds nothing any more.
+    /// Removes an entry that holds no octets.
     pub(super) fn remove(&mut self, id: u64) {
         self.leave(id);
         let Some(holder) = self.holders.remove(&id) else {
@@ -253,7 +253,7 @@ impl Ledger {
         at(self.guests, self.guests_max()) || at(self.all, self.max)
     }
 
-    /// Calls those that do not move, until guests and all are below this percentage.
+    /// Refuses stalled messages until unauthenticated clients and all clients are below this percentage.
     pub(super) fn relieve(&mut self, percent: u32, now: Instant) -> Called {
         let part = |max: usize| {
             let part = max as u128 * u128::from(percent) / 100;
@@ -321,8 +321,8 @@ impl Ledger {
         called
     }
 
-    /// Calls holders in the order of their rank: all that idle, and others until `excess` octets are free. Those that
-    /// move well only if that is wanted.
+    /// Calls holders in the order of their rank: every idle connection, and slow messages until `excess` octets are
+    /// free. Fast messages follow only if `movers` is set.
     fn free(&mut self, (among, excess): (Among, usize), movers: bool, now: Instant) -> Called {
         let slot = self.slot(now);
         let coming = self.holders.iter().filter(|(_, holder)| {

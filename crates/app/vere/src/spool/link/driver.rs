@@ -41,7 +41,7 @@ enum Broken {
     Io(io::Error),
     Owner(OwnerError),
     HandshakeTimeout,
-    /// It was connected to, and did not answer without encryption.
+    /// The node accepted the connection and did not answer in the clear.
     NoPlainAnswer,
     Tls(TlsError),
 }
@@ -181,7 +181,7 @@ fn tell_broken(shared: &Shared, link: Link, broken: &Broken) {
     let node = shared.options.nodes[link.node].name.as_str();
     let text = match broken {
         Broken::Over | Broken::Owner(OwnerError::NotWanted) => return,
-        // It says what is wrong with TLS.
+        // The error text describes the TLS failure.
         Broken::Io(error) if error.kind() == io::ErrorKind::InvalidData => error.to_string(),
         Broken::Io(error) => format!("connection broke: {error}"),
         Broken::HandshakeTimeout => "does not answer".to_owned(),
@@ -201,7 +201,7 @@ fn tell_broken(shared: &Shared, link: Link, broken: &Broken) {
     }
 }
 
-/// One connection, from its beginning to its end.
+/// Runs one connection from connect to close.
 async fn attempt(shared: &Shared, number: usize, link: Link) -> Result<(), Broken> {
     let node = &shared.options.nodes[link.node];
     let address = node.addresses[link.address];
@@ -220,7 +220,7 @@ async fn attempt(shared: &Shared, number: usize, link: Link) -> Result<(), Broke
         .borrow_mut()
         .owner
         .connected(link, nonce, shared.clock.now());
-    // Also when this task is ended.
+    // Also runs when the task is aborted.
     let _end = End {
         shared,
         number,
@@ -475,7 +475,7 @@ fn tell_replica(node: &str, change: ReplicaChange) {
 
 fn answer(inner: &mut Inner, seq: vere_spoolwire::Seq, read: Read) {
     if let Some(sender) = inner.reads.remove(&seq) {
-        // Whoever asked may have left.
+        // The caller may have gone.
         let _ = sender.send(read);
     }
 }

@@ -11,12 +11,12 @@ use vere_spoolwire::{QueueId, RecordId, Refusal, Txn};
 
 use super::SpoolError;
 
-/// What one commit came to; shared by whoever waits and the driver.
+/// Outcome of one commit, shared by the waiting task and the driver.
 #[derive(Debug, Default)]
 pub(super) struct Answered {
     result: Cell<Option<Result<(), SpoolError>>>,
     waker: RefCell<Option<Waker>>,
-    /// Nobody waits any more.
+    /// The waiting task has gone.
     abandoned: Cell<bool>,
 }
 
@@ -60,11 +60,11 @@ impl Answered {
 #[derive(Debug)]
 struct Waiting {
     txn: Txn,
-    /// Nobody for what was posted.
+    /// `None` for posted changes, for which no task waits.
     answered: Option<Rc<Answered>>,
-    /// Only for commits that can be taken back.
+    /// Set only for commits that can be undone.
     deadline: Option<Instant>,
-    /// Records to take back when nobody heard of the success.
+    /// Records to delete if no caller learned of the success.
     made: Vec<(QueueId, RecordId)>,
 }
 
@@ -72,7 +72,7 @@ struct Waiting {
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     waiting: VecDeque<Waiting>,
-    /// Those up to this one were looked at for their deadline.
+    /// Last transaction whose deadline was checked.
     expired: Txn,
     /// Refusals that the next acknowledgement covers.
     refused: VecDeque<(Txn, Refusal)>,

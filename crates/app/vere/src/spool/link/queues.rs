@@ -16,7 +16,7 @@ use vere_spoolwire::{
 use super::pending::Answered;
 use super::{SpoolError, SpoolLink};
 
-/// A change of queues on its way. It is done whether somebody waits for it or not.
+/// A pending change of queues. The change takes effect whether a caller waits or not.
 #[derive(Debug)]
 #[must_use = "whether it was done is known by waiting for it"]
 pub(crate) struct Change(Result<Rc<Answered>, SpoolError>);

@@ -7,10 +7,10 @@ use tokio::io::Interest;
 use vere_net::tls::Line;
 use vere_units::Timestamp;
 
-/// A socket, and TLS on it or not.
+/// A socket, with or without TLS.
 ///
-/// While it is *watched* the runtime hears of what comes, and this thread is woken for it. Else it has to be
-/// read when there is reason to: each answer that is not heard by itself saves a change of process.
+/// While the wire is *watched*, the runtime wakes this thread for incoming data. Otherwise the thread reads when
+/// another event suggests data: each answer without a wake-up of its own saves a context switch.
 pub(super) struct Wire {
     socket: Socket,
     line: Option<Line>,
@@ -18,7 +18,7 @@ pub(super) struct Wire {
 
 struct Socket {
     stream: TcpStream,
-    /// The same socket, as the runtime has it while it is watched. Nothing is read or written by this.
+    /// The socket as registered with the runtime while watched; never used for reading or writing.
     watch: Option<tokio::net::TcpStream>,
 }
 
@@ -47,7 +47,7 @@ impl Wire {
         self.socket.watch.is_some()
     }
 
-    /// Has it watched, or not. What was there already is told of too.
+    /// Starts or stops watching. Data that arrived earlier is reported as well.
     ///
     /// # Errors
     /// When there are no descriptors left.
@@ -55,8 +55,8 @@ impl Wire {
         self.socket.watch(wanted)
     }
 
-    /// Waits until there may be something to read, or with `writing` room to write; for ever when it is not
-    /// watched. True: to read.
+    /// Waits until the socket may be readable, or with `writing` writable; forever if not watched. Returns whether
+    /// the socket may be readable.
     ///
     /// # Errors
     /// When the runtime ends.
@@ -72,7 +72,7 @@ impl Wire {
         Ok(watch.ready(interest).await?.is_readable())
     }
 
-    /// Reads what is there, as a socket that does not block.
+    /// Reads the available data without blocking.
     pub(super) fn try_read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.line {
             None => {
@@ -123,7 +123,7 @@ impl Socket {
     fn note_blocked(&self, interest: Interest) {
         if let Some(watch) = &self.watch {
             let nothing = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
-            // It does nothing else.
+            // The call only clears the readiness state.
             let _ = watch.try_io(interest, nothing);
         }
     }
