@@ -186,9 +186,12 @@ impl Kind {
         Ok(text)
     }
 
-    /// Shortens a text for a message; secrets are not shown.
+    /// Shortens a text for a message.
+    ///
+    /// Secrets are not shown, and neither are texts of several lines: after a quotation mark too
+    /// many such a text holds the lines that follow in the file, and a password may be among them.
     fn shown(self, text: &str) -> String {
-        if self == Self::SecretText {
+        if self == Self::SecretText || text.contains('\n') {
             "the text".to_owned()
         } else {
             shown(text)

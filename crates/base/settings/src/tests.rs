@@ -827,6 +827,20 @@ fn changes_tell_live_from_restart() {
     assert_eq!(new.changes(&old), changes, "removed keys count as well");
 }
 
+/// A quotation mark too many makes the lines that follow part of the value of another key.
+#[test]
+fn a_value_of_several_lines_is_not_quoted() {
+    let route = "[[route]]\ndomain = \"a.example\"\nnext_hop = \"b.example\"\n";
+    let text =
+        format!("{MINIMAL}{route}username = \"\"\"me\"\npassword = \"very secret\"\n\"\"\"\n");
+    let errors = Settings::parse(&text, "f").unwrap_err().to_string();
+    assert!(
+        errors.contains("route[1].username: the text: control characters"),
+        "{errors}"
+    );
+    assert!(!errors.contains("secret"), "{errors}");
+}
+
 proptest! {
     #[test]
     fn any_text_is_answered(text in any::<String>()) {
